@@ -3,13 +3,16 @@
 mod channel;
 mod coins;
 mod error;
+pub mod estimate;
 mod fraction;
 mod linear;
 pub mod mechanism;
+mod numeric;
 mod packed;
 mod probability;
 mod rows;
 mod sampler;
+pub mod simulate;
 mod tally;
 
 pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, answer_name};
