@@ -142,7 +142,7 @@ impl Estimator {
         }
         // At the very ends a one-sided class has no variance; the limit is what the estimator has there.
         let n = owners as f64;
-        let edge = 1e-9 * n.min(1.0);
+        let edge = 1e-18 * n.min(1.0);
         let (_, information) = self.weights(n, yes.clamp(edge, n - edge));
         Ok((1.0 / information).sqrt())
     }
