@@ -61,7 +61,7 @@ impl Spread {
             match carrier {
                 Some((carrying, written)) if carrying == pair => name.push_str(written),
                 _ => {
-                    name.push_str(if coins % 2 == 0 { "22" } else { "33" });
+                    name.push_str(if coins.is_multiple_of(2) { "22" } else { "33" });
                     coins /= 2;
                 }
             }
