@@ -1,1 +1,3 @@
 //! Uptack.
+
+pub mod privacy;
