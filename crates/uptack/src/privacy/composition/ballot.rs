@@ -42,7 +42,10 @@ impl Ballot {
 
     /// The guarantee for one owner's whole ballot, if `loss` dominates each of its queries.
     pub fn guarantee(&self, loss: LossDistribution) -> Result<Composition, CompositionError> {
-        Ok(Composition::new(FixedInAdvance::repeated(loss, self.changing_queries())?))
+        Ok(Composition::new(FixedInAdvance::repeated(
+            loss,
+            self.changing_queries(),
+        )?))
     }
 }
 
@@ -54,7 +57,8 @@ mod tests {
     #[test]
     fn a_ballot_costs_its_changing_queries() {
         let profile = LaplaceProfile::new(0.5).unwrap();
-        let loss = LossDistribution::from_profile(&profile, Accuracy::for_repetitions(6, 1e-6)).unwrap();
+        let loss =
+            LossDistribution::from_profile(&profile, Accuracy::for_repetitions(6, 1e-6)).unwrap();
         let ballot = Ballot::new(40, 3).unwrap().guarantee(loss.clone()).unwrap();
         let direct = Composition::new(FixedInAdvance::repeated(loss, 6).unwrap());
         assert_eq!(ballot.epsilon(1e-6).unwrap(), direct.epsilon(1e-6).unwrap());

@@ -28,15 +28,22 @@ impl FixedInAdvance {
     }
 
     /// Different queries, each with its number of repetitions.
-    pub fn new(queries: impl IntoIterator<Item = (LossDistribution, u64)>) -> Result<Self, CompositionError> {
-        let parts: Vec<Part> = queries.into_iter().map(|(loss, times)| Part { loss, times }).collect();
+    pub fn new(
+        queries: impl IntoIterator<Item = (LossDistribution, u64)>,
+    ) -> Result<Self, CompositionError> {
+        let parts: Vec<Part> = queries
+            .into_iter()
+            .map(|(loss, times)| Part { loss, times })
+            .collect();
         if parts.is_empty() {
             return Err(CompositionError::Empty("the number of queries"));
         }
         if parts.iter().any(|part| part.times == 0) {
             return Err(CompositionError::Empty("the number of repetitions"));
         }
-        let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.times));
+        let total = parts
+            .iter()
+            .fold(0_u64, |total, part| total.saturating_add(part.times));
         if total > MOST_REPETITIONS {
             return Err(CompositionError::TooManyRepetitions(total));
         }
@@ -67,7 +74,10 @@ impl Composition {
     /// Puts all queries on one grid.
     pub fn new(queries: FixedInAdvance) -> Self {
         let mut parts = queries.parts;
-        let finest = parts.iter().map(|part| part.loss.spacing()).fold(f64::INFINITY, f64::min);
+        let finest = parts
+            .iter()
+            .map(|part| part.loss.spacing())
+            .fold(f64::INFINITY, f64::min);
         let total: f64 = parts.iter().map(|part| part.times as f64).sum();
         let square = |part: &Part| part.times as f64 * part.loss.deviation().powi(2);
         let deviation = (parts.iter().map(square).sum::<f64>() / total).sqrt();
@@ -93,10 +103,17 @@ impl Composition {
     pub fn delta(&self, epsilon: f64) -> Result<Bounds, CompositionError> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let tail = self.tail(self.order_for(epsilon), epsilon);
-        let upper = self.single_delta(epsilon).map_or(tail.upper(epsilon), |single| single.min(tail.upper(epsilon)));
+        let upper = self
+            .single_delta(epsilon)
+            .map_or(tail.upper(epsilon), |single| {
+                single.min(tail.upper(epsilon))
+            });
         let improbable = (upper * IMPROBABLE).max(f64::MIN_POSITIVE);
         let lower = self.lower_delta(&tail, epsilon, improbable);
-        Ok(Bounds { lower: lower.min(upper), upper })
+        Ok(Bounds {
+            lower: lower.min(upper),
+            upper,
+        })
     }
 
     /// The least ε that is certified at `delta`, or `None` if there is none: the mass at infinity is larger.
@@ -110,12 +127,17 @@ impl Composition {
             if pass > 0 {
                 tail = self.tail(self.order_for(guess), guess);
             }
-            let Some(found) = least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon)) else { break };
+            let Some(found) = least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon))
+            else {
+                break;
+            };
             best = best.min(found);
             guess = best;
         }
         if let [Part { loss, times: 1 }] = &self.parts[..] {
-            let single = least_epsilon(loss.largest_finite_loss(), delta, |epsilon| loss.delta(epsilon).unwrap_or(1.0));
+            let single = least_epsilon(loss.largest_finite_loss(), delta, |epsilon| {
+                loss.delta(epsilon).unwrap_or(1.0)
+            });
             best = best.min(single.unwrap_or(f64::INFINITY));
         }
         if !best.is_finite() {
@@ -126,7 +148,11 @@ impl Composition {
     }
 
     fn tail(&self, order: f64, focus: f64) -> Tail {
-        Tail::new(&self.parts, Window::new(&self.parts, order, self.spacing), focus)
+        Tail::new(
+            &self.parts,
+            Window::new(&self.parts, order, self.spacing),
+            focus,
+        )
     }
 
     fn single_delta(&self, epsilon: f64) -> Option<f64> {
@@ -147,7 +173,10 @@ impl Composition {
         if mean(0.0) >= epsilon {
             return 0.0;
         }
-        let (mut low, mut high) = (1e-9_f64.min(self.largest_order() / 2.0), self.largest_order());
+        let (mut low, mut high) = (
+            1e-9_f64.min(self.largest_order() / 2.0),
+            self.largest_order(),
+        );
         if mean(high) <= epsilon {
             return high;
         }
@@ -165,7 +194,10 @@ impl Composition {
     /// The ε that Chernoff's bound alone would certify, where the search starts.
     fn chernoff(&self, delta: f64) -> f64 {
         let value = |order: f64| (log_moment(&self.parts, order) - delta.ln()) / order;
-        let (mut low, mut high) = ((1e-9 * self.largest_order()).ln(), self.largest_order().ln());
+        let (mut low, mut high) = (
+            (1e-9 * self.largest_order()).ln(),
+            self.largest_order().ln(),
+        );
         for _ in 0..48 {
             let (left, right) = (low + (high - low) * 0.382, low + (high - low) * 0.618);
             if value(left.exp()) < value(right.exp()) {
@@ -186,13 +218,25 @@ impl Composition {
             squares += count * spacing * spacing;
             most += count * spacing;
         }
-        up(f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()), 64.0 * UNIT * self.parts.len() as f64)
+        up(
+            f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()),
+            64.0 * UNIT * self.parts.len() as f64,
+        )
     }
 
     fn lower_delta(&self, tail: &Tail, epsilon: f64, improbable: f64) -> f64 {
-        let log_inflation: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.inflation().ln()).sum();
-        let moved: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.moved()).sum();
-        let measured = tail.lower(epsilon + self.shift(improbable)) * (-log_inflation).exp() * (1.0 - 1e-12);
+        let log_inflation: f64 = self
+            .parts
+            .iter()
+            .map(|part| part.times as f64 * part.loss.inflation().ln())
+            .sum();
+        let moved: f64 = self
+            .parts
+            .iter()
+            .map(|part| part.times as f64 * part.loss.moved())
+            .sum();
+        let measured =
+            tail.lower(epsilon + self.shift(improbable)) * (-log_inflation).exp() * (1.0 - 1e-12);
         (measured - (improbable + moved) * (1.0 + 1e-12)).max(0.0)
     }
 

@@ -1,7 +1,7 @@
 //! Local views: pure guarantees simply add.
 
-use super::{CompositionError, not_negative};
 use super::rounding::{UNIT, up};
+use super::{CompositionError, not_negative};
 
 /// The local ε of an owner who gives `times` answers, each with local `epsilon`, rounded up.
 ///

@@ -25,13 +25,20 @@ impl Accuracy {
 
     /// Sharp for `repetitions` of the query and every δ down to `smallest_delta`; sound for all others.
     pub fn for_repetitions(repetitions: u64, smallest_delta: f64) -> Self {
-        Self { repetitions, smallest_delta, cells_per_deviation: Self::CELLS_PER_DEVIATION }
+        Self {
+            repetitions,
+            smallest_delta,
+            cells_per_deviation: Self::CELLS_PER_DEVIATION,
+        }
     }
 
     /// Another number of cells for each standard deviation. A profile that is costly to evaluate is asked about
     /// ten to twenty times this often; 8 still keeps ε within a fraction of a percent.
     pub fn cells_per_deviation(self, cells_per_deviation: u32) -> Self {
-        Self { cells_per_deviation: cells_per_deviation.clamp(2, 1024), ..self }
+        Self {
+            cells_per_deviation: cells_per_deviation.clamp(2, 1024),
+            ..self
+        }
     }
 
     /// The profile's value below which a larger loss may be called infinite.
@@ -64,14 +71,24 @@ impl LossDistribution {
     const MOST_CELLS: f64 = 16_384.0;
 
     /// Reads the profile and connects the dots: between two knots the curve is replaced by its chord in e^ε.
-    pub fn from_profile<P: Profile + ?Sized>(profile: &P, accuracy: Accuracy) -> Result<Self, CompositionError> {
+    pub fn from_profile<P: Profile + ?Sized>(
+        profile: &P,
+        accuracy: Accuracy,
+    ) -> Result<Self, CompositionError> {
         let negligible = accuracy.negligible()?;
-        let mut reader = Reader { profile, known: BTreeMap::new() };
+        let mut reader = Reader {
+            profile,
+            known: BTreeMap::new(),
+        };
         let largest = reader.largest_loss(negligible)?;
         let finest = power_of_two_below(largest / Self::MOST_CELLS);
         let mut spacing = power_of_two_below(largest / 32.0);
         loop {
-            let loss = Self::on_grid(&mut reader, spacing, (largest / spacing).ceil() as usize + 2)?;
+            let loss = Self::on_grid(
+                &mut reader,
+                spacing,
+                (largest / spacing).ceil() as usize + 2,
+            )?;
             let wanted = loss.deviation() / f64::from(accuracy.cells_per_deviation);
             let finer = power_of_two_below(wanted).max(finest);
             if finer >= spacing || loss.deviation() <= 0.0 {
@@ -95,7 +112,11 @@ impl LossDistribution {
     /// The largest finite loss that carries mass.
     pub fn largest_finite_loss(&self) -> f64 {
         let half = self.half();
-        let above = self.masses.iter().rposition(|mass| *mass > 0.0).unwrap_or(half);
+        let above = self
+            .masses
+            .iter()
+            .rposition(|mass| *mass > 0.0)
+            .unwrap_or(half);
         (above.max(half) - half) as f64 * self.spacing
     }
 
@@ -114,7 +135,10 @@ impl LossDistribution {
     /// An upper bound of ln E\[e^(order·loss)\] over the finite losses.
     pub(super) fn log_moment(&self, order: f64) -> f64 {
         let peak = self.log_moment_peak(order);
-        let sum: f64 = self.losses().map(|(loss, mass)| mass * (order * loss - peak).exp()).sum();
+        let sum: f64 = self
+            .losses()
+            .map(|(loss, mass)| mass * (order * loss - peak).exp())
+            .sum();
         let steps = self.masses.len() as f64 + 16.0;
         let largest = order.abs() * self.half() as f64 * self.spacing + peak.abs();
         let result = peak + sum.ln();
@@ -125,7 +149,10 @@ impl LossDistribution {
     pub(super) fn losses(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let half = self.half() as f64;
         let spacing = self.spacing;
-        self.masses.iter().enumerate().map(move |(index, mass)| ((index as f64 - half) * spacing, *mass))
+        self.masses
+            .iter()
+            .enumerate()
+            .map(move |(index, mass)| ((index as f64 - half) * spacing, *mass))
     }
 
     /// Knots on either side of zero.
@@ -148,7 +175,10 @@ impl LossDistribution {
 
     /// The root mean square of the finite losses; it chooses grids and decides no claim.
     pub(super) fn deviation(&self) -> f64 {
-        self.losses().map(|(loss, mass)| mass * loss * loss).sum::<f64>().sqrt()
+        self.losses()
+            .map(|(loss, mass)| mass * loss * loss)
+            .sum::<f64>()
+            .sqrt()
     }
 
     /// The same on a grid twice as coarse: a mass between two knots is split so that its likelihood ratio is kept
@@ -158,7 +188,12 @@ impl LossDistribution {
         let coarse_half = half.div_ceil(2);
         let mut masses = vec![0.0; 2 * coarse_half + 1];
         let upwards = 1.0 / (1.0 + (-self.spacing).exp());
-        for (index, mass) in self.masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
+        for (index, mass) in self
+            .masses
+            .iter()
+            .enumerate()
+            .filter(|(_, mass)| **mass > 0.0)
+        {
             let knot = index as i64 - half as i64;
             let below = (knot.div_euclid(2) + coarse_half as i64) as usize;
             if knot.rem_euclid(2) == 0 {
@@ -169,7 +204,10 @@ impl LossDistribution {
             }
         }
         let relative = 4.0 * ELEMENTARY;
-        masses.iter_mut().filter(|mass| **mass > 0.0).for_each(|mass| *mass = up(*mass, relative));
+        masses
+            .iter_mut()
+            .filter(|mass| **mass > 0.0)
+            .for_each(|mass| *mass = up(*mass, relative));
         Self {
             spacing: 2.0 * self.spacing,
             masses,
@@ -187,9 +225,18 @@ impl LossDistribution {
         let curve = reader.curve(spacing, half)?;
         let hull = lower_hull(&curve, spacing);
         let infinite = curve[half];
-        let mut loss = Self { spacing, masses: connect(&curve, &hull, spacing), infinite, inflation: 1.0, moved: 0.0 };
+        let mut loss = Self {
+            spacing,
+            masses: connect(&curve, &hull, spacing),
+            infinite,
+            inflation: 1.0,
+            moved: 0.0,
+        };
         loss.dominate(&curve, &hull)?;
-        loss.moved = up((infinite - reader.profile.floor()).max(0.0) + loss.masses[0], 4.0 * UNIT);
+        loss.moved = up(
+            (infinite - reader.profile.floor()).max(0.0) + loss.masses[0],
+            4.0 * UNIT,
+        );
         Ok(loss)
     }
 
@@ -203,7 +250,10 @@ impl LossDistribution {
         for &vertex in hull {
             for (index, delta) in [
                 (half + vertex, curve[vertex]),
-                (half - vertex, mirrored(curve[vertex], vertex as f64 * self.spacing)),
+                (
+                    half - vertex,
+                    mirrored(curve[vertex], vertex as f64 * self.spacing),
+                ),
             ] {
                 let wanted = delta - self.infinite;
                 if wanted > 0.0 {
@@ -228,8 +278,16 @@ impl LossDistribution {
             if own > 0.0 { own / delta } else { 1.0 }
         };
         let positive = (0..=half).map(|knot| ratio(half + knot, curve[knot]));
-        let negative = (0..=half).map(|knot| ratio(half - knot, mirrored(curve[knot], knot as f64 * self.spacing)));
-        positive.chain(negative).fold(total * factor + self.infinite, f64::max).max(1.0)
+        let negative = (0..=half).map(|knot| {
+            ratio(
+                half - knot,
+                mirrored(curve[knot], knot as f64 * self.spacing),
+            )
+        });
+        positive
+            .chain(negative)
+            .fold(total * factor + self.infinite, f64::max)
+            .max(1.0)
     }
 
     /// The hockey-stick curve of the finite masses at every knot: sums of positive terms only.
@@ -260,7 +318,11 @@ fn power_of_two_below(value: f64) -> f64 {
 
 /// The symmetric profile at −epsilon, from its value at epsilon ≥ 0, rounded up.
 fn mirrored(delta: f64, epsilon: f64) -> f64 {
-    up(-(-epsilon).exp_m1() + (-epsilon).exp() * delta, 4.0 * ELEMENTARY).min(1.0)
+    up(
+        -(-epsilon).exp_m1() + (-epsilon).exp() * delta,
+        4.0 * ELEMENTARY,
+    )
+    .min(1.0)
 }
 
 /// Asks the profile, and never twice for the same ε.
@@ -312,7 +374,10 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
         // The chord from −ε to ε bounds δ(0) too: by symmetry it meets zero at (2δ(ε) + e^ε − 1)/(e^ε + 1).
         for (knot, delta) in curve.clone().into_iter().enumerate().skip(1) {
             let growth = (knot as f64 * spacing).exp_m1();
-            curve[0] = curve[0].min(up((2.0 * delta + growth) / (growth + 2.0), 4.0 * ELEMENTARY));
+            curve[0] = curve[0].min(up(
+                (2.0 * delta + growth) / (growth + 2.0),
+                4.0 * ELEMENTARY,
+            ));
         }
         Ok(curve)
     }
@@ -320,7 +385,8 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
 
 /// The slope, in e^ε, of the chord between two knots.
 fn slope(curve: &[f64], left: usize, right: usize, spacing: f64) -> f64 {
-    (curve[right] - curve[left]) / ((left as f64 * spacing).exp() * ((right - left) as f64 * spacing).exp_m1())
+    (curve[right] - curve[left])
+        / ((left as f64 * spacing).exp() * ((right - left) as f64 * spacing).exp_m1())
 }
 
 /// The knots of the greatest convex minorant. The true profile is convex and below every dot, hence below this.
@@ -342,7 +408,10 @@ fn lower_hull(curve: &[f64], spacing: f64) -> Vec<usize> {
 fn connect(curve: &[f64], hull: &[usize], spacing: f64) -> Vec<f64> {
     let half = curve.len() - 1;
     let mut masses = vec![0.0; 2 * half + 1];
-    let slopes: Vec<f64> = hull.windows(2).map(|pair| slope(curve, pair[0], pair[1], spacing)).collect();
+    let slopes: Vec<f64> = hull
+        .windows(2)
+        .map(|pair| slope(curve, pair[0], pair[1], spacing))
+        .collect();
     masses[half] = (1.0 - curve[0] + 2.0 * slopes[0]).max(0.0);
     for (index, &vertex) in hull.iter().enumerate().skip(1) {
         let after = slopes.get(index).copied().unwrap_or(0.0);
@@ -368,7 +437,10 @@ mod tests {
     fn the_loss_of_randomized_response_is_two_atoms() {
         let loss = sharp(&PureProfile::new(1.0).unwrap());
         let near = |target: f64| -> f64 {
-            loss.losses().filter(|(at, _)| (at - target).abs() <= loss.spacing()).map(|(_, mass)| mass).sum()
+            loss.losses()
+                .filter(|(at, _)| (at - target).abs() <= loss.spacing())
+                .map(|(_, mass)| mass)
+                .sum()
         };
         let truth = 1.0 / (1.0 + (-1.0_f64).exp());
         assert!((near(1.0) - truth).abs() < 1e-2, "{} {truth}", near(1.0));
@@ -393,9 +465,13 @@ mod tests {
         let curve = loss.finite_curve();
         for knot in 1..half {
             let epsilon = knot as f64 * loss.spacing();
-            let reflected = 1.0 - (-epsilon).exp() + (-epsilon).exp() * profile.delta_upper(epsilon);
+            let reflected =
+                1.0 - (-epsilon).exp() + (-epsilon).exp() * profile.delta_upper(epsilon);
             let own = curve[half - knot];
-            assert!(own >= reflected - 1e-15 && own < reflected + 1e-4, "{epsilon}: {own} {reflected}");
+            assert!(
+                own >= reflected - 1e-15 && own < reflected + 1e-4,
+                "{epsilon}: {own} {reflected}"
+            );
         }
     }
 
@@ -412,9 +488,15 @@ mod tests {
         let noisy = sharp(&Noisy(plain));
         for epsilon in [0.0, 0.1, 0.3, 0.7, 0.95] {
             let delta = noisy.delta(epsilon).unwrap();
-            assert!(delta >= plain.delta_upper(epsilon) && delta < 1.06 * plain.delta_upper(epsilon) + 1e-3);
+            assert!(
+                delta >= plain.delta_upper(epsilon)
+                    && delta < 1.06 * plain.delta_upper(epsilon) + 1e-3
+            );
         }
-        assert!(noisy.finite_mass() < 1.0 + 1e-9, "noise must not become mass");
+        assert!(
+            noisy.finite_mass() < 1.0 + 1e-9,
+            "noise must not become mass"
+        );
     }
 
     #[test]
@@ -425,7 +507,10 @@ mod tests {
         for step in 0..40 {
             let epsilon = 0.031 * f64::from(step);
             let (fine, rough) = (loss.delta(epsilon).unwrap(), coarse.delta(epsilon).unwrap());
-            assert!(rough >= fine * (1.0 - 1e-12) && rough < fine + 1e-3, "{epsilon}: {fine} {rough}");
+            assert!(
+                rough >= fine * (1.0 - 1e-12) && rough < fine + 1e-3,
+                "{epsilon}: {fine} {rough}"
+            );
         }
     }
 
@@ -437,7 +522,8 @@ mod tests {
                 f64::NAN
             }
         }
-        let error = LossDistribution::from_profile(&Broken, Accuracy::for_repetitions(1, 1e-8)).unwrap_err();
+        let error = LossDistribution::from_profile(&Broken, Accuracy::for_repetitions(1, 1e-8))
+            .unwrap_err();
         assert!(matches!(error, CompositionError::BadProfile { .. }));
         let pure = PureProfile::new(1.0).unwrap();
         assert!(LossDistribution::from_profile(&pure, Accuracy::for_repetitions(0, 1e-8)).is_err());

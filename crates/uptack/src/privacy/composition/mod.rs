@@ -87,19 +87,37 @@ impl std::fmt::Display for CompositionError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BadNumber { what, value } => {
-                write!(formatter, "{what} must be finite and not negative, but is {value}")
+                write!(
+                    formatter,
+                    "{what} must be finite and not negative, but is {value}"
+                )
             }
-            Self::BadDelta(delta) => write!(formatter, "delta must lie strictly between 0 and 1, but is {delta}"),
+            Self::BadDelta(delta) => write!(
+                formatter,
+                "delta must lie strictly between 0 and 1, but is {delta}"
+            ),
             Self::BadProfile { epsilon, delta } => {
-                write!(formatter, "the profile says delta = {delta} at epsilon = {epsilon}, which is no probability")
+                write!(
+                    formatter,
+                    "the profile says delta = {delta} at epsilon = {epsilon}, which is no probability"
+                )
             }
-            Self::Degenerate => formatter.write_str("the profile decays faster than doubles can represent"),
+            Self::Degenerate => {
+                formatter.write_str("the profile decays faster than doubles can represent")
+            }
             Self::Empty(what) => write!(formatter, "{what} must be at least 1"),
             Self::TooManyYes { most_yes, queries } => {
-                write!(formatter, "at most {most_yes} yes an owner, but the ballot has only {queries} queries")
+                write!(
+                    formatter,
+                    "at most {most_yes} yes an owner, but the ballot has only {queries} queries"
+                )
             }
             Self::TooManyRepetitions(times) => {
-                write!(formatter, "{times} repetitions are more than the {} supported", composed::MOST_REPETITIONS)
+                write!(
+                    formatter,
+                    "{times} repetitions are more than the {} supported",
+                    composed::MOST_REPETITIONS
+                )
             }
         }
     }
@@ -108,9 +126,17 @@ impl std::fmt::Display for CompositionError {
 impl std::error::Error for CompositionError {}
 
 fn not_negative(what: &'static str, value: f64) -> Result<f64, CompositionError> {
-    if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(CompositionError::BadNumber { what, value }) }
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err(CompositionError::BadNumber { what, value })
+    }
 }
 
 fn open_probability(delta: f64) -> Result<f64, CompositionError> {
-    if delta > 0.0 && delta < 1.0 { Ok(delta) } else { Err(CompositionError::BadDelta(delta)) }
+    if delta > 0.0 && delta < 1.0 {
+        Ok(delta)
+    } else {
+        Err(CompositionError::BadDelta(delta))
+    }
 }
