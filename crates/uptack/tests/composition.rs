@@ -201,7 +201,7 @@ fn a_single_query_is_the_profile_itself() {
 fn masses_at_infinity_compose() {
     let (each, times) = (1e-6, 50);
     let composition = repeated(&ApproximateProfile::new(0.1, each).unwrap(), times, 1e-3);
-    let floor = 1.0 - (1.0 - each).powi(times as i32);
+    let floor = -(times as f64 * f64::ln_1p(-each)).exp_m1();
     assert!(
         composition.floor() >= floor && composition.floor() < floor * 1.001,
         "{} {floor}",

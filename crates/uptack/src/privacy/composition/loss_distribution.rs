@@ -256,7 +256,8 @@ impl LossDistribution {
                 ),
             ] {
                 let wanted = delta - self.infinite;
-                if wanted > 0.0 {
+                // At zero both entries are one and the same condition, the second with a rounding of its own.
+                if wanted > 0.0 && !(index == half && delta > curve[0]) {
                     factor = factor.max(wanted / implied[index]);
                 }
             }
