@@ -56,7 +56,7 @@ fn cases() -> Vec<Vec<(Mechanism, u64)>> {
         )],
         vec![(
             Approximate {
-                epsilon: 0.1,
+                epsilon: 0.125,
                 delta: 1e-13,
             },
             200,

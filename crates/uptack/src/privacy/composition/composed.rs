@@ -1,6 +1,6 @@
 //! The guarantee of a list of queries that was fixed in advance.
 
-use super::convolution::{Part, Tail, Window, log_moment, tilted_moments};
+use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, tilted_moments};
 use super::rounding::{UNIT, up};
 use super::{Accuracy, CompositionError, LossDistribution, not_negative, open_probability};
 
@@ -53,8 +53,10 @@ impl FixedInAdvance {
 
 /// A claim enclosed from both sides.
 ///
-/// `upper` is the claim. `lower` bounds the composition of a query whose profile is *exactly* the given one (or
-/// lies above it): the gap says what discretization and arithmetic cost at most.
+/// `upper` is the claim. `lower` bounds the composition of the pair of laws whose profile is *exactly* the given one
+/// (or lies above it): the gap says what discretization and arithmetic cost at most. A query whose worst crowd or
+/// direction changes with ε may be better than that pair, never worse. For a sound lower value from a certified
+/// lower profile, compose that one and take its `lower`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// No smaller than this.
@@ -96,7 +98,7 @@ impl Composition {
 
     /// The mass at infinite loss: below this δ there is no guarantee (upper bound).
     pub fn floor(&self) -> f64 {
-        self.tail(0.0, 0.0).upper(f64::MAX)
+        infinite_mass(&self.parts).1
     }
 
     /// δ at `epsilon` ≥ 0.
@@ -120,7 +122,11 @@ impl Composition {
     pub fn epsilon(&self, delta: f64) -> Result<Option<Bounds>, CompositionError> {
         let delta = open_probability(delta)?;
         let mut best = f64::INFINITY;
-        let mut guess = self.chernoff(delta);
+        let floor = self.floor();
+        if delta <= floor {
+            return Ok(None);
+        }
+        let mut guess = self.chernoff((delta - floor).max(delta * 1e-9));
         let mut tail = self.tail(self.order_for(guess), guess);
         // The first tail is centred on Chernoff's guess, the second on what the first one found.
         for pass in 0..2 {

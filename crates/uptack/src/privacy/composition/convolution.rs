@@ -164,7 +164,8 @@ impl Tail {
         let extent = window.top.abs().max(window.bottom.abs()) as f64 * per_cell;
         let relative = tilt.relative
             + 4.0 * UNIT * (tilt.log_total.abs() + tilt.log_size + 2.0 * extent + LARGEST_EXPONENT)
-            + 16.0 * UNIT * masses.len() as f64;
+            + 16.0 * UNIT * masses.len() as f64
+            + 4.0 * ELEMENTARY;
         let relative = compounded(relative, 1.0);
         let (infinite_lower, infinite_upper) = infinite_mass(parts);
         Self {
@@ -184,7 +185,7 @@ impl Tail {
     pub(super) fn upper(&self, epsilon: f64) -> f64 {
         let finite = self
             .interpolate(&self.upper, epsilon)
-            .map(|delta| up(delta * self.scale_upper, 8.0 * ELEMENTARY));
+            .map(|delta| up(delta * self.scale_upper, 8.0 * ELEMENTARY).max(f64::MIN_POSITIVE));
         // Below the represented losses nothing better than certainty is known.
         finite
             .map_or(1.0, |finite| {
@@ -253,7 +254,7 @@ fn curve(
 }
 
 /// Bounds of the mass of all paths on which at least one loss is infinite.
-fn infinite_mass(parts: &[Part]) -> (f64, f64) {
+pub(super) fn infinite_mass(parts: &[Part]) -> (f64, f64) {
     let (mut log_finite, mut log_ratio, mut relative) = (0.0, 0.0, 16.0 * ELEMENTARY);
     for part in parts {
         let finite = part.loss.finite_mass();
@@ -306,7 +307,10 @@ impl Tilt {
             log_total += part.count() * normalizer;
             log_size += part.count() * normalizer.abs();
             let exponent = order * part.reach() + normalizer.abs();
-            relative += part.count() * (2.0 * ELEMENTARY + 4.0 * UNIT * (exponent + 1.0));
+            // What wraps around is added up cell by cell, one rounding each.
+            let additions = 2.0 * part.loss.half() as f64;
+            relative +=
+                part.count() * (2.0 * ELEMENTARY + UNIT * (4.0 * exponent + additions + 4.0));
         }
         Self {
             order,
@@ -392,7 +396,7 @@ impl Product {
                 2.0
             };
             // Logarithms near −650 carry more rounding than those near 0.
-            let slack = 4.0 * UNIT * high.abs();
+            let slack = 32.0 * UNIT * high.abs();
             let moved = if *high < -VANISHING {
                 1.0
             } else {
@@ -419,7 +423,8 @@ impl Product {
         let transform = fourier.relative_error() * norm / (length as f64).sqrt();
         TiltedSum {
             values: full.iter().map(|value| value.real * scale).collect(),
-            error: up(spectral + transform, 0.01) + f64::MIN_POSITIVE,
+            // Weights that underflow are less than this together.
+            error: up(spectral + transform, 0.01) + 1e-290,
             wrapped: 4.0 * (-OUTSIDE).exp(),
         }
     }

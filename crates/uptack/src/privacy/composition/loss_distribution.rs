@@ -142,7 +142,7 @@ impl LossDistribution {
         let steps = self.masses.len() as f64 + 16.0;
         let largest = order.abs() * self.half() as f64 * self.spacing + peak.abs();
         let result = peak + sum.ln();
-        result + 2.0 * UNIT * (steps + 4.0 * largest + 8.0 * result.abs()) + ELEMENTARY
+        result + 2.0 * UNIT * (steps + 8.0 * largest + 8.0 * result.abs()) + ELEMENTARY
     }
 
     /// Losses with their masses, from the smallest.

@@ -36,6 +36,8 @@ mod composed;
 mod convolution;
 mod filter;
 mod fourier;
+#[cfg(test)]
+mod known_answers;
 mod local;
 mod loss_distribution;
 mod profile;
