@@ -368,6 +368,48 @@ fn bad_requests_are_refused() {
     assert!(FixedInAdvance::new([]).is_err());
 }
 
+/// Two laws over a few outcomes; the profile is the exact maximum over both directions.
+#[derive(Debug, Clone)]
+struct Finite {
+    laws: [Vec<f64>; 2],
+}
+
+impl Finite {
+    fn new(weights: &[(f64, f64)]) -> Self {
+        let normalized = |side: fn(&(f64, f64)) -> f64| {
+            let total: f64 = weights.iter().map(side).sum();
+            weights.iter().map(|pair| side(pair) / total).collect()
+        };
+        Self {
+            laws: [normalized(|pair| pair.0), normalized(|pair| pair.1)],
+        }
+    }
+
+    /// The largest δ over all ways to go in one direction in some queries and in the other in the rest.
+    fn composed(&self, times: u32, epsilon: f64) -> f64 {
+        (0..1_u32 << times)
+            .map(|turns| self.directed(times, turns, 1.0, 1.0, epsilon))
+            .fold(0.0, f64::max)
+    }
+
+    fn directed(&self, times: u32, turns: u32, first: f64, second: f64, epsilon: f64) -> f64 {
+        if times == 0 {
+            return (first - epsilon.exp() * second).max(0.0);
+        }
+        let turned = (turns & 1) as usize;
+        let pairs = self.laws[turned].iter().zip(&self.laws[1 - turned]);
+        pairs
+            .map(|(p, q)| self.directed(times - 1, turns >> 1, first * p, second * q, epsilon))
+            .sum()
+    }
+}
+
+impl Profile for Finite {
+    fn delta_upper(&self, epsilon: f64) -> f64 {
+        self.composed(1, epsilon) * (1.0 + 1e-14)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -394,5 +436,27 @@ proptest! {
         let bounds = repeated(&PureProfile::new(own).unwrap(), u64::from(times), 1e-12).delta(epsilon).unwrap();
         prop_assert!(bounds.upper >= truth * (1.0 - 1e-10), "{bounds:?} {truth}");
         prop_assert!(bounds.lower <= truth * (1.0 + 1e-10) + 1e-300, "{bounds:?} {truth}");
+    }
+
+    #[test]
+    fn either_direction_in_every_query(
+        weights in proptest::collection::vec((0.0_f64..1.0, 0.0_f64..1.0), 2..5),
+        times in 1_u32..5,
+        epsilon in 0.0_f64..6.0,
+        hidden in 0_usize..8,
+    ) {
+        // Sometimes an outcome is impossible under one law: an infinite loss.
+        let mut weights = weights;
+        weights.iter_mut().for_each(|pair| *pair = (pair.0 + 0.01, pair.1 + 0.01));
+        if let Some(pair) = weights.get_mut(hidden) {
+            pair.1 = 0.0;
+        }
+        let profile = Finite::new(&weights);
+        prop_assume!(profile.laws[1].iter().all(|mass| mass.is_finite()));
+        let composition = repeated(&profile, u64::from(times), 1e-9);
+        let truth = profile.composed(times, epsilon);
+        let bounds = composition.delta(epsilon).unwrap();
+        prop_assert!(bounds.upper >= truth * (1.0 - 1e-12), "{bounds:?} {truth}");
+        prop_assert!(bounds.lower <= bounds.upper);
     }
 }

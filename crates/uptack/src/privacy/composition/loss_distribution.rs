@@ -241,54 +241,37 @@ impl LossDistribution {
     }
 
     /// Raises all masses by the one factor that makes the measure dominate the curve at every vertex of its hull.
+    ///
+    /// Negative losses need no check of their own: where every mass is at least e^loss times its mirror image, and
+    /// the total at least one, domination at ε carries over to −ε (`docs/composition.md`), without the cancellation
+    /// that comparing numbers close to one would bring.
     fn dominate(&mut self, curve: &[f64], hull: &[usize]) -> Result<(), CompositionError> {
-        let implied = self.finite_curve();
-        let error = 16.0 * UNIT * self.masses.len() as f64 + 16.0 * ELEMENTARY;
         let half = self.half();
+        let implied = self.finite_curve();
+        let error = 16.0 * UNIT * self.masses.len() as f64 + 24.0 * ELEMENTARY;
         let total: f64 = self.masses.iter().sum();
         let mut factor = (1.0 - self.infinite) / total;
         for &vertex in hull {
-            for (index, delta) in [
-                (half + vertex, curve[vertex]),
-                (
-                    half - vertex,
-                    mirrored(curve[vertex], vertex as f64 * self.spacing),
-                ),
-            ] {
-                let wanted = delta - self.infinite;
-                // At zero both entries are one and the same condition, the second with a rounding of its own.
-                if wanted > 0.0 && !(index == half && delta > curve[0]) {
-                    factor = factor.max(wanted / implied[index]);
-                }
+            let wanted = curve[vertex] - self.infinite;
+            if wanted > 0.0 {
+                factor = factor.max(wanted / implied[half + vertex]);
             }
         }
         if !factor.is_finite() || factor > 1.5 {
             return Err(CompositionError::Degenerate);
         }
         let factor = up(factor.max(1.0), error);
-        self.masses.iter_mut().for_each(|mass| *mass *= factor);
-        self.inflation = up(self.excess(curve, &implied, factor, total), error);
-        Ok(())
-    }
-
-    /// The largest ratio of the measure's curve to the profile's, over all knots.
-    fn excess(&self, curve: &[f64], implied: &[f64], factor: f64, total: f64) -> f64 {
-        let half = self.half();
-        let ratio = |index: usize, delta: f64| {
-            let own = implied[index] * factor + self.infinite;
-            if own > 0.0 { own / delta } else { 1.0 }
+        let excess = |knot: usize| {
+            let own = implied[half + knot] * factor + self.infinite;
+            if own > 0.0 { own / curve[knot] } else { 1.0 }
         };
-        let positive = (0..=half).map(|knot| ratio(half + knot, curve[knot]));
-        let negative = (0..=half).map(|knot| {
-            ratio(
-                half - knot,
-                mirrored(curve[knot], knot as f64 * self.spacing),
-            )
-        });
-        positive
-            .chain(negative)
-            .fold(total * factor + self.infinite, f64::max)
-            .max(1.0)
+        let largest = (0..=half).map(excess).fold(1.0, f64::max);
+        self.inflation = up(largest.max(total * factor + self.infinite), error);
+        let (negative, positive) = self.masses.split_at_mut(half + 1);
+        negative.iter_mut().for_each(|mass| *mass *= factor);
+        let raised = positive.iter_mut().filter(|mass| **mass > 0.0);
+        raised.for_each(|mass| *mass = up(*mass * factor, 4.0 * UNIT));
+        Ok(())
     }
 
     /// The hockey-stick curve of the finite masses at every knot: sums of positive terms only.
@@ -315,15 +298,6 @@ impl LossDistribution {
 /// The largest power of two that is at most `value`.
 fn power_of_two_below(value: f64) -> f64 {
     value.log2().floor().clamp(-1000.0, 1000.0).exp2()
-}
-
-/// The symmetric profile at −epsilon, from its value at epsilon ≥ 0, rounded up.
-fn mirrored(delta: f64, epsilon: f64) -> f64 {
-    up(
-        -(-epsilon).exp_m1() + (-epsilon).exp() * delta,
-        4.0 * ELEMENTARY,
-    )
-    .min(1.0)
 }
 
 /// Asks the profile, and never twice for the same ε.
@@ -419,7 +393,9 @@ fn connect(curve: &[f64], hull: &[usize], spacing: f64) -> Vec<f64> {
         // The mass of the second law is the change of slope; its double for negative losses is the same number.
         let second = (after - slopes[index - 1]).max(0.0);
         masses[half - vertex] = second;
-        masses[half + vertex] = second * (vertex as f64 * spacing).exp();
+        if second > 0.0 {
+            masses[half + vertex] = up(second * (vertex as f64 * spacing).exp(), 2.0 * ELEMENTARY);
+        }
     }
     masses
 }
