@@ -536,6 +536,63 @@ mod tests {
         }
     }
 
+    /// The best an adversary can do who picks the next query in the light of all earlier answers, by dynamic
+    /// programming over how often each query was asked and how its coins fell.
+    struct Adversary {
+        menu: Vec<f64>,
+        known: std::collections::HashMap<Vec<(u32, i32)>, f64>,
+    }
+
+    impl Adversary {
+        fn best(&mut self, filter: &Filter, asked: &[(u32, i32)]) -> f64 {
+            if let Some(delta) = self.known.get(asked) {
+                return *delta;
+            }
+            let loss: f64 = asked
+                .iter()
+                .zip(&self.menu)
+                .map(|((_, net), each)| f64::from(*net) * each)
+                .sum();
+            let mut best = -(filter.epsilon() - loss).exp_m1().min(0.0);
+            for (query, each) in self.menu.clone().into_iter().enumerate() {
+                let mut after = filter.clone();
+                if after.try_spend(&Charge::pure(each).unwrap()).is_err() {
+                    continue;
+                }
+                let mut turn = |net: i32| {
+                    let mut asked = asked.to_vec();
+                    asked[query] = (asked[query].0 + 1, asked[query].1 + net);
+                    self.best(&after, &asked)
+                };
+                let truth = 1.0 / (1.0 + (-each).exp());
+                best = best.max(truth * turn(1) + (1.0 - truth) * turn(-1));
+            }
+            self.known.insert(asked.to_vec(), best);
+            best
+        }
+    }
+
+    #[test]
+    fn the_best_adaptive_adversary_stays_within_the_budget() {
+        for (epsilon, delta, menu) in [
+            (1.0, 1e-2, vec![0.1, 0.3]),
+            (2.0, 1e-3, vec![0.1, 0.25]),
+            (0.5, 1e-2, vec![0.03, 0.07]),
+            (1.0, 1e-2, vec![0.08, 0.2, 0.6]),
+        ] {
+            let filter = Filter::new(epsilon, delta).unwrap();
+            let start = vec![(0, 0); menu.len()];
+            let reached = Adversary {
+                menu,
+                known: Default::default(),
+            }
+            .best(&filter, &start);
+            assert!(reached <= delta, "({epsilon}, {delta}): {reached:e}");
+            // The test has teeth: the adversary gets somewhere, beyond what the plain sum of losses allows.
+            assert!(reached > 0.05 * delta, "({epsilon}, {delta}): {reached:e}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
