@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use uptack::Error;
 use uptack::privacy::composition::{
-    Accuracy, ApproximateProfile, Composition, CompositionError, FixedInAdvance, LaplaceProfile,
-    LossDistribution, Profile, PureProfile,
+    Accuracy, ApproximateProfile, Composition, FixedInAdvance, LaplaceProfile, LossDistribution, Profile, PureProfile,
 };
 
 /// A profile that both accountants can express.
@@ -27,11 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rows.push(row(&queries, delta)?);
         }
     }
-    writeln!(
-        std::io::stdout().lock(),
-        "{}",
-        serde_json::to_string_pretty(&json!({ "rows": rows }))?
-    )?;
+    writeln!(std::io::stdout().lock(), "{}", serde_json::to_string_pretty(&json!({ "rows": rows }))?)?;
     Ok(())
 }
 
@@ -47,20 +43,8 @@ fn cases() -> Vec<Vec<(Mechanism, u64)>> {
         vec![(RandomizedResponse { epsilon: 1.0 }, 2)],
         vec![(RandomizedResponse { epsilon: 0.3 }, 50)],
         vec![(RandomizedResponse { epsilon: 0.02 }, 10_000)],
-        vec![(
-            Approximate {
-                epsilon: 0.5,
-                delta: 1e-12,
-            },
-            12,
-        )],
-        vec![(
-            Approximate {
-                epsilon: 0.125,
-                delta: 1e-13,
-            },
-            200,
-        )],
+        vec![(Approximate { epsilon: 0.5, delta: 1e-12 }, 12)],
+        vec![(Approximate { epsilon: 0.125, delta: 1e-13 }, 200)],
         vec![
             (Gaussian { deviation: 10.0 }, 40),
             (Laplace { epsilon: 0.3 }, 5),
@@ -69,19 +53,15 @@ fn cases() -> Vec<Vec<(Mechanism, u64)>> {
     ]
 }
 
-fn row(queries: &[(Mechanism, u64)], delta: f64) -> Result<Value, CompositionError> {
+fn row(queries: &[(Mechanism, u64)], delta: f64) -> Result<Value, Error> {
     let start = Instant::now();
     let total: u64 = queries.iter().map(|(_, times)| times).sum();
     let mut parts = Vec::new();
     for (mechanism, times) in queries {
-        let loss =
-            LossDistribution::from_profile(mechanism, Accuracy::for_repetitions(total, delta))?;
+        let loss = LossDistribution::from_profile(mechanism, Accuracy::for_repetitions(total, delta))?;
         parts.push((loss, *times));
     }
-    let discretization: f64 = parts
-        .iter()
-        .map(|(loss, _)| loss.spacing())
-        .fold(0.0, f64::max);
+    let discretization: f64 = parts.iter().map(|(loss, _)| loss.spacing()).fold(0.0, f64::max);
     let epsilon = Composition::new(FixedInAdvance::new(parts)?).epsilon(delta)?;
     Ok(json!({
         "queries": queries.iter().map(|(mechanism, times)| described(mechanism, *times)).collect::<Vec<_>>(),
@@ -112,28 +92,19 @@ fn described(mechanism: &Mechanism, times: u64) -> Value {
 
 impl Profile for Mechanism {
     fn delta_upper(&self, epsilon: f64) -> f64 {
-        let of = |profile: Result<f64, CompositionError>| profile.unwrap_or(1.0);
+        let of = |profile: Result<f64, Error>| profile.unwrap_or(1.0);
         match *self {
             Self::Gaussian { deviation } => gaussian(1.0 / deviation, epsilon),
-            Self::Laplace { epsilon: own } => {
-                of(LaplaceProfile::new(own).map(|it| it.delta_upper(epsilon)))
+            Self::Laplace { epsilon: own } => of(LaplaceProfile::new(own).map(|it| it.delta_upper(epsilon))),
+            Self::RandomizedResponse { epsilon: own } => of(PureProfile::new(own).map(|it| it.delta_upper(epsilon))),
+            Self::Approximate { epsilon: own, delta } => {
+                of(ApproximateProfile::new(own, delta).map(|it| it.delta_upper(epsilon)))
             }
-            Self::RandomizedResponse { epsilon: own } => {
-                of(PureProfile::new(own).map(|it| it.delta_upper(epsilon)))
-            }
-            Self::Approximate {
-                epsilon: own,
-                delta,
-            } => of(ApproximateProfile::new(own, delta).map(|it| it.delta_upper(epsilon))),
         }
     }
 
     fn floor(&self) -> f64 {
-        if let Self::Approximate { delta, .. } = self {
-            *delta
-        } else {
-            0.0
-        }
+        if let Self::Approximate { delta, .. } = self { *delta } else { 0.0 }
     }
 }
 

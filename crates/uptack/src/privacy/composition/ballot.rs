@@ -1,6 +1,7 @@
 //! Ballots: many yes/no queries, of which an owner affirms only a few.
 
-use super::{Composition, CompositionError, FixedInAdvance, LossDistribution};
+use super::{Composition, FixedInAdvance, LossDistribution, at_least_one};
+use crate::Error;
 
 /// K queries that everybody answers, with at most k yes an owner and independent coins for every query.
 ///
@@ -12,7 +13,7 @@ use super::{Composition, CompositionError, FixedInAdvance, LossDistribution};
 /// use uptack::privacy::composition::Ballot;
 /// assert_eq!(Ballot::new(1000, 1)?.changing_queries(), 2);
 /// assert_eq!(Ballot::new(5, 4)?.changing_queries(), 5);
-/// # Ok::<(), uptack::privacy::composition::CompositionError>(())
+/// # Ok::<(), uptack::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ballot {
@@ -22,15 +23,13 @@ pub struct Ballot {
 
 impl Ballot {
     /// A ballot of `queries` with at most `most_yes` yes an owner.
-    pub fn new(queries: u64, most_yes: u64) -> Result<Self, CompositionError> {
-        if queries == 0 {
-            return Err(CompositionError::Empty("the number of queries of a ballot"));
-        }
-        if most_yes == 0 {
-            return Err(CompositionError::Empty("the number of yes a ballot allows"));
-        }
+    pub fn new(queries: u64, most_yes: u64) -> Result<Self, Error> {
+        at_least_one("the number of queries of a ballot", queries)?;
+        at_least_one("the number of yes a ballot allows", most_yes)?;
         if most_yes > queries {
-            return Err(CompositionError::TooManyYes { most_yes, queries });
+            return Err(Error::request(format!(
+                "at most {most_yes} yes an owner, but the ballot has only {queries} queries"
+            )));
         }
         Ok(Self { queries, most_yes })
     }
@@ -41,11 +40,8 @@ impl Ballot {
     }
 
     /// The guarantee for one owner's whole ballot, if `loss` dominates each of its queries.
-    pub fn guarantee(&self, loss: LossDistribution) -> Result<Composition, CompositionError> {
-        Ok(Composition::new(FixedInAdvance::repeated(
-            loss,
-            self.changing_queries(),
-        )?))
+    pub fn guarantee(&self, loss: LossDistribution) -> Result<Composition, Error> {
+        Ok(Composition::new(FixedInAdvance::repeated(loss, self.changing_queries())?))
     }
 }
 
@@ -57,8 +53,7 @@ mod tests {
     #[test]
     fn a_ballot_costs_its_changing_queries() {
         let profile = LaplaceProfile::new(0.5).unwrap();
-        let loss =
-            LossDistribution::from_profile(&profile, Accuracy::for_repetitions(6, 1e-6)).unwrap();
+        let loss = LossDistribution::from_profile(&profile, Accuracy::for_repetitions(6, 1e-6)).unwrap();
         let ballot = Ballot::new(40, 3).unwrap().guarantee(loss.clone()).unwrap();
         let direct = Composition::new(FixedInAdvance::repeated(loss, 6).unwrap());
         assert_eq!(ballot.epsilon(1e-6).unwrap(), direct.epsilon(1e-6).unwrap());

@@ -2,10 +2,11 @@
 
 use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, tilted_moments};
 use super::rounding::{UNIT, up};
-use super::{Accuracy, CompositionError, LossDistribution, not_negative, open_probability};
+use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
+use crate::Error;
 
 /// The most queries in one composition.
-pub(super) const MOST_REPETITIONS: u64 = 1_000_000_000;
+const MOST_REPETITIONS: u64 = 1_000_000_000;
 /// The longest transform; a sum that wants more is put on a coarser grid.
 const LONGEST_TRANSFORM: usize = 1 << 21;
 /// The part of δ that a lower bound gives up to the improbable rounding of many cells the same way.
@@ -23,29 +24,20 @@ pub struct FixedInAdvance {
 
 impl FixedInAdvance {
     /// The same query (or different queries that one profile dominates), `times` over.
-    pub fn repeated(loss: LossDistribution, times: u64) -> Result<Self, CompositionError> {
+    pub fn repeated(loss: LossDistribution, times: u64) -> Result<Self, Error> {
         Self::new([(loss, times)])
     }
 
     /// Different queries, each with its number of repetitions.
-    pub fn new(
-        queries: impl IntoIterator<Item = (LossDistribution, u64)>,
-    ) -> Result<Self, CompositionError> {
-        let parts: Vec<Part> = queries
-            .into_iter()
-            .map(|(loss, times)| Part { loss, times })
-            .collect();
-        if parts.is_empty() {
-            return Err(CompositionError::Empty("the number of queries"));
+    pub fn new(queries: impl IntoIterator<Item = (LossDistribution, u64)>) -> Result<Self, Error> {
+        let parts: Vec<Part> = queries.into_iter().map(|(loss, times)| Part { loss, times }).collect();
+        at_least_one("the number of queries", parts.len() as u64)?;
+        for part in &parts {
+            at_least_one("the number of repetitions", part.times)?;
         }
-        if parts.iter().any(|part| part.times == 0) {
-            return Err(CompositionError::Empty("the number of repetitions"));
-        }
-        let total = parts
-            .iter()
-            .fold(0_u64, |total, part| total.saturating_add(part.times));
+        let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.times));
         if total > MOST_REPETITIONS {
-            return Err(CompositionError::TooManyRepetitions(total));
+            return Err(Error::request(format!("{total} queries are more than the {MOST_REPETITIONS} supported")));
         }
         Ok(Self { parts })
     }
@@ -76,10 +68,7 @@ impl Composition {
     /// Puts all queries on one grid.
     pub fn new(queries: FixedInAdvance) -> Self {
         let mut parts = queries.parts;
-        let finest = parts
-            .iter()
-            .map(|part| part.loss.spacing())
-            .fold(f64::INFINITY, f64::min);
+        let finest = parts.iter().map(|part| part.loss.spacing()).fold(f64::INFINITY, f64::min);
         let total: f64 = parts.iter().map(|part| part.times as f64).sum();
         let square = |part: &Part| part.times as f64 * part.loss.deviation().powi(2);
         let deviation = (parts.iter().map(square).sum::<f64>() / total).sqrt();
@@ -102,24 +91,17 @@ impl Composition {
     }
 
     /// δ at `epsilon` ≥ 0.
-    pub fn delta(&self, epsilon: f64) -> Result<Bounds, CompositionError> {
+    pub fn delta(&self, epsilon: f64) -> Result<Bounds, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let tail = self.tail(self.order_for(epsilon), epsilon);
-        let upper = self
-            .single_delta(epsilon)
-            .map_or(tail.upper(epsilon), |single| {
-                single.min(tail.upper(epsilon))
-            });
+        let upper = self.single_delta(epsilon).map_or(tail.upper(epsilon), |single| single.min(tail.upper(epsilon)));
         let improbable = (upper * IMPROBABLE).max(f64::MIN_POSITIVE);
         let lower = self.lower_delta(&tail, epsilon, improbable);
-        Ok(Bounds {
-            lower: lower.min(upper),
-            upper,
-        })
+        Ok(Bounds { lower: lower.min(upper), upper })
     }
 
     /// The least ε that is certified at `delta`, or `None` if there is none: the mass at infinity is larger.
-    pub fn epsilon(&self, delta: f64) -> Result<Option<Bounds>, CompositionError> {
+    pub fn epsilon(&self, delta: f64) -> Result<Option<Bounds>, Error> {
         let delta = open_probability(delta)?;
         let mut best = f64::INFINITY;
         let floor = self.floor();
@@ -133,17 +115,14 @@ impl Composition {
             if pass > 0 {
                 tail = self.tail(self.order_for(guess), guess);
             }
-            let Some(found) = least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon))
-            else {
+            let Some(found) = least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon)) else {
                 break;
             };
             best = best.min(found);
             guess = best;
         }
         if let [Part { loss, times: 1 }] = &self.parts[..] {
-            let single = least_epsilon(loss.largest_finite_loss(), delta, |epsilon| {
-                loss.delta(epsilon).unwrap_or(1.0)
-            });
+            let single = least_epsilon(loss.largest_finite_loss(), delta, |epsilon| loss.delta(epsilon).unwrap_or(1.0));
             best = best.min(single.unwrap_or(f64::INFINITY));
         }
         if !best.is_finite() {
@@ -154,11 +133,7 @@ impl Composition {
     }
 
     fn tail(&self, order: f64, focus: f64) -> Tail {
-        Tail::new(
-            &self.parts,
-            Window::new(&self.parts, order, self.spacing),
-            focus,
-        )
+        Tail::new(&self.parts, Window::new(&self.parts, order, self.spacing), focus)
     }
 
     fn single_delta(&self, epsilon: f64) -> Option<f64> {
@@ -179,10 +154,7 @@ impl Composition {
         if mean(0.0) >= epsilon {
             return 0.0;
         }
-        let (mut low, mut high) = (
-            1e-9_f64.min(self.largest_order() / 2.0),
-            self.largest_order(),
-        );
+        let (mut low, mut high) = (1e-9_f64.min(self.largest_order() / 2.0), self.largest_order());
         if mean(high) <= epsilon {
             return high;
         }
@@ -200,10 +172,7 @@ impl Composition {
     /// The ε that Chernoff's bound alone would certify, where the search starts.
     fn chernoff(&self, delta: f64) -> f64 {
         let value = |order: f64| (log_moment(&self.parts, order) - delta.ln()) / order;
-        let (mut low, mut high) = (
-            (1e-9 * self.largest_order()).ln(),
-            self.largest_order().ln(),
-        );
+        let (mut low, mut high) = ((1e-9 * self.largest_order()).ln(), self.largest_order().ln());
         for _ in 0..48 {
             let (left, right) = (low + (high - low) * 0.382, low + (high - low) * 0.618);
             if value(left.exp()) < value(right.exp()) {
@@ -224,25 +193,13 @@ impl Composition {
             squares += count * spacing * spacing;
             most += count * spacing;
         }
-        up(
-            f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()),
-            64.0 * UNIT * self.parts.len() as f64,
-        )
+        up(f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()), 64.0 * UNIT * self.parts.len() as f64)
     }
 
     fn lower_delta(&self, tail: &Tail, epsilon: f64, improbable: f64) -> f64 {
-        let log_inflation: f64 = self
-            .parts
-            .iter()
-            .map(|part| part.times as f64 * part.loss.inflation().ln())
-            .sum();
-        let moved: f64 = self
-            .parts
-            .iter()
-            .map(|part| part.times as f64 * part.loss.moved())
-            .sum();
-        let measured =
-            tail.lower(epsilon + self.shift(improbable)) * (-log_inflation).exp() * (1.0 - 1e-12);
+        let log_inflation: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.inflation().ln()).sum();
+        let moved: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.moved()).sum();
+        let measured = tail.lower(epsilon + self.shift(improbable)) * (-log_inflation).exp() * (1.0 - 1e-12);
         (measured - (improbable + moved) * (1.0 + 1e-12)).max(0.0)
     }
 

@@ -34,10 +34,7 @@ impl Part {
 
 /// An upper bound of ln E\[e^(order·sum)\] over the finite losses of all parts.
 pub(super) fn log_moment(parts: &[Part], order: f64) -> f64 {
-    parts
-        .iter()
-        .map(|part| part.count() * part.loss.log_moment(order))
-        .sum()
+    parts.iter().map(|part| part.count() * part.loss.log_moment(order)).sum()
 }
 
 /// Mean and deviation of the tilted sum; they choose windows and decide no claim.
@@ -88,28 +85,15 @@ impl Window {
         let cell = |loss: f64| (loss / spacing).clamp(-1e15, 1e15);
         let top_cell = cell(top.min(reach).max(mean)).ceil() as i64;
         let steep = order + steepest;
-        let exponent =
-            log_moment(parts, steep) - steep * (top_cell as f64 * spacing) * (1.0 - 4.0 * UNIT);
-        let above = if clipped {
-            0.0
-        } else {
-            up((exponent + 1e-9 * exponent.abs()).exp(), 4.0 * ELEMENTARY)
-        };
+        let exponent = log_moment(parts, steep) - steep * (top_cell as f64 * spacing) * (1.0 - 4.0 * UNIT);
+        let above = if clipped { 0.0 } else { up((exponent + 1e-9 * exponent.abs()).exp(), 4.0 * ELEMENTARY) };
         let bottom_cell = cell(bottom.max(-reach).min(mean)).floor() as i64;
-        Self {
-            bottom: bottom_cell,
-            top: top_cell,
-            above,
-            order,
-            spacing,
-        }
+        Self { bottom: bottom_cell, top: top_cell, above, order, spacing }
     }
 
     /// The length of the transform.
     pub(super) fn length(&self) -> usize {
-        ((self.top - self.bottom + 1) as usize)
-            .next_power_of_two()
-            .max(2)
+        ((self.top - self.bottom + 1) as usize).next_power_of_two().max(2)
     }
 }
 
@@ -143,9 +127,7 @@ impl Tail {
         let per_cell = window.order * window.spacing;
         let exponent = |cell: i64| -per_cell * (cell - reference) as f64;
         let lowest = if per_cell > 0.0 {
-            window
-                .bottom
-                .max(reference - (LARGEST_EXPONENT / per_cell).min(1e15) as i64)
+            window.bottom.max(reference - (LARGEST_EXPONENT / per_cell).min(1e15) as i64)
         } else {
             window.bottom
         };
@@ -154,10 +136,7 @@ impl Tail {
                 let value = sum.values[cell.rem_euclid(sum.values.len() as i64) as usize];
                 let factor = exponent(cell).exp();
                 let high = (value.max(0.0) + sum.error) * factor;
-                (
-                    high.max(f64::MIN_POSITIVE),
-                    (value - sum.error - sum.wrapped).max(0.0) * factor,
-                )
+                (high.max(f64::MIN_POSITIVE), (value - sum.error - sum.wrapped).max(0.0) * factor)
             })
             .collect();
         let log_scale = tilt.log_total - window.order * window.spacing * reference as f64;
@@ -187,23 +166,14 @@ impl Tail {
             .interpolate(&self.upper, epsilon)
             .map(|delta| up(delta * self.scale_upper, 8.0 * ELEMENTARY).max(f64::MIN_POSITIVE));
         // Below the represented losses nothing better than certainty is known.
-        finite
-            .map_or(1.0, |finite| {
-                add_up(add_up(finite, self.above), self.infinite_upper)
-            })
-            .min(1.0)
+        finite.map_or(1.0, |finite| add_up(add_up(finite, self.above), self.infinite_upper)).min(1.0)
     }
 
     /// A lower bound of the composed measure's curve.
     pub(super) fn lower(&self, epsilon: f64) -> f64 {
         let first = self.first as f64 * self.spacing;
-        let finite = self
-            .interpolate(&self.lower, epsilon.max(first))
-            .unwrap_or(0.0);
-        down(
-            down(finite * self.scale_lower, 8.0 * ELEMENTARY) + self.infinite_lower,
-            UNIT,
-        )
+        let finite = self.interpolate(&self.lower, epsilon.max(first)).unwrap_or(0.0);
+        down(down(finite * self.scale_lower, 8.0 * ELEMENTARY) + self.infinite_lower, UNIT)
     }
 
     /// The largest represented loss.
@@ -223,27 +193,14 @@ impl Tail {
         let inside = epsilon - position.floor() * self.spacing;
         let next = curve[index as usize + 1].delta;
         // The curve is linear in e^ε between two knots; both factors are positive.
-        Some(
-            next + inside.exp()
-                * (self.spacing - inside).exp_m1().max(0.0)
-                * curve[index as usize].descent,
-        )
+        Some(next + inside.exp() * (self.spacing - inside).exp_m1().max(0.0) * curve[index as usize].descent)
     }
 }
 
 /// The curve at every knot from the masses, from the top down; sums of positive terms only.
-fn curve(
-    masses: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator,
-    spacing: f64,
-) -> Vec<Knot> {
+fn curve(masses: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator, spacing: f64) -> Vec<Knot> {
     let (shrink, growth) = ((-spacing).exp(), spacing.exp_m1());
-    let mut knots = vec![
-        Knot {
-            delta: 0.0,
-            descent: 0.0
-        };
-        masses.len()
-    ];
+    let mut knots = vec![Knot { delta: 0.0, descent: 0.0 }; masses.len()];
     let (mut delta, mut descent) = (0.0, 0.0);
     for (index, mass) in masses.enumerate().rev() {
         delta += growth * descent;
@@ -272,11 +229,7 @@ pub(super) fn infinite_mass(parts: &[Part]) -> (f64, f64) {
 
 fn tilted(mass: f64, exponent: f64) -> f64 {
     // The normalizer bounds the sum, so no weight exceeds one but by rounding.
-    if mass > 0.0 {
-        (mass * exponent.exp()).min(1.0)
-    } else {
-        0.0
-    }
+    if mass > 0.0 { (mass * exponent.exp()).min(1.0) } else { 0.0 }
 }
 
 /// The normalizers of a tilt and the rounding it costs.
@@ -298,10 +251,7 @@ struct TiltedSum {
 
 impl Tilt {
     fn new(parts: &[Part], order: f64) -> Self {
-        let normalizers: Vec<f64> = parts
-            .iter()
-            .map(|part| part.loss.log_moment(order))
-            .collect();
+        let normalizers: Vec<f64> = parts.iter().map(|part| part.loss.log_moment(order)).collect();
         let (mut log_total, mut log_size, mut relative) = (0.0, 0.0, 0.0);
         for (part, normalizer) in parts.iter().zip(&normalizers) {
             log_total += part.count() * normalizer;
@@ -309,16 +259,9 @@ impl Tilt {
             let exponent = order * part.reach() + normalizer.abs();
             // What wraps around is added up cell by cell, one rounding each.
             let additions = 2.0 * part.loss.half() as f64;
-            relative +=
-                part.count() * (2.0 * ELEMENTARY + UNIT * (4.0 * exponent + additions + 4.0));
+            relative += part.count() * (2.0 * ELEMENTARY + UNIT * (4.0 * exponent + additions + 4.0));
         }
-        Self {
-            order,
-            normalizers,
-            log_total,
-            log_size,
-            relative,
-        }
+        Self { order, normalizers, log_total, log_size, relative }
     }
 
     fn convolve(&self, parts: &[Part], window: &Window) -> TiltedSum {
@@ -330,15 +273,10 @@ impl Tilt {
             let stride = (part.loss.spacing() / window.spacing) as i64;
             for (index, (loss, mass)) in part.loss.losses().enumerate() {
                 let cell = (index as i64 - part.loss.half() as i64) * stride;
-                weights[cell.rem_euclid(length as i64) as usize].real +=
-                    tilted(mass, self.order * loss - normalizer);
+                weights[cell.rem_euclid(length as i64) as usize].real += tilted(mass, self.order * loss - normalizer);
             }
             // One frequency may carry all of the error of the whole transform.
-            let norm: f64 = weights
-                .iter()
-                .map(|weight| weight.real * weight.real)
-                .sum::<f64>()
-                .sqrt();
+            let norm: f64 = weights.iter().map(|weight| weight.real * weight.real).sum::<f64>().sqrt();
             let error = fourier.relative_error() * (length as f64).sqrt() * norm * 1.01;
             fourier.forward(&mut weights);
             product.multiply(&weights, error, part.times);
@@ -357,18 +295,8 @@ struct Product {
 
 impl Product {
     fn one(length: usize) -> Self {
-        let values = vec![
-            Complex {
-                real: 1.0,
-                imaginary: 0.0
-            };
-            length
-        ];
-        Self {
-            values,
-            log_low: vec![0.0; length],
-            log_high: vec![0.0; length],
-        }
+        let values = vec![Complex { real: 1.0, imaginary: 0.0 }; length];
+        Self { values, log_low: vec![0.0; length], log_high: vec![0.0; length] }
     }
 
     fn multiply(&mut self, spectrum: &[Complex], error: f64, times: u64) {
@@ -390,18 +318,10 @@ impl Product {
         let rounding = compounded(Complex::PRODUCT_ERROR + 8.0 * ELEMENTARY, total + 64.0);
         let mut sum = 0.0;
         for (index, (low, high)) in self.log_low.iter().zip(&self.log_high).enumerate() {
-            let both_sides = if index == 0 || 2 * index == length {
-                1.0
-            } else {
-                2.0
-            };
+            let both_sides = if index == 0 || 2 * index == length { 1.0 } else { 2.0 };
             // Logarithms near −650 carry more rounding than those near 0.
             let slack = 32.0 * UNIT * high.abs();
-            let moved = if *high < -VANISHING {
-                1.0
-            } else {
-                -(low - high).exp_m1() + rounding + slack
-            };
+            let moved = if *high < -VANISHING { 1.0 } else { -(low - high).exp_m1() + rounding + slack };
             sum += both_sides * high.exp() * moved;
         }
         sum / length as f64 * (1.0 + 4.0 * UNIT * length as f64)
@@ -413,11 +333,7 @@ impl Product {
         // The inverse transform is the conjugate of the transform of the conjugate, and the sum is real.
         let mut full: Vec<Complex> = self.values.iter().map(|value| value.conjugate()).collect();
         full.extend(self.values[1..length / 2].iter().rev());
-        let norm: f64 = full
-            .iter()
-            .map(|value| value.magnitude().powi(2))
-            .sum::<f64>()
-            .sqrt();
+        let norm: f64 = full.iter().map(|value| value.magnitude().powi(2)).sum::<f64>().sqrt();
         fourier.forward(&mut full);
         let scale = 1.0 / length as f64;
         let transform = fourier.relative_error() * norm / (length as f64).sqrt();

@@ -18,7 +18,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::rounding::{ELEMENTARY, UNIT, add_up, up};
-use super::{CompositionError, LossDistribution, add_local, not_negative, open_probability};
+use super::{LossDistribution, add_local, at_least_one, not_negative, open_probability};
+use crate::Error;
 
 /// What one query (or a few equal ones) costs at most, known before its coins are tossed.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,29 +36,19 @@ enum Cost {
 
 impl Charge {
     /// A query with a pure guarantee, as in a local view.
-    pub fn pure(epsilon: f64) -> Result<Self, CompositionError> {
-        Ok(Self {
-            cost: Cost::Pure(not_negative("epsilon", epsilon)?),
-            times: 1,
-        })
+    pub fn pure(epsilon: f64) -> Result<Self, Error> {
+        Ok(Self { cost: Cost::Pure(not_negative("epsilon", epsilon)?), times: 1 })
     }
 
     /// A query that this loss distribution dominates.
     pub fn dominated_by(loss: LossDistribution) -> Self {
-        Self {
-            cost: Cost::Loss(loss),
-            times: 1,
-        }
+        Self { cost: Cost::Loss(loss), times: 1 }
     }
 
     /// The same, `times` over, permitted or refused as a whole.
-    pub fn repeated(self, times: u64) -> Result<Self, CompositionError> {
-        let times = self.times.saturating_mul(times);
-        if times == 0 {
-            Err(CompositionError::Empty("the number of repetitions"))
-        } else {
-            Ok(Self { times, ..self })
-        }
+    pub fn repeated(self, times: u64) -> Result<Self, Error> {
+        let times = self.times.saturating_mul(at_least_one("the number of repetitions", times)?);
+        Ok(Self { times, ..self })
     }
 
     /// The largest finite loss.
@@ -99,7 +90,7 @@ impl Charge {
 /// assert!(filter.try_spend(&charge).is_ok());
 /// assert!(filter.try_spend(&charge).is_ok());
 /// assert!(filter.try_spend(&charge).is_err());
-/// # Ok::<(), uptack::privacy::composition::CompositionError>(())
+/// # Ok::<(), uptack::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
@@ -165,9 +156,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Self::Losses => "the privacy budget does not cover this query; nothing was spent",
-            Self::InfiniteLosses => {
-                "the query's delta exceeds what is left for it; nothing was spent"
-            }
+            Self::InfiniteLosses => "the query's delta exceeds what is left for it; nothing was spent",
             Self::Count => "the number of queries cannot be counted; nothing was spent",
         })
     }
@@ -177,25 +166,11 @@ impl std::error::Error for Refusal {}
 
 impl Filter {
     /// An unspent budget. δ = 0 admits pure charges only, by their plain sum.
-    pub fn new(epsilon: f64, delta: f64) -> Result<Self, CompositionError> {
+    pub fn new(epsilon: f64, delta: f64) -> Result<Self, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
-        let delta = if delta == 0.0 {
-            0.0
-        } else {
-            open_probability(delta)?
-        };
-        let spent = Spent {
-            queries: 0,
-            largest: 0.0,
-            infinite: 0.0,
-            moments: [0.0; ORDERS],
-        };
-        Ok(Self {
-            epsilon,
-            delta,
-            orders: orders_for(epsilon, delta),
-            spent,
-        })
+        let delta = if delta == 0.0 { 0.0 } else { open_probability(delta)? };
+        let spent = Spent { queries: 0, largest: 0.0, infinite: 0.0, moments: [0.0; ORDERS] };
+        Ok(Self { epsilon, delta, orders: orders_for(epsilon, delta), spent })
     }
 
     /// Spends the charge if the budget covers it whatever comes later, else changes nothing.
@@ -203,18 +178,12 @@ impl Filter {
         let after = self.spent.plus(charge, &self.orders)?;
         self.check(&after)?;
         self.spent = after;
-        Ok(Receipt {
-            number: self.spent.queries,
-            queries: charge.times,
-        })
+        Ok(Receipt { number: self.spent.queries, queries: charge.times })
     }
 
     /// Whether the charge would be permitted now.
     pub fn covers(&self, charge: &Charge) -> bool {
-        self.spent
-            .plus(charge, &self.orders)
-            .and_then(|after| self.check(&after))
-            .is_ok()
+        self.spent.plus(charge, &self.orders).and_then(|after| self.check(&after)).is_ok()
     }
 
     /// The budget's ε.
@@ -235,11 +204,7 @@ impl Filter {
     /// How much of the least exhausted measure is spent, between 0 and 1.
     pub fn fraction_spent(&self) -> f64 {
         let ratio = |spent: f64, room: f64| {
-            if spent <= 0.0 {
-                0.0
-            } else {
-                (spent / room).clamp(0.0, 1.0)
-            }
+            if spent <= 0.0 { 0.0 } else { (spent / room).clamp(0.0, 1.0) }
         };
         let by_order = (0..ORDERS).map(|index| match self.allotment(self.orders[index]) {
             room if room > 0.0 => ratio(self.spent.moments[index], room),
@@ -253,13 +218,8 @@ impl Filter {
         if after.infinite > self.infinite_room() {
             return Err(Refusal::InfiniteLosses);
         }
-        let by_order =
-            (0..ORDERS).any(|index| after.moments[index] <= self.allotment(self.orders[index]));
-        if by_order || after.largest <= self.epsilon {
-            Ok(())
-        } else {
-            Err(Refusal::Losses)
-        }
+        let by_order = (0..ORDERS).any(|index| after.moments[index] <= self.allotment(self.orders[index]));
+        if by_order || after.largest <= self.epsilon { Ok(()) } else { Err(Refusal::Losses) }
     }
 
     fn infinite_room(&self) -> f64 {
@@ -274,9 +234,7 @@ impl Filter {
             return f64::NEG_INFINITY;
         }
         let log_conversion = order * order.ln() - (1.0 + order) * order.ln_1p();
-        let terms = share.ln().abs()
-            + order * self.epsilon
-            + 2.0 * (1.0 + order) * (order.ln().abs() + order.ln_1p());
+        let terms = share.ln().abs() + order * self.epsilon + 2.0 * (1.0 + order) * (order.ln().abs() + order.ln_1p());
         share.ln() - log_conversion + order * self.epsilon - 4.0 * ELEMENTARY * terms
     }
 }
@@ -288,10 +246,7 @@ impl Spent {
             *moment = add_up(*moment, charge.log_moment(*order));
         }
         Ok(Self {
-            queries: self
-                .queries
-                .checked_add(charge.times)
-                .ok_or(Refusal::Count)?,
+            queries: self.queries.checked_add(charge.times).ok_or(Refusal::Count)?,
             largest: add_up(self.largest, charge.largest()),
             infinite: add_up(self.infinite, charge.infinite()),
             moments,
@@ -314,13 +269,8 @@ fn orders_for(epsilon: f64, delta: f64) -> [f64; ORDERS] {
 fn pure_log_moment(epsilon: f64, order: f64) -> f64 {
     let tilt = epsilon * order;
     // Both logarithms lie in [0, ln 2]; their difference is negative.
-    let (high, low) = (
-        (-(epsilon + 2.0 * tilt)).exp().ln_1p(),
-        (-epsilon).exp().ln_1p(),
-    );
-    up((tilt + (high - low)).max(0.0), 4.0 * UNIT)
-        + 4.0 * ELEMENTARY * (high + low)
-        + 8.0 * UNIT * tilt
+    let (high, low) = ((-(epsilon + 2.0 * tilt)).exp().ln_1p(), (-epsilon).exp().ln_1p());
+    up((tilt + (high - low)).max(0.0), 4.0 * UNIT) + 4.0 * ELEMENTARY * (high + low) + 8.0 * UNIT * tilt
 }
 
 /// The form in which a filter is stored: numbers as decimal text, which reads back to the same bits in every format.
@@ -361,22 +311,14 @@ impl TryFrom<Stored> for Filter {
 
     fn try_from(stored: Stored) -> Result<Self, String> {
         if stored.version != VERSION {
-            return Err(format!(
-                "a privacy budget of version {} cannot be read; this is {VERSION}",
-                stored.version
-            ));
+            return Err(format!("a privacy budget of version {} cannot be read; this is {VERSION}", stored.version));
         }
         let number = |name: &str, text: &str| match text.parse::<f64>() {
             Ok(value) if value >= 0.0 => Ok(value),
-            _ => Err(format!(
-                "{name} of a privacy budget must be a number that is not negative"
-            )),
+            _ => Err(format!("{name} of a privacy budget must be a number that is not negative")),
         };
-        let mut filter = Self::new(
-            number("epsilon", &stored.epsilon)?,
-            number("delta", &stored.delta)?,
-        )
-        .map_err(|error| error.to_string())?;
+        let mut filter = Self::new(number("epsilon", &stored.epsilon)?, number("delta", &stored.delta)?)
+            .map_err(|error| error.to_string())?;
         filter.spent.queries = stored.queries;
         filter.spent.largest = number("largest", &stored.largest)?;
         filter.spent.infinite = number("infinite", &stored.infinite)?;
@@ -389,9 +331,7 @@ impl TryFrom<Stored> for Filter {
                 return Err("an order of a privacy budget must be positive and finite".to_owned());
             }
         }
-        filter
-            .check(&filter.spent)
-            .map_err(|_| "the stored privacy budget is overspent".to_owned())?;
+        filter.check(&filter.spent).map_err(|_| "the stored privacy budget is overspent".to_owned())?;
         Ok(filter)
     }
 }
@@ -410,24 +350,15 @@ mod tests {
     #[test]
     fn permits_many_small_queries_beyond_the_plain_sum_but_never_beyond_the_budget() {
         let (budget, delta, each) = (1.0, 1e-8, 0.01);
-        let permitted = spend_all(
-            &mut Filter::new(budget, delta).unwrap(),
-            &Charge::pure(each).unwrap(),
-        );
-        assert!(
-            permitted > 200,
-            "basic composition alone permits 100, the filter {permitted}"
-        );
+        let permitted = spend_all(&mut Filter::new(budget, delta).unwrap(), &Charge::pure(each).unwrap());
+        assert!(permitted > 200, "basic composition alone permits 100, the filter {permitted}");
         let profile = super::super::PureProfile::new(each).unwrap();
         let accuracy = Accuracy::for_repetitions(permitted, delta);
         let loss = LossDistribution::from_profile(&profile, accuracy).unwrap();
         let composed = Composition::new(FixedInAdvance::repeated(loss, permitted).unwrap());
         let truth = composed.epsilon(delta).unwrap().unwrap();
         assert!(truth.upper < budget, "{truth:?}");
-        assert!(
-            truth.lower > 0.7 * budget,
-            "the filter wastes too much: {truth:?} after {permitted}"
-        );
+        assert!(truth.lower > 0.7 * budget, "the filter wastes too much: {truth:?} after {permitted}");
     }
 
     #[test]
@@ -435,23 +366,14 @@ mod tests {
         let mut filter = Filter::new(1.0, 1e-8).unwrap();
         assert_eq!(spend_all(&mut filter, &Charge::pure(0.25).unwrap()), 4);
         assert_eq!(filter.fraction_spent(), 1.0);
-        assert_eq!(
-            spend_all(
-                &mut Filter::new(1.0, 0.0).unwrap(),
-                &Charge::pure(0.25).unwrap()
-            ),
-            4
-        );
+        assert_eq!(spend_all(&mut Filter::new(1.0, 0.0).unwrap(), &Charge::pure(0.25).unwrap()), 4);
     }
 
     #[test]
     fn a_refusal_spends_nothing_and_smaller_charges_still_pass() {
         let mut filter = Filter::new(1.0, 1e-6).unwrap();
         let before = filter.clone();
-        assert_eq!(
-            filter.try_spend(&Charge::pure(5.0).unwrap()),
-            Err(Refusal::Losses)
-        );
+        assert_eq!(filter.try_spend(&Charge::pure(5.0).unwrap()), Err(Refusal::Losses));
         assert_eq!(filter, before);
         assert!(filter.covers(&Charge::pure(0.5).unwrap()));
         let receipt = filter.try_spend(&Charge::pure(0.5).unwrap()).unwrap();
@@ -466,31 +388,17 @@ mod tests {
         };
         let mut filter = Filter::new(1.0, 1e-6).unwrap();
         assert_eq!(spend_all(&mut filter, &Charge::dominated_by(loss(1e-7))), 2);
-        assert_eq!(
-            filter.try_spend(&Charge::dominated_by(loss(1e-7))),
-            Err(Refusal::InfiniteLosses)
-        );
+        assert_eq!(filter.try_spend(&Charge::dominated_by(loss(1e-7))), Err(Refusal::InfiniteLosses));
         let mut none = Filter::new(1.0, 0.0).unwrap();
-        assert_eq!(
-            none.try_spend(&Charge::dominated_by(loss(1e-12))),
-            Err(Refusal::InfiniteLosses)
-        );
+        assert_eq!(none.try_spend(&Charge::dominated_by(loss(1e-12))), Err(Refusal::InfiniteLosses));
     }
 
     #[test]
     fn repeated_charges_are_all_or_nothing() {
         let mut filter = Filter::new(1.0, 0.0).unwrap();
-        assert!(
-            filter
-                .try_spend(&Charge::pure(0.25).unwrap().repeated(5).unwrap())
-                .is_err()
-        );
+        assert!(filter.try_spend(&Charge::pure(0.25).unwrap().repeated(5).unwrap()).is_err());
         assert_eq!(filter.queries(), 0);
-        assert!(
-            filter
-                .try_spend(&Charge::pure(0.25).unwrap().repeated(3).unwrap())
-                .is_ok()
-        );
+        assert!(filter.try_spend(&Charge::pure(0.25).unwrap().repeated(3).unwrap()).is_ok());
         assert_eq!(filter.queries(), 3);
         assert!(Charge::pure(0.1).unwrap().repeated(0).is_err());
     }
@@ -499,12 +407,9 @@ mod tests {
     fn the_stored_form_keeps_every_bit_and_refuses_nonsense() {
         let mut filter = Filter::new(0.3, 1e-9).unwrap();
         let profile = LaplaceProfile::new(0.011).unwrap();
-        let loss =
-            LossDistribution::from_profile(&profile, Accuracy::for_repetitions(100, 1e-9)).unwrap();
+        let loss = LossDistribution::from_profile(&profile, Accuracy::for_repetitions(100, 1e-9)).unwrap();
         for _ in 0..7 {
-            let _receipt = filter
-                .try_spend(&Charge::dominated_by(loss.clone()))
-                .unwrap();
+            let _receipt = filter.try_spend(&Charge::dominated_by(loss.clone())).unwrap();
         }
         let text = serde_json::to_string(&filter).unwrap();
         assert_eq!(serde_json::from_str::<Filter>(&text).unwrap(), filter);
@@ -526,8 +431,7 @@ mod tests {
     fn the_pure_moment_is_that_of_randomized_response() {
         for (epsilon, order) in [(0.5_f64, 3.0_f64), (2.0, 0.3), (1e-4, 50.0), (8.0, 10.0)] {
             let yes = 1.0 / (1.0 + (-epsilon).exp());
-            let direct =
-                (yes * (order * epsilon).exp() + (1.0 - yes) * (-order * epsilon).exp()).ln();
+            let direct = (yes * (order * epsilon).exp() + (1.0 - yes) * (-order * epsilon).exp()).ln();
             let own = pure_log_moment(epsilon, order);
             assert!(
                 own >= direct * (1.0 - 1e-15) - 1e-15 && own < direct * (1.0 + 1e-14) + 1e-13,
@@ -548,11 +452,7 @@ mod tests {
             if let Some(delta) = self.known.get(asked) {
                 return *delta;
             }
-            let loss: f64 = asked
-                .iter()
-                .zip(&self.menu)
-                .map(|((_, net), each)| f64::from(*net) * each)
-                .sum();
+            let loss: f64 = asked.iter().zip(&self.menu).map(|((_, net), each)| f64::from(*net) * each).sum();
             let mut best = -(filter.epsilon() - loss).exp_m1().min(0.0);
             for (query, each) in self.menu.clone().into_iter().enumerate() {
                 let mut after = filter.clone();
@@ -582,11 +482,7 @@ mod tests {
         ] {
             let filter = Filter::new(epsilon, delta).unwrap();
             let start = vec![(0, 0); menu.len()];
-            let reached = Adversary {
-                menu,
-                known: Default::default(),
-            }
-            .best(&filter, &start);
+            let reached = Adversary { menu, known: Default::default() }.best(&filter, &start);
             assert!(reached <= delta, "({epsilon}, {delta}): {reached:e}");
             // The test has teeth: the adversary gets somewhere, beyond what the plain sum of losses allows.
             assert!(reached > 0.05 * delta, "({epsilon}, {delta}): {reached:e}");

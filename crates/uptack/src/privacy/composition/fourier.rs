@@ -15,10 +15,7 @@ pub(super) struct Complex {
 }
 
 impl Complex {
-    pub(super) const ZERO: Self = Self {
-        real: 0.0,
-        imaginary: 0.0,
-    };
+    pub(super) const ZERO: Self = Self { real: 0.0, imaginary: 0.0 };
 
     /// Relative error of one product: √2·γ₂ (Higham, lemma 3.5), with a little room.
     pub(super) const PRODUCT_ERROR: f64 = 4.0 * UNIT;
@@ -31,10 +28,7 @@ impl Complex {
     }
 
     pub(super) fn conjugate(self) -> Self {
-        Self {
-            imaginary: -self.imaginary,
-            ..self
-        }
+        Self { imaginary: -self.imaginary, ..self }
     }
 
     pub(super) fn magnitude(self) -> f64 {
@@ -43,10 +37,7 @@ impl Complex {
 
     /// The power by repeated squaring: at most `exponent` products' worth of relative error.
     pub(super) fn power(self, mut exponent: u64) -> Self {
-        let mut result = Self {
-            real: 1.0,
-            imaginary: 0.0,
-        };
+        let mut result = Self { real: 1.0, imaginary: 0.0 };
         let mut square = self;
         while exponent > 0 {
             if exponent & 1 == 1 {
@@ -75,9 +66,7 @@ impl Fourier {
             let (imaginary, real) = (step * index as f64).sin_cos();
             Complex { real, imaginary }
         };
-        Self {
-            roots: (0..length / 2).map(root).collect(),
-        }
+        Self { roots: (0..length / 2).map(root).collect() }
     }
 
     /// Replaces `values` by its transform, not normalized.
@@ -92,14 +81,8 @@ impl Fourier {
                 let (low, high) = block.split_at_mut(width);
                 for (index, (left, right)) in low.iter_mut().zip(high).enumerate() {
                     let turned = right.times(self.roots[index * stride]);
-                    *right = Complex {
-                        real: left.real - turned.real,
-                        imaginary: left.imaginary - turned.imaginary,
-                    };
-                    *left = Complex {
-                        real: left.real + turned.real,
-                        imaginary: left.imaginary + turned.imaginary,
-                    };
+                    *right = Complex { real: left.real - turned.real, imaginary: left.imaginary - turned.imaginary };
+                    *left = Complex { real: left.real + turned.real, imaginary: left.imaginary + turned.imaginary };
                 }
             }
             width *= 2;
@@ -134,10 +117,7 @@ mod tests {
     fn agrees_with_the_definition_within_the_stated_bound() {
         let length = 64_usize;
         let signal: Vec<Complex> = (0..length)
-            .map(|index| Complex {
-                real: ((index * index) as f64).sin(),
-                imaginary: (index as f64).cos(),
-            })
+            .map(|index| Complex { real: ((index * index) as f64).sin(), imaginary: (index as f64).cos() })
             .collect();
         let mut fast = signal.clone();
         let fourier = Fourier::new(length);
@@ -146,19 +126,11 @@ mod tests {
         for (frequency, value) in fast.iter().enumerate() {
             let mut exact = Complex::ZERO;
             for (index, sample) in signal.iter().enumerate() {
-                let angle = -2.0 * std::f64::consts::PI * ((frequency * index) % length) as f64
-                    / length as f64;
-                let turned = sample.times(Complex {
-                    real: angle.cos(),
-                    imaginary: angle.sin(),
-                });
-                exact = Complex {
-                    real: exact.real + turned.real,
-                    imaginary: exact.imaginary + turned.imaginary,
-                };
+                let angle = -2.0 * std::f64::consts::PI * ((frequency * index) % length) as f64 / length as f64;
+                let turned = sample.times(Complex { real: angle.cos(), imaginary: angle.sin() });
+                exact = Complex { real: exact.real + turned.real, imaginary: exact.imaginary + turned.imaginary };
             }
-            error +=
-                (exact.real - value.real).powi(2) + (exact.imaginary - value.imaginary).powi(2);
+            error += (exact.real - value.real).powi(2) + (exact.imaginary - value.imaginary).powi(2);
             norm += exact.magnitude().powi(2);
         }
         // The definition itself is summed with an error of a few units a term.
@@ -168,20 +140,11 @@ mod tests {
 
     #[test]
     fn powers() {
-        let base = Complex {
-            real: 0.6,
-            imaginary: 0.8,
-        };
-        let mut slow = Complex {
-            real: 1.0,
-            imaginary: 0.0,
-        };
+        let base = Complex { real: 0.6, imaginary: 0.8 };
+        let mut slow = Complex { real: 1.0, imaginary: 0.0 };
         for exponent in 0..40 {
             let fast = base.power(exponent);
-            assert!(
-                (fast.real - slow.real).abs() < 1e-14
-                    && (fast.imaginary - slow.imaginary).abs() < 1e-14
-            );
+            assert!((fast.real - slow.real).abs() < 1e-14 && (fast.imaginary - slow.imaginary).abs() < 1e-14);
             slow = slow.times(base);
         }
     }

@@ -1,8 +1,7 @@
 //! Composition against answers that are known exactly.
 
 use super::{
-    Accuracy, ApproximateProfile, Composition, FixedInAdvance, LaplaceProfile, LossDistribution,
-    Profile, PureProfile,
+    Accuracy, ApproximateProfile, Composition, FixedInAdvance, LaplaceProfile, LossDistribution, Profile, PureProfile,
 };
 use proptest::prelude::*;
 
@@ -23,11 +22,7 @@ impl Gaussian {
         let (mut low, mut high) = (0.0, 1000.0);
         for _ in 0..200 {
             let middle = (low + high) / 2.0;
-            if self.delta(middle) > delta {
-                low = middle
-            } else {
-                high = middle
-            }
+            if self.delta(middle) > delta { low = middle } else { high = middle }
         }
         low
     }
@@ -46,8 +41,7 @@ fn normal_cdf(x: f64) -> f64 {
 }
 
 fn repeated<P: Profile>(profile: &P, times: u64, delta: f64) -> Composition {
-    let loss =
-        LossDistribution::from_profile(profile, Accuracy::for_repetitions(times, delta)).unwrap();
+    let loss = LossDistribution::from_profile(profile, Accuracy::for_repetitions(times, delta)).unwrap();
     Composition::new(FixedInAdvance::repeated(loss, times).unwrap())
 }
 
@@ -60,11 +54,8 @@ fn exact_randomized_response(own: f64, times: u32, epsilon: f64) -> f64 {
         let loss = own * (2.0 * f64::from(heads) - count);
         if loss > epsilon {
             let heads = f64::from(heads);
-            let choose = libm::lgamma(count + 1.0)
-                - libm::lgamma(heads + 1.0)
-                - libm::lgamma(count - heads + 1.0);
-            delta += (choose + heads * log_yes + (count - heads) * log_no).exp()
-                * -(epsilon - loss).exp_m1();
+            let choose = libm::lgamma(count + 1.0) - libm::lgamma(heads + 1.0) - libm::lgamma(count - heads + 1.0);
+            delta += (choose + heads * log_yes + (count - heads) * log_no).exp() * -(epsilon - loss).exp_m1();
         }
     }
     delta
@@ -72,39 +63,14 @@ fn exact_randomized_response(own: f64, times: u32, epsilon: f64) -> f64 {
 
 #[test]
 fn composed_gaussians_are_a_gaussian() {
-    for (ratio, times) in [
-        (1.0, 1_u64),
-        (0.5, 2),
-        (0.3, 10),
-        (0.1, 100),
-        (0.01, 10_000),
-        (0.05, 10_000),
-    ] {
+    for (ratio, times) in [(1.0, 1_u64), (0.5, 2), (0.3, 10), (0.1, 100), (0.01, 10_000), (0.05, 10_000)] {
         for delta in [1e-3, 1e-6, 1e-10, 1e-15, 1e-30] {
-            let truth = Gaussian {
-                ratio: ratio * (times as f64).sqrt(),
-            }
-            .epsilon(delta);
-            let bounds = repeated(&Gaussian { ratio }, times, delta)
-                .epsilon(delta)
-                .unwrap()
-                .unwrap();
-            assert!(
-                bounds.upper >= truth * (1.0 - 1e-9),
-                "{ratio} {times} {delta}: {bounds:?} {truth}"
-            );
-            assert!(
-                bounds.upper < truth * 1.003,
-                "{ratio} {times} {delta}: {bounds:?} {truth}"
-            );
-            assert!(
-                bounds.lower <= truth * (1.0 + 1e-9),
-                "{ratio} {times} {delta}: {bounds:?} {truth}"
-            );
-            assert!(
-                bounds.lower > truth * 0.97,
-                "{ratio} {times} {delta}: {bounds:?} {truth}"
-            );
+            let truth = Gaussian { ratio: ratio * (times as f64).sqrt() }.epsilon(delta);
+            let bounds = repeated(&Gaussian { ratio }, times, delta).epsilon(delta).unwrap().unwrap();
+            assert!(bounds.upper >= truth * (1.0 - 1e-9), "{ratio} {times} {delta}: {bounds:?} {truth}");
+            assert!(bounds.upper < truth * 1.003, "{ratio} {times} {delta}: {bounds:?} {truth}");
+            assert!(bounds.lower <= truth * (1.0 + 1e-9), "{ratio} {times} {delta}: {bounds:?} {truth}");
+            assert!(bounds.lower > truth * 0.97, "{ratio} {times} {delta}: {bounds:?} {truth}");
         }
     }
 }
@@ -112,79 +78,35 @@ fn composed_gaussians_are_a_gaussian() {
 #[test]
 fn a_million_gaussians() {
     let (truth, delta) = (Gaussian { ratio: 1.0 }.epsilon(1e-8), 1e-8);
-    let bounds = repeated(&Gaussian { ratio: 1e-3 }, 1_000_000, delta)
-        .epsilon(delta)
-        .unwrap()
-        .unwrap();
-    assert!(
-        bounds.upper >= truth && bounds.upper < truth * 1.003,
-        "{bounds:?} {truth}"
-    );
-    assert!(
-        bounds.lower <= truth && bounds.lower > truth * 0.97,
-        "{bounds:?} {truth}"
-    );
+    let bounds = repeated(&Gaussian { ratio: 1e-3 }, 1_000_000, delta).epsilon(delta).unwrap().unwrap();
+    assert!(bounds.upper >= truth && bounds.upper < truth * 1.003, "{bounds:?} {truth}");
+    assert!(bounds.lower <= truth && bounds.lower > truth * 0.97, "{bounds:?} {truth}");
 }
 
 #[test]
 fn composed_gaussians_in_delta() {
-    for (ratio, times, epsilon) in [
-        (0.1, 100_u64, 1.0),
-        (0.1, 100, 5.0),
-        (0.01, 10_000, 8.0),
-        (0.01, 10_000, 0.0),
-    ] {
-        let truth = Gaussian {
-            ratio: ratio * (times as f64).sqrt(),
-        }
-        .delta(epsilon);
-        let bounds = repeated(&Gaussian { ratio }, times, 1e-15)
-            .delta(epsilon)
-            .unwrap();
-        assert!(
-            bounds.upper >= truth * (1.0 - 1e-9) && bounds.upper < truth * 1.02,
-            "{bounds:?} {truth}"
-        );
-        assert!(
-            bounds.lower <= truth * (1.0 + 1e-9) && bounds.lower > truth * 0.2,
-            "{bounds:?} {truth}"
-        );
+    for (ratio, times, epsilon) in [(0.1, 100_u64, 1.0), (0.1, 100, 5.0), (0.01, 10_000, 8.0), (0.01, 10_000, 0.0)] {
+        let truth = Gaussian { ratio: ratio * (times as f64).sqrt() }.delta(epsilon);
+        let bounds = repeated(&Gaussian { ratio }, times, 1e-15).delta(epsilon).unwrap();
+        assert!(bounds.upper >= truth * (1.0 - 1e-9) && bounds.upper < truth * 1.02, "{bounds:?} {truth}");
+        assert!(bounds.lower <= truth * (1.0 + 1e-9) && bounds.lower > truth * 0.2, "{bounds:?} {truth}");
     }
 }
 
 #[test]
 fn randomized_response_is_a_binomial_sum() {
-    for (own, times, delta_scale) in [
-        (1.0, 2_u32, 1e-6),
-        (0.5, 30, 1e-8),
-        (0.1, 1000, 1e-12),
-        (2.0, 12, 1e-15),
-    ] {
-        let composition = repeated(
-            &PureProfile::new(own).unwrap(),
-            u64::from(times),
-            delta_scale,
-        );
+    for (own, times, delta_scale) in [(1.0, 2_u32, 1e-6), (0.5, 30, 1e-8), (0.1, 1000, 1e-12), (2.0, 12, 1e-15)] {
+        let composition = repeated(&PureProfile::new(own).unwrap(), u64::from(times), delta_scale);
         for step in 0..20 {
             let epsilon = own * f64::from(times).sqrt() * 0.4 * f64::from(step);
             let truth = exact_randomized_response(own, times, epsilon);
             let bounds = composition.delta(epsilon).unwrap();
-            assert!(
-                bounds.upper >= truth * (1.0 - 1e-9),
-                "{own} {times} {epsilon}: {bounds:?} {truth}"
-            );
-            assert!(
-                bounds.lower <= truth * (1.0 + 1e-9),
-                "{own} {times} {epsilon}: {bounds:?} {truth}"
-            );
+            assert!(bounds.upper >= truth * (1.0 - 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
+            assert!(bounds.lower <= truth * (1.0 + 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
             // In ε the excess is tiny: the truth a hair to the left is above the claim.
-            let left =
-                exact_randomized_response(own, times, (epsilon - 0.02 * epsilon.max(own)).max(0.0));
+            let left = exact_randomized_response(own, times, (epsilon - 0.02 * epsilon.max(own)).max(0.0));
             if epsilon > 0.0 && truth > delta_scale {
-                assert!(
-                    bounds.upper <= left,
-                    "{own} {times} {epsilon}: {bounds:?} {left}"
-                );
+                assert!(bounds.upper <= left, "{own} {times} {epsilon}: {bounds:?} {left}");
             }
         }
     }
@@ -202,10 +124,7 @@ fn where_the_grid_holds_the_losses_only_arithmetic_is_left() {
             if truth > 1e-250 {
                 let upper = composition.delta(epsilon).unwrap().upper;
                 let excess = upper / truth - 1.0;
-                assert!(
-                    (-1e-10..1e-4).contains(&excess),
-                    "{own} {times} {epsilon}: {upper:e} {truth:e} {excess:e}"
-                );
+                assert!((-1e-10..1e-4).contains(&excess), "{own} {times} {epsilon}: {upper:e} {truth:e} {excess:e}");
             }
         }
     }
@@ -224,20 +143,10 @@ fn a_costly_profile_is_asked_sparingly() {
         let profile = Counting(std::cell::Cell::new(0));
         let accuracy = Accuracy::for_repetitions(100, 1e-8).cells_per_deviation(cells);
         let loss = LossDistribution::from_profile(&profile, accuracy).unwrap();
-        let bounds = Composition::new(FixedInAdvance::repeated(loss, 100).unwrap())
-            .epsilon(1e-8)
-            .unwrap()
-            .unwrap();
+        let bounds = Composition::new(FixedInAdvance::repeated(loss, 100).unwrap()).epsilon(1e-8).unwrap().unwrap();
         let truth = Gaussian { ratio: 1.0 }.epsilon(1e-8);
-        assert!(
-            profile.0.get() <= most,
-            "{cells} cells: {} evaluations",
-            profile.0.get()
-        );
-        assert!(
-            bounds.upper >= truth && bounds.upper < truth * 1.02,
-            "{cells} cells: {bounds:?} {truth}"
-        );
+        assert!(profile.0.get() <= most, "{cells} cells: {} evaluations", profile.0.get());
+        assert!(bounds.upper >= truth && bounds.upper < truth * 1.02, "{cells} cells: {bounds:?} {truth}");
     }
 }
 
@@ -247,21 +156,12 @@ fn a_single_query_is_the_profile_itself() {
     let composition = repeated(&profile, 1, 1e-10);
     for step in 0..12 {
         let epsilon = 0.1 * f64::from(step);
-        let (truth, bounds) = (
-            profile.delta_upper(epsilon),
-            composition.delta(epsilon).unwrap(),
-        );
-        assert!(
-            bounds.upper >= truth && bounds.upper < truth + 1e-3,
-            "{epsilon}: {bounds:?} {truth}"
-        );
+        let (truth, bounds) = (profile.delta_upper(epsilon), composition.delta(epsilon).unwrap());
+        assert!(bounds.upper >= truth && bounds.upper < truth + 1e-3, "{epsilon}: {bounds:?} {truth}");
         assert!(bounds.lower <= truth, "{epsilon}: {bounds:?} {truth}");
     }
     let bounds = composition.epsilon(1e-10).unwrap().unwrap();
-    assert!(
-        bounds.upper >= 1.0 - 1e-9 && bounds.upper < 1.02,
-        "{bounds:?}"
-    );
+    assert!(bounds.upper >= 1.0 - 1e-9 && bounds.upper < 1.02, "{bounds:?}");
 }
 
 #[test]
@@ -269,16 +169,8 @@ fn masses_at_infinity_compose() {
     let (each, times) = (1e-6, 50);
     let composition = repeated(&ApproximateProfile::new(0.1, each).unwrap(), times, 1e-3);
     let floor = -(times as f64 * f64::ln_1p(-each)).exp_m1();
-    assert!(
-        composition.floor() >= floor && composition.floor() < floor * 1.001,
-        "{} {floor}",
-        composition.floor()
-    );
-    assert_eq!(
-        composition.epsilon(floor * 0.99).unwrap(),
-        None,
-        "below the floor there is no guarantee"
-    );
+    assert!(composition.floor() >= floor && composition.floor() < floor * 1.001, "{} {floor}", composition.floor());
+    assert_eq!(composition.epsilon(floor * 0.99).unwrap(), None, "below the floor there is no guarantee");
     let bounds = composition.epsilon(floor * 2.0).unwrap().unwrap();
     assert!(bounds.upper < 0.1 * times as f64);
     assert!(bounds.lower > 0.9 * bounds.upper, "{bounds:?}");
@@ -286,28 +178,17 @@ fn masses_at_infinity_compose() {
 
 #[test]
 fn different_queries_compose_in_any_order() {
-    let loss = |ratio: f64| {
-        LossDistribution::from_profile(&Gaussian { ratio }, Accuracy::for_repetitions(500, 1e-9))
-            .unwrap()
-    };
+    let loss =
+        |ratio: f64| LossDistribution::from_profile(&Gaussian { ratio }, Accuracy::for_repetitions(500, 1e-9)).unwrap();
     let list = [(loss(0.02), 400_u64), (loss(0.3), 3), (loss(1.0), 1)];
-    let truth = Gaussian {
-        ratio: (0.0004_f64 * 400.0 + 0.09 * 3.0 + 1.0).sqrt(),
-    }
-    .epsilon(1e-9);
+    let truth = Gaussian { ratio: (0.0004_f64 * 400.0 + 0.09 * 3.0 + 1.0).sqrt() }.epsilon(1e-9);
     let mut reversed = list.clone();
     reversed.reverse();
     for queries in [list, reversed] {
         let composition = Composition::new(FixedInAdvance::new(queries).unwrap());
         let bounds = composition.epsilon(1e-9).unwrap().unwrap();
-        assert!(
-            bounds.upper >= truth && bounds.upper < truth * 1.005,
-            "{bounds:?} {truth}"
-        );
-        assert!(
-            bounds.lower <= truth && bounds.lower > truth * 0.95,
-            "{bounds:?} {truth}"
-        );
+        assert!(bounds.upper >= truth && bounds.upper < truth * 1.005, "{bounds:?} {truth}");
+        assert!(bounds.lower <= truth && bounds.lower > truth * 0.95, "{bounds:?} {truth}");
     }
 }
 
@@ -319,10 +200,7 @@ fn a_query_that_says_nothing_costs_nothing() {
             0.0
         }
     }
-    let bounds = repeated(&Silent, 1000, 1e-9)
-        .epsilon(1e-9)
-        .unwrap()
-        .unwrap();
+    let bounds = repeated(&Silent, 1000, 1e-9).epsilon(1e-9).unwrap().unwrap();
     assert_eq!(bounds.lower, 0.0);
     assert!(bounds.upper < 1e-4, "{bounds:?}");
 }
@@ -341,15 +219,9 @@ fn coarse_reading_is_still_sharp() {
     let profile = Gaussian { ratio: 0.05 };
     let accuracy = Accuracy::for_repetitions(400, 1e-8).cells_per_deviation(8);
     let loss = LossDistribution::from_profile(&profile, accuracy).unwrap();
-    let bounds = Composition::new(FixedInAdvance::repeated(loss, 400).unwrap())
-        .epsilon(1e-8)
-        .unwrap()
-        .unwrap();
+    let bounds = Composition::new(FixedInAdvance::repeated(loss, 400).unwrap()).epsilon(1e-8).unwrap().unwrap();
     let truth = Gaussian { ratio: 1.0 }.epsilon(1e-8);
-    assert!(
-        bounds.upper >= truth && bounds.upper < truth * 1.005,
-        "{bounds:?} {truth}"
-    );
+    assert!(bounds.upper >= truth && bounds.upper < truth * 1.005, "{bounds:?} {truth}");
 }
 
 #[test]
@@ -358,11 +230,8 @@ fn bad_requests_are_refused() {
     assert!(composition.epsilon(0.0).is_err() && composition.epsilon(1.0).is_err());
     assert!(composition.epsilon(f64::NAN).is_err());
     assert!(composition.delta(-1.0).is_err() && composition.delta(f64::INFINITY).is_err());
-    let loss = LossDistribution::from_profile(
-        &PureProfile::new(0.1).unwrap(),
-        Accuracy::for_repetitions(1, 1e-6),
-    )
-    .unwrap();
+    let loss =
+        LossDistribution::from_profile(&PureProfile::new(0.1).unwrap(), Accuracy::for_repetitions(1, 1e-6)).unwrap();
     assert!(FixedInAdvance::repeated(loss.clone(), 0).is_err());
     assert!(FixedInAdvance::repeated(loss, u64::MAX).is_err());
     assert!(FixedInAdvance::new([]).is_err());
@@ -380,16 +249,12 @@ impl Finite {
             let total: f64 = weights.iter().map(side).sum();
             weights.iter().map(|pair| side(pair) / total).collect()
         };
-        Self {
-            laws: [normalized(|pair| pair.0), normalized(|pair| pair.1)],
-        }
+        Self { laws: [normalized(|pair| pair.0), normalized(|pair| pair.1)] }
     }
 
     /// The largest δ over all ways to go in one direction in some queries and in the other in the rest.
     fn composed(&self, times: u32, epsilon: f64) -> f64 {
-        (0..1_u32 << times)
-            .map(|turns| self.directed(times, turns, 1.0, 1.0, epsilon))
-            .fold(0.0, f64::max)
+        (0..1_u32 << times).map(|turns| self.directed(times, turns, 1.0, 1.0, epsilon)).fold(0.0, f64::max)
     }
 
     fn directed(&self, times: u32, turns: u32, first: f64, second: f64, epsilon: f64) -> f64 {
@@ -398,9 +263,7 @@ impl Finite {
         }
         let turned = (turns & 1) as usize;
         let pairs = self.laws[turned].iter().zip(&self.laws[1 - turned]);
-        pairs
-            .map(|(p, q)| self.directed(times - 1, turns >> 1, first * p, second * q, epsilon))
-            .sum()
+        pairs.map(|(p, q)| self.directed(times - 1, turns >> 1, first * p, second * q, epsilon)).sum()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Local views: pure guarantees simply add.
 
+use super::not_negative;
 use super::rounding::{UNIT, up};
-use super::{CompositionError, not_negative};
+use crate::Error;
 
 /// The local ε of an owner who gives `times` answers, each with local `epsilon`, rounded up.
 ///
@@ -12,9 +13,9 @@ use super::{CompositionError, not_negative};
 /// use uptack::privacy::composition::add_local;
 /// assert!(add_local(0.1, 3)? >= 0.3);
 /// assert_eq!(add_local(0.0, 1_000_000)?, 0.0);
-/// # Ok::<(), uptack::privacy::composition::CompositionError>(())
+/// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn add_local(epsilon: f64, times: u64) -> Result<f64, CompositionError> {
+pub fn add_local(epsilon: f64, times: u64) -> Result<f64, Error> {
     if epsilon == f64::INFINITY && times > 0 {
         return Ok(f64::INFINITY);
     }

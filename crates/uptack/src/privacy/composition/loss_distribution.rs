@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::rounding::{ELEMENTARY, UNIT, up};
-use super::{CompositionError, Profile, not_negative, open_probability};
+use super::{Profile, at_least_one, not_negative, open_probability};
+use crate::Error;
 
 /// How finely a profile is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,28 +26,19 @@ impl Accuracy {
 
     /// Sharp for `repetitions` of the query and every δ down to `smallest_delta`; sound for all others.
     pub fn for_repetitions(repetitions: u64, smallest_delta: f64) -> Self {
-        Self {
-            repetitions,
-            smallest_delta,
-            cells_per_deviation: Self::CELLS_PER_DEVIATION,
-        }
+        Self { repetitions, smallest_delta, cells_per_deviation: Self::CELLS_PER_DEVIATION }
     }
 
     /// Another number of cells for each standard deviation. A profile that is costly to evaluate is asked about
     /// ten to twenty times this often; 8 still keeps ε within a fraction of a percent.
     pub fn cells_per_deviation(self, cells_per_deviation: u32) -> Self {
-        Self {
-            cells_per_deviation: cells_per_deviation.clamp(2, 1024),
-            ..self
-        }
+        Self { cells_per_deviation: cells_per_deviation.clamp(2, 1024), ..self }
     }
 
     /// The profile's value below which a larger loss may be called infinite.
-    fn negligible(&self) -> Result<f64, CompositionError> {
-        if self.repetitions == 0 {
-            return Err(CompositionError::Empty("the number of repetitions"));
-        }
-        Ok(open_probability(self.smallest_delta)? * 1e-4 / self.repetitions as f64)
+    fn negligible(&self) -> Result<f64, Error> {
+        let repetitions = at_least_one("the number of repetitions", self.repetitions)?;
+        Ok(open_probability(self.smallest_delta)? * 1e-4 / repetitions as f64)
     }
 }
 
@@ -71,24 +63,14 @@ impl LossDistribution {
     const MOST_CELLS: f64 = 16_384.0;
 
     /// Reads the profile and connects the dots: between two knots the curve is replaced by its chord in e^ε.
-    pub fn from_profile<P: Profile + ?Sized>(
-        profile: &P,
-        accuracy: Accuracy,
-    ) -> Result<Self, CompositionError> {
+    pub fn from_profile<P: Profile + ?Sized>(profile: &P, accuracy: Accuracy) -> Result<Self, Error> {
         let negligible = accuracy.negligible()?;
-        let mut reader = Reader {
-            profile,
-            known: BTreeMap::new(),
-        };
+        let mut reader = Reader { profile, known: BTreeMap::new() };
         let largest = reader.largest_loss(negligible)?;
         let finest = power_of_two_below(largest / Self::MOST_CELLS);
         let mut spacing = power_of_two_below(largest / 32.0);
         loop {
-            let loss = Self::on_grid(
-                &mut reader,
-                spacing,
-                (largest / spacing).ceil() as usize + 2,
-            )?;
+            let loss = Self::on_grid(&mut reader, spacing, (largest / spacing).ceil() as usize + 2)?;
             let wanted = loss.deviation() / f64::from(accuracy.cells_per_deviation);
             let finer = power_of_two_below(wanted).max(finest);
             if finer >= spacing || loss.deviation() <= 0.0 {
@@ -112,16 +94,12 @@ impl LossDistribution {
     /// The largest finite loss that carries mass.
     pub fn largest_finite_loss(&self) -> f64 {
         let half = self.half();
-        let above = self
-            .masses
-            .iter()
-            .rposition(|mass| *mass > 0.0)
-            .unwrap_or(half);
+        let above = self.masses.iter().rposition(|mass| *mass > 0.0).unwrap_or(half);
         (above.max(half) - half) as f64 * self.spacing
     }
 
     /// An upper bound of δ at `epsilon` ≥ 0 for a single query.
-    pub fn delta(&self, epsilon: f64) -> Result<f64, CompositionError> {
+    pub fn delta(&self, epsilon: f64) -> Result<f64, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let relative = 2.0 * ELEMENTARY + 8.0 * UNIT * self.masses.len() as f64;
         let finite: f64 = self
@@ -135,10 +113,7 @@ impl LossDistribution {
     /// An upper bound of ln E\[e^(order·loss)\] over the finite losses.
     pub(super) fn log_moment(&self, order: f64) -> f64 {
         let peak = self.log_moment_peak(order);
-        let sum: f64 = self
-            .losses()
-            .map(|(loss, mass)| mass * (order * loss - peak).exp())
-            .sum();
+        let sum: f64 = self.losses().map(|(loss, mass)| mass * (order * loss - peak).exp()).sum();
         let steps = self.masses.len() as f64 + 16.0;
         let largest = order.abs() * self.half() as f64 * self.spacing + peak.abs();
         let result = peak + sum.ln();
@@ -149,10 +124,7 @@ impl LossDistribution {
     pub(super) fn losses(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let half = self.half() as f64;
         let spacing = self.spacing;
-        self.masses
-            .iter()
-            .enumerate()
-            .map(move |(index, mass)| ((index as f64 - half) * spacing, *mass))
+        self.masses.iter().enumerate().map(move |(index, mass)| ((index as f64 - half) * spacing, *mass))
     }
 
     /// Knots on either side of zero.
@@ -175,10 +147,7 @@ impl LossDistribution {
 
     /// The root mean square of the finite losses; it chooses grids and decides no claim.
     pub(super) fn deviation(&self) -> f64 {
-        self.losses()
-            .map(|(loss, mass)| mass * loss * loss)
-            .sum::<f64>()
-            .sqrt()
+        self.losses().map(|(loss, mass)| mass * loss * loss).sum::<f64>().sqrt()
     }
 
     /// The same on a grid twice as coarse: a mass between two knots is split so that its likelihood ratio is kept
@@ -188,12 +157,7 @@ impl LossDistribution {
         let coarse_half = half.div_ceil(2);
         let mut masses = vec![0.0; 2 * coarse_half + 1];
         let upwards = 1.0 / (1.0 + (-self.spacing).exp());
-        for (index, mass) in self
-            .masses
-            .iter()
-            .enumerate()
-            .filter(|(_, mass)| **mass > 0.0)
-        {
+        for (index, mass) in self.masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
             let knot = index as i64 - half as i64;
             let below = (knot.div_euclid(2) + coarse_half as i64) as usize;
             if knot.rem_euclid(2) == 0 {
@@ -204,10 +168,7 @@ impl LossDistribution {
             }
         }
         let relative = 4.0 * ELEMENTARY;
-        masses
-            .iter_mut()
-            .filter(|mass| **mass > 0.0)
-            .for_each(|mass| *mass = up(*mass, relative));
+        masses.iter_mut().filter(|mass| **mass > 0.0).for_each(|mass| *mass = up(*mass, relative));
         Self {
             spacing: 2.0 * self.spacing,
             masses,
@@ -217,26 +178,13 @@ impl LossDistribution {
         }
     }
 
-    fn on_grid<P: Profile + ?Sized>(
-        reader: &mut Reader<'_, P>,
-        spacing: f64,
-        half: usize,
-    ) -> Result<Self, CompositionError> {
+    fn on_grid<P: Profile + ?Sized>(reader: &mut Reader<'_, P>, spacing: f64, half: usize) -> Result<Self, Error> {
         let curve = reader.curve(spacing, half)?;
         let hull = lower_hull(&curve, spacing);
         let infinite = curve[half];
-        let mut loss = Self {
-            spacing,
-            masses: connect(&curve, &hull, spacing),
-            infinite,
-            inflation: 1.0,
-            moved: 0.0,
-        };
+        let mut loss = Self { spacing, masses: connect(&curve, &hull, spacing), infinite, inflation: 1.0, moved: 0.0 };
         loss.dominate(&curve, &hull)?;
-        loss.moved = up(
-            (infinite - reader.profile.floor()).max(0.0) + loss.masses[0],
-            4.0 * UNIT,
-        );
+        loss.moved = up((infinite - reader.profile.floor()).max(0.0) + loss.masses[0], 4.0 * UNIT);
         Ok(loss)
     }
 
@@ -245,7 +193,7 @@ impl LossDistribution {
     /// Negative losses need no check of their own: where every mass is at least e^loss times its mirror image, and
     /// the total at least one, domination at ε carries over to −ε (`docs/composition.md`), without the cancellation
     /// that comparing numbers close to one would bring.
-    fn dominate(&mut self, curve: &[f64], hull: &[usize]) -> Result<(), CompositionError> {
+    fn dominate(&mut self, curve: &[f64], hull: &[usize]) -> Result<(), Error> {
         let half = self.half();
         let implied = self.finite_curve();
         let error = 16.0 * UNIT * self.masses.len() as f64 + 24.0 * ELEMENTARY;
@@ -258,7 +206,7 @@ impl LossDistribution {
             }
         }
         if !factor.is_finite() || factor > 1.5 {
-            return Err(CompositionError::Degenerate);
+            return Err(Error::request("the privacy profile falls faster than doubles can represent"));
         }
         let factor = up(factor.max(1.0), error);
         let excess = |knot: usize| {
@@ -307,20 +255,22 @@ struct Reader<'a, P: Profile + ?Sized> {
 }
 
 impl<P: Profile + ?Sized> Reader<'_, P> {
-    fn delta(&mut self, epsilon: f64) -> Result<f64, CompositionError> {
+    fn delta(&mut self, epsilon: f64) -> Result<f64, Error> {
         if let Some(delta) = self.known.get(&epsilon.to_bits()) {
             return Ok(*delta);
         }
         let delta = self.profile.delta_upper(epsilon);
         if delta.is_nan() || delta < 0.0 {
-            return Err(CompositionError::BadProfile { epsilon, delta });
+            return Err(Error::request(format!(
+                "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is no probability"
+            )));
         }
         self.known.insert(epsilon.to_bits(), delta.min(1.0));
         Ok(delta.min(1.0))
     }
 
     /// An ε beyond which the profile is negligible or no longer falls, within a tenth.
-    fn largest_loss(&mut self, negligible: f64) -> Result<f64, CompositionError> {
+    fn largest_loss(&mut self, negligible: f64) -> Result<f64, Error> {
         let mut high = LossDistribution::LARGEST_LOSS;
         let enough = negligible + self.delta(high)? * 1.0001;
         while high > 1e-9 && self.delta(high / 2.0)? <= enough {
@@ -339,7 +289,7 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
     }
 
     /// The profile at the knots 0, spacing, …, half·spacing, as far down as monotony and symmetry allow.
-    fn curve(&mut self, spacing: f64, half: usize) -> Result<Vec<f64>, CompositionError> {
+    fn curve(&mut self, spacing: f64, half: usize) -> Result<Vec<f64>, Error> {
         let mut curve = Vec::with_capacity(half + 1);
         let mut least = 1.0_f64;
         for knot in 0..=half {
@@ -349,10 +299,7 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
         // The chord from −ε to ε bounds δ(0) too: by symmetry it meets zero at (2δ(ε) + e^ε − 1)/(e^ε + 1).
         for (knot, delta) in curve.clone().into_iter().enumerate().skip(1) {
             let growth = (knot as f64 * spacing).exp_m1();
-            curve[0] = curve[0].min(up(
-                (2.0 * delta + growth) / (growth + 2.0),
-                4.0 * ELEMENTARY,
-            ));
+            curve[0] = curve[0].min(up((2.0 * delta + growth) / (growth + 2.0), 4.0 * ELEMENTARY));
         }
         Ok(curve)
     }
@@ -360,8 +307,7 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
 
 /// The slope, in e^ε, of the chord between two knots.
 fn slope(curve: &[f64], left: usize, right: usize, spacing: f64) -> f64 {
-    (curve[right] - curve[left])
-        / ((left as f64 * spacing).exp() * ((right - left) as f64 * spacing).exp_m1())
+    (curve[right] - curve[left]) / ((left as f64 * spacing).exp() * ((right - left) as f64 * spacing).exp_m1())
 }
 
 /// The knots of the greatest convex minorant. The true profile is convex and below every dot, hence below this.
@@ -383,10 +329,7 @@ fn lower_hull(curve: &[f64], spacing: f64) -> Vec<usize> {
 fn connect(curve: &[f64], hull: &[usize], spacing: f64) -> Vec<f64> {
     let half = curve.len() - 1;
     let mut masses = vec![0.0; 2 * half + 1];
-    let slopes: Vec<f64> = hull
-        .windows(2)
-        .map(|pair| slope(curve, pair[0], pair[1], spacing))
-        .collect();
+    let slopes: Vec<f64> = hull.windows(2).map(|pair| slope(curve, pair[0], pair[1], spacing)).collect();
     masses[half] = (1.0 - curve[0] + 2.0 * slopes[0]).max(0.0);
     for (index, &vertex) in hull.iter().enumerate().skip(1) {
         let after = slopes.get(index).copied().unwrap_or(0.0);
@@ -414,10 +357,7 @@ mod tests {
     fn the_loss_of_randomized_response_is_two_atoms() {
         let loss = sharp(&PureProfile::new(1.0).unwrap());
         let near = |target: f64| -> f64 {
-            loss.losses()
-                .filter(|(at, _)| (at - target).abs() <= loss.spacing())
-                .map(|(_, mass)| mass)
-                .sum()
+            loss.losses().filter(|(at, _)| (at - target).abs() <= loss.spacing()).map(|(_, mass)| mass).sum()
         };
         let truth = 1.0 / (1.0 + (-1.0_f64).exp());
         assert!((near(1.0) - truth).abs() < 1e-2, "{} {truth}", near(1.0));
@@ -442,13 +382,9 @@ mod tests {
         let curve = loss.finite_curve();
         for knot in 1..half {
             let epsilon = knot as f64 * loss.spacing();
-            let reflected =
-                1.0 - (-epsilon).exp() + (-epsilon).exp() * profile.delta_upper(epsilon);
+            let reflected = 1.0 - (-epsilon).exp() + (-epsilon).exp() * profile.delta_upper(epsilon);
             let own = curve[half - knot];
-            assert!(
-                own >= reflected - 1e-15 && own < reflected + 1e-4,
-                "{epsilon}: {own} {reflected}"
-            );
+            assert!(own >= reflected - 1e-15 && own < reflected + 1e-4, "{epsilon}: {own} {reflected}");
         }
     }
 
@@ -465,15 +401,9 @@ mod tests {
         let noisy = sharp(&Noisy(plain));
         for epsilon in [0.0, 0.1, 0.3, 0.7, 0.95] {
             let delta = noisy.delta(epsilon).unwrap();
-            assert!(
-                delta >= plain.delta_upper(epsilon)
-                    && delta < 1.06 * plain.delta_upper(epsilon) + 1e-3
-            );
+            assert!(delta >= plain.delta_upper(epsilon) && delta < 1.06 * plain.delta_upper(epsilon) + 1e-3);
         }
-        assert!(
-            noisy.finite_mass() < 1.0 + 1e-9,
-            "noise must not become mass"
-        );
+        assert!(noisy.finite_mass() < 1.0 + 1e-9, "noise must not become mass");
     }
 
     #[test]
@@ -484,10 +414,7 @@ mod tests {
         for step in 0..40 {
             let epsilon = 0.031 * f64::from(step);
             let (fine, rough) = (loss.delta(epsilon).unwrap(), coarse.delta(epsilon).unwrap());
-            assert!(
-                rough >= fine * (1.0 - 1e-12) && rough < fine + 1e-3,
-                "{epsilon}: {fine} {rough}"
-            );
+            assert!(rough >= fine * (1.0 - 1e-12) && rough < fine + 1e-3, "{epsilon}: {fine} {rough}");
         }
     }
 
@@ -499,9 +426,8 @@ mod tests {
                 f64::NAN
             }
         }
-        let error = LossDistribution::from_profile(&Broken, Accuracy::for_repetitions(1, 1e-8))
-            .unwrap_err();
-        assert!(matches!(error, CompositionError::BadProfile { .. }));
+        let error = LossDistribution::from_profile(&Broken, Accuracy::for_repetitions(1, 1e-8)).unwrap_err();
+        assert!(error.to_string().contains("NaN at epsilon"), "{error}");
         let pure = PureProfile::new(1.0).unwrap();
         assert!(LossDistribution::from_profile(&pure, Accuracy::for_repetitions(0, 1e-8)).is_err());
         assert!(LossDistribution::from_profile(&pure, Accuracy::for_repetitions(1, 0.0)).is_err());

@@ -28,7 +28,7 @@
 //! // Far below the sum 10 of the parts, never below the truth.
 //! assert!(5.0 < epsilon.upper && epsilon.upper < 6.0);
 //! assert!(epsilon.lower <= epsilon.upper);
-//! # Ok::<(), uptack::privacy::composition::CompositionError>(())
+//! # Ok::<(), uptack::Error>(())
 //! ```
 
 mod ballot;
@@ -50,95 +50,22 @@ pub use local::add_local;
 pub use loss_distribution::{Accuracy, LossDistribution};
 pub use profile::{ApproximateProfile, LaplaceProfile, Profile, PureProfile};
 
-/// Why a composition could not be computed.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum CompositionError {
-    /// A number that must be finite and not negative is not.
-    BadNumber {
-        /// What the number was meant to be.
-        what: &'static str,
-        /// The number as it came.
-        value: f64,
-    },
-    /// A δ must lie strictly between 0 and 1.
-    BadDelta(f64),
-    /// The profile returned something that is no probability.
-    BadProfile {
-        /// Where it was asked.
-        epsilon: f64,
-        /// What it said.
-        delta: f64,
-    },
-    /// The profile decays in a way that doubles cannot represent.
-    Degenerate,
-    /// A composition, a ballot or a number of repetitions is empty.
-    Empty(&'static str),
-    /// A ballot lets an owner say yes more often than there are queries.
-    TooManyYes {
-        /// The largest number of yes an owner may give.
-        most_yes: u64,
-        /// The number of queries.
-        queries: u64,
-    },
-    /// More repetitions than the error bounds were proved for.
-    TooManyRepetitions(u64),
-}
+use crate::Error;
 
-impl std::fmt::Display for CompositionError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::BadNumber { what, value } => {
-                write!(
-                    formatter,
-                    "{what} must be finite and not negative, but is {value}"
-                )
-            }
-            Self::BadDelta(delta) => write!(
-                formatter,
-                "delta must lie strictly between 0 and 1, but is {delta}"
-            ),
-            Self::BadProfile { epsilon, delta } => {
-                write!(
-                    formatter,
-                    "the profile says delta = {delta} at epsilon = {epsilon}, which is no probability"
-                )
-            }
-            Self::Degenerate => {
-                formatter.write_str("the profile decays faster than doubles can represent")
-            }
-            Self::Empty(what) => write!(formatter, "{what} must be at least 1"),
-            Self::TooManyYes { most_yes, queries } => {
-                write!(
-                    formatter,
-                    "at most {most_yes} yes an owner, but the ballot has only {queries} queries"
-                )
-            }
-            Self::TooManyRepetitions(times) => {
-                write!(
-                    formatter,
-                    "{times} repetitions are more than the {} supported",
-                    composed::MOST_REPETITIONS
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for CompositionError {}
-
-fn not_negative(what: &'static str, value: f64) -> Result<f64, CompositionError> {
+fn not_negative(what: &str, value: f64) -> Result<f64, Error> {
     if value.is_finite() && value >= 0.0 {
-        Ok(value)
-    } else {
-        Err(CompositionError::BadNumber { what, value })
+        return Ok(value);
     }
+    Err(Error::request(format!("{what} must be finite and not negative, but is {value}")))
 }
 
-fn open_probability(delta: f64) -> Result<f64, CompositionError> {
+fn open_probability(delta: f64) -> Result<f64, Error> {
     if delta > 0.0 && delta < 1.0 {
-        Ok(delta)
-    } else {
-        Err(CompositionError::BadDelta(delta))
+        return Ok(delta);
     }
+    Err(Error::request(format!("delta must lie strictly between 0 and 1, but is {delta}")).with_hint("try 1e-8"))
+}
+
+fn at_least_one(what: &str, count: u64) -> Result<u64, Error> {
+    if count > 0 { Ok(count) } else { Err(Error::request(format!("{what} must be at least 1"))) }
 }

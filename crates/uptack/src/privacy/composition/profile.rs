@@ -1,7 +1,8 @@
 //! The seam between accounting and composition: δ as a function of ε.
 
 use super::rounding::{ELEMENTARY, up};
-use super::{CompositionError, not_negative, open_probability};
+use super::{not_negative, open_probability};
+use crate::Error;
 
 /// A certified privacy profile of one query.
 ///
@@ -28,7 +29,7 @@ pub struct PureProfile {
 
 impl PureProfile {
     /// A pure guarantee ε.
-    pub fn new(epsilon: f64) -> Result<Self, CompositionError> {
+    pub fn new(epsilon: f64) -> Result<Self, Error> {
         not_negative("epsilon", epsilon).map(|epsilon| Self { epsilon })
     }
 }
@@ -48,21 +49,14 @@ pub struct ApproximateProfile {
 
 impl ApproximateProfile {
     /// An approximate guarantee (ε, δ).
-    pub fn new(epsilon: f64, delta: f64) -> Result<Self, CompositionError> {
-        Ok(Self {
-            epsilon: not_negative("epsilon", epsilon)?,
-            delta: open_probability(delta)?,
-        })
+    pub fn new(epsilon: f64, delta: f64) -> Result<Self, Error> {
+        Ok(Self { epsilon: not_negative("epsilon", epsilon)?, delta: open_probability(delta)? })
     }
 }
 
 impl Profile for ApproximateProfile {
     fn delta_upper(&self, epsilon: f64) -> f64 {
-        up(
-            self.delta + (1.0 - self.delta) * pure_delta(self.epsilon, epsilon),
-            4.0 * ELEMENTARY,
-        )
-        .min(1.0)
+        up(self.delta + (1.0 - self.delta) * pure_delta(self.epsilon, epsilon), 4.0 * ELEMENTARY).min(1.0)
     }
 
     fn floor(&self) -> f64 {
@@ -78,7 +72,7 @@ pub struct LaplaceProfile {
 
 impl LaplaceProfile {
     /// Laplace noise whose pure guarantee is ε.
-    pub fn new(epsilon: f64) -> Result<Self, CompositionError> {
+    pub fn new(epsilon: f64) -> Result<Self, Error> {
         not_negative("epsilon", epsilon).map(|epsilon| Self { epsilon })
     }
 }
@@ -86,11 +80,7 @@ impl LaplaceProfile {
 impl Profile for LaplaceProfile {
     fn delta_upper(&self, epsilon: f64) -> f64 {
         let excess = (self.epsilon - epsilon) / 2.0;
-        if excess <= 0.0 {
-            0.0
-        } else {
-            up(-(-excess).exp_m1(), 2.0 * ELEMENTARY).min(1.0)
-        }
+        if excess <= 0.0 { 0.0 } else { up(-(-excess).exp_m1(), 2.0 * ELEMENTARY).min(1.0) }
     }
 }
 
@@ -100,11 +90,7 @@ fn pure_delta(own: f64, epsilon: f64) -> f64 {
         return 0.0;
     }
     // (e^own − e^epsilon)/(1 + e^own), divided by e^own so that nothing overflows.
-    up(
-        -(epsilon - own).exp_m1() / (1.0 + (-own).exp()),
-        4.0 * ELEMENTARY,
-    )
-    .min(1.0)
+    up(-(epsilon - own).exp_m1() / (1.0 + (-own).exp()), 4.0 * ELEMENTARY).min(1.0)
 }
 
 #[cfg(test)]
@@ -116,10 +102,7 @@ mod tests {
         let pure = PureProfile::new(1.0).unwrap();
         assert!((pure.delta_upper(0.0) - 0.5_f64.tanh()).abs() < 1e-14);
         assert_eq!(pure.delta_upper(1.0), 0.0);
-        assert!(
-            (LaplaceProfile::new(2.0).unwrap().delta_upper(0.0) - (1.0 - (-1.0_f64).exp())).abs()
-                < 1e-14
-        );
+        assert!((LaplaceProfile::new(2.0).unwrap().delta_upper(0.0) - (1.0 - (-1.0_f64).exp())).abs() < 1e-14);
         let approximate = ApproximateProfile::new(1.0, 1e-3).unwrap();
         assert!((approximate.delta_upper(5.0) - 1e-3).abs() < 1e-15);
     }

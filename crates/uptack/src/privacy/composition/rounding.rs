@@ -17,9 +17,7 @@ pub(super) fn up(value: f64, relative: f64) -> f64 {
 
 /// A non-negative `value` that carries a relative error of at most `relative`, lowered below the truth.
 pub(super) fn down(value: f64, relative: f64) -> f64 {
-    (value * (1.0 - relative) * (1.0 - 4.0 * UNIT))
-        .next_down()
-        .max(0.0)
+    (value * (1.0 - relative) * (1.0 - 4.0 * UNIT)).next_down().max(0.0)
 }
 
 /// The sum of two numbers, rounded up.
@@ -28,11 +26,7 @@ pub(super) fn add_up(left: f64, right: f64) -> f64 {
     // Knuth's two-sum: what is lost is exactly representable, so an exact sum is not inflated.
     let virtual_right = sum - left;
     let lost = (left - (sum - virtual_right)) + (right - virtual_right);
-    if lost > 0.0 || !lost.is_finite() {
-        sum.next_up()
-    } else {
-        sum
-    }
+    if lost > 0.0 || !lost.is_finite() { sum.next_up() } else { sum }
 }
 
 /// An upper bound of (1 + relative)^count − 1.
