@@ -30,7 +30,8 @@ impl Accuracy {
     }
 
     /// Another number of cells for each standard deviation. A profile that is costly to evaluate is asked about
-    /// ten to twenty times this often; 8 still keeps ε within a fraction of a percent.
+    /// ten to twenty times this often; 8 still keeps ε within a fraction of a percent. More than
+    /// [`Self::CELLS_PER_DEVIATION`] sharpen a single query only: a composition goes back to that.
     pub fn cells_per_deviation(self, cells_per_deviation: u32) -> Self {
         Self { cells_per_deviation: cells_per_deviation.clamp(2, 1024), ..self }
     }
