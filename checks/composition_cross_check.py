@@ -21,7 +21,9 @@ from scipy import special
 MOST_ABOVE = 0.02
 # Cells of the accountant's grid for each unit of the smallest loss; a power of two keeps dyadic losses on the grid.
 CELLS = 128
-# The accountant's transform has an absolute error: about 1e-17 for each of some 1e5 cells.
+# The accountant's transform is not tilted, so its error is absolute. For 10 000 Laplace queries at delta = 1e-10 its epsilon
+# scatters between 6.53265 and 6.53392 as its grid varies from 64 to 256 cells, on both sides of the 6.53349 of a
+# tilted transform: up to 6e-13 in delta. On some of those grids a row would be "below" without this allowance.
 NOISE = 1e-12
 KNOWN = {"gaussian", "laplace", "randomized-response", "approximate"}
 
