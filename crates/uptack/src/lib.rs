@@ -9,6 +9,7 @@ mod linear;
 pub mod mechanism;
 mod numeric;
 mod packed;
+pub mod privacy;
 mod probability;
 mod rows;
 mod sampler;
