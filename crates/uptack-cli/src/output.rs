@@ -84,7 +84,7 @@ pub(crate) fn readable(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         "0".to_owned()
-    } else if size >= 1e15 || size < 1e-4 {
+    } else if !(1e-4..1e15).contains(&size) {
         format!("{value:.3e}")
     } else {
         let places = (4 - size.log10().floor() as i32).clamp(0, 8);

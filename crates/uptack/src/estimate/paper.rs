@@ -107,7 +107,7 @@ fn combination(channel: &Channel, tally: &Tally, terms: &[(Bin, i64)]) -> Combin
             .map(|(_, sign)| i128::from(*sign))
             .sum()
     };
-    let moment = |law: fn(&crate::Cell) -> Probability, power: u32| -> i128 {
+    let moment = |law: crate::channel::Law, power: u32| -> i128 {
         channel.cells().iter().map(|cell| weight(cell).pow(power) * law(cell).numerator() as i128).sum()
     };
     let grid = Probability::ONE.numerator() as f64;
@@ -118,7 +118,7 @@ fn combination(channel: &Channel, tally: &Tally, terms: &[(Bin, i64)]) -> Combin
     let estimate = (yes != no).then(|| (value - q * owners) / difference);
     let sd = estimate.map(|estimate| {
         let yes = estimate.clamp(0.0, owners);
-        let variance = |law: fn(&crate::Cell) -> Probability, mean: f64| moment(law, 2) as f64 / grid - mean * mean;
+        let variance = |law: crate::channel::Law, mean: f64| moment(law, 2) as f64 / grid - mean * mean;
         let total = yes * variance(crate::Cell::yes, p) + (owners - yes) * variance(crate::Cell::no, q);
         total.max(0.0).sqrt() / difference.abs()
     });
