@@ -143,7 +143,7 @@ fn name(terms: &[(Bin, i64)]) -> String {
 ///
 /// It is linear in YES and σ. The third equation as printed leaves no room for "No" answers: it fits mechanisms that
 /// give none, such as [`NoisySampling`](crate::mechanism::NoisySampling), to which the paper's π1 = π2 = π3 = 1 leads,
-/// and contradicts the first two elsewhere. Equal signs force σ = 0; opposite signs leave one equation for two
+/// and contradicts the first two elsewhere. (There σ("No") = 0 and σ("Yes") = σ(⊥); the paper has all three equal.) Equal signs force σ = 0; opposite signs leave one equation for two
 /// unknowns. What "E ± σ = observed, solved for YES" becomes once σ is a function of YES is the score interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignSystem {
