@@ -7,6 +7,7 @@ mod fraction;
 mod linear;
 pub mod mechanism;
 mod packed;
+pub mod privacy;
 mod probability;
 mod rows;
 mod sampler;
