@@ -4,6 +4,7 @@ use super::binomial::{Binomial, Coin, ROUNDOFF, window};
 use super::bracket::Bracket;
 use super::mixture::{Counts, sum_of_two};
 use super::piece::Weight;
+use super::view::Question;
 use super::work::Work;
 
 /// Owners of one truth: how many, and their probabilities for each class.
@@ -60,52 +61,147 @@ fn one_row(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -> Brac
 }
 
 /// Three classes, from above: the crowd is `main` in full, and of `side` the adversary is told who is in the class `outer`;
-/// those owners are dropped, the others still hide between the two inner classes. With an empty side this is exact.
+/// those owners are dropped, the others still hide between the two inner classes. `alone` is the divergence in a crowd of
+/// `main` only: it stands in where unusually many of the side's owners are dropped, which is made so unlikely that it does
+/// not matter next to `goal`.
 pub(crate) fn three_classes_above<const N: usize>(
     targets: [[Weight; 3]; N],
     main: Group<'_>,
     side: Group<'_>,
     outer: usize,
-    log_cut: f64,
+    question: Question,
     work: &Work,
+    alone: [f64; N],
 ) -> [f64; N] {
+    let log_cut = question.log_cut;
+
     let (high, low) = inner_pair(outer);
-    let told = Coin { success: side.law[high] + side.law[low], failure: side.law[outer] };
-    let (kept, _) = window(&[Binomial::new(side.owners, told)], log_cut);
-    let law = Binomial::new(main.owners, Coin { success: main.law[outer], failure: main.law[high] + main.law[low] });
-    let (first, last) = window(&[law], log_cut);
-    let coin = |group: Group<'_>| match group.law[high] + group.law[low] {
+    let inner_coin = |group: Group<'_>| match group.law[high] + group.law[low] {
         total if total > 0.0 => Coin::between(group.law[high], group.law[low]),
         _ => Coin { success: 0.0, failure: 1.0 },
     };
-    let hidden = Binomial::new(if told.success > 0.0 { kept } else { 0 }, coin(side));
-    let inner = |count: u64| Binomial::new(main.owners - count, coin(main));
-    let (bottom, _) = window(&[hidden, inner(last)], log_cut);
-    let top = window(&[hidden, inner(first)], log_cut).1 + 1;
-    let start = padded(sum_of_two(hidden, inner(last), bottom, top), bottom, top);
-    let mut rows = Rows { coin: coin(main), current: start.probability, scratch: Vec::new() };
-    let mut sums = [Positive::default(); N];
-    let anchor = law.probability(last);
-    let mut weight = anchor.value;
-    let near = 4.0 * (start.relative_error + 16.0 * ROUNDOFF * (last - first + 2) as f64);
-    for count in (first..=last).rev() {
-        let below = if count > 0 { weight * ratio_below(&law, count) } else { 0.0 };
-        rows.advance();
-        for (sum, target) in sums.iter_mut().zip(&targets) {
-            let weights = [raised(target[high]) * weight, raised(target[low]) * weight, raised(target[outer]) * below];
-            rows.add(weights, near, sum);
-        }
-        weight = below;
-    }
-    work.spend((last - first + 1) * (top - bottom + 1) / 4 + start.steps);
+    let excess = alone.iter().map(|alone| alone - question.goal).fold(0.0, f64::max);
+    let rarely = if excess > 0.0 { (2e-4 * question.goal / excess).clamp(log_cut.exp(), 0.05) } else { 0.05 };
+    let (kept, fewer) = kept_owners(side, outer, rarely);
+    let hidden = Binomial::new(kept, inner_coin(side));
+    let law = Binomial::new(main.owners, Coin { success: main.law[outer], failure: main.law[high] + main.law[low] });
+    let table = Table::new(law, inner_coin(main), hidden, log_cut);
+    let sums = table.sums(targets.map(|target| [target[high], target[low], target[outer]]), work);
     std::array::from_fn(|index| {
-        let target = &targets[index];
-        let mass: f64 = target.iter().map(|weight| weight.first).sum();
-        // One row above the last: there only the target can be the owner too many.
-        let edge = raised(target[outer]).max(0.0) * anchor.value;
-        let sum = sums[index].value + sums[index].error + edge;
-        sum * (1.0 + near + 2.0 * anchor.relative_error) + 8.0 * mass * log_cut.exp()
+        let mass: f64 = targets[index].iter().map(|weight| weight.first).sum();
+        let value = sums[index] + 8.0 * mass * log_cut.exp();
+        value + fewer * (alone[index] - value).max(0.0)
     })
+}
+
+/// How many of the side's owners are kept at least, but for a small probability, which is the second number.
+fn kept_owners(side: Group<'_>, outer: usize, rarely: f64) -> (u64, f64) {
+    let dropped = Binomial::new(side.owners, Coin { success: side.law[outer], failure: 1.0 - side.law[outer] });
+    if side.law[outer] == 0.0 {
+        return (side.owners, 0.0);
+    }
+    let step = 1 + (dropped.mean().sqrt() / 4.0) as u64;
+    let mut most = dropped.mean() as u64;
+    while most < side.owners {
+        let tail = dropped.tail(most + 1, 0);
+        let more = tail.mass * (1.0 + tail.relative_error);
+        if more <= rarely {
+            return (side.owners - most, more);
+        }
+        most += step;
+    }
+    (0, 0.0)
+}
+
+/// The law of the main group's outer count (by rows), and within a row of the inner count of all.
+struct Table {
+    law: Binomial,
+    coin: Coin,
+    first: u64,
+    last: u64,
+    start: Counts,
+}
+
+impl Table {
+    fn new(law: Binomial, coin: Coin, hidden: Binomial, log_cut: f64) -> Self {
+        let (first, last) = window(&[law], log_cut);
+        let inner = |count: u64| Binomial::new(law.trials - count, coin);
+        let (bottom, _) = window(&[hidden, inner(last)], log_cut);
+        let top = window(&[hidden, inner(first)], log_cut).1 + 1;
+        let start = padded(sum_of_two(hidden, inner(last), bottom, top), bottom, top);
+        Self { law, coin, first, last, start }
+    }
+
+    /// Σ over histograms of (high·G(a−1, b) + low·G(a, b) + outer·G(a, b−1))₊ for each target, rounded up. The last row's
+    /// weight and the errors of both laws are relative and multiply the sum.
+    fn sums<const N: usize>(self, targets: [[Weight; 3]; N], work: &Work) -> [f64; N] {
+        let anchor = self.law.probability(self.last);
+        let rows = (self.last - self.first + 2) as f64;
+        let relative_error = anchor.relative_error + self.start.relative_error + 16.0 * ROUNDOFF * rows;
+        let ratio_error = 2.0 * (self.start.relative_error + 8.0 * ROUNDOFF * rows);
+        // One row above the last: there only the target can be the owner too many.
+        let mut sums = targets.map(|target| raised(target[2]).max(0.0) * anchor.value);
+        let (mut weight, mut inner) = (anchor.value, self.start.probability);
+        let mut scratch = vec![0.0; inner.len()];
+        let Coin { success, failure } = self.coin;
+        let mut steps = self.start.steps;
+        for count in (self.first..=self.last).rev() {
+            let below = if count > 0 { weight * ratio_below(&self.law, count) } else { 0.0 };
+            for (sum, [high, low, outer]) in sums.iter_mut().zip(&targets) {
+                // One more inner owner makes g(a) into success·g(a−1) + failure·g(a).
+                let one = (raised(*high) * weight, raised(*outer) * below * success);
+                let other = (raised(*low) * weight, raised(*outer) * below * failure);
+                let (row, terms) = one_sided_sum(rounded_sum(one), rounded_sum(other), &inner, ratio_error);
+                *sum += row;
+                steps += terms / 2;
+            }
+            steps += inner.len() as u64 / 8;
+            add_owner(&inner, &mut scratch, self.coin);
+            std::mem::swap(&mut inner, &mut scratch);
+            weight = below;
+        }
+        work.spend(steps);
+        sums.map(|sum| sum * (1.0 + 2.0 * relative_error))
+    }
+}
+
+/// The law of a count with one more owner.
+fn add_owner(law: &[f64], more: &mut [f64], Coin { success, failure }: Coin) {
+    more[0] = failure * law[0];
+    for (pair, value) in law.windows(2).zip(&mut more[1..]) {
+        *value = success * pair[0] + failure * pair[1];
+    }
+}
+
+fn rounded_sum((a, b): (f64, f64)) -> f64 {
+    a + b + 8.0 * ROUNDOFF * (a.abs() + b.abs())
+}
+
+/// Σ over a of (one·g(a−1) + other·g(a))₊, from above, and how many terms were looked at. The law g is log-concave, so the
+/// terms change sign once at most, and the sum starts at the end where they are positive.
+fn one_sided_sum(one: f64, other: f64, law: &[f64], ratio_error: f64) -> (f64, u64) {
+    if one <= 0.0 && other <= 0.0 {
+        return (0.0, 1);
+    }
+    let mut sum = Positive::default();
+    let mut terms = 0;
+    let mut add = |below: f64, at: f64| {
+        terms += 1;
+        let (plus, minus) = (one.max(0.0) * below + other.max(0.0) * at, -(one.min(0.0) * below + other.min(0.0) * at));
+        let slack = ratio_error * plus;
+        sum.add(plus - minus, slack);
+        plus > 0.0 && plus - minus < -slack
+    };
+    let last = law.len() - 1;
+    if one > 0.0 {
+        // Positive at the top; below the change of sign nothing is left.
+        add(law[last], 0.0);
+        let _ = (1..=last).rev().any(|index| add(law[index - 1], law[index])) || add(0.0, law[0]);
+    } else {
+        add(0.0, law[0]);
+        let _ = (1..=last).any(|index| add(law[index - 1], law[index])) || add(law[last], 0.0);
+    }
+    (sum.value + sum.error, terms)
 }
 
 /// A weight rounded up.
@@ -132,48 +228,4 @@ fn padded(counts: Counts, bottom: u64, top: u64) -> Counts {
     let shift = (counts.first - bottom) as usize;
     probability[shift..shift + counts.probability.len()].copy_from_slice(&counts.probability);
     Counts { first: bottom, probability, ..counts }
-}
-
-/// The inner law for one outer count, and for one more inner owner.
-struct Rows {
-    coin: Coin,
-    current: Vec<f64>,
-    scratch: Vec<f64>,
-}
-
-impl Rows {
-    /// Moves on to one more inner owner; `scratch` keeps the law with one fewer.
-    fn advance(&mut self) {
-        let Coin { success, failure } = self.coin;
-        std::mem::swap(&mut self.current, &mut self.scratch);
-        self.current.clear();
-        self.current.reserve(self.scratch.len());
-        self.current.push(failure * self.scratch[0]);
-        let pairs = self.scratch.windows(2).map(|pair| success * pair[0] + failure * pair[1]);
-        self.current.extend(pairs);
-    }
-
-    /// The row's sum over the inner counts a of (high·g(a−1) + low·g(a) + outer·g⁺(a))₊, where g is the law with the fewer and
-    /// g⁺ that with the more inner owners.
-    fn add(&self, [high, low, outer]: [f64; 3], near: f64, sum: &mut Positive) {
-        let part = |weight: f64| (weight.max(0.0), -weight.min(0.0));
-        let ((high_plus, high_minus), (low_plus, low_minus), (outer_plus, outer_minus)) =
-            (part(high), part(low), part(outer));
-        let (plus, minus) = (
-            low_plus * self.scratch[0] + outer_plus * self.current[0],
-            low_minus * self.scratch[0] + outer_minus * self.current[0],
-        );
-        sum.add(plus - minus, near * plus);
-        let (mut value, mut error) = (0.0, 0.0);
-        for (pair, more) in self.scratch.windows(2).zip(&self.current[1..]) {
-            let plus = high_plus * pair[0] + low_plus * pair[1] + outer_plus * more;
-            let minus = high_minus * pair[0] + low_minus * pair[1] + outer_minus * more;
-            let slack = near * plus;
-            let difference = plus - minus;
-            value += difference.max(0.0);
-            error += if difference > -slack { slack } else { 0.0 };
-        }
-        sum.value += value;
-        sum.error += error;
-    }
 }

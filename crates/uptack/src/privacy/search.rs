@@ -69,7 +69,7 @@ impl<'a> Search<'a> {
         }
         let largest = finite_epsilon(self.view.ratios());
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
-        let at = |epsilon: f64| Question { growth: epsilon.exp(), log_cut };
+        let at = |epsilon: f64| Question { growth: epsilon.exp(), log_cut, goal: delta };
         let ends = self.solve(delta, largest, &|epsilon| self.ends(at(epsilon)));
         if self.enumerable() {
             return Some(self.enumerated_epsilon(delta, largest, ends, log_cut));
@@ -106,7 +106,7 @@ impl<'a> Search<'a> {
         }
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
         let largest = finite_epsilon(self.view.ratios());
-        Some(self.solve(delta, largest, &|epsilon| self.ends(Question { growth: epsilon.exp(), log_cut })))
+        Some(self.solve(delta, largest, &|epsilon| self.ends(Question { growth: epsilon.exp(), log_cut, goal: delta })))
     }
 
     /// δ at one ε for the two crowds of one truth.
@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
 
     /// The ends, computed with a cut far below their value.
     fn ends_at_depth(&self, epsilon: f64) -> (Found, Question) {
-        let mut question = Question { growth: epsilon.exp(), log_cut: -70.0 };
+        let mut question = Question { growth: epsilon.exp(), log_cut: -70.0, goal: 0.0 };
         loop {
             let found = self.ends(question);
             let deep = found.bracket.lower() > 0.0 && found.bracket.lower().ln() > question.log_cut + 28.0;
@@ -180,13 +180,13 @@ impl<'a> Search<'a> {
     fn enumerated_epsilon(&self, delta: f64, largest: f64, ends: Answer, log_cut: f64) -> Answer {
         let mut best = ends;
         for _ in 0..64 {
-            let question = Question { growth: best.upper.exp(), log_cut };
+            let question = Question { growth: best.upper.exp(), log_cut, goal: delta };
             let worst = self.every_crowd(question);
             if worst.bracket.upper() <= delta {
                 return best;
             }
             let answer = self.solve(delta, largest, &|epsilon| {
-                self.exactly(worst.crowd, Question { growth: epsilon.exp(), log_cut })
+                self.exactly(worst.crowd, Question { growth: epsilon.exp(), log_cut, goal: delta })
             });
             best = Answer {
                 lower: best.lower.max(answer.lower),
@@ -287,8 +287,11 @@ impl<'a> Search<'a> {
     /// A bound for all crowds with `from..=to` yes among the others.
     fn range(&self, from: u64, to: u64, claim: &Claim, level: &mut u32) -> f64 {
         let (yes, no) = (from, self.others - to);
+        // A bound may be wrong by a millionth of the limit.
+        let log_cut = claim.question.log_cut.max(claim.limit.max(1e-300).ln() - 16.0);
+        let question = Question { log_cut, goal: claim.limit, ..claim.question };
         let bound = |side: u64| {
-            let [one, other] = self.view.both_truths(yes, no, side, claim.question, &self.work);
+            let [one, other] = self.view.both_truths(yes, no, side, question, &self.work);
             one.upper().max(other.upper())
         };
         if !self.view.has_three_classes() || yes.min(no) == 0 {
@@ -321,7 +324,7 @@ impl<'a> Search<'a> {
     /// An ε that holds for every crowd, from the two crowds of one truth and half the size.
     fn half_crowds(&self, delta: f64, largest: f64, log_cut: f64) -> f64 {
         let function = |epsilon: f64| {
-            let value = self.rest(0, Question { growth: epsilon.exp(), log_cut });
+            let value = self.rest(0, Question { growth: epsilon.exp(), log_cut, goal: delta });
             Found { bracket: Bracket::new(0.0, value), crowd: 0 }
         };
         self.solve_from_above(delta, largest, &function)

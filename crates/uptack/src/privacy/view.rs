@@ -22,11 +22,13 @@ pub(crate) struct Observation {
     ratios: Vec<Class>,
 }
 
-/// A question about a view: the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`.
+/// A question about a view: the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be
+/// sharp far below `goal`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) growth: f64,
     pub(crate) log_cut: f64,
+    pub(crate) goal: f64,
 }
 
 impl Observation {
@@ -247,7 +249,9 @@ impl Piece {
         rare.owners = rare.owners.min(side);
         let targets = targets.map(|target| [target[0], target[1], target[2]]);
         let outer = outer_class(&self.classes, main, rare);
-        three_classes_above(targets, main, rare, outer, question.log_cut, work).map(|upper| Bracket::new(0.0, upper))
+        let (only_yes, only_no) = if yes >= no { (yes, 0) } else { (0, no) };
+        let alone = self.simpler_crowd(only_yes, only_no, question, work).map(|value| value.upper());
+        three_classes_above(targets, main, rare, outer, question, work, alone).map(|upper| Bracket::new(0.0, upper))
     }
 
     /// The better of the two crowds that remain when one truth's owners are dropped.
