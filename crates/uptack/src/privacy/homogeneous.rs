@@ -48,6 +48,20 @@ impl Score {
         self.outer * outer as f64 + self.low * (inner - count) as f64 + self.high * count as f64
     }
 
+    /// The same, where it is known not to be above `previous`, and is likely near it.
+    fn threshold_below(&self, outer: u64, inner: u64, previous: u64) -> u64 {
+        let mut count = previous;
+        for _ in 0..4 {
+            if count == 0 || count > inner || self.at(outer, inner, count - 1) <= 0.0 {
+                break;
+            }
+            count -= 1;
+        }
+        let below = count == 0 || count <= inner && self.at(outer, inner, count - 1) <= 0.0;
+        let found = below && self.at(outer, inner, count) > 0.0;
+        if found { count } else { self.threshold(outer, inner) }
+    }
+
     /// The smallest count with a positive score, `inner + 1` if there is none.
     fn threshold(&self, outer: u64, inner: u64) -> u64 {
         let (base, slope) = (self.at(outer, inner, 0), self.high - self.low);
@@ -147,9 +161,10 @@ fn three(classes: [(Weight, f64); 3], others: u64, log_cut: f64, work: &Work) ->
     let start = outer.probability(last);
     let mut row = start.value;
     let mut walk: Option<Walk> = None;
+    let mut threshold = owners + 1;
     for count in (first..=last).rev() {
         let inner = owners - count;
-        let threshold = sum.score.threshold(count, inner);
+        threshold = sum.score.threshold_below(count, inner, threshold);
         if threshold <= inner && threshold <= top.saturating_add(1) {
             let tail = step(&mut walk, Binomial::new(inner, coin), threshold, bottom, work);
             sum.add(row, count, inner, threshold, &tail);

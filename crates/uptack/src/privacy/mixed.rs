@@ -46,18 +46,39 @@ pub(crate) fn two_classes<const N: usize>(
 }
 
 fn one_row(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -> Bracket {
-    let (one, other) = (first.value(), second.value());
     // The ratio of neighbours may be off, and so may each weight.
-    let (one_slack, other_slack) = (16.0 * ROUNDOFF * first.magnitude(), 16.0 * ROUNDOFF * second.magnitude());
-    let ratio_slack = 2.0 * counts.ratio_error * other.abs();
-    let mut sum = Positive::default();
-    let mut below = 0.0;
-    for &at in counts.probability.iter().chain(&[0.0]) {
-        sum.add(one * below + other * at, one_slack * below + (other_slack + ratio_slack) * at);
-        below = at;
-    }
+    let one = (first.value(), 16.0 * ROUNDOFF * first.magnitude());
+    let ratio_slack = 2.0 * counts.ratio_error * second.value().abs();
+    let other = (second.value(), 16.0 * ROUNDOFF * second.magnitude() + ratio_slack);
+    let (sum, _) = positive_sum(one, other, &counts.probability);
     let error = sum.error + (counts.relative_error + 2.0 * log_cut.exp()) * (sum.value + sum.error);
     Bracket::around(sum.value, error, 3.0 * log_cut.exp() * (first.first + second.first))
+}
+
+/// Σ over a of (one·g(a−1) + other·g(a))₊ and how many terms were looked at; each weight comes with how far it may be off.
+/// The law g is log-concave, so the terms change sign once at most, and the sum starts at the end where they are positive.
+fn positive_sum(one: (f64, f64), other: (f64, f64), law: &[f64]) -> (Positive, u64) {
+    let mut sum = Positive::default();
+    if one.0 <= -one.1 && other.0 <= -other.1 {
+        return (sum, 1);
+    }
+    let mut terms = 0;
+    // Returns whether the term is certainly negative, after which all are.
+    let mut add = |below: f64, at: f64| {
+        terms += 1;
+        let (difference, slack) = (one.0 * below + other.0 * at, one.1 * below + other.1 * at);
+        sum.add(difference, slack);
+        difference < -slack
+    };
+    let last = law.len() - 1;
+    if one.0 > 0.0 {
+        add(law[last], 0.0);
+        let _ = (1..=last).rev().any(|index| add(law[index - 1], law[index])) || add(0.0, law[0]);
+    } else {
+        add(0.0, law[0]);
+        let _ = (1..=last).any(|index| add(law[index - 1], law[index])) || add(law[last], 0.0);
+    }
+    (sum, terms)
 }
 
 /// Three classes, from above: the crowd is `main` in full, and of `side` the adversary is told who is in the class `outer`;
@@ -75,7 +96,7 @@ pub(crate) fn three_classes_above<const N: usize>(
 ) -> [f64; N] {
     let log_cut = question.log_cut;
 
-    let (high, low) = inner_pair(outer);
+    let (high, low) = inner_pair(outer, main.law);
     let inner_coin = |group: Group<'_>| match group.law[high] + group.law[low] {
         total if total > 0.0 => Coin::between(group.law[high], group.law[low]),
         _ => Coin { success: 0.0, failure: 1.0 },
@@ -151,8 +172,9 @@ impl Table {
                 // One more inner owner makes g(a) into success·g(a−1) + failure·g(a).
                 let one = (raised(*high) * weight, raised(*outer) * below * success);
                 let other = (raised(*low) * weight, raised(*outer) * below * failure);
-                let (row, terms) = one_sided_sum(rounded_sum(one), rounded_sum(other), &inner, ratio_error);
-                *sum += row;
+                let with_slack = |weight: f64| (weight, ratio_error * weight.abs());
+                let (row, terms) = positive_sum(with_slack(rounded_sum(one)), with_slack(rounded_sum(other)), &inner);
+                *sum += row.value + row.error;
                 steps += terms / 2;
             }
             steps += inner.len() as u64 / 8;
@@ -177,33 +199,6 @@ fn rounded_sum((a, b): (f64, f64)) -> f64 {
     a + b + 8.0 * ROUNDOFF * (a.abs() + b.abs())
 }
 
-/// Σ over a of (one·g(a−1) + other·g(a))₊, from above, and how many terms were looked at. The law g is log-concave, so the
-/// terms change sign once at most, and the sum starts at the end where they are positive.
-fn one_sided_sum(one: f64, other: f64, law: &[f64], ratio_error: f64) -> (f64, u64) {
-    if one <= 0.0 && other <= 0.0 {
-        return (0.0, 1);
-    }
-    let mut sum = Positive::default();
-    let mut terms = 0;
-    let mut add = |below: f64, at: f64| {
-        terms += 1;
-        let (plus, minus) = (one.max(0.0) * below + other.max(0.0) * at, -(one.min(0.0) * below + other.min(0.0) * at));
-        let slack = ratio_error * plus;
-        sum.add(plus - minus, slack);
-        plus > 0.0 && plus - minus < -slack
-    };
-    let last = law.len() - 1;
-    if one > 0.0 {
-        // Positive at the top; below the change of sign nothing is left.
-        add(law[last], 0.0);
-        let _ = (1..=last).rev().any(|index| add(law[index - 1], law[index])) || add(0.0, law[0]);
-    } else {
-        add(0.0, law[0]);
-        let _ = (1..=last).any(|index| add(law[index - 1], law[index])) || add(law[last], 0.0);
-    }
-    (sum.value + sum.error, terms)
-}
-
 /// A weight rounded up.
 fn raised(weight: Weight) -> f64 {
     weight.value() + 8.0 * ROUNDOFF * weight.magnitude()
@@ -214,13 +209,10 @@ fn ratio_below(law: &Binomial, count: u64) -> f64 {
     if law.coin.success == 0.0 { 0.0 } else { law.ratio_down(count) }
 }
 
-/// The two classes besides `outer`, higher ratio first.
-fn inner_pair(outer: usize) -> (usize, usize) {
-    match outer {
-        0 => (1, 2),
-        1 => (0, 2),
-        _ => (0, 1),
-    }
+/// The two classes besides `outer`, the rarer one first: its count is narrow.
+fn inner_pair(outer: usize, law: &[f64]) -> (usize, usize) {
+    let (one, other) = ((outer + 1) % 3, (outer + 2) % 3);
+    if law[one] <= law[other] { (one, other) } else { (other, one) }
 }
 
 fn padded(counts: Counts, bottom: u64, top: u64) -> Counts {

@@ -1,8 +1,9 @@
 //! The law of a sum of two binomials, in time proportional to its width.
 //!
-//! The probabilities g satisfy a recurrence of three terms. Written for the ratio of neighbours it is
-//! ρ(k) = (α(k) + β(k)/ρ(k−1)) / γ(k); below the point where α changes sign all parts are positive, an error in ρ is
-//! damped and changes sign at every step. Above that point the same holds for the law read backwards.
+//! The probabilities g satisfy γ(k)·g(k+1) = α(k)·g(k) + β(k)·g(k−1). Below the point where α changes sign all parts are
+//! positive, so that relative errors only add up; above that point the same holds for the law read backwards. Far from the
+//! bottom the recurrence needs a first ratio of neighbours: any guess will do some steps earlier, because an error in the
+//! ratio is damped at every step.
 
 use super::binomial::{Binomial, Coin, ROUNDOFF};
 
@@ -29,9 +30,9 @@ pub(crate) fn sum_of_two(left: Binomial, right: Binomial, low: u64, high: u64) -
     let high = high.min(left.trials + right.trials);
     let low = low.min(high);
     let mut counts = if left.trials == 0 {
-        from_ratios(low, &single_ratios(right, low, high), 8.0 * ROUNDOFF, high - low)
+        single(right, low, high)
     } else if right.trials == 0 {
-        from_ratios(low, &single_ratios(left, low, high), 8.0 * ROUNDOFF, high - low)
+        single(left, low, high)
     } else {
         double(left, right, low, high)
     };
@@ -50,48 +51,77 @@ fn without_certainty(law: Binomial) -> (Binomial, u64) {
     }
 }
 
-fn single_ratios(law: Binomial, low: u64, high: u64) -> Vec<f64> {
-    let odds = law.coin.success / law.coin.failure;
-    (low..high).map(|count| (law.trials - count) as f64 / (count + 1) as f64 * odds).collect()
+/// One binomial, multiplied out from its mode, where it is largest.
+fn single(law: Binomial, low: u64, high: u64) -> Counts {
+    let mode = (law.mean() as u64).clamp(low, high);
+    let mut probability = vec![0.0; (high - low + 1) as usize];
+    probability[(mode - low) as usize] = 1.0;
+    let odds = if law.coin.failure > 0.0 { law.coin.success / law.coin.failure } else { 0.0 };
+    for count in mode..high {
+        let index = (count - low) as usize;
+        probability[index + 1] = probability[index] * ((law.trials - count) as f64 / (count + 1) as f64 * odds);
+    }
+    for count in (low..mode).rev() {
+        let index = (count - low) as usize;
+        probability[index] = probability[index + 1] / ((law.trials - count) as f64 / (count + 1) as f64 * odds);
+    }
+    normalized(low, probability, 8.0 * ROUNDOFF, 0.0)
 }
 
 fn double(left: Binomial, right: Binomial, low: u64, high: u64) -> Counts {
     let forward = Recurrence::new(left, right);
     let backward = forward.reversed();
-    // Ratios at low..turn come from below, those at turn..high from above.
+    // Weights up to the turn come from below, the rest from above; both know the weight at the turn.
     let turn = forward.turn().map_or(low, |turn| (turn + 1).clamp(low, high));
-    let (mut ratios, mut error, mut steps) = (Vec::with_capacity((high - low) as usize), 0.0_f64, high - low);
+    let mut weights = Weights { values: vec![1.0], error: 0.0, step_error: 0.0, lead: 0 };
     if turn > low {
-        let part = forward.ratios(low, turn);
-        steps += part.extra_steps;
-        error = error.max(part.error);
-        ratios.extend(part.ratios);
+        weights = forward.weights(low, turn);
     }
     if high > turn {
         let total = forward.trials;
-        let part = backward.ratios(total - high, total - turn);
-        steps += part.extra_steps;
-        error = error.max(part.error);
-        ratios.extend(part.ratios.iter().rev().map(|ratio| 1.0 / ratio));
+        let rest = backward.weights(total - high, total - turn);
+        weights.join(rest);
     }
-    from_ratios(low, &ratios, error, steps)
+    let mut counts = normalized(low, weights.values, weights.step_error, weights.error);
+    counts.steps += weights.lead;
+    counts
 }
 
-/// Multiplies the ratios up from the mode, where the law is largest, and normalizes.
-fn from_ratios(first: u64, ratios: &[f64], ratio_error: f64, steps: u64) -> Counts {
-    let mode = ratios.partition_point(|ratio| *ratio > 1.0);
-    let mut probability = vec![0.0; ratios.len() + 1];
-    probability[mode] = 1.0;
-    for index in mode..ratios.len() {
-        probability[index + 1] = probability[index] * ratios[index];
-    }
-    for index in (0..mode).rev() {
-        probability[index] = probability[index + 1] / ratios[index];
-    }
+/// Scales the weights to a sum of one. Each was reached in at most as many steps as there are weights.
+fn normalized(first: u64, mut probability: Vec<f64>, step_error: f64, start_error: f64) -> Counts {
     let total: f64 = probability.iter().sum();
-    probability.iter_mut().for_each(|value| *value /= total);
-    let relative_error = 2.0 * ratio_error + 24.0 * ROUNDOFF * (ratios.len() + 1) as f64;
-    Counts { first, probability, relative_error, ratio_error, steps: steps + ratios.len() as u64 }
+    let scale = 1.0 / total;
+    probability.iter_mut().for_each(|value| *value *= scale);
+    let length = probability.len() as f64;
+    let accumulated = step_error * length + start_error;
+    Counts {
+        first,
+        steps: probability.len() as u64,
+        probability,
+        relative_error: 2.0 * accumulated + 8.0 * ROUNDOFF * length,
+        ratio_error: 2.0 * accumulated,
+    }
+}
+
+/// Unnormalized probabilities, how far the first ratio may be off, and how much each step adds to the error.
+struct Weights {
+    values: Vec<f64>,
+    error: f64,
+    step_error: f64,
+    lead: u64,
+}
+
+impl Weights {
+    /// Continues with weights that run backwards from above and end where these end.
+    fn join(&mut self, rest: Self) {
+        let here = self.values[self.values.len() - 1];
+        let there = rest.values[rest.values.len() - 1];
+        let scale = here / there;
+        self.values.extend(rest.values.iter().rev().skip(1).map(|value| value * scale));
+        self.error += rest.error + 4.0 * ROUNDOFF;
+        self.step_error = self.step_error.max(rest.step_error);
+        self.lead += rest.lead;
+    }
 }
 
 struct Recurrence {
@@ -104,11 +134,8 @@ struct Recurrence {
     failures: f64,
 }
 
-struct Ratios {
-    ratios: Vec<f64>,
-    error: f64,
-    extra_steps: u64,
-}
+/// The weights grow from the window's edge to the mode; starting low keeps them in range.
+const SMALL: f64 = 1e-100;
 
 /// Rounding error of one step of the ratio's recurrence.
 const STEP_ERROR: f64 = 12.0 * ROUNDOFF;
@@ -138,9 +165,9 @@ impl Recurrence {
         (turn >= 0.0).then_some((turn as u64).min(self.trials))
     }
 
-    /// The ratios at the counts `from..to`, all of them at or below the turn. The recurrence starts far enough below
-    /// `from` for the error of its start to die out.
-    fn ratios(&self, from: u64, to: u64) -> Ratios {
+    /// Weights of the counts `from..=to`, where the ratios at `from..to` are at or below the turn. The recurrence starts far
+    /// enough below `from` for the error of its start to die out.
+    fn weights(&self, from: u64, to: u64) -> Weights {
         let mut lead = 64;
         loop {
             let start = from.saturating_sub(lead);
@@ -149,22 +176,35 @@ impl Recurrence {
                 (ratio, error) = self.next(count, ratio, error);
             }
             if start == 0 || error < 1e3 * ROUNDOFF || lead > 8 * (to - from) + 4096 {
-                return self.collect(from, to, ratio, error, from - start);
+                let values = self.carry_on(from, to, ratio);
+                let step_error = self.step_error(from, &values);
+                return Weights { values, error, step_error, lead: from - start };
             }
             lead *= 4;
         }
     }
 
-    fn collect(&self, from: u64, to: u64, mut ratio: f64, mut error: f64, extra_steps: u64) -> Ratios {
-        let mut ratios = Vec::with_capacity((to - from) as usize);
-        let mut worst = error;
-        ratios.push(ratio);
+    /// The recurrence itself from the first two weights on.
+    fn carry_on(&self, from: u64, to: u64, ratio: f64) -> Vec<f64> {
+        let mut values = Vec::with_capacity((to - from + 1) as usize);
+        let (mut before, mut here) = (SMALL, SMALL * ratio);
+        values.extend([before, here]);
         for count in from + 1..to {
-            (ratio, error) = self.next(count, ratio, error);
-            worst = worst.max(error);
-            ratios.push(ratio);
+            let k = count as f64;
+            let fresh = (self.constant - self.slope * k).max(0.0);
+            let carried = self.product * (self.trials - count + 1) as f64;
+            let scale = 1.0 / (self.failures * (k + 1.0));
+            (before, here) = (here, (fresh * here + carried * before) * scale);
+            values.push(here);
         }
-        Ratios { ratios, error: worst, extra_steps }
+        values
+    }
+
+    /// A step rounds a few times, and the difference in α has an absolute error in proportion to its parts.
+    fn step_error(&self, from: u64, values: &[f64]) -> f64 {
+        let share = |(index, pair): (usize, &[f64])| pair[0] / (pair[1] * (from + index as u64 + 1) as f64);
+        let largest = values.windows(2).enumerate().map(share).fold(0.0, f64::max);
+        STEP_ERROR + 4.0 * ROUNDOFF * self.constant / self.failures * largest
     }
 
     /// The ratio at `count` from the one before, with the error of its logarithm, which shrinks by the share that the

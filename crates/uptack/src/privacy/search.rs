@@ -6,9 +6,9 @@ use super::view::{Observation, Question};
 use super::work::{Work, WorkLimit};
 
 /// Rounds of refinement in ε: a certificate at most this much above the largest value found is looked for first.
-const EPSILON_MARGIN: f64 = 4e-4;
+const EPSILON_MARGIN: f64 = 8e-4;
 /// The same for δ.
-const DELTA_MARGIN: f64 = 0.03;
+const DELTA_MARGIN: f64 = 0.04;
 /// Up to this many steps all crowds are evaluated one by one.
 const ENUMERATION: u64 = 4_000_000;
 /// Nothing below this mass is told from zero.
@@ -54,7 +54,7 @@ impl<'a> Search<'a> {
         best = self.samples(question).into_iter().fold(best, larger);
         let mut lower = Lower { value: best.bracket.lower(), crowd: best.crowd };
         let limit = (lower.value * (1.0 + DELTA_MARGIN)).max(best.bracket.upper());
-        let mut claim = Claim { question, limit, largest: best.bracket.upper() };
+        let mut claim = Claim { question, limit, largest: best.bracket.upper(), base: lower.value };
         let weaken =
             |claim: &mut Claim, failed: f64| claim.limit = (claim.limit * 1.02).max(failed.min(claim.limit * 1.2));
         self.sweep(&mut claim, &mut lower, weaken, |_, found| found.bracket.lower());
@@ -85,7 +85,8 @@ impl<'a> Search<'a> {
         }
         let mut lower = Lower { value: best.lower, crowd: best.crowd };
         let start = best.upper.max(best.lower * (1.0 + EPSILON_MARGIN)).min(largest);
-        let mut claim = Claim { question: at(start), limit: delta, largest: 0.0 };
+        let mut claim =
+            Claim { question: at(start), limit: delta, largest: 0.0, base: self.ends(at(start)).bracket.lower() };
         let finished = self.sweep(
             &mut claim,
             &mut lower,
@@ -251,31 +252,47 @@ impl<'a> Search<'a> {
         weaken: impl Fn(&mut Claim, f64),
         learned: impl Fn(&Claim, &Found) -> f64,
     ) -> bool {
+        let half = self.others / 2;
+        self.sweep_half(false, half, claim, lower, &weaken, &learned)
+            && (half == self.others || self.sweep_half(true, self.others - half - 1, claim, lower, &weaken, &learned))
+    }
+
+    /// The crowds with at most `last` owners of one truth among the others, starting from none: of *yes*, or of *no*.
+    fn sweep_half(
+        &self,
+        of_no: bool,
+        last: u64,
+        claim: &mut Claim,
+        lower: &mut Lower,
+        weaken: &impl Fn(&mut Claim, f64),
+        learned: &impl Fn(&Claim, &Found) -> f64,
+    ) -> bool {
         let smallest = (self.others / 40_000).max(1);
         let (mut from, mut width, mut level) = (0, (self.others / 1000).max(1), 0);
-        while from <= self.others {
+        let oriented = |count: u64| if of_no { self.others - count } else { count };
+        while from <= last {
             if self.work.exhausted() {
-                // Everything from here on, at once.
-                claim.largest = claim.largest.max(self.rest(from, claim.question));
+                claim.largest = claim.largest.max(self.half_crowd_bound(claim.question));
                 return false;
             }
-            let to = (from + (width - 1)).min(self.others);
-            let bound = self.range(from, to, claim, &mut level);
+            let to = (from + (width - 1)).min(last);
+            let (yes, no) = if of_no { (self.others - to, from) } else { (from, self.others - to) };
+            let bound = self.crowd_bound(yes, no, claim, &mut level);
+            let next = next_width(to - from + 1, bound, claim).max(smallest);
             if bound <= claim.limit {
                 claim.largest = claim.largest.max(bound);
-                from = to + 1;
-                width = width.saturating_mul(2);
+                (from, width) = (to + 1, next);
                 continue;
             }
             if width > smallest {
-                width = (width / 3).max(smallest);
+                width = next.min(width - 1);
                 continue;
             }
             if self.view.is_two_classes() {
-                let found = self.exactly(from, claim.question);
+                let found = self.exactly(oriented(from), claim.question);
                 let value = learned(claim, &found);
                 if value > lower.value {
-                    *lower = Lower { value, crowd: from };
+                    *lower = Lower { value, crowd: found.crowd };
                 }
             }
             weaken(claim, bound);
@@ -284,9 +301,8 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// A bound for all crowds with `from..=to` yes among the others.
-    fn range(&self, from: u64, to: u64, claim: &Claim, level: &mut u32) -> f64 {
-        let (yes, no) = (from, self.others - to);
+    /// A bound for all crowds with at least these numbers of yes- and no-owners.
+    fn crowd_bound(&self, yes: u64, no: u64, claim: &Claim, level: &mut u32) -> f64 {
         // A bound may be wrong by a millionth of the limit.
         let log_cut = claim.question.log_cut.max(claim.limit.max(1e-300).ln() - 16.0);
         let question = Question { log_cut, goal: claim.limit, ..claim.question };
@@ -301,30 +317,32 @@ impl<'a> Search<'a> {
         let first = level.saturating_sub(1);
         for step in first..first + 4 {
             let side = 8_u64.saturating_mul(4_u64.saturating_pow(step));
-            best = best.min(bound(side));
+            let value = bound(side);
+            let helps = value < 0.97 * best;
+            best = best.min(value);
             *level = step;
-            if best <= claim.limit || side >= yes.min(no) || self.work.exhausted() {
+            // More of the side's owners cannot mend a range that is too wide.
+            if best <= claim.limit || side >= yes.min(no) || !helps || self.work.exhausted() {
                 break;
             }
         }
         best
     }
 
-    /// A bound for all crowds with at least `from` yes among the others, at little cost: each half is bounded by a crowd of one
-    /// truth.
-    fn rest(&self, from: u64, question: Question) -> f64 {
-        let middle = from.max(self.others / 2);
+    /// A bound for all crowds at little cost: each has at least half of the others on one side.
+    fn half_crowd_bound(&self, question: Question) -> f64 {
+        let half = self.others.div_ceil(2);
         let bound = |yes: u64, no: u64| {
             let [one, other] = self.view.both_truths(yes, no, 0, question, &self.work);
             one.upper().max(other.upper())
         };
-        bound(0, self.others - middle).max(bound(middle, 0))
+        bound(0, half).max(bound(half, 0))
     }
 
     /// An ε that holds for every crowd, from the two crowds of one truth and half the size.
     fn half_crowds(&self, delta: f64, largest: f64, log_cut: f64) -> f64 {
         let function = |epsilon: f64| {
-            let value = self.rest(0, Question { growth: epsilon.exp(), log_cut, goal: delta });
+            let value = self.half_crowd_bound(Question { growth: epsilon.exp(), log_cut, goal: delta });
             Found { bracket: Bracket::new(0.0, value), crowd: 0 }
         };
         self.solve_from_above(delta, largest, &function)
@@ -350,6 +368,15 @@ struct Claim {
     question: Question,
     limit: f64,
     largest: f64,
+    /// The divergence at the crowds of one truth.
+    base: f64,
+}
+
+/// A width for which the bound should come out just below the limit: its logarithm grows about linearly from the base.
+fn next_width(width: u64, bound: f64, claim: &Claim) -> u64 {
+    let (wanted, got) = ((claim.limit / claim.base).ln(), (bound / claim.base).ln());
+    let factor = if got > 0.0 { (0.95 * wanted / got).clamp(0.2, 4.0) } else { 4.0 };
+    (width as f64 * if factor.is_finite() { factor } else { 4.0 }) as u64
 }
 
 /// The largest value known to occur.
