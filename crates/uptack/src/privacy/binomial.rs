@@ -183,23 +183,25 @@ fn reach(parts: &[Binomial], rate: f64) -> Option<f64> {
         (tilt * count - cumulant, count)
     };
     let wanted = rate * (1.0 + 1e-9) + 1e-3;
-    let mut high = 1e-12;
+    let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum();
+    // Any tilt with a sufficient exponent gives a valid count; a Gaussian's is the first guess, and two per cent are enough.
+    let mut high = (2.0 * wanted / variance.max(1e-12)).sqrt().min(300.0);
     while exponent(high).0 < wanted {
-        high *= 4.0;
+        high *= 1.5;
         if high > 700.0 {
             return None;
         }
     }
-    let mut low = 0.0;
-    for _ in 0..60 {
+    let mut low = high / 1.5;
+    while exponent(low).0 >= wanted {
+        (high, low) = (low, low / 1.5);
+    }
+    for _ in 0..4 {
         let middle = 0.5 * (low + high);
         if exponent(middle).0 < wanted {
             low = middle;
         } else {
             high = middle;
-        }
-        if high - low < 1e-6 * high {
-            break;
         }
     }
     Some(exponent(high).1 + 1.0)

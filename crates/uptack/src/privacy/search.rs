@@ -234,7 +234,8 @@ impl<'a> Search<'a> {
                 bracket.raise_low(guess, level);
                 crowd = found.crowd;
             } else {
-                let (low, high) = around(guess, bracket.low.0, bracket.high.0, delta, function);
+                let width = (found.bracket.upper() / found.bracket.lower().max(f64::MIN_POSITIVE) - 1.0).min(1.0);
+                let (low, high) = around(guess, 0.02 * width, (bracket.low.0, bracket.high.0), delta, function);
                 return Answer { lower: low, upper: high, crowd };
             }
             guess = bracket.guess();
@@ -432,9 +433,15 @@ impl Bracketing {
 }
 
 /// The nearest points on both sides of an undecided one that can be decided.
-fn around(undecided: f64, low: f64, high: f64, delta: f64, function: &dyn Fn(f64) -> Found) -> (f64, f64) {
+fn around(
+    undecided: f64,
+    first: f64,
+    (low, high): (f64, f64),
+    delta: f64,
+    function: &dyn Fn(f64) -> Found,
+) -> (f64, f64) {
     let decide = |sign: f64, limit: f64, decided: &dyn Fn(&Bracket) -> bool| {
-        let mut distance = 1e-11;
+        let mut distance = first.max(1e-11);
         loop {
             let point = undecided * (1.0 + sign * distance);
             if sign * (point - limit) >= 0.0 {
@@ -443,7 +450,7 @@ fn around(undecided: f64, low: f64, high: f64, delta: f64, function: &dyn Fn(f64
             if decided(&function(point).bracket) {
                 return point;
             }
-            distance *= 3.0;
+            distance *= 2.0;
         }
     };
     (decide(-1.0, low, &|bracket| bracket.lower() > delta), decide(1.0, high, &|bracket| bracket.upper() <= delta))

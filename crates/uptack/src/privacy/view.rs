@@ -6,7 +6,7 @@ use super::classes::{Class, merge_to_three, one_sided, reduce, split_to_three, t
 use super::enumerate::Detail;
 use super::homogeneous;
 use super::mixed::{Group, three_classes_above, two_classes};
-use super::mixture::sum_of_two;
+use super::mixture::{Counts, sum_of_two};
 use super::piece::{Direction, Piece, Share, Weight};
 use super::work::Work;
 
@@ -93,19 +93,17 @@ impl Observation {
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
     pub(crate) fn one_truth(&self, yes: bool, others: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        Direction::BOTH.map(|direction| {
-            let sum = |pieces: &[Piece]| {
-                pieces
-                    .iter()
-                    .map(|piece| piece.one_truth(yes, others, direction, question, work))
-                    .fold(Bracket::ZERO, Bracket::plus)
-            };
-            let above = sum(&self.above);
-            if self.is_exact() {
-                return above;
-            }
-            let below = self.below.iter().map(|pieces| sum(pieces).lower()).fold(0.0, f64::max);
-            Bracket::new(below.min(above.upper()), above.upper())
+        let sum = |pieces: &[Piece]| {
+            pieces.iter().map(|piece| piece.one_truth(yes, others, question, work)).fold([Bracket::ZERO; 2], add)
+        };
+        let above = sum(&self.above);
+        if self.is_exact() {
+            return above;
+        }
+        let below: Vec<[Bracket; 2]> = self.below.iter().map(|pieces| sum(pieces)).collect();
+        [0, 1].map(|direction: usize| {
+            let lower = below.iter().map(|value| value[direction].lower()).fold(0.0, f64::max);
+            Bracket::new(lower.min(above[direction].upper()), above[direction].upper())
         })
     }
 
@@ -149,44 +147,82 @@ fn detail(groups: &[Vec<Class>]) -> Vec<Detail> {
     groups.iter().enumerate().map(detail).filter(|detail| !detail.inside.is_empty()).collect()
 }
 
-/// Blocks of the number of others that are inside: how likely each is, its smallest and its next block's smallest number.
+/// Blocks of the number of others that are inside: the smallest number of each (and the largest of all), and how likely each
+/// block is.
 struct Blocks {
     starts: Vec<u64>,
     probability: Vec<f64>,
     error: f64,
 }
 
-/// At most this many blocks: the divergence changes by a fraction of a per cent within one.
-const BLOCKS: u64 = 256;
+/// Blocks get finer until the two ends of an expectation are this close, or [`FINEST`] to a standard deviation.
+const CLOSE: f64 = 1.003;
+const FINEST: f64 = 128.0;
 
 impl Blocks {
-    fn of(law: Binomial, log_cut: f64, work: &Work) -> Self {
-        let (low, high) = window(&[law], log_cut);
-        let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
-        work.spend(counts.steps);
-        let length = counts.probability.len() as u64;
-        let wanted = (length as f64 / (law.mean().max(1.0) * 1e-4)).ceil() as u64;
-        let width = length.div_ceil(wanted.clamp(1, BLOCKS));
-        Self {
-            starts: (0..length)
-                .step_by(width as usize)
-                .map(|start| counts.first + start)
-                .chain([counts.first + length - 1])
-                .collect(),
-            probability: counts.probability.chunks(width as usize).map(|block| block.iter().sum()).collect(),
-            error: counts.relative_error + length as f64 * f64::EPSILON,
+    /// Blocks for which probability times width is about the same, `fineness` to a standard deviation in the middle.
+    fn of(counts: &Counts, deviation: f64, fineness: f64) -> Self {
+        let most = deviation / (2.5 * fineness * fineness);
+        let (mut starts, mut probability) = (vec![counts.first], vec![0.0]);
+        let mut width = 0.0;
+        for (number, mass) in (counts.first..).zip(&counts.probability) {
+            let last = probability.len() - 1;
+            if width > 0.0 && (probability[last] + mass) * width > most {
+                starts.push(number);
+                probability.push(*mass);
+                width = 1.0;
+            } else {
+                probability[last] += mass;
+                width += 1.0;
+            }
         }
+        starts.push(counts.first + counts.probability.len() as u64 - 1);
+        let error = counts.relative_error + counts.probability.len() as f64 * f64::EPSILON;
+        Self { starts, probability, error }
     }
 
-    /// The expectation of a falling function of the number.
-    fn expectation(&self, log_cut: f64, function: impl Fn(u64) -> Bracket) -> Bracket {
-        let values: Vec<Bracket> = self.starts.iter().map(|&start| function(start)).collect();
-        let (mut lower, mut upper) = (0.0, 0.0);
-        for (probability, pair) in self.probability.iter().zip(values.windows(2)) {
-            lower += probability * pair[1].lower().min(pair[0].lower());
-            upper += probability * pair[0].upper();
+    /// The expectation of two falling functions of the number.
+    fn expectation(&self, cut: f64, function: &impl Fn(u64) -> [Bracket; 2]) -> [Bracket; 2] {
+        let values: Vec<[Bracket; 2]> = self.starts.iter().map(|&start| function(start)).collect();
+        [0, 1].map(|which| {
+            let (mut lower, mut upper) = (0.0, 0.0);
+            for (probability, pair) in self.probability.iter().zip(values.windows(2)) {
+                lower += probability * pair[1][which].lower().min(pair[0][which].lower());
+                upper += probability * pair[0][which].upper();
+            }
+            Bracket::new(lower * (1.0 - self.error), (upper * (1.0 + self.error) + 2.0 * cut).max(lower))
+        })
+    }
+}
+
+/// The expectation of falling functions of a binomial number. `exact` asks for close ends; otherwise the upper one is enough,
+/// and only as good as the goal needs it.
+fn expected(
+    law: Binomial,
+    exact: bool,
+    question: Question,
+    work: &Work,
+    function: impl Fn(u64) -> [Bracket; 2],
+) -> [Bracket; 2] {
+    let cut = question.log_cut.exp();
+    let (low, high) = window(&[law], question.log_cut);
+    let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
+    let deviation = (law.mean() * law.coin.failure).sqrt();
+    let mut fineness = 2.0;
+    loop {
+        work.spend(counts.steps);
+        let values = Blocks::of(&counts, deviation, fineness).expectation(cut, &function);
+        let close = |value: &Bracket| value.upper() <= CLOSE * value.lower() || value.upper() <= 2.0 * cut;
+        let largest = values[0].upper().max(values[1].upper());
+        let enough = if exact {
+            values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0)
+        } else {
+            largest <= question.goal || fineness > 8.0
+        };
+        if enough || fineness >= FINEST || fineness > 2.0 * deviation.max(1.0) {
+            return values;
         }
-        Bracket::new(lower * (1.0 - self.error), (upper * (1.0 + self.error) + 2.0 * log_cut.exp()).max(lower))
+        fineness *= 4.0;
     }
 }
 
@@ -195,23 +231,25 @@ impl Piece {
         self.outside.yes > 0.0 || self.outside.no > 0.0
     }
 
-    fn one_truth(&self, yes: bool, others: u64, direction: Direction, question: Question, work: &Work) -> Bracket {
-        let weights = self.weights(direction, question.growth);
+    /// A crowd of one truth, in both directions.
+    fn one_truth(&self, yes: bool, others: u64, question: Question, work: &Work) -> [Bracket; 2] {
+        let targets = Direction::BOTH.map(|direction| self.weights(direction, question.growth));
         let Some(law) = self.conditional(yes) else {
-            return weights.iter().map(Weight::positive_part).fold(Bracket::ZERO, Bracket::plus);
+            return targets.map(|weights| weights.iter().map(Weight::positive_part).fold(Bracket::ZERO, Bracket::plus));
         };
-        let classes: Vec<(Weight, f64)> = weights.into_iter().zip(law).collect();
-        let divergence = |others| homogeneous::divergence(&classes, others, question.log_cut, work);
-        if classes.len() == 1 || self.outside.of(yes) == 0.0 {
+        let classes = targets.map(|weights| weights.into_iter().zip(law.iter().copied()).collect::<Vec<_>>());
+        let divergence = |others| {
+            [0, 1].map(|direction: usize| homogeneous::divergence(&classes[direction], others, question.log_cut, work))
+        };
+        if law.len() == 1 || self.outside.of(yes) == 0.0 {
             return divergence(others);
         }
-        let blocks = Blocks::of(Binomial::new(others, self.inside(yes)), question.log_cut, work);
-        blocks.expectation(question.log_cut, divergence)
+        expected(Binomial::new(others, self.inside(yes)), true, question, work, divergence)
     }
 
     fn both_truths(&self, yes: u64, no: u64, side: u64, question: Question, work: &Work) -> [Bracket; 2] {
         if self.classes.len() == 1 {
-            return Direction::BOTH.map(|direction| self.one_truth(true, 0, direction, question, work));
+            return self.one_truth(true, 0, question, work);
         }
         if !self.has_outside() {
             return self.inside_crowd(yes, no, side, question, work);
@@ -221,19 +259,18 @@ impl Piece {
         let common_is_yes = yes >= no;
         let (common, rare) = if common_is_yes { (yes, no) } else { (no, yes) };
         let (kept, _) = window(&[Binomial::new(rare, self.inside(!common_is_yes))], question.log_cut);
-        let blocks = Blocks::of(Binomial::new(common, self.inside(common_is_yes)), question.log_cut, work);
         let cut = Bracket::new(0.0, 2.0 * question.log_cut.exp());
-        [0, 1].map(|direction| {
-            let at = |count: u64| {
-                let (yes, no) = if common_is_yes { (count, kept) } else { (kept, count) };
-                self.inside_crowd(yes, no, side, question, work)[direction]
-            };
-            blocks.expectation(question.log_cut, at).plus(cut)
-        })
+        let law = Binomial::new(common, self.inside(common_is_yes));
+        let values = expected(law, false, question, work, |count| {
+            let (yes, no) = if common_is_yes { (count, kept) } else { (kept, count) };
+            self.inside_crowd(yes, no, side, question, work)
+        });
+        values.map(|value| value.plus(cut))
     }
 
     /// A crowd whose owners are all inside.
     fn inside_crowd(&self, yes: u64, no: u64, side: u64, question: Question, work: &Work) -> [Bracket; 2] {
+        work.spend(200);
         if yes.min(no).min(side) == 0 {
             return self.simpler_crowd(yes, no, question, work);
         }
@@ -256,15 +293,16 @@ impl Piece {
 
     /// The better of the two crowds that remain when one truth's owners are dropped.
     fn simpler_crowd(&self, yes: u64, no: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        Direction::BOTH.map(|direction| {
-            let inside = Piece { classes: self.classes.clone(), outside: Share { yes: 0.0, no: 0.0 } };
-            let of = |truth, others| inside.one_truth(truth, others, direction, question, work);
-            match (yes, no) {
-                (0, no) => of(false, no),
-                (yes, 0) => of(true, yes),
-                (yes, no) => Bracket::new(0.0, of(true, yes).upper().min(of(false, no).upper())),
+        let inside = Piece { classes: self.classes.clone(), outside: Share { yes: 0.0, no: 0.0 } };
+        let of = |truth, others| inside.one_truth(truth, others, question, work);
+        match (yes, no) {
+            (0, no) => of(false, no),
+            (yes, 0) => of(true, yes),
+            (yes, no) => {
+                let (one, other) = (of(true, yes), of(false, no));
+                [0, 1].map(|direction: usize| Bracket::new(0.0, one[direction].upper().min(other[direction].upper())))
             }
-        })
+        }
     }
 }
 
