@@ -175,9 +175,9 @@ impl Table {
                 let with_slack = |weight: f64| (weight, ratio_error * weight.abs());
                 let (row, terms) = positive_sum(with_slack(rounded_sum(one)), with_slack(rounded_sum(other)), &inner);
                 *sum += row.value + row.error;
-                steps += terms / 2;
+                steps += terms;
             }
-            steps += inner.len() as u64 / 8;
+            steps += inner.len() as u64 / 4;
             add_owner(&inner, &mut scratch, self.coin);
             std::mem::swap(&mut inner, &mut scratch);
             weight = below;

@@ -28,6 +28,8 @@ mod mixed;
 mod mixture;
 mod piece;
 mod search;
+#[cfg(test)]
+mod tests;
 mod view;
 mod work;
 

@@ -34,11 +34,19 @@ pub(crate) struct Search<'a> {
     view: &'a Observation,
     others: u64,
     work: Work,
+    enumeration: u64,
 }
 
 impl<'a> Search<'a> {
     pub(crate) fn new(view: &'a Observation, owners: u64, limit: WorkLimit) -> Self {
-        Self { view, others: owners - 1, work: Work::within(limit) }
+        Self { view, others: owners - 1, work: Work::within(limit), enumeration: ENUMERATION }
+    }
+
+    /// The same search without evaluating all crowds one by one, however few they are.
+    #[cfg(test)]
+    pub(crate) fn without_enumeration(mut self) -> Self {
+        self.enumeration = 0;
+        self
     }
 
     /// δ at one ε over all crowds.
@@ -120,8 +128,6 @@ impl<'a> Search<'a> {
         let mass = self.view.floor();
         let (numerator, crowd) = if mass.yes() >= mass.no() { (mass.yes(), 0) } else { (mass.no(), self.others) };
         let value = numerator as f64 / 2f64.powi(64);
-        let exact = value * 2f64.powi(64) as u128 as f64;
-        debug_assert!(exact >= 0.0);
         let bracket = if numerator == 0 { Bracket::ZERO } else { Bracket::new(value * (1.0 - 1e-15), value) };
         Found { bracket, crowd }
     }
@@ -155,11 +161,11 @@ impl<'a> Search<'a> {
     /// Whether every crowd can be evaluated exactly at little cost.
     fn enumerable(&self) -> bool {
         self.enumerable_by_histogram()
-            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= ENUMERATION
+            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= self.enumeration
     }
 
     fn enumerable_by_histogram(&self) -> bool {
-        self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= ENUMERATION)
+        self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
     }
 
     /// One crowd exactly, in the worse direction.

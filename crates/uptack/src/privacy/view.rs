@@ -217,7 +217,7 @@ fn expected(
         let enough = if exact {
             values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0)
         } else {
-            largest <= question.goal || fineness > 8.0
+            largest <= question.goal || largest > 1.5 * question.goal && fineness > 4.0 || fineness > 24.0
         };
         if enough || fineness >= FINEST || fineness > 2.0 * deviation.max(1.0) {
             return values;

@@ -16,7 +16,7 @@ impl WorkLimit {
 
 impl Default for WorkLimit {
     fn default() -> Self {
-        Self(400_000_000)
+        Self(300_000_000)
     }
 }
 
