@@ -4,6 +4,7 @@ mod channel;
 mod completions;
 mod estimate;
 mod man;
+mod privacy;
 mod privatize;
 mod simulate;
 mod tally;
@@ -15,6 +16,7 @@ use crate::failure::Failure;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Channel(channel::Arguments),
+    Privacy(privacy::Arguments),
     Privatize(privatize::Arguments),
     Tally(tally::Arguments),
     Estimate(estimate::Arguments),
@@ -27,6 +29,7 @@ impl Command {
     pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
         match self {
             Self::Channel(arguments) => channel::run(&arguments, json),
+            Self::Privacy(arguments) => privacy::run(&arguments, json),
             Self::Privatize(arguments) => privatize::run(&arguments, json),
             Self::Tally(arguments) => tally::run(&arguments, json),
             Self::Estimate(arguments) => estimate::run(&arguments, json),
