@@ -11,6 +11,10 @@ const EPSILON_MARGIN: f64 = 8e-4;
 const DELTA_MARGIN: f64 = 0.04;
 /// Up to this many steps all crowds are evaluated one by one.
 const ENUMERATION: u64 = 4_000_000;
+/// The level at which all owners of the rarer truth are made use of at once.
+const EVERYONE: u32 = 16;
+/// Divergences below this are bounded, but not searched for their worst crowd.
+const NEGLIGIBLE: f64 = 1e-150;
 /// Nothing below this mass is told from zero.
 const DEEPEST_CUT: f64 = -460.0;
 
@@ -59,12 +63,18 @@ impl<'a> Search<'a> {
             best = self.every_crowd(question);
             return Answer { lower: best.bracket.lower(), upper: best.bracket.upper(), crowd: best.crowd };
         }
+        if best.bracket.upper() < NEGLIGIBLE {
+            let upper = self.half_crowd_bound(question).max(best.bracket.upper());
+            return Answer { lower: best.bracket.lower(), upper, crowd: best.crowd };
+        }
         best = self.samples(question).into_iter().fold(best, larger);
         let mut lower = Lower { value: best.bracket.lower(), crowd: best.crowd };
         let limit = (lower.value * (1.0 + DELTA_MARGIN)).max(best.bracket.upper());
-        let mut claim = Claim { question, limit, largest: best.bracket.upper(), base: lower.value };
-        let weaken =
-            |claim: &mut Claim, failed: f64| claim.limit = (claim.limit * 1.02).max(failed.min(claim.limit * 1.2));
+        let base = lower.value;
+        let mut claim =
+            Claim { question, limit, largest: best.bracket.upper(), base, step: 0.0, trivial: f64::INFINITY };
+        // Where a small range stays above the limit its bound is the new limit.
+        let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed;
         self.sweep(&mut claim, &mut lower, weaken, |_, found| found.bracket.lower());
         Answer { lower: lower.value, upper: claim.largest.min(1.0), crowd: lower.crowd }
     }
@@ -93,14 +103,18 @@ impl<'a> Search<'a> {
         }
         let mut lower = Lower { value: best.lower, crowd: best.crowd };
         let start = best.upper.max(best.lower * (1.0 + EPSILON_MARGIN)).min(largest);
-        let mut claim =
-            Claim { question: at(start), limit: delta, largest: 0.0, base: self.ends(at(start)).bracket.lower() };
-        let finished = self.sweep(
-            &mut claim,
-            &mut lower,
-            |claim, _| claim.question.growth = ((claim.question.growth.ln() * 1.0004).min(largest)).exp(),
-            |claim, found| if found.bracket.lower() > delta { claim.question.growth.ln() * (1.0 - 1e-12) } else { 0.0 },
-        );
+        let base = self.ends(at(start)).bracket.lower();
+        let trivial = largest.exp();
+        let mut claim = Claim { question: at(start), limit: delta, largest: 0.0, base, step: 1e-4, trivial };
+        let weaken = |claim: &mut Claim, _: f64| {
+            claim.step *= 2.0;
+            let weaker = claim.question.growth.ln() * (1.0 + claim.step) + 1e-6 * claim.step;
+            claim.question.growth = weaker.exp().min(trivial);
+        };
+        let learned = |claim: &Claim, found: &Found| {
+            if found.bracket.lower() > delta { claim.question.growth.ln() * (1.0 - 1e-12) } else { 0.0 }
+        };
+        let finished = self.sweep(&mut claim, &mut lower, weaken, learned);
         let mut upper = claim.question.growth.ln() * (1.0 + 1e-14);
         if !finished {
             upper = upper.max(self.half_crowds(delta, largest, log_cut));
@@ -214,8 +228,25 @@ impl<'a> Search<'a> {
         crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
     }
 
-    /// The ε at which a falling function of it reaches `delta`.
+    /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and
+    /// from above, each side is solved for itself.
     fn solve(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> Answer {
+        if self.view.is_exact() {
+            return self.solve_one(delta, largest, function);
+        }
+        let side = |upper: bool| {
+            move |epsilon: f64| {
+                let found = function(epsilon);
+                let value = if upper { found.bracket.upper() } else { found.bracket.lower() };
+                Found { bracket: Bracket::new(value, value), ..found }
+            }
+        };
+        let above = self.solve_one(delta, largest, &side(true));
+        let below = self.solve_one(delta, largest, &side(false));
+        Answer { lower: below.lower.min(above.upper), upper: above.upper, crowd: below.crowd }
+    }
+
+    fn solve_one(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> Answer {
         let first = function(0.0);
         let mut crowd = first.crowd;
         if first.bracket.upper() <= delta {
@@ -278,6 +309,9 @@ impl<'a> Search<'a> {
         let (mut from, mut width, mut level) = (0, (self.others / 1000).max(1), 0);
         let oriented = |count: u64| if of_no { self.others - count } else { count };
         while from <= last {
+            if claim.question.growth >= claim.trivial {
+                return true;
+            }
             if self.work.exhausted() {
                 claim.largest = claim.largest.max(self.half_crowd_bound(claim.question));
                 return false;
@@ -321,19 +355,26 @@ impl<'a> Search<'a> {
             return bound(u64::MAX);
         }
         let mut best = f64::INFINITY;
-        let first = level.saturating_sub(1);
-        for step in first..first + 4 {
-            let side = 8_u64.saturating_mul(4_u64.saturating_pow(step));
+        let everyone = yes.min(no);
+        // Few of the rarer truth's owners are cheap, and enough where each of them hides much.
+        let few = (level.saturating_sub(1)..*level + 3).map(|step| (step, 8 << (2 * step.min(24))));
+        for (step, side) in few.take_while(|(step, side)| *step < EVERYONE && *side < everyone) {
             let value = bound(side);
             let helps = value < 0.97 * best;
             best = best.min(value);
             *level = step;
-            // More of the side's owners cannot mend a range that is too wide.
-            if best <= claim.limit || side >= yes.min(no) || !helps || self.work.exhausted() {
+            if best <= claim.limit || self.work.exhausted() {
+                return best;
+            }
+            if !helps {
                 break;
             }
         }
-        best
+        let all = bound(u64::MAX);
+        if all <= claim.limit && best.is_finite() && all > 0.5 * claim.limit {
+            *level = EVERYONE;
+        }
+        best.min(all)
     }
 
     /// A bound for all crowds at little cost: each has at least half of the others on one side.
@@ -377,6 +418,10 @@ struct Claim {
     largest: f64,
     /// The divergence at the crowds of one truth.
     base: f64,
+    /// By how much ε grows when the claim is weakened.
+    step: f64,
+    /// The e^ε from which on the claim needs no proof.
+    trivial: f64,
 }
 
 /// A width for which the bound should come out just below the limit: its logarithm grows about linearly from the base.

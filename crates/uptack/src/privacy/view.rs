@@ -186,8 +186,12 @@ impl Blocks {
         let values: Vec<[Bracket; 2]> = self.starts.iter().map(|&start| function(start)).collect();
         [0, 1].map(|which| {
             let (mut lower, mut upper) = (0.0, 0.0);
-            for (probability, pair) in self.probability.iter().zip(values.windows(2)) {
-                lower += probability * pair[1][which].lower().min(pair[0][which].lower());
+            for (index, (probability, pair)) in self.probability.iter().zip(values.windows(2)).enumerate() {
+                let last = index + 1 == self.probability.len();
+                let single = self.starts[index + 1] - self.starts[index] == u64::from(!last);
+                // A block's largest number is below the next block's smallest; a block of one number is that number.
+                let end = if single { pair[0][which] } else { pair[1][which] };
+                lower += probability * end.lower().min(pair[0][which].lower());
                 upper += probability * pair[0][which].upper();
             }
             Bracket::new(lower * (1.0 - self.error), (upper * (1.0 + self.error) + 2.0 * cut).max(lower))
@@ -208,7 +212,8 @@ fn expected(
     let (low, high) = window(&[law], question.log_cut);
     let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
     let deviation = (law.mean() * law.coin.failure).sqrt();
-    let mut fineness = 2.0;
+    // Few numbers are taken one by one, which is exact.
+    let mut fineness = if counts.probability.len() <= 64 { f64::INFINITY } else { 2.0 };
     loop {
         work.spend(counts.steps);
         let values = Blocks::of(&counts, deviation, fineness).expectation(cut, &function);
@@ -219,7 +224,7 @@ fn expected(
         } else {
             largest <= question.goal || largest > 1.5 * question.goal && fineness > 4.0 || fineness > 24.0
         };
-        if enough || fineness >= FINEST || fineness > 2.0 * deviation.max(1.0) {
+        if enough || fineness >= FINEST {
             return values;
         }
         fineness *= 4.0;
