@@ -311,14 +311,12 @@ fn leading(word: u64, bits: usize) -> u64 {
 fn compare_with<const WORDS: usize>(prefix: u64, rows: &[[u64; WORDS]]) -> ([u64; WORDS], [u64; WORDS]) {
     let (mut above, mut equal) = ([0; WORDS], [u64::MAX; WORDS]);
     for (bit, row) in rows.iter().enumerate() {
+        let both: [u64; WORDS] = std::array::from_fn(|word| equal[word] & row[word]);
         if (prefix << bit) >> 63 == 1 {
-            (0..WORDS).for_each(|word| equal[word] &= row[word]);
+            equal = both;
         } else {
-            (0..WORDS).for_each(|word| {
-                let higher = equal[word] & row[word];
-                above[word] |= higher;
-                equal[word] ^= higher;
-            });
+            above = std::array::from_fn(|word| above[word] | both[word]);
+            equal = std::array::from_fn(|word| equal[word] ^ both[word]);
         }
     }
     (above, equal)
