@@ -73,8 +73,8 @@ impl<'a> Search<'a> {
         let base = lower.value;
         let mut claim =
             Claim { question, limit, largest: best.bracket.upper(), base, step: 0.0, trivial: f64::INFINITY };
-        // Where a small range stays above the limit its bound is the new limit.
-        let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed;
+        // Where a small range stays above the limit its bound makes a new limit.
+        let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed * 1.01;
         self.sweep(&mut claim, &mut lower, weaken, |_, found| found.bracket.lower());
         Answer { lower: lower.value, upper: claim.largest.min(1.0), crowd: lower.crowd }
     }
