@@ -105,6 +105,10 @@ pub struct Certified {
 }
 
 impl Certified {
+    pub(crate) fn new(lower: f64, upper: f64) -> Self {
+        Self { lower, upper }
+    }
+
     /// The truth is at least this.
     pub fn lower(&self) -> f64 {
         self.lower

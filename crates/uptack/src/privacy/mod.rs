@@ -21,13 +21,17 @@
 mod binomial;
 mod bracket;
 mod classes;
+pub mod composition;
 mod enumerate;
 mod guarantee;
+mod guess;
 mod homogeneous;
 mod mixed;
 mod mixture;
 mod piece;
+mod repeated;
 mod search;
+mod statement;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -35,7 +39,10 @@ mod work;
 
 pub use bracket::Bracket;
 pub use guarantee::{Certificate, Certified, Delta, Epsilon, Guarantee, Neighbours, Target, View};
+pub use guess::Guess;
 pub use piece::Direction;
+pub use repeated::Repeated;
+pub use statement::statement;
 pub use work::WorkLimit;
 
 use crate::channel::{Channel, Output};
