@@ -141,8 +141,11 @@ impl<'a> Search<'a> {
     pub(crate) fn floor(&self) -> Found {
         let mass = self.view.floor();
         let (numerator, crowd) = if mass.yes() >= mass.no() { (mass.yes(), 0) } else { (mass.no(), self.others) };
-        let value = numerator as f64 / 2f64.powi(64);
-        let bracket = if numerator == 0 { Bracket::ZERO } else { Bracket::new(value * (1.0 - 1e-15), value) };
+        let nearest = numerator as f64;
+        let value = if (nearest as u128) < numerator { nearest.next_up() } else { nearest } / 2f64.powi(64);
+        // Tallies that do not fix the cells may hide what a cell alone would show.
+        let shown = if self.view.is_determined() { value * (1.0 - 1e-15) } else { 0.0 };
+        let bracket = if numerator == 0 { Bracket::ZERO } else { Bracket::new(shown, value) };
         Found { bracket, crowd }
     }
 

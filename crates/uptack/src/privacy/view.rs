@@ -73,6 +73,11 @@ impl Observation {
         self.detail.is_some() && self.below.len() == 1 && self.below[0] == self.above
     }
 
+    /// Whether the tallies fix the cells.
+    pub(crate) fn is_determined(&self) -> bool {
+        self.detail.is_some()
+    }
+
     /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
     pub(crate) fn enumeration_cost(&self, others: u64) -> Option<u64> {
         let details = self.detail.as_ref()?;
