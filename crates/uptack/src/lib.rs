@@ -30,6 +30,7 @@ mod linear;
 pub mod mechanism;
 mod numeric;
 mod packed;
+pub mod plan;
 pub mod privacy;
 mod probability;
 mod rows;
