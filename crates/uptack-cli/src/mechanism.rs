@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use uptack::card::Card;
 use uptack::mechanism::Custom;
 use uptack::{Cell, Channel, Mechanism, Output, Probability};
 
+use crate::card_file;
 use crate::failure::Failure;
 use crate::output::read_small_file;
 
@@ -13,12 +15,19 @@ use crate::output::read_small_file;
 pub(crate) struct Named {
     pub(crate) mechanism: Mechanism,
     pub(crate) channel: Channel,
+    /// The card that it came from.
+    pub(crate) card: Option<Card>,
 }
 
 impl Named {
     fn new(mechanism: Mechanism) -> Self {
         let channel = mechanism.channel();
-        Self { mechanism, channel }
+        Self { mechanism, channel, card: None }
+    }
+
+    fn from_card(card: Card) -> Result<Self, Failure> {
+        let channel = card.checked_channel()?;
+        Ok(Self { mechanism: card.mechanism.clone(), channel, card: Some(card) })
     }
 }
 
@@ -29,7 +38,12 @@ pub(crate) fn read(argument: &str) -> Result<Named, Failure> {
         return Ok(Named::new(argument.parse::<Mechanism>().map_err(|error| neither(argument, error))?));
     }
     let text = read_small_file(path)?;
-    from_json(&text).map_err(|failure| failure.at(path.display()))
+    let named = if card_file::is_toml(path) || text.contains("\"minimum_batch\"") {
+        Named::from_card(card_file::parse(path, &text)?)
+    } else {
+        from_json(&text)
+    };
+    named.map_err(|failure| failure.at(path.display()))
 }
 
 fn neither(argument: &str, error: uptack::Error) -> Failure {
