@@ -21,6 +21,7 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+pub mod card;
 mod channel;
 mod coins;
 mod error;

@@ -120,6 +120,7 @@ fn search_all(request: &Request, limits: &Limits<'_>) -> Result<Vec<Found>, Erro
         let next = search.family(family, &found);
         found.extend(next);
     }
+    let mut found: Vec<Found> = found.into_iter().map(|found| search.polish(found)).collect();
     // Among equals the simpler, which comes first, is kept: an improvement below the search's own accuracy is none.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let within = |other: &Found| other.cost <= found[0].cost * (1.0 + 1e-3);

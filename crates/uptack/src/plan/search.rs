@@ -22,6 +22,12 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// The best law found, its flips solved for exactly.
+    pub(super) fn polish(&self, found: Found) -> Found {
+        let polished = self.limits.polished(found.family, &found.law);
+        polished.map_or(found, |law| Found { law, cost: self.request.cost(&law), ..found })
+    }
+
     /// The best law of `family`; `others` are where the search for an asymmetric one starts.
     pub(super) fn family(&self, family: Family, others: &[Found]) -> Option<Found> {
         match family {
@@ -30,6 +36,11 @@ impl Search<'_> {
                 allowed.then(|| self.at(family, 1.0)).flatten()
             }
             Family::Tuned => self.asymmetric(others),
+            Family::Blended | Family::Spread(_) if self.request.answer_epsilon.is_none() => {
+                // Nothing tells the several-answer forms of a law from its one-answer form then.
+                let twin = others.iter().find(|found| matches!(found.family, Family::NormalForm | Family::Blended));
+                twin.map_or_else(|| self.by_participation(family), |twin| Some(Found { family, ..*twin }))
+            }
             _ => self.by_participation(family),
         }
     }
@@ -89,16 +100,16 @@ impl Search<'_> {
 
     /// From the best symmetric and one-sided laws, in steps of who takes part and of how the flips are shared.
     fn asymmetric(&self, starts: &[Found]) -> Option<Found> {
-        let usable = |found: &&Found| found.family.is_one_answer();
-        let walk = |start: &Found| self.walk(&as_tuned(&start.law));
-        best(starts.iter().filter(usable).filter_map(walk))
+        let start = |family: Family| starts.iter().find(|found| found.family == family);
+        let from = [Family::NormalForm, Family::NoisySampling].into_iter().filter_map(start);
+        best(from.filter_map(|start| self.walk(&as_tuned(&start.law))))
     }
 
     fn walk(&self, start: &Law) -> Option<Found> {
         let most = self.most_participation();
         let mut here = self.of(Family::Tuned, start)?;
         let mut step = 0.2;
-        while step > 0.01 {
+        while step > 0.02 {
             let moves = neighbours(&here.law, step, most);
             match best(moves.iter().filter_map(|law| self.of(Family::Tuned, law))) {
                 Some(better) if better.cost < here.cost * (1.0 - 1e-5) => here = better,
