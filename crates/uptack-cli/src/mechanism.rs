@@ -1,8 +1,9 @@
-//! The MECHANISM argument: a text, or a file that holds one.
+//! The MECHANISM argument: a text, or a file that holds one, as JSON or as privacy algebra.
 
 use std::path::Path;
 
 use serde::Deserialize;
+use uptack::algebra::Program;
 use uptack::mechanism::Custom;
 use uptack::{Cell, Channel, Mechanism, Output, Probability};
 
@@ -28,8 +29,22 @@ pub(crate) fn read(argument: &str) -> Result<Named, Failure> {
     if argument.contains('(') || !path.exists() {
         return Ok(Named::new(argument.parse::<Mechanism>().map_err(|error| neither(argument, error))?));
     }
+    if is_algebra(path) {
+        return Ok(Named::new(read_algebra(path)?.mechanism().clone()));
+    }
     let text = read_small_file(path)?;
     from_json(&text).map_err(|failure| failure.at(path.display()))
+}
+
+/// Whether a file is named as privacy algebra.
+pub(crate) fn is_algebra(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("alg"))
+}
+
+/// Compiles a file of privacy algebra; an error names the file, the line and the term.
+pub(crate) fn read_algebra(path: &Path) -> Result<Program, Failure> {
+    let text = read_small_file(path)?;
+    Program::parse(&text).map_err(|error| Failure::from(error).at(path.display()))
 }
 
 fn neither(argument: &str, error: uptack::Error) -> Failure {
