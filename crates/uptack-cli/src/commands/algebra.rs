@@ -135,20 +135,21 @@ fn describe_solution(solution: Option<&Solution>, crowd: Option<&Crowd>) -> Stri
         }
     }
     line(&solution.combination, solution.holds.clone());
-    let (yes, no) = (readable(solution.yes), readable(solution.no));
+    let (yes, no) = (short(solution.yes), short(solution.no));
     line(&solution.combination, signed(&[(&yes, " YES"), (&no, " NO")]));
-    let value = if solution.bins.len() > 1 { format!("({})", solution.combination) } else { solution.combination.clone() };
+    let value =
+        if solution.bins.len() > 1 { format!("({})", solution.combination) } else { solution.combination.clone() };
     let base = match solution.no {
         0.0 => value,
-        no if no > 0.0 => format!("({} - {} TOTAL)", solution.combination, readable(no)),
-        no => format!("({} + {} TOTAL)", solution.combination, readable(-no)),
+        no if no > 0.0 => format!("({} - {} TOTAL)", solution.combination, short(no)),
+        no => format!("({} + {} TOTAL)", solution.combination, short(-no)),
     };
-    line("YES", format!("{base} / {}", readable(solution.scale)));
+    line("YES", format!("{base} / {}", short(solution.scale)));
     let remains = match solution.noise_from_no {
         true => "Noise from NO remains.",
-        false => "No noise from NO remains, and whoever sees the tallies can cancel it too.",
+        false => "No noise from NO remains, nor for anyone else who sees the tallies: a lone yes-owner shows.",
     };
-    let (per_yes, per_no) = (readable(solution.variance_per_yes), readable(solution.variance_per_no));
+    let (per_yes, per_no) = (short(solution.variance_per_yes), short(solution.variance_per_no));
     let variance = signed(&[(&per_yes, " YES"), (&per_no, " NO")]);
     let crowd = crowd.map_or(String::new(), |crowd| {
         let (yes, owners) = (grouped(crowd.yes), grouped(crowd.owners));
@@ -172,4 +173,10 @@ fn signed(parts: &[(&str, &str)]) -> String {
     let some = parts.iter().filter(|(number, _)| *number != "0");
     let text = some.map(|(number, unit)| format!("{number}{unit}")).collect::<Vec<_>>().join(" + ");
     if text.is_empty() { "0".to_owned() } else { text.replace("+ -", "- ") }
+}
+
+/// Six digits, and no zeros behind them.
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    if rounded != 0.0 && rounded.abs() < 1e-6 { format!("{rounded:e}") } else { rounded.to_string() }
 }

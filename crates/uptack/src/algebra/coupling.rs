@@ -128,7 +128,7 @@ impl Uses {
         }
         if other.is_some_and(|(output, _)| output == bin.output) {
             let message = format!("{name} is both added to {} and taken out of it", bin_name(bin));
-            return Err(Fault::law(mention.span, message, "remove both: a term that is not moved is not mentioned"));
+            return Err(Fault::law(mention.span, message, "drop the -, and the + as well where its whole lies there"));
         }
         *slot = Some((bin.output, mention.span));
         Ok(())

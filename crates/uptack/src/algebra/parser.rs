@@ -161,7 +161,10 @@ impl<'a> Reader<'a> {
         let term = self.parsed.definitions.iter().find(|known| known.name == name.text).map(|known| known.span);
         if let Some(before) = term.or_else(|| self.constants.get(name.text).map(|known| known.1)) {
             let line = line_of(self.text, before);
-            return wrong(format!("{} is defined twice, first in line {line}", name.text), "give the second another name");
+            return wrong(
+                format!("{} is defined twice, first in line {line}", name.text),
+                "give the second another name",
+            );
         }
         Ok(())
     }
@@ -177,7 +180,11 @@ impl<'a> Reader<'a> {
     fn term(&mut self, name: Token<'a>, population: Population, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
         if self.parsed.definitions.len() == MOST_TERMS {
             let message = format!("more than {MOST_TERMS} terms");
-            return Err(Fault::syntax(name.span, message, "a channel has at most 64 cells, so fewer terms say the same"));
+            return Err(Fault::syntax(
+                name.span,
+                message,
+                "a channel has at most 64 cells, so fewer terms say the same",
+            ));
         }
         let mut share = Fraction::one();
         let whole = loop {
@@ -266,6 +273,11 @@ impl<'a> Reader<'a> {
         let token = cursor.next("a number", "a share may be written 0.05, 1/20 or 5%")?;
         match token.kind {
             Kind::Number => Ok((number(token)?, token.span)),
+            Kind::Word if cursor.depth > 0 && is_share_of(token.text) => Err(Fault::syntax(
+                token.span,
+                format!("{} stands in a bracket that is not closed before it", shortened(token.text)),
+                "brackets hold numbers only, as in (1 - 0.2) * TOTAL",
+            )),
             Kind::Word => Ok((self.constant_named(token)?, token.span)),
             Kind::Open if cursor.depth == DEEPEST => {
                 Err(Fault::syntax(token.span, "too many brackets within brackets", "name the inner parts with let"))
@@ -354,7 +366,10 @@ fn mention(token: Token<'_>, plus: bool) -> Result<Mention, Fault> {
         let message = format!("{word} is a whole population, not a term");
         return Err(Fault::syntax(token.span, message, format!("name it: let {word}_all = 1 * {word}")));
     }
-    let hint = "a term starts with its population: TOTAL_1, YES_Y, NO_f2";
+    let hint = match token.kind {
+        Kind::Number => "give a share of a term a name of its own, as in let YES_g = 0.5 * YES_Y",
+        _ => "a term starts with its population: TOTAL_1, YES_Y, NO_f2",
+    };
     Err(Fault::syntax(token.span, format!("expected a term, found `{word}`"), hint))
 }
 
@@ -391,11 +406,17 @@ fn is_share_of(word: &str) -> bool {
 
 fn lacks_whole(name: &str, population: Population, cursor: &Cursor<'_, '_>) -> Fault {
     let sum = cursor.peek().is_some_and(|token| matches!(token.kind, Kind::Plus | Kind::Minus));
-    let hint = match sum {
-        true => format!("put a sum in brackets, as in (0.4 - 0.1) * {}", population.name()),
-        false => format!("end it with * {}, or with * and a term that it is part of", population.name()),
+    let (message, hint) = match sum {
+        true => (
+            format!("the share of {name} is a sum without brackets"),
+            format!("write it as in (0.4 - 0.1) * {}", population.name()),
+        ),
+        false => (
+            format!("{name} is a share of what?"),
+            format!("end it with * {}, or with * and a term that it is part of", population.name()),
+        ),
     };
-    Fault::syntax(cursor.here(), format!("{name} is a share of what?"), hint)
+    Fault::syntax(cursor.here(), message, hint)
 }
 
 /// Walks along the tokens of one statement.

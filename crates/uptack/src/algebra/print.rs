@@ -28,7 +28,8 @@ pub fn to_text(channel: &Channel) -> String {
     let mut text = String::new();
     for term in &terms {
         let share = Fraction::from_probability(term.share);
-        let inside = tree.parents[term.cell].map_or(String::new(), |parent| format!(" in TOTAL_{}", tree.names[parent]));
+        let inside =
+            tree.parents[term.cell].map_or(String::new(), |parent| format!(" in TOTAL_{}", tree.names[parent]));
         let name = tree.name(term);
         writeln!(text, "let {name} = {share} * {}{inside}", term.population.name()).expect("a string takes all");
     }

@@ -8,7 +8,6 @@ use num_traits::{Signed, ToPrimitive, Zero};
 use super::coupling::Coupled;
 use crate::channel::{Bin, Cell, Channel, answer_name};
 use crate::error::Error;
-use crate::fraction::Fraction;
 use crate::linear;
 use crate::probability::Probability;
 
@@ -112,12 +111,14 @@ impl Measured {
             counted.map(|(_, weight)| weight).sum()
         };
         let values: Vec<BigInt> = channel.cells().iter().map(|cell| value(cell).into()).collect();
+        // Σ value·law and Σ value²·law, over 2⁶⁴; and the variance, over 2¹²⁸.
         let moments = |law: fn(&Cell) -> Probability| {
-            let exact = |cell: &Cell| Fraction::from_probability(law(cell)).exact().clone();
-            let laws: Vec<BigRational> = channel.cells().iter().map(exact).collect();
-            let mean: BigRational = laws.iter().zip(&values).map(|(law, value)| law * value).sum();
-            let square: BigRational = laws.iter().zip(&values).map(|(law, value)| law * (value * value)).sum();
-            let variance = square - &mean * &mean;
+            let laws = channel.cells().iter().map(|cell| BigInt::from(law(cell).numerator()));
+            let weighted = laws.zip(&values).map(|(law, value)| law * value);
+            let (mean, square) = weighted
+                .zip(&values)
+                .fold((BigInt::zero(), BigInt::zero()), |sums, (part, value)| (sums.0 + &part, sums.1 + part * value));
+            let variance = (square << Probability::BITS) - &mean * &mean;
             (mean, variance)
         };
         let ((yes, per_yes), (no, per_no)) = (moments(Cell::yes), moments(Cell::no));
@@ -126,7 +127,9 @@ impl Measured {
             return None;
         }
         let square = &scale * &scale;
-        Some(Self { weights, per_yes: per_yes / &square, per_no: per_no / square, yes, no })
+        let share = |numerator: BigInt| BigRational::new(numerator, BigInt::from(Probability::ONE.numerator()));
+        let (per_yes, per_no) = (BigRational::new(per_yes, square.clone()), BigRational::new(per_no, square));
+        Some(Self { weights, per_yes, per_no, yes: share(yes), no: share(no) })
     }
 
     fn key(&self) -> (&BigRational, &BigRational, usize) {
@@ -313,4 +316,71 @@ fn signed_text(parts: impl Iterator<Item = (String, i64)>) -> String {
         text.push_str(&format!("{sign}{times}{name}"));
     }
     if text.is_empty() { "0".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Program;
+    use super::*;
+    use crate::Mechanism;
+
+    fn solved(mechanism: &str) -> (Channel, Solution) {
+        let channel = mechanism.parse::<Mechanism>().unwrap().channel();
+        let solution = Program::of_channel(&channel).unwrap().solve().unwrap();
+        (channel, solution)
+    }
+
+    /// Mean and variance of the combination under a law, straight from the cells.
+    fn moments(channel: &Channel, solution: &Solution, law: fn(&Cell) -> Probability) -> (f64, f64) {
+        let value = |cell: &Cell| -> f64 {
+            let counted = solution.bins.iter().filter(|(bin, _)| cell.outputs()[bin.answer] == bin.output);
+            counted.map(|(_, weight)| *weight as f64).sum()
+        };
+        let mean: f64 = channel.cells().iter().map(|cell| value(cell) * law(cell).to_f64()).sum();
+        let parts = channel.cells().iter().map(|cell| (value(cell) - mean).powi(2) * law(cell).to_f64());
+        (mean, parts.sum())
+    }
+
+    #[test]
+    fn the_paper_s_differences_are_found() {
+        for (mechanism, combination, noise) in [
+            ("paired(b=0.5,sy=0.2,sn=0.05)", "A1 - B1", true),
+            ("paired(b=0.5,sy=0.2,sn=0)", "A1 - B1", false),
+            ("cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)", "A1 - B1", false),
+            ("blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=1e-4,rn=1e-4)", "C3 - A3", true),
+            ("blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=1e-4,rn=0)", "C3 - A3", false),
+            ("sampling(sy=0.05,sn=0.02)", "A1", false),
+            ("noisy-sampling(sy=0.05,sn=0.01)", "A1", true),
+            ("randomized-response(t=0.8)", "A1", true),
+            ("spread(pairs=2,f=0.5,r=0.01)", "B3 + D3 - A3 - C3", true),
+            ("custom(1=0.1:0.2, 0=0.9:0.8)", "A0", true),
+        ] {
+            let (channel, solution) = solved(mechanism);
+            assert_eq!((solution.combination.as_str(), solution.noise_from_no), (combination, noise), "{mechanism}");
+            let ((yes, per_yes), (no, per_no)) =
+                (moments(&channel, &solution, Cell::yes), moments(&channel, &solution, Cell::no));
+            assert!((yes - solution.yes).abs() < 1e-12 && (no - solution.no).abs() < 1e-12);
+            assert!((per_yes / (yes - no).powi(2) - solution.variance_per_yes).abs() < 1e-9);
+            assert!((per_no / (yes - no).powi(2) - solution.variance_per_no).abs() < 1e-9);
+            // The expectation of the combination is solved for the yes that made it.
+            let value = 300.0 * yes + 700.0 * no;
+            assert!((solution.estimate(value, 1000) - 300.0).abs() < 1e-6, "{mechanism}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_solved_where_nothing_depends_on_the_truth() {
+        let channel = "randomized-response(t=0.5)".parse::<Mechanism>().unwrap().channel();
+        assert_eq!(Program::of_channel(&channel).unwrap().solve(), None);
+        // The cells depend on the truth here, the tallies do not.
+        let hidden = Channel::parse_cells("11=0.5:0, 22=0.5:0, 12=0:0.5, 21=0:0.5").unwrap();
+        assert_eq!(Program::of_channel(&hidden).unwrap().solve(), None);
+    }
+
+    #[test]
+    fn more_yes_than_owners_is_refused() {
+        let (_, solution) = solved("cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)");
+        assert!((solution.sd(50_000, 500).unwrap() - (9.0f64 * 500.0).sqrt()).abs() < 1e-9);
+        assert!(solution.sd(10, 11).unwrap_err().is_request());
+    }
 }
