@@ -210,6 +210,21 @@ mod tests {
         assert!(error.to_string().starts_with("line 65: TOTAL_64 is in a cell of its own"), "{error}");
     }
 
+    /// 64 cells of 12 answers with all ten digits: the bit sets and the limit of terms hold them.
+    #[test]
+    fn the_largest_channel_goes_there_and_back() {
+        let digit = |cell: usize, answer: usize| char::from(b'0' + ((cell * (answer + 3) + cell / 7) % 10) as u8);
+        let names: Vec<String> = (0..64).map(|cell| (0..12).map(|answer| digit(cell, answer)).collect()).collect();
+        let cells = names.iter().enumerate().map(|(cell, name)| {
+            let no = [1, 3][cell % 2];
+            format!("{name}=1/64:{no}/128")
+        });
+        let channel = Channel::parse_cells(&cells.collect::<Vec<_>>().join(",")).unwrap();
+        let program = Program::of_channel(&channel).unwrap();
+        assert_eq!(program.channel(), &channel);
+        assert!(program.solve().is_some());
+    }
+
     #[test]
     fn absurdly_fine_shares_cost_nothing() {
         let mut text = "let a0 = 1e-300\n".to_owned();
