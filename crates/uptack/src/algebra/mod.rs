@@ -212,7 +212,7 @@ mod tests {
 
     /// 64 cells of 12 answers with all ten digits: the bit sets and the limit of terms hold them.
     #[test]
-    fn the_largest_channel_goes_there_and_back() {
+    fn a_channel_of_the_most_cells_goes_there_and_back() {
         let digit = |cell: usize, answer: usize| char::from(b'0' + ((cell * (answer + 3) + cell / 7) % 10) as u8);
         let names: Vec<String> = (0..64).map(|cell| (0..12).map(|answer| digit(cell, answer)).collect()).collect();
         let cells = names.iter().enumerate().map(|(cell, name)| {
