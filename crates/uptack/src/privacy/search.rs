@@ -69,7 +69,8 @@ impl<'a> Search<'a> {
         }
         best = self.samples(question).into_iter().fold(best, larger);
         let mut lower = Lower { value: best.bracket.lower(), crowd: best.crowd };
-        let limit = (lower.value * (1.0 + DELTA_MARGIN)).max(best.bracket.upper());
+        // From the upper end: where the view is only bounded, the lower one is of another view.
+        let limit = best.bracket.upper() * (1.0 + DELTA_MARGIN);
         let base = lower.value;
         let mut claim =
             Claim { question, limit, largest: best.bracket.upper(), base, step: 0.0, trivial: f64::INFINITY };
@@ -102,7 +103,7 @@ impl<'a> Search<'a> {
             }
         }
         let mut lower = Lower { value: best.lower, crowd: best.crowd };
-        let start = best.upper.max(best.lower * (1.0 + EPSILON_MARGIN)).min(largest);
+        let start = (best.upper * (1.0 + EPSILON_MARGIN)).min(largest);
         let base = self.ends(at(start)).bracket.lower();
         let trivial = largest.exp();
         let mut claim = Claim { question: at(start), limit: delta, largest: 0.0, base, step: 1e-4, trivial };
