@@ -21,6 +21,7 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+pub mod algebra;
 pub mod card;
 mod channel;
 mod coins;

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod algebra;
 mod channel;
 mod completions;
 mod estimate;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Tally(tally::Arguments),
     Estimate(estimate::Arguments),
     Simulate(simulate::Arguments),
+    Algebra(algebra::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -37,6 +39,7 @@ impl Command {
             Self::Tally(arguments) => tally::run(&arguments, json),
             Self::Estimate(arguments) => estimate::run(&arguments, json),
             Self::Simulate(arguments) => simulate::run(&arguments, json),
+            Self::Algebra(arguments) => algebra::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

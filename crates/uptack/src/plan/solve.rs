@@ -40,17 +40,20 @@ pub fn solve_epsilon(request: &Request, error: f64) -> Result<Plan, Error> {
     Err(unattainable(request, error))
 }
 
-/// The plan with the fewest owners whose error is at most `error`; the minimum batch keeps its share of them.
+/// The plan with the fewest owners, at least twice those who hold yes, whose error is at most `error`; the minimum batch
+/// keeps its share of them.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
     let share = request.minimum_batch as f64 / request.owners as f64;
+    // With nearly everybody holding yes, the plan would live on that knowledge instead of on the answers.
+    let fewest = (2 * request.yes.high).max(2);
     let at = |owners: f64| -> Request {
-        let owners = (owners.ceil() as u64).clamp(request.yes.high.max(2), MOST_OWNERS);
+        let owners = (owners.ceil() as u64).clamp(fewest, MOST_OWNERS);
         let minimum_batch = ((owners as f64 * share).ceil() as u64).clamp(1, owners);
         Request { owners, minimum_batch, ..request.clone() }
     };
     let sd_at = |owners: f64| least_sd(&at(owners));
     let mut owners =
-        fewest_owners(request.yes.high.max(2) as f64, error, sd_at)?.ok_or_else(|| unattainable(request, error))?;
+        fewest_owners(fewest as f64, error, sd_at)?.ok_or_else(|| unattainable(request, error))?;
     for _ in 0..12 {
         let plan = plan(&at(owners))?;
         if plan.best.sd <= error {
