@@ -1,5 +1,6 @@
 //! Count a crowd without learning anyone's answer.
 
+pub mod audit;
 mod channel;
 mod coins;
 mod error;

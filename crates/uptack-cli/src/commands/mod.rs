@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod audit;
 mod channel;
 mod completions;
 mod estimate;
@@ -19,6 +20,7 @@ pub(crate) enum Command {
     Tally(tally::Arguments),
     Estimate(estimate::Arguments),
     Simulate(simulate::Arguments),
+    Audit(audit::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -31,6 +33,7 @@ impl Command {
             Self::Tally(arguments) => tally::run(&arguments, json),
             Self::Estimate(arguments) => estimate::run(&arguments, json),
             Self::Simulate(arguments) => simulate::run(&arguments, json),
+            Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }
