@@ -45,6 +45,11 @@ pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
         .map_err(|_| format!("a confidence of {level} is not between 0 and 1 - 1e-12"))
 }
 
+/// A share of one: `0.9`, `9/10` or `90%`.
+pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
+    text.parse().map_err(|error: uptack::Error| error.to_string())
+}
+
 /// A whole number, also as `50_000` or `1e9`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");

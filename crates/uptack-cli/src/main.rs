@@ -6,6 +6,7 @@ mod failure;
 mod mechanism;
 mod output;
 mod progress;
+mod views;
 
 use std::process::ExitCode;
 

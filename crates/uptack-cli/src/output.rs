@@ -84,13 +84,24 @@ pub(crate) fn readable(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         "0".to_owned()
-    } else if size >= 1e15 || size < 1e-4 {
+    } else if !(1e-4..1e15).contains(&size) {
         format!("{value:.3e}")
     } else {
         let places = (4 - size.log10().floor() as i32).clamp(0, 8);
         let text = format!("{value:.*}", places as usize);
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     }
+}
+
+/// As [`readable`], but never less than the value: for claims of privacy.
+pub(crate) fn readable_up(value: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return readable(value);
+    }
+    let scale = 10f64.powi(4 - value.log10().floor() as i32);
+    // Where the scale overflows, the value has been at the end of what doubles hold anyway.
+    let up = if scale.is_finite() { (value * scale * (1.0 - 1e-14)).ceil() / scale } else { value };
+    if (1e-4..1e15).contains(&value) { readable(up) } else { format!("{up:.4e}") }
 }
 
 /// A count with its thousands apart.
@@ -124,6 +135,11 @@ mod tests {
         ] {
             assert_eq!(readable(value), text);
         }
+        assert_eq!(readable_up(0.999_380_3), "0.99939");
+        assert_eq!(readable_up(5.4927), "5.4927");
+        assert_eq!(readable_up(8.3805e-9), "8.3805e-9");
+        assert_eq!(readable_up(8.380_53e-9), "8.3806e-9");
+        assert_eq!(readable_up(0.2), "0.2");
         assert_eq!([0, 999, 1000, 50_000_000].map(grouped), ["0", "999", "1 000", "50 000 000"]);
     }
 }

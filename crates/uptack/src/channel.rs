@@ -131,6 +131,9 @@ impl Cell {
     }
 }
 
+/// [`Cell::yes`] or [`Cell::no`]: one of the two laws.
+pub(crate) type Law = fn(&Cell) -> Probability;
+
 /// Cells whose likelihood ratio is the same integer ratio: seeing one of them says what seeing another says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {

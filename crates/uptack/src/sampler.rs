@@ -353,7 +353,7 @@ mod tests {
     fn the_law_drawn_is_the_law_stated() {
         for channel in family() {
             let sampler = Sampler::new(&channel);
-            let laws: [(&Vec<u128>, fn(&crate::Cell) -> Probability); 2] =
+            let laws: [(&Vec<u128>, crate::channel::Law); 2] =
                 [(&sampler.yes, crate::Cell::yes), (&sampler.no, crate::Cell::no)];
             for (law, cell_law) in laws {
                 let ends = law.iter().copied().chain([1 << 64]);

@@ -115,7 +115,7 @@ fn conclude(report: &Report) -> Result<(), Failure> {
     }
 }
 
-X {
+fn document<'a>(mechanism: String, arguments: &Arguments, delta: f64, report: &'a Report) -> Document<'a> {
     Document {
         mechanism,
         owners: arguments.owners,

@@ -5,6 +5,7 @@ mod channel;
 mod completions;
 mod estimate;
 mod man;
+mod privacy;
 mod privatize;
 mod simulate;
 mod tally;
@@ -16,6 +17,7 @@ use crate::failure::Failure;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Channel(channel::Arguments),
+    Privacy(privacy::Arguments),
     Privatize(privatize::Arguments),
     Tally(tally::Arguments),
     Estimate(estimate::Arguments),
@@ -29,6 +31,7 @@ impl Command {
     pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
         match self {
             Self::Channel(arguments) => channel::run(&arguments, json),
+            Self::Privacy(arguments) => privacy::run(&arguments, json),
             Self::Privatize(arguments) => privatize::run(&arguments, json),
             Self::Tally(arguments) => tally::run(&arguments, json),
             Self::Estimate(arguments) => estimate::run(&arguments, json),

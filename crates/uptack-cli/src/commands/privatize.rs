@@ -113,11 +113,12 @@ fn privatize(channel: &Channel, format: Format, source: &mut dyn Read, place: &P
 }
 
 fn row(cell: &uptack::Cell, format: Format) -> Vec<u8> {
-    let outputs = cell.outputs().iter().enumerate();
+    let outputs = cell.outputs().iter();
     let text = match format {
-        Format::Csv => outputs.map(|(_, output)| output.to_string()).collect::<Vec<_>>().join(","),
+        Format::Csv => outputs.map(ToString::to_string).collect::<Vec<_>>().join(","),
         Format::Ndjson => {
-            let fields = outputs.map(|(answer, output)| format!("\"{}\":\"{output}\"", answer_name(answer)));
+            let fields =
+                outputs.enumerate().map(|(answer, output)| format!("\"{}\":\"{output}\"", answer_name(answer)));
             format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
         }
     };

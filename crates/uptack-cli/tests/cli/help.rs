@@ -8,7 +8,8 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 8] = ["channel", "privatize", "tally", "estimate", "simulate", "audit", "completions", "man"];
+const COMMANDS: [&str; 9] =
+    ["channel", "privacy", "privatize", "tally", "estimate", "simulate", "audit", "completions", "man"];
 
 #[test]
 fn every_command_has_examples_that_run() {

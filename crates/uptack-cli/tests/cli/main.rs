@@ -4,6 +4,7 @@ mod bad_input;
 mod contract;
 mod help;
 mod pipeline;
+mod privacy;
 
 use std::io::Write;
 use std::path::PathBuf;

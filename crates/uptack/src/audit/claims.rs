@@ -1,8 +1,8 @@
 //! What is claimed of a channel, view by view.
 
-use crate::channel::{Bin, Channel};
+use crate::channel::Channel;
 use crate::error::Error;
-use crate::probability::Probability;
+use crate::privacy::{self, Delta};
 
 /// The ε claimed for each view; none where there is no guarantee.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,14 +18,16 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// What the accounting claims for `owners` owners.
-    pub fn of(channel: &Channel, _owners: u64, delta: f64) -> Result<Self, Error> {
-        let answer = |(answer, outputs): (usize, &Vec<crate::Output>)| {
-            local(outputs.iter().map(|&output| channel.bin_law(Bin { answer, output })))
-        };
-        let answers = channel.answers().iter().enumerate().map(answer).collect();
-        let linked = local(channel.cells().iter().map(|cell| (cell.yes(), cell.no())));
-        Ok(Self { answers, linked, release: None, delta })
+    /// What the accounting claims for `owners` owners: the upper ends of its certificates.
+    pub fn of(channel: &Channel, owners: u64, delta: f64) -> Result<Self, Error> {
+        let answers = (0..channel.answers().len()).map(|answer| privacy::answer_epsilon(channel, answer));
+        let release = privacy::release(channel, owners)?.epsilon(Delta::new(delta)?);
+        Ok(Self {
+            answers: answers.collect::<Result<_, _>>()?,
+            linked: privacy::linked_epsilon(channel),
+            release: release.value().map(|epsilon| epsilon.upper()),
+            delta,
+        })
     }
 
     pub(super) fn check(&self, channel: &Channel) -> Result<(), Error> {
@@ -38,11 +40,4 @@ impl Claims {
         }
         Ok(())
     }
-}
-
-fn local(laws: impl Iterator<Item = (Probability, Probability)>) -> Option<f64> {
-    let possible = laws.filter(|(yes, no)| yes.numerator() + no.numerator() > 0);
-    let loss = |(yes, no): (Probability, Probability)| (yes.numerator() as f64 / no.numerator() as f64).ln().abs();
-    let epsilon = possible.map(loss).fold(0.0, f64::max);
-    epsilon.is_finite().then_some(epsilon * (1.0 + 1e-12))
 }

@@ -1,9 +1,8 @@
 //! The adversary who holds something of one owner: the event that tells the truths apart best.
 
-use serde::Serialize;
-
 use super::bound::{self, Hits};
 use super::{Event, Finding};
+use crate::privacy::Direction;
 
 /// How often each outcome came up under each truth.
 #[derive(Clone, Debug, Default)]
@@ -20,28 +19,14 @@ impl Outcomes {
 
     fn sides(&self, direction: Direction) -> (&[u64], &[u64]) {
         match direction {
-            Direction::Yes => (&self.yes, &self.no),
-            Direction::No => (&self.no, &self.yes),
+            Direction::YesOverNo => (&self.yes, &self.no),
+            Direction::NoOverYes => (&self.no, &self.yes),
         }
     }
 }
 
 fn count(outcomes: &[u64], event: &[usize]) -> Hits {
     Hits { hits: event.iter().map(|&outcome| outcomes[outcome]).sum(), trials: outcomes.iter().sum() }
-}
-
-/// Which truth an event speaks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// It is likelier for a *yes*.
-    Yes,
-    /// It is likelier for a *no*.
-    No,
-}
-
-impl Direction {
-    pub(super) const BOTH: [Self; 2] = [Self::Yes, Self::No];
 }
 
 /// One way of looking at the samples, such as one of the sampler's paths: outcomes to choose on and to test on.
@@ -115,7 +100,7 @@ mod tests {
         let finding = attack(&[sample], Some(3f64.ln()), 0.01, |event| format!("{event:?}"));
         let event = finding.event.as_ref().unwrap();
         assert_eq!(event.description, "[0, 1] (batch)");
-        assert_eq!((event.direction, event.yes.hits, event.no.hits), (Direction::Yes, 600, 200));
+        assert_eq!((event.direction, event.yes.hits, event.no.hits), (Direction::YesOverNo, 600, 200));
         assert!(finding.observed_lower > 0.7 && finding.observed_lower < 3f64.ln());
     }
 

@@ -37,12 +37,12 @@ use serde::Serialize;
 pub use broken::BrokenControl;
 pub use checks::{Fit, Misfit, Replays};
 pub use claims::Claims;
-pub use local::Direction;
 pub use subject::AuditCoins;
 
 use crate::channel::{Channel, answer_name};
 use crate::error::Error;
 use crate::estimate::Confidence;
+use crate::privacy::Direction;
 use crate::sampler::Sampler;
 use bound::Hits;
 use collect::{Counts, HALVES, TEST, TRAINING};
@@ -121,6 +121,7 @@ pub struct Event {
     /// In words.
     pub description: String,
     /// The truth that it speaks for.
+    #[serde(rename = "speaks_for", serialize_with = "speaks_for")]
     pub direction: Direction,
     /// How often it came up where the truth is *yes*.
     pub yes: Frequency,
@@ -130,9 +131,16 @@ pub struct Event {
 
 impl Event {
     fn new(description: String, direction: Direction, first: Hits, second: Hits) -> Self {
-        let (yes, no) = if direction == Direction::Yes { (first, second) } else { (second, first) };
+        let (yes, no) = if direction == Direction::YesOverNo { (first, second) } else { (second, first) };
         Self { description, direction, yes: yes.into(), no: no.into() }
     }
+}
+
+fn speaks_for<S: serde::Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match direction {
+        Direction::YesOverNo => "yes",
+        Direction::NoOverYes => "no",
+    })
 }
 
 /// Hits among trials.

@@ -12,13 +12,13 @@ use num_traits::{One, ToPrimitive, Zero};
 
 use super::bound::{self, Hits};
 use super::collect::{HALVES, TEST, TRAINING, on_all_threads};
-use super::local::Direction;
 use super::subject::{AuditCoins, Subject};
 use super::{Event, Finding};
 use crate::channel::{Channel, Class};
 use crate::error::Error;
 use crate::linear;
 use crate::packed::Truths;
+use crate::privacy::Direction;
 use crate::sampler::Truth;
 
 /// Two crowds, two worlds, two halves.
@@ -83,7 +83,7 @@ impl Attack<'_> {
         let inside = counts[crowd].iter().filter(|(score, _)| score.speaks_for(direction, threshold));
         let hits = inside.fold([0, 0], |sum, (_, count)| [sum[0] + count[TEST][0], sum[1] + count[TEST][1]]);
         let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
-        let (first, second) = if direction == Direction::Yes { (yes, no) } else { (no, yes) };
+        let (first, second) = if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) };
         let description = describe(self.owners - 1, crowd == 1, direction, threshold);
         let epsilon = bound::epsilon(first, second, self.delta, self.miss);
         Finding::new(claimed, epsilon, Event::new(description, direction, first, second))
@@ -95,15 +95,15 @@ impl Attack<'_> {
         let mut pass = |score: &Ordered, count: &[[u64; 2]; HALVES]| {
             hits = [hits[0] + count[TRAINING][0], hits[1] + count[TRAINING][1]];
             let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
-            let (first, second) = if direction == Direction::Yes { (yes, no) } else { (no, yes) };
+            let (first, second) = if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) };
             let promise = bound::rough_epsilon(first, second, self.delta, z);
             if promise > best.0 {
                 best = (promise, *score);
             }
         };
         match direction {
-            Direction::Yes => counts.iter().rev().for_each(|(score, count)| pass(score, count)),
-            Direction::No => counts.iter().for_each(|(score, count)| pass(score, count)),
+            Direction::YesOverNo => counts.iter().rev().for_each(|(score, count)| pass(score, count)),
+            Direction::NoOverYes => counts.iter().for_each(|(score, count)| pass(score, count)),
         }
         best
     }
@@ -111,7 +111,7 @@ impl Attack<'_> {
 
 fn describe(others: u64, crowd: bool, direction: Direction, threshold: Ordered) -> String {
     let (truth, sum) = if crowd { ("yes", "-sum of no:yes ratios") } else { ("no", "sum of yes:no ratios") };
-    let relation = if direction == Direction::Yes { "at least" } else { "at most" };
+    let relation = if direction == Direction::YesOverNo { "at least" } else { "at most" };
     format!("{sum} {relation} {} among {others} others who hold {truth}", threshold.0)
 }
 
@@ -134,8 +134,8 @@ struct Ordered(f64);
 impl Ordered {
     fn speaks_for(self, direction: Direction, threshold: Self) -> bool {
         match direction {
-            Direction::Yes => self >= threshold,
-            Direction::No => self <= threshold,
+            Direction::YesOverNo => self >= threshold,
+            Direction::NoOverYes => self <= threshold,
         }
     }
 }
