@@ -24,7 +24,7 @@ number of coins read depends on the truth. All bounds and checks together hold w
 Exits with 0 if everything is consistent and with 2, after printing its findings, if anything is violated.",
     after_help = "Examples:
   uptack audit 'normal-form(f=0.5,r=0.01)'
-  uptack audit 'randomized-response(t=0.8)' --samples 1e8 --owners 1000 --json
+  uptack audit 'randomized-response(t=0.8)' --samples 1e8 --owners 100 --delta 1e-3 --json
   uptack audit 'paired(b=0.5,sy=0.2,sn=0.05)' --seed 1"
 )]
 pub(crate) struct Arguments {
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "1e7", value_parser = count)]
     samples: u64,
     /// The size of the crowd that is released, the target included
-    #[arg(long, default_value = "100", value_parser = count)]
+    #[arg(long, default_value = "20", value_parser = count)]
     owners: u64,
     /// The delta of the claim for the release
     #[arg(long, default_value = "1e-8")]
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     } else {
         print(&describe(&mechanism, arguments, delta, &report))?;
     }
-    conclude(&report)
+    conclude(&report, arguments.confidence)
 }
 
 #[cfg(feature = "broken-controls")]
@@ -107,11 +107,15 @@ fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> 
 }
 
 /// A sampler that does not keep its claims is a failure of the program.
-fn conclude(report: &Report) -> Result<(), Failure> {
+fn conclude(report: &Report, confidence: Confidence) -> Result<(), Failure> {
     match report.verdict {
         Verdict::Consistent => Ok(()),
         Verdict::Violated => Err(Failure::environment("the audit contradicts what is claimed of the sampler")
-            .with_hint("do not answer with this build; run the audit again with another --seed, and report it")),
+            .with_hint(format!(
+                "a sound sampler is accused with probability {} at most: run it again, and do not answer with a build \
+                 that is accused twice",
+                readable(confidence.miss())
+            ))),
     }
 }
 
@@ -140,7 +144,7 @@ fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report)
         view(format!("answer {}", answer_name(answer)), finding);
     }
     view("linked".to_owned(), &report.linked);
-    view(format!("release ({} owners, delta {delta})", grouped(arguments.owners)), &report.release);
+    view(format!("release ({} owners, delta {})", grouped(arguments.owners), readable(delta)), &report.release);
     view("bytes of coins read".to_owned(), &report.coins.length);
     view("linked, with another owner's cell".to_owned(), &report.coins.neighbour);
     let mut checks = Table::new(&["check", "p-value", "verdict"]);

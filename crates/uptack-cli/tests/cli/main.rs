@@ -1,5 +1,6 @@
 //! The command line as its users meet it.
 
+mod audit;
 mod bad_input;
 mod contract;
 mod help;

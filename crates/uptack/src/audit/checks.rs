@@ -81,12 +81,13 @@ fn law(channel: &Channel, truth: bool) -> Vec<f64> {
     channel.cells().iter().map(|cell| if truth { cell.yes() } else { cell.no() }.to_f64()).collect()
 }
 
-/// Is the law drawn the law stated, on both of the sampler's paths?
+/// Is the law drawn the law stated, on each of the sampler's paths and on both together?
 pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
     let mut fitting = Fitting::new();
-    for (path, table) in [("single", &whole.single), ("batch", &whole.batch)] {
-        for truth in [false, true] {
-            let counts = table.owners(truth);
+    for truth in [false, true] {
+        let (single, batch) = (whole.single.owners(truth), whole.batch.owners(truth));
+        let both = single.iter().zip(&batch).map(|(a, b)| a + b).collect();
+        for (path, counts) in [("single", single), ("batch", batch), ("single and batch", both)] {
             let trials = counts.iter().sum();
             for (cell, stated) in law(channel, truth).into_iter().enumerate() {
                 let what = || format!("cell {} for a {} ({path})", channel.cells()[cell].name(), truth_name(truth));
@@ -97,7 +98,8 @@ pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
     fitting.conclude(miss)
 }
 
-/// Do owners next to each other, and in the same lane of consecutive words, draw independently?
+/// Do owners next to each other, and in the same lane of consecutive words, draw independently? Pairs are compared with
+/// the product of the stated laws, so that this also speaks up where the law itself is another one.
 pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
     let mut fitting = Fitting::new();
     for (path, table) in paths(whole) {

@@ -63,10 +63,10 @@ pub struct Audit {
 }
 
 impl Default for Audit {
-    /// Ten million calls with the operating system's coins, crowds of a hundred, 99.9 % confidence.
+    /// Ten million calls with the operating system's coins, crowds of twenty, 99.9 % confidence.
     fn default() -> Self {
         let confidence = Confidence::of_miss(1e-3).expect("a miss of 1e-3 is one");
-        Self { samples: 10_000_000, owners: 100, confidence, coins: AuditCoins::System }
+        Self { samples: 10_000_000, owners: 20, confidence, coins: AuditCoins::System }
     }
 }
 
@@ -199,7 +199,7 @@ impl Report {
 }
 
 /// Fewer samples are not worth an audit.
-const FEWEST_SAMPLES: u64 = 10_000;
+const FEWEST_SAMPLES: u64 = 50_000;
 /// Fewer releases of a kind prove nothing.
 const FEWEST_RELEASES: u64 = 10;
 
@@ -247,12 +247,14 @@ impl Audit {
     /// How many releases of each kind the samples are enough for.
     fn releases(&self) -> Result<u64, Error> {
         if self.owners == 0 {
-            return Err(Error::request("there are no owners to hide among").with_hint("write --owners 100"));
+            return Err(Error::request("there are no owners to hide among").with_hint("write --owners 20"));
         }
+        let group = u128::from(release::group(self.owners));
         let each = u128::from(self.owners) * u128::from(release::KINDS);
-        let releases = u128::from(self.samples) * 7 / 16 / each;
-        if self.samples < FEWEST_SAMPLES || releases < u128::from(FEWEST_RELEASES) {
-            let needed = (u128::from(FEWEST_RELEASES) * each * 16).div_ceil(7).max(FEWEST_SAMPLES.into());
+        let releases = u128::from(self.samples) * 7 / 16 / each / group * group;
+        let fewest = u128::from(FEWEST_RELEASES).next_multiple_of(group);
+        if self.samples < FEWEST_SAMPLES || releases < fewest {
+            let needed = (fewest * each * 16).div_ceil(7).max(FEWEST_SAMPLES.into());
             return Err(Error::request(format!("{} samples are too few for crowds of {}", self.samples, self.owners))
                 .with_hint(format!("take at least {needed} samples, or fewer owners")));
         }

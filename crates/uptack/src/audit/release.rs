@@ -24,11 +24,17 @@ use crate::sampler::Truth;
 /// Two crowds, two worlds, two halves.
 pub(super) const KINDS: u64 = 8;
 
+/// Releases of small crowds are drawn so many in one call of the sampler, whose owners are independent of each other.
+pub(super) fn group(owners: u64) -> u64 {
+    const OWNERS_A_CALL: u64 = 2048;
+    (OWNERS_A_CALL / owners).max(1)
+}
+
 /// What is attacked, and how hard.
 pub(super) struct Attack<'a> {
     pub(super) channel: &'a Channel,
     pub(super) owners: u64,
-    /// Releases of each kind.
+    /// Releases of each kind; whole groups.
     pub(super) releases: u64,
     pub(super) delta: f64,
     pub(super) miss: f64,
@@ -42,16 +48,16 @@ impl Attack<'_> {
         let work = |counts: &mut [Scores; 2], piece: u64| {
             for crowd in crowds {
                 let score = &scores[usize::from(crowd)];
-                self.release(subject, piece, crowd, score, &mut counts[usize::from(crowd)])?;
+                self.group(subject, piece, crowd, score, &mut counts[usize::from(crowd)])?;
             }
             Ok(())
         };
-        let counts = on_all_threads(self.releases, Default::default, work, merge)?;
-        Ok(self.conclude(&counts, claimed))
+        let counts = on_all_threads(self.releases / group(self.owners), Default::default, work, merge)?;
+        Ok(self.conclude(&scores, &counts, claimed))
     }
 
-    /// Draws one release of each world and half for one crowd.
-    fn release(
+    /// Draws one group of releases of each world and half for one crowd.
+    fn group(
         &self,
         subject: &impl Subject,
         piece: u64,
@@ -59,19 +65,25 @@ impl Attack<'_> {
         score: &Score,
         counts: &mut Scores,
     ) -> Result<(), Error> {
+        let group = group(self.owners);
         for (half, world) in [(TRAINING, false), (TRAINING, true), (TEST, false), (TEST, true)] {
             let kind = 4 * u64::from(crowd) + 2 * half as u64 + u64::from(world);
-            let target = piece % self.owners;
-            let truth = |owner: u64| Truth::from_bool(if owner == target { world } else { crowd });
-            let truths: Truths = (0..self.owners).map(truth).collect();
             let mut coins = self.coins.of(3, KINDS * piece + kind);
-            let cells = subject.draw_many(&truths, &mut coins)?.counts();
-            counts.entry(score.of(&cells)).or_default()[half][usize::from(world)] += 1;
+            let target = |release: u64| (piece * group + release) % self.owners;
+            let truth = |release, owner| Truth::from_bool(if owner == target(release) { world } else { crowd });
+            let truths: Truths =
+                (0..group).flat_map(|release| (0..self.owners).map(move |owner| truth(release, owner))).collect();
+            let cells: Vec<usize> = subject.draw_many(&truths, &mut coins)?.iter().collect();
+            for release in cells.chunks_exact(cells.len() / group as usize) {
+                let mut tally = vec![0; self.channel.cells().len()];
+                release.iter().for_each(|&cell| tally[cell] += 1);
+                counts.entry(score.of(&tally)).or_default()[half][usize::from(world)] += 1;
+            }
         }
         Ok(())
     }
 
-    fn conclude(&self, counts: &[Scores; 2], claimed: Option<f64>) -> Finding {
+    fn conclude(&self, scores: &[Score; 2], counts: &[Scores; 2], claimed: Option<f64>) -> Finding {
         let z = bound::rough_quantile(self.miss);
         let choices = [0, 1].into_iter().flat_map(|crowd| Direction::BOTH.map(|direction| (crowd, direction)));
         let best = choices
@@ -84,9 +96,21 @@ impl Attack<'_> {
         let hits = inside.fold([0, 0], |sum, (_, count)| [sum[0] + count[TEST][0], sum[1] + count[TEST][1]]);
         let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
         let (first, second) = if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) };
-        let description = describe(self.owners - 1, crowd == 1, direction, threshold);
+        let description = self.describe(scores[crowd].exact, crowd == 1, direction, threshold);
         let epsilon = bound::epsilon(first, second, self.delta, self.miss);
         Finding::new(claimed, epsilon, Event::new(description, direction, first, second))
+    }
+
+    fn describe(&self, exact: bool, crowd: bool, direction: Direction, threshold: Ordered) -> String {
+        let owners = self.owners as f64;
+        let value = match (exact, crowd) {
+            (true, false) => format!("likelihood ratio yes:no {{}} {:.6}", threshold.0 / owners),
+            (true, true) => format!("likelihood ratio yes:no {{}} {:.6}", -owners / threshold.0),
+            (false, _) => format!("weighted tallies {{}} {:.6}", threshold.0),
+        };
+        let relation = if direction == Direction::YesOverNo { "at least" } else { "at most" };
+        let truth = if crowd { "yes" } else { "no" };
+        format!("{} among {} others who hold {truth}", value.replace("{}", relation), self.owners - 1)
     }
 
     fn best_threshold(&self, counts: &Scores, direction: Direction, z: f64) -> (f64, Ordered) {
@@ -107,12 +131,6 @@ impl Attack<'_> {
         }
         best
     }
-}
-
-fn describe(others: u64, crowd: bool, direction: Direction, threshold: Ordered) -> String {
-    let (truth, sum) = if crowd { ("yes", "-sum of no:yes ratios") } else { ("no", "sum of yes:no ratios") };
-    let relation = if direction == Direction::YesOverNo { "at least" } else { "at most" };
-    format!("{sum} {relation} {} among {others} others who hold {truth}", threshold.0)
 }
 
 /// For each score how often it came up, by half and world (no, yes).
@@ -166,6 +184,8 @@ impl Eq for Ordered {}
 /// adversary never uses what the release does not show.
 struct Score {
     terms: Vec<(Vec<usize>, f64)>,
+    /// Whether it is the likelihood ratio, and not only a guess at it.
+    exact: bool,
 }
 
 impl Score {
@@ -173,7 +193,7 @@ impl Score {
         let weights = weights(channel, owners, crowd);
         if channel.determined() {
             let terms = weights.iter().enumerate().map(|(cell, weight)| (vec![cell], approximate(weight)));
-            return Self { terms: terms.collect() };
+            return Self { terms: terms.collect(), exact: true };
         }
         Self::of_bins(channel, &weights)
     }
@@ -192,9 +212,10 @@ impl Score {
         let row = |row: &Vec<i64>| columns.iter().map(|&cell| BigRational::from_integer(row[cell].into())).collect();
         let rows: Vec<Vec<BigRational>> = channel.matrix().iter().map(row).collect();
         let target: Vec<BigRational> = columns.iter().map(|&cell| weights[cell].clone()).collect();
-        let exact = linear::combination(&rows, &target);
-        let bins = exact.unwrap_or_else(|| members.iter().map(|cells| mean(channel, weights, cells)).collect());
-        Self { terms: members.into_iter().zip(bins.iter().map(approximate)).collect() }
+        let combination = linear::combination(&rows, &target);
+        let exact = combination.is_some();
+        let bins = combination.unwrap_or_else(|| members.iter().map(|cells| mean(channel, weights, cells)).collect());
+        Self { terms: members.into_iter().zip(bins.iter().map(approximate)).collect(), exact }
     }
 
     fn of(&self, cells: &[u64]) -> Ordered {
