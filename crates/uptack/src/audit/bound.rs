@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn the_bound_on_epsilon_misses_no_more_often_than_it_says() {
         let (trials, p, q, miss) = (60u64, 0.6, 0.2, 0.05);
-        let truth = (p / q as f64).ln();
+        let truth = f64::ln(p / q);
         let mut missed = 0.0;
         for first in 0..=trials {
             for second in 0..=trials {
