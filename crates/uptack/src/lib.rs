@@ -22,6 +22,7 @@
 //! ```
 
 pub mod audit;
+pub mod card;
 mod channel;
 mod coins;
 mod error;
@@ -31,6 +32,7 @@ mod linear;
 pub mod mechanism;
 mod numeric;
 mod packed;
+pub mod plan;
 pub mod privacy;
 mod probability;
 mod rows;

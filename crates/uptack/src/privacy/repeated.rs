@@ -25,6 +25,9 @@ impl Repeated {
     ///
     /// It holds if every answer is drawn with coins of its own, and the mechanism was fixed before the first.
     pub fn of(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Self, Error> {
+        if times == 0 {
+            return Err(Error::request("the number of repetitions must be at least 1"));
+        }
         let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
         let linked = add(&views.linked)?;
         let composed = if times == 1 { views.release.value() } else { compose(accountant, target, times)? };
