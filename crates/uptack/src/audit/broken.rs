@@ -11,7 +11,7 @@ use super::subject::Subject;
 use crate::channel::{Cell, Channel};
 use crate::coins::Coins;
 use crate::error::Error;
-use crate::packed::{LANES, PackedCells, Truths};
+use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
 use crate::probability::Probability;
 use crate::sampler::{Sampler, Truth};
 
@@ -157,10 +157,8 @@ impl Coins for Coin {
 fn pack(cells: usize, drawn: &[usize]) -> PackedCells {
     let mut packed = PackedCells::with_capacity(cells, drawn.len());
     for block in drawn.chunks(LANES) {
-        for plane in 0..packed.planes() {
-            let bits = block.iter().enumerate().map(|(lane, cell)| ((cell >> plane) as u64 & 1) << lane);
-            packed.push_word(bits.sum());
-        }
+        let plane = |plane: usize| (0..).zip(block).map(|(lane, cell)| ((cell >> plane) as u64 & 1) << lane).sum();
+        packed.push((0..MOST_PLANES).map(plane));
     }
     packed.set_len(drawn.len());
     packed

@@ -34,26 +34,28 @@ fn of_family(text: &str, samples: u64) -> Report {
 }
 
 /// α = 1e-3 for each mechanism; the seed is fixed. Besides, what is proved is not far below what is claimed: an auditor
-/// who sees nothing would be consistent too. The linked ε is proved to within 5 % where its event is not rare.
+/// who sees nothing would be consistent too. The linked ε is proved to within a tenth.
 #[test]
 fn the_family_is_consistent_with_ten_million_samples_each() {
     for text in FAMILY {
         let report = of_family(text, TEN_MILLION);
         assert_eq!(report.verdict, Verdict::Consistent, "{text}: {report:?}");
-        assert!(report.linked.claimed.is_none_or(|claimed| report.linked.observed_lower > 0.95 * claimed), "{text}");
+        assert!(report.linked.claimed.is_none_or(|claimed| report.linked.observed_lower > 0.9 * claimed), "{text}");
         assert!(report.samples > TEN_MILLION * 99 / 100 && report.samples <= TEN_MILLION);
     }
 }
 
 /// The smallest violation that ten million samples see: a claim that is too good by this much is contradicted, and a
-/// claim that is too good by a third of it is not (the seed is fixed).
+/// claim that is too good by a third of it is not. The bound's mean distance from the truth and three of its standard
+/// deviations, √((1−q)/(1.25e6·q)) for a rarer side of probability q, make the figures, so that they do not hang on the
+/// seed.
 #[test]
 fn the_smallest_overclaim_that_is_seen() {
     for (text, seen) in [
-        ("randomized-response(t=0.8)", 0.012),
-        ("deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)", 0.03),
-        ("noisy-sampling(sy=0.05,sn=0.01)", 0.06),
-        ("normal-form(f=0.5,r=0.0001)", 0.35),
+        ("randomized-response(t=0.8)", 0.015),
+        ("deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)", 0.04),
+        ("noisy-sampling(sy=0.05,sn=0.01)", 0.08),
+        ("normal-form(f=0.5,r=0.0001)", 0.6),
     ] {
         let linked = of_family(text, TEN_MILLION).linked;
         let gap = linked.claimed.unwrap() - linked.observed_lower;
