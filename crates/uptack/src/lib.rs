@@ -22,6 +22,7 @@
 //! ```
 
 pub mod algebra;
+pub mod audit;
 pub mod card;
 mod channel;
 mod coins;

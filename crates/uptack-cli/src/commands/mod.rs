@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod algebra;
+mod audit;
 mod channel;
 mod completions;
 mod estimate;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Estimate(estimate::Arguments),
     Simulate(simulate::Arguments),
     Algebra(algebra::Arguments),
+    Audit(audit::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -40,6 +42,7 @@ impl Command {
             Self::Estimate(arguments) => estimate::run(&arguments, json),
             Self::Simulate(arguments) => simulate::run(&arguments, json),
             Self::Algebra(arguments) => algebra::run(&arguments, json),
+            Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

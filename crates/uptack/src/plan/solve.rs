@@ -52,8 +52,7 @@ pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
         Request { owners, minimum_batch, ..request.clone() }
     };
     let sd_at = |owners: f64| least_sd(&at(owners));
-    let mut owners =
-        fewest_owners(fewest as f64, error, sd_at)?.ok_or_else(|| unattainable(request, error))?;
+    let mut owners = fewest_owners(fewest as f64, error, sd_at)?.ok_or_else(|| unattainable(request, error))?;
     for _ in 0..12 {
         let plan = plan(&at(owners))?;
         if plan.best.sd <= error {
