@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use uptack::Fraction;
 use uptack::card::Card;
 use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request};
 use uptack::privacy::{Delta, Epsilon};
-use uptack::{Error, Fraction};
 
 use crate::arguments::{count, fraction};
 use crate::card_file;
@@ -178,7 +178,7 @@ impl Arguments {
         let objective = match (self.objective, self.error) {
             (ObjectiveArgument::Sd, _) => Objective::Sd,
             (ObjectiveArgument::Paper, Some(error)) => Objective::Paper { error },
-            (ObjectiveArgument::Paper, None) => return Err(paper_alone()),
+            (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
         };
         let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
         let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !locally;
@@ -223,11 +223,6 @@ impl Arguments {
         let Some(error) = self.error.filter(|&error| plan.best.sd > error) else { return Ok(()) };
         Err(plan::unattainable(request, error).into())
     }
-}
-
-/// The paper's objective has a trivial minimum, which is said instead of being returned.
-fn paper_alone() -> Failure {
-    Failure::from(Error::from(plan::PaperObjectiveAlone))
 }
 
 impl Outcome {

@@ -77,18 +77,13 @@ pub struct Choice {
     pub views: Views,
 }
 
-/// The paper's objective without a bound on the error: why there is no plan for it.
-#[derive(Clone, Copy, Debug)]
-pub struct PaperObjectiveAlone;
-
-impl From<PaperObjectiveAlone> for Error {
-    fn from(_: PaperObjectiveAlone) -> Self {
-        Self::request(
-            "the paper's objective alone has the minimum 0, which every deterministic law reaches: never answering, \
-             but also telling the plain truth",
-        )
-        .with_hint("give --error: the objective is then minimized among mechanisms that are exact enough")
-    }
+/// Why there is no plan for the paper's objective without a bound on the error.
+pub fn paper_objective_alone() -> Error {
+    Error::request(
+        "the paper's objective alone has the minimum 0, which every deterministic law reaches: never answering, but also \
+         telling the plain truth",
+    )
+    .with_hint("give --error: the objective is then minimized among mechanisms that are exact enough")
 }
 
 /// δ of a plan that bounds none.
