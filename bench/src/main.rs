@@ -3,6 +3,7 @@
 //! Contestants take turns within one run, and medians are compared, so that a ratio holds whatever the machine does
 //! meanwhile. Times are processor time on one core, but for `privatize | tally`, which is time on the wall.
 
+mod accounting;
 mod clock;
 mod numpy;
 mod sampling;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     rows.extend(tallying::measure_library(&size));
     rows.extend(tallying::measure_command_line(&size));
     rows.extend(simulation::measure(&size));
+    rows.extend(accounting::measure(&size));
     println!("{} owners, medians of {} rounds, 1 % of the owners are yes", size.owners, size.rounds);
     println!("{} trials a simulation, medians of {} rounds\n", size.trials, size.simulation_rounds);
     table::print(&rows);
