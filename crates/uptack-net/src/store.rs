@@ -29,7 +29,7 @@ const LARGEST_COMMIT: usize = 1024;
 
 /// Failure of a change: its own refusal, or the storage's.
 #[derive(Debug)]
-pub enum StoreError<E> {
+pub(crate) enum StoreError<E> {
     /// The closure said no; nothing was changed.
     Refused(E),
     /// The disk, or the configured size, is full; nothing was changed.
@@ -48,10 +48,13 @@ impl<E> From<rusqlite::Error> for StoreError<E> {
 }
 
 /// A handle to the file.
-pub struct Store {
+pub(crate) struct Store {
     writer: Mutex<Option<SyncSender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     reader: Mutex<Connection>,
+    /// Held for as long as the store is open: a second process on the same files would drive the
+    /// same jobs.
+    _lock: std::fs::File,
 }
 
 type Job = Box<dyn Change>;
@@ -61,9 +64,10 @@ impl Store {
     ///
     /// `limit` bounds the file's size in bytes: beyond it changes are refused as on a full disk,
     /// before the disk is.
-    pub fn open(directory: &Path, role: AggregatorRole, limit: Option<u64>) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, role: AggregatorRole, limit: Option<u64>) -> Result<Self> {
         std::fs::create_dir_all(directory)
             .map_err(|error| Error::environment(format!("{}: {error}", directory.display())))?;
+        let lock = lock(directory)?;
         let path = directory.join("state.sqlite3");
         let connection = open_connection(&path)?;
         restrict(&path)?;
@@ -83,11 +87,12 @@ impl Store {
             writer: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             reader: Mutex::new(reader),
+            _lock: lock,
         })
     }
 
     /// Runs a change and waits until it is durable.
-    pub async fn write<T, E, F>(&self, change: F) -> std::result::Result<T, StoreError<E>>
+    pub(crate) async fn write<T, E, F>(&self, change: F) -> std::result::Result<T, StoreError<E>>
     where
         T: Send + 'static,
         E: Send + 'static,
@@ -113,7 +118,7 @@ impl Store {
     }
 
     /// Reads, beside the writer. Call it where blocking is allowed, or for single rows.
-    pub fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let connection = self
             .reader
             .lock()
@@ -122,7 +127,7 @@ impl Store {
     }
 
     /// Lets the waiting changes finish and closes the file.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         drop(self.lock_writer().take());
         let thread = self
             .thread
@@ -253,6 +258,19 @@ fn commit(
         Some(rusqlite::ErrorCode::DiskFull) => CommitFailure::Full,
         _ => CommitFailure::Broken(error.to_string()),
     })
+}
+
+/// Takes the directory for this process; the lock goes with the process, however it ends.
+fn lock(directory: &Path) -> Result<std::fs::File> {
+    let file = std::fs::File::create(directory.join("lock"))
+        .map_err(|error| Error::environment(format!("{}: {error}", directory.display())))?;
+    file.try_lock().map_err(|_| {
+        Error::input(format!(
+            "{} is in use by another aggregator",
+            directory.display()
+        ))
+    })?;
+    Ok(file)
 }
 
 fn open_connection(path: &Path) -> Result<Connection> {
