@@ -1,0 +1,475 @@
+//! What a mechanism is: for each truth a law over the cells.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use num_rational::BigRational;
+use num_traits::{One, Zero};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::fraction::Fraction;
+use crate::linear;
+use crate::probability::Probability;
+
+/// More cells than any sensible mechanism, and few enough that everything computed from a channel stays quick.
+pub const MOST_CELLS: usize = 64;
+/// Answers are lettered A to Z.
+pub const MOST_ANSWERS: usize = 26;
+
+/// What one answer says: `1`, `0`, `⊥`, or for mechanisms of several answers `1`, `2`, `3` for ⊥1, ⊥2, ⊥3.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Output(char);
+
+impl Output {
+    /// "Yes".
+    pub const ONE: Self = Self('1');
+    /// "No".
+    pub const ZERO: Self = Self('0');
+    /// Not participating.
+    pub const BOTTOM: Self = Self('⊥');
+
+    /// The output written `symbol`: a digit or `⊥`.
+    pub fn new(symbol: char) -> Result<Self, Error> {
+        if symbol.is_ascii_digit() || symbol == '⊥' {
+            return Ok(Self(symbol));
+        }
+        Err(Error::syntax(format!("`{}` is not an output", symbol.escape_debug()))
+            .with_hint("an output is a digit or ⊥, which may be written `bottom`"))
+    }
+
+    /// Its symbol.
+    pub fn symbol(self) -> char {
+        self.0
+    }
+}
+
+impl std::str::FromStr for Output {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let mut symbols = text.chars();
+        match (symbols.next(), symbols.next()) {
+            (Some(symbol), None) => Self::new(symbol),
+            _ if text == "bottom" => Ok(Self::BOTTOM),
+            _ => Err(Error::syntax(format!("`{}` is not an output", shortened(text)))
+                .with_hint("an output is a digit or ⊥, which may be written `bottom`")),
+        }
+    }
+}
+
+/// The start of a text that may be long or unprintable, for an error message.
+pub(crate) fn shortened(text: &str) -> String {
+    let start: String = text.chars().take(24).collect();
+    let more = if text.chars().nth(24).is_some() { "…" } else { "" };
+    format!("{}{more}", start.escape_debug())
+}
+
+impl TryFrom<String> for Output {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Output> for String {
+    fn from(output: Output) -> Self {
+        output.0.to_string()
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.encode_utf8(&mut [0; 4]))
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The tuple of outputs that one owner writes, and how likely it is under each truth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    outputs: Vec<Output>,
+    yes: Probability,
+    no: Probability,
+}
+
+impl Cell {
+    /// A cell with its probability under the truth *yes* and under the truth *no*.
+    pub fn new(outputs: Vec<Output>, yes: Probability, no: Probability) -> Self {
+        Self { outputs, yes, no }
+    }
+
+    /// One output an answer.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// Its probability for an owner whose truth is *yes*.
+    pub fn yes(&self) -> Probability {
+        self.yes
+    }
+
+    /// Its probability for an owner whose truth is *no*.
+    pub fn no(&self) -> Probability {
+        self.no
+    }
+
+    /// The outputs side by side, as in `132`.
+    pub fn name(&self) -> String {
+        self.outputs.iter().map(|output| output.symbol()).collect()
+    }
+
+    fn is_possible(&self) -> bool {
+        self.yes != Probability::ZERO || self.no != Probability::ZERO
+    }
+}
+
+/// Cells whose likelihood ratio is the same integer ratio: seeing one of them says what seeing another says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Indices into [`Channel::cells`].
+    pub cells: Vec<usize>,
+    /// The class's probability under *yes*.
+    pub yes: Probability,
+    /// The class's probability under *no*.
+    pub no: Probability,
+}
+
+/// A visible count: how many owners gave `output` as their answer number `answer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bin {
+    /// The answer's index; 0 is A.
+    pub answer: usize,
+    /// The output counted.
+    pub output: Output,
+}
+
+/// The letter of an answer: A, B, C, …
+pub fn answer_name(answer: usize) -> char {
+    char::from(b'A' + u8::try_from(answer.min(MOST_ANSWERS - 1)).unwrap_or(0))
+}
+
+/// For each truth a law over the cells: the whole of a mechanism, as data.
+///
+/// Both laws sum to exactly one in integers over 2⁶⁴. What is sampled, accounted for and estimated from is this.
+///
+/// A channel that is not of the paper's family is given as its cells. The end of the paper's *First Attempt* suggests
+/// a third output that holds πN·TOTAL, so that it can be taken out of both answers. With πN = 0.05, πY = 0.2 and a
+/// base of 0.4, every owner puts πN into the third output of both answers whatever its truth, and only yes-owners are
+/// shifted:
+///
+/// ```
+/// use uptack::Channel;
+/// let channel = Channel::parse_cells("11=0.2:0.4, 12=0.4:0, 22=0.35:0.55, 33=0.05:0.05")?;
+/// assert_eq!(channel.answers().len(), 2);
+/// assert!(channel.determined());
+/// // The noise is gone from the difference of the first outputs, and with it the privacy of the release:
+/// // the cell 12 betrays its owner.
+/// assert_eq!(channel.cells()[1].no().numerator(), 0);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Channel {
+    answers: Vec<Vec<Output>>,
+    cells: Vec<Cell>,
+    #[serde(skip)]
+    determined: bool,
+}
+
+impl Channel {
+    /// A channel from its cells; `answers` lists the outputs that each answer may say, in the order of its tallies.
+    pub fn new(answers: Vec<Vec<Output>>, cells: Vec<Cell>) -> Result<Self, Error> {
+        check_shape(&answers, &cells)?;
+        check_sum(&cells, "yes", Cell::yes)?;
+        check_sum(&cells, "no", Cell::no)?;
+        let mut channel = Self { answers, cells, determined: false };
+        channel.determined = linear::has_full_column_rank(&channel.matrix_of_possible_cells());
+        Ok(channel)
+    }
+
+    /// A channel from its cells alone; the outputs of each answer are those that occur, in their order of appearance.
+    pub fn from_cells(cells: Vec<Cell>) -> Result<Self, Error> {
+        let count = cells.first().map_or(0, |cell| cell.outputs.len());
+        let mut answers = vec![Vec::new(); count];
+        for cell in &cells {
+            for (outputs, &output) in answers.iter_mut().zip(&cell.outputs) {
+                if !outputs.contains(&output) {
+                    outputs.push(output);
+                }
+            }
+        }
+        Self::new(answers, cells)
+    }
+
+    /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
+    pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self, Error> {
+        let names: Vec<String> =
+            cells.iter().map(|(outputs, ..)| outputs.iter().map(|o| o.symbol()).collect()).collect();
+        let yes = round_law("yes", &names, &cells.iter().map(|cell| &cell.1).collect::<Vec<_>>())?;
+        let no = round_law("no", &names, &cells.iter().map(|cell| &cell.2).collect::<Vec<_>>())?;
+        let rounded = cells.into_iter().zip(yes.into_iter().zip(no));
+        Self::from_cells(rounded.map(|((outputs, ..), (yes, no))| Cell::new(outputs, yes, no)).collect())
+    }
+
+    /// A channel from text: `11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45` gives each cell its two probabilities, yes first.
+    pub fn parse_cells(text: &str) -> Result<Self, Error> {
+        let cells = text.split(',').map(parse_cell).collect::<Result<_, _>>()?;
+        Self::from_fractions(cells)
+    }
+
+    /// The outputs of each answer.
+    pub fn answers(&self) -> &[Vec<Output>] {
+        &self.answers
+    }
+
+    /// All cells, impossible ones included.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The index of the cell with these outputs.
+    pub fn cell_index(&self, outputs: &[Output]) -> Option<usize> {
+        self.cells.iter().position(|cell| cell.outputs == outputs)
+    }
+
+    /// Whether the tallies fix the count of every cell: then whoever sees the tallies sees the shuffled cells.
+    pub fn determined(&self) -> bool {
+        self.determined
+    }
+
+    /// All visible counts, answer by answer.
+    pub fn bins(&self) -> Vec<Bin> {
+        let numbered = self.answers.iter().enumerate();
+        numbered.flat_map(|(answer, outputs)| outputs.iter().map(move |&output| Bin { answer, output })).collect()
+    }
+
+    /// The matrix from cells to bins: a row a bin, a column a cell, 1 where the cell counts in the bin.
+    ///
+    /// Estimation needs no more than that the visible numbers are integer combinations of the cell counts.
+    pub fn matrix(&self) -> Vec<Vec<i64>> {
+        let row = |bin: &Bin| self.cells.iter().map(|cell| i64::from(cell.outputs[bin.answer] == bin.output)).collect();
+        self.bins().iter().map(row).collect()
+    }
+
+    /// The classes of equal likelihood ratio, the ratio yes : no falling; impossible cells are in none.
+    pub fn classes(&self) -> Vec<Class> {
+        let mut order: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
+        order.sort_by(|&a, &b| self.compare_ratios(b, a));
+        let mut classes: Vec<Class> = Vec::new();
+        for cell in order {
+            let (yes, no) = (self.cells[cell].yes, self.cells[cell].no);
+            match classes.last_mut() {
+                Some(class) if self.compare_ratios(class.cells[0], cell) == Ordering::Equal => {
+                    class.cells.push(cell);
+                    class.yes = class.yes.checked_add(yes).unwrap_or(Probability::ONE);
+                    class.no = class.no.checked_add(no).unwrap_or(Probability::ONE);
+                }
+                _ => classes.push(Class { cells: vec![cell], yes, no }),
+            }
+        }
+        classes
+    }
+
+    /// The probability of a bin under each truth.
+    pub fn bin_law(&self, bin: Bin) -> (Probability, Probability) {
+        let members = self.cells.iter().filter(|cell| cell.outputs[bin.answer] == bin.output);
+        members.fold((Probability::ZERO, Probability::ZERO), |(yes, no), cell| {
+            let add = |a: Probability, b| a.checked_add(b).unwrap_or(Probability::ONE);
+            (add(yes, cell.yes), add(no, cell.no))
+        })
+    }
+
+    /// This channel as text that [`Channel::parse_cells`] reads back with the identical integers.
+    pub fn to_cells_text(&self) -> String {
+        let cell = |cell: &Cell| {
+            let (yes, no) = (Fraction::from_probability(cell.yes), Fraction::from_probability(cell.no));
+            format!("{}={yes}:{no}", cell.name())
+        };
+        self.cells.iter().map(cell).collect::<Vec<_>>().join(", ")
+    }
+
+    fn compare_ratios(&self, a: usize, b: usize) -> Ordering {
+        let (a, b) = (&self.cells[a], &self.cells[b]);
+        // The product overflows only where both factors are one, and is then the largest that there is.
+        let product = |x: Probability, y: Probability| x.numerator().checked_mul(y.numerator());
+        match (product(a.yes, b.no), product(b.yes, a.no)) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            (left, right) => left.is_none().cmp(&right.is_none()),
+        }
+    }
+
+    fn matrix_of_possible_cells(&self) -> Vec<Vec<BigRational>> {
+        let possible = |row: Vec<i64>| {
+            let columns = row.into_iter().zip(&self.cells).filter(|(_, cell)| cell.is_possible());
+            columns.map(|(entry, _)| BigRational::from_integer(entry.into())).collect()
+        };
+        self.matrix().into_iter().map(possible).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Channel {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            answers: Vec<Vec<Output>>,
+            cells: Vec<Cell>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        Self::new(raw.answers, raw.cells).map_err(serde::de::Error::custom)
+    }
+}
+
+fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<(), Error> {
+    if cells.is_empty() || answers.is_empty() {
+        return Err(Error::law("a channel needs at least one answer and one cell"));
+    }
+    if cells.len() > MOST_CELLS || answers.len() > MOST_ANSWERS {
+        return Err(Error::law(format!(
+            "{} cells of {} answers are more than the {MOST_CELLS} cells of {MOST_ANSWERS} answers supported",
+            cells.len(),
+            answers.len()
+        )));
+    }
+    for (index, cell) in cells.iter().enumerate() {
+        if cell.outputs.len() != answers.len() {
+            let (has, wants) = (cell.outputs.len(), answers.len());
+            return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
+        }
+        if cells[..index].iter().any(|other| other.outputs == cell.outputs) {
+            return Err(Error::law(format!("cell {} stands twice", cell.name())));
+        }
+        if let Some(answer) = (0..answers.len()).find(|&k| !answers[k].contains(&cell.outputs[k])) {
+            let (output, letter) = (cell.outputs[answer], answer_name(answer));
+            return Err(Error::law(format!("cell {}: answer {letter} has no output {output}", cell.name())));
+        }
+    }
+    Ok(())
+}
+
+fn check_sum(cells: &[Cell], truth: &str, law: impl Fn(&Cell) -> Probability) -> Result<(), Error> {
+    let sum: u128 = cells.iter().map(|cell| law(cell).numerator()).sum();
+    let one = Probability::ONE.numerator();
+    match sum.cmp(&one) {
+        Ordering::Equal => Ok(()),
+        Ordering::Less => Err(off_by(truth, "little", (one - sum) as f64 / one as f64)),
+        Ordering::Greater => Err(off_by(truth, "much", (sum - one) as f64 / one as f64)),
+    }
+}
+
+fn off_by(truth: &str, way: &str, amount: f64) -> Error {
+    Error::law(format!("law({truth}) does not sum to 1: {amount} too {way}"))
+}
+
+fn round_law(truth: &str, names: &[String], law: &[&Fraction]) -> Result<Vec<Probability>, Error> {
+    let exact = |fraction: &Fraction| fraction.exact().clone();
+    let sum: BigRational = law.iter().map(|fraction| exact(fraction)).sum();
+    if !sum.is_one() {
+        let excess = &sum - BigRational::one();
+        let way = if excess > BigRational::zero() { "much" } else { "little" };
+        let cells = names.join(", ");
+        return Err(Error::law(format!(
+            "law({truth}) over the cells {cells} sums to {}, {} too {way}",
+            linear::to_f64(&sum),
+            linear::to_f64(&excess).abs()
+        ))
+        .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly"));
+    }
+    let mut rounded: Vec<u128> = law.iter().map(|fraction| fraction.round().numerator()).collect();
+    let rest = (0..rounded.len()).max_by_key(|&cell| (rounded[cell], usize::MAX - cell)).unwrap_or(0);
+    let others: u128 = rounded.iter().enumerate().filter(|&(cell, _)| cell != rest).map(|(_, &part)| part).sum();
+    rounded[rest] = Probability::ONE.numerator() - others;
+    rounded.into_iter().map(Probability::from_numerator).collect()
+}
+
+fn parse_cell(text: &str) -> Result<(Vec<Output>, Fraction, Fraction), Error> {
+    let text = text.trim();
+    let malformed = || {
+        Error::syntax(format!("`{}` is not a cell with its laws", shortened(text)))
+            .with_hint("a cell is written 12=0.4:0.1: its outputs, its probability for yes, and for no")
+    };
+    let (name, laws) = text.split_once('=').ok_or_else(malformed)?;
+    let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
+    let name = name.trim().replace("bottom", "⊥");
+    let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>, _>>()?;
+    if outputs.is_empty() {
+        return Err(malformed());
+    }
+    let place = |truth: &str| format!("cell {name}, {truth}");
+    Ok((
+        outputs,
+        yes.parse::<Fraction>().map_err(|e| e.at(place("yes")))?,
+        no.parse::<Fraction>().map_err(|e| e.at(place("no")))?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_that_do_not_sum_to_one_are_refused_with_the_amount() {
+        let error = Channel::parse_cells("1=0.5:0.2, 0=0.5:0.7").unwrap_err();
+        assert!(error.is_law());
+        assert_eq!(error.to_string(), "law(no) over the cells 1, 0 sums to 0.9, 0.1 too little");
+        let cells = vec![Cell::new(vec![Output::ONE], Probability::ONE, Probability::ZERO)];
+        assert!(Channel::from_cells(cells).unwrap_err().is_law());
+    }
+
+    #[test]
+    fn bad_cells_are_refused_and_named() {
+        for (text, part) in [
+            ("1=0.5:0.5, 1=0.5:0.5", "cell 1 stands twice"),
+            ("11=0.5:0.5, 1=0.5:0.5", "cell 1 has 1 outputs"),
+            ("1=-0.5:0.5, 0=0.5:0.5", "cell 1, yes: -0.5"),
+            ("1=0.5:1.5, 0=0.5:0.5", "cell 1, no: 1.5"),
+            ("x=1:1", "`x` is not an output"),
+            ("1=1", "`1=1` is not a cell"),
+            ("", "is not a cell"),
+            ("=1:1", "is not a cell"),
+        ] {
+            let error = Channel::parse_cells(text).unwrap_err();
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn thirds_sum_to_one_in_integers() {
+        let channel = Channel::parse_cells("1=1/3:1/7, 0=1/3:5/7, ⊥=1/3:1/7").unwrap();
+        let sum: u128 = channel.cells().iter().map(|cell| cell.yes().numerator()).sum();
+        assert_eq!(sum, 1 << 64);
+        assert_eq!(Channel::parse_cells(&channel.to_cells_text()).unwrap(), channel);
+    }
+
+    #[test]
+    fn classes_are_sorted_by_ratio_and_skip_impossible_cells() {
+        let channel = Channel::parse_cells("1=0.125:0.0625, 2=0.5:0.25, 3=0:0, 4=0:0.3125, 5=0.375:0.375").unwrap();
+        let members: Vec<_> = channel.classes().into_iter().map(|class| class.cells).collect();
+        assert_eq!(members, [vec![0, 1], vec![4], vec![3]]);
+        let certain = Channel::parse_cells("1=1:0, 0=0:1").unwrap();
+        assert_eq!(certain.classes().len(), 2);
+        assert_eq!(Channel::parse_cells("1=1:1").unwrap().classes().len(), 1);
+    }
+
+    #[test]
+    fn rank_tells_whether_tallies_fix_the_cells() {
+        assert!(Channel::parse_cells("11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45").unwrap().determined());
+        assert!(!Channel::parse_cells("11=0.25:0.25, 12=0.25:0.25, 21=0.25:0.25, 22=0.25:0.25").unwrap().determined());
+        // A cell that never occurs does not spoil it.
+        assert!(Channel::parse_cells("11=0.5:0.25, 12=0.25:0.25, 21=0.25:0.5, 22=0:0").unwrap().determined());
+    }
+
+    #[test]
+    fn serde_checks_the_laws() {
+        let channel = Channel::parse_cells("1=0.5:0.25, 0=0.5:0.75").unwrap();
+        let json = serde_json::to_string(&channel).unwrap();
+        assert_eq!(serde_json::from_str::<Channel>(&json).unwrap(), channel);
+        assert!(serde_json::from_str::<Channel>(&json.replace("4611686018427387904", "4611686018427387905")).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Where coins come from.
+//!
+//! Answers that leave a device are drawn only from sources that nobody can predict, and the type says which those
+//! are: [`Unpredictable`]. A [`SeededCoins`] is for tests and simulation and is not one of them.
+
+use rand_core::{CryptoRng, Rng, SeedableRng};
+
+use crate::error::Error;
+
+/// A source of uniform bytes.
+pub trait Coins {
+    /// Fills `bytes`, or fails without having used any of them.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error>;
+}
+
+/// A source whose bytes nobody can predict: what real answers need.
+pub trait Unpredictable: Coins {}
+
+/// The operating system's generator.
+///
+/// It keeps no buffer between calls, so that nothing is drawn twice after a process forks or a machine is restored
+/// from a snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsCoins;
+
+impl Coins for OsCoins {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        getrandom::fill(bytes).map_err(|error| {
+            Error::coins(format!("the operating system gave no random bytes: {error}"))
+                .with_hint("nothing was drawn; try again when its generator is ready")
+        })
+    }
+}
+
+impl Unpredictable for OsCoins {}
+
+/// A cryptographic generator of the embedder's own, for devices on which the operating system has none.
+///
+/// Whoever makes one vouches that it was seeded with entropy that nobody knows.
+#[derive(Clone, Debug)]
+pub struct DeviceCoins<R>(R);
+
+impl<R: CryptoRng> DeviceCoins<R> {
+    /// Takes the generator, which must be seeded from a source that nobody can predict.
+    pub fn seeded_with_entropy(generator: R) -> Self {
+        Self(generator)
+    }
+}
+
+impl<R: CryptoRng> Coins for DeviceCoins<R> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        self.0.fill_bytes(bytes);
+        Ok(())
+    }
+}
+
+impl<R: CryptoRng> Unpredictable for DeviceCoins<R> {}
+
+/// Reproducible coins for tests and simulation: ChaCha12 with a seed and a stream number.
+#[derive(Debug)]
+pub struct SeededCoins(chacha20::ChaCha12Rng);
+
+impl SeededCoins {
+    /// The first stream of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self::stream(seed, 0)
+    }
+
+    /// Stream number `stream` of `seed`; different streams never overlap.
+    pub fn stream(seed: u64, stream: u64) -> Self {
+        let mut generator = chacha20::ChaCha12Rng::seed_from_u64(seed);
+        generator.set_stream(stream);
+        Self(generator)
+    }
+
+    /// A uniform double in \[0, 1), on the grid of 2⁻⁵³.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+}
+
+impl Coins for SeededCoins {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        self.0.fill_bytes(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_gives_different_bytes() {
+        let (mut first, mut second) = ([0u8; 32], [0u8; 32]);
+        OsCoins.fill(&mut first).unwrap();
+        OsCoins.fill(&mut second).unwrap();
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn seeds_and_streams_are_reproducible_and_apart() {
+        let draw = |seed, stream| {
+            let mut bytes = [0; 16];
+            SeededCoins::stream(seed, stream).fill(&mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!(draw(1, 2), draw(1, 2));
+        assert_ne!(draw(1, 2), draw(1, 3));
+        assert_ne!(draw(1, 2), draw(2, 2));
+    }
+}

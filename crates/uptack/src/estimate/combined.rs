@@ -1,0 +1,424 @@
+//! The combined estimator: generalized least squares over all that the tallies show.
+
+use num_rational::BigRational;
+use num_traits::Zero;
+
+use super::observation::{Observation, Reader, Statistic};
+use crate::channel::{Bin, Channel};
+use crate::error::Error;
+use crate::linear;
+use crate::probability::Probability;
+use crate::tally::Tally;
+
+/// Estimates the number of yes-owners from tallies of one channel.
+///
+/// The cells of equal likelihood ratio are one class, and the classes' counts are sufficient. Their mean and
+/// covariance are linear in the number of yes-owners; the estimate is the generalized least squares solution, with
+/// the covariance taken at the estimate itself, clipped to between ½ and owners − ½. (At 0 or at all owners the
+/// covariance of a one-sided class is singular, and a pseudo-inverse would throw the informative count away.)
+///
+/// ```
+/// use uptack::{Mechanism, Tally, estimate::Estimator};
+/// let channel = "normal-form(f=0.5, r=1e-4)".parse::<Mechanism>()?.channel();
+/// let tally: Tally = serde_json::from_str(r#"{"answers":[{"1":260,"0":24740,"⊥":25000}]}"#).unwrap();
+/// let estimate = Estimator::new(&channel)?.estimate(&tally)?;
+/// assert!((estimate.estimate - 510.3).abs() < 0.1);
+/// assert!((estimate.sd - 22.9).abs() < 0.1);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Estimator {
+    pub(super) reader: Reader,
+    bins: Vec<Bin>,
+    source: Source,
+    /// Indices of the statistics that are combined.
+    chosen: Vec<usize>,
+    /// d = p − q of the chosen.
+    difference: Vec<f64>,
+    /// Their covariance for one yes-owner and for one no-owner, row by row.
+    yes_covariance: Vec<f64>,
+    no_covariance: Vec<f64>,
+    /// Where the two truths never meet: the number of yes-owners is simply counted.
+    counted: Option<usize>,
+    /// τ, the share of draws that depend on the truth.
+    dependence: f64,
+}
+
+/// Which statistics are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Classes,
+    Bins,
+}
+
+/// The estimated number of yes-owners.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// How many owners answered.
+    pub owners: u64,
+    /// The estimate, unbiased and therefore not clipped to between 0 and `owners`.
+    pub estimate: f64,
+    /// Its standard deviation at the estimate.
+    pub sd: f64,
+    /// The part of `sd` that would be left if every draw that does not depend on the truth were flagged.
+    pub sampling_sd: f64,
+    /// The rest, the price of privacy; the squares of the two add up to that of `sd`.
+    pub privacy_sd: f64,
+    /// The estimate from each bin alone.
+    pub by_bin: Vec<BinEstimate>,
+}
+
+/// The estimate from one bin alone: the paper's three lemmas, for any bin of any mechanism.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BinEstimate {
+    /// Which bin.
+    pub bin: Bin,
+    /// The estimate, or none where the bin does not depend on the truth.
+    pub estimate: Option<f64>,
+    /// Its standard deviation, in owners.
+    pub sd: Option<f64>,
+    /// σ of the bin's count, as the paper has it.
+    pub sigma: f64,
+    /// The estimates from the count − σ and + σ, the smaller one first.
+    pub bounds: Option<(f64, f64)>,
+}
+
+impl Estimator {
+    /// An estimator for this channel; a channel whose tallies do not depend on the truth has none.
+    pub fn new(channel: &Channel) -> Result<Self, Error> {
+        let reader = Reader::new(channel);
+        let source = if reader.classes_visible { Source::Classes } else { Source::Bins };
+        let statistics = if source == Source::Classes { &reader.classes } else { &reader.bins };
+        if statistics.iter().all(|statistic| statistic.yes == statistic.no) {
+            return Err(Error::parameter("the tallies of this mechanism do not depend on the truth")
+                .with_hint("yes-owners and no-owners must answer by different laws"));
+        }
+        let counted = statistics.iter().position(|s| s.yes == Probability::ONE && s.no == Probability::ZERO);
+        let chosen = independent(channel, statistics);
+        let difference = chosen.iter().map(|&index| statistics[index].difference()).collect();
+        let covariance = |law: fn(&crate::Cell) -> Probability| covariance(channel, statistics, &chosen, law);
+        let (yes_covariance, no_covariance) = (covariance(crate::Cell::yes), covariance(crate::Cell::no));
+        let bins = channel.bins();
+        let dependence = dependence(channel);
+        Ok(Self { reader, bins, source, chosen, difference, yes_covariance, no_covariance, counted, dependence })
+    }
+
+    /// The estimate with its standard deviation.
+    pub fn estimate(&self, tally: &Tally) -> Result<Estimate, Error> {
+        Ok(self.estimate_observed(&self.observe(tally)?))
+    }
+
+    /// Reads a tally, for several questions to it.
+    pub fn observe(&self, tally: &Tally) -> Result<Observation, Error> {
+        self.reader.read(tally)
+    }
+
+    /// The same from the counts of cells, in the channel's order.
+    pub fn observe_cells(&self, cells: &[u64]) -> Observation {
+        self.reader.read_cells(cells)
+    }
+
+    /// The estimate from what was observed.
+    pub fn estimate_observed(&self, observation: &Observation) -> Estimate {
+        let owners = observation.owners as f64;
+        let (estimate, variance) = self.solve(observation);
+        let yes = estimate.clamp(0.0, owners);
+        let sampling = self.sampling_variance(owners, yes).min(variance);
+        Estimate {
+            owners: observation.owners,
+            estimate,
+            sd: variance.sqrt(),
+            sampling_sd: sampling.sqrt(),
+            privacy_sd: (variance - sampling).max(0.0).sqrt(),
+            by_bin: self.by_bin(observation, yes),
+        }
+    }
+
+    /// The standard deviation of the estimate at `yes` of `owners`.
+    pub fn sd(&self, owners: u64, yes: f64) -> Result<f64, Error> {
+        check_yes(owners, yes)?;
+        if self.counted.is_some() {
+            return Ok(0.0);
+        }
+        // At the very ends a one-sided class has no variance; the limit is what the estimator has there.
+        let n = owners as f64;
+        let edge = 1e-9 * n.min(1.0);
+        let (_, information) = self.weights(n, yes.clamp(edge, n - edge));
+        Ok((1.0 / information).sqrt())
+    }
+
+    /// The standard deviation of the estimate from each bin alone, at `yes` of `owners`; none where the bin does not
+    /// depend on the truth.
+    pub fn bin_sds(&self, owners: u64, yes: f64) -> Result<Vec<Option<f64>>, Error> {
+        check_yes(owners, yes)?;
+        let sd = |bin: &Statistic| (bin.yes != bin.no).then(|| bin.variance(owners as f64, yes).sqrt());
+        Ok(self.reader.bins.iter().map(sd).collect())
+    }
+
+    /// The estimate alone and its variance.
+    pub(crate) fn solve(&self, observation: &Observation) -> (f64, f64) {
+        if let Some(counted) = self.counted {
+            return (self.counts(observation)[counted] as f64, 0.0);
+        }
+        let owners = observation.owners as f64;
+        let (low, high) = (0.5f64.min(owners / 2.0), (owners - 0.5).max(owners / 2.0));
+        let excess = self.excess(observation);
+        let mut at = owners / 2.0;
+        let mut solution = (at, f64::INFINITY);
+        for round in 0..200 {
+            let (weights, information) = self.weights(owners, at);
+            let estimate = dot(&weights, &excess) / information;
+            solution = (estimate, 1.0 / information);
+            let next = estimate.clamp(low, high);
+            if (next - at).abs() <= 1e-10 * solution.1.sqrt().max(1e-6) {
+                break;
+            }
+            // A cycle, should there be one, is broken by meeting half way.
+            at = if round < 50 { next } else { 0.5 * (at + next) };
+        }
+        solution
+    }
+
+    /// The standardized residual of the hypothesis that `yes` owners hold *yes*; it falls in `yes`.
+    pub(super) fn score(&self, observation: &Observation, excess: &[f64], yes: f64) -> f64 {
+        let (weights, information) = self.weights(observation.owners as f64, yes);
+        (dot(&weights, excess) - yes * information) / information.sqrt()
+    }
+
+    /// Count − owners·q of the chosen statistics.
+    pub(super) fn excess(&self, observation: &Observation) -> Vec<f64> {
+        let (statistics, counts) = (self.statistics(), self.counts(observation));
+        self.chosen.iter().map(|&index| statistics[index].excess(counts[index], observation.owners)).collect()
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.counted.is_some()
+    }
+
+    fn statistics(&self) -> &[Statistic] {
+        match self.source {
+            Source::Classes => &self.reader.classes,
+            Source::Bins => &self.reader.bins,
+        }
+    }
+
+    fn counts<'a>(&self, observation: &'a Observation) -> &'a [u64] {
+        match self.source {
+            Source::Classes => &observation.classes,
+            Source::Bins => &observation.bins,
+        }
+    }
+
+    /// S⁻¹d and dᵀS⁻¹d for the covariance S at `yes`.
+    fn weights(&self, owners: f64, yes: f64) -> (Vec<f64>, f64) {
+        let no = owners - yes;
+        let mixed = self.yes_covariance.iter().zip(&self.no_covariance).map(|(p, q)| yes * p + no * q);
+        let weights = solve_positive(mixed.collect(), self.difference.clone());
+        let information = dot(&weights, &self.difference);
+        (weights, information)
+    }
+
+    fn sampling_variance(&self, owners: f64, yes: f64) -> f64 {
+        (1.0 - self.dependence) / self.dependence * yes * (owners - yes) / owners
+    }
+
+    fn by_bin(&self, observation: &Observation, yes: f64) -> Vec<BinEstimate> {
+        let owners = observation.owners;
+        let counted = self.reader.bins.iter().zip(&self.bins).zip(&observation.bins);
+        counted
+            .map(|((statistic, &bin), &count)| {
+                let (p, q, difference) = (statistic.p(), statistic.q(), statistic.difference());
+                let sigma = (yes * p * (1.0 - p) + (owners as f64 - yes) * q * (1.0 - q)).sqrt();
+                let estimate = (statistic.yes != statistic.no).then(|| statistic.excess(count, owners) / difference);
+                let sd = estimate.map(|_| sigma / difference.abs());
+                let bounds = estimate.zip(sd).map(|(estimate, sd)| (estimate - sd, estimate + sd));
+                BinEstimate { bin, estimate, sd, sigma, bounds }
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn check_yes(owners: u64, yes: f64) -> Result<(), Error> {
+    if owners == 0 {
+        return Err(Error::request("there are no owners"));
+    }
+    if !(0.0..=owners as f64).contains(&yes) {
+        return Err(Error::request(format!("{yes} of {owners} owners cannot hold yes")));
+    }
+    Ok(())
+}
+
+/// τ = Σ(p−q)₊.
+fn dependence(channel: &Channel) -> f64 {
+    let parts = channel.cells().iter().map(|cell| cell.yes().numerator().saturating_sub(cell.no().numerator()));
+    parts.sum::<u128>() as f64 / Probability::ONE.numerator() as f64
+}
+
+/// Statistics no combination of which is without variance under both truths, as many as there are.
+///
+/// A combination has no variance under a truth where it is constant over the cells that truth can reach.
+fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
+    let supports: [Vec<usize>; 2] = [crate::Cell::yes, crate::Cell::no].map(|law: fn(&crate::Cell) -> Probability| {
+        (0..channel.cells().len()).filter(|&cell| law(&channel.cells()[cell]) != Probability::ZERO).collect()
+    });
+    let variation = |statistic: &Statistic| -> Vec<BigRational> {
+        let on = |support: &[usize]| -> Vec<BigRational> {
+            let value = |cell: usize| i64::from(statistic.cells[cell]);
+            support[1..]
+                .iter()
+                .map(|&cell| BigRational::from_integer((value(cell) - value(support[0])).into()))
+                .collect()
+        };
+        supports.iter().flat_map(|support| on(support)).collect()
+    };
+    // The likeliest statistic is left out first, so that what is kept is small and well conditioned.
+    let mut order: Vec<usize> = (0..statistics.len()).collect();
+    order.sort_by_key(|&index| statistics[index].yes.max(statistics[index].no));
+    let (mut kept, mut rows): (Vec<usize>, Vec<Vec<BigRational>>) = (Vec::new(), Vec::new());
+    for index in order {
+        let row = variation(&statistics[index]);
+        if row.iter().any(|entry| !entry.is_zero()) && linear::combination(&rows, &row).is_none() {
+            kept.push(index);
+            rows.push(row);
+        }
+    }
+    kept
+}
+
+/// The covariance of the chosen statistics for one owner under one law.
+fn covariance(
+    channel: &Channel,
+    statistics: &[Statistic],
+    chosen: &[usize],
+    law: fn(&crate::Cell) -> Probability,
+) -> Vec<f64> {
+    let mean = |index: usize| -> f64 { joint(channel, statistics, index, index, law) };
+    let entry = |(row, column): (usize, usize)| {
+        let (row, column) = (chosen[row], chosen[column]);
+        if row == column {
+            return mean(row) * (1.0 - mean(row));
+        }
+        joint(channel, statistics, row, column, law) - mean(row) * mean(column)
+    };
+    let size = chosen.len();
+    (0..size * size).map(|at| entry((at / size, at % size))).collect()
+}
+
+/// The probability that an owner counts in both statistics.
+fn joint(
+    channel: &Channel,
+    statistics: &[Statistic],
+    first: usize,
+    second: usize,
+    law: fn(&crate::Cell) -> Probability,
+) -> f64 {
+    let both = |cell: usize| statistics[first].cells[cell] && statistics[second].cells[cell];
+    let cells = channel.cells().iter().enumerate().filter(|(cell, _)| both(*cell));
+    cells.map(|(_, cell)| law(cell).numerator()).sum::<u128>() as f64 / Probability::ONE.numerator() as f64
+}
+
+fn dot(left: &[f64], right: &[f64]) -> f64 {
+    left.iter().zip(right).map(|(a, b)| a * b).sum()
+}
+
+/// Solves a small symmetric positive definite system by Cholesky's method.
+fn solve_positive(mut matrix: Vec<f64>, mut right: Vec<f64>) -> Vec<f64> {
+    let size = right.len();
+    for column in 0..size {
+        let pivot = matrix[column * size + column].max(f64::MIN_POSITIVE).sqrt();
+        for row in column..size {
+            matrix[row * size + column] /= pivot;
+        }
+        for next in column + 1..size {
+            for row in next..size {
+                matrix[row * size + next] -= matrix[row * size + column] * matrix[next * size + column];
+            }
+        }
+    }
+    for row in 0..size {
+        let known: f64 = (0..row).map(|k| matrix[row * size + k] * right[k]).sum();
+        right[row] = (right[row] - known) / matrix[row * size + row];
+    }
+    for row in (0..size).rev() {
+        let known: f64 = (row + 1..size).map(|k| matrix[k * size + row] * right[k]).sum();
+        right[row] = (right[row] - known) / matrix[row * size + row];
+    }
+    right
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+
+    fn estimator(text: &str) -> Estimator {
+        Estimator::new(&text.parse::<Mechanism>().unwrap().channel()).unwrap()
+    }
+
+    fn estimate(text: &str, json: &str) -> Estimate {
+        estimator(text).estimate(&serde_json::from_str(json).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn expected_tallies_give_the_truth_back() {
+        for (text, yes) in [
+            ("randomized-response(0.75)", 4000u64),
+            ("sampling(0.25,0.5)", 4000),
+            ("noisy-sampling(0.5,0.25)", 4000),
+            ("paired(0.5,0.25,0.125)", 4000),
+            ("cancelling(0.25,0.25,0.25,0.25)", 4000),
+            ("blended(0,0.25,0.25,0,0.5,0.125,0.0625)", 4000),
+            ("spread(2,0.5,0.125)", 4000),
+        ] {
+            let estimator = estimator(text);
+            let owners = 64_000u64;
+            let channel = text.parse::<Mechanism>().unwrap().channel();
+            let mean = |c: &crate::Cell| yes as f64 * c.yes().to_f64() + (owners - yes) as f64 * c.no().to_f64();
+            let cells: Vec<u64> = channel.cells().iter().map(|cell| mean(cell).round() as u64).collect();
+            let result = estimator.estimate_observed(&estimator.observe_cells(&cells));
+            assert!((result.estimate - yes as f64).abs() < 1e-6, "{text}: {}", result.estimate);
+            assert!((result.sampling_sd.hypot(result.privacy_sd) - result.sd).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn cancelling_has_its_closed_form() {
+        let json = r#"{"answers":[{"1":15007,"2":19950,"3":15043},{"1":15000,"2":15000,"3":20000}]}"#;
+        let result = estimate("cancelling(0.3,0.3,0.3,0.1)", json);
+        assert!((result.estimate - 50_000.0 * 7.0 / 4957.0).abs() < 1e-6, "{}", result.estimate);
+    }
+
+    #[test]
+    fn truth_told_plainly_is_counted() {
+        let result = estimate("randomized-response(1)", r#"{"answers":[{"1":7,"0":93}]}"#);
+        assert_eq!((result.estimate, result.sd), (7.0, 0.0));
+        let result = estimate("randomized-response(0)", r#"{"answers":[{"1":7,"0":93}]}"#);
+        assert_eq!((result.estimate, result.sd), (93.0, 0.0));
+    }
+
+    #[test]
+    fn a_channel_without_information_is_refused() {
+        let channel = "randomized-response(0.5)".parse::<Mechanism>().unwrap().channel();
+        assert!(Estimator::new(&channel).unwrap_err().is_parameter());
+    }
+
+    #[test]
+    fn estimates_are_not_clipped_and_never_nan() {
+        let result = estimate("randomized-response(0.75)", r#"{"answers":[{"1":0,"0":100}]}"#);
+        assert!((result.estimate + 50.0).abs() < 1e-9);
+        for text in ["sampling(0.05,0.05)", "noisy-sampling(0.5,0)", "normal-form(0.5,0)", "tuned(0.5,0,1,0,0.5,0)"] {
+            for json in [r#"{"answers":[{"⊥":1}]}"#, r#"{"answers":[{"1":1}]}"#, r#"{"answers":[{"⊥":1000000}]}"#] {
+                let result = estimate(text, json);
+                assert!(result.estimate.is_finite() && result.sd.is_finite(), "{text} {json} {result:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_requests_are_refused() {
+        let estimator = estimator("randomized-response(0.75)");
+        assert!(estimator.sd(10, 11.0).unwrap_err().is_request());
+        assert!(estimator.sd(0, 0.0).unwrap_err().is_request());
+        assert!(estimator.sd(10, f64::NAN).unwrap_err().is_request());
+    }
+}

@@ -1,0 +1,156 @@
+//! The answers to many queries at once.
+
+use super::interval::Confidence;
+use crate::error::Error;
+
+/// How the confidence of a whole family of intervals is shared among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// α/K each: holds however the queries depend on each other.
+    Bonferroni,
+    /// 1 − (1−α)^(1/K) each: a little narrower; holds for independent queries.
+    Sidak,
+}
+
+/// The confidence that each of `queries` intervals needs, so that all of them hold at once with confidence `all`.
+///
+/// Such intervals are made from exact tails (which `Auto` does by itself below α = 0.01): the score interval's far
+/// tails are wrong.
+///
+/// ```
+/// use uptack::estimate::{Confidence, many::{Sharing, simultaneous}};
+/// let each = simultaneous(Confidence::new(0.95)?, 1000, Sharing::Bonferroni)?;
+/// assert!((each.miss() - 5e-5).abs() < 1e-12);
+/// assert!(simultaneous(Confidence::new(0.95)?, 1000, Sharing::Sidak)?.miss() > each.miss());
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn simultaneous(all: Confidence, queries: usize, sharing: Sharing) -> Result<Confidence, Error> {
+    if queries == 0 {
+        return Err(Error::request("there are no queries"));
+    }
+    let count = queries as f64;
+    Confidence::of_miss(match sharing {
+        Sharing::Bonferroni => all.miss() / count,
+        Sharing::Sidak => -((-all.miss()).ln_1p() / count).exp_m1(),
+    })
+}
+
+/// One query's estimate made consistent with the others'.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Consistent {
+    /// The adjusted estimate.
+    pub estimate: f64,
+    /// Its standard deviation before the bound at 0 is enforced, which is at most what it was.
+    pub sd: f64,
+}
+
+/// Makes estimates consistent where every owner holds exactly one yes: non-negative, and summing to `owners`.
+///
+/// It is the nearest such vector with each difference measured in its own variance: the excess of the sum is shared
+/// out in proportion to the variances, and what would become negative is 0. Intervals are clipped, not projected.
+///
+/// ```
+/// use uptack::estimate::many::consistent;
+/// let adjusted = consistent(&[(50.0, 2.0), (30.0, 2.0), (-4.0, 4.0)], 80)?;
+/// let sum: f64 = adjusted.iter().map(|query| query.estimate).sum();
+/// assert!((sum - 80.0).abs() < 1e-9);
+/// assert!(adjusted.iter().all(|query| query.estimate >= 0.0));
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn consistent(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>, Error> {
+    if estimates.is_empty() {
+        return Err(Error::request("there are no estimates"));
+    }
+    if let Some(query) =
+        estimates.iter().position(|(estimate, sd)| !estimate.is_finite() || !sd.is_finite() || *sd < 0.0)
+    {
+        return Err(Error::request(format!("estimate {} is not a number with a standard deviation", query + 1)));
+    }
+    let total_variance: f64 = estimates.iter().map(|(_, sd)| sd * sd).sum();
+    if total_variance == 0.0 {
+        return certain(estimates, owners);
+    }
+    let price = price(estimates, owners as f64);
+    let adjust = |&(estimate, sd): &(f64, f64)| {
+        let variance = sd * sd;
+        Consistent {
+            estimate: (estimate - price * variance).max(0.0),
+            sd: (variance - variance * variance / total_variance).max(0.0).sqrt(),
+        }
+    };
+    Ok(estimates.iter().map(adjust).collect())
+}
+
+/// The μ for which Σ max(0, estimate − μ·variance) = owners: the multiplier of the sum's constraint.
+///
+/// The sum is piecewise linear and falls in μ; each estimate drops out at estimate/variance. Certain estimates
+/// (variance 0) do not move.
+fn price(estimates: &[(f64, f64)], owners: f64) -> f64 {
+    let mut active: Vec<(f64, f64)> =
+        estimates.iter().map(|&(estimate, sd)| (estimate, sd * sd)).filter(|e| e.1 > 0.0).collect();
+    active.sort_by(|a, b| (b.0 / b.1).total_cmp(&(a.0 / a.1)));
+    let fixed: f64 = estimates.iter().filter(|(_, sd)| *sd == 0.0).map(|(estimate, _)| estimate.max(0.0)).sum();
+    let (mut sum, mut variance) = (fixed - owners, 0.0);
+    let mut price = 0.0;
+    for (index, &(estimate, own)) in active.iter().enumerate() {
+        sum += estimate;
+        variance += own;
+        price = sum / variance;
+        let next_drops_in = active.get(index + 1).map(|next| next.0 / next.1);
+        if next_drops_in.is_none_or(|ratio| price >= ratio) {
+            break;
+        }
+    }
+    price
+}
+
+fn certain(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>, Error> {
+    let sum: f64 = estimates.iter().map(|(estimate, _)| estimate).sum();
+    if sum != owners as f64 {
+        return Err(Error::request(format!("certain estimates sum to {sum}, not to the {owners} owners")));
+    }
+    Ok(estimates.iter().map(|&(estimate, sd)| Consistent { estimate, sd }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn without_a_negative_one_the_excess_is_shared_by_variance() {
+        let adjusted = consistent(&[(50.0, 1.0), (40.0, 2.0)], 100).unwrap();
+        assert!((adjusted[0].estimate - 52.0).abs() < 1e-12);
+        assert!((adjusted[1].estimate - 48.0).abs() < 1e-12);
+        assert!((adjusted[0].sd - (1.0f64 - 1.0 / 5.0).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bad_estimates_are_refused() {
+        assert!(consistent(&[], 10).is_err());
+        assert!(consistent(&[(f64::NAN, 1.0)], 10).is_err());
+        assert!(consistent(&[(1.0, -1.0)], 10).is_err());
+        assert!(consistent(&[(1.0, 0.0)], 10).is_err());
+        assert!(simultaneous(Confidence::new(0.9).unwrap(), 0, Sharing::Sidak).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn sums_and_stays_non_negative(estimates in prop::collection::vec((-50.0f64..200.0, 0.1f64..30.0), 1..40), owners in 1u64..5000) {
+            let adjusted = consistent(&estimates, owners).unwrap();
+            let sum: f64 = adjusted.iter().map(|query| query.estimate).sum();
+            prop_assert!((sum - owners as f64).abs() < 1e-6 * owners as f64, "{sum} {owners}");
+            prop_assert!(adjusted.iter().all(|query| query.estimate >= 0.0));
+            // Optimality: all that are above 0 moved by the same multiple of their variance, the others by less.
+            let price = |i: usize| (estimates[i].0 - adjusted[i].estimate) / (estimates[i].1 * estimates[i].1);
+            let inside: Vec<usize> = (0..estimates.len()).filter(|&i| adjusted[i].estimate > 1e-9).collect();
+            if let Some(&first) = inside.first() {
+                for i in 0..estimates.len() {
+                    let same = (price(i) - price(first)).abs() < 1e-6 * price(first).abs().max(1.0);
+                    let lower = !inside.contains(&i) && price(i) <= price(first);
+                    prop_assert!(same || lower);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! From tallies to the number of yes-owners, with an honest interval.
+//!
+//! [`Estimator`] combines all that the tallies show by generalized least squares and gives intervals; [`paper`] has
+//! the paper's own estimators; [`many`] is for the answers to many queries at once.
+
+mod combined;
+mod interval;
+pub mod many;
+mod observation;
+pub mod paper;
+
+pub use combined::{BinEstimate, Estimate, Estimator};
+pub use interval::{Confidence, Interval, IntervalKind};
+pub use observation::Observation;

@@ -1,0 +1,277 @@
+//! What tallies show of a channel: its visible statistics, exactly.
+
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_rational::BigRational;
+use num_traits::{One, ToPrimitive, Zero};
+
+use crate::channel::{Channel, answer_name};
+use crate::error::Error;
+use crate::linear;
+use crate::probability::Probability;
+use crate::tally::Tally;
+
+/// A count that can be read off the tallies and is a sum of two binomials: that of a class of cells, or of a bin.
+#[derive(Clone, Debug)]
+pub(super) struct Statistic {
+    /// The probability that an owner is counted, by truth.
+    pub(super) yes: Probability,
+    pub(super) no: Probability,
+    /// Which cells it counts.
+    pub(super) cells: Vec<bool>,
+    /// How it is read off the bins.
+    reading: Reading,
+}
+
+/// Σ coefficientᵢ·binᵢ / denominator.
+#[derive(Clone, Debug)]
+struct Reading {
+    coefficients: Vec<i128>,
+    denominator: i128,
+}
+
+impl Statistic {
+    pub(super) fn p(&self) -> f64 {
+        self.yes.to_f64()
+    }
+
+    pub(super) fn q(&self) -> f64 {
+        self.no.to_f64()
+    }
+
+    /// p − q, exact before it is rounded.
+    pub(super) fn difference(&self) -> f64 {
+        (self.yes.numerator() as i128 - self.no.numerator() as i128) as f64 / Probability::ONE.numerator() as f64
+    }
+
+    /// count − owners·q, exact before it is rounded.
+    pub(super) fn excess(&self, count: u64, owners: u64) -> f64 {
+        // Both products are at most 2^127; i128 holds one less, and their difference always.
+        let counted = u128::from(count) << Probability::BITS;
+        let expected = u128::from(owners) * self.no.numerator();
+        let size = counted.abs_diff(expected) as f64 / Probability::ONE.numerator() as f64;
+        if counted >= expected { size } else { -size }
+    }
+
+    /// The variance of the estimate from this count alone, at `yes` of `owners`.
+    pub(super) fn variance(&self, owners: f64, yes: f64) -> f64 {
+        let (p, q, d) = (self.p(), self.q(), self.difference());
+        (yes * p * (1.0 - p) + (owners - yes) * q * (1.0 - q)) / (d * d)
+    }
+}
+
+/// How the tallies of a channel are read and checked.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    channel: Channel,
+    /// One a bin.
+    pub(super) bins: Vec<Statistic>,
+    /// One a class of equal ratio, where the tallies show its count; the class's place in the falling ratios beside it.
+    pub(super) classes: Vec<Statistic>,
+    /// Whether the counts of all classes are visible; then they say all that the cells say about the truth.
+    pub(super) classes_visible: bool,
+    /// Combinations of bins that are 0 whatever the owners wrote.
+    identities: Vec<Reading>,
+    /// The count of each cell, where the tallies fix it.
+    cells: Vec<(String, Reading)>,
+}
+
+impl Reader {
+    pub(super) fn new(channel: &Channel) -> Self {
+        let matrix = channel.matrix();
+        let rows: Vec<Vec<BigRational>> = matrix.iter().map(|row| row.iter().map(|&e| rational(e)).collect()).collect();
+        let bins = (0..matrix.len()).map(|bin| bin_statistic(channel, &matrix, bin)).collect();
+        let all = channel.classes();
+        let classes: Vec<Statistic> = all.iter().filter_map(|class| class_statistic(channel, &rows, class)).collect();
+        let classes_visible = classes.len() == all.len();
+        let identities = identities(&rows, channel);
+        let cells = if channel.determined() { cell_readings(channel, &rows) } else { Vec::new() };
+        Self { channel: channel.clone(), bins, classes, classes_visible, identities, cells }
+    }
+
+    /// Reads a tally; one that no owners of this channel can have written is refused.
+    pub(super) fn read(&self, tally: &Tally) -> Result<Observation, Error> {
+        let bins = tally.bin_counts(&self.channel)?;
+        let owners = tally.owners();
+        let another = |error: Error| error.with_hint("was the tally made by another mechanism?");
+        for identity in &self.identities {
+            if identity.apply(&bins) != Some(0) {
+                return Err(another(Error::counts(self.contradiction(identity))));
+            }
+        }
+        for (name, cell) in &self.cells {
+            if cell.apply(&bins).is_none_or(|count| count < 0) {
+                let message =
+                    format!("the answers contradict each other: the cell {name} would be counted less than 0 times");
+                return Err(another(Error::counts(message)));
+            }
+        }
+        let count = |class: &Statistic| class.reading.apply(&bins).and_then(|count| u64::try_from(count).ok());
+        let classes = self.classes.iter().map(count).collect::<Option<Vec<u64>>>();
+        let classes = classes.filter(|counts| counts.iter().all(|&count| count <= owners));
+        let classes = classes.ok_or_else(|| another(Error::counts("the answers contradict each other")))?;
+        Ok(Observation { owners, bins, classes })
+    }
+
+    /// From the counts of the cells themselves.
+    pub(super) fn read_cells(&self, cells: &[u64]) -> Observation {
+        let count = |statistic: &Statistic| {
+            statistic.cells.iter().zip(cells).filter(|(counted, _)| **counted).map(|(_, &count)| count).sum()
+        };
+        Observation {
+            owners: cells.iter().sum(),
+            bins: self.bins.iter().map(count).collect(),
+            classes: self.classes.iter().map(count).collect(),
+        }
+    }
+
+    fn contradiction(&self, identity: &Reading) -> String {
+        let bins = self.channel.bins();
+        let named = bins.iter().zip(&identity.coefficients).filter(|(_, coefficient)| **coefficient != 0);
+        let names: Vec<String> = named.map(|(bin, _)| format!("{}{}", answer_name(bin.answer), bin.output)).collect();
+        format!("the answers contradict each other: the counts {} do not go together", names.join(", "))
+    }
+}
+
+/// The counts read off a tally.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    pub(super) owners: u64,
+    pub(super) bins: Vec<u64>,
+    pub(super) classes: Vec<u64>,
+}
+
+impl Observation {
+    /// How many owners were counted.
+    pub fn owners(&self) -> u64 {
+        self.owners
+    }
+
+    /// The counts of the channel's bins.
+    pub fn bins(&self) -> &[u64] {
+        &self.bins
+    }
+}
+
+impl Reading {
+    fn of(coefficients: &[BigRational]) -> Self {
+        let denominator = coefficients.iter().fold(BigInt::one(), |lcm, c| lcm.lcm(c.denom()));
+        let scaled = |c: &BigRational| (c * &denominator).to_integer().to_i128().unwrap_or(0);
+        Self {
+            coefficients: coefficients.iter().map(scaled).collect(),
+            denominator: denominator.to_i128().unwrap_or(1),
+        }
+    }
+
+    /// The value, if it is a whole number.
+    fn apply(&self, bins: &[u64]) -> Option<i128> {
+        let sum: i128 = self.coefficients.iter().zip(bins).map(|(c, &count)| c * i128::from(count)).sum();
+        (sum % self.denominator == 0).then_some(sum / self.denominator)
+    }
+}
+
+fn rational(entry: i64) -> BigRational {
+    BigRational::from_integer(entry.into())
+}
+
+fn bin_statistic(channel: &Channel, matrix: &[Vec<i64>], bin: usize) -> Statistic {
+    let (yes, no) = channel.bin_law(channel.bins()[bin]);
+    let coefficients = (0..matrix.len()).map(|other| i128::from(other == bin)).collect();
+    let cells = matrix[bin].iter().map(|&entry| entry == 1).collect();
+    Statistic { yes, no, cells, reading: Reading { coefficients, denominator: 1 } }
+}
+
+fn class_statistic(channel: &Channel, rows: &[Vec<BigRational>], class: &crate::channel::Class) -> Option<Statistic> {
+    let cells: Vec<bool> = (0..channel.cells().len()).map(|cell| class.cells.contains(&cell)).collect();
+    let target: Vec<BigRational> = cells.iter().map(|&counted| rational(i64::from(counted))).collect();
+    let reading = Reading::of(&over_possible(channel, rows, &target)?);
+    Some(Statistic { yes: class.yes, no: class.no, cells, reading })
+}
+
+/// The combination of bins that equals `target` on every cell that can occur.
+fn over_possible(channel: &Channel, rows: &[Vec<BigRational>], target: &[BigRational]) -> Option<Vec<BigRational>> {
+    let possible = |row: &[BigRational]| -> Vec<BigRational> {
+        let occurs = |cell: &crate::channel::Cell| cell.yes() != Probability::ZERO || cell.no() != Probability::ZERO;
+        row.iter().zip(channel.cells()).filter(|(_, cell)| occurs(cell)).map(|(entry, _)| entry.clone()).collect()
+    };
+    let rows: Vec<_> = rows.iter().map(|row| possible(row)).collect();
+    linear::combination(&rows, &possible(target))
+}
+
+fn identities(rows: &[Vec<BigRational>], channel: &Channel) -> Vec<Reading> {
+    let mut identities = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let Some(mut coefficients) = over_possible(channel, &rows[..index], row) else { continue };
+        coefficients.push(-BigRational::one());
+        coefficients.resize(rows.len(), BigRational::zero());
+        identities.push(Reading::of(&coefficients));
+    }
+    identities
+}
+
+fn cell_readings(channel: &Channel, rows: &[Vec<BigRational>]) -> Vec<(String, Reading)> {
+    let unit = |cell: usize| (0..channel.cells().len()).map(|other| rational(i64::from(other == cell))).collect();
+    let reading = |cell: usize| {
+        let target: Vec<BigRational> = unit(cell);
+        let coefficients = over_possible(channel, rows, &target)?;
+        Some((channel.cells()[cell].name(), Reading::of(&coefficients)))
+    };
+    (0..channel.cells().len()).filter_map(reading).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+
+    fn reader(text: &str) -> Reader {
+        Reader::new(&text.parse::<Mechanism>().unwrap().channel())
+    }
+
+    #[test]
+    fn tallies_and_cells_give_the_same_observation() {
+        for text in [
+            "randomized-response(0.8)",
+            "noisy-sampling(0.05,0.01)",
+            "paired(0.5,0.2,0.05)",
+            "cancelling(0.3,0.3,0.3,0.1)",
+            "blended(0.05,0.25,0.25,0.05,0.4,1e-4,1e-4)",
+            "spread(2,0.5,1e-4)",
+            "spread(3,1,1e-4)",
+        ] {
+            let reader = reader(text);
+            let possible = |cell: &crate::Cell| cell.yes() != Probability::ZERO || cell.no() != Probability::ZERO;
+            let counts: Vec<u64> = reader
+                .channel
+                .cells()
+                .iter()
+                .enumerate()
+                .map(|(i, c)| if possible(c) { 3 + i as u64 } else { 0 })
+                .collect();
+            let tally = Tally::from_cells(&reader.channel, &counts).unwrap();
+            assert_eq!(reader.read(&tally).unwrap(), reader.read_cells(&counts), "{text}");
+            assert!(reader.classes_visible, "{text}");
+        }
+    }
+
+    #[test]
+    fn contradicting_answers_are_refused() {
+        let reader = reader("cancelling(0.3,0.3,0.3,0.1)");
+        let read = |json: &str| reader.read(&serde_json::from_str(json).unwrap());
+        assert!(read(r#"{"answers":[{"1":4,"2":3,"3":3},{"1":3,"2":3,"3":4}]}"#).is_ok());
+        let error = read(r#"{"answers":[{"1":3,"2":3,"3":4},{"1":4,"2":3,"3":3}]}"#).unwrap_err();
+        assert!(error.is_counts() && error.to_string().contains("cell"), "{error}");
+        let never = Reader::new(&"noisy-sampling(0.05,0.01)".parse::<Mechanism>().unwrap().channel());
+        let error = never.read(&serde_json::from_str(r#"{"answers":[{"1":3,"0":1,"⊥":9}]}"#).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("A0"), "{error}");
+    }
+
+    #[test]
+    fn excess_is_exact_for_the_largest_counts() {
+        let statistic = &reader("randomized-response(0.8)").bins[0];
+        let owners = 1u64 << 62;
+        let expected = (u128::from(owners) * statistic.no.numerator()) >> 64;
+        let excess = statistic.excess(u64::try_from(expected).unwrap() + 10, owners);
+        assert!((excess - 10.0).abs() <= 1.0, "{excess}");
+    }
+}

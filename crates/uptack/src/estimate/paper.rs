@@ -1,0 +1,309 @@
+//! The paper's own estimators, as it states them.
+//!
+//! The lemmas on the "Yes", "No" and ⊥ counts are [`BinEstimate`](super::BinEstimate), for every bin of every
+//! mechanism. Here are the differences of answers of its *First Attempt* and *Cancelling the Noise*, the backward
+//! solution of its *Plausible Deniability*, and its system of equations with signs.
+
+use num_rational::BigRational;
+use num_traits::{Signed, Zero};
+
+use crate::channel::{Bin, Channel, Output, answer_name};
+use crate::error::Error;
+use crate::linear;
+use crate::probability::Probability;
+use crate::tally::Tally;
+
+/// An estimate from a combination of bins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combination {
+    /// The combination, as in `A1 - B1`.
+    pub name: String,
+    /// Its value in the tally.
+    pub value: f64,
+    /// The estimate, or none where the combination does not depend on the truth.
+    pub estimate: Option<f64>,
+    /// Its standard deviation at the estimate.
+    pub sd: Option<f64>,
+}
+
+/// The difference estimators: for each two answers and each output, how much more often the first gave it.
+///
+/// With [`Paired`](crate::mechanism::Paired), A1 − B1 = 2(πY·YES + πN·NO) and A2 − B2 is its opposite. With
+/// [`Cancelling`](crate::mechanism::Cancelling), A1 − B1 = s·YES and A2 − B2 = s·NO; the base is gone from both.
+///
+/// ```
+/// use uptack::{Mechanism, Tally, estimate::paper::differences};
+/// let channel = "cancelling(b1=0.3, b2=0.3, b3=0.3, s=0.1)".parse::<Mechanism>()?.channel();
+/// let tally = Tally::from_cells(&channel, &[30, 30, 30, 6, 4])?;
+/// let all = differences(&channel, &tally)?;
+/// assert_eq!((all[0].name.as_str(), all[0].value), ("A1 - B1", 6.0));
+/// assert!((all[0].estimate.unwrap() - 60.0).abs() < 1e-9);
+/// assert!((all[1].estimate.unwrap() - 60.0).abs() < 1e-9);
+/// assert_eq!(all[2].estimate, None);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn differences(channel: &Channel, tally: &Tally) -> Result<Vec<Combination>, Error> {
+    tally.bin_counts(channel)?;
+    let answers = channel.answers().len();
+    let mut all = Vec::new();
+    for (first, second) in (0..answers).flat_map(|first| (first + 1..answers).map(move |second| (first, second))) {
+        for &output in channel.answers()[first].iter().filter(|output| channel.answers()[second].contains(output)) {
+            let terms = [(Bin { answer: first, output }, 1), (Bin { answer: second, output }, -1)];
+            all.push(combination(channel, tally, &terms));
+        }
+    }
+    Ok(all)
+}
+
+/// The chain of subtractions by which YES is found from the answers of
+/// [`Blended`](crate::mechanism::Blended).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backward {
+    /// NO_f21 = C2 − B2: who was moved on from ⊥3 to ⊥2.
+    pub moved_on: Combination,
+    /// YES_f2 + NO_f2 = B3 − A3: who was moved to ⊥3 at first.
+    pub moved: Combination,
+    /// What is left of it, C3 − A3, and the estimate of YES from it.
+    pub left: Combination,
+}
+
+/// Works backwards from NO_f21 to YES.
+///
+/// With the residual on both sides, who is moved on are the no-owners but for rn of them, and ry of the yes-owners;
+/// so what is left counts f2 − ry of the yes-owners and rn of the no-owners.
+///
+/// ```
+/// use uptack::{Mechanism, Tally, estimate::paper::backward};
+/// let channel = "blended(b1=0, b2=0.25, b3=0.25, f1=0, f2=0.5, ry=0, rn=0)".parse::<Mechanism>()?.channel();
+/// let tally = Tally::from_cells(&channel, &[0, 250, 250, 0, 20, 480])?;
+/// let solution = backward(&channel, &tally)?;
+/// assert_eq!(solution.moved_on.value, 480.0);
+/// assert_eq!(solution.moved.value, 500.0);
+/// assert_eq!(solution.left.value, 20.0);
+/// assert!((solution.left.estimate.unwrap() - 40.0).abs() < 1e-9);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn backward(channel: &Channel, tally: &Tally) -> Result<Backward, Error> {
+    let names: Vec<String> = channel.cells().iter().map(|cell| cell.name()).collect();
+    if names != ["111", "222", "333", "122", "133", "132"] {
+        return Err(Error::request("only a `blended` mechanism is solved backwards"));
+    }
+    tally.bin_counts(channel)?;
+    let output = |symbol| Output::new(symbol).expect("digits are outputs");
+    let difference = |symbol, first: usize, second: usize| {
+        let bin = |answer| Bin { answer, output: output(symbol) };
+        combination(channel, tally, &[(bin(first), 1), (bin(second), -1)])
+    };
+    Ok(Backward { moved_on: difference('2', 2, 1), moved: difference('3', 1, 0), left: difference('3', 2, 0) })
+}
+
+/// Σ coefficient·bin, and YES solved from its expectation.
+fn combination(channel: &Channel, tally: &Tally, terms: &[(Bin, i64)]) -> Combination {
+    let value: f64 = terms.iter().map(|(bin, sign)| *sign as f64 * tally.count(bin.answer, bin.output) as f64).sum();
+    let weight = |cell: &crate::Cell| -> i128 {
+        terms
+            .iter()
+            .filter(|(bin, _)| cell.outputs()[bin.answer] == bin.output)
+            .map(|(_, sign)| i128::from(*sign))
+            .sum()
+    };
+    let moment = |law: fn(&crate::Cell) -> Probability, power: u32| -> i128 {
+        channel.cells().iter().map(|cell| weight(cell).pow(power) * law(cell).numerator() as i128).sum()
+    };
+    let grid = Probability::ONE.numerator() as f64;
+    let (yes, no) = (moment(crate::Cell::yes, 1), moment(crate::Cell::no, 1));
+    let (p, q) = (yes as f64 / grid, no as f64 / grid);
+    let owners = tally.owners() as f64;
+    let difference = (yes - no) as f64 / grid;
+    let estimate = (yes != no).then(|| (value - q * owners) / difference);
+    let sd = estimate.map(|estimate| {
+        let yes = estimate.clamp(0.0, owners);
+        let variance = |law: fn(&crate::Cell) -> Probability, mean: f64| moment(law, 2) as f64 / grid - mean * mean;
+        let total = yes * variance(crate::Cell::yes, p) + (owners - yes) * variance(crate::Cell::no, q);
+        total.max(0.0).sqrt() / difference.abs()
+    });
+    Combination { name: name(terms), value, estimate, sd }
+}
+
+fn name(terms: &[(Bin, i64)]) -> String {
+    let term = |(index, (bin, sign)): (usize, &(Bin, i64))| {
+        let sign = if *sign < 0 {
+            " - "
+        } else if index > 0 {
+            " + "
+        } else {
+            ""
+        };
+        format!("{sign}{}{}", answer_name(bin.answer), bin.output)
+    };
+    terms.iter().enumerate().map(term).collect()
+}
+
+/// The paper's system: E\["Yes"\] ± σ = Observed("Yes"), E\[⊥\] ± σ = Observed(⊥), and the two together DO.
+///
+/// It is linear in YES and σ. The third equation as printed leaves no room for "No" answers: it fits mechanisms that
+/// give none, such as [`NoisySampling`](crate::mechanism::NoisySampling), to which the paper's π1 = π2 = π3 = 1 leads,
+/// and contradicts the first two elsewhere. Equal signs force σ = 0; opposite signs leave one equation for two
+/// unknowns. What "E ± σ = observed, solved for YES" becomes once σ is a function of YES is the score interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignSystem {
+    /// One for each choice of the two signs.
+    pub solutions: Vec<SignSolution>,
+}
+
+/// The system under one choice of signs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignSolution {
+    /// The signs of σ in the equations for "Yes" and for ⊥; true is plus.
+    pub signs: [bool; 2],
+    /// The rank of the equations' coefficients: 2 where YES and σ are fixed.
+    pub rank: usize,
+    /// What came of it.
+    pub outcome: SignOutcome,
+}
+
+/// What came of one choice of signs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SignOutcome {
+    /// A solution.
+    Kept {
+        /// YES.
+        yes: f64,
+        /// σ.
+        sigma: f64,
+    },
+    /// A solution with a negative YES, which the paper eliminates.
+    Negative {
+        /// YES.
+        yes: f64,
+        /// σ.
+        sigma: f64,
+    },
+    /// The equations contradict each other.
+    Contradictory,
+    /// Too few independent equations for two unknowns.
+    Underdetermined,
+}
+
+impl SignSystem {
+    /// Solves the system for a one-answer mechanism with the outputs `1` and ⊥; others have no such system.
+    pub fn solve(channel: &Channel, tally: &Tally) -> Result<Option<Self>, Error> {
+        tally.bin_counts(channel)?;
+        let has = |output| channel.answers()[0].contains(&output);
+        if channel.answers().len() != 1 || !has(Output::ONE) || !has(Output::BOTTOM) {
+            return Ok(None);
+        }
+        let (ones, bottoms) = (Line::new(channel, tally, Output::ONE), Line::new(channel, tally, Output::BOTTOM));
+        let signs = [[true, true], [true, false], [false, true], [false, false]];
+        let owners = BigRational::from_integer(tally.owners().into());
+        let solutions = signs.map(|signs| solve_signs(&ones, &bottoms, &owners, signs)).to_vec();
+        Ok(Some(Self { solutions }))
+    }
+}
+
+/// E\[output\] = q·n + YES·(p−q), and what was observed of it.
+struct Line {
+    slope: BigRational,
+    constant: BigRational,
+    observed: BigRational,
+}
+
+impl Line {
+    fn new(channel: &Channel, tally: &Tally, output: Output) -> Self {
+        let (yes, no) = channel.bin_law(Bin { answer: 0, output });
+        let exact = |part: Probability| crate::Fraction::from_probability(part).exact().clone();
+        let whole = |count: u64| BigRational::from_integer(count.into());
+        Self {
+            slope: exact(yes) - exact(no),
+            constant: exact(no) * whole(tally.owners()),
+            observed: whole(tally.count(0, output)),
+        }
+    }
+}
+
+fn solve_signs(ones: &Line, bottoms: &Line, owners: &BigRational, signs: [bool; 2]) -> SignSolution {
+    let sign = |plus: bool| BigRational::from_integer(if plus { 1 } else { -1 }.into());
+    let row = |line: &Line, plus: bool| vec![line.slope.clone(), sign(plus), &line.observed - &line.constant];
+    let (first, second) = (row(ones, signs[0]), row(bottoms, signs[1]));
+    let third = vec![&first[0] + &second[0], &first[1] + &second[1], owners - &ones.constant - &bottoms.constant];
+    let rows = [first, second, third];
+    let rank = linear::rank(rows.iter().map(|row| row[..2].to_vec()).collect());
+    let consistent = linear::rank(rows.to_vec()) == rank;
+    let outcome = match (consistent, rank) {
+        (false, _) => SignOutcome::Contradictory,
+        (true, 2) => fixed(&rows),
+        (true, _) => SignOutcome::Underdetermined,
+    };
+    SignSolution { signs, rank, outcome }
+}
+
+/// Cramer's rule on two independent ones of consistent equations.
+fn fixed(rows: &[Vec<BigRational>; 3]) -> SignOutcome {
+    let determinant = |a: &[BigRational], b: &[BigRational], i: usize, j: usize| &a[i] * &b[j] - &a[j] * &b[i];
+    let pairs = [(0, 1), (0, 2), (1, 2)];
+    let independent = pairs.iter().find(|(a, b)| !determinant(&rows[*a], &rows[*b], 0, 1).is_zero());
+    let &(a, b) = independent.expect("rank 2 means that two rows are independent");
+    let (a, b) = (&rows[a], &rows[b]);
+    let denominator = determinant(a, b, 0, 1);
+    let yes = determinant(a, b, 2, 1) / &denominator;
+    let sigma = linear::to_f64(&(determinant(a, b, 0, 2) / &denominator));
+    let negative = yes.is_negative();
+    let yes = linear::to_f64(&yes);
+    if negative { SignOutcome::Negative { yes, sigma } } else { SignOutcome::Kept { yes, sigma } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+
+    fn channel(text: &str) -> Channel {
+        text.parse::<Mechanism>().unwrap().channel()
+    }
+
+    fn tally(json: &str) -> Tally {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn first_attempt_differences_are_opposite_and_agree() {
+        let channel = channel("paired(b=0.5,sy=0.25,sn=0.125)");
+        let tally = Tally::from_cells(&channel, &[30, 40, 30]).unwrap();
+        let all = differences(&channel, &tally).unwrap();
+        assert_eq!(all.iter().map(|d| d.value).collect::<Vec<_>>(), [40.0, -40.0]);
+        // 40 = 2(0.25·YES + 0.125·(100 − YES)), so YES = 60.
+        assert!((all[0].estimate.unwrap() - 60.0).abs() < 1e-9);
+        assert!((all[1].estimate.unwrap() - 60.0).abs() < 1e-9);
+        let sd = (60.0f64 * 0.25 + 40.0 * 0.25 * 0.75).sqrt() / 0.25;
+        assert!((all[0].sd.unwrap() - sd).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_no_answers_equal_signs_force_sigma_to_zero() {
+        let channel = channel("noisy-sampling(sy=0.5,sn=0.25)");
+        let system = SignSystem::solve(&channel, &tally(r#"{"answers":[{"1":30,"⊥":70}]}"#)).unwrap().unwrap();
+        let outcome = |index: usize| &system.solutions[index];
+        assert_eq!((outcome(0).rank, &outcome(0).outcome), (2, &SignOutcome::Kept { yes: 20.0, sigma: 0.0 }));
+        assert_eq!(outcome(3).outcome, SignOutcome::Kept { yes: 20.0, sigma: 0.0 });
+        assert_eq!((outcome(1).rank, &outcome(1).outcome), (1, &SignOutcome::Underdetermined));
+        assert_eq!(outcome(2).outcome, SignOutcome::Underdetermined);
+        let fewer = SignSystem::solve(&channel, &tally(r#"{"answers":[{"1":20,"⊥":80}]}"#)).unwrap().unwrap();
+        assert_eq!(fewer.solutions[0].outcome, SignOutcome::Negative { yes: -20.0, sigma: 0.0 });
+    }
+
+    #[test]
+    fn no_answers_contradict_the_printed_system() {
+        let channel = channel("deniable-sampling(sy=0.5,sn=0.25,p1=0.5,p2=0.5)");
+        let system = SignSystem::solve(&channel, &tally(r#"{"answers":[{"1":30,"0":10,"⊥":60}]}"#)).unwrap().unwrap();
+        assert!(system.solutions.iter().any(|solution| solution.outcome == SignOutcome::Contradictory));
+        let two = tally(r#"{"answers":[{"1":30,"0":70}]}"#);
+        assert_eq!(SignSystem::solve(&self::channel("randomized-response(0.8)"), &two).unwrap(), None);
+    }
+
+    #[test]
+    fn only_blended_is_solved_backwards() {
+        let channel = channel("paired(b=0.5,sy=0.25,sn=0.125)");
+        let tally = Tally::from_cells(&channel, &[30, 40, 30]).unwrap();
+        assert!(backward(&channel, &tally).unwrap_err().is_request());
+    }
+}

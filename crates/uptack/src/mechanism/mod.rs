@@ -1,0 +1,293 @@
+//! The paper's family of mechanisms, each as parameters that yield a [`Channel`].
+//!
+//! *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) gives for each mechanism the marginal law of each answer.
+//! Where a mechanism asks for several answers, the differences between them cancel only if one coin decides all of
+//! them; the couplings used here are the ones under which the paper's differences cancel (the monotone one for
+//! [`Paired`]). Where the printed text cannot be meant as it stands, the mechanism's page says how it is read and why.
+
+mod blended;
+mod cancelling;
+mod custom;
+mod deniable_sampling;
+mod noisy_sampling;
+mod normal_form;
+mod paired;
+mod parse;
+mod randomized_response;
+mod sampling;
+mod spread;
+mod tuned;
+
+pub use blended::Blended;
+pub use cancelling::Cancelling;
+pub use custom::Custom;
+pub use deniable_sampling::DeniableSampling;
+pub use noisy_sampling::NoisySampling;
+pub use normal_form::NormalForm;
+pub use paired::Paired;
+pub use randomized_response::RandomizedResponse;
+pub use sampling::Sampling;
+pub use spread::Spread;
+pub use tuned::Tuned;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::{Cell, Channel, Output};
+use crate::error::Error;
+use crate::fraction::Fraction;
+use crate::probability::Probability;
+
+/// Any mechanism that can be written as `name(key=value, …)`.
+///
+/// Parameters may be decimals, fractions or percentages, by key or in the order of the keys. What is printed reads
+/// back to the identical integers.
+///
+/// ```
+/// use uptack::Mechanism;
+/// let mechanism: Mechanism = "normal-form(f=50%, r=1/10000)".parse()?;
+/// assert_eq!(mechanism.to_string(), "normal-form(f=0.5,r=0.0001)");
+/// assert_eq!(mechanism, "normal-form(0.5, 1e-4)".parse()?);
+///
+/// let error = "normal-from(f=0.5,r=0.1)".parse::<Mechanism>().unwrap_err();
+/// assert_eq!(error.hint(), Some("did you mean `normal-form`?"));
+/// # Ok::<(), uptack::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Mechanism {
+    /// See [`RandomizedResponse`].
+    RandomizedResponse(RandomizedResponse),
+    /// See [`Sampling`].
+    Sampling(Sampling),
+    /// See [`NoisySampling`].
+    NoisySampling(NoisySampling),
+    /// See [`DeniableSampling`].
+    DeniableSampling(DeniableSampling),
+    /// See [`Tuned`].
+    Tuned(Tuned),
+    /// See [`Paired`].
+    Paired(Paired),
+    /// See [`Cancelling`].
+    Cancelling(Cancelling),
+    /// See [`Blended`].
+    Blended(Blended),
+    /// See [`NormalForm`].
+    NormalForm(NormalForm),
+    /// See [`Spread`].
+    Spread(Spread),
+    /// See [`Custom`].
+    Custom(Custom),
+}
+
+/// What every mechanism with numbered parameters has in common.
+trait Family: Sized {
+    const NAME: &'static str;
+    const KEYS: &'static [&'static str];
+
+    /// From one value a key, in the order of the keys.
+    fn from_values(values: Vec<Fraction>) -> Result<Self, Error>;
+    fn values(&self) -> Vec<&Fraction>;
+    fn channel(&self) -> Channel;
+}
+
+/// Calls `$do!(Variant)` semantics for every parametric family, so that the list stands once.
+macro_rules! for_family {
+    ($mechanism:expr, $inner:ident => $body:expr, custom $custom:ident => $other:expr) => {
+        match $mechanism {
+            Mechanism::RandomizedResponse($inner) => $body,
+            Mechanism::Sampling($inner) => $body,
+            Mechanism::NoisySampling($inner) => $body,
+            Mechanism::DeniableSampling($inner) => $body,
+            Mechanism::Tuned($inner) => $body,
+            Mechanism::Paired($inner) => $body,
+            Mechanism::Cancelling($inner) => $body,
+            Mechanism::Blended($inner) => $body,
+            Mechanism::NormalForm($inner) => $body,
+            Mechanism::Spread($inner) => $body,
+            Mechanism::Custom($custom) => $other,
+        }
+    };
+}
+
+impl Mechanism {
+    /// The names that parse, in the order in which the paper introduces them; our own additions last.
+    pub const NAMES: [&str; 11] = [
+        RandomizedResponse::NAME,
+        Sampling::NAME,
+        NoisySampling::NAME,
+        DeniableSampling::NAME,
+        Tuned::NAME,
+        Paired::NAME,
+        Cancelling::NAME,
+        Blended::NAME,
+        NormalForm::NAME,
+        Spread::NAME,
+        Custom::NAME,
+    ];
+
+    /// The mechanism's name, as written before its parameters.
+    pub fn name(&self) -> &'static str {
+        fn name<F: Family>(_: &F) -> &'static str {
+            F::NAME
+        }
+        for_family!(self, family => name(family), custom _custom => Custom::NAME)
+    }
+
+    /// Its law, in integers.
+    pub fn channel(&self) -> Channel {
+        for_family!(self, family => family.channel(), custom custom => custom.channel().clone())
+    }
+}
+
+impl FromStr for Mechanism {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (name, arguments) = parse::call(text)?;
+        let read = |error: Error| error.at(name);
+        match name {
+            RandomizedResponse::NAME => parse::family(arguments).map(Self::RandomizedResponse),
+            Sampling::NAME => parse::family(arguments).map(Self::Sampling),
+            NoisySampling::NAME => parse::family(arguments).map(Self::NoisySampling),
+            DeniableSampling::NAME => parse::family(arguments).map(Self::DeniableSampling),
+            Tuned::NAME => parse::family(arguments).map(Self::Tuned),
+            Paired::NAME => parse::family(arguments).map(Self::Paired),
+            Cancelling::NAME => parse::family(arguments).map(Self::Cancelling),
+            Blended::NAME => parse::family(arguments).map(Self::Blended),
+            NormalForm::NAME => parse::family(arguments).map(Self::NormalForm),
+            Spread::NAME => parse::spread(arguments).map(Self::Spread),
+            Custom::NAME => Custom::parse(arguments).map(Self::Custom),
+            _ => return Err(parse::unknown("mechanism", name, &Self::NAMES)),
+        }
+        .map_err(read)
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn arguments<F: Family>(family: &F) -> String {
+            let pairs = F::KEYS.iter().zip(family.values());
+            pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+        }
+        if let Self::Spread(spread) = self {
+            return write!(f, "{}(pairs={},{})", Spread::NAME, spread.pairs(), arguments(spread));
+        }
+        let arguments = for_family!(self, family => arguments(family), custom custom => custom.to_string());
+        write!(f, "{}({arguments})", self.name())
+    }
+}
+
+impl TryFrom<String> for Mechanism {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Mechanism> for String {
+    fn from(mechanism: Mechanism) -> Self {
+        mechanism.to_string()
+    }
+}
+
+/// The channel of a one-answer mechanism, from its laws over the outputs 1, 0 and ⊥.
+fn one_answer(yes: [Probability; 3], no: [Probability; 3]) -> Channel {
+    let outputs = [Output::ONE, Output::ZERO, Output::BOTTOM];
+    let cells = outputs.iter().zip(yes.into_iter().zip(no));
+    trusted(cells.map(|(&output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
+}
+
+/// One answer's law over 1, 0, ⊥ from the probability of taking part and of saying 1, the rest of it saying 0.
+fn taking_part(part: Probability, one: Probability) -> [Probability; 3] {
+    [one, part.saturating_sub(one), part.complement()]
+}
+
+/// The channel of a several-answer mechanism, from its cells' names and laws.
+fn several_answers(outputs: &[char], cells: &[(&str, Probability, Probability)]) -> Channel {
+    let output = |symbol: char| Output::new(symbol).expect("the families' outputs are digits");
+    let cell =
+        |&(name, yes, no): &(&str, Probability, Probability)| Cell::new(name.chars().map(output).collect(), yes, no);
+    let answers = cells[0].0.len();
+    let outputs: Vec<Output> = outputs.iter().map(|&symbol| output(symbol)).collect();
+    Channel::new(vec![outputs; answers], cells.iter().map(cell).collect()).expect("a family's laws sum to one")
+}
+
+fn trusted(cells: Vec<Cell>) -> Channel {
+    Channel::from_cells(cells).expect("a family's laws sum to one")
+}
+
+/// Rounds the running sums instead of the parts, so that the parts and what is left of one are never negative.
+///
+/// The last number returned is the rest.
+fn parts_and_rest(parts: &[&Fraction]) -> Result<Vec<Probability>, Error> {
+    let mut sum = Fraction::zero();
+    let mut reached = Probability::ZERO;
+    let mut rounded = Vec::with_capacity(parts.len() + 1);
+    for part in parts {
+        sum = sum.plus(part)?;
+        let next = sum.round();
+        rounded.push(next.saturating_sub(reached));
+        reached = next;
+    }
+    rounded.push(reached.complement());
+    Ok(rounded)
+}
+
+/// The values as an array; the reader yields one a key.
+fn exactly<T, const N: usize>(values: Vec<T>) -> [T; N] {
+    values.try_into().unwrap_or_else(|values: Vec<T>| unreachable!("{} values for {N} keys", values.len()))
+}
+
+/// `left ≤ right`, or an error that says by how much it is not so.
+fn at_most(left: (&str, &Fraction), right: (&str, &Fraction)) -> Result<(), Error> {
+    if left.1 <= right.1 {
+        return Ok(());
+    }
+    let excess = left.1.minus(right.1)?;
+    let ((left_name, left), (right_name, right)) = (left, right);
+    Err(Error::parameter(format!("{left_name} = {left} is more than {right_name} = {right}, by {excess}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mechanism_reads_back_to_the_identical_channel() {
+        for text in [
+            "randomized-response(t=0.8)",
+            "sampling(sy=0.05,sn=1/3)",
+            "noisy-sampling(sy=0.05,sn=0.01)",
+            "deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)",
+            "tuned(sy1=0.05,sy2=0.02,p1=0.9,p2=0.8,sn=0.01,p3=0.3)",
+            "paired(b=0.5,sy=0.2,sn=0.05)",
+            "cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)",
+            "blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=0.0001,rn=0.0001)",
+            "normal-form(f=0.5,r=0.0001)",
+            "spread(pairs=2,f=0.5,r=0.0001)",
+            "custom(11=0.5:0.25, 12=0.25:0.25, 22=0.25:0.5)",
+        ] {
+            let mechanism: Mechanism = text.parse().unwrap();
+            assert_eq!(mechanism.to_string(), text);
+            let again: Mechanism = mechanism.to_string().parse().unwrap();
+            assert_eq!(again.channel(), mechanism.channel(), "{text}");
+            assert!(Mechanism::NAMES.contains(&mechanism.name()));
+            let json = serde_json::to_string(&mechanism).unwrap();
+            assert_eq!(serde_json::from_str::<Mechanism>(&json).unwrap(), mechanism);
+        }
+    }
+
+    #[test]
+    fn parts_never_leave_a_negative_rest() {
+        let two_thirds: Fraction = "2/9".parse().unwrap();
+        let third: Fraction = "1/3".parse().unwrap();
+        let parts = parts_and_rest(&[&two_thirds, &two_thirds, &two_thirds, &third]).unwrap();
+        assert_eq!(parts.iter().map(|part| part.numerator()).sum::<u128>(), 1 << 64);
+        assert_eq!(parts[4], Probability::ZERO);
+        assert!(parts_and_rest(&[&two_thirds, &Fraction::one()]).is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! Reading `name(key=value, …)`.
+
+use crate::channel::shortened;
+use crate::error::Error;
+use crate::fraction::Fraction;
+
+use super::{Family, Spread};
+
+/// Splits `name(arguments)`.
+pub(super) fn call(text: &str) -> Result<(&str, &str), Error> {
+    let text = text.trim();
+    let malformed = || {
+        Error::syntax(format!("`{}` is not a mechanism", shortened(text)))
+            .with_hint("a mechanism is written name(key=value, …), as in normal-form(f=0.5,r=8.2e-5)")
+    };
+    let (name, rest) = text.split_once('(').ok_or_else(malformed)?;
+    let arguments = rest.strip_suffix(')').ok_or_else(malformed)?;
+    Ok((name.trim(), arguments))
+}
+
+/// A mechanism whose parameters are all fractions.
+pub(super) fn family<F: Family>(arguments: &str) -> Result<F, Error> {
+    let texts = by_key(arguments, F::KEYS)?;
+    let read = |(text, key): (&str, &&str)| text.parse::<Fraction>().map_err(|error| error.at(key));
+    F::from_values(texts.into_iter().zip(F::KEYS).map(read).collect::<Result<_, _>>()?)
+}
+
+/// `spread`, whose first parameter is a count.
+pub(super) fn spread(arguments: &str) -> Result<Spread, Error> {
+    let texts = by_key(arguments, &["pairs", "f", "r"])?;
+    let pairs = texts[0].parse().map_err(|_| {
+        Error::syntax(format!("pairs: `{}` is not a number of pairs", shortened(texts[0]))).with_hint("write pairs=2")
+    })?;
+    let read = |text: &str, key: &str| text.parse::<Fraction>().map_err(|error| error.at(key));
+    Spread::new(pairs, read(texts[1], "f")?, read(texts[2], "r")?)
+}
+
+/// The text for each key; keys may be left out if the values stand in the keys' order.
+fn by_key<'a>(arguments: &'a str, keys: &[&str]) -> Result<Vec<&'a str>, Error> {
+    let mut found: Vec<Option<&str>> = vec![None; keys.len()];
+    let wanted = || format!("it takes {}", keys.join(", "));
+    let given = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
+    for (position, argument) in given.enumerate() {
+        let (index, value) = match argument.split_once('=') {
+            Some((key, value)) => (position_of(key.trim(), keys)?, value.trim()),
+            None => (position, argument),
+        };
+        let Some(slot) = found.get_mut(index) else {
+            return Err(Error::syntax(format!("`{}` is one value too many", shortened(argument))).with_hint(wanted()));
+        };
+        if slot.replace(value).is_some() {
+            return Err(Error::syntax(format!("{} is given twice", keys[index])).with_hint(wanted()));
+        }
+    }
+    let missing = |key: &str| Error::syntax(format!("{key} is missing")).with_hint(wanted());
+    found.into_iter().zip(keys).map(|(text, key)| text.ok_or_else(|| missing(key))).collect()
+}
+
+fn position_of(key: &str, keys: &[&str]) -> Result<usize, Error> {
+    keys.iter().position(|&known| known == key).ok_or_else(|| unknown("key", key, keys))
+}
+
+/// The error for a name that is not known, with the nearest that is.
+pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
+    let nearest = known.iter().min_by_key(|candidate| distance(name, candidate));
+    let near = nearest.filter(|candidate| distance(name, candidate) * 2 < candidate.len());
+    Error::syntax(format!("unknown {what} `{}`", shortened(name))).with_hint(match near {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None => format!("known are {}", known.join(", ")),
+    })
+}
+
+/// The number of letters to change, insert or drop to turn one word into the other (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, letter) in from.chars().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != other);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Mechanism;
+    use proptest::prelude::*;
+
+    fn error_of(text: &str) -> (String, String) {
+        let error = text.parse::<Mechanism>().unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn bad_mechanisms_say_what_and_where() {
+        for (text, message, hint) in [
+            ("nothing", "`nothing` is not a mechanism", "a mechanism is written"),
+            ("blendet(f=1)", "unknown mechanism `blendet`", "did you mean `blended`?"),
+            ("zzz(f=1)", "unknown mechanism `zzz`", "known are randomized-response"),
+            ("normal-form(f=0.5)", "normal-form: r is missing", "it takes f, r"),
+            ("normal-form(f=0.5,q=0.1)", "normal-form: unknown key `q`", "known are f, r"),
+            ("normal-form(f=0.5,r=1,f=0.5)", "normal-form: f is given twice", "it takes f, r"),
+            ("normal-form(0.5,0.1,0.2)", "normal-form: `0.2` is one value too many", "it takes f, r"),
+            ("normal-form(f=1.5,r=0.1)", "normal-form: f: 1.5 is not between 0 and 1", "a probability"),
+            ("normal-form(f=half,r=0.1)", "normal-form: f: `half` is not a number", "a probability"),
+            ("tuned(sy1=1,syy2=1)", "tuned: unknown key `syy2`", "did you mean `sy2`?"),
+            ("spread(pairs=x,f=1,r=0)", "spread: pairs: `x` is not a number of pairs", "write pairs=2"),
+        ] {
+            let (found, advice) = error_of(text);
+            assert_eq!(found, message);
+            assert!(advice.starts_with(hint), "{text}: {advice}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[a-z-]{0,20}\\(?[a-z0-9=.,/%:⊥ ]{0,40}\\)?") {
+            let _ = text.parse::<Mechanism>();
+        }
+    }
+}

@@ -1,0 +1,56 @@
+use super::{Family, one_answer, taking_part};
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::fraction::Fraction;
+use crate::probability::Probability;
+
+/// Answer the plain truth with the probability of one's truth, else ⊥.
+///
+/// **Guarantee.** None: whoever answers `1` holds *yes*. A lone owner of its truth shows in the release with
+/// probability max(sy, sn), so that δ is never below it. It is here because the paper starts from it.
+///
+/// **Algorithm.** The paper's section *Sampling*.
+///
+/// **Utility.** From the count of `1` alone, √(yes·sy(1−sy)) / sy.
+///
+/// **Cost.** One answer of three outputs.
+///
+/// ```
+/// use uptack::{Mechanism, estimate::Estimator};
+/// let mechanism: Mechanism = "sampling(sy=5%, sn=5%)".parse()?;
+/// let bins = Estimator::new(&mechanism.channel())?.bin_sds(50_000, 500.0)?;
+/// assert!((bins[0].unwrap() - (500.0_f64 * 0.05 * 0.95).sqrt() / 0.05).abs() < 1e-9);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    yes: Fraction,
+    no: Fraction,
+}
+
+impl Sampling {
+    /// Yes-owners answer with probability `yes` (sy), no-owners with probability `no` (sn).
+    pub fn new(yes: Fraction, no: Fraction) -> Self {
+        Self { yes, no }
+    }
+}
+
+impl Family for Sampling {
+    const NAME: &'static str = "sampling";
+    const KEYS: &'static [&'static str] = &["sy", "sn"];
+
+    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+        let [yes, no] = super::exactly(values);
+        Ok(Self::new(yes, no))
+    }
+
+    fn values(&self) -> Vec<&Fraction> {
+        vec![&self.yes, &self.no]
+    }
+
+    /// The rest is ⊥.
+    fn channel(&self) -> Channel {
+        let (yes, no) = (self.yes.round(), self.no.round());
+        one_answer(taking_part(yes, yes), taking_part(no, Probability::ZERO))
+    }
+}

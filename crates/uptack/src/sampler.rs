@@ -1,0 +1,478 @@
+//! Drawing cells, exactly and without telling the truth by the way.
+//!
+//! A coin is a uniform 64-bit integer u, and the cell drawn is the number of cumulative thresholds that u reaches. The
+//! thresholds are the channel's integers, so the law drawn is the law accounted for. Both laws are walked whatever the
+//! truth, and the truth enters only as a mask at the end.
+//!
+//! For many owners the comparison is done for 64 at a time, bit by bit from the top: word number j holds bit j of 64
+//! coins. It stops as soon as every coin of the 64 is decided against every threshold of *both* laws, after some nine
+//! bits instead of 64. So the bits read depend on the coins alone.
+
+use std::fmt;
+use std::hint::black_box;
+
+use crate::channel::Channel;
+use crate::coins::{Coins, SeededCoins, Unpredictable};
+use crate::error::Error;
+use crate::packed::{LANES, PackedCells, Truths};
+use crate::probability::Probability;
+
+/// What an owner holds. It has no readable debug form, so that it cannot end up in a log.
+#[derive(Clone, Copy)]
+pub enum Truth {
+    /// The owner's answer to the question is yes.
+    Yes,
+    /// It is no.
+    No,
+}
+
+impl Truth {
+    /// *yes* if `truth`.
+    pub fn from_bool(truth: bool) -> Self {
+        if truth { Self::Yes } else { Self::No }
+    }
+
+    /// All ones for *yes*, all zeros for *no*.
+    pub(crate) fn mask(self) -> u64 {
+        0u64.wrapping_sub(black_box(u64::from(matches!(self, Self::Yes))))
+    }
+}
+
+impl fmt::Debug for Truth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Truth(…)")
+    }
+}
+
+/// Draws cells of one channel.
+///
+/// ```
+/// use uptack::{Mechanism, OsCoins, Sampler, Truth};
+/// let channel = "normal-form(f=0.5, r=1e-4)".parse::<Mechanism>()?.channel();
+/// let sampler = Sampler::new(&channel);
+/// let cell = sampler.draw(Truth::Yes, &mut OsCoins)?;
+/// assert!(cell < channel.cells().len());
+/// # Ok::<(), uptack::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    /// For each law, the coin from which on the cell is number 1, 2, …; one fewer than there are cells.
+    yes: Vec<u128>,
+    no: Vec<u128>,
+    sliced: SlicedLaws,
+}
+
+impl Sampler {
+    /// A sampler of exactly this channel's integers.
+    pub fn new(channel: &Channel) -> Self {
+        let yes = thresholds(channel.cells().iter().map(|cell| cell.yes()));
+        let no = thresholds(channel.cells().iter().map(|cell| cell.no()));
+        let sliced = SlicedLaws::new(&yes, &no);
+        Self { yes, no, sliced }
+    }
+
+    /// The cell of one owner, as an index into the channel's cells. It reads eight bytes.
+    pub fn draw(&self, truth: Truth, coins: &mut impl Unpredictable) -> Result<usize, Error> {
+        self.draw_from(truth, coins)
+    }
+
+    /// As [`Sampler::draw`], reproducibly; for tests and simulation only.
+    pub fn draw_seeded(&self, truth: Truth, coins: &mut SeededCoins) -> usize {
+        self.draw_from(truth, coins).expect("seeded coins do not fail")
+    }
+
+    /// The cells of many owners, appended to `cells`.
+    ///
+    /// If the coins fail, `cells` is left as it was.
+    pub fn draw_many(&self, truths: &Truths, coins: &mut impl Unpredictable) -> Result<PackedCells, Error> {
+        self.draw_many_from(truths, coins)
+    }
+
+    /// As [`Sampler::draw_many`], reproducibly; for tests and simulation only.
+    pub fn draw_many_seeded(&self, truths: &Truths, coins: &mut SeededCoins) -> PackedCells {
+        self.draw_many_from(truths, coins).expect("seeded coins do not fail")
+    }
+
+    pub(crate) fn draw_from(&self, truth: Truth, coins: &mut impl Coins) -> Result<usize, Error> {
+        let mut bytes = [0; 8];
+        coins.fill(&mut bytes)?;
+        let coin = u128::from(u64::from_le_bytes(bytes));
+        let mask = truth.mask();
+        let (yes, no) = (cell_of(coin, &self.yes), cell_of(coin, &self.no));
+        Ok(((yes & mask) | (no & !mask)) as usize)
+    }
+
+    pub(crate) fn draw_many_from(&self, truths: &Truths, coins: &mut impl Coins) -> Result<PackedCells, Error> {
+        self.draw_words(truths, &mut CoinWords::new(coins))
+    }
+
+    fn draw_words<C: Coins>(&self, truths: &Truths, words: &mut CoinWords<'_, C>) -> Result<PackedCells, Error> {
+        let mut cells = PackedCells::with_capacity(self.yes.len() + 1, truths.len());
+        let planes = cells.planes();
+        for &truth in truths.words() {
+            let reached = self.sliced.reach(words)?;
+            self.sliced.select(&reached, truth, planes, &mut cells);
+        }
+        cells.set_len(truths.len());
+        Ok(cells)
+    }
+}
+
+/// The cumulative sums of a law, without the last, which is one.
+fn thresholds(law: impl Iterator<Item = Probability>) -> Vec<u128> {
+    let mut sums: Vec<u128> = law
+        .scan(0, |sum, part| {
+            *sum += part.numerator();
+            Some(*sum)
+        })
+        .collect();
+    sums.pop();
+    sums
+}
+
+/// How many thresholds the coin reaches; every one is looked at.
+fn cell_of(coin: u128, thresholds: &[u128]) -> u64 {
+    thresholds.iter().map(|&threshold| u64::from(coin >= threshold)).sum()
+}
+
+const BUFFER_BYTES: usize = 4096;
+
+/// Random words, some KiB at a time.
+struct CoinWords<'a, C> {
+    coins: &'a mut C,
+    buffer: [u8; BUFFER_BYTES],
+    next: usize,
+}
+
+impl<'a, C: Coins> CoinWords<'a, C> {
+    fn new(coins: &'a mut C) -> Self {
+        Self { coins, buffer: [0; BUFFER_BYTES], next: BUFFER_BYTES }
+    }
+
+    #[inline]
+    fn word(&mut self) -> Result<u64, Error> {
+        if self.next == BUFFER_BYTES {
+            self.coins.fill(&mut self.buffer)?;
+            self.next = 0;
+        }
+        let bytes = self.buffer[self.next..].first_chunk().expect("the buffer holds whole words");
+        self.next += 8;
+        Ok(u64::from_le_bytes(*bytes))
+    }
+}
+
+/// The thresholds of both laws, each distinct one once, in the form that 64 coins are compared with at a time.
+#[derive(Clone, Debug)]
+struct SlicedLaws {
+    /// `planes[j][t]`: all ones where bit j (from the top) of threshold t is 0, else all zeros.
+    zero_bits: Vec<Vec<u64>>,
+    /// For each law and bit of the cell's number, the thresholds at which that bit flips.
+    yes: Vec<Vec<Step>>,
+    no: Vec<Vec<Step>>,
+}
+
+/// One of the places where the number of a cell goes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Every coin reaches it: a threshold of 0.
+    Always,
+    /// Coins that reach distinct threshold number t do.
+    At(usize),
+}
+
+impl SlicedLaws {
+    fn new(yes: &[u128], no: &[u128]) -> Self {
+        let one = Probability::ONE.numerator();
+        let mut distinct: Vec<u128> = yes.iter().chain(no).copied().filter(|&t| t != 0 && t != one).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let zero_bit = |j: u32, threshold: u128| if (threshold >> (63 - j)) & 1 == 0 { u64::MAX } else { 0 };
+        let zero_bits = (0..64).map(|j| distinct.iter().map(|&threshold| zero_bit(j, threshold)).collect()).collect();
+        Self { zero_bits, yes: flips(yes, &distinct), no: flips(no, &distinct) }
+    }
+
+    /// For each distinct threshold, which of 64 fresh coins reach it.
+    fn reach<C: Coins>(&self, words: &mut CoinWords<'_, C>) -> Result<Reached, Error> {
+        let count = self.zero_bits[0].len();
+        let mut reached = Reached { masks: [0; MOST_THRESHOLDS] };
+        let mut equal = [u64::MAX; MOST_THRESHOLDS];
+        let (equal, masks) = (&mut equal[..count], &mut reached.masks[..count]);
+        for zero_bits in &self.zero_bits {
+            let word = words.word()?;
+            let mut undecided = 0;
+            for ((equal, mask), &zero_bit) in equal.iter_mut().zip(&mut *masks).zip(zero_bits) {
+                *mask |= *equal & word & zero_bit;
+                *equal &= word ^ zero_bit;
+                undecided |= *equal;
+            }
+            if undecided == 0 {
+                break;
+            }
+        }
+        // A coin equal to a threshold in all 64 bits reaches it.
+        for (mask, equal) in masks.iter_mut().zip(equal) {
+            *mask |= *equal;
+        }
+        Ok(reached)
+    }
+
+    /// The cells' numbers under both laws, chosen by truth, as bit planes.
+    fn select(&self, reached: &Reached, truth: u64, planes: usize, cells: &mut PackedCells) {
+        for plane in 0..planes {
+            let bit = |law: &[Vec<Step>]| law[plane].iter().fold(0, |bits, &step| bits ^ reached.mask(step));
+            cells.push_word((bit(&self.yes) & truth) | (bit(&self.no) & !truth));
+        }
+    }
+}
+
+/// Two laws over at most 64 cells.
+const MOST_THRESHOLDS: usize = 2 * (crate::channel::MOST_CELLS - 1);
+
+struct Reached {
+    masks: [u64; MOST_THRESHOLDS],
+}
+
+impl Reached {
+    #[inline]
+    fn mask(&self, step: Step) -> u64 {
+        match step {
+            Step::Always => u64::MAX,
+            Step::At(threshold) => self.masks[threshold],
+        }
+    }
+}
+
+/// Bit b of a count that goes up by one at each threshold flips at every 2ᵇ-th of them.
+fn flips(thresholds: &[u128], distinct: &[u128]) -> Vec<Vec<Step>> {
+    let planes = crate::packed::planes_for(thresholds.len() + 1);
+    let step = |&threshold: &u128| match threshold {
+        0 => Some(Step::Always),
+        _ => distinct.binary_search(&threshold).ok().map(Step::At),
+    };
+    let plane = |b: usize| thresholds.iter().skip((1 << b) - 1).step_by(1 << b).filter_map(step).collect();
+    (0..planes).map(plane).collect()
+}
+
+const _: () = assert!(LANES == 64, "a word holds one bit of 64 owners");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+
+    /// Plays back given words and counts what is read.
+    struct Script {
+        bytes: Vec<u8>,
+        read: usize,
+    }
+
+    impl Script {
+        fn new(words: impl IntoIterator<Item = u64>) -> Self {
+            Self { bytes: words.into_iter().flat_map(u64::to_le_bytes).collect(), read: 0 }
+        }
+    }
+
+    impl Coins for Script {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+            for byte in bytes {
+                *byte = self.bytes.get(self.read).copied().unwrap_or(0);
+                self.read += 1;
+            }
+            Ok(())
+        }
+    }
+
+    fn family() -> Vec<Channel> {
+        [
+            "randomized-response(t=0.8)",
+            "randomized-response(t=1)",
+            "sampling(sy=0.05,sn=0.05)",
+            "noisy-sampling(sy=0.05,sn=0.01)",
+            "deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)",
+            "tuned(sy1=0.05,sy2=0.02,p1=0.9,p2=0.8,sn=0.01,p3=0.3)",
+            "paired(b=0.5,sy=0.2,sn=0.05)",
+            "cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)",
+            "blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=0.0001,rn=0.0001)",
+            "normal-form(f=0.5,r=0.0001)",
+            "normal-form(f=1,r=1/3)",
+            "spread(pairs=2,f=0.7,r=0.001)",
+            "spread(pairs=3,f=1,r=0.001)",
+            "custom(1=1:1)",
+        ]
+        .iter()
+        .map(|text| text.parse::<Mechanism>().unwrap().channel())
+        .collect()
+    }
+
+    /// The coins at and around every threshold: exactly where a law off by one would show.
+    fn edges(channel: &Channel) -> Vec<u64> {
+        let mut edges = vec![0, u64::MAX];
+        for law in [|cell: &crate::Cell| cell.yes(), |cell: &crate::Cell| cell.no()] {
+            let mut sum = 0u128;
+            for cell in channel.cells() {
+                sum += law(cell).numerator();
+                edges.extend([sum.wrapping_sub(1), sum, sum + 1].iter().filter_map(|&e| u64::try_from(e).ok()));
+            }
+        }
+        edges
+    }
+
+    /// The cell that a coin means, from the definition alone: the first whose running sum exceeds it.
+    fn meant(channel: &Channel, coin: u64, yes: bool) -> usize {
+        let mut sum = 0u128;
+        let law = |cell: &crate::Cell| if yes { cell.yes() } else { cell.no() };
+        channel
+            .cells()
+            .iter()
+            .position(|cell| {
+                sum += law(cell).numerator();
+                u128::from(coin) < sum
+            })
+            .unwrap()
+    }
+
+    fn both() -> [(Truth, bool); 2] {
+        [(Truth::Yes, true), (Truth::No, false)]
+    }
+
+    #[test]
+    fn every_threshold_is_exact_one_owner_at_a_time() {
+        for channel in family() {
+            let sampler = Sampler::new(&channel);
+            for coin in edges(&channel) {
+                for (truth, yes) in both() {
+                    let drawn = sampler.draw_from(truth, &mut Script::new([coin])).unwrap();
+                    assert_eq!(drawn, meant(&channel, coin, yes), "coin {coin}");
+                }
+            }
+        }
+    }
+
+    /// Since the cell is monotone in the coin, exact edges give exact counts of coins: the law itself.
+    #[test]
+    fn the_law_drawn_is_the_law_stated() {
+        for channel in family() {
+            let sampler = Sampler::new(&channel);
+            let laws: [(&Vec<u128>, fn(&crate::Cell) -> Probability); 2] =
+                [(&sampler.yes, crate::Cell::yes), (&sampler.no, crate::Cell::no)];
+            for (law, cell_law) in laws {
+                let ends = law.iter().copied().chain([1 << 64]);
+                let starts = [0].into_iter().chain(law.iter().copied());
+                let coins: Vec<u128> = ends.zip(starts).map(|(end, start)| end - start).collect();
+                let stated: Vec<u128> = channel.cells().iter().map(|cell| cell_law(cell).numerator()).collect();
+                assert_eq!(coins, stated);
+            }
+        }
+    }
+
+    /// Turns 64 coins into the words that the batch form reads: bit j of all of them, from the top.
+    fn sliced(coins: &[u64; 64]) -> [u64; 64] {
+        std::array::from_fn(|j| (0..64).map(|lane| ((coins[lane] >> (63 - j)) & 1) << lane).sum())
+    }
+
+    #[test]
+    fn every_threshold_is_exact_in_a_batch() {
+        for channel in family() {
+            let sampler = Sampler::new(&channel);
+            let edges = edges(&channel);
+            for start in 0..edges.len() {
+                // Lane 0 alone may be undecided to the last bit; rotate the edges through all lanes.
+                let coins: [u64; 64] = std::array::from_fn(|lane| edges[(start + lane) % edges.len()]);
+                for (truth, yes) in both() {
+                    let truths = Truths::from_iter([truth; 64]);
+                    let mut script = Script::new(sliced(&coins));
+                    let cells = sampler.draw_many_from(&truths, &mut script).unwrap();
+                    let expected: Vec<usize> = coins.iter().map(|&coin| meant(&channel, coin, yes)).collect();
+                    assert_eq!(cells.iter().collect::<Vec<_>>(), expected);
+                }
+            }
+        }
+    }
+
+    /// A law on the grid of 2⁻¹⁶ is drawn for all 65 536 coins, and each cell comes up as often as it says.
+    #[test]
+    fn a_coarse_law_is_enumerated_whole() {
+        let text = "custom(1=12345/65536:1/65536, 0=40000/65536:65535/65536, ⊥=13191/65536:0)";
+        let channel = text.parse::<Mechanism>().unwrap().channel();
+        let sampler = Sampler::new(&channel);
+        for (truth, expected) in [(Truth::Yes, [12345, 40000, 13191]), (Truth::No, [1, 65535, 0])] {
+            let mut counts = [0; 3];
+            let truths = Truths::from_iter([truth; 64]);
+            for block in 0..1024u64 {
+                let coins: [u64; 64] = std::array::from_fn(|lane| (block * 64 + lane as u64) << 48);
+                let cells = sampler.draw_many_from(&truths, &mut Script::new(sliced(&coins))).unwrap();
+                cells.iter().for_each(|cell| counts[cell] += 1);
+            }
+            assert_eq!(counts, expected);
+        }
+    }
+
+    /// Counts bytes on their way from a seeded source.
+    struct Counting(SeededCoins, usize);
+
+    impl Coins for Counting {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+            self.1 += bytes.len();
+            self.0.fill(bytes)
+        }
+    }
+
+    #[test]
+    fn bytes_read_do_not_depend_on_the_truth() {
+        for channel in family() {
+            let sampler = Sampler::new(&channel);
+            for seed in 0..20 {
+                // To the word, and not only to the buffer that is filled at a time.
+                let bytes_of = |truths: &Truths| {
+                    let mut coins = Counting(SeededCoins::new(seed), 0);
+                    let mut words = CoinWords::new(&mut coins);
+                    sampler.draw_words(truths, &mut words).unwrap();
+                    let unused = BUFFER_BYTES - words.next;
+                    coins.1 - unused
+                };
+                let mixed = Truths::from_iter((0..640).map(|owner| Truth::from_bool(owner % 7 == 0)));
+                let yes = Truths::from_iter([Truth::Yes; 640]);
+                let no = Truths::from_iter([Truth::No; 640]);
+                assert!(channel.cells().len() == 1 || bytes_of(&yes) >= 10 * 8);
+                assert_eq!(bytes_of(&yes), bytes_of(&no));
+                assert_eq!(bytes_of(&yes), bytes_of(&mixed));
+                let single = |truth: Truth| {
+                    let mut coins = Counting(SeededCoins::new(seed), 0);
+                    sampler.draw_from(truth, &mut coins).unwrap();
+                    coins.1
+                };
+                assert_eq!((single(Truth::Yes), single(Truth::No)), (8, 8));
+            }
+        }
+    }
+
+    #[test]
+    fn seeded_draws_are_pinned() {
+        let channel = "deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)".parse::<Mechanism>().unwrap().channel();
+        let sampler = Sampler::new(&channel);
+        let mut coins = SeededCoins::new(7);
+        let singles: Vec<usize> = (0..16).map(|_| sampler.draw_seeded(Truth::Yes, &mut coins)).collect();
+        let truths = Truths::from_iter((0..16).map(|owner| Truth::from_bool(owner % 2 == 0)));
+        let batch: Vec<usize> = sampler.draw_many_seeded(&truths, &mut SeededCoins::new(7)).iter().collect();
+        assert_eq!(singles, PINNED_SINGLES);
+        assert_eq!(batch, PINNED_BATCH);
+    }
+
+    const PINNED_SINGLES: [usize; 16] = [0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 2, 0, 0, 1, 2, 2];
+    const PINNED_BATCH: [usize; 16] = [0, 2, 2, 2, 2, 2, 0, 2, 2, 2, 1, 2, 2, 2, 2, 2];
+
+    /// Failing coins fail the draw; nothing is made up.
+    #[test]
+    fn failing_coins_are_an_error() {
+        struct Broken;
+        impl Coins for Broken {
+            fn fill(&mut self, _: &mut [u8]) -> Result<(), Error> {
+                Err(Error::coins("broken"))
+            }
+        }
+        let sampler = Sampler::new(&family()[0]);
+        assert!(sampler.draw_from(Truth::Yes, &mut Broken).unwrap_err().is_coins());
+        assert!(sampler.draw_many_from(&Truths::from_iter([Truth::No]), &mut Broken).is_err());
+        assert_eq!(format!("{:?}", Truth::Yes), format!("{:?}", Truth::No));
+    }
+}
