@@ -1,0 +1,9 @@
+//! The network as a whole: processes, peers, faults.
+
+mod ballots;
+mod collection;
+mod faults;
+mod interop;
+mod kills;
+mod operation;
+mod support;
