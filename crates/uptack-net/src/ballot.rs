@@ -48,9 +48,7 @@ pub fn outputs(counts: &[u64], reports: u64) -> Result<Vec<Outputs>> {
         .map(|pair| Outputs {
             ones: pair[0],
             zeros: pair[1],
-            bottoms: reports
-                .checked_sub(pair[0])
-                .and_then(|rest| rest.checked_sub(pair[1])),
+            bottoms: reports.checked_sub(pair[0]).and_then(|rest| rest.checked_sub(pair[1])),
         })
         .collect())
 }
@@ -61,15 +59,10 @@ mod tests {
 
     #[test]
     fn outputs_are_read_back() {
-        let ballots = [
-            [Some(true), None, Some(false)],
-            [Some(true), Some(false), None],
-        ];
+        let ballots = [[Some(true), None, Some(false)], [Some(true), Some(false), None]];
         let mut counts = vec![0; 6];
         for ballot in &ballots {
-            let Measurement::Bits(bits) = measurement(ballot) else {
-                panic!("a ballot is made of bits")
-            };
+            let Measurement::Bits(bits) = measurement(ballot) else { panic!("a ballot is made of bits") };
             for (count, bit) in counts.iter_mut().zip(bits) {
                 *count += u64::from(bit);
             }

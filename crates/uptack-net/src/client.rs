@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use crate::{
     dap::{
-        self, Decode, HpkeConfig, HpkeConfigList, Measurement, Report, ReportId, ReportMetadata,
-        Role, Time, Vdaf, encode,
+        self, Decode, HpkeConfig, HpkeConfigList, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
+        encode,
     },
     error::{Error, Result},
     task::TaskParameters,
@@ -48,13 +48,8 @@ impl SealedReport {
 
     /// Takes up a stored report.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        let report = Report::get_decoded(&bytes)
-            .map_err(|_| Error::input("the stored bytes are not a report"))?;
-        Ok(Self {
-            id: *report.metadata().id(),
-            time: report.metadata().time().as_seconds_since_epoch(),
-            bytes,
-        })
+        let report = Report::get_decoded(&bytes).map_err(|_| Error::input("the stored bytes are not a report"))?;
+        Ok(Self { id: *report.metadata().id(), time: report.metadata().time().as_seconds_since_epoch(), bytes })
     }
 
     /// The report's name, drawn at random when it was made.
@@ -77,27 +72,17 @@ impl Client {
     /// A client that also trusts the root certificate in a PEM file.
     pub fn with_root(parameters: TaskParameters, root: Option<&Path>) -> Result<Self> {
         parameters.validate()?;
-        Ok(Self {
-            vdaf: Vdaf::new(&parameters.vdaf)?,
-            http: web::client(root)?,
-            keys: Mutex::new(None),
-            parameters,
-        })
+        Ok(Self { vdaf: Vdaf::new(&parameters.vdaf)?, http: web::client(root)?, keys: Mutex::new(None), parameters })
     }
 
     /// Makes a report for the window that holds `time`; fetches the aggregators' keys if needed.
     pub async fn seal(&self, measurement: &Measurement, time: u64) -> Result<SealedReport> {
-        self.seal_as(measurement, rand::random(), self.parameters.window(time))
-            .await
+        self.seal_as(measurement, rand::random(), self.parameters.window(time)).await
     }
 
     /// Makes a report again under the same id and for the same window, with freshly fetched keys:
     /// after [`Error::is_outdated_key`], when the first was refused and cannot have counted.
-    pub async fn reseal(
-        &self,
-        measurement: &Measurement,
-        refused: &SealedReport,
-    ) -> Result<SealedReport> {
+    pub async fn reseal(&self, measurement: &Measurement, refused: &SealedReport) -> Result<SealedReport> {
         self.forget_keys();
         self.seal_as(measurement, refused.id, refused.time).await
     }
@@ -135,12 +120,7 @@ impl Client {
     }
 
     /// Makes a report and delivers it; makes it anew under the same id if a key is outdated.
-    pub async fn upload(
-        &self,
-        measurement: &Measurement,
-        time: u64,
-        patience: Duration,
-    ) -> Result<SealedReport> {
+    pub async fn upload(&self, measurement: &Measurement, time: u64, patience: Duration) -> Result<SealedReport> {
         let report = self.seal(measurement, time).await?;
         match self.deliver(&report, patience).await {
             Err(error) if error.is_outdated_key() => {
@@ -157,12 +137,7 @@ impl Client {
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    async fn seal_as(
-        &self,
-        measurement: &Measurement,
-        id: ReportId,
-        time: u64,
-    ) -> Result<SealedReport> {
+    async fn seal_as(&self, measurement: &Measurement, id: ReportId, time: u64) -> Result<SealedReport> {
         let keys = self.keys().await?;
         let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
         let (public_share, shares) = self.vdaf.shard(measurement, &id)?;
@@ -174,19 +149,11 @@ impl Client {
         let leader = seal(0, Role::Leader, leader)?;
         let helper = seal(1, Role::Helper, helper)?;
         let report = Report::new(metadata, public_share, leader, helper);
-        Ok(SealedReport {
-            id,
-            time,
-            bytes: encode(&report),
-        })
+        Ok(SealedReport { id, time, bytes: encode(&report) })
     }
 
     async fn keys(&self) -> Result<Arc<[HpkeConfig; 2]>> {
-        let known = self
-            .keys
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(keys) = known {
             return Ok(keys);
         }
@@ -199,16 +166,8 @@ impl Client {
     }
 
     async fn fetch_key(&self, whose: &str, base: &url::Url) -> Result<HpkeConfig> {
-        let url = join(
-            base,
-            &format!("hpke_config?task_id={}", self.parameters.task_id),
-        )?;
-        let response = self
-            .http
-            .get(url)
-            .send()
-            .await
-            .map_err(|error| web::no_answer(whose, error))?;
+        let url = join(base, &format!("hpke_config?task_id={}", self.parameters.task_id))?;
+        let response = self.http.get(url).send().await.map_err(|error| web::no_answer(whose, error))?;
         let response = web::check(whose, response).await?;
         let bytes = web::body(whose, response).await?;
         let list = HpkeConfigList::get_decoded(&bytes)
@@ -224,6 +183,5 @@ impl Client {
 fn join(base: &url::Url, path: &str) -> Result<url::Url> {
     let mut base = base.clone();
     crate::task::make_directory(&mut base);
-    base.join(path)
-        .map_err(|error| Error::input(format!("{base}: {error}")))
+    base.join(path).map_err(|error| Error::input(format!("{base}: {error}")))
 }

@@ -32,9 +32,7 @@ impl Clock {
     pub fn now(&self) -> u64 {
         match &self.0 {
             Some(hand) => hand.load(Ordering::SeqCst),
-            None => SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |elapsed| elapsed.as_secs()),
+            None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs()),
         }
     }
 }

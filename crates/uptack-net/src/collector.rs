@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use crate::{
     dap::{
-        self, Collection, CollectionJobId, CollectionReq, Decode, Interval, Query, Role,
-        TimeInterval, Vdaf, VdafKind, encode,
+        self, Collection, CollectionJobId, CollectionReq, Decode, Interval, Query, Role, TimeInterval, Vdaf, VdafKind,
+        encode,
     },
     error::{Error, Result},
     task::CollectorTask,
@@ -35,6 +35,13 @@ pub struct Collected {
     pub finish: u64,
 }
 
+impl Collected {
+    /// The tally that estimators take, for the channel whose cells were counted.
+    pub fn tally(&self, channel: &uptack::Channel) -> Result<uptack::Tally> {
+        uptack::Tally::from_cells(channel, &self.counts).map_err(|error| Error::input(error.to_string()))
+    }
+}
+
 impl Collector {
     /// A collector for a task, with the system's root certificates.
     pub fn new(task: CollectorTask) -> Result<Self> {
@@ -44,11 +51,7 @@ impl Collector {
     /// A collector that also trusts the root certificate in a PEM file.
     pub fn with_root(task: CollectorTask, root: Option<&Path>) -> Result<Self> {
         task.parameters.validate()?;
-        Ok(Self {
-            vdaf: Vdaf::new(&task.parameters.vdaf)?,
-            http: web::client(root)?,
-            task,
-        })
+        Ok(Self { vdaf: Vdaf::new(&task.parameters.vdaf)?, http: web::client(root)?, task })
     }
 
     /// A name for a collection job. Store it before [`Collector::request`]: the batch is given to
@@ -65,10 +68,7 @@ impl Collector {
             .http
             .put(self.url(job)?)
             .bearer_auth(self.task.token.as_str())
-            .header(
-                header::CONTENT_TYPE,
-                CollectionReq::<TimeInterval>::MEDIA_TYPE,
-            )
+            .header(header::CONTENT_TYPE, CollectionReq::<TimeInterval>::MEDIA_TYPE)
             .body(encode(&request))
             .send()
             .await
@@ -97,12 +97,7 @@ impl Collector {
     }
 
     /// Asks and polls until the batch is there, for at most `patience`.
-    pub async fn collect(
-        &self,
-        job: &CollectionJobId,
-        batch: Interval,
-        patience: Duration,
-    ) -> Result<Collected> {
+    pub async fn collect(&self, job: &CollectionJobId, batch: Interval, patience: Duration) -> Result<Collected> {
         let end = Instant::now() + patience;
         let mut requested = false;
         let mut wait = Duration::from_millis(50);
@@ -116,10 +111,7 @@ impl Collector {
                 })
             };
             match outcome {
-                Err(error)
-                    if (error.is_not_ready() || error.is_unreachable())
-                        && Instant::now() + wait < end =>
-                {
+                Err(error) if (error.is_not_ready() || error.is_unreachable()) && Instant::now() + wait < end => {
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(Duration::from_secs(2));
                 }
@@ -181,9 +173,7 @@ impl Collector {
             VdafKind::Bits { .. } => counts.iter().all(|count| *count <= reports),
         };
         if !possible || reports < minimum {
-            return Err(Error::refused(
-                "the aggregators' shares do not add up to a batch of this task",
-            ));
+            return Err(Error::refused("the aggregators' shares do not add up to a batch of this task"));
         }
         Ok(())
     }

@@ -14,11 +14,10 @@
 
 pub use janus_core::hpke::{HpkeKeypair, HpkePrivateKey, is_hpke_config_supported};
 pub use janus_messages::{
-    AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobId,
-    AggregationJobInitializeReq, AggregationJobResp, BatchSelector, Collection, CollectionJobId,
-    CollectionReq, Duration, HpkeCiphertext, HpkeConfig, HpkeConfigId, HpkeConfigList, Interval,
-    PartialBatchSelector, PrepareError, PrepareInit, PrepareResp, PrepareStepResult, Query, Report,
-    ReportId, ReportIdChecksum, ReportMetadata, ReportShare, Role, TaskId, Time,
+    AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobId, AggregationJobInitializeReq,
+    AggregationJobResp, BatchSelector, Collection, CollectionJobId, CollectionReq, Duration, HpkeCiphertext,
+    HpkeConfig, HpkeConfigId, HpkeConfigList, Interval, PartialBatchSelector, PrepareError, PrepareInit, PrepareResp,
+    PrepareStepResult, Query, Report, ReportId, ReportIdChecksum, ReportMetadata, ReportShare, Role, TaskId, Time,
     problem_type::DapProblemType, query_type::TimeInterval,
 };
 pub use prio::{
@@ -28,8 +27,7 @@ pub use prio::{
 
 use janus_core::hpke::{self, HpkeApplicationInfo, Label};
 use janus_messages::{
-    AggregateShareAad, ExtensionType, HpkeAeadId, HpkeKdfId, HpkeKemId, InputShareAad,
-    PlaintextInputShare,
+    AggregateShareAad, ExtensionType, HpkeAeadId, HpkeKdfId, HpkeKemId, InputShareAad, PlaintextInputShare,
 };
 use prio::{
     codec::ParameterizedDecode,
@@ -37,8 +35,7 @@ use prio::{
     vdaf::{
         Aggregatable, Aggregator, Client, Collector, OutputShare, PrepareTransition,
         prio3::{
-            Prio3Histogram, Prio3InputShare, Prio3PrepareState, Prio3PublicShare, Prio3SumVec,
-            optimal_chunk_length,
+            Prio3Histogram, Prio3InputShare, Prio3PrepareState, Prio3PublicShare, Prio3SumVec, optimal_chunk_length,
         },
     },
 };
@@ -79,18 +76,17 @@ pub enum VdafKind {
 impl VdafKind {
     /// The sum for a channel with so many cells.
     pub fn histogram(length: usize) -> Self {
-        Self::Histogram {
-            length,
-            chunk_length: optimal_chunk_length(length),
-        }
+        Self::Histogram { length, chunk_length: optimal_chunk_length(length) }
     }
 
     /// The sum for so many independent bits.
     pub fn bits(length: usize) -> Self {
-        Self::Bits {
-            length,
-            chunk_length: optimal_chunk_length(length),
-        }
+        Self::Bits { length, chunk_length: optimal_chunk_length(length) }
+    }
+
+    /// The sum for a channel: one cell of it for each cell of the channel, in the same order.
+    pub fn for_channel(channel: &uptack::Channel) -> Self {
+        Self::histogram(channel.cells().len())
     }
 
     /// Cells, or bits.
@@ -156,8 +152,9 @@ impl Vdaf {
             )));
         }
         let instance = match kind {
-            VdafKind::Histogram { .. } => Prio3Histogram::new_histogram(2, length, chunk)
-                .map(|vdaf| Self::Histogram(Box::new(vdaf))),
+            VdafKind::Histogram { .. } => {
+                Prio3Histogram::new_histogram(2, length, chunk).map(|vdaf| Self::Histogram(Box::new(vdaf)))
+            }
             VdafKind::Bits { .. } => {
                 Prio3SumVec::new_sum_vec(2, 1, length, chunk).map(|vdaf| Self::Bits(Box::new(vdaf)))
             }
@@ -167,18 +164,12 @@ impl Vdaf {
 
     /// Splits a measurement into a public share and the two input shares, with the operating
     /// system's randomness.
-    pub fn shard(
-        &self,
-        measurement: &Measurement,
-        id: &ReportId,
-    ) -> Result<(Vec<u8>, [Vec<u8>; 2])> {
+    pub fn shard(&self, measurement: &Measurement, id: &ReportId) -> Result<(Vec<u8>, [Vec<u8>; 2])> {
         // The library panics on a cell out of range, and its messages may quote the measurement:
         // check first, and pass no message on.
         let length = each!(self, vdaf => vdaf.output_len());
         let (public, inputs) = match (self, measurement) {
-            (Self::Histogram(vdaf), Measurement::Cell(cell)) if *cell < length => {
-                vdaf.shard(cell, id.as_ref())
-            }
+            (Self::Histogram(vdaf), Measurement::Cell(cell)) if *cell < length => vdaf.shard(cell, id.as_ref()),
             (Self::Bits(vdaf), Measurement::Bits(bits)) if bits.len() == length => {
                 let bits: Vec<u128> = bits.iter().map(|bit| u128::from(*bit)).collect();
                 vdaf.shard(&bits, id.as_ref())
@@ -186,8 +177,8 @@ impl Vdaf {
             _ => return Err(Error::input("the answer does not fit the task's cells")),
         }
         .map_err(|_| Error::input("the answer does not fit the task's cells"))?;
-        let [leader, helper] = <[_; 2]>::try_from(inputs)
-            .map_err(|_| Error::environment("sharding did not yield two shares"))?;
+        let [leader, helper] =
+            <[_; 2]>::try_from(inputs).map_err(|_| Error::environment("sharding did not yield two shares"))?;
         Ok((encode(&public), [encode(&leader), encode(&helper)]))
     }
 
@@ -206,10 +197,7 @@ impl Vdaf {
         input_share: &[u8],
     ) -> Option<(LeaderState, PingPongMessage)> {
         let (state, prep_share) = self.start(key, 0, id, public_share, input_share)?;
-        Some((
-            LeaderState(state),
-            PingPongMessage::Initialize { prep_share },
-        ))
+        Some((LeaderState(state), PingPongMessage::Initialize { prep_share }))
     }
 
     /// The helper's only step: its contribution and the message for the leader, or nothing if the
@@ -244,11 +232,7 @@ impl Vdaf {
     }
 
     /// The leader's last step, on the helper's message.
-    pub fn leader_finish(
-        &self,
-        state: LeaderState,
-        message: &PingPongMessage,
-    ) -> Option<Contribution> {
+    pub fn leader_finish(&self, state: LeaderState, message: &PingPongMessage) -> Option<Contribution> {
         let PingPongMessage::Finish { prep_msg } = message else {
             return None;
         };
@@ -312,10 +296,7 @@ impl Vdaf {
         aggregator: usize,
         public_share: &[u8],
         input_share: &[u8],
-    ) -> Option<(
-        Prio3PublicShare<SEED_LENGTH>,
-        Prio3InputShare<Field128, SEED_LENGTH>,
-    )> {
+    ) -> Option<(Prio3PublicShare<SEED_LENGTH>, Prio3InputShare<Field128, SEED_LENGTH>)> {
         each!(self, vdaf => Some((
             ParameterizedDecode::get_decoded_with_param(&**vdaf, public_share).ok()?,
             ParameterizedDecode::get_decoded_with_param(&(&**vdaf, aggregator), input_share).ok()?,
@@ -326,16 +307,12 @@ impl Vdaf {
 impl Sum {
     /// Adds one report's contribution.
     pub fn add(&mut self, contribution: &Contribution) {
-        self.0
-            .accumulate(&contribution.0)
-            .expect("contributions and sums of one task have the same length");
+        self.0.accumulate(&contribution.0).expect("contributions and sums of one task have the same length");
     }
 
     /// Adds another sum of the same task.
     pub fn merge(&mut self, other: &Self) {
-        self.0
-            .merge(&other.0)
-            .expect("sums of one task have the same length");
+        self.0.merge(&other.0).expect("sums of one task have the same length");
     }
 
     /// The encoding that goes to the collector.
@@ -346,9 +323,7 @@ impl Sum {
 
 /// Encodes a message that has an encoding by construction.
 pub fn encode(message: &impl Encode) -> Vec<u8> {
-    message
-        .get_encoded()
-        .expect("lengths are bounded far below what the length fields hold")
+    message.get_encoded().expect("lengths are bounded far below what the length fields hold")
 }
 
 /// Makes a fresh key for receiving shares: X25519, HKDF-SHA256, AES-128-GCM.
@@ -398,14 +373,9 @@ pub fn open_input_share(
 ) -> std::result::Result<Vec<u8>, OpenError> {
     let info = HpkeApplicationInfo::new(&Label::InputShare, &Role::Client, &receiver);
     let aad = input_share_aad(task, metadata, public_share);
-    let plaintext =
-        hpke::open(keypair, &info, ciphertext, &aad).map_err(|_| OpenError::Decrypt)?;
+    let plaintext = hpke::open(keypair, &info, ciphertext, &aad).map_err(|_| OpenError::Decrypt)?;
     let share = PlaintextInputShare::get_decoded(&plaintext).map_err(|_| OpenError::Message)?;
-    let mut types: Vec<_> = share
-        .extensions()
-        .iter()
-        .map(|extension| *extension.extension_type() as u16)
-        .collect();
+    let mut types: Vec<_> = share.extensions().iter().map(|extension| *extension.extension_type() as u16).collect();
     types.sort_unstable();
     let doubled = types.windows(2).any(|pair| pair[0] == pair[1]);
     if doubled || types.contains(&(ExtensionType::Taskprov as u16)) {
@@ -443,11 +413,7 @@ pub fn open_aggregate_share(
 }
 
 fn input_share_aad(task: &TaskId, metadata: &ReportMetadata, public_share: &[u8]) -> Vec<u8> {
-    encode(&InputShareAad::new(
-        *task,
-        metadata.clone(),
-        public_share.to_vec(),
-    ))
+    encode(&InputShareAad::new(*task, metadata.clone(), public_share.to_vec()))
 }
 
 fn aggregate_share_aad(task: &TaskId, interval: Interval) -> Vec<u8> {
@@ -487,11 +453,7 @@ mod tests {
             expected[cell] = 1;
             assert_eq!(run(&vdaf, &id, &public, &shares).unwrap(), expected);
         }
-        assert!(
-            vdaf.shard(&Measurement::Cell(5), &ReportId::from([0; 16]))
-                .unwrap_err()
-                .is_input()
-        );
+        assert!(vdaf.shard(&Measurement::Cell(5), &ReportId::from([0; 16])).unwrap_err().is_input());
     }
 
     #[test]
@@ -509,29 +471,15 @@ mod tests {
         let theirs = Prio3Histogram::new_histogram(2, 3, optimal_chunk_length(3)).unwrap();
         let (id, public, shares) = report(&ours, &Measurement::Cell(1));
         let public_share = Prio3PublicShare::get_decoded_with_param(&theirs, &public).unwrap();
-        let input = |index: usize| {
-            Prio3InputShare::get_decoded_with_param(&(&theirs, index), &shares[index]).unwrap()
-        };
-        let (_, their_first) = theirs
-            .leader_initialized(&KEY, &(), id.as_ref(), &public_share, &input(0))
-            .unwrap();
+        let input = |index: usize| Prio3InputShare::get_decoded_with_param(&(&theirs, index), &shares[index]).unwrap();
+        let (_, their_first) = theirs.leader_initialized(&KEY, &(), id.as_ref(), &public_share, &input(0)).unwrap();
         let (_, our_first) = ours.leader_start(&KEY, &id, &public, &shares[0]).unwrap();
         assert_eq!(encode(&our_first), encode(&their_first));
-        let transition = theirs
-            .helper_initialized(
-                &KEY,
-                &(),
-                id.as_ref(),
-                &public_share,
-                &input(1),
-                &our_first,
-            )
-            .unwrap();
+        let transition =
+            theirs.helper_initialized(&KEY, &(), id.as_ref(), &public_share, &input(1), &our_first).unwrap();
         let (state, their_second) = transition.evaluate(&theirs).unwrap();
         assert!(matches!(state, PingPongState::Finished(_)));
-        let (_, our_second) = ours
-            .helper_finish(&KEY, &id, &public, &shares[1], &their_first)
-            .unwrap();
+        let (_, our_second) = ours.helper_finish(&KEY, &id, &public, &shares[1], &their_first).unwrap();
         assert_eq!(encode(&our_second), encode(&their_second));
     }
 
@@ -546,17 +494,10 @@ mod tests {
         };
         let leaders_part = flipped(0);
         let helpers_part = flipped(SEED_LENGTH);
-        assert!(
-            vdaf.leader_start(&KEY, &id, &leaders_part, &shares[0])
-                .is_none()
-        );
-        let (_, first) = vdaf
-            .leader_start(&KEY, &id, &helpers_part, &shares[0])
-            .expect("the leader cannot know the helper's part");
-        assert!(
-            vdaf.helper_finish(&KEY, &id, &helpers_part, &shares[1], &first)
-                .is_none()
-        );
+        assert!(vdaf.leader_start(&KEY, &id, &leaders_part, &shares[0]).is_none());
+        let (_, first) =
+            vdaf.leader_start(&KEY, &id, &helpers_part, &shares[0]).expect("the leader cannot know the helper's part");
+        assert!(vdaf.helper_finish(&KEY, &id, &helpers_part, &shares[1], &first).is_none());
     }
 
     #[test]
@@ -564,14 +505,8 @@ mod tests {
         for kind in [
             VdafKind::histogram(0),
             VdafKind::bits(MAXIMUM_LENGTH + 1),
-            VdafKind::Histogram {
-                length: 3,
-                chunk_length: 0,
-            },
-            VdafKind::Bits {
-                length: 3,
-                chunk_length: 4,
-            },
+            VdafKind::Histogram { length: 3, chunk_length: 0 },
+            VdafKind::Bits { length: 3, chunk_length: 4 },
         ] {
             assert!(Vdaf::new(&kind).unwrap_err().is_input(), "{kind:?}");
         }

@@ -52,10 +52,7 @@ impl Error {
     }
 
     fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-        }
+        Self { kind, message: message.into() }
     }
 
     /// The caller's input is at fault: a malformed file, an impossible parameter.

@@ -31,23 +31,14 @@ pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String 
         line(depth, content);
     }
     line(1, format!("role: {role}"));
-    line(
-        1,
-        format!(
-            "vdaf_verify_key: \"{}\"",
-            URL_SAFE_NO_PAD.encode(task.verify_key)
-        ),
-    );
+    line(1, format!("vdaf_verify_key: \"{}\"", URL_SAFE_NO_PAD.encode(task.verify_key)));
     line(1, "max_batch_query_count: 1".to_owned());
     for (name, value) in [
         ("task_expiration", parameters.task_expiration),
         ("report_expiry_age", parameters.report_expiry_age),
         ("min_batch_size", Some(parameters.min_batch_size)),
         ("time_precision", Some(parameters.time_precision)),
-        (
-            "tolerable_clock_skew",
-            Some(parameters.tolerable_clock_skew),
-        ),
+        ("tolerable_clock_skew", Some(parameters.tolerable_clock_skew)),
     ] {
         let value = value.map_or("null".to_owned(), |number| number.to_string());
         line(1, format!("{name}: {value}"));
@@ -57,27 +48,9 @@ pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String 
         line(2, content);
     }
     for (name, field, value) in [
-        (
-            "aggregator_auth_token",
-            "token",
-            task.aggregator_token
-                .as_ref()
-                .map(|token| token.as_str().to_owned()),
-        ),
-        (
-            "aggregator_auth_token_hash",
-            "hash",
-            task.aggregator_token_hash
-                .as_ref()
-                .map(|hash| hash.to_text()),
-        ),
-        (
-            "collector_auth_token_hash",
-            "hash",
-            task.collector_token_hash
-                .as_ref()
-                .map(|hash| hash.to_text()),
-        ),
+        ("aggregator_auth_token", "token", task.aggregator_token.as_ref().map(|token| token.as_str().to_owned())),
+        ("aggregator_auth_token_hash", "hash", task.aggregator_token_hash.as_ref().map(|hash| hash.to_text())),
+        ("collector_auth_token_hash", "hash", task.collector_token_hash.as_ref().map(|hash| hash.to_text())),
     ] {
         let Some(value) = value else { continue };
         line(1, format!("{name}:"));
@@ -95,14 +68,8 @@ pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String 
 
 fn vdaf_lines(kind: &VdafKind) -> Vec<(usize, String)> {
     let (name, bits, length, chunk_length) = match kind {
-        VdafKind::Histogram {
-            length,
-            chunk_length,
-        } => ("Prio3Histogram", None, length, chunk_length),
-        VdafKind::Bits {
-            length,
-            chunk_length,
-        } => ("Prio3SumVec", Some(1), length, chunk_length),
+        VdafKind::Histogram { length, chunk_length } => ("Prio3Histogram", None, length, chunk_length),
+        VdafKind::Bits { length, chunk_length } => ("Prio3SumVec", Some(1), length, chunk_length),
     };
     let mut lines = vec![(1, format!("vdaf: !{name}"))];
     lines.extend(bits.map(|bits| (2, format!("bits: {bits}"))));
@@ -201,50 +168,24 @@ mod tests {
             assert_eq!(task.min_batch_size, 100);
             assert_eq!(task.time_precision.as_seconds(), 600);
             assert_eq!(task.tolerable_clock_skew.as_seconds(), 60);
-            assert_eq!(
-                task.task_expiration.unwrap().as_seconds_since_epoch(),
-                1_900_000_000
-            );
+            assert_eq!(task.task_expiration.unwrap().as_seconds_since_epoch(), 1_900_000_000);
             assert_eq!(task.report_expiry_age.unwrap().as_seconds(), 1_209_600);
-            let key = URL_SAFE_NO_PAD
-                .decode(task.vdaf_verify_key.as_ref().unwrap())
-                .unwrap();
+            let key = URL_SAFE_NO_PAD.decode(task.vdaf_verify_key.as_ref().unwrap()).unwrap();
             assert_eq!(key, set.leader.verify_key);
-            assert_eq!(
-                &task.collector_hpke_config,
-                set.collector.hpke_keypair.config()
-            );
+            assert_eq!(&task.collector_hpke_config, set.collector.hpke_keypair.config());
             assert_eq!(task.hpke_keys.len(), 1);
-            let VdafInstance::Prio3Histogram {
-                length,
-                chunk_length,
-                ..
-            } = task.vdaf
-            else {
+            let VdafInstance::Prio3Histogram { length, chunk_length, .. } = task.vdaf else {
                 panic!("not a histogram: {:?}", task.vdaf)
             };
             assert_eq!(VdafKind::histogram(6).length(), length);
-            assert_eq!(
-                VdafKind::histogram(6),
-                VdafKind::Histogram {
-                    length,
-                    chunk_length
-                }
-            );
+            assert_eq!(VdafKind::histogram(6), VdafKind::Histogram { length, chunk_length });
         }
         assert_ne!(leader.hpke_keys, helper.hpke_keys);
         // The helper recognizes the leader's token, the leader the collector's; neither has more.
         let shown = leader.aggregator_auth_token.unwrap();
         assert!(helper.aggregator_auth_token_hash.unwrap().validate(&shown));
-        let collectors =
-            AuthenticationToken::new_bearer_token_from_string(set.collector.token.as_str())
-                .unwrap();
-        assert!(
-            leader
-                .collector_auth_token_hash
-                .unwrap()
-                .validate(&collectors)
-        );
+        let collectors = AuthenticationToken::new_bearer_token_from_string(set.collector.token.as_str()).unwrap();
+        assert!(leader.collector_auth_token_hash.unwrap().validate(&collectors));
         assert!(leader.aggregator_auth_token_hash.is_none());
         assert!(helper.aggregator_auth_token.is_none());
         assert!(helper.collector_auth_token_hash.is_none());
@@ -253,22 +194,10 @@ mod tests {
     #[test]
     fn a_ballot_is_a_vector_of_single_bits() {
         let (_, [leader, _]) = tasks(VdafKind::bits(1920));
-        let VdafInstance::Prio3SumVec {
-            bits,
-            length,
-            chunk_length,
-            ..
-        } = leader.vdaf
-        else {
+        let VdafInstance::Prio3SumVec { bits, length, chunk_length, .. } = leader.vdaf else {
             panic!("not a vector: {:?}", leader.vdaf)
         };
         assert_eq!(bits, 1);
-        assert_eq!(
-            VdafKind::bits(1920),
-            VdafKind::Bits {
-                length,
-                chunk_length
-            }
-        );
+        assert_eq!(VdafKind::bits(1920), VdafKind::Bits { length, chunk_length });
     }
 }

@@ -45,19 +45,8 @@ impl Pair {
     }
 
     /// Parameters of a task that this pair serves.
-    pub fn parameters(
-        &self,
-        vdaf: VdafKind,
-        time_precision: u64,
-        min_batch_size: u64,
-    ) -> TaskParameters {
-        TaskParameters::new(
-            self.leader.url(),
-            self.helper.url(),
-            vdaf,
-            time_precision,
-            min_batch_size,
-        )
+    pub fn parameters(&self, vdaf: VdafKind, time_precision: u64, min_batch_size: u64) -> TaskParameters {
+        TaskParameters::new(self.leader.url(), self.helper.url(), vdaf, time_precision, min_batch_size)
     }
 
     /// Has both serve a task: the helper first, so that it knows what the leader speaks of.

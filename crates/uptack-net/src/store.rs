@@ -99,11 +99,7 @@ impl Store {
         F: FnOnce(&Connection) -> std::result::Result<T, StoreError<E>> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(Pending {
-            change: Some(change),
-            outcome: None,
-            reply,
-        });
+        let job: Job = Box::new(Pending { change: Some(change), outcome: None, reply });
         let writer = self.lock_writer().clone();
         let Some(writer) = writer else {
             return Err(StoreError::Broken("the store is closed".to_owned()));
@@ -112,37 +108,26 @@ impl Store {
             // Rare: thousands of changes wait. Block a thread of the blocking pool, not the server.
             let _ = tokio::task::spawn_blocking(move || writer.send(job)).await;
         }
-        answer
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Broken("the store is closed".to_owned())))
+        answer.await.unwrap_or_else(|_| Err(StoreError::Broken("the store is closed".to_owned())))
     }
 
     /// Reads, beside the writer. Call it where blocking is allowed, or for single rows.
     pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        let connection = self
-            .reader
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let connection = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(query(&connection)?)
     }
 
     /// Lets the waiting changes finish and closes the file.
     pub(crate) fn close(&self) {
         drop(self.lock_writer().take());
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .take();
+        let thread = self.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
 
     fn lock_writer(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<Job>>> {
-        self.writer
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -181,8 +166,8 @@ where
         let change = self.change.take().expect("a change runs once");
         // A panic in one change must not take the others, or the writer, with it.
         let run = std::panic::AssertUnwindSafe(|| change(connection));
-        let outcome = std::panic::catch_unwind(run)
-            .unwrap_or_else(|_| Err(StoreError::Broken("a change panicked".to_owned())));
+        let outcome =
+            std::panic::catch_unwind(run).unwrap_or_else(|_| Err(StoreError::Broken("a change panicked".to_owned())));
         let kept = outcome.is_ok();
         self.outcome = Some(outcome);
         kept
@@ -221,10 +206,7 @@ fn write_until_closed(mut connection: Connection, jobs: &Receiver<Job>) {
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-fn commit(
-    connection: &mut Connection,
-    group: &mut [Job],
-) -> std::result::Result<(), CommitFailure> {
+fn commit(connection: &mut Connection, group: &mut [Job]) -> std::result::Result<(), CommitFailure> {
     let mut ran = 0;
     let outcome = (|| -> rusqlite::Result<()> {
         let transaction = Transaction::new(connection, rusqlite::TransactionBehavior::Immediate)?;
@@ -239,11 +221,7 @@ fn commit(
                     None,
                 ));
             }
-            let end = if kept {
-                "RELEASE change"
-            } else {
-                "ROLLBACK TO change"
-            };
+            let end = if kept { "RELEASE change" } else { "ROLLBACK TO change" };
             transaction.prepare_cached(end)?.execute([])?;
             if !kept {
                 transaction.prepare_cached("RELEASE change")?.execute([])?;
@@ -264,27 +242,18 @@ fn commit(
 fn lock(directory: &Path) -> Result<std::fs::File> {
     let file = std::fs::File::create(directory.join("lock"))
         .map_err(|error| Error::environment(format!("{}: {error}", directory.display())))?;
-    file.try_lock().map_err(|_| {
-        Error::input(format!(
-            "{} is in use by another aggregator",
-            directory.display()
-        ))
-    })?;
+    file.try_lock().map_err(|_| Error::input(format!("{} is in use by another aggregator", directory.display())))?;
     Ok(file)
 }
 
 fn open_connection(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)
         .map_err(|error| Error::environment(format!("{}: {error}", path.display())))?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    connection.execute_batch(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;",
-    )?;
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")?;
     Ok(connection)
 }
 
@@ -301,14 +270,10 @@ fn restrict(path: &Path) -> Result<()> {
 
 /// A directory belongs to one role and one layout for good.
 fn claim(connection: &Connection, role: AggregatorRole, directory: &Path) -> Result<()> {
-    connection.execute(
-        "INSERT OR IGNORE INTO meta(key, value) VALUES ('role', ?1), ('layout', '1')",
-        [role.to_string()],
-    )?;
+    connection
+        .execute("INSERT OR IGNORE INTO meta(key, value) VALUES ('role', ?1), ('layout', '1')", [role.to_string()])?;
     let value = |key: &str| -> rusqlite::Result<String> {
-        connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| {
-            row.get(0)
-        })
+        connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
     };
     let (owner, layout) = (value("role")?, value("layout")?);
     if owner != role.to_string() {
@@ -410,11 +375,7 @@ mod tests {
     }
 
     fn keys(store: &Store) -> i64 {
-        store
-            .read(|connection| {
-                connection.query_row("SELECT count(*) FROM meta", [], |row| row.get(0))
-            })
-            .unwrap()
+        store.read(|connection| connection.query_row("SELECT count(*) FROM meta", [], |row| row.get(0))).unwrap()
     }
 
     #[tokio::test]
@@ -430,8 +391,7 @@ mod tests {
             put("other half")(connection)?;
             panic!("deliberate")
         });
-        let (good, refused, panicking) =
-            tokio::join!(store.write(put("whole")), refused, panicking);
+        let (good, refused, panicking) = tokio::join!(store.write(put("whole")), refused, panicking);
         good.unwrap();
         assert!(matches!(refused, Err(StoreError::Refused(()))));
         assert!(matches!(panicking, Err(StoreError::Broken(_))));
@@ -441,8 +401,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_store_refuses_and_recovers() {
         let directory = tempfile::tempdir().unwrap();
-        let store =
-            Store::open(directory.path(), AggregatorRole::Leader, Some(64 * 4096)).unwrap();
+        let store = Store::open(directory.path(), AggregatorRole::Leader, Some(64 * 4096)).unwrap();
         let fill = |number: i64| {
             store.write(move |connection| -> Outcome {
                 connection.execute(
@@ -475,9 +434,7 @@ mod tests {
     fn a_directory_belongs_to_one_role() {
         let directory = tempfile::tempdir().unwrap();
         drop(Store::open(directory.path(), AggregatorRole::Leader, None).unwrap());
-        let error = Store::open(directory.path(), AggregatorRole::Helper, None)
-            .err()
-            .unwrap();
+        let error = Store::open(directory.path(), AggregatorRole::Helper, None).err().unwrap();
         assert!(error.is_input() && error.to_string().contains("leader"));
     }
 }

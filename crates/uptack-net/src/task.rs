@@ -47,13 +47,7 @@ pub struct TaskParameters {
 
 impl TaskParameters {
     /// A task with a random name, expiry after two weeks and a minute of tolerated clock skew.
-    pub fn new(
-        leader: Url,
-        helper: Url,
-        vdaf: VdafKind,
-        time_precision: u64,
-        min_batch_size: u64,
-    ) -> Self {
+    pub fn new(leader: Url, helper: Url, vdaf: VdafKind, time_precision: u64, min_batch_size: u64) -> Self {
         Self {
             task_id: rand::random(),
             leader,
@@ -76,10 +70,7 @@ impl TaskParameters {
             Some("min_batch_size must be at least 1")
         } else if self.tolerable_clock_skew > MAXIMUM_SECONDS {
             Some("tolerable_clock_skew must be less than a century")
-        } else if self
-            .report_expiry_age
-            .is_some_and(|age| age == 0 || age > MAXIMUM_SECONDS)
-        {
+        } else if self.report_expiry_age.is_some_and(|age| age == 0 || age > MAXIMUM_SECONDS) {
             Some("report_expiry_age must be at least one second and less than a century")
         } else if self.leader.cannot_be_a_base() || self.helper.cannot_be_a_base() {
             Some("leader and helper must be http or https addresses")
@@ -132,13 +123,10 @@ impl AggregatorTask {
     /// Checks that the role has what it needs and no more.
     pub fn validate(&self) -> Result<()> {
         self.parameters.validate()?;
-        dap::is_hpke_config_supported(&self.collector_hpke_config).map_err(|_| {
-            Error::input("task: the collector's key uses an algorithm that is not supported")
-        })?;
+        dap::is_hpke_config_supported(&self.collector_hpke_config)
+            .map_err(|_| Error::input("task: the collector's key uses an algorithm that is not supported"))?;
         let complete = match self.role {
-            AggregatorRole::Leader => {
-                self.aggregator_token.is_some() && self.collector_token_hash.is_some()
-            }
+            AggregatorRole::Leader => self.aggregator_token.is_some() && self.collector_token_hash.is_some(),
             AggregatorRole::Helper => self.aggregator_token_hash.is_some(),
         };
         if !complete {
@@ -259,16 +247,8 @@ impl TaskSet {
             collector_token_hash: None,
             ..leader.clone()
         };
-        let collector = CollectorTask {
-            parameters,
-            token: collector_token,
-            hpke_keypair,
-        };
-        Ok(Self {
-            leader,
-            helper,
-            collector,
-        })
+        let collector = CollectorTask { parameters, token: collector_token, hpke_keypair };
+        Ok(Self { leader, helper, collector })
     }
 
     /// The public part.
@@ -289,10 +269,7 @@ impl TaskSet {
     /// Janus keeps keys with the task, so that each file gets a fresh key pair of its own.
     pub fn write_for_janus(&self, directory: &Path) -> Result<()> {
         self.write_common(directory)?;
-        for (name, task, key) in [
-            ("leader.yaml", &self.leader, 1),
-            ("helper.yaml", &self.helper, 2),
-        ] {
+        for (name, task, key) in [("leader.yaml", &self.leader, 1), ("helper.yaml", &self.helper, 2)] {
             let text = crate::janus::task_yaml(task, &dap::generate_keypair(key));
             write_secret(&directory.join(name), &text)?;
         }
@@ -308,8 +285,7 @@ impl TaskSet {
 
 /// Reads one of the files that [`TaskSet::write`] wrote.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path).map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
     serde_json::from_str(&text).map_err(|error| {
         // The position is enough; the library's message could quote a secret.
         Error::input(format!(
@@ -324,11 +300,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
 /// Parses an aggregator's task definition, as an operator sends or stores it.
 pub fn parse_aggregator_task(text: &[u8]) -> Result<AggregatorTask> {
     let task: AggregatorTask = serde_json::from_slice(text).map_err(|error| {
-        Error::input(format!(
-            "not a task definition (line {}, column {})",
-            error.line(),
-            error.column()
-        ))
+        Error::input(format!("not a task definition (line {}, column {})", error.line(), error.column()))
     })?;
     task.validate()?;
     Ok(task)
@@ -367,9 +339,7 @@ fn write_secret(path: &Path, text: &str) -> Result<()> {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });
-    written
-        .and_then(|()| std::fs::rename(&beside, path))
-        .map_err(|error| at(path, error))
+    written.and_then(|()| std::fs::rename(&beside, path)).map_err(|error| at(path, error))
 }
 
 fn at(path: &Path, error: std::io::Error) -> Error {
@@ -427,10 +397,7 @@ mod tests {
     fn files_are_for_their_owner_alone() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
-        TaskSet::generate(sample())
-            .unwrap()
-            .write(directory.path())
-            .unwrap();
+        TaskSet::generate(sample()).unwrap().write(directory.path()).unwrap();
         for entry in std::fs::read_dir(directory.path()).unwrap() {
             let mode = entry.unwrap().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);

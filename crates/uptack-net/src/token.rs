@@ -40,9 +40,7 @@ impl TryFrom<String> for Token {
     fn try_from(text: String) -> Result<Self> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
         if text.is_empty() || text.len() > 1024 || !text.chars().all(allowed) {
-            return Err(Error::input(
-                "a token is 1 to 1024 letters, digits and any of -._~+/=",
-            ));
+            return Err(Error::input("a token is 1 to 1024 letters, digits and any of -._~+/="));
         }
         Ok(Self(text))
     }

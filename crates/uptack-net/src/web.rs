@@ -21,9 +21,7 @@ pub(crate) fn client(root: Option<&Path>) -> Result<reqwest::Client> {
     if let Some(path) = root {
         builder = builder.add_root_certificate(crate::aggregator::read_root(path)?);
     }
-    builder
-        .build()
-        .map_err(|error| Error::environment(format!("HTTP client: {error}")))
+    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")))
 }
 
 /// No answer at all.
@@ -34,11 +32,7 @@ pub(crate) fn no_answer(whose: &str, error: reqwest::Error) -> Error {
 /// The body of an answer, of bounded size.
 pub(crate) async fn body(whose: &str, mut response: Response) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|error| no_answer(whose, error))?
-    {
+    while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(whose, error))? {
         if bytes.len() + chunk.len() > LARGEST_ANSWER {
             return Err(Error::refused(format!("the {whose}'s answer is too large")));
         }
@@ -55,13 +49,9 @@ pub(crate) async fn check(whose: &str, response: Response) -> Result<Response> {
     }
     let document = body(whose, response).await.unwrap_or_default();
     let document: serde_json::Value = serde_json::from_slice(&document).unwrap_or_default();
-    let kind = document["type"]
-        .as_str()
-        .and_then(|uri| uri.parse::<DapProblemType>().ok());
+    let kind = document["type"].as_str().and_then(|uri| uri.parse::<DapProblemType>().ok());
     let title = document["title"].as_str().unwrap_or("no reason given");
-    let detail = document["detail"]
-        .as_str()
-        .map_or(String::new(), |detail| format!(" {detail}"));
+    let detail = document["detail"].as_str().map_or(String::new(), |detail| format!(" {detail}"));
     let text = format!("the {whose} answers {}: {title}{detail}", status.as_u16());
     Err(match kind {
         Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
@@ -72,7 +62,5 @@ pub(crate) async fn check(whose: &str, response: Response) -> Result<Response> {
 }
 
 fn is_passing(status: StatusCode) -> bool {
-    status.is_server_error()
-        || status == StatusCode::TOO_MANY_REQUESTS
-        || status == StatusCode::REQUEST_TIMEOUT
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT
 }

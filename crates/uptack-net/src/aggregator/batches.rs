@@ -16,11 +16,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn empty(vdaf: &Vdaf) -> Self {
-        Self {
-            sum: vdaf.zero(),
-            reports: 0,
-            checksum: ReportIdChecksum::default(),
-        }
+        Self { sum: vdaf.zero(), reports: 0, checksum: ReportIdChecksum::default() }
     }
 
     fn add(&mut self, id: &ReportId, contribution: &Contribution) {
@@ -42,39 +38,19 @@ impl Batch {
 pub(crate) struct Additions(BTreeMap<u64, Batch>);
 
 impl Additions {
-    pub(crate) fn add(
-        &mut self,
-        vdaf: &Vdaf,
-        window: u64,
-        id: &ReportId,
-        contribution: &Contribution,
-    ) {
-        self.0
-            .entry(window)
-            .or_insert_with(|| Batch::empty(vdaf))
-            .add(id, contribution);
+    pub(crate) fn add(&mut self, vdaf: &Vdaf, window: u64, id: &ReportId, contribution: &Contribution) {
+        self.0.entry(window).or_insert_with(|| Batch::empty(vdaf)).add(id, contribution);
     }
 
     /// Adds everything to the stored sums.
-    pub(crate) fn store(
-        self,
-        connection: &Connection,
-        vdaf: &Vdaf,
-        task: i64,
-    ) -> rusqlite::Result<()> {
+    pub(crate) fn store(self, connection: &Connection, vdaf: &Vdaf, task: i64) -> rusqlite::Result<()> {
         for (window, mut batch) in self.0 {
             if let Some(stored) = read(connection, vdaf, task, window)? {
                 batch.merge(&stored);
             }
-            connection
-                .prepare_cached("INSERT OR REPLACE INTO batches VALUES (?1, ?2, ?3, ?4, ?5)")?
-                .execute(params![
-                    task,
-                    window as i64,
-                    batch.reports as i64,
-                    encode(&batch.checksum),
-                    batch.sum.to_bytes()
-                ])?;
+            connection.prepare_cached("INSERT OR REPLACE INTO batches VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
+                params![task, window as i64, batch.reports as i64, encode(&batch.checksum), batch.sum.to_bytes()],
+            )?;
         }
         Ok(())
     }
@@ -96,10 +72,7 @@ pub(crate) fn total(
         };
         total.merge(&batch);
         let start = covered.map_or(window, |span| span.start);
-        covered = Some(Span {
-            start,
-            finish: window + precision,
-        });
+        covered = Some(Span { start, finish: window + precision });
     }
     Ok((total, covered.unwrap_or(interval)))
 }
@@ -115,12 +88,7 @@ pub(crate) fn pending(connection: &Connection, task: i64, interval: Span) -> rus
 }
 
 /// Changes the number of pending reports of a window.
-pub(crate) fn change_pending(
-    connection: &Connection,
-    task: i64,
-    window: u64,
-    by: i64,
-) -> rusqlite::Result<()> {
+pub(crate) fn change_pending(connection: &Connection, task: i64, window: u64, by: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO pending VALUES (?1, ?2, ?3)
@@ -131,15 +99,9 @@ pub(crate) fn change_pending(
 }
 
 /// Whether the window that holds `time` has been handed out, or is about to be.
-pub(crate) fn is_collected(
-    connection: &Connection,
-    task: i64,
-    time: u64,
-) -> rusqlite::Result<bool> {
+pub(crate) fn is_collected(connection: &Connection, task: i64, time: u64) -> rusqlite::Result<bool> {
     connection
-        .prepare_cached(
-            "SELECT 1 FROM collected WHERE task = ?1 AND start <= ?2 AND finish > ?2 LIMIT 1",
-        )?
+        .prepare_cached("SELECT 1 FROM collected WHERE task = ?1 AND start <= ?2 AND finish > ?2 LIMIT 1")?
         .exists(params![task, time as i64])
 }
 
@@ -151,28 +113,17 @@ pub(crate) enum Overlap {
     Partial,
 }
 
-pub(crate) fn overlap(
-    connection: &Connection,
-    task: i64,
-    interval: Span,
-) -> rusqlite::Result<Overlap> {
+pub(crate) fn overlap(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<Overlap> {
     let other: Option<(i64, i64)> = connection
         .prepare_cached(
             "SELECT start, finish FROM collected
              WHERE task = ?1 AND start < ?3 AND finish > ?2 LIMIT 1",
         )?
-        .query_row(
-            params![task, interval.start as i64, interval.finish as i64],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        .query_row(params![task, interval.start as i64, interval.finish as i64], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(match other {
         None => Overlap::None,
-        Some((start, finish))
-            if (start, finish) == (interval.start as i64, interval.finish as i64) =>
-        {
-            Overlap::Same
-        }
+        Some((start, finish)) if (start, finish) == (interval.start as i64, interval.finish as i64) => Overlap::Same,
         Some(_) => Overlap::Partial,
     })
 }
@@ -201,8 +152,7 @@ impl Span {
         let start = interval.start().as_seconds_since_epoch();
         let finish = start.checked_add(interval.duration().as_seconds())?;
         let aligned = start.is_multiple_of(precision) && finish.is_multiple_of(precision);
-        (aligned && finish > start && i64::try_from(finish).is_ok())
-            .then_some(Self { start, finish })
+        (aligned && finish > start && i64::try_from(finish).is_ok()).then_some(Self { start, finish })
     }
 }
 
@@ -212,24 +162,12 @@ fn combine(checksum: &mut ReportIdChecksum, other: &[u8]) {
     }
 }
 
-fn read(
-    connection: &Connection,
-    vdaf: &Vdaf,
-    task: i64,
-    window: u64,
-) -> rusqlite::Result<Option<Batch>> {
+fn read(connection: &Connection, vdaf: &Vdaf, task: i64, window: u64) -> rusqlite::Result<Option<Batch>> {
     connection
-        .prepare_cached(
-            "SELECT reports, checksum, share FROM batches WHERE task = ?1 AND start = ?2",
-        )?
+        .prepare_cached("SELECT reports, checksum, share FROM batches WHERE task = ?1 AND start = ?2")?
         .query_row(params![task, window as i64], |row| {
-            let damaged = |column| {
-                rusqlite::Error::InvalidColumnType(
-                    column,
-                    "batches".to_owned(),
-                    rusqlite::types::Type::Blob,
-                )
-            };
+            let damaged =
+                |column| rusqlite::Error::InvalidColumnType(column, "batches".to_owned(), rusqlite::types::Type::Blob);
             let checksum: Vec<u8> = row.get(1)?;
             let share: Vec<u8> = row.get(2)?;
             Ok(Batch {
@@ -247,28 +185,17 @@ fn windows(connection: &Connection, task: i64, interval: Span) -> rusqlite::Resu
             "SELECT start FROM batches WHERE task = ?1 AND start >= ?2 AND start < ?3
              ORDER BY start",
         )?
-        .query_map(
-            params![task, interval.start as i64, interval.finish as i64],
-            |row| row.get::<_, i64>(0),
-        )?
+        .query_map(params![task, interval.start as i64, interval.finish as i64], |row| row.get::<_, i64>(0))?
         .map(|start| start.map(|start| start as u64))
         .collect()
 }
 
-fn sum_of(
-    connection: &Connection,
-    table: &str,
-    task: i64,
-    interval: Span,
-) -> rusqlite::Result<u64> {
+fn sum_of(connection: &Connection, table: &str, task: i64, interval: Span) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(&format!(
             "SELECT coalesce(sum(reports), 0) FROM {table}
              WHERE task = ?1 AND start >= ?2 AND start < ?3"
         ))?
-        .query_row(
-            params![task, interval.start as i64, interval.finish as i64],
-            |row| row.get::<_, i64>(0),
-        )
+        .query_row(params![task, interval.start as i64, interval.finish as i64], |row| row.get::<_, i64>(0))
         .map(|count| count as u64)
 }

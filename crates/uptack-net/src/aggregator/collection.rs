@@ -18,9 +18,8 @@ use super::{
 };
 use crate::{
     dap::{
-        self, AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId,
-        CollectionReq, DapProblemType, Decode, Duration, Interval, PartialBatchSelector, Role,
-        Time, TimeInterval, encode,
+        self, AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq,
+        DapProblemType, Decode, Duration, Interval, PartialBatchSelector, Role, Time, TimeInterval, encode,
     },
     error::{Error, Result},
     store::StoreError,
@@ -33,8 +32,8 @@ pub(crate) async fn create(
     id: CollectionJobId,
     body: &[u8],
 ) -> std::result::Result<(), Problem> {
-    let request = CollectionReq::<TimeInterval>::get_decoded(body)
-        .map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
+    let request =
+        CollectionReq::<TimeInterval>::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     if !request.aggregation_parameter().is_empty() {
         return Err(task.problem(DapProblemType::InvalidMessage));
     }
@@ -42,10 +41,7 @@ pub(crate) async fn create(
     let span = Span::aligned(request.query().batch_interval(), precision)
         .ok_or_else(|| task.problem(DapProblemType::BatchInvalid))?;
     let owned = Arc::clone(task);
-    shared
-        .store
-        .write(move |connection| insert(connection, &owned, &id, span))
-        .await?;
+    shared.store.write(move |connection| insert(connection, &owned, &id, span)).await?;
     task.wake.notify_one();
     Ok(())
 }
@@ -77,11 +73,7 @@ pub(crate) fn poll(
 }
 
 /// Forgets a job. A batch that was being released stays released: it is not given out again.
-pub(crate) async fn delete(
-    shared: &Shared,
-    task: &Task,
-    id: CollectionJobId,
-) -> std::result::Result<(), Problem> {
+pub(crate) async fn delete(shared: &Shared, task: &Task, id: CollectionJobId) -> std::result::Result<(), Problem> {
     let row = task.row;
     shared
         .store
@@ -106,20 +98,14 @@ pub(crate) async fn delete(
 /// Moves every job of the task as far as it goes now. Says whether any moved.
 pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
     let row = task.row;
-    let jobs: Vec<(CollectionJobId, Span, bool)> = shared
-        .store
-        .read(|connection| unfinished(connection, row))?;
+    let jobs: Vec<(CollectionJobId, Span, bool)> = shared.store.read(|connection| unfinished(connection, row))?;
     let mut moved = false;
     for (id, span, draining) in jobs {
         moved |= if draining {
             release(shared, task, id, span).await?
         } else {
             let task = Arc::clone(task);
-            shared
-                .store
-                .write(move |connection| begin(connection, &task, &id, span))
-                .await
-                .map_err(storage)?
+            shared.store.write(move |connection| begin(connection, &task, &id, span)).await.map_err(storage)?
         };
     }
     Ok(moved)
@@ -143,11 +129,7 @@ fn failure(task: &Task, detail: Option<&[u8]>) -> Problem {
     task.problem(kind)
 }
 
-fn find(
-    connection: &Connection,
-    task: i64,
-    id: &CollectionJobId,
-) -> rusqlite::Result<Option<Job>> {
+fn find(connection: &Connection, task: i64, id: &CollectionJobId) -> rusqlite::Result<Option<Job>> {
     connection
         .prepare_cached(
             "SELECT start, finish, state, detail FROM collection_jobs
@@ -155,10 +137,7 @@ fn find(
         )?
         .query_row(params![task, id.as_ref()], |row| {
             Ok(Job {
-                span: Span {
-                    start: row.get::<_, i64>(0)? as u64,
-                    finish: row.get::<_, i64>(1)? as u64,
-                },
+                span: Span { start: row.get::<_, i64>(0)? as u64, finish: row.get::<_, i64>(1)? as u64 },
                 state: row.get(2)?,
                 detail: row.get(3)?,
             })
@@ -166,10 +145,7 @@ fn find(
         .optional()
 }
 
-fn unfinished(
-    connection: &Connection,
-    task: i64,
-) -> rusqlite::Result<Vec<(CollectionJobId, Span, bool)>> {
+fn unfinished(connection: &Connection, task: i64) -> rusqlite::Result<Vec<(CollectionJobId, Span, bool)>> {
     connection
         .prepare_cached(
             "SELECT job_id, start, finish, state FROM collection_jobs
@@ -177,12 +153,9 @@ fn unfinished(
         )?
         .query_map([task], |row| {
             let id: Vec<u8> = row.get(0)?;
-            let span = Span {
-                start: row.get::<_, i64>(1)? as u64,
-                finish: row.get::<_, i64>(2)? as u64,
-            };
-            let id = CollectionJobId::try_from(id.as_slice())
-                .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, 0))?;
+            let span = Span { start: row.get::<_, i64>(1)? as u64, finish: row.get::<_, i64>(2)? as u64 };
+            let id =
+                CollectionJobId::try_from(id.as_slice()).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, 0))?;
             Ok((id, span, row.get::<_, String>(3)? == "draining"))
         })?
         .collect()
@@ -207,20 +180,14 @@ fn insert(
     if let Some(kind) = taken(batches::overlap(connection, task.row, span)?) {
         return Err(StoreError::Refused(task.problem(kind)));
     }
-    let reports = batches::count(connection, task.row, span)?
-        + batches::pending(connection, task.row, span)?;
+    let reports = batches::count(connection, task.row, span)? + batches::pending(connection, task.row, span)?;
     if reports < task.definition.parameters.min_batch_size {
         let problem = task.problem(DapProblemType::InvalidBatchSize);
         return Err(StoreError::Refused(problem));
     }
     connection.execute(
         "INSERT INTO collection_jobs VALUES (?1, ?2, ?3, ?4, 'waiting', NULL)",
-        params![
-            task.row,
-            id.as_ref(),
-            span.start as i64,
-            span.finish as i64
-        ],
+        params![task.row, id.as_ref(), span.start as i64, span.finish as i64],
     )?;
     Ok(())
 }
@@ -260,24 +227,13 @@ fn begin(
 }
 
 /// Asks the helper for its share once nothing of the batch is pending, and finishes the job.
-async fn release(
-    shared: &Shared,
-    task: &Arc<Task>,
-    id: CollectionJobId,
-    span: Span,
-) -> Result<bool> {
+async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: Span) -> Result<bool> {
     let parameters = &task.definition.parameters;
     let row = task.row;
     let (pending, (batch, covered)) = shared.store.read(|connection| {
         Ok((
             batches::pending(connection, row, span)?,
-            batches::total(
-                connection,
-                &task.vdaf,
-                row,
-                span,
-                parameters.time_precision,
-            )?,
+            batches::total(connection, &task.vdaf, row, span, parameters.time_precision)?,
         ))
     })?;
     if pending > 0 {
@@ -291,19 +247,8 @@ async fn release(
         batch.reports,
         batch.checksum,
     ));
-    let media_types = (
-        AggregateShareReq::<TimeInterval>::MEDIA_TYPE,
-        AggregateShare::MEDIA_TYPE,
-    );
-    let answer = peer::call(
-        shared,
-        task,
-        reqwest::Method::POST,
-        "aggregate_shares",
-        media_types,
-        request,
-    )
-    .await;
+    let media_types = (AggregateShareReq::<TimeInterval>::MEDIA_TYPE, AggregateShare::MEDIA_TYPE);
+    let answer = peer::call(shared, task, reqwest::Method::POST, "aggregate_shares", media_types, request).await;
     let (state, detail) = match answer {
         Ok(answer) => {
             let helper = AggregateShare::get_decoded(&answer)
@@ -330,9 +275,7 @@ async fn release(
         }
         Err(PeerError::Passing(text)) => {
             shared.metrics.add(Name::PeerFailures, "aggregate-share", 1);
-            return Err(Error::unreachable(format!(
-                "the helper does not answer: {text}"
-            )));
+            return Err(Error::unreachable(format!("the helper does not answer: {text}")));
         }
     };
     shared
@@ -376,9 +319,6 @@ fn set_state(
 }
 
 fn interval(span: Span) -> Result<Interval> {
-    Interval::new(
-        Time::from_seconds_since_epoch(span.start),
-        Duration::from_seconds(span.finish - span.start),
-    )
-    .map_err(|_| Error::environment("an interval does not fit"))
+    Interval::new(Time::from_seconds_since_epoch(span.start), Duration::from_seconds(span.finish - span.start))
+        .map_err(|_| Error::environment("an interval does not fit"))
 }

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     dap::{
-        AggregationJobId, AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState,
-        PartialBatchSelector, PrepareError, PrepareInit, PrepareResp, PrepareStepResult,
-        ReportMetadata, ReportShare, Time, TimeInterval, encode,
+        AggregationJobId, AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector,
+        PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportMetadata, ReportShare, Time, TimeInterval,
+        encode,
     },
     error::{Error, Result},
     store::StoreError,
@@ -69,9 +69,7 @@ const EARLY_WAIT: Duration = Duration::from_secs(1);
 /// Takes up what is there: open jobs, new jobs, collections. Says whether to look again at once.
 async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<bool> {
     let row = task.row;
-    let mut open: Vec<Job> = shared
-        .store
-        .read(|connection| open_jobs(connection, row))?;
+    let mut open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
     open.reverse();
     let mut running = FuturesUnordered::new();
     let mut worked = false;
@@ -120,18 +118,10 @@ fn open_jobs(connection: &Connection, task: i64) -> rusqlite::Result<Vec<Job>> {
 
 async fn create_job(shared: &Shared, task: &Task) -> Result<Option<Job>> {
     let (row, size) = (task.row, shared.config.job_size.max(1) as i64);
-    shared
-        .store
-        .write(move |connection| take_range(connection, row, size))
-        .await
-        .map_err(storage)
+    shared.store.write(move |connection| take_range(connection, row, size)).await.map_err(storage)
 }
 
-fn take_range(
-    connection: &Connection,
-    task: i64,
-    size: i64,
-) -> std::result::Result<Option<Job>, StoreError<()>> {
+fn take_range(connection: &Connection, task: i64, size: i64) -> std::result::Result<Option<Job>, StoreError<()>> {
     let assigned: Option<i64> = connection
         .prepare_cached("SELECT assigned FROM tasks WHERE task = ?1 AND definition IS NOT NULL")?
         .query_row([task], |row| row.get(0))
@@ -150,33 +140,19 @@ fn take_range(
         return Ok(None);
     };
     let id: AggregationJobId = rand::random();
-    connection.execute(
-        "INSERT INTO leader_jobs VALUES (?1, ?2, ?3, ?4)",
-        params![task, id.as_ref(), first, last],
-    )?;
-    connection.execute(
-        "UPDATE tasks SET assigned = ?2 WHERE task = ?1",
-        [task, last],
-    )?;
+    connection.execute("INSERT INTO leader_jobs VALUES (?1, ?2, ?3, ?4)", params![task, id.as_ref(), first, last])?;
+    connection.execute("UPDATE tasks SET assigned = ?2 WHERE task = ?1", [task, last])?;
     Ok(Some(Job { id, first, last }))
 }
 
 async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<()> {
     let started = blocking(shared, task, move |shared, task| start(shared, task, job)).await??;
-    let answer = if started.request.is_some() {
-        send(shared, task, &job, &started).await?
-    } else {
-        Vec::new()
-    };
+    let answer = if started.request.is_some() { send(shared, task, &job, &started).await? } else { Vec::new() };
     let finished = blocking(shared, task, move |_, task| finish(task, started, &answer)).await??;
     let (outcomes, early) = (finished.outcomes.clone(), finished.early.len());
     let settled = {
         let task = Arc::clone(task);
-        shared
-            .store
-            .write(move |connection| settle(connection, &task, &job, finished))
-            .await
-            .map_err(storage)?
+        shared.store.write(move |connection| settle(connection, &task, &job, finished)).await.map_err(storage)?
     };
     if settled {
         for outcome in outcomes {
@@ -210,43 +186,22 @@ fn start(shared: &Shared, task: &Task, job: Job) -> Result<Started> {
     let mut states = Vec::with_capacity(reports.len());
     let mut inits = Vec::with_capacity(reports.len());
     for report in &reports {
-        let started = task.vdaf.leader_start(
-            &task.definition.verify_key,
-            &report.id,
-            &report.public_share,
-            &report.leader_share,
-        );
+        let started =
+            task.vdaf.leader_start(&task.definition.verify_key, &report.id, &report.public_share, &report.leader_share);
         states.push(started.map(|(state, message)| {
-            let metadata =
-                ReportMetadata::new(report.id, Time::from_seconds_since_epoch(report.time));
-            let share = ReportShare::new(
-                metadata,
-                report.public_share.clone(),
-                report.helper_share.clone(),
-            );
+            let metadata = ReportMetadata::new(report.id, Time::from_seconds_since_epoch(report.time));
+            let share = ReportShare::new(metadata, report.public_share.clone(), report.helper_share.clone());
             inits.push(PrepareInit::new(share, message));
             state
         }));
     }
     let request = (!inits.is_empty()).then(|| {
-        encode(&AggregationJobInitializeReq::new(
-            Vec::new(),
-            PartialBatchSelector::new_time_interval(),
-            inits,
-        ))
+        encode(&AggregationJobInitializeReq::new(Vec::new(), PartialBatchSelector::new_time_interval(), inits))
     });
-    Ok(Started {
-        reports,
-        states,
-        request,
-    })
+    Ok(Started { reports, states, request })
 }
 
-fn load(
-    connection: &Connection,
-    task: i64,
-    job: &Job,
-) -> rusqlite::Result<Vec<Option<StoredReport>>> {
+fn load(connection: &Connection, task: i64, job: &Job) -> rusqlite::Result<Vec<Option<StoredReport>>> {
     connection
         .prepare_cached(
             "SELECT report_id, time, content FROM reports
@@ -263,20 +218,9 @@ fn load(
 /// Repeats the request until the helper answers: it has been told of the job, or may have been.
 async fn send(shared: &Shared, task: &Task, job: &Job, started: &Started) -> Result<Vec<u8>> {
     let request = started.request.clone().unwrap_or_default();
-    let media_types = (
-        AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE,
-        AggregationJobResp::MEDIA_TYPE,
-    );
+    let media_types = (AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE, AggregationJobResp::MEDIA_TYPE);
     let path = format!("aggregation_jobs/{}", job.id);
-    let answer = peer::call(
-        shared,
-        task,
-        reqwest::Method::PUT,
-        &path,
-        media_types,
-        request,
-    )
-    .await;
+    let answer = peer::call(shared, task, reqwest::Method::PUT, &path, media_types, request).await;
     answer.map_err(|error| {
         shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
         Error::unreachable(match error {
@@ -305,12 +249,8 @@ fn finish(task: &Task, started: Started, answer: &[u8]) -> Result<Finished> {
         None => Vec::new(),
     }
     .into_iter();
-    let mut finished = Finished {
-        additions: Additions::default(),
-        done: HashMap::new(),
-        early: Vec::new(),
-        outcomes: Vec::new(),
-    };
+    let mut finished =
+        Finished { additions: Additions::default(), done: HashMap::new(), early: Vec::new(), outcomes: Vec::new() };
     for (report, state) in started.reports.into_iter().zip(started.states) {
         let window = task.definition.parameters.window(report.time);
         let Some(state) = state else {
@@ -341,9 +281,7 @@ fn finish_report(
     let outcome = match response.result() {
         PrepareStepResult::Continue { message } => match task.vdaf.leader_finish(state, message) {
             Some(contribution) => {
-                finished
-                    .additions
-                    .add(&task.vdaf, window, &report.id, &contribution);
+                finished.additions.add(&task.vdaf, window, &report.id, &contribution);
                 "added"
             }
             None => "helper-misbehaved",
@@ -366,10 +304,8 @@ fn settle(
     job: &Job,
     finished: Finished,
 ) -> std::result::Result<bool, StoreError<()>> {
-    let removed = connection.execute(
-        "DELETE FROM leader_jobs WHERE task = ?1 AND job_id = ?2",
-        params![task.row, job.id.as_ref()],
-    )?;
+    let removed = connection
+        .execute("DELETE FROM leader_jobs WHERE task = ?1 AND job_id = ?2", params![task.row, job.id.as_ref()])?;
     if removed == 0 {
         return Ok(false);
     }

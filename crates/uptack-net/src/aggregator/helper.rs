@@ -14,10 +14,9 @@ use super::{
 };
 use crate::{
     dap::{
-        self, AggregateShare, AggregateShareReq, AggregationJobId, AggregationJobInitializeReq,
-        AggregationJobResp, Contribution, DapProblemType, Decode, OpenError, PingPongMessage,
-        PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportId, Role, TimeInterval,
-        encode,
+        self, AggregateShare, AggregateShareReq, AggregationJobId, AggregationJobInitializeReq, AggregationJobResp,
+        Contribution, DapProblemType, Decode, OpenError, PingPongMessage, PrepareError, PrepareInit, PrepareResp,
+        PrepareStepResult, ReportId, Role, TimeInterval, encode,
     },
     store::StoreError,
 };
@@ -39,10 +38,8 @@ pub(crate) async fn initialize(
     let request = decode_request(task, &body)?;
     drop(body);
     let prepared = {
-        let _permit = Arc::clone(&shared.cores)
-            .acquire_owned()
-            .await
-            .map_err(|_| Problem::busy("The server is stopping.", 5))?;
+        let _permit =
+            Arc::clone(&shared.cores).acquire_owned().await.map_err(|_| Problem::busy("The server is stopping.", 5))?;
         let (shared, task) = (Arc::clone(shared), Arc::clone(task));
         tokio::task::spawn_blocking(move || prepare_all(&shared, &task, &request))
             .await
@@ -51,10 +48,7 @@ pub(crate) async fn initialize(
     let now = shared.now();
     let (answer, outcomes) = {
         let task = Arc::clone(task);
-        shared
-            .store
-            .write(move |connection| commit(connection, &task, &id, &digest, prepared, now))
-            .await?
+        shared.store.write(move |connection| commit(connection, &task, &id, &digest, prepared, now)).await?
     };
     for outcome in outcomes {
         shared.metrics.add(Name::Aggregated, outcome, 1);
@@ -65,9 +59,7 @@ pub(crate) async fn initialize(
 
 /// Prio3 has one round, so that no job is ever waiting to be continued.
 pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) -> Problem {
-    let known = shared
-        .store
-        .read(|connection| job(connection, task.row, id));
+    let known = shared.store.read(|connection| job(connection, task.row, id));
     match known {
         Ok(Some(_)) => task.problem(DapProblemType::StepMismatch),
         Ok(None) => task.problem(DapProblemType::UnrecognizedAggregationJob),
@@ -76,11 +68,7 @@ pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) 
 }
 
 /// Forgets the answer to a job. What the job added stays added: it may have been counted on.
-pub(crate) async fn delete_job(
-    shared: &Shared,
-    task: &Arc<Task>,
-    id: AggregationJobId,
-) -> Result<(), Problem> {
+pub(crate) async fn delete_job(shared: &Shared, task: &Arc<Task>, id: AggregationJobId) -> Result<(), Problem> {
     let task = Arc::clone(task);
     shared
         .store
@@ -100,11 +88,7 @@ pub(crate) async fn delete_job(
 }
 
 /// Hands out this helper's share of a batch, sealed to the collector, once.
-pub(crate) async fn aggregate_share(
-    shared: &Shared,
-    task: &Arc<Task>,
-    body: &[u8],
-) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Result<Vec<u8>, Problem> {
     let request = AggregateShareReq::<TimeInterval>::get_decoded(body)
         .map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     if !request.aggregation_parameter().is_empty() {
@@ -112,10 +96,7 @@ pub(crate) async fn aggregate_share(
     }
     let digest: [u8; 32] = Sha256::digest(body).into();
     let task = Arc::clone(task);
-    let answer = shared
-        .store
-        .write(move |connection| release(connection, &task, &request, &digest))
-        .await?;
+    let answer = shared.store.write(move |connection| release(connection, &task, &request, &digest)).await?;
     shared.metrics.add(Name::Collections, "finished", 1);
     Ok(answer)
 }
@@ -132,49 +113,27 @@ struct Prepared {
     outcome: Result<(Contribution, PingPongMessage), PrepareError>,
 }
 
-fn job(
-    connection: &Connection,
-    task: i64,
-    id: &AggregationJobId,
-) -> rusqlite::Result<Option<StoredJob>> {
+fn job(connection: &Connection, task: i64, id: &AggregationJobId) -> rusqlite::Result<Option<StoredJob>> {
     connection
         .prepare_cached("SELECT request, response FROM helper_jobs WHERE task = ?1 AND job_id = ?2")?
-        .query_row(params![task, id.as_ref()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_row(params![task, id.as_ref()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
 }
 
-fn repeated(
-    task: &Task,
-    known: Option<StoredJob>,
-    digest: &[u8; 32],
-) -> Result<Option<Vec<u8>>, Problem> {
+fn repeated(task: &Task, known: Option<StoredJob>, digest: &[u8; 32]) -> Result<Option<Vec<u8>>, Problem> {
     match known {
         None => Ok(None),
-        Some((_, None)) => Err(Problem::http(
-            StatusCode::GONE,
-            "The aggregation job has been deleted.",
-        )),
+        Some((_, None)) => Err(Problem::http(StatusCode::GONE, "The aggregation job has been deleted.")),
         Some((request, Some(answer))) if request == digest => Ok(Some(answer)),
         Some(_) => Err(Problem::http(
             StatusCode::CONFLICT,
-            format!(
-                "An aggregation job of task {} has this id and another content.",
-                task.id()
-            ),
+            format!("An aggregation job of task {} has this id and another content.", task.id()),
         )),
     }
 }
 
-fn decode_request(
-    task: &Task,
-    body: &[u8],
-) -> Result<AggregationJobInitializeReq<TimeInterval>, Problem> {
-    let malformed = |detail: &str| {
-        task.problem(DapProblemType::InvalidMessage)
-            .with_detail(detail)
-    };
+fn decode_request(task: &Task, body: &[u8]) -> Result<AggregationJobInitializeReq<TimeInterval>, Problem> {
+    let malformed = |detail: &str| task.problem(DapProblemType::InvalidMessage).with_detail(detail);
     let request = AggregationJobInitializeReq::<TimeInterval>::get_decoded(body)
         .map_err(|_| malformed("The request does not decode."))?;
     if !request.aggregation_parameter().is_empty() {
@@ -184,21 +143,14 @@ fn decode_request(
         return Err(malformed("The job has no reports."));
     }
     let mut seen = HashSet::new();
-    let doubled = request
-        .prepare_inits()
-        .iter()
-        .any(|init| !seen.insert(*init.report_share().metadata().id()));
+    let doubled = request.prepare_inits().iter().any(|init| !seen.insert(*init.report_share().metadata().id()));
     if doubled {
         return Err(malformed("The job has a report twice."));
     }
     Ok(request)
 }
 
-fn prepare_all(
-    shared: &Shared,
-    task: &Task,
-    request: &AggregationJobInitializeReq<TimeInterval>,
-) -> Vec<Prepared> {
+fn prepare_all(shared: &Shared, task: &Task, request: &AggregationJobInitializeReq<TimeInterval>) -> Vec<Prepared> {
     request
         .prepare_inits()
         .iter()
@@ -213,11 +165,7 @@ fn prepare_all(
         .collect()
 }
 
-fn prepare(
-    shared: &Shared,
-    task: &Task,
-    init: &PrepareInit,
-) -> Result<(Contribution, PingPongMessage), PrepareError> {
+fn prepare(shared: &Shared, task: &Task, init: &PrepareInit) -> Result<(Contribution, PingPongMessage), PrepareError> {
     let share = init.report_share();
     let time = share.metadata().time().as_seconds_since_epoch();
     let now = shared.now();
@@ -232,21 +180,13 @@ fn prepare(
     }
     let ciphertext = share.encrypted_input_share();
     let keys = shared.keys();
-    let keypair = keys
-        .find(ciphertext.config_id())
-        .ok_or(PrepareError::HpkeUnknownConfigId)?;
-    let input_share = dap::open_input_share(
-        keypair,
-        Role::Helper,
-        task.id(),
-        share.metadata(),
-        share.public_share(),
-        ciphertext,
-    )
-    .map_err(|error| match error {
-        OpenError::Decrypt => PrepareError::HpkeDecryptError,
-        OpenError::Message => PrepareError::InvalidMessage,
-    })?;
+    let keypair = keys.find(ciphertext.config_id()).ok_or(PrepareError::HpkeUnknownConfigId)?;
+    let input_share =
+        dap::open_input_share(keypair, Role::Helper, task.id(), share.metadata(), share.public_share(), ciphertext)
+            .map_err(|error| match error {
+                OpenError::Decrypt => PrepareError::HpkeDecryptError,
+                OpenError::Message => PrepareError::InvalidMessage,
+            })?;
     task.vdaf
         .helper_finish(
             &task.definition.verify_key,
@@ -297,9 +237,13 @@ fn commit(
     }
     additions.store(connection, &task.vdaf, task.row)?;
     let answer = encode(&AggregationJobResp::new(responses));
-    connection
-        .prepare_cached("INSERT INTO helper_jobs VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![task.row, id.as_ref(), digest, answer, now as i64])?;
+    connection.prepare_cached("INSERT INTO helper_jobs VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+        task.row,
+        id.as_ref(),
+        digest,
+        answer,
+        now as i64
+    ])?;
     Ok((answer, outcomes))
 }
 
@@ -342,19 +286,10 @@ fn release(
         Overlap::Partial => return refuse(DapProblemType::BatchOverlap),
         Overlap::Same => {
             let answer = earlier_answer(connection, task.row, span, digest)?;
-            return answer.map_or_else(
-                || refuse(DapProblemType::BatchQueriedTooManyTimes),
-                Ok,
-            );
+            return answer.map_or_else(|| refuse(DapProblemType::BatchQueriedTooManyTimes), Ok);
         }
     }
-    let (batch, _) = batches::total(
-        connection,
-        &task.vdaf,
-        task.row,
-        span,
-        parameters.time_precision,
-    )?;
+    let (batch, _) = batches::total(connection, &task.vdaf, task.row, span, parameters.time_precision)?;
     if batch.reports < parameters.min_batch_size {
         return refuse(DapProblemType::InvalidBatchSize);
     }
@@ -372,13 +307,7 @@ fn release(
     let answer = encode(&AggregateShare::new(sealed));
     connection.execute(
         "INSERT INTO collected VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![
-            task.row,
-            span.start as i64,
-            span.finish as i64,
-            digest,
-            answer
-        ],
+        params![task.row, span.start as i64, span.finish as i64, digest, answer],
     )?;
     batches::forget(connection, task.row, span)?;
     Ok(answer)

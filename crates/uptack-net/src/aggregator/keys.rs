@@ -32,10 +32,7 @@ impl Keys {
 
     /// Makes a new current key and retires the one before.
     pub(crate) async fn rotate(store: &Store, now: u64) -> Result<Self> {
-        store
-            .write(move |connection| insert_key(connection, now))
-            .await
-            .map_err(storage)?;
+        store.write(move |connection| insert_key(connection, now)).await.map_err(storage)?;
         Self::read(store)?.ok_or_else(|| Error::environment("the new key was not stored"))
     }
 
@@ -43,10 +40,7 @@ impl Keys {
     pub(crate) async fn purge(store: &Store, before: u64) -> Result<Self> {
         store
             .write(move |connection| -> std::result::Result<(), StoreError<()>> {
-                connection.execute(
-                    "DELETE FROM hpke_keys WHERE retired < ?1",
-                    [before as i64],
-                )?;
+                connection.execute("DELETE FROM hpke_keys WHERE retired < ?1", [before as i64])?;
                 Ok(())
             })
             .await
@@ -70,34 +64,24 @@ impl Keys {
         let rows: Vec<(Vec<u8>, Vec<u8>, i64, Option<i64>)> = store.read(|connection| {
             connection
                 .prepare("SELECT config, private_key, created, retired FROM hpke_keys")?
-                .query_map([], |row| {
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-                })?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
                 .collect()
         })?;
         let mut by_id = HashMap::new();
         let mut current = None;
         for (config, private_key, created, retired) in rows {
-            let config = HpkeConfig::get_decoded(&config)
-                .map_err(|_| Error::environment("a stored key is damaged"))?;
+            let config = HpkeConfig::get_decoded(&config).map_err(|_| Error::environment("a stored key is damaged"))?;
             if retired.is_none() {
                 current = Some((config.clone(), created as u64));
             }
             let id = u8::from(*config.id());
             by_id.insert(id, HpkeKeypair::new(config, HpkePrivateKey::new(private_key)));
         }
-        Ok(current.map(|(current, created)| Self {
-            current,
-            created,
-            by_id,
-        }))
+        Ok(current.map(|(current, created)| Self { current, created, by_id }))
     }
 }
 
-fn insert_key(
-    connection: &Connection,
-    now: u64,
-) -> std::result::Result<(), StoreError<()>> {
+fn insert_key(connection: &Connection, now: u64) -> std::result::Result<(), StoreError<()>> {
     let used: Vec<u8> = connection
         .prepare("SELECT id FROM hpke_keys ORDER BY created, id")?
         .query_map([], |row| row.get(0))?
@@ -108,19 +92,11 @@ fn insert_key(
         .map(|step| newest.wrapping_add(step))
         .find(|id| !used.contains(id))
         .ok_or_else(|| StoreError::Broken("255 keys are in use".to_owned()))?;
-    connection.execute(
-        "UPDATE hpke_keys SET retired = ?1 WHERE retired IS NULL",
-        [now as i64],
-    )?;
+    connection.execute("UPDATE hpke_keys SET retired = ?1 WHERE retired IS NULL", [now as i64])?;
     let keypair = dap::generate_keypair(free);
     connection.execute(
         "INSERT INTO hpke_keys(id, config, private_key, created) VALUES (?1, ?2, ?3, ?4)",
-        params![
-            free,
-            encode(keypair.config()),
-            keypair.private_key().as_ref(),
-            now as i64
-        ],
+        params![free, encode(keypair.config()), keypair.private_key().as_ref(), now as i64],
     )?;
     Ok(())
 }

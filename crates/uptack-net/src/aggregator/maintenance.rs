@@ -49,14 +49,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Serves what lies in the directory `tasks` below the data, once for each version of a file.
-pub(crate) async fn load_files(
-    shared: &Arc<Shared>,
-    seen: &mut HashMap<PathBuf, Option<SystemTime>>,
-) {
+pub(crate) async fn load_files(shared: &Arc<Shared>, seen: &mut HashMap<PathBuf, Option<SystemTime>>) {
     for path in task_files(&shared.config.data.join("tasks")) {
-        let changed = std::fs::metadata(&path)
-            .and_then(|data| data.modified())
-            .ok();
+        let changed = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
         if seen.insert(path.clone(), changed) == Some(changed) {
             continue;
         }
@@ -96,39 +91,20 @@ pub(crate) async fn clean(shared: &Shared) -> Result<()> {
 
 async fn expire(shared: &Shared, task: &Arc<Task>, floor: u64) -> Result<()> {
     let task = Arc::clone(task);
-    shared
-        .store
-        .write(move |connection| forget_before(connection, &task, floor))
-        .await
-        .map_err(super::driver::storage)
+    shared.store.write(move |connection| forget_before(connection, &task, floor)).await.map_err(super::driver::storage)
 }
 
 /// Raises the floor first: what is forgotten can then never be taken again, even if the clock is
 /// set back. Stored reports and open jobs are not touched; they end with the helper's refusal.
-fn forget_before(
-    connection: &Connection,
-    task: &Task,
-    floor: u64,
-) -> std::result::Result<(), StoreError<()>> {
+fn forget_before(connection: &Connection, task: &Task, floor: u64) -> std::result::Result<(), StoreError<()>> {
     let precision = task.definition.parameters.time_precision;
     let last_window = floor.saturating_sub(precision) as i64;
     let row = task.row;
-    connection.execute(
-        "UPDATE tasks SET floor = max(floor, ?2) WHERE task = ?1",
-        params![row, floor as i64],
-    )?;
-    connection.execute(
-        "DELETE FROM report_ids WHERE task = ?1 AND time < ?2",
-        params![row, floor as i64],
-    )?;
-    connection.execute(
-        "DELETE FROM helper_jobs WHERE task = ?1 AND created < ?2",
-        params![row, last_window],
-    )?;
-    connection.execute(
-        "DELETE FROM pending WHERE task = ?1 AND start <= ?2 AND reports = 0",
-        params![row, last_window],
-    )?;
+    connection.execute("UPDATE tasks SET floor = max(floor, ?2) WHERE task = ?1", params![row, floor as i64])?;
+    connection.execute("DELETE FROM report_ids WHERE task = ?1 AND time < ?2", params![row, floor as i64])?;
+    connection.execute("DELETE FROM helper_jobs WHERE task = ?1 AND created < ?2", params![row, last_window])?;
+    connection
+        .execute("DELETE FROM pending WHERE task = ?1 AND start <= ?2 AND reports = 0", params![row, last_window])?;
     connection.execute(
         "DELETE FROM batches WHERE task = ?1 AND start <= ?2 AND NOT EXISTS
          (SELECT 1 FROM collection_jobs

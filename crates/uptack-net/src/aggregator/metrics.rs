@@ -30,32 +30,18 @@ pub(crate) enum Name {
 impl Name {
     fn describe(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Requests => (
-                "uptack_requests_total",
-                "outcome",
-                "Requests answered, by outcome.",
-            ),
+            Self::Requests => ("uptack_requests_total", "outcome", "Requests answered, by outcome."),
             Self::Uploads => ("uptack_uploads_total", "kind", "Reports taken."),
             Self::Aggregated => (
                 "uptack_reports_aggregated_total",
                 "outcome",
                 "Reports that left the store through aggregation, by outcome.",
             ),
-            Self::Jobs => (
-                "uptack_aggregation_jobs_total",
-                "outcome",
-                "Aggregation jobs completed.",
-            ),
-            Self::PeerFailures => (
-                "uptack_peer_failures_total",
-                "call",
-                "Calls to the helper that failed and are repeated.",
-            ),
-            Self::Collections => (
-                "uptack_collections_total",
-                "outcome",
-                "Collection jobs that ended.",
-            ),
+            Self::Jobs => ("uptack_aggregation_jobs_total", "outcome", "Aggregation jobs completed."),
+            Self::PeerFailures => {
+                ("uptack_peer_failures_total", "call", "Calls to the helper that failed and are repeated.")
+            }
+            Self::Collections => ("uptack_collections_total", "outcome", "Collection jobs that ended."),
         }
     }
 }
@@ -80,10 +66,7 @@ impl Metrics {
             let _ = writeln!(text, "{metric}{{{key}=\"{label}\"}} {value}");
         }
         for (metric, help, value) in gauges {
-            let _ = writeln!(
-                text,
-                "# HELP {metric} {help}\n# TYPE {metric} gauge\n{metric} {value}"
-            );
+            let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} gauge\n{metric} {value}");
         }
         text
     }

@@ -119,10 +119,7 @@ impl Aggregator {
         let client = peer_client(&config)?;
         let listener = server::bind(config.listen).await?;
         let address = listener.local_addr()?;
-        let limits = Limits {
-            connections: config.max_connections,
-            patience: config.request_timeout,
-        };
+        let limits = Limits { connections: config.max_connections, patience: config.request_timeout };
         let shared = Arc::new(Shared::open(config, client).await?);
         for task in shared.load_tasks()? {
             spawn_driver(&shared, task);
@@ -135,23 +132,13 @@ impl Aggregator {
             tokio::spawn(maintenance::run(Arc::clone(&shared))),
         ];
         tracing::info!(role = %shared.config.role, %address, version = env!("CARGO_PKG_VERSION"), "listening");
-        Ok(Self {
-            shared,
-            address,
-            workers,
-        })
+        Ok(Self { shared, address, workers })
     }
 
     /// The address that is listened on, as a base for requests.
     pub fn url(&self) -> Url {
-        let scheme = if self.shared.config.tls.is_some() {
-            "https"
-        } else {
-            "http"
-        };
-        format!("{scheme}://{}/", self.address)
-            .parse()
-            .expect("a socket address makes a URL")
+        let scheme = if self.shared.config.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address).parse().expect("a socket address makes a URL")
     }
 
     /// Serves a task from now on, durably. The identical definition again changes nothing.
@@ -243,17 +230,13 @@ fn peer_client(config: &Config) -> Result<reqwest::Client> {
     if let Some(path) = &config.peer_root {
         builder = builder.add_root_certificate(read_root(path)?);
     }
-    builder
-        .build()
-        .map_err(|error| Error::environment(format!("HTTP client: {error}")))
+    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")))
 }
 
 /// Reads a root certificate for TLS.
 pub(crate) fn read_root(path: &std::path::Path) -> Result<reqwest::Certificate> {
-    let pem = std::fs::read(path)
-        .map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
-    reqwest::Certificate::from_pem(&pem)
-        .map_err(|error| Error::input(format!("{}: {error}", path.display())))
+    let pem = std::fs::read(path).map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
+    reqwest::Certificate::from_pem(&pem).map_err(|error| Error::input(format!("{}: {error}", path.display())))
 }
 
 #[cfg(unix)]

@@ -28,8 +28,7 @@ pub(crate) async fn call(
     body: Vec<u8>,
 ) -> Result<Vec<u8>, PeerError> {
     let passing = |error: reqwest::Error| PeerError::Passing(error.without_url().to_string());
-    let url = address(shared, task, path)
-        .map_err(|error| PeerError::Passing(error.to_string()))?;
+    let url = address(shared, task, path).map_err(|error| PeerError::Passing(error.to_string()))?;
     let token = task
         .definition
         .aggregator_token
@@ -57,9 +56,7 @@ pub(crate) async fn call(
         return Err(refusal(status, &answer));
     }
     if answered.as_ref().map(|value| value.as_bytes()) != Some(media_types.1.as_bytes()) {
-        return Err(PeerError::Passing(
-            "the answer has another media type than expected".to_owned(),
-        ));
+        return Err(PeerError::Passing("the answer has another media type than expected".to_owned()));
     }
     Ok(answer)
 }

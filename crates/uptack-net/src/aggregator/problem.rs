@@ -54,10 +54,7 @@ impl Problem {
 
     /// Not now, but perhaps in so many seconds.
     pub(crate) fn busy(detail: &str, seconds: u32) -> Self {
-        Self {
-            retry_after: Some(seconds),
-            ..Self::http(StatusCode::SERVICE_UNAVAILABLE, detail)
-        }
+        Self { retry_after: Some(seconds), ..Self::http(StatusCode::SERVICE_UNAVAILABLE, detail) }
     }
 
     pub(crate) fn with_detail(mut self, detail: impl Into<String>) -> Self {

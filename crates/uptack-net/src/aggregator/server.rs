@@ -35,20 +35,14 @@ pub(crate) struct Limits {
 
 /// Reads a certificate chain and its key.
 pub(crate) fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor> {
-    let at = |path: &Path, error: &dyn std::fmt::Display| {
-        Error::input(format!("{}: {error}", path.display()))
-    };
+    let at = |path: &Path, error: &dyn std::fmt::Display| Error::input(format!("{}: {error}", path.display()));
     let chain = CertificateDer::pem_file_iter(certificates)
         .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
         .map_err(|error| at(certificates, &error))?;
     let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| at(key, &error))?;
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .and_then(|builder| {
-            builder
-                .with_no_client_auth()
-                .with_single_cert(chain, key_der)
-        })
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key_der))
         .map_err(|error| at(certificates, &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
@@ -59,9 +53,7 @@ fn provider() -> Arc<tokio_rustls::rustls::crypto::CryptoProvider> {
 
 /// Binds, or says which address could not be bound.
 pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|error| Error::environment(format!("cannot listen on {address}: {error}")))
+    TcpListener::bind(address).await.map_err(|error| Error::environment(format!("cannot listen on {address}: {error}")))
 }
 
 /// Serves until told to stop, then lets the answers under way finish.

@@ -51,10 +51,7 @@ impl Task {
 
     /// Whether reports of this time are too old to be accepted at `now`.
     pub(crate) fn is_expired(&self, time: u64, now: u64) -> bool {
-        self.definition
-            .parameters
-            .report_expiry_age
-            .is_some_and(|age| time.saturating_add(age) < now)
+        self.definition.parameters.report_expiry_age.is_some_and(|age| time.saturating_add(age) < now)
     }
 
     pub(crate) fn is_too_early(&self, time: u64, now: u64) -> bool {
@@ -62,10 +59,7 @@ impl Task {
     }
 
     pub(crate) fn is_after_end(&self, time: u64) -> bool {
-        self.definition
-            .parameters
-            .task_expiration
-            .is_some_and(|end| time > end)
+        self.definition.parameters.task_expiration.is_some_and(|end| time > end)
     }
 }
 
@@ -108,12 +102,7 @@ impl Shared {
     }
 
     pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
-        self.tasks
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .cloned()
-            .collect()
+        self.tasks.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Takes up the tasks of an earlier run.
@@ -124,9 +113,7 @@ impl Shared {
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect()
         })?;
-        rows.into_iter()
-            .map(|(row, text)| self.serve(row, task::parse_aggregator_task(&text)?))
-            .collect()
+        rows.into_iter().map(|(row, text)| self.serve(row, task::parse_aggregator_task(&text)?)).collect()
     }
 
     /// Registers a task durably. Gives nothing back if it is already served.
@@ -140,15 +127,14 @@ impl Shared {
         }
         let id = definition.parameters.task_id;
         let text = serde_json::to_vec(&definition).expect("task definitions are plain data");
-        let row = self
-            .store
-            .write(move |connection| register(connection, &id, &text))
-            .await
-            .map_err(|error| match error {
-                StoreError::Refused(text) => Error::input(format!("task {id}: {text}")),
-                StoreError::Full => Error::environment("storage is full"),
-                StoreError::Broken(text) => Error::environment(text),
-            })?;
+        let row =
+            self.store.write(move |connection| register(connection, &id, &text)).await.map_err(
+                |error| match error {
+                    StoreError::Refused(text) => Error::input(format!("task {id}: {text}")),
+                    StoreError::Full => Error::environment("storage is full"),
+                    StoreError::Broken(text) => Error::environment(text),
+                },
+            )?;
         if self.task(&id).is_ok() {
             return Ok(None);
         }
@@ -160,10 +146,7 @@ impl Shared {
         let Ok(task) = self.task(id) else {
             return Ok(false);
         };
-        self.tasks
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
+        self.tasks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         task.removed.send_replace(true);
         task.wake.notify_one();
         let row = task.row;
@@ -172,10 +155,7 @@ impl Shared {
                 for table in TABLES_OF_A_TASK {
                     connection.execute(&format!("DELETE FROM {table} WHERE task = ?1"), [row])?;
                 }
-                connection.execute(
-                    "UPDATE tasks SET definition = NULL WHERE task = ?1",
-                    [row],
-                )?;
+                connection.execute("UPDATE tasks SET definition = NULL WHERE task = ?1", [row])?;
                 Ok(())
             })
             .await
@@ -191,24 +171,13 @@ impl Shared {
             wake: Notify::new(),
             removed: watch::Sender::new(false),
         });
-        self.tasks
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(*task.id(), Arc::clone(&task));
+        self.tasks.write().unwrap_or_else(PoisonError::into_inner).insert(*task.id(), Arc::clone(&task));
         Ok(task)
     }
 }
 
-const TABLES_OF_A_TASK: [&str; 8] = [
-    "report_ids",
-    "reports",
-    "pending",
-    "leader_jobs",
-    "helper_jobs",
-    "batches",
-    "collected",
-    "collection_jobs",
-];
+const TABLES_OF_A_TASK: [&str; 8] =
+    ["report_ids", "reports", "pending", "leader_jobs", "helper_jobs", "batches", "collected", "collection_jobs"];
 
 fn register(
     connection: &rusqlite::Connection,
@@ -216,25 +185,16 @@ fn register(
     text: &[u8],
 ) -> std::result::Result<i64, StoreError<&'static str>> {
     let known: Option<(i64, Option<Vec<u8>>)> = connection
-        .query_row(
-            "SELECT task, definition FROM tasks WHERE task_id = ?1",
-            [id.as_ref()],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        .query_row("SELECT task, definition FROM tasks WHERE task_id = ?1", [id.as_ref()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
     match known {
         Some((row, Some(stored))) if stored == text => Ok(row),
-        Some((_, Some(_))) => Err(StoreError::Refused(
-            "a task of this name is already served with another definition",
-        )),
-        Some((_, None)) => Err(StoreError::Refused(
-            "a task of this name was removed; names are not used twice",
-        )),
+        Some((_, Some(_))) => Err(StoreError::Refused("a task of this name is already served with another definition")),
+        Some((_, None)) => Err(StoreError::Refused("a task of this name was removed; names are not used twice")),
         None => {
-            connection.execute(
-                "INSERT INTO tasks(task_id, definition) VALUES (?1, ?2)",
-                params![id.as_ref(), text],
-            )?;
+            connection.execute("INSERT INTO tasks(task_id, definition) VALUES (?1, ?2)", params![id.as_ref(), text])?;
             Ok(connection.last_insert_rowid())
         }
     }

@@ -11,10 +11,7 @@ use super::{
     shared::{Shared, Task},
 };
 use crate::{
-    dap::{
-        self, DapProblemType, Decode, HpkeCiphertext, OpenError, Report, ReportId, Role, TaskId,
-        encode,
-    },
+    dap::{self, DapProblemType, Decode, HpkeCiphertext, OpenError, Report, ReportId, Role, TaskId, encode},
     store::StoreError,
 };
 
@@ -22,13 +19,8 @@ use crate::{
 ///
 /// The identical report again is taken as the repetition that it is. Other bytes under a report id
 /// that is already taken are refused.
-pub(crate) async fn upload(
-    shared: &Shared,
-    task: &Arc<Task>,
-    body: &[u8],
-) -> Result<(), Problem> {
-    let report = Report::get_decoded(body)
-        .map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
+pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Result<(), Problem> {
+    let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     let time = report.metadata().time().as_seconds_since_epoch();
     check_time(task, time, shared.now())?;
     let row = StoredReport {
@@ -41,10 +33,7 @@ pub(crate) async fn upload(
     let digest: [u8; 32] = Sha256::digest(body).into();
     let stored = {
         let task = Arc::clone(task);
-        shared
-            .store
-            .write(move |connection| insert(connection, &task, &row, &digest))
-            .await?
+        shared.store.write(move |connection| insert(connection, &task, &row, &digest)).await?
     };
     let kind = if stored { "new" } else { "repeated" };
     shared.metrics.add(Name::Uploads, kind, 1);
@@ -77,15 +66,8 @@ impl StoredReport {
     /// Puts the report at the end of the line.
     pub(crate) fn enqueue(&self, connection: &Connection, task: i64) -> rusqlite::Result<()> {
         connection
-            .prepare_cached(
-                "INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![
-                task,
-                self.id.as_ref(),
-                self.time as i64,
-                self.content()
-            ])?;
+            .prepare_cached("INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![task, self.id.as_ref(), self.time as i64, self.content()])?;
         Ok(())
     }
 
@@ -133,21 +115,13 @@ fn check_time(task: &Task, time: u64, now: u64) -> Result<(), Problem> {
 fn open(shared: &Shared, task: &Task, report: &Report) -> Result<Vec<u8>, Problem> {
     let ciphertext = report.leader_encrypted_input_share();
     let keys = shared.keys();
-    let keypair = keys
-        .find(ciphertext.config_id())
-        .ok_or_else(|| task.problem(DapProblemType::OutdatedConfig))?;
-    let share = dap::open_input_share(
-        keypair,
-        Role::Leader,
-        task.id(),
-        report.metadata(),
-        report.public_share(),
-        ciphertext,
-    )
-    .map_err(|error| match error {
-        OpenError::Decrypt => rejected(task, "The report does not open under the leader's key."),
-        OpenError::Message => rejected(task, "The leader's input share is malformed."),
-    })?;
+    let keypair = keys.find(ciphertext.config_id()).ok_or_else(|| task.problem(DapProblemType::OutdatedConfig))?;
+    let share =
+        dap::open_input_share(keypair, Role::Leader, task.id(), report.metadata(), report.public_share(), ciphertext)
+            .map_err(|error| match error {
+            OpenError::Decrypt => rejected(task, "The report does not open under the leader's key."),
+            OpenError::Message => rejected(task, "The leader's input share is malformed."),
+        })?;
     if !task.vdaf.is_leader_share(report.public_share(), &share) {
         return Err(rejected(task, "The shares do not have the task's form."));
     }
@@ -168,12 +142,7 @@ fn insert(
     };
     let added = connection
         .prepare_cached("INSERT OR IGNORE INTO report_ids VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![
-            task.row,
-            report.id.as_ref(),
-            report.time as i64,
-            digest
-        ])?;
+        .execute(params![task.row, report.id.as_ref(), report.time as i64, digest])?;
     if added == 0 {
         return if is_same(connection, task.row, &report.id, digest)? {
             Ok(false)
@@ -193,12 +162,7 @@ fn insert(
     Ok(true)
 }
 
-fn is_same(
-    connection: &Connection,
-    task: i64,
-    id: &ReportId,
-    digest: &[u8; 32],
-) -> rusqlite::Result<bool> {
+fn is_same(connection: &Connection, task: i64, id: &ReportId, digest: &[u8; 32]) -> rusqlite::Result<bool> {
     let stored: Vec<u8> = connection
         .prepare_cached("SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2")?
         .query_row(params![task, id.as_ref()], |row| row.get(0))?;
@@ -206,8 +170,7 @@ fn is_same(
 }
 
 fn rejected(task: &Task, detail: &str) -> Problem {
-    task.problem(DapProblemType::ReportRejected)
-        .with_detail(detail)
+    task.problem(DapProblemType::ReportRejected).with_detail(detail)
 }
 
 /// Largest body an upload to this task can honestly have, with room to spare.

@@ -24,10 +24,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const PRECISION: u64 = 100_000_000;
 
 pub(crate) fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
 /// A pair in this process, with a task for three cells.
@@ -78,10 +75,7 @@ impl Stage {
     }
 
     pub(crate) async fn upload(&self, cell: usize) {
-        self.client
-            .upload(&Measurement::Cell(cell), now(), PATIENCE)
-            .await
-            .unwrap();
+        self.client.upload(&Measurement::Cell(cell), now(), PATIENCE).await.unwrap();
     }
 
     pub(crate) async fn upload_counts(&self, counts: [usize; 3]) {
@@ -93,9 +87,7 @@ impl Stage {
     }
 
     pub(crate) async fn collect(&self) -> Result<Collected> {
-        self.collector
-            .collect(&Collector::new_job(), self.batch(), PATIENCE)
-            .await
+        self.collector.collect(&Collector::new_job(), self.batch(), PATIENCE).await
     }
 
     /// The counter or gauge that starts with `name` on the aggregator at `base`.
@@ -105,12 +97,7 @@ impl Stage {
 }
 
 pub(crate) async fn metric(base: &Url, name: &str) -> u64 {
-    let text = reqwest::get(base.join("metrics").unwrap())
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let text = reqwest::get(base.join("metrics").unwrap()).await.unwrap().text().await.unwrap();
     text.lines()
         .find(|line| line.starts_with(name))
         .and_then(|line| line.rsplit(' ').next())
@@ -138,14 +125,8 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(role: &'static str, data: &Path, peer: Option<Url>) -> Self {
-        let mut process = Self {
-            role,
-            data: data.join(role),
-            log: data.join(format!("{role}.log")),
-            peer,
-            port: 0,
-            child: None,
-        };
+        let mut process =
+            Self { role, data: data.join(role), log: data.join(format!("{role}.log")), peer, port: 0, child: None };
         std::fs::create_dir_all(process.tasks()).unwrap();
         process.start();
         process
@@ -165,11 +146,7 @@ impl Process {
     }
 
     pub(crate) fn start(&mut self) {
-        let log = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.log)
-            .unwrap();
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut child = Command::new(program())
             .arg(self.role)
             .arg(&self.data)
@@ -180,13 +157,8 @@ impl Process {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let url: Url = line
-            .trim()
-            .parse()
-            .unwrap_or_else(|_| panic!("{} did not start: {}", self.role, self.log()));
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url: Url = line.trim().parse().unwrap_or_else(|_| panic!("{} did not start: {}", self.role, self.log()));
         self.port = url.port().unwrap();
         self.child = Some(child);
     }
@@ -219,11 +191,7 @@ fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.parent().and_then(Path::parent).unwrap();
     let path = built.join("examples").join("aggregator");
-    assert!(
-        path.exists(),
-        "{} is missing: run `cargo build -p uptack-net --examples` first",
-        path.display()
-    );
+    assert!(path.exists(), "{} is missing: run `cargo build -p uptack-net --examples` first", path.display());
     path
 }
 
@@ -240,13 +208,8 @@ impl Processes {
         let directory = tempfile::tempdir().unwrap();
         let helper = Process::new("helper", directory.path(), None);
         let leader = Process::new("leader", directory.path(), Some(helper.url()));
-        let mut parameters = TaskParameters::new(
-            leader.url(),
-            helper.url(),
-            VdafKind::histogram(3),
-            PRECISION,
-            minimum,
-        );
+        let mut parameters =
+            TaskParameters::new(leader.url(), helper.url(), VdafKind::histogram(3), PRECISION, minimum);
         parameters.report_expiry_age = None;
         let task = TaskSet::generate(parameters).unwrap();
         let written = directory.path().join("written");
@@ -258,16 +221,8 @@ impl Processes {
         }
         for process in [&helper, &leader] {
             let base = process.url();
-            eventually("the task file is read", async || {
-                metric(&base, "uptack_tasks ").await == 1
-            })
-            .await;
+            eventually("the task file is read", async || metric(&base, "uptack_tasks ").await == 1).await;
         }
-        Self {
-            leader,
-            helper,
-            task,
-            directory,
-        }
+        Self { leader, helper, task, directory }
     }
 }
