@@ -20,6 +20,8 @@ pub mod clock;
 pub mod collector;
 pub mod dap;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod janus;
 pub mod logging;
 pub mod pair;

@@ -203,6 +203,11 @@ pub(crate) async fn add_task(shared: &Arc<Shared>, definition: AggregatorTask) -
     Ok(())
 }
 
+/// Reads a report as the leader stores it, for fuzzing.
+pub(crate) fn decode_stored_report(content: &[u8]) {
+    let _ = upload::StoredReport::from_row(&[0; 16], 0, content);
+}
+
 fn spawn_driver(shared: &Arc<Shared>, task: Arc<Task>) {
     if shared.config.role == AggregatorRole::Leader {
         // It ends by itself when the task is removed or the aggregator stops.

@@ -2,6 +2,7 @@
 
 mod ballots;
 mod collection;
+mod corpus;
 mod faults;
 mod interop;
 mod kills;
