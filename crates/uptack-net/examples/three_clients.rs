@@ -66,15 +66,12 @@ async fn main() -> Result<(), Failure> {
     }
     let ours = Client::new(parameters.clone())?;
     for cell in cells(3) {
-        ours.upload(&Measurement::Cell(cell), now()?, PATIENCE)
-            .await?;
+        ours.upload(&Measurement::Cell(cell), now()?, PATIENCE).await?;
     }
 
     let job = Collector::new_job();
     let batch = parameters.batch(now()?, 1)?;
-    let by_ours = Collector::new(task.set.collector.clone())?
-        .collect(&job, batch, PATIENCE)
-        .await?;
+    let by_ours = Collector::new(task.set.collector.clone())?.collect(&job, batch, PATIENCE).await?;
     let token = task.set.collector.token.as_str();
     let collector = janus_collector::Collector::new(
         parameters.task_id,
@@ -88,11 +85,7 @@ async fn main() -> Result<(), Failure> {
     let PollResult::CollectionResult(by_theirs) = collector.poll_once(&started).await? else {
         return Err("the batch is ready for one collector and not for the other".into());
     };
-    let by_theirs: Vec<u64> = by_theirs
-        .aggregate_result()
-        .iter()
-        .map(|count| *count as u64)
-        .collect();
+    let by_theirs: Vec<u64> = by_theirs.aggregate_result().iter().map(|count| *count as u64).collect();
     writeln!(
         std::io::stdout(),
         "expected {expected:?}, our collector {:?}, janus_collector {by_theirs:?}",
@@ -129,19 +122,11 @@ impl Running {
             let file = written.join(format!("{}.json", process.role));
             std::fs::rename(file, tasks.join("task.json"))?;
             let health = process.url.join("metrics")?;
-            while !reqwest::get(health.clone())
-                .await?
-                .text()
-                .await?
-                .contains("uptack_tasks 1")
-            {
+            while !reqwest::get(health.clone()).await?.text().await?.contains("uptack_tasks 1") {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
-        Ok(Self {
-            set,
-            _processes: [leader, helper],
-        })
+        Ok(Self { set, _processes: [leader, helper] })
     }
 }
 
@@ -165,11 +150,7 @@ impl Process {
             .spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self {
-            role,
-            url: line.trim().parse()?,
-            child,
-        })
+        Ok(Self { role, url: line.trim().parse()?, child })
     }
 }
 

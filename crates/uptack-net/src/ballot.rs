@@ -6,7 +6,7 @@
 //! and can set bits for every query**, however few it is supposed to answer. What one report can do
 //! at worst is therefore bounded, for each query by itself, by one more `1` *and* one more `0`: the
 //! other bin's count is what it gains over a client that lies within the one-hot proof of
-//! [`VdafKind::Histogram`](crate::dap::VdafKind::Histogram). Ten thousand votes in one report are
+//! [`VdafKind::Histogram`]. Ten thousand votes in one report are
 //! impossible either way. With `m` dishonest reports each bin of each query is off by at most `m`,
 //! and `ones + zeros > reports` shows that there were some.
 

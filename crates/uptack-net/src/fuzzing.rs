@@ -7,10 +7,9 @@ use crate::{
     aggregator,
     client::SealedReport,
     dap::{
-        self, AggregateShare, AggregateShareReq, AggregationJobContinueReq,
-        AggregationJobInitializeReq, AggregationJobResp, Collection, CollectionReq, Decode, Encode,
-        HpkeConfigList, Measurement, PingPongMessage, Report, ReportId, ReportMetadata, Role, Time,
-        TimeInterval, Vdaf, VdafKind, encode,
+        self, AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq,
+        AggregationJobResp, Collection, CollectionReq, Decode, Encode, HpkeConfigList, Measurement, PingPongMessage,
+        Report, ReportId, ReportMetadata, Role, Time, TimeInterval, Vdaf, VdafKind, encode,
     },
     task::{self, AggregatorTask, CollectorTask, TaskParameters},
     token::{Token, TokenHash},
@@ -57,14 +56,10 @@ pub fn shares(data: &[u8]) {
     let vdaf = Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible");
     let id = ReportId::from([1; 16]);
     let key = [2; 16];
-    let initialize = PingPongMessage::Initialize {
-        prep_share: message.to_vec(),
-    };
+    let initialize = PingPongMessage::Initialize { prep_share: message.to_vec() };
     let _ = vdaf.helper_finish(&key, &id, public, input, &initialize);
     if let Some((state, _)) = vdaf.leader_start(&key, &id, public, input) {
-        let finish = PingPongMessage::Finish {
-            prep_msg: message.to_vec(),
-        };
+        let finish = PingPongMessage::Finish { prep_msg: message.to_vec() };
         let _ = vdaf.leader_finish(state, &finish);
     }
     let _ = vdaf.sum_from_bytes(bytes);
@@ -76,13 +71,9 @@ pub fn ciphertexts(data: &[u8]) {
         return;
     };
     let keypair = dap::generate_keypair(1);
-    let metadata = ReportMetadata::new(
-        ReportId::from([1; 16]),
-        Time::from_seconds_since_epoch(1),
-    );
+    let metadata = ReportMetadata::new(ReportId::from([1; 16]), Time::from_seconds_since_epoch(1));
     let task = dap::TaskId::from([3; 32]);
-    let opened =
-        dap::open_input_share(&keypair, Role::Helper, &task, &metadata, &[], &ciphertext);
+    let opened = dap::open_input_share(&keypair, Role::Helper, &task, &metadata, &[], &ciphertext);
     assert!(opened.is_err(), "opened under a key that did not exist");
 }
 
@@ -118,27 +109,15 @@ pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let id = ReportId::from([1; 16]);
     let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(1_000));
     let task = dap::TaskId::from([3; 32]);
-    let (public, [leader, helper]) = vdaf
-        .shard(&Measurement::Cell(1), &id)
-        .expect("there is a cell 1");
+    let (public, [leader, helper]) = vdaf.shard(&Measurement::Cell(1), &id).expect("there is a cell 1");
     let seal = |index: usize, role, share: &[u8]| {
         let config = keys[index].config();
-        dap::seal_input_share(config, role, &task, &metadata, &public, share.to_vec())
-            .expect("fresh keys work")
+        dap::seal_input_share(config, role, &task, &metadata, &public, share.to_vec()).expect("fresh keys work")
     };
     let helper_sealed = seal(1, Role::Helper, &helper);
-    let report = Report::new(
-        metadata.clone(),
-        public.clone(),
-        seal(0, Role::Leader, &leader),
-        helper_sealed.clone(),
-    );
-    let (_, first) = vdaf
-        .leader_start(&[2; 16], &id, &public, &leader)
-        .expect("an honest report");
-    let (_, second) = vdaf
-        .helper_finish(&[2; 16], &id, &public, &helper, &first)
-        .expect("an honest report");
+    let report = Report::new(metadata.clone(), public.clone(), seal(0, Role::Leader, &leader), helper_sealed.clone());
+    let (_, first) = vdaf.leader_start(&[2; 16], &id, &public, &leader).expect("an honest report");
+    let (_, second) = vdaf.helper_finish(&[2; 16], &id, &public, &helper, &first).expect("an honest report");
     let share = dap::ReportShare::new(metadata, public.clone(), helper_sealed.clone());
     let init = AggregationJobInitializeReq::<TimeInterval>::new(
         Vec::new(),
@@ -147,19 +126,11 @@ pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
     );
     let answer = AggregationJobResp::new(vec![dap::PrepareResp::new(
         id,
-        dap::PrepareStepResult::Continue {
-            message: second.clone(),
-        },
+        dap::PrepareStepResult::Continue { message: second.clone() },
     )]);
-    let interval = dap::Interval::new(
-        Time::from_seconds_since_epoch(0),
-        dap::Duration::from_seconds(2_000),
-    )
-    .expect("a short interval");
-    let query = CollectionReq::<TimeInterval>::new(
-        dap::Query::new_time_interval(interval),
-        Vec::new(),
-    );
+    let interval = dap::Interval::new(Time::from_seconds_since_epoch(0), dap::Duration::from_seconds(2_000))
+        .expect("a short interval");
+    let query = CollectionReq::<TimeInterval>::new(dap::Query::new_time_interval(interval), Vec::new());
     let collection = Collection::<TimeInterval>::new(
         dap::PartialBatchSelector::new_time_interval(),
         1,
@@ -178,9 +149,7 @@ pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
         let parts = [public.len() as u8, share.len().div_ceil(4) as u8];
         let message = match message {
             PingPongMessage::Initialize { prep_share } => prep_share,
-            PingPongMessage::Finish { prep_msg } | PingPongMessage::Continue { prep_msg, .. } => {
-                prep_msg
-            }
+            PingPongMessage::Finish { prep_msg } | PingPongMessage::Continue { prep_msg, .. } => prep_msg,
         };
         ("shares", [&parts[..], &public, share, message].concat())
     };

@@ -420,7 +420,8 @@ mod tests {
 
     #[test]
     fn bad_parameters_are_refused_by_name() {
-        let cases: [(&str, fn(&mut TaskParameters)); 5] = [
+        type Case = (&'static str, fn(&mut TaskParameters));
+        let cases: [Case; 5] = [
             ("time_precision", |task| task.time_precision = 0),
             ("min_batch_size", |task| task.min_batch_size = 0),
             ("report_expiry_age", |task| task.report_expiry_age = Some(0)),

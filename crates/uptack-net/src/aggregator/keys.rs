@@ -61,7 +61,7 @@ impl Keys {
     }
 
     fn read(store: &Store) -> Result<Option<Self>> {
-        let rows: Vec<(Vec<u8>, Vec<u8>, i64, Option<i64>)> = store.read(|connection| {
+        let rows: Vec<Row> = store.read(|connection| {
             connection
                 .prepare("SELECT config, private_key, created, retired FROM hpke_keys")?
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
@@ -80,6 +80,9 @@ impl Keys {
         Ok(current.map(|(current, created)| Self { current, created, by_id }))
     }
 }
+
+/// Configuration, private key, when it was made, when it was replaced.
+type Row = (Vec<u8>, Vec<u8>, i64, Option<i64>);
 
 fn insert_key(connection: &Connection, now: u64) -> std::result::Result<(), StoreError<()>> {
     let used: Vec<u8> = connection

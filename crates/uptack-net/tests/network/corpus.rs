@@ -5,13 +5,8 @@ use std::path::Path;
 use uptack_net::fuzzing::{TARGETS, samples};
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/net/corpus")
-        .join(target);
-    let mut files: Vec<_> = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/net/corpus").join(target);
+    let mut files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.iter().map(|file| std::fs::read(file).unwrap()).collect()
 }
@@ -31,11 +26,8 @@ fn no_neighbour_of_a_valid_input_fails() {
     let samples = samples();
     let mut coins = StdRng::seed_from_u64(20);
     for (name, target) in TARGETS {
-        let mut inputs: Vec<Vec<u8>> = samples
-            .iter()
-            .filter(|(of, _)| *of == name)
-            .map(|(_, input)| input.clone())
-            .collect();
+        let mut inputs: Vec<Vec<u8>> =
+            samples.iter().filter(|(of, _)| *of == name).map(|(_, input)| input.clone()).collect();
         inputs.extend(corpus(name));
         for _ in 0..3_000 {
             let other = inputs.choose(&mut coins).unwrap().clone();
