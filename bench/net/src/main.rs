@@ -3,7 +3,8 @@
 //! `cargo run --release -- [REPORTS [BALLOTS]]` prints a table. Leader and helper run as processes
 //! of their own, so that their CPU time (user and system, from `/proc`) is theirs alone; reports are
 //! sealed before the clock starts. The bare cryptography is what no implementation can avoid: two
-//! HPKE openings and both sides' preparation, on one thread, without storage and network.
+//! HPKE openings and both sides' preparation, on one thread, without storage and network; it is
+//! measured in CPU time too, before and after the servers.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -21,7 +22,7 @@ use uptack_net::{
     client::{Client, SealedReport},
     collector::Collector,
     dap::{
-        self, Decode, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
+        self, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
         VdafKind,
     },
     task::{AggregatorRole, TaskParameters, TaskSet},
@@ -67,7 +68,7 @@ memory of leader + helper after a tenth, MiB | at the end, MiB |
 
 /// One row of the table.
 async fn measure(name: &str, kind: &VdafKind, count: usize) -> Result<String, Failure> {
-    let bare = bare(kind, count.min(2_000))?;
+    let before = bare(kind, count.min(2_000))?;
     let directory = tempfile::tempdir()?;
     let helper = Server::start("helper", directory.path(), None, false)?;
     let mut leader = Server::start("leader", directory.path(), Some(&helper.url), true)?;
@@ -114,6 +115,12 @@ async fn measure(name: &str, kind: &VdafKind, count: usize) -> Result<String, Fa
     if collected.reports != count as u64 {
         return Err(format!("{} of {count} reports collected", collected.reports).into());
     }
+    // The mean of before and after, in case the machine changes its pace meanwhile.
+    let after = bare(kind, count.min(2_000))?;
+    let bare = Bare {
+        whole: (before.whole + after.whole) / 2.0,
+        stored: (before.stored + after.stored) / 2.0,
+    };
     let each = |seconds: f64| seconds * 1e6 / (count - tenth) as f64;
     let (stored, whole) = (each(aggregating), each(uploading + aggregating));
     // The leader opens its share while it takes the upload, so that from the store on only one
@@ -145,35 +152,48 @@ fn bare(kind: &VdafKind, count: usize) -> Result<Bare, Failure> {
     for index in 0..count {
         reports.push(seal_by_hand(&vdaf, &keys, &task, &measurement(kind, index))?);
     }
-    let mut opening = Duration::ZERO;
-    let mut preparing = Duration::ZERO;
+    let clock = thread_cpu()?;
+    let leaders = open_all(&reports, &keys[0], Role::Leader, &task)?;
+    let leaders_opened = thread_cpu()?;
+    let helpers = open_all(&reports, &keys[1], Role::Helper, &task)?;
     let [mut leader_sum, mut helper_sum] = [vdaf.zero(), vdaf.zero()];
-    let mut leader_opening = Duration::ZERO;
-    for report in &reports {
-        let clock = Instant::now();
-        let leader = open(report, &keys[0], Role::Leader, &task)?;
-        leader_opening += clock.elapsed();
-        let helper = open(report, &keys[1], Role::Helper, &task)?;
-        opening += clock.elapsed();
-        let clock = Instant::now();
+    for ((report, leader), helper) in reports.iter().zip(&leaders).zip(&helpers) {
         let id = report.metadata().id();
         let public = report.public_share();
         let (state, first) = vdaf
-            .leader_start(&verify_key, id, public, &leader)
+            .leader_start(&verify_key, id, public, leader)
             .ok_or("leader")?;
         let (share, second) = vdaf
-            .helper_finish(&verify_key, id, public, &helper, &first)
+            .helper_finish(&verify_key, id, public, helper, &first)
             .ok_or("helper")?;
         helper_sum.add(&share);
         leader_sum.add(&vdaf.leader_finish(state, &second).ok_or("leader")?);
-        preparing += clock.elapsed();
     }
+    let end = thread_cpu()?;
     vdaf.reveal([leader_sum, helper_sum], count as u64)?;
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / count as f64;
     Ok(Bare {
-        whole: each(opening + preparing),
-        stored: each(opening + preparing - leader_opening),
+        whole: (end - clock) * 1e6 / count as f64,
+        stored: (end - leaders_opened) * 1e6 / count as f64,
     })
+}
+
+/// Seconds of CPU that this thread has used, so that other programs on the machine do not count.
+fn thread_cpu() -> Result<f64, Failure> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds: f64 = text.split_whitespace().next().ok_or("no schedstat")?.parse()?;
+    Ok(nanoseconds / 1e9)
+}
+
+fn open_all(
+    reports: &[Report],
+    key: &HpkeKeypair,
+    role: Role,
+    task: &dap::TaskId,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    reports
+        .iter()
+        .map(|report| open(report, key, role, task))
+        .collect()
 }
 
 fn seal_by_hand(

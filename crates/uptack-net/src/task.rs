@@ -72,6 +72,9 @@ impl TaskParameters {
             Some("tolerable_clock_skew must be less than a century")
         } else if self.report_expiry_age.is_some_and(|age| age == 0 || age > MAXIMUM_SECONDS) {
             Some("report_expiry_age must be at least one second and less than a century")
+        } else if self.report_expiry_age.is_some_and(|age| age < self.time_precision) {
+            // Reports carry the start of their window: they would be too old before it ends.
+            Some("report_expiry_age must not be shorter than time_precision")
         } else if self.leader.cannot_be_a_base() || self.helper.cannot_be_a_base() {
             Some("leader and helper must be http or https addresses")
         } else {
@@ -421,7 +424,10 @@ mod tests {
     #[test]
     fn bad_parameters_are_refused_by_name() {
         type Case = (&'static str, fn(&mut TaskParameters));
-        let cases: [Case; 5] = [
+        let cases: [Case; 6] = [
+            ("shorter than time_precision", |task| {
+                task.report_expiry_age = Some(task.time_precision - 1);
+            }),
             ("time_precision", |task| task.time_precision = 0),
             ("min_batch_size", |task| task.min_batch_size = 0),
             ("report_expiry_age", |task| task.report_expiry_age = Some(0)),

@@ -63,6 +63,8 @@ pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
 /// After a failure the driver waits so long, then twice as long each time.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Memory that a job's shares may take, about.
+const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
 /// A report for which the helper's clock is behind is tried again after so long.
 const EARLY_WAIT: Duration = Duration::from_secs(1);
 
@@ -117,8 +119,15 @@ fn open_jobs(connection: &Connection, task: i64) -> rusqlite::Result<Vec<Job>> {
 }
 
 async fn create_job(shared: &Shared, task: &Task) -> Result<Option<Job>> {
-    let (row, size) = (task.row, shared.config.job_size.max(1) as i64);
+    let (row, size) = (task.row, job_size(shared, task));
     shared.store.write(move |connection| take_range(connection, row, size)).await.map_err(storage)
+}
+
+/// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a
+/// job's shares are all in memory until the helper has answered.
+fn job_size(shared: &Shared, task: &Task) -> i64 {
+    let report_bytes = 64 * task.definition.parameters.vdaf.length();
+    shared.config.job_size.min(LARGEST_JOB_BYTES / report_bytes).max(1) as i64
 }
 
 fn take_range(connection: &Connection, task: i64, size: i64) -> std::result::Result<Option<Job>, StoreError<()>> {
@@ -208,9 +217,8 @@ fn load(connection: &Connection, task: i64, job: &Job) -> rusqlite::Result<Vec<O
              WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report",
         )?
         .query_map([task, job.first, job.last], |row| {
-            let id: Vec<u8> = row.get(0)?;
-            let content: Vec<u8> = row.get(2)?;
-            Ok(StoredReport::from_row(&id, row.get(1)?, &content))
+            let (id, content) = (row.get_ref(0)?.as_blob()?, row.get_ref(2)?.as_blob()?);
+            Ok(StoredReport::from_row(id, row.get(1)?, content))
         })?
         .collect()
 }

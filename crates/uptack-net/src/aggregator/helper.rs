@@ -37,19 +37,33 @@ pub(crate) async fn initialize(
     }
     let request = decode_request(task, &body)?;
     drop(body);
+    // By itself, so that the work counts even if the leader hangs up while it waits: its next
+    // attempt then finds the answer instead of starting over.
+    let work = process(Arc::clone(shared), Arc::clone(task), id, digest, request);
+    tokio::spawn(work).await.map_err(|_| Problem::http(StatusCode::INTERNAL_SERVER_ERROR, "preparation failed"))?
+}
+
+async fn process(
+    shared: Arc<Shared>,
+    task: Arc<Task>,
+    id: AggregationJobId,
+    digest: [u8; 32],
+    request: AggregationJobInitializeReq<TimeInterval>,
+) -> Result<Vec<u8>, Problem> {
+    let permit =
+        Arc::clone(&shared.cores).acquire_owned().await.map_err(|_| Problem::busy("The server is stopping.", 5))?;
     let prepared = {
-        let _permit =
-            Arc::clone(&shared.cores).acquire_owned().await.map_err(|_| Problem::busy("The server is stopping.", 5))?;
-        let (shared, task) = (Arc::clone(shared), Arc::clone(task));
-        tokio::task::spawn_blocking(move || prepare_all(&shared, &task, &request))
-            .await
-            .map_err(|_| Problem::http(StatusCode::INTERNAL_SERVER_ERROR, "preparation failed"))?
+        let (shared, task) = (Arc::clone(&shared), Arc::clone(&task));
+        tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            prepare_all(&shared, &task, &request)
+        })
+        .await
+        .map_err(|_| Problem::http(StatusCode::INTERNAL_SERVER_ERROR, "preparation failed"))?
     };
     let now = shared.now();
-    let (answer, outcomes) = {
-        let task = Arc::clone(task);
-        shared.store.write(move |connection| commit(connection, &task, &id, &digest, prepared, now)).await?
-    };
+    let (answer, outcomes) =
+        shared.store.write(move |connection| commit(connection, &task, &id, &digest, prepared, now)).await?;
     for outcome in outcomes {
         shared.metrics.add(Name::Aggregated, outcome, 1);
     }
