@@ -1,2 +1,64 @@
-//! The command line of Uptack.
-fn main() {}
+//! The command line of Uptack: stdout is data, stderr is talk.
+
+mod arguments;
+mod commands;
+mod failure;
+mod mechanism;
+mod output;
+mod progress;
+mod views;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use commands::Command;
+use failure::Failure;
+
+/// Counts a crowd without learning anyone's answer.
+#[derive(Parser)]
+#[command(name = "uptack", version, about, long_about = LONG_ABOUT, arg_required_else_help = true, after_help = AFTER_HELP)]
+struct Cli {
+    /// Print one JSON document instead of a table
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+const LONG_ABOUT: &str = "Counts a crowd without learning anyone's answer.
+
+Owners answer a yes/no question with Yes, No or ⊥ (not participating) by coins tossed on the device. The analyst gets \
+tallies only, cancels the noise and estimates how many said yes, with an interval.
+
+A MECHANISM is written name(key=value, …), or is the path of a file that holds one. Probabilities may be decimals \
+(0.05), fractions (1/20) or percentages (5%).";
+
+const AFTER_HELP: &str = "Mechanisms:
+  randomized-response(t)                    sampling(sy, sn)
+  noisy-sampling(sy, sn)                    deniable-sampling(sy, sn, p1, p2)
+  tuned(sy1, sy2, p1, p2, sn, p3)           paired(b, sy, sn)
+  cancelling(b1, b2, b3, s)                 blended(b1, b2, b3, f1, f2, ry, rn)
+  normal-form(f, r)                         spread(pairs, f, r)
+  custom(11=0.3:0.45, 12=0.4:0.1, …)        any channel, as its cells
+
+Exit codes: 0 done, 1 the input or the request is at fault, 2 a failure of the program or its environment.";
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match cli.command.run(cli.json) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Help and version are data; everything else is a fault of the request, which exits with 1.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Whoever closed the stream does not want the text.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(Failure::REQUEST) } else { ExitCode::SUCCESS }
+}

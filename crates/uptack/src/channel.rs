@@ -131,6 +131,9 @@ impl Cell {
     }
 }
 
+/// [`Cell::yes`] or [`Cell::no`]: one of the two laws.
+pub(crate) type Law = fn(&Cell) -> Probability;
+
 /// Cells whose likelihood ratio is the same integer ratio: seeing one of them says what seeing another says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
@@ -242,6 +245,20 @@ impl Channel {
     /// Whether the tallies fix the count of every cell: then whoever sees the tallies sees the shuffled cells.
     pub fn determined(&self) -> bool {
         self.determined
+    }
+
+    /// Whether the tallies fix the count of every class of equal ratio.
+    ///
+    /// Then they say of anybody's truth what the shuffled cells would say, though they may not fix the cells.
+    pub fn shows_classes(&self) -> bool {
+        let rows = self.matrix_of_possible_cells();
+        let possible: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
+        let shown = |class: &Class| {
+            let counted =
+                |cell: &usize| if class.cells.contains(cell) { BigRational::one() } else { BigRational::zero() };
+            linear::combination(&rows, &possible.iter().map(counted).collect::<Vec<_>>()).is_some()
+        };
+        self.determined || self.classes().iter().all(shown)
     }
 
     /// All visible counts, answer by answer.
@@ -460,7 +477,11 @@ mod tests {
     #[test]
     fn rank_tells_whether_tallies_fix_the_cells() {
         assert!(Channel::parse_cells("11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45").unwrap().determined());
-        assert!(!Channel::parse_cells("11=0.25:0.25, 12=0.25:0.25, 21=0.25:0.25, 22=0.25:0.25").unwrap().determined());
+        let square = Channel::parse_cells("11=0.25:0.5, 12=0.25:0.25, 21=0.25:0.25, 22=0.25:0").unwrap();
+        assert!(!square.determined() && !square.shows_classes());
+        // Where the ratio depends on the first answer alone, its tally is all there is to see.
+        let first = Channel::parse_cells("11=0.25:0.375, 12=0.25:0.375, 21=0.25:0.125, 22=0.25:0.125").unwrap();
+        assert!(!first.determined() && first.shows_classes());
         // A cell that never occurs does not spoil it.
         assert!(Channel::parse_cells("11=0.5:0.25, 12=0.25:0.25, 21=0.25:0.5, 22=0:0").unwrap().determined());
     }

@@ -1,5 +1,27 @@
 //! Count a crowd without learning anyone's answer.
+//!
+//! Owners answer a yes/no query with outputs drawn by one coin from a [`Channel`]: for each truth a law over the
+//! cells, in integers over 2⁶⁴. The [`Sampler`] draws exactly that law; a [`Tally`] counts outputs; an
+//! [`Estimator`](estimate::Estimator) finds how many owners hold *yes*, with an interval.
+//!
+//! The family of *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) is in [`mechanism`], a page each. This
+//! crate does no I/O, reads no clock, and consumes randomness only where [`Coins`] are passed in.
+//!
+//! ```
+//! use uptack::{Mechanism, OsCoins, Sampler, Tally, Truth, estimate::Estimator};
+//!
+//! let channel = "randomized-response(t=0.8)".parse::<Mechanism>()?.channel();
+//! let sampler = Sampler::new(&channel);
+//! let mut cells = [0; 2];
+//! for owner in 0..1000 {
+//!     cells[sampler.draw(Truth::from_bool(owner % 4 == 0), &mut OsCoins)?] += 1;
+//! }
+//! let estimate = Estimator::new(&channel)?.estimate(&Tally::from_cells(&channel, &cells)?)?;
+//! assert!((estimate.estimate - 250.0).abs() < 8.0 * estimate.sd);
+//! # Ok::<(), uptack::Error>(())
+//! ```
 
+pub mod card;
 mod channel;
 mod coins;
 mod error;
@@ -9,6 +31,8 @@ mod linear;
 pub mod mechanism;
 mod numeric;
 mod packed;
+pub mod plan;
+pub mod privacy;
 mod probability;
 mod rows;
 mod sampler;
@@ -25,3 +49,8 @@ pub use probability::Probability;
 pub use rows::{RowFormat, RowReader};
 pub use sampler::{Sampler, Truth};
 pub use tally::{LARGEST_COUNT, Tally};
+
+/// The examples of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -175,7 +175,7 @@ struct CountLaws {
 
 impl CountLaws {
     fn new(channel: &Channel) -> Self {
-        let conditional = |law: fn(&crate::Cell) -> Probability| {
+        let conditional = |law: crate::channel::Law| {
             let mut left = Probability::ONE.numerator();
             let share = |cell: &crate::Cell| {
                 let part = law(cell).numerator();

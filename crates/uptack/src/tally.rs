@@ -87,7 +87,8 @@ impl Tally {
     pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
         if self.answers.len() != other.answers.len() {
             let (here, there) = (self.answers.len(), other.answers.len());
-            return Err(Error::counts(format!("a tally of {there} answers cannot be added to one of {here}")));
+            return Err(Error::counts(format!("a tally of {there} answers cannot be added to one of {here}"))
+                .with_hint("add up only tallies of the same mechanism"));
         }
         let mut answers = self.answers.clone();
         for (counts, others) in answers.iter_mut().zip(&other.answers) {

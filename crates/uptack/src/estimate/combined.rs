@@ -96,7 +96,7 @@ impl Estimator {
         let counted = statistics.iter().position(|s| s.yes == Probability::ONE && s.no == Probability::ZERO);
         let chosen = independent(channel, statistics);
         let difference = chosen.iter().map(|&index| statistics[index].difference()).collect();
-        let covariance = |law: fn(&crate::Cell) -> Probability| covariance(channel, statistics, &chosen, law);
+        let covariance = |law: crate::channel::Law| covariance(channel, statistics, &chosen, law);
         let (yes_covariance, no_covariance) = (covariance(crate::Cell::yes), covariance(crate::Cell::no));
         let bins = channel.bins();
         let dependence = dependence(channel);
@@ -142,7 +142,7 @@ impl Estimator {
         }
         // At the very ends a one-sided class has no variance; the limit is what the estimator has there.
         let n = owners as f64;
-        let edge = 1e-9 * n.min(1.0);
+        let edge = 1e-18 * n.min(1.0);
         let (_, information) = self.weights(n, yes.clamp(edge, n - edge));
         Ok((1.0 / information).sqrt())
     }
@@ -258,7 +258,7 @@ fn dependence(channel: &Channel) -> f64 {
 ///
 /// A combination has no variance under a truth where it is constant over the cells that truth can reach.
 fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
-    let supports: [Vec<usize>; 2] = [crate::Cell::yes, crate::Cell::no].map(|law: fn(&crate::Cell) -> Probability| {
+    let supports: [Vec<usize>; 2] = [crate::Cell::yes, crate::Cell::no].map(|law: crate::channel::Law| {
         (0..channel.cells().len()).filter(|&cell| law(&channel.cells()[cell]) != Probability::ZERO).collect()
     });
     let variation = |statistic: &Statistic| -> Vec<BigRational> {
@@ -286,12 +286,7 @@ fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
 }
 
 /// The covariance of the chosen statistics for one owner under one law.
-fn covariance(
-    channel: &Channel,
-    statistics: &[Statistic],
-    chosen: &[usize],
-    law: fn(&crate::Cell) -> Probability,
-) -> Vec<f64> {
+fn covariance(channel: &Channel, statistics: &[Statistic], chosen: &[usize], law: crate::channel::Law) -> Vec<f64> {
     let mean = |index: usize| -> f64 { joint(channel, statistics, index, index, law) };
     let entry = |(row, column): (usize, usize)| {
         let (row, column) = (chosen[row], chosen[column]);
@@ -305,13 +300,7 @@ fn covariance(
 }
 
 /// The probability that an owner counts in both statistics.
-fn joint(
-    channel: &Channel,
-    statistics: &[Statistic],
-    first: usize,
-    second: usize,
-    law: fn(&crate::Cell) -> Probability,
-) -> f64 {
+fn joint(channel: &Channel, statistics: &[Statistic], first: usize, second: usize, law: crate::channel::Law) -> f64 {
     let both = |cell: usize| statistics[first].cells[cell] && statistics[second].cells[cell];
     let cells = channel.cells().iter().enumerate().filter(|(cell, _)| both(*cell));
     cells.map(|(_, cell)| law(cell).numerator()).sum::<u128>() as f64 / Probability::ONE.numerator() as f64

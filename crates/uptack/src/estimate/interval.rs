@@ -176,7 +176,7 @@ impl Estimator {
 /// A hypothesis at the very end is tested as the limit, where a one-sided class still has a variance.
 fn inside(owners: u64, yes: f64) -> f64 {
     let n = owners as f64;
-    let edge = 1e-9 * n.min(1.0);
+    let edge = 1e-18 * n.min(1.0);
     yes.clamp(edge, n - edge)
 }
 
@@ -194,36 +194,24 @@ fn crossing(mut out: f64, mut within: f64, excluded: impl Fn(f64) -> bool) -> f6
 
 /// The smallest number in 0..=most for which the monotone `holds` is true; `most` if none is.
 fn first_true(most: u64, guess: u64, spread: f64, holds: impl Fn(u64) -> bool) -> u64 {
-    if holds(0) {
-        return 0;
-    }
-    // Gallop from the guess, so that the search does not depend on the number of owners.
-    let (mut low, mut high, mut step) = (0, most, spread);
-    if holds(guess) {
-        high = guess;
-        loop {
-            let at = (high as f64 - step).max(0.0) as u64;
-            if at == 0 || !holds(at) {
-                low = at;
-                break;
-            }
-            (high, step) = (at, 2.0 * step);
+    // Gallop from the guess until `low` fails and `high` holds, so that a search costs the same in any crowd.
+    let (mut low, mut high, mut step) = (guess, guess, spread);
+    while holds(low) {
+        if low == 0 {
+            return 0;
         }
-    } else {
-        low = low.max(guess);
-        loop {
-            let at = ((low as f64 + step) as u64).clamp(low + u64::from(low < most), most);
-            if holds(at) {
-                high = at;
-                break;
-            }
-            if at == most {
-                return most;
-            }
-            (low, step) = (at, 2.0 * step);
-        }
+        high = low;
+        low = (low as f64 - step).max(0.0) as u64;
+        step *= 2.0;
     }
-    // `low` fails and `high` holds.
+    while !holds(high) {
+        if high == most {
+            return most;
+        }
+        low = high;
+        high = ((high as f64 + step) as u64).clamp(high + 1, most);
+        step *= 2.0;
+    }
     while high - low > 1 {
         let half = low + (high - low) / 2;
         if holds(half) { high = half } else { low = half }

@@ -107,7 +107,7 @@ fn combination(channel: &Channel, tally: &Tally, terms: &[(Bin, i64)]) -> Combin
             .map(|(_, sign)| i128::from(*sign))
             .sum()
     };
-    let moment = |law: fn(&crate::Cell) -> Probability, power: u32| -> i128 {
+    let moment = |law: crate::channel::Law, power: u32| -> i128 {
         channel.cells().iter().map(|cell| weight(cell).pow(power) * law(cell).numerator() as i128).sum()
     };
     let grid = Probability::ONE.numerator() as f64;
@@ -118,7 +118,7 @@ fn combination(channel: &Channel, tally: &Tally, terms: &[(Bin, i64)]) -> Combin
     let estimate = (yes != no).then(|| (value - q * owners) / difference);
     let sd = estimate.map(|estimate| {
         let yes = estimate.clamp(0.0, owners);
-        let variance = |law: fn(&crate::Cell) -> Probability, mean: f64| moment(law, 2) as f64 / grid - mean * mean;
+        let variance = |law: crate::channel::Law, mean: f64| moment(law, 2) as f64 / grid - mean * mean;
         let total = yes * variance(crate::Cell::yes, p) + (owners - yes) * variance(crate::Cell::no, q);
         total.max(0.0).sqrt() / difference.abs()
     });
@@ -143,7 +143,7 @@ fn name(terms: &[(Bin, i64)]) -> String {
 ///
 /// It is linear in YES and σ. The third equation as printed leaves no room for "No" answers: it fits mechanisms that
 /// give none, such as [`NoisySampling`](crate::mechanism::NoisySampling), to which the paper's π1 = π2 = π3 = 1 leads,
-/// and contradicts the first two elsewhere. Equal signs force σ = 0; opposite signs leave one equation for two
+/// and contradicts the first two elsewhere. (There σ("No") = 0 and σ("Yes") = σ(⊥); the paper has all three equal.) Equal signs force σ = 0; opposite signs leave one equation for two
 /// unknowns. What "E ± σ = observed, solved for YES" becomes once σ is a function of YES is the score interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignSystem {

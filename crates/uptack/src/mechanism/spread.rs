@@ -61,7 +61,7 @@ impl Spread {
             match carrier {
                 Some((carrying, written)) if carrying == pair => name.push_str(written),
                 _ => {
-                    name.push_str(if coins % 2 == 0 { "22" } else { "33" });
+                    name.push_str(if coins.is_multiple_of(2) { "22" } else { "33" });
                     coins /= 2;
                 }
             }
@@ -104,8 +104,11 @@ impl Family for Spread {
             let share = left / all_idle + if idle == 0 { left % all_idle } else { 0 };
             cells.push(Cell::new(self.cell(None, idle as usize), grid(share), grid(share)));
         }
-        let outputs: Vec<Output> =
-            ['1', '2', '3'].map(|symbol| Output::new(symbol).expect("digits are outputs")).into();
-        Channel::new(vec![outputs; 2 * self.pairs], cells).expect("the parts sum to one")
+        // A reference reads 1 where its pair carries; a signal never does.
+        let outputs = |symbols: &str| -> Vec<Output> {
+            symbols.chars().map(|symbol| Output::new(symbol).expect("digits are outputs")).collect()
+        };
+        let answers = (0..self.pairs).flat_map(|_| [outputs("123"), outputs("23")]).collect();
+        Channel::new(answers, cells).expect("the parts sum to one")
     }
 }

@@ -1,0 +1,88 @@
+//! Arguments that several commands take.
+
+use clap::ValueEnum;
+use uptack::Fraction;
+use uptack::estimate::{Confidence, IntervalKind};
+
+/// How an interval is made
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum IntervalArgument {
+    /// Exact for small counts or high confidence, else score
+    Auto,
+    /// Inversion of the exact tails: never misses more often than it says
+    Exact,
+    /// As exact, with half the weight of the count itself
+    MidP,
+    /// Inversion of the standardized residual
+    Score,
+}
+
+impl From<IntervalArgument> for IntervalKind {
+    fn from(argument: IntervalArgument) -> Self {
+        match argument {
+            IntervalArgument::Auto => Self::Auto,
+            IntervalArgument::Exact => Self::Exact,
+            IntervalArgument::MidP => Self::MidP,
+            IntervalArgument::Score => Self::Score,
+        }
+    }
+}
+
+/// The name of a kind of interval, as the option takes it.
+pub(crate) fn interval_name(kind: IntervalKind) -> &'static str {
+    match kind {
+        IntervalKind::Auto => "auto",
+        IntervalKind::Exact => "exact",
+        IntervalKind::MidP => "mid-p",
+        IntervalKind::Score => "score",
+    }
+}
+
+/// `0.95`, `95%` or `19/20`. What is left to one is formed exactly, so that 99.9999 % means what it says.
+pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
+    let level: Fraction = text.parse().map_err(|error: uptack::Error| error.to_string())?;
+    Confidence::of_miss(level.complement().to_f64())
+        .map_err(|_| format!("a confidence of {level} is not between 0 and 1 - 1e-12"))
+}
+
+/// A share of one: `0.9`, `9/10` or `90%`.
+pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
+    text.parse().map_err(|error: uptack::Error| error.to_string())
+}
+
+/// A whole number, also as `50_000` or `1e9`.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    let digits = text.replace('_', "");
+    let plain = digits.parse().ok();
+    let value = plain.or_else(|| scientific(&digits));
+    value.ok_or_else(|| format!("`{text}` is not a whole number between 0 and 2^63"))
+}
+
+fn scientific(text: &str) -> Option<u64> {
+    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+    let exponent: u32 = exponent.strip_prefix('+').unwrap_or(exponent).parse().ok()?;
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let zeros = exponent.checked_sub(u32::try_from(part.len()).ok()?)?;
+    format!("{whole}{part}").parse::<u64>().ok()?.checked_mul(10u64.checked_pow(zeros)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_whole_numbers() {
+        assert_eq!(count("1e9"), Ok(1_000_000_000));
+        assert_eq!(count("50_000"), Ok(50_000));
+        assert_eq!(count("2.5e3"), Ok(2500));
+        for bad in ["-1", "1.5", "1e-3", "1e99", "", "x", "2.55e1", "18446744073709551616"] {
+            assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn confidences_keep_their_nines() {
+        assert!((confidence("99.9999%").unwrap().miss() - 1e-6).abs() < 1e-20);
+        assert!(confidence("1").is_err() && confidence("0").is_err() && confidence("high").is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! `uptack channel`
+
+use clap::Args;
+use serde::Serialize;
+use uptack::{Channel, Output, Probability, answer_name};
+
+use crate::failure::Failure;
+use crate::mechanism;
+use crate::output::{Table, print, print_json, readable};
+
+/// Show a mechanism's cells and both laws, as accounted for and sampled
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack channel 'randomized-response(t=0.8)'
+  uptack channel 'blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=1e-4,rn=1e-4)'
+  uptack channel 'custom(1=2/3:1/3, 0=1/3:2/3)' --json > channel.json
+  uptack channel channel.json")]
+pub(crate) struct Arguments {
+    /// name(key=value, …), or a file that `uptack channel --json` wrote
+    mechanism: String,
+}
+
+/// A channel as JSON.
+#[derive(Serialize)]
+struct ChannelDocument<'a> {
+    mechanism: String,
+    answers: &'a [Vec<Output>],
+    cells: Vec<DecimalCell<'a>>,
+    exact: Exact<'a>,
+    determined: bool,
+}
+
+#[derive(Serialize)]
+struct DecimalCell<'a> {
+    outputs: &'a [Output],
+    yes: f64,
+    no: f64,
+}
+
+#[derive(Serialize)]
+struct Exact<'a> {
+    bits: u32,
+    cells: &'a [uptack::Cell],
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let named = mechanism::read(&arguments.mechanism)?;
+    let name = named.mechanism.to_string();
+    if json {
+        return print_json(&document(name, &named.channel));
+    }
+    print(&format!("{name}\n\n{}", describe(&named.channel)))
+}
+
+fn document(mechanism: String, channel: &Channel) -> ChannelDocument<'_> {
+    let cell = |cell: &uptack::Cell| (cell.yes().to_f64(), cell.no().to_f64());
+    let decimals = channel.cells().iter().map(|each| {
+        let (yes, no) = cell(each);
+        DecimalCell { outputs: each.outputs(), yes, no }
+    });
+    ChannelDocument {
+        mechanism,
+        answers: channel.answers(),
+        cells: decimals.collect(),
+        exact: Exact { bits: Probability::BITS, cells: channel.cells() },
+        determined: channel.determined(),
+    }
+}
+
+fn describe(channel: &Channel) -> String {
+    let letters: String = (0..channel.answers().len()).map(answer_name).collect();
+    let mut table = Table::new(&[&letters, "yes", "no", "ratio"]);
+    for cell in channel.cells() {
+        let (yes, no) = (cell.yes().to_f64(), cell.no().to_f64());
+        let ratio = match (yes > 0.0, no > 0.0) {
+            (false, false) => "never".to_owned(),
+            (true, false) => "yes only".to_owned(),
+            (false, true) => "no only".to_owned(),
+            (true, true) => readable(yes / no),
+        };
+        table.row([cell.name(), readable(yes), readable(no), ratio]);
+    }
+    let answers = channel.answers().len();
+    let plural = if answers == 1 { "answer" } else { "answers" };
+    let seen = if channel.determined() { "fix the count of every cell" } else { "do not fix the count of every cell" };
+    format!("{}\n{answers} {plural} an owner, drawn with one coin; the tallies {seen}.\n", table.render())
+}

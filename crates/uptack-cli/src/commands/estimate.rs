@@ -1,0 +1,191 @@
+//! `uptack estimate`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
+use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSystem};
+use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval};
+use uptack::{Tally, answer_name};
+
+use crate::arguments::{IntervalArgument, confidence, interval_name};
+use crate::failure::Failure;
+use crate::mechanism;
+use crate::output::{Table, grouped, print, print_json, read_small_file, read_small_input, readable};
+
+/// Estimate how many owners hold yes, with an interval
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack estimate 'normal-form(f=0.5,r=1e-4)' tally.json
+  uptack tally rows.csv | uptack estimate 'randomized-response(t=0.8)' --confidence 99%
+  echo '{\"answers\":[{\"1\":260,\"0\":24740,\"bottom\":25000}]}' | uptack estimate 'normal-form(f=0.5,r=1e-4)' --json")]
+pub(crate) struct Arguments {
+    /// name(key=value, …), or a file that `uptack channel --json` wrote
+    mechanism: String,
+    /// A tally, as `uptack tally` prints it; standard input if absent or -
+    tally: Option<PathBuf>,
+    /// How sure the interval is to hold the truth
+    #[arg(long, default_value = "0.95", value_parser = confidence)]
+    confidence: Confidence,
+    /// How the interval is made
+    #[arg(long, value_enum, default_value = "auto")]
+    interval: IntervalArgument,
+}
+
+#[derive(Serialize)]
+struct Document {
+    mechanism: String,
+    owners: u64,
+    estimate: f64,
+    sd: f64,
+    interval: [f64; 2],
+    interval_kind: &'static str,
+    confidence: f64,
+    sampling_sd: f64,
+    privacy_sd: f64,
+    by_bin: Vec<Value>,
+    equations: Option<Value>,
+    differences: Vec<Value>,
+    backward: Option<Value>,
+}
+
+struct Solved {
+    estimate: Estimate,
+    interval: Interval,
+    equations: Option<SignSystem>,
+    differences: Vec<Combination>,
+    backward: Option<Backward>,
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let named = mechanism::read(&arguments.mechanism)?;
+    let (tally, place) = read_tally(arguments.tally.as_deref())?;
+    let estimator = Estimator::new(&named.channel)?;
+    let observation = estimator.observe(&tally).map_err(|error| Failure::from(error).at(&place))?;
+    let solved = Solved {
+        estimate: estimator.estimate_observed(&observation),
+        interval: estimator.interval(&observation, arguments.confidence, arguments.interval.into()),
+        equations: SignSystem::solve(&named.channel, &tally)?,
+        differences: paper::differences(&named.channel, &tally)?,
+        backward: paper::backward(&named.channel, &tally).ok(),
+    };
+    let mechanism = named.mechanism.to_string();
+    if json {
+        return print_json(&document(mechanism, arguments.confidence, &solved));
+    }
+    print(&describe(&mechanism, arguments.confidence, &solved))
+}
+
+fn read_tally(path: Option<&Path>) -> Result<(Tally, String), Failure> {
+    let (text, place) = match path.filter(|path| *path != Path::new("-")) {
+        Some(path) => (read_small_file(path)?, path.display().to_string()),
+        None => (read_small_input()?, "standard input".to_owned()),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::request(format!("{place}: empty")).with_hint("`uptack tally` makes a tally from rows"));
+    }
+    let tally = serde_json::from_str(&text).map_err(|error| {
+        Failure::request(format!("{place}: not a tally: {error}"))
+            .with_hint("a tally is JSON such as {\"answers\":[{\"1\":260,\"0\":240,\"bottom\":500}]}")
+    })?;
+    Ok((tally, place))
+}
+
+fn document(mechanism: String, confidence: Confidence, solved: &Solved) -> Document {
+    let Solved { estimate, interval, .. } = solved;
+    Document {
+        mechanism,
+        owners: estimate.owners,
+        estimate: estimate.estimate,
+        sd: estimate.sd,
+        interval: [interval.low, interval.high],
+        interval_kind: interval_name(interval.kind),
+        confidence: confidence.level(),
+        sampling_sd: estimate.sampling_sd,
+        privacy_sd: estimate.privacy_sd,
+        by_bin: estimate.by_bin.iter().map(bin_json).collect(),
+        equations: solved.equations.as_ref().map(equations_json),
+        differences: solved.differences.iter().map(combination_json).collect(),
+        backward: solved.backward.as_ref().map(|chain| {
+            json!({
+                "moved_on": combination_json(&chain.moved_on),
+                "moved": combination_json(&chain.moved),
+                "left": combination_json(&chain.left),
+            })
+        }),
+    }
+}
+
+fn bin_json(bin: &BinEstimate) -> Value {
+    json!({
+        "answer": answer_name(bin.bin.answer).to_string(),
+        "output": bin.bin.output,
+        "estimate": bin.estimate,
+        "sd": bin.sd,
+        "sigma": bin.sigma,
+        "bounds": bin.bounds.map(|(low, high)| [low, high]),
+    })
+}
+
+fn combination_json(combination: &Combination) -> Value {
+    json!({
+        "combination": combination.name,
+        "value": combination.value,
+        "estimate": combination.estimate,
+        "sd": combination.sd,
+    })
+}
+
+const SYSTEM: [&str; 3] =
+    ["E[\"Yes\"] ± σ = observed(\"Yes\")", "E[⊥] ± σ = observed(⊥)", "E[\"Yes\"] ± σ + E[⊥] ± σ = owners"];
+
+fn equations_json(system: &SignSystem) -> Value {
+    let entry = |solution: &paper::SignSolution| {
+        let (reason, yes, sigma) = match solution.outcome {
+            SignOutcome::Kept { yes, sigma } => (None, Some(yes), Some(sigma)),
+            SignOutcome::Negative { yes, sigma } => (Some("YES is negative"), Some(yes), Some(sigma)),
+            SignOutcome::Contradictory => (Some("the equations contradict each other"), None, None),
+            SignOutcome::Underdetermined => (Some("one equation for two unknowns"), None, None),
+        };
+        let signs = solution.signs.map(|plus| if plus { "+" } else { "-" });
+        json!({"signs": signs, "rank": solution.rank, "yes": yes, "sigma": sigma, "reason": reason})
+    };
+    let kept = |solution: &&paper::SignSolution| matches!(solution.outcome, SignOutcome::Kept { .. });
+    json!({
+        "system": SYSTEM,
+        "rank": system.solutions.iter().map(|solution| solution.rank).max(),
+        "kept": system.solutions.iter().filter(kept).map(entry).collect::<Vec<_>>(),
+        "dropped": system.solutions.iter().filter(|solution| !kept(solution)).map(entry).collect::<Vec<_>>(),
+    })
+}
+
+fn describe(mechanism: &str, confidence: Confidence, solved: &Solved) -> String {
+    let Solved { estimate, interval, .. } = solved;
+    let mut bins = Table::new(&["from", "estimate", "sd"]);
+    let cell = |value: Option<f64>| value.map_or("-".to_owned(), readable);
+    for bin in &estimate.by_bin {
+        let name = format!("{} = {}", answer_name(bin.bin.answer), bin.bin.output);
+        bins.row([name, cell(bin.estimate), cell(bin.sd)]);
+    }
+    for difference in &solved.differences {
+        bins.row([difference.name.clone(), cell(difference.estimate), cell(difference.sd)]);
+    }
+    bins.row(["combined".to_owned(), readable(estimate.estimate), readable(estimate.sd)]);
+    format!(
+        "{mechanism}\n\n\
+         {} of {} owners hold yes, give or take {} (standard deviation).\n\
+         With confidence {} it is between {} and {} ({}).\n\
+         Of the error, {} is from sampling and {} from privacy (squares add up).\n\n{}",
+        readable(estimate.estimate),
+        grouped(estimate.owners),
+        readable(estimate.sd),
+        confidence.level(),
+        readable(interval.low),
+        readable(interval.high),
+        interval_name(interval.kind),
+        readable(estimate.sampling_sd),
+        readable(estimate.privacy_sd),
+        bins.render(),
+    )
+}

@@ -1,0 +1,43 @@
+//! `uptack man`
+
+use clap::{Args, CommandFactory};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+
+/// Print the manual page, of uptack or of one of its commands
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack man | man -l -
+  uptack man estimate > uptack-estimate.1")]
+pub(crate) struct Arguments {
+    /// Which command's page
+    command: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let mut root = crate::Cli::command();
+    // Global options and full names reach the subcommands only when the tree is built.
+    root.build();
+    let command = match &arguments.command {
+        None => root,
+        Some(name) => find(&root, name)?,
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page).map_err(|error| Failure::writing("manual page", &error))?;
+    let page = String::from_utf8_lossy(&page);
+    if json {
+        return print_json(&json!({"command": arguments.command, "page": page}));
+    }
+    print(&page)
+}
+
+fn find(root: &clap::Command, name: &str) -> Result<clap::Command, Failure> {
+    let found = root.get_subcommands().find(|command| command.get_name() == name);
+    found.cloned().ok_or_else(|| {
+        let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
+        Failure::request(format!("there is no command `{name}`"))
+            .with_hint(format!("commands are {}", names.join(", ")))
+    })
+}

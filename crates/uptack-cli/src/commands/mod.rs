@@ -1,0 +1,41 @@
+//! One file a command.
+
+mod channel;
+mod completions;
+mod estimate;
+mod man;
+mod privacy;
+mod privatize;
+mod simulate;
+mod tally;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Channel(channel::Arguments),
+    Privacy(privacy::Arguments),
+    Privatize(privatize::Arguments),
+    Tally(tally::Arguments),
+    Estimate(estimate::Arguments),
+    Simulate(simulate::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
+        match self {
+            Self::Channel(arguments) => channel::run(&arguments, json),
+            Self::Privacy(arguments) => privacy::run(&arguments, json),
+            Self::Privatize(arguments) => privatize::run(&arguments, json),
+            Self::Tally(arguments) => tally::run(&arguments, json),
+            Self::Estimate(arguments) => estimate::run(&arguments, json),
+            Self::Simulate(arguments) => simulate::run(&arguments, json),
+            Self::Completions(arguments) => completions::run(&arguments, json),
+            Self::Man(arguments) => man::run(&arguments, json),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `uptack privacy`
+
+use clap::Args;
+use serde_json::json;
+use uptack::privacy::{self, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
+use uptack::{Channel, Fraction};
+
+use crate::arguments::{count, fraction};
+use crate::failure::Failure;
+use crate::mechanism;
+use crate::output::{grouped, print, print_json};
+use crate::views::{repeated_json, views_json, views_table};
+
+/// Show what a mechanism gives away, in every view
+///
+/// Numbers are certified over every crowd and rounded up.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000
+  uptack privacy 'normal-form(f=0.5,r=0.00205)' --owners 2000 --epsilon 1 --json
+  uptack privacy 'randomized-response(t=0.8)' --owners 5000 --delta 1e-6 --repeat 288
+  uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000 --honest 90%")]
+pub(crate) struct Arguments {
+    /// name(key=value, …), or a file that `uptack channel --json` wrote
+    mechanism: String,
+    /// The size of the crowd, the target among them
+    #[arg(long, value_parser = count)]
+    owners: u64,
+    /// The δ at which ε is wanted
+    #[arg(long, default_value = "1e-8", conflicts_with = "epsilon")]
+    delta: f64,
+    /// The ε at which δ is wanted
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// How often one owner answers, with fresh coins each time
+    #[arg(long, value_parser = count)]
+    repeat: Option<u64>,
+    /// The share of owners who toss their coins as they should
+    #[arg(long, default_value = "1", value_parser = fraction)]
+    honest: Fraction,
+}
+
+impl Arguments {
+    fn target(&self) -> Result<Target, Failure> {
+        Ok(match self.epsilon {
+            Some(epsilon) => Target::Epsilon(Epsilon::new(epsilon)?),
+            None => Target::Delta(Delta::new(self.delta)?),
+        })
+    }
+}
+
+struct Card {
+    owners: u64,
+    target: Target,
+    views: Views,
+    repeated: Option<Repeated>,
+    statement: String,
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let named = mechanism::read(&arguments.mechanism)?;
+    let owners = privacy::honest_owners(arguments.owners, &arguments.honest)?;
+    let card = Card::new(&named.channel, owners, arguments.target()?, arguments.repeat)?;
+    let mechanism = named.mechanism.to_string();
+    if json {
+        return print_json(&card.json(&mechanism));
+    }
+    print(&card.describe(&mechanism))
+}
+
+impl Card {
+    fn new(channel: &Channel, owners: u64, target: Target, repeat: Option<u64>) -> Result<Self, Failure> {
+        let views = Views::of(channel, owners, target, WorkLimit::default())?;
+        let accountant = privacy::release(channel, owners)?;
+        let repeated = repeat.map(|times| Repeated::of(&views, &accountant, target, times)).transpose()?;
+        let statement = privacy::statement(channel, &views, &accountant, repeated.as_ref());
+        Ok(Self { owners, target, views, repeated, statement })
+    }
+
+    fn json(&self, mechanism: &str) -> serde_json::Value {
+        let mut document = json!({
+            "mechanism": mechanism,
+            "owners": self.owners,
+            "neighbours": "one owner's truth is substituted, the number of owners is public",
+            "views": views_json(&self.views),
+            "statement": self.statement,
+        });
+        if let Some(repeated) = &self.repeated {
+            document["repeated"] = repeated_json(repeated, self.target);
+        }
+        document
+    }
+
+    fn describe(&self, mechanism: &str) -> String {
+        let owners = grouped(self.owners);
+        let table = views_table(&self.views);
+        format!("{mechanism}, {owners} honest owners\n\n{table}\n{}\n", wrapped(&self.statement))
+    }
+}
+
+/// Lines of at most 100 characters.
+fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 100 {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}

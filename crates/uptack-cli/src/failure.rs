@@ -1,0 +1,79 @@
+//! How a command fails.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// A message, what to do about it, and whose fault it is.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+    /// Nobody reads our output any more: not worth a word.
+    silent: bool,
+}
+
+impl Failure {
+    /// The exit code where the input or the request is at fault.
+    pub(crate) const REQUEST: u8 = 1;
+    /// The exit code of a failure of the program or its environment.
+    const ENVIRONMENT: u8 = 2;
+
+    /// The user can mend it.
+    pub(crate) fn request(message: impl Into<String>) -> Self {
+        Self { code: Self::REQUEST, message: message.into(), hint: None, silent: false }
+    }
+
+    fn environment(message: impl Into<String>) -> Self {
+        Self { code: Self::ENVIRONMENT, ..Self::request(message) }
+    }
+
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Puts the place, such as a file's name, before the message.
+    pub(crate) fn at(self, place: impl Display) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+
+    /// A file that cannot be opened or read is the user's to mend.
+    pub(crate) fn reading(path: &Path, error: &io::Error) -> Self {
+        Self::request(format!("{}: {error}", path.display())).with_hint("check the path and its permissions")
+    }
+
+    /// Standard input broke off.
+    pub(crate) fn reading_input(error: &io::Error) -> Self {
+        Self::environment(format!("standard input: {error}"))
+    }
+
+    /// Output that cannot be written.
+    pub(crate) fn writing(place: impl Display, error: &io::Error) -> Self {
+        let silent = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { silent, ..Self::environment(format!("{place}: {error}")) }
+    }
+
+    /// Says it on stderr and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        if self.silent {
+            return ExitCode::SUCCESS;
+        }
+        let mut stderr = io::stderr().lock();
+        // There is nowhere left to complain to if this fails.
+        let _ = writeln!(stderr, "error: {}", self.message);
+        let usual = (self.code == Self::REQUEST).then_some("`uptack help` shows what each command takes");
+        if let Some(hint) = self.hint.as_deref().or(usual) {
+            let _ = writeln!(stderr, "hint: {hint}");
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<uptack::Error> for Failure {
+    fn from(error: uptack::Error) -> Self {
+        let code = if error.is_coins() { Self::ENVIRONMENT } else { Self::REQUEST };
+        Self { code, message: error.to_string(), hint: error.hint().map(str::to_owned), silent: false }
+    }
+}

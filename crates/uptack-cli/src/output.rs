@@ -1,0 +1,145 @@
+//! Tables for people, JSON for programs, and small files.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// No card, tally or mechanism is as large as this.
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// Writes bytes to stdout and flushes them.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| Failure::writing("stdout", &error))
+}
+
+/// Writes one JSON document to stdout.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    let text =
+        serde_json::to_string_pretty(document).map_err(|error| Failure::writing("stdout", &io::Error::other(error)))?;
+    print(&format!("{text}\n"))
+}
+
+/// Reads a file that is small or not what it should be.
+pub(crate) fn read_small_file(path: &Path) -> Result<String, Failure> {
+    let file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
+    read_small(file, &path.display().to_string(), |error| Failure::reading(path, error))
+}
+
+/// Reads standard input likewise.
+pub(crate) fn read_small_input() -> Result<String, Failure> {
+    read_small(io::stdin().lock(), "standard input", Failure::reading_input)
+}
+
+fn read_small(source: impl Read, place: &str, fail: impl Fn(&io::Error) -> Failure) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    source.take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(|error| fail(&error))?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(Failure::request(format!("{place}: larger than {} MiB", LARGEST_FILE >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::request(format!("{place}: not UTF-8 text")))
+}
+
+/// Rows of cells in aligned columns; the first column to the left, numbers to the right.
+#[derive(Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(header: &[&str]) -> Self {
+        Self { rows: vec![header.iter().map(|&cell| cell.to_owned()).collect()] }
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    pub(crate) fn render(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let padded = row.iter().enumerate().map(|(column, cell)| match column {
+                0 => format!("{cell:<width$}", width = widths[0]),
+                _ => format!("{cell:>width$}", width = widths[column]),
+            });
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+/// A number with as many digits as a person reads: about six, or none behind a large one's point.
+pub(crate) fn readable(value: f64) -> String {
+    if !value.is_finite() {
+        return "none".to_owned();
+    }
+    let size = value.abs();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if !(1e-4..1e15).contains(&size) {
+        format!("{value:.3e}")
+    } else {
+        let places = (4 - size.log10().floor() as i32).clamp(0, 8);
+        let text = format!("{value:.*}", places as usize);
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    }
+}
+
+/// As [`readable`], but never less than the value: for claims of privacy.
+pub(crate) fn readable_up(value: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return readable(value);
+    }
+    let scale = 10f64.powi(4 - value.log10().floor() as i32);
+    // Where the scale overflows, the value has been at the end of what doubles hold anyway.
+    let up = if scale.is_finite() { (value * scale * (1.0 - 1e-14)).ceil() / scale } else { value };
+    if (1e-4..1e15).contains(&value) { readable(up) } else { format!("{up:.4e}") }
+}
+
+/// A count with its thousands apart.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        for (value, text) in [
+            (0.0, "0"),
+            (500.0, "500"),
+            (22.693_875, "22.694"),
+            (-0.25, "-0.25"),
+            (1e-9, "1.000e-9"),
+            (1_234_567.8, "1234568"),
+            (0.05, "0.05"),
+            (f64::INFINITY, "none"),
+        ] {
+            assert_eq!(readable(value), text);
+        }
+        assert_eq!(readable_up(0.999_380_3), "0.99939");
+        assert_eq!(readable_up(5.4927), "5.4927");
+        assert_eq!(readable_up(8.3805e-9), "8.3805e-9");
+        assert_eq!(readable_up(8.380_53e-9), "8.3806e-9");
+        assert_eq!(readable_up(0.2), "0.2");
+        assert_eq!([0, 999, 1000, 50_000_000].map(grouped), ["0", "999", "1 000", "50 000 000"]);
+    }
+}

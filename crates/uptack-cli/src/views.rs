@@ -1,0 +1,78 @@
+//! Guarantees of every view, as JSON and as a table.
+
+use serde_json::{Value, json};
+use uptack::answer_name;
+use uptack::privacy::{Certified, Guarantee, Repeated, Target, Views};
+
+use crate::output::{Table, grouped, readable, readable_up};
+
+/// The `views` of a privacy card.
+pub(crate) fn views_json(views: &Views) -> Value {
+    json!({
+        "answers": views.answers,
+        "linked": views.linked,
+        "release": guarantee_json(&views.release),
+        "answers_with_release": views.answers_with_release.iter().map(guarantee_json).collect::<Vec<_>>(),
+    })
+}
+
+fn guarantee_json(claim: &Guarantee) -> Value {
+    let certificate = claim.certificate();
+    let mut document = found_json(claim.target(), claim.value());
+    document["floor"] = json!(claim.floor());
+    document["crowd"] = json!(claim.crowd());
+    document["certificate"] = json!({"gap": certificate.gap(), "closed": certificate.closed()});
+    document
+}
+
+/// What was given and what was found.
+fn found_json(target: Target, found: Option<Certified>) -> Value {
+    let ends = found.map(|ends| json!({"lower": ends.lower(), "upper": ends.upper()}));
+    match target {
+        Target::Delta(delta) => json!({"delta": delta.value(), "epsilon": ends}),
+        Target::Epsilon(epsilon) => json!({"epsilon": epsilon.value(), "delta": ends}),
+    }
+}
+
+/// The `repeated` of a privacy card.
+pub(crate) fn repeated_json(repeated: &Repeated, target: Target) -> Value {
+    json!({
+        "times": repeated.times,
+        "answers": repeated.answers,
+        "linked": repeated.linked,
+        "release": found_json(target, repeated.release),
+    })
+}
+
+/// All views as a table; ε and δ are the upper ends, which are what is claimed.
+pub(crate) fn views_table(views: &Views) -> String {
+    let mut table = Table::new(&["view", "ε", "δ", "worst crowd", "certificate"]);
+    let local = |epsilon: Option<f64>| epsilon.map_or("none".to_owned(), readable_up);
+    for (answer, &epsilon) in views.answers.iter().enumerate() {
+        let delta = if epsilon.is_some() { "0" } else { "" };
+        table.row([format!("answer {}", answer_name(answer)), local(epsilon), delta.to_owned()]);
+    }
+    let delta = if views.linked.is_some() { "0" } else { "" };
+    table.row(["linked".to_owned(), local(views.linked), delta.to_owned()]);
+    for claim in std::iter::once(&views.release).chain(&views.answers_with_release) {
+        table.row(guarantee_row(claim));
+    }
+    table.render()
+}
+
+fn guarantee_row(claim: &Guarantee) -> [String; 5] {
+    let upper = claim.value().map(|ends| ends.upper());
+    let (epsilon, delta) = match claim.target() {
+        Target::Delta(delta) => {
+            let floor = || format!("≥ {}", readable(claim.floor()));
+            (upper.map_or("none".to_owned(), readable_up), upper.map_or_else(floor, |_| readable(delta.value())))
+        }
+        Target::Epsilon(epsilon) => (readable(epsilon.value()), upper.map_or("none".to_owned(), readable_up)),
+    };
+    let certificate = match (upper, claim.certificate().closed()) {
+        (None, _) => "exact".to_owned(),
+        (_, true) => "closed".to_owned(),
+        (_, false) => format!("open, gap {}", readable(claim.certificate().gap())),
+    };
+    [claim.view().to_string(), epsilon, delta, format!("{} yes", grouped(claim.crowd())), certificate]
+}

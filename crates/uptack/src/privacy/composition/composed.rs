@@ -1,0 +1,250 @@
+//! The guarantee of a list of queries that was fixed in advance.
+
+use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, tilted_moments};
+use super::rounding::{UNIT, up};
+use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
+use crate::Error;
+
+/// The most queries in one composition.
+const MOST_REPETITIONS: u64 = 1_000_000_000;
+/// The longest transform; a sum that wants more is put on a coarser grid.
+const LONGEST_TRANSFORM: usize = 1 << 21;
+/// The part of δ that a lower bound gives up to the improbable rounding of many cells the same way.
+const IMPROBABLE: f64 = 1e-3;
+
+/// Queries whose channels, or profiles that dominate them, were fixed before the first coin was tossed, each answered
+/// with fresh coins.
+///
+/// The list is closed when it is made: there is no way to add a query later. What is decided on the way goes
+/// through a [`Filter`](super::Filter).
+#[derive(Debug, Clone)]
+pub struct FixedInAdvance {
+    parts: Vec<Part>,
+}
+
+impl FixedInAdvance {
+    /// The same query (or different queries that one profile dominates), `times` over.
+    pub fn repeated(loss: LossDistribution, times: u64) -> Result<Self, Error> {
+        Self::new([(loss, times)])
+    }
+
+    /// Different queries, each with its number of repetitions.
+    pub fn new(queries: impl IntoIterator<Item = (LossDistribution, u64)>) -> Result<Self, Error> {
+        let parts: Vec<Part> = queries.into_iter().map(|(loss, times)| Part { loss, times }).collect();
+        at_least_one("the number of queries", parts.len() as u64)?;
+        for part in &parts {
+            at_least_one("the number of repetitions", part.times)?;
+        }
+        let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.times));
+        if total > MOST_REPETITIONS {
+            return Err(Error::request(format!("{total} queries are more than the {MOST_REPETITIONS} supported")));
+        }
+        Ok(Self { parts })
+    }
+}
+
+/// A claim enclosed from both sides.
+///
+/// `upper` is the claim. `lower` bounds the composition of the pair of laws whose profile is *exactly* the given one
+/// (or lies above it): the gap says what discretization and arithmetic cost at most. A query whose worst crowd or
+/// direction changes with ε may be better than that pair, never worse. For a sound lower value from a certified
+/// lower profile, compose that one and take its `lower`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// No smaller than this.
+    pub lower: f64,
+    /// No larger than this.
+    pub upper: f64,
+}
+
+/// The composed guarantee of a [`FixedInAdvance`] list.
+#[derive(Debug, Clone)]
+pub struct Composition {
+    parts: Vec<Part>,
+    spacing: f64,
+}
+
+impl Composition {
+    /// Puts all queries on one grid.
+    pub fn new(queries: FixedInAdvance) -> Self {
+        let mut parts = queries.parts;
+        let finest = parts.iter().map(|part| part.loss.spacing()).fold(f64::INFINITY, f64::min);
+        let total: f64 = parts.iter().map(|part| part.times as f64).sum();
+        let square = |part: &Part| part.times as f64 * part.loss.deviation().powi(2);
+        let deviation = (parts.iter().map(square).sum::<f64>() / total).sqrt();
+        let wanted = deviation / f64::from(Accuracy::CELLS_PER_DEVIATION);
+        let mut spacing = finest;
+        while 2.0 * spacing <= wanted {
+            spacing *= 2.0;
+        }
+        coarsen(&mut parts, spacing);
+        while Window::new(&parts, 0.0, spacing).length() > LONGEST_TRANSFORM {
+            spacing *= 2.0;
+            coarsen(&mut parts, spacing);
+        }
+        Self { parts, spacing }
+    }
+
+    /// The mass at infinite loss: below this δ there is no guarantee (upper bound).
+    pub fn floor(&self) -> f64 {
+        infinite_mass(&self.parts).1
+    }
+
+    /// δ at `epsilon` ≥ 0.
+    pub fn delta(&self, epsilon: f64) -> Result<Bounds, Error> {
+        let epsilon = not_negative("epsilon", epsilon)?;
+        let tail = self.tail(self.order_for(epsilon), epsilon);
+        let upper = self.single_delta(epsilon).map_or(tail.upper(epsilon), |single| single.min(tail.upper(epsilon)));
+        let improbable = (upper * IMPROBABLE).max(f64::MIN_POSITIVE);
+        let lower = self.lower_delta(&tail, epsilon, improbable);
+        Ok(Bounds { lower: lower.min(upper), upper })
+    }
+
+    /// The least ε that is certified at `delta`, or `None` if there is none: the mass at infinity is larger.
+    pub fn epsilon(&self, delta: f64) -> Result<Option<Bounds>, Error> {
+        let delta = open_probability(delta)?;
+        let mut best = f64::INFINITY;
+        let floor = self.floor();
+        if delta <= floor {
+            return Ok(None);
+        }
+        let mut guess = self.chernoff((delta - floor).max(delta * 1e-9));
+        let mut tail = self.tail(self.order_for(guess), guess);
+        // The first tail is centred on Chernoff's guess, the second on what the first one found.
+        for pass in 0..2 {
+            if pass > 0 {
+                tail = self.tail(self.order_for(guess), guess);
+            }
+            let Some(found) = least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon)) else {
+                break;
+            };
+            best = best.min(found);
+            guess = best;
+        }
+        if let [Part { loss, times: 1 }] = &self.parts[..] {
+            let single = least_epsilon(loss.largest_finite_loss(), delta, |epsilon| loss.delta(epsilon).unwrap_or(1.0));
+            best = best.min(single.unwrap_or(f64::INFINITY));
+        }
+        if !best.is_finite() {
+            return Ok(None);
+        }
+        let lower = self.lower_epsilon(&tail, delta).min(best);
+        Ok(Some(Bounds { lower, upper: best }))
+    }
+
+    fn tail(&self, order: f64, focus: f64) -> Tail {
+        Tail::new(&self.parts, Window::new(&self.parts, order, self.spacing), focus)
+    }
+
+    fn single_delta(&self, epsilon: f64) -> Option<f64> {
+        match &self.parts[..] {
+            [Part { loss, times: 1 }] => loss.delta(epsilon).ok(),
+            _ => None,
+        }
+    }
+
+    /// A tilt beyond one cell's worth gains nothing.
+    fn largest_order(&self) -> f64 {
+        1.0 / self.spacing
+    }
+
+    /// The tilt that puts the mean of the sum at `epsilon`.
+    fn order_for(&self, epsilon: f64) -> f64 {
+        let mean = |order: f64| tilted_moments(&self.parts, order).0;
+        if mean(0.0) >= epsilon {
+            return 0.0;
+        }
+        let (mut low, mut high) = (1e-9_f64.min(self.largest_order() / 2.0), self.largest_order());
+        if mean(high) <= epsilon {
+            return high;
+        }
+        while high > 1.02 * low {
+            let middle = (low * high).sqrt();
+            if mean(middle) < epsilon {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The ε that Chernoff's bound alone would certify, where the search starts.
+    fn chernoff(&self, delta: f64) -> f64 {
+        let value = |order: f64| (log_moment(&self.parts, order) - delta.ln()) / order;
+        let (mut low, mut high) = ((1e-9 * self.largest_order()).ln(), self.largest_order().ln());
+        for _ in 0..48 {
+            let (left, right) = (low + (high - low) * 0.382, low + (high - low) * 0.618);
+            if value(left.exp()) < value(right.exp()) {
+                high = right;
+            } else {
+                low = left;
+            }
+        }
+        value(low.exp()).clamp(0.0, 1e12)
+    }
+
+    /// How far rounding to knots may have raised the sum of losses, except with probability `improbable` (Hoeffding).
+    fn shift(&self, improbable: f64) -> f64 {
+        let (mut drift, mut squares, mut most) = (0.0, 0.0, 0.0);
+        for part in &self.parts {
+            let (count, spacing) = (part.times as f64, part.loss.spacing());
+            drift += count * spacing * spacing / 8.0 * (1.0 + spacing);
+            squares += count * spacing * spacing;
+            most += count * spacing;
+        }
+        up(f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()), 64.0 * UNIT * self.parts.len() as f64)
+    }
+
+    fn lower_delta(&self, tail: &Tail, epsilon: f64, improbable: f64) -> f64 {
+        let log_inflation: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.inflation().ln()).sum();
+        let moved: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.moved()).sum();
+        let measured = tail.lower(epsilon + self.shift(improbable)) * (-log_inflation).exp() * (1.0 - 1e-12);
+        (measured - (improbable + moved) * (1.0 + 1e-12)).max(0.0)
+    }
+
+    fn lower_epsilon(&self, tail: &Tail, delta: f64) -> f64 {
+        let above = |epsilon: f64| self.lower_delta(tail, epsilon, delta * IMPROBABLE) > delta;
+        let (mut low, mut high) = (0.0, tail.top().max(0.0));
+        if !above(low) {
+            return 0.0;
+        }
+        for _ in 0..64 {
+            let middle = (low + high) / 2.0;
+            if above(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+fn coarsen(parts: &mut [Part], spacing: f64) {
+    for part in parts {
+        while part.loss.spacing() < spacing {
+            part.loss = part.loss.coarsened();
+        }
+    }
+}
+
+/// The least ε in [0, top] at which `curve` is certified to be at most `delta`.
+fn least_epsilon(top: f64, delta: f64, curve: impl Fn(f64) -> f64) -> Option<f64> {
+    let (mut low, mut high) = (0.0, top.max(0.0));
+    if curve(high) > delta {
+        return None;
+    }
+    if curve(low) <= delta {
+        return Some(0.0);
+    }
+    for _ in 0..64 {
+        let middle = (low + high) / 2.0;
+        if curve(middle) <= delta {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}

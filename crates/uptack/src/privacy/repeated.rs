@@ -1,0 +1,139 @@
+//! One owner who answers the same query many times, with fresh coins each time.
+
+use super::composition::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
+use super::{Accountant, Certified, Epsilon, Target, Views};
+use crate::error::Error;
+
+/// What all releases, and all of an owner's answers, together give away.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    /// How often the owner answers.
+    pub times: u64,
+    /// Local ε of each answer, all repetitions seen.
+    pub answers: Vec<Option<f64>>,
+    /// Local ε of all cells.
+    pub linked: Option<f64>,
+    /// Whichever of ε and δ the target leaves open, of all releases together; none where δ is below the floor.
+    pub release: Option<Certified>,
+}
+
+/// Enough that ε is off by less than a per mille; each cell costs a certificate.
+const CELLS_PER_DEVIATION: u32 = 8;
+
+impl Repeated {
+    /// Composes `times` answers to the query that `views` and `accountant` are about.
+    ///
+    /// It holds if every answer is drawn with coins of its own, and the mechanism was fixed before the first.
+    pub fn of(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Self, Error> {
+        if times == 0 {
+            return Err(Error::request("the number of repetitions must be at least 1"));
+        }
+        let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
+        let linked = add(&views.linked)?;
+        let composed = if times == 1 { views.release.value() } else { compose(accountant, target, times)? };
+        Ok(Self {
+            times,
+            answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
+            linked,
+            release: composed.map(|value| cap(value, target, linked)),
+        })
+    }
+}
+
+fn compose(accountant: &Accountant, target: Target, times: u64) -> Result<Option<Certified>, Error> {
+    let smallest = match target {
+        Target::Delta(delta) => delta.value(),
+        Target::Epsilon(_) => 1e-12,
+    };
+    let accuracy = Accuracy::for_repetitions(times, smallest).cells_per_deviation(CELLS_PER_DEVIATION);
+    let of = |profile: &dyn Profile| -> Result<Composition, Error> {
+        let loss = LossDistribution::from_profile(profile, accuracy)?;
+        Ok(Composition::new(FixedInAdvance::repeated(loss, times)?))
+    };
+    let (above, below) = (of(&Above(accountant))?, of(&Below(accountant))?);
+    Ok(match target {
+        Target::Delta(delta) if delta.value() >= 1.0 => Some(Certified::new(0.0, 0.0)),
+        Target::Delta(delta) => above.epsilon(delta.value())?.map(|upper| {
+            let lower = below.epsilon(delta.value()).ok().flatten().map_or(0.0, |bounds| bounds.lower);
+            Certified::new(lower.min(upper.upper), upper.upper)
+        }),
+        Target::Epsilon(epsilon) => {
+            let (upper, lower) = (above.delta(epsilon.value())?, below.delta(epsilon.value())?);
+            Some(Certified::new(lower.lower.min(upper.upper), upper.upper))
+        }
+    })
+}
+
+/// All releases together say no more than all cells: ε is never above the sum of the linked ones.
+fn cap(value: Certified, target: Target, linked: Option<f64>) -> Certified {
+    match (target, linked) {
+        (Target::Delta(_), Some(linked)) if linked < value.upper() => Certified::new(value.lower().min(linked), linked),
+        (Target::Epsilon(epsilon), Some(linked)) if epsilon.value() >= linked => Certified::new(0.0, 0.0),
+        _ => value,
+    }
+}
+
+/// The certified profile from above.
+struct Above<'a>(&'a Accountant);
+
+impl Profile for Above<'_> {
+    fn delta_upper(&self, epsilon: f64) -> f64 {
+        self.0.delta_upper(epsilon)
+    }
+
+    fn floor(&self) -> f64 {
+        self.0.floor()
+    }
+}
+
+/// The largest divergence evaluated: a profile that the truth is never below.
+struct Below<'a>(&'a Accountant);
+
+impl Profile for Below<'_> {
+    fn delta_upper(&self, epsilon: f64) -> f64 {
+        match Epsilon::new(epsilon) {
+            Ok(epsilon) => self.0.delta_of_ends(epsilon).lower(),
+            Err(_) => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+    use crate::privacy::{Delta, WorkLimit, release};
+
+    fn repeated(text: &str, owners: u64, times: u64) -> (Views, Repeated) {
+        let channel = text.parse::<Mechanism>().unwrap().channel();
+        let target = Target::Delta(Delta::new(1e-8).unwrap());
+        let views = Views::of(&channel, owners, target, WorkLimit::default()).unwrap();
+        let accountant = release(&channel, owners).unwrap();
+        let repeated = Repeated::of(&views, &accountant, target, times).unwrap();
+        (views, repeated)
+    }
+
+    #[test]
+    fn grows_like_a_root_in_a_crowd_and_never_beyond_the_sum() {
+        let (views, once) = repeated("normal-form(f=1,r=0.001)", 50_000, 1);
+        assert_eq!(once.release, views.release.value());
+        let (_, often) = repeated("normal-form(f=1,r=0.001)", 50_000, 16);
+        let (one, many) = (once.release.unwrap().upper(), often.release.unwrap());
+        assert!(many.upper() > 3.0 * one && many.upper() < 6.0 * one, "{many:?}");
+        assert!(many.lower() <= many.upper() && many.lower() > 0.9 * many.upper(), "{many:?}");
+        assert!((often.linked.unwrap() / once.linked.unwrap() - 16.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn where_there_is_no_guarantee_repeating_gives_none() {
+        let (_, often) = repeated("sampling(sy=0.05,sn=0.05)", 50_000, 4);
+        assert_eq!((often.release, often.linked), (None, None));
+    }
+
+    #[test]
+    fn two_owners_hide_next_to_nothing() {
+        let (_, often) = repeated("randomized-response(t=0.6)", 2, 3);
+        let release = often.release.unwrap();
+        assert!(release.upper() <= often.linked.unwrap());
+    }
+}

@@ -1,0 +1,512 @@
+//! The largest divergence over all crowds, from both sides.
+
+use super::bracket::Bracket;
+use super::classes::finite_epsilon;
+use super::view::{Observation, Question};
+use super::work::{Work, WorkLimit};
+
+/// Rounds of refinement in ε: a certificate at most this much above the largest value found is looked for first.
+const EPSILON_MARGIN: f64 = 8e-4;
+/// The same for δ.
+const DELTA_MARGIN: f64 = 0.04;
+/// Up to this many steps all crowds are evaluated one by one.
+const ENUMERATION: u64 = 4_000_000;
+/// The level at which all owners of the rarer truth are made use of at once.
+const EVERYONE: u32 = 16;
+/// Divergences below this are bounded, but not searched for their worst crowd.
+const NEGLIGIBLE: f64 = 1e-150;
+/// Nothing below this mass is told from zero.
+const DEEPEST_CUT: f64 = -460.0;
+
+/// A number with the crowd (yes among the others) at which it was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) bracket: Bracket,
+    pub(crate) crowd: u64,
+}
+
+/// The lowest and highest the answer can be, and the worst crowd found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) lower: f64,
+    pub(crate) upper: f64,
+    pub(crate) crowd: u64,
+}
+
+/// Looks for the worst crowd of one view.
+pub(crate) struct Search<'a> {
+    view: &'a Observation,
+    others: u64,
+    work: Work,
+    enumeration: u64,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(view: &'a Observation, owners: u64, limit: WorkLimit) -> Self {
+        Self { view, others: owners - 1, work: Work::within(limit), enumeration: ENUMERATION }
+    }
+
+    /// The same search without evaluating all crowds one by one, however few they are.
+    #[cfg(test)]
+    pub(crate) fn without_enumeration(mut self) -> Self {
+        self.enumeration = 0;
+        self
+    }
+
+    /// δ at one ε over all crowds.
+    pub(crate) fn delta(&self, epsilon: f64) -> Answer {
+        if let Some(floor) = self.beyond_all_ratios(epsilon) {
+            return Answer { lower: floor.bracket.lower(), upper: floor.bracket.upper(), crowd: floor.crowd };
+        }
+        let (mut best, question) = self.ends_at_depth(epsilon);
+        if self.enumerable() {
+            best = self.every_crowd(question);
+            return Answer { lower: best.bracket.lower(), upper: best.bracket.upper(), crowd: best.crowd };
+        }
+        if best.bracket.upper() < NEGLIGIBLE {
+            let upper = self.half_crowd_bound(question).max(best.bracket.upper());
+            return Answer { lower: best.bracket.lower(), upper, crowd: best.crowd };
+        }
+        best = self.samples(question).into_iter().fold(best, larger);
+        let mut lower = Lower { value: best.bracket.lower(), crowd: best.crowd };
+        // From the upper end: where the view is only bounded, the lower one is of another view.
+        let limit = best.bracket.upper() * (1.0 + DELTA_MARGIN);
+        let base = lower.value;
+        let mut claim =
+            Claim { question, limit, largest: best.bracket.upper(), base, step: 0.0, trivial: f64::INFINITY };
+        // Where a small range stays above the limit its bound makes a new limit.
+        let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed * 1.01;
+        self.sweep(&mut claim, &mut lower, weaken, |_, found| found.bracket.lower());
+        Answer { lower: lower.value, upper: claim.largest.min(1.0), crowd: lower.crowd }
+    }
+
+    /// ε at one δ over all crowds; none where δ is below the floor.
+    pub(crate) fn epsilon(&self, delta: f64) -> Option<Answer> {
+        let floor = self.floor();
+        if delta < floor.bracket.upper() {
+            return None;
+        }
+        let largest = finite_epsilon(self.view.ratios());
+        let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
+        let at = |epsilon: f64| Question { growth: epsilon.exp(), log_cut, goal: delta };
+        let ends = self.solve(delta, largest, &|epsilon| self.ends(at(epsilon)));
+        if self.enumerable() {
+            return Some(self.enumerated_epsilon(delta, largest, ends, log_cut));
+        }
+        let mut best = ends;
+        for crowd in
+            self.samples(at(best.lower)).iter().filter(|found| found.bracket.lower() > delta).map(|found| found.crowd)
+        {
+            let answer = self.solve(delta, largest, &|epsilon| self.exactly(crowd, at(epsilon)));
+            if answer.lower > best.lower {
+                best = Answer { upper: answer.upper.max(best.upper), ..answer };
+            }
+        }
+        let mut lower = Lower { value: best.lower, crowd: best.crowd };
+        let start = (best.upper * (1.0 + EPSILON_MARGIN)).min(largest);
+        let base = self.ends(at(start)).bracket.lower();
+        let trivial = largest.exp();
+        let mut claim = Claim { question: at(start), limit: delta, largest: 0.0, base, step: 1e-4, trivial };
+        let weaken = |claim: &mut Claim, _: f64| {
+            claim.step *= 2.0;
+            let weaker = claim.question.growth.ln() * (1.0 + claim.step) + 1e-6 * claim.step;
+            claim.question.growth = weaker.exp().min(trivial);
+        };
+        let learned = |claim: &Claim, found: &Found| {
+            if found.bracket.lower() > delta { claim.question.growth.ln() * (1.0 - 1e-12) } else { 0.0 }
+        };
+        let finished = self.sweep(&mut claim, &mut lower, weaken, learned);
+        let mut upper = claim.question.growth.ln() * (1.0 + 1e-14);
+        if !finished {
+            upper = upper.max(self.half_crowds(delta, largest, log_cut));
+        }
+        Some(Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd })
+    }
+
+    /// ε at one δ for the two crowds of one truth.
+    pub(crate) fn epsilon_of_ends(&self, delta: f64) -> Option<Answer> {
+        if delta < self.floor().bracket.upper() {
+            return None;
+        }
+        let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
+        let largest = finite_epsilon(self.view.ratios());
+        Some(self.solve(delta, largest, &|epsilon| self.ends(Question { growth: epsilon.exp(), log_cut, goal: delta })))
+    }
+
+    /// δ at one ε for the two crowds of one truth.
+    pub(crate) fn delta_of_ends(&self, epsilon: f64) -> Found {
+        self.beyond_all_ratios(epsilon).unwrap_or_else(|| self.ends_at_depth(epsilon).0)
+    }
+
+    /// The δ that no ε gets below, with the crowd that shows it.
+    pub(crate) fn floor(&self) -> Found {
+        let mass = self.view.floor();
+        let (numerator, crowd) = if mass.yes() >= mass.no() { (mass.yes(), 0) } else { (mass.no(), self.others) };
+        let nearest = numerator as f64;
+        let value = if (nearest as u128) < numerator { nearest.next_up() } else { nearest } / 2f64.powi(64);
+        // Tallies that do not fix the cells may hide what a cell alone would show.
+        let shown = if self.view.is_determined() { value * (1.0 - 1e-15) } else { 0.0 };
+        let bracket = if numerator == 0 { Bracket::ZERO } else { Bracket::new(shown, value) };
+        Found { bracket, crowd }
+    }
+
+    /// Beyond the largest finite ratio only the floor is left.
+    fn beyond_all_ratios(&self, epsilon: f64) -> Option<Found> {
+        (epsilon >= finite_epsilon(self.view.ratios())).then(|| self.floor())
+    }
+
+    /// The ends, computed with a cut far below their value.
+    fn ends_at_depth(&self, epsilon: f64) -> (Found, Question) {
+        let mut question = Question { growth: epsilon.exp(), log_cut: -70.0, goal: 0.0 };
+        loop {
+            let found = self.ends(question);
+            let deep = found.bracket.lower() > 0.0 && found.bracket.lower().ln() > question.log_cut + 28.0;
+            if deep || question.log_cut <= DEEPEST_CUT {
+                return (found, question);
+            }
+            question.log_cut = (question.log_cut * 2.0).max(DEEPEST_CUT);
+        }
+    }
+
+    fn ends(&self, question: Question) -> Found {
+        let end = |yes| {
+            let [one, other] = self.view.one_truth(yes, self.others, question, &self.work);
+            Found { bracket: one.max(other), crowd: if yes { self.others } else { 0 } }
+        };
+        larger(end(false), end(true))
+    }
+
+    /// Whether every crowd can be evaluated exactly at little cost.
+    fn enumerable(&self) -> bool {
+        self.enumerable_by_histogram()
+            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= self.enumeration
+    }
+
+    fn enumerable_by_histogram(&self) -> bool {
+        self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
+    }
+
+    /// One crowd exactly, in the worse direction.
+    fn exactly(&self, crowd: u64, question: Question) -> Found {
+        let rest = self.others - crowd;
+        let [one, other] = if self.enumerable_by_histogram() {
+            self.view.enumerated(crowd, rest, question.growth)
+        } else {
+            self.view.both_truths(crowd, rest, u64::MAX, question, &self.work)
+        };
+        Found { bracket: one.max(other), crowd }
+    }
+
+    fn every_crowd(&self, question: Question) -> Found {
+        (0..=self.others).map(|crowd| self.exactly(crowd, question)).reduce(larger).unwrap_or_else(|| self.floor())
+    }
+
+    /// Solves at the worst crowd found so far until no other crowd is worse there.
+    fn enumerated_epsilon(&self, delta: f64, largest: f64, ends: Answer, log_cut: f64) -> Answer {
+        let mut best = ends;
+        for _ in 0..64 {
+            let question = Question { growth: best.upper.exp(), log_cut, goal: delta };
+            let worst = self.every_crowd(question);
+            if worst.bracket.upper() <= delta {
+                return best;
+            }
+            let answer = self.solve(delta, largest, &|epsilon| {
+                self.exactly(worst.crowd, Question { growth: epsilon.exp(), log_cut, goal: delta })
+            });
+            best = Answer {
+                lower: best.lower.max(answer.lower),
+                upper: (best.upper * (1.0 + 1e-12)).max(answer.upper),
+                crowd: if answer.lower > best.lower { answer.crowd } else { best.crowd },
+            };
+        }
+        Answer { upper: largest, ..best }
+    }
+
+    /// A few crowds of both truths, where they can be evaluated exactly.
+    fn samples(&self, question: Question) -> Vec<Found> {
+        if !self.view.is_two_classes() {
+            return Vec::new();
+        }
+        let mut crowds: Vec<u64> = (1..8).map(|part| (self.others as f64 * f64::from(part) / 8.0) as u64).collect();
+        crowds.dedup();
+        crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
+    }
+
+    /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and
+    /// from above, each side is solved for itself.
+    fn solve(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> Answer {
+        if self.view.is_exact() {
+            return self.solve_one(delta, largest, function);
+        }
+        let side = |upper: bool| {
+            move |epsilon: f64| {
+                let found = function(epsilon);
+                let value = if upper { found.bracket.upper() } else { found.bracket.lower() };
+                Found { bracket: Bracket::new(value, value), ..found }
+            }
+        };
+        let above = self.solve_one(delta, largest, &side(true));
+        let below = self.solve_one(delta, largest, &side(false));
+        Answer { lower: below.lower.min(above.upper), upper: above.upper, crowd: below.crowd }
+    }
+
+    fn solve_one(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> Answer {
+        let first = function(0.0);
+        let mut crowd = first.crowd;
+        if first.bracket.upper() <= delta {
+            return Answer { lower: 0.0, upper: 0.0, crowd };
+        }
+        let goal = delta.max(f64::MIN_POSITIVE).ln();
+        let mut bracket = Bracketing {
+            low: (0.0, first.bracket.upper().ln() - goal),
+            high: (largest, f64::NEG_INFINITY),
+            last: None,
+        };
+        let mut guess = first_guess(first.bracket.upper(), delta, largest);
+        for _ in 0..200 {
+            if bracket.high.0 - bracket.low.0 <= 1e-11 * bracket.high.0 {
+                break;
+            }
+            let found = function(guess);
+            let level = found.bracket.upper().ln() - goal;
+            if found.bracket.upper() <= delta {
+                bracket.lower_high(guess, level);
+            } else if found.bracket.lower() > delta {
+                bracket.raise_low(guess, level);
+                crowd = found.crowd;
+            } else {
+                let width = (found.bracket.upper() / found.bracket.lower().max(f64::MIN_POSITIVE) - 1.0).min(1.0);
+                let (low, high) = around(guess, 0.02 * width, (bracket.low.0, bracket.high.0), delta, function);
+                return Answer { lower: low, upper: high, crowd };
+            }
+            guess = bracket.guess();
+        }
+        Answer { lower: bracket.low.0, upper: bracket.high.0, crowd }
+    }
+
+    /// Covers all crowds by ranges, each bounded by the crowd of its fewest yes- and its fewest no-owners. Where a range
+    /// cannot be bounded by the claim's limit although it is small, `weaken` weakens the claim, and `learned` says what an
+    /// exact value there tells about the number sought. Returns whether all crowds were covered.
+    fn sweep(
+        &self,
+        claim: &mut Claim,
+        lower: &mut Lower,
+        weaken: impl Fn(&mut Claim, f64),
+        learned: impl Fn(&Claim, &Found) -> f64,
+    ) -> bool {
+        let half = self.others / 2;
+        self.sweep_half(false, half, claim, lower, &weaken, &learned)
+            && (half == self.others || self.sweep_half(true, self.others - half - 1, claim, lower, &weaken, &learned))
+    }
+
+    /// The crowds with at most `last` owners of one truth among the others, starting from none: of *yes*, or of *no*.
+    fn sweep_half(
+        &self,
+        of_no: bool,
+        last: u64,
+        claim: &mut Claim,
+        lower: &mut Lower,
+        weaken: &impl Fn(&mut Claim, f64),
+        learned: &impl Fn(&Claim, &Found) -> f64,
+    ) -> bool {
+        let smallest = (self.others / 40_000).max(1);
+        let (mut from, mut width, mut level) = (0, (self.others / 1000).max(1), 0);
+        let oriented = |count: u64| if of_no { self.others - count } else { count };
+        while from <= last {
+            if claim.question.growth >= claim.trivial {
+                return true;
+            }
+            if self.work.exhausted() {
+                claim.largest = claim.largest.max(self.half_crowd_bound(claim.question));
+                return false;
+            }
+            let to = (from + (width - 1)).min(last);
+            let (yes, no) = if of_no { (self.others - to, from) } else { (from, self.others - to) };
+            let bound = self.crowd_bound(yes, no, claim, &mut level);
+            let next = next_width(to - from + 1, bound, claim).max(smallest);
+            if bound <= claim.limit {
+                claim.largest = claim.largest.max(bound);
+                (from, width) = (to + 1, next);
+                continue;
+            }
+            if width > smallest {
+                width = next.min(width - 1);
+                continue;
+            }
+            if self.view.is_two_classes() {
+                let found = self.exactly(oriented(from), claim.question);
+                let value = learned(claim, &found);
+                if value > lower.value {
+                    *lower = Lower { value, crowd: found.crowd };
+                }
+            }
+            weaken(claim, bound);
+            width = smallest.saturating_mul(16);
+        }
+        true
+    }
+
+    /// A bound for all crowds with at least these numbers of yes- and no-owners.
+    fn crowd_bound(&self, yes: u64, no: u64, claim: &Claim, level: &mut u32) -> f64 {
+        // A bound may be wrong by a millionth of the limit.
+        let log_cut = claim.question.log_cut.max(claim.limit.max(1e-300).ln() - 16.0);
+        let question = Question { log_cut, goal: claim.limit, ..claim.question };
+        let bound = |side: u64| {
+            let [one, other] = self.view.both_truths(yes, no, side, question, &self.work);
+            one.upper().max(other.upper())
+        };
+        if !self.view.has_three_classes() || yes.min(no) == 0 {
+            return bound(u64::MAX);
+        }
+        let mut best = f64::INFINITY;
+        let everyone = yes.min(no);
+        // Few of the rarer truth's owners are cheap, and enough where each of them hides much.
+        let few = (level.saturating_sub(1)..*level + 3).map(|step| (step, 8 << (2 * step.min(24))));
+        for (step, side) in few.take_while(|(step, side)| *step < EVERYONE && *side < everyone) {
+            let value = bound(side);
+            let helps = value < 0.97 * best;
+            best = best.min(value);
+            *level = step;
+            if best <= claim.limit || self.work.exhausted() {
+                return best;
+            }
+            if !helps {
+                break;
+            }
+        }
+        let all = bound(u64::MAX);
+        if all <= claim.limit && best.is_finite() && all > 0.5 * claim.limit {
+            *level = EVERYONE;
+        }
+        best.min(all)
+    }
+
+    /// A bound for all crowds at little cost: each has at least half of the others on one side.
+    fn half_crowd_bound(&self, question: Question) -> f64 {
+        let half = self.others.div_ceil(2);
+        let bound = |yes: u64, no: u64| {
+            let [one, other] = self.view.both_truths(yes, no, 0, question, &self.work);
+            one.upper().max(other.upper())
+        };
+        bound(0, half).max(bound(half, 0))
+    }
+
+    /// An ε that holds for every crowd, from the two crowds of one truth and half the size.
+    fn half_crowds(&self, delta: f64, largest: f64, log_cut: f64) -> f64 {
+        let function = |epsilon: f64| {
+            let value = self.half_crowd_bound(Question { growth: epsilon.exp(), log_cut, goal: delta });
+            Found { bracket: Bracket::new(0.0, value), crowd: 0 }
+        };
+        self.solve_from_above(delta, largest, &function)
+    }
+
+    /// The smallest ε, to a per mille, at which the upper end of a falling function is at most `delta`.
+    fn solve_from_above(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> f64 {
+        let (mut low, mut high) = (0.0, largest);
+        while high - low > 1e-3 * high && high > 1e-12 {
+            let middle = if low == 0.0 { high / 4.0 } else { (low * high).sqrt() };
+            if function(middle).bracket.upper() <= delta {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        high
+    }
+}
+
+/// What the sweep tries to show: at the question's ε no crowd has a divergence above `limit`; `largest` bounds all so far.
+struct Claim {
+    question: Question,
+    limit: f64,
+    largest: f64,
+    /// The divergence at the crowds of one truth.
+    base: f64,
+    /// By how much ε grows when the claim is weakened.
+    step: f64,
+    /// The e^ε from which on the claim needs no proof.
+    trivial: f64,
+}
+
+/// A width for which the bound should come out just below the limit: its logarithm grows about linearly from the base.
+fn next_width(width: u64, bound: f64, claim: &Claim) -> u64 {
+    let (wanted, got) = ((claim.limit / claim.base).ln(), (bound / claim.base).ln());
+    let factor = if got > 0.0 { (0.95 * wanted / got).clamp(0.2, 4.0) } else { 4.0 };
+    (width as f64 * if factor.is_finite() { factor } else { 4.0 }) as u64
+}
+
+/// The largest value known to occur.
+struct Lower {
+    value: f64,
+    crowd: u64,
+}
+
+fn larger(a: Found, b: Found) -> Found {
+    let crowd = if b.bracket.lower() > a.bracket.lower() { b.crowd } else { a.crowd };
+    Found { bracket: a.bracket.max(b.bracket), crowd }
+}
+
+/// The Gaussian with the same divergence at zero has about this ε.
+fn first_guess(zero: f64, delta: f64, largest: f64) -> f64 {
+    let scale = 2.5 * zero * (2.0 * (zero / delta.max(1e-300)).ln()).max(0.1).sqrt();
+    scale.clamp(largest * 1e-9, largest * 0.9)
+}
+
+/// A root between two points, by the Illinois variant of false position: points with their levels, positive below the root.
+struct Bracketing {
+    low: (f64, f64),
+    high: (f64, f64),
+    /// Which end moved last: true for the high one.
+    last: Option<bool>,
+}
+
+impl Bracketing {
+    fn raise_low(&mut self, point: f64, level: f64) {
+        if self.last == Some(false) {
+            self.high.1 *= 0.5;
+        }
+        self.low = (point, level.max(f64::MIN_POSITIVE));
+        self.last = Some(false);
+    }
+
+    fn lower_high(&mut self, point: f64, level: f64) {
+        if self.last == Some(true) {
+            self.low.1 *= 0.5;
+        }
+        self.high = (point, level.min(-f64::MIN_POSITIVE));
+        self.last = Some(true);
+    }
+
+    fn guess(&self) -> f64 {
+        let ((low, above), (high, below)) = (self.low, self.high);
+        if !below.is_finite() {
+            return if low == 0.0 { high / 4.0 } else { (low * high).sqrt().min(2.0 * low) };
+        }
+        let (width, share) = (high - low, above / (above - below));
+        (low + width * share).clamp(low + 1e-6 * width, high - 1e-6 * width)
+    }
+}
+
+/// The nearest points on both sides of an undecided one that can be decided.
+fn around(
+    undecided: f64,
+    first: f64,
+    (low, high): (f64, f64),
+    delta: f64,
+    function: &dyn Fn(f64) -> Found,
+) -> (f64, f64) {
+    let decide = |sign: f64, limit: f64, decided: &dyn Fn(&Bracket) -> bool| {
+        let mut distance = first.max(1e-11);
+        loop {
+            let point = undecided * (1.0 + sign * distance);
+            if sign * (point - limit) >= 0.0 {
+                return limit;
+            }
+            if decided(&function(point).bracket) {
+                return point;
+            }
+            distance *= 2.0;
+        }
+    };
+    (decide(-1.0, low, &|bracket| bracket.lower() > delta), decide(1.0, high, &|bracket| bracket.upper() <= delta))
+}

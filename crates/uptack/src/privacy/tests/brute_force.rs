@@ -1,0 +1,180 @@
+//! Every outcome of small crowds, straight from the definition of the views.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::super::search::Search;
+use super::super::{Accountant, WorkLimit, answer_with_release, release};
+use super::{delta, epsilon};
+use crate::{Cell, Channel, Output, Probability};
+
+/// What the adversary sees: the target's answer, if the view has one, and all tallies.
+type Seen = (Option<Output>, Vec<Vec<u16>>);
+
+/// The law of what is seen with the target's truth and `yes` and `no` others.
+fn law(channel: &Channel, answer: Option<usize>, target: bool, yes: u64, no: u64) -> HashMap<Seen, f64> {
+    let empty: Vec<Vec<u16>> = channel.answers().iter().map(|outputs| vec![0; outputs.len()]).collect();
+    let mut law = HashMap::from([((None, empty), 1.0)]);
+    law = with_owner(channel, &law, target, answer);
+    for truth in std::iter::repeat_n(true, yes as usize).chain(std::iter::repeat_n(false, no as usize)) {
+        law = with_owner(channel, &law, truth, None);
+    }
+    law
+}
+
+fn with_owner(channel: &Channel, law: &HashMap<Seen, f64>, yes: bool, answer: Option<usize>) -> HashMap<Seen, f64> {
+    let mut next = HashMap::new();
+    for ((seen, tallies), mass) in law {
+        for cell in channel.cells() {
+            let probability = if yes { cell.yes() } else { cell.no() }.to_f64();
+            let mut tallies = tallies.clone();
+            for (index, output) in cell.outputs().iter().enumerate() {
+                let bin = channel.answers()[index].iter().position(|other| other == output).expect("a listed output");
+                tallies[index][bin] += 1;
+            }
+            let seen = answer.map(|answer| cell.outputs()[answer]).or(*seen);
+            *next.entry((seen, tallies)).or_insert(0.0) += mass * probability;
+        }
+    }
+    next
+}
+
+/// Both directions of the divergence in one crowd.
+fn divergence(channel: &Channel, answer: Option<usize>, yes: u64, no: u64, growth: f64) -> [f64; 2] {
+    let (with_yes, with_no) = (law(channel, answer, true, yes, no), law(channel, answer, false, yes, no));
+    let one_way = |first: &HashMap<Seen, f64>, second: &HashMap<Seen, f64>| {
+        let excess = |(seen, mass): (&Seen, &f64)| (mass - growth * second.get(seen).unwrap_or(&0.0)).max(0.0);
+        first.iter().map(excess).sum::<f64>()
+    };
+    [one_way(&with_yes, &with_no), one_way(&with_no, &with_yes)]
+}
+
+/// The largest divergence over all crowds, and over the two crowds of one truth.
+fn truth(channel: &Channel, answer: Option<usize>, owners: u64, epsilon: f64) -> (f64, f64) {
+    let of = |yes: u64| {
+        let [one, other] = divergence(channel, answer, yes, owners - 1 - yes, epsilon.exp());
+        one.max(other)
+    };
+    ((0..owners).map(of).fold(0.0, f64::max), of(0).max(of(owners - 1)))
+}
+
+/// A law over `weights.len()` cells, in integers over 2⁶⁴ that sum to one exactly.
+fn numerators(weights: &[u32]) -> Vec<Probability> {
+    let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    let mut parts: Vec<u128> = weights.iter().map(|weight| (u128::from(*weight) << 64) / total).collect();
+    let rest = (1_u128 << 64) - parts.iter().sum::<u128>();
+    let largest = (0..parts.len()).max_by_key(|index| parts[*index]).expect("at least one cell");
+    parts[largest] += rest;
+    parts.into_iter().map(|part| Probability::from_numerator(part).expect("at most one whole")).collect()
+}
+
+fn weights(cells: usize) -> impl Strategy<Value = Vec<u32>> {
+    let weight = prop_oneof![2 => 1_u32..1000, 1 => Just(0_u32), 1 => 1_u32..5, 1 => 1_u32..u32::MAX];
+    proptest::collection::vec(weight, cells).prop_filter("a law needs mass", |weights| weights.iter().any(|w| *w > 0))
+}
+
+/// Random channels: one to three answers of up to three outputs, two to five cells, zeros and equal ratios included.
+fn channels() -> impl Strategy<Value = Channel> {
+    (1_usize..=3, 2_usize..=5).prop_flat_map(|(answers, cells)| {
+        let names = proptest::collection::btree_set(proptest::collection::vec(1_u8..=3, answers), 2..=cells);
+        names.prop_flat_map(|names| {
+            let count = names.len();
+            (Just(names), weights(count), weights(count), proptest::bool::weighted(0.3)).prop_map(build)
+        })
+    })
+}
+
+fn build((names, yes, mut no, tie): (std::collections::BTreeSet<Vec<u8>>, Vec<u32>, Vec<u32>, bool)) -> Channel {
+    if tie {
+        // Two cells of equal ratio, the same in both laws.
+        let last = no.len() - 1;
+        (no[0], no[last]) = (yes[0], yes[last]);
+        if no.iter().all(|weight| *weight == 0) {
+            no[0] = 1;
+        }
+    }
+    let output = |symbol: &u8| Output::new(char::from(b'0' + symbol)).expect("a digit");
+    let laws = numerators(&yes).into_iter().zip(numerators(&no));
+    let cells = names.iter().zip(laws).map(|(name, (yes, no))| Cell::new(name.iter().map(output).collect(), yes, no));
+    Channel::from_cells(cells.collect()).expect("laws that sum to one")
+}
+
+fn views(channel: &Channel, owners: u64) -> Vec<(Option<usize>, Accountant)> {
+    let joint = |answer| (Some(answer), answer_with_release(channel, answer, owners).expect("an answer"));
+    let all = release(channel, owners).expect("owners");
+    std::iter::once((None, all)).chain((0..channel.answers().len()).map(joint)).collect()
+}
+
+/// Rounding of the enumeration above: a few hundred terms of size at most one.
+const ROUNDING: f64 = 1e-13;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_view_of_every_small_crowd_is_enclosed(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
+        for (answer, accountant) in views(&channel, owners) {
+            let (all, ends) = truth(&channel, answer, owners, at);
+            let claim = accountant.delta(epsilon(at));
+            let value = claim.value().expect("δ always has a value");
+            prop_assert!(value.lower() <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", value.lower());
+            prop_assert!(value.upper() >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", value.upper());
+            let bracket = accountant.delta_of_ends(epsilon(at));
+            prop_assert!(bracket.upper() >= ends - ROUNDING);
+            if channel.determined() {
+                let tolerance = 1e-12 * all + ROUNDING;
+                prop_assert!((value.upper() - all).abs() <= tolerance && (value.lower() - all).abs() <= tolerance,
+                    "{answer:?}: [{}, {}] is not {all}", value.lower(), value.upper());
+                prop_assert!(claim.certificate().closed() || all < 1e-10);
+                let exact = accountant.observation.is_exact();
+                prop_assert!(!exact || (bracket.middle() - ends).abs() <= 1e-12 * ends + ROUNDING,
+                    "{answer:?}: ends {bracket:?} are not {ends}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_search_over_ranges_encloses_the_truth_too(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
+        for (answer, accountant) in views(&channel, owners) {
+            let (all, _) = truth(&channel, answer, owners, at);
+            let search = || Search::new(&accountant.observation, owners, WorkLimit::default()).without_enumeration();
+            let found = search().delta(at);
+            prop_assert!(found.lower <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", found.lower);
+            prop_assert!(found.upper >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", found.upper);
+            if let Some(found) = search().epsilon(all.clamp(1e-9, 1.0)) {
+                let above = truth(&channel, answer, owners, found.upper).0;
+                prop_assert!(above <= all.max(1e-9) + ROUNDING, "{answer:?}: ε {} has δ {above}, not {all}", found.upper);
+            }
+        }
+    }
+
+    /// Beyond what can be enumerated outcome by outcome: both ways to the same number, crowd by crowd and range by range.
+    #[test]
+    fn ranges_enclose_what_all_crowds_show(f in 0.05_f64..1.0, share in 0.001_f64..0.45, owners in 9_u64..32, at in 0.0_f64..1.5) {
+        let channel = super::channel(&format!("normal-form(f={f},r={})", f * share));
+        let accountant = release(&channel, owners).expect("owners");
+        let search = || Search::new(&accountant.observation, owners, WorkLimit::default());
+        let (exact, found) = (search().delta(at), search().without_enumeration().delta(at));
+        prop_assert!(exact.upper <= exact.lower * (1.0 + 1e-9) + ROUNDING, "{exact:?}");
+        prop_assert!(found.lower <= exact.upper && found.upper >= exact.lower, "{found:?} does not enclose {exact:?}");
+    }
+
+    #[test]
+    fn epsilon_inverts_delta(channel in channels(), owners in 1_u64..=7, exponent in -9.0_f64..-0.3) {
+        let given = 10_f64.powf(exponent);
+        for (answer, accountant) in views(&channel, owners) {
+            let claim = accountant.epsilon(delta(given));
+            prop_assert_eq!(claim.value().is_none(), given < claim.floor());
+            if let Some(value) = claim.value() {
+                let above = truth(&channel, answer, owners, value.upper()).0;
+                prop_assert!(above <= given + ROUNDING, "{answer:?}: δ({}) = {above} > {given}", value.upper());
+                if value.lower() > 0.0 {
+                    // At what is said to be too small an ε, the view that the lower end speaks of breaks δ.
+                    let below = truth(&channel, answer, owners, value.lower()).0;
+                    prop_assert!(below >= given - ROUNDING, "{answer:?}: δ({}) = {below} < {given}", value.lower());
+                }
+            }
+        }
+    }
+}
