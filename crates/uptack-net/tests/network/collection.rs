@@ -179,6 +179,25 @@ async fn a_removed_task_leaves_nothing_and_cannot_come_back() {
     assert!(other.seal(&Measurement::Cell(0), now()).await.is_err());
 }
 
+/// An observer of the wire sees that somebody answers, not what.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_has_the_same_size_whatever_it_says() {
+    let stage = Stage::new(1).await;
+    for cell in 0..3 {
+        let report = stage.client.seal(&Measurement::Cell(cell), now()).await.unwrap();
+        assert_eq!(report.as_bytes().len(), 438);
+    }
+    let stage = Stage::with(1, quick, |parameters| {
+        parameters.vdaf = uptack_net::ballot::kind(960);
+    })
+    .await;
+    for output in [Some(true), Some(false), None] {
+        let ballot = uptack_net::ballot::measurement(&[output; 960]);
+        let report = stage.client.seal(&ballot, now()).await.unwrap();
+        assert_eq!(report.as_bytes().len(), 33_958);
+    }
+}
+
 /// The leader's question to the helper, with the leader's token and a count of our choice.
 async fn ask_helper(stage: &Stage, interval: Interval, count: u64) -> (u16, String) {
     use uptack_net::dap::{AggregateShareReq, BatchSelector, ReportIdChecksum, TimeInterval, encode};
