@@ -104,96 +104,113 @@ pub fn stored(data: &[u8]) {
 
 /// Valid inputs of every target, to start from.
 pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
-    let vdaf = Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible");
-    let keys = [dap::generate_keypair(1), dap::generate_keypair(2)];
-    let id = ReportId::from([1; 16]);
-    let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(1_000));
-    let task = dap::TaskId::from([3; 32]);
-    let (public, [leader, helper]) = vdaf.shard(&Measurement::Cell(1), &id).expect("there is a cell 1");
-    let seal = |index: usize, role, share: &[u8]| {
-        let config = keys[index].config();
-        dap::seal_input_share(config, role, &task, &metadata, &public, share.to_vec()).expect("fresh keys work")
-    };
-    let helper_sealed = seal(1, Role::Helper, &helper);
-    let report = Report::new(metadata.clone(), public.clone(), seal(0, Role::Leader, &leader), helper_sealed.clone());
-    let (_, first) = vdaf.leader_start(&[2; 16], &id, &public, &leader).expect("an honest report");
-    let (_, second) = vdaf.helper_finish(&[2; 16], &id, &public, &helper, &first).expect("an honest report");
-    let share = dap::ReportShare::new(metadata, public.clone(), helper_sealed.clone());
-    let init = AggregationJobInitializeReq::<TimeInterval>::new(
-        Vec::new(),
-        dap::PartialBatchSelector::new_time_interval(),
-        vec![dap::PrepareInit::new(share, first.clone())],
-    );
-    let answer = AggregationJobResp::new(vec![dap::PrepareResp::new(
-        id,
-        dap::PrepareStepResult::Continue { message: second.clone() },
-    )]);
-    let interval = dap::Interval::new(Time::from_seconds_since_epoch(0), dap::Duration::from_seconds(2_000))
-        .expect("a short interval");
-    let query = CollectionReq::<TimeInterval>::new(dap::Query::new_time_interval(interval), Vec::new());
-    let collection = Collection::<TimeInterval>::new(
-        dap::PartialBatchSelector::new_time_interval(),
-        1,
-        interval,
-        helper_sealed.clone(),
-        helper_sealed.clone(),
-    );
-    let share_request = AggregateShareReq::<TimeInterval>::new(
-        dap::BatchSelector::new_time_interval(interval),
-        Vec::new(),
-        1,
-        dap::ReportIdChecksum::default(),
-    );
-    let numbered = |kind: u8, bytes: Vec<u8>| ("messages", [vec![kind], bytes].concat());
-    let cut = |share: &[u8], message: &PingPongMessage| {
-        let parts = [public.len() as u8, share.len().div_ceil(4) as u8];
-        let message = match message {
-            PingPongMessage::Initialize { prep_share } => prep_share,
-            PingPongMessage::Finish { prep_msg } | PingPongMessage::Continue { prep_msg, .. } => prep_msg,
+    let sample = Sample::new();
+    let messages = sample.messages().into_iter().map(|input| ("messages", input));
+    let shares = sample.shares().into_iter().map(|input| ("shares", input));
+    let files = sample_files().into_iter().map(|input| ("task_files", input));
+    let others = [("ciphertexts", encode(&sample.sealed)), ("stored", encode(&sample.report))];
+    messages.chain(shares).chain(files).chain(others).collect()
+}
+
+/// One honest report and all that is said about it.
+struct Sample {
+    public: Vec<u8>,
+    inputs: [Vec<u8>; 2],
+    sealed: dap::HpkeCiphertext,
+    report: Report,
+    first: PingPongMessage,
+    second: PingPongMessage,
+}
+
+impl Sample {
+    fn new() -> Self {
+        let vdaf = Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible");
+        let keypair = dap::generate_keypair(1);
+        let id = ReportId::from([1; 16]);
+        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(1_000));
+        let task = dap::TaskId::from([3; 32]);
+        let (public, inputs) = vdaf.shard(&Measurement::Cell(1), &id).expect("there is a cell 1");
+        let seal = |role, share: &[u8]| {
+            dap::seal_input_share(keypair.config(), role, &task, &metadata, &public, share.to_vec())
+                .expect("a fresh key works")
         };
-        ("shares", [&parts[..], &public, share, message].concat())
-    };
+        let (leader, sealed) = (seal(Role::Leader, &inputs[0]), seal(Role::Helper, &inputs[1]));
+        let report = Report::new(metadata.clone(), public.clone(), leader, sealed.clone());
+        let key = [2; 16];
+        let (_, first) = vdaf.leader_start(&key, &id, &public, &inputs[0]).expect("an honest report");
+        let (_, second) = vdaf.helper_finish(&key, &id, &public, &inputs[1], &first).expect("an honest report");
+        Self { public, inputs, sealed, report, first, second }
+    }
+
+    /// Each with the number that chooses it.
+    fn messages(&self) -> Vec<Vec<u8>> {
+        let metadata = self.report.metadata().clone();
+        let id = *metadata.id();
+        let sealed = || self.sealed.clone();
+        let selector = dap::PartialBatchSelector::new_time_interval;
+        let share = dap::ReportShare::new(metadata, self.public.clone(), sealed());
+        let inits = vec![dap::PrepareInit::new(share, self.first.clone())];
+        let init = AggregationJobInitializeReq::<TimeInterval>::new(Vec::new(), selector(), inits);
+        let result = dap::PrepareStepResult::Continue { message: self.second.clone() };
+        let answer = AggregationJobResp::new(vec![dap::PrepareResp::new(id, result)]);
+        let start = Time::from_seconds_since_epoch(0);
+        let interval = dap::Interval::new(start, dap::Duration::from_seconds(2_000)).expect("a short interval");
+        let share_request = AggregateShareReq::<TimeInterval>::new(
+            dap::BatchSelector::new_time_interval(interval),
+            Vec::new(),
+            1,
+            dap::ReportIdChecksum::default(),
+        );
+        let query = dap::Query::new_time_interval(interval);
+        let collection = Collection::<TimeInterval>::new(selector(), 1, interval, sealed(), sealed());
+        let keys = HpkeConfigList::new(vec![dap::generate_keypair(1).config().clone()]);
+        [
+            (0, encode(&self.report)),
+            (1, encode(&keys)),
+            (2, encode(&init)),
+            (3, encode(&answer)),
+            (5, encode(&share_request)),
+            (6, encode(&AggregateShare::new(sealed()))),
+            (7, encode(&CollectionReq::<TimeInterval>::new(query, Vec::new()))),
+            (8, encode(&collection)),
+            (9, encode(&self.first)),
+        ]
+        .into_iter()
+        .map(|(kind, bytes)| [vec![kind], bytes].concat())
+        .collect()
+    }
+
+    /// What the helper and what the leader prepares, with the places to cut at.
+    fn shares(&self) -> Vec<Vec<u8>> {
+        let cut = |share: &[u8], message: &PingPongMessage| {
+            let parts = [self.public.len() as u8, share.len().div_ceil(4) as u8];
+            let (PingPongMessage::Initialize { prep_share: message }
+            | PingPongMessage::Finish { prep_msg: message }
+            | PingPongMessage::Continue { prep_msg: message, .. }) = message;
+            [&parts[..], &self.public, share, message].concat()
+        };
+        vec![cut(&self.inputs[1], &self.first), cut(&self.inputs[0], &self.second)]
+    }
+}
+
+fn sample_files() -> Vec<Vec<u8>> {
     let address: url::Url = "http://127.0.0.1:1/".parse().expect("an address");
     let kind = VdafKind::histogram(3);
     let parameters = TaskParameters::new(address.clone(), address, kind, 60, 10);
     let set = task::TaskSet::generate(parameters).expect("possible parameters");
-    let json = |value: &dyn erased::Json| ("task_files", value.to_json());
     vec![
-        numbered(0, encode(&report)),
-        numbered(1, encode(&HpkeConfigList::new(vec![keys[0].config().clone()]))),
-        numbered(2, encode(&init)),
-        numbered(3, encode(&answer)),
-        numbered(5, encode(&share_request)),
-        numbered(6, encode(&AggregateShare::new(helper_sealed.clone()))),
-        numbered(7, encode(&query)),
-        numbered(8, encode(&collection)),
-        numbered(9, encode(&first)),
-        cut(&helper, &first),
-        cut(&leader, &second),
-        ("ciphertexts", encode(&helper_sealed)),
-        json(&set.leader),
-        json(&set.helper),
-        json(&set.collector),
-        json(set.parameters()),
-        ("stored", encode(&report)),
+        serde_json::to_vec(&set.leader),
+        serde_json::to_vec(&set.helper),
+        serde_json::to_vec(&set.collector),
+        serde_json::to_vec(set.parameters()),
     ]
+    .into_iter()
+    .map(|text| text.expect("plain data"))
+    .collect()
 }
 
 fn round_trip<T: Decode + Encode>(bytes: &[u8]) {
     if let Ok(message) = T::get_decoded(bytes) {
         assert_eq!(encode(&message), bytes, "decoded and encoded differently");
-    }
-}
-
-mod erased {
-    /// Anything that is written as JSON, behind one pointer.
-    pub(super) trait Json {
-        fn to_json(&self) -> Vec<u8>;
-    }
-
-    impl<T: serde::Serialize> Json for T {
-        fn to_json(&self) -> Vec<u8> {
-            serde_json::to_vec(self).expect("plain data")
-        }
     }
 }

@@ -9,7 +9,8 @@ use std::fmt::Write;
 
 use crate::{
     dap::{HpkeConfig, HpkeKeypair, VdafKind},
-    task::{AggregatorRole, AggregatorTask},
+    task::{AggregatorRole, AggregatorTask, TaskParameters},
+    token::TokenHash,
 };
 
 /// One task for one Janus instance, as a list of one.
@@ -19,54 +20,67 @@ pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String 
         AggregatorRole::Leader => (&parameters.helper, "Leader"),
         AggregatorRole::Helper => (&parameters.leader, "Helper"),
     };
+    let verify_key = URL_SAFE_NO_PAD.encode(task.verify_key);
     let private_key = URL_SAFE_NO_PAD.encode(keypair.private_key());
-    let mut text = String::new();
-    let mut line = |depth: usize, content: String| {
-        let _ = writeln!(text, "{:indent$}{content}", "", indent = 2 * depth);
-    };
-    line(0, format!("- task_id: \"{}\"", parameters.task_id));
-    line(1, format!("peer_aggregator_endpoint: \"{peer}\""));
-    line(1, "query_type: TimeInterval".to_owned());
-    for (depth, content) in vdaf_lines(&parameters.vdaf) {
-        line(depth, content);
-    }
-    line(1, format!("role: {role}"));
-    line(1, format!("vdaf_verify_key: \"{}\"", URL_SAFE_NO_PAD.encode(task.verify_key)));
-    line(1, "max_batch_query_count: 1".to_owned());
-    for (name, value) in [
+    let mut lines = vec![
+        (0, format!("- task_id: \"{}\"", parameters.task_id)),
+        (1, format!("peer_aggregator_endpoint: \"{peer}\"")),
+        (1, "query_type: TimeInterval".to_owned()),
+    ];
+    lines.extend(vdaf_lines(&parameters.vdaf));
+    lines.push((1, format!("role: {role}")));
+    lines.push((1, format!("vdaf_verify_key: \"{verify_key}\"")));
+    lines.push((1, "max_batch_query_count: 1".to_owned()));
+    lines.extend(number_lines(parameters));
+    lines.push((1, "collector_hpke_config:".to_owned()));
+    lines.extend(config_lines(&task.collector_hpke_config).map(|line| (2, line)));
+    lines.extend(token_lines(task));
+    lines.push((1, "hpke_keys:".to_owned()));
+    lines.push((1, "- config:".to_owned()));
+    lines.extend(config_lines(keypair.config()).map(|line| (3, line)));
+    lines.push((2, format!("private_key: \"{private_key}\"")));
+    lines.iter().fold(String::new(), |mut text, (depth, line)| {
+        let _ = writeln!(text, "{:indent$}{line}", "", indent = 2 * depth);
+        text
+    })
+}
+
+/// A line and how far it is indented.
+type Line = (usize, String);
+
+fn number_lines(parameters: &TaskParameters) -> impl Iterator<Item = Line> {
+    [
         ("task_expiration", parameters.task_expiration),
         ("report_expiry_age", parameters.report_expiry_age),
         ("min_batch_size", Some(parameters.min_batch_size)),
         ("time_precision", Some(parameters.time_precision)),
         ("tolerable_clock_skew", Some(parameters.tolerable_clock_skew)),
-    ] {
+    ]
+    .into_iter()
+    .map(|(name, value)| {
         let value = value.map_or("null".to_owned(), |number| number.to_string());
-        line(1, format!("{name}: {value}"));
-    }
-    line(1, "collector_hpke_config:".to_owned());
-    for content in config_lines(&task.collector_hpke_config) {
-        line(2, content);
-    }
-    for (name, field, value) in [
-        ("aggregator_auth_token", "token", task.aggregator_token.as_ref().map(|token| token.as_str().to_owned())),
-        ("aggregator_auth_token_hash", "hash", task.aggregator_token_hash.as_ref().map(|hash| hash.to_text())),
-        ("collector_auth_token_hash", "hash", task.collector_token_hash.as_ref().map(|hash| hash.to_text())),
-    ] {
-        let Some(value) = value else { continue };
-        line(1, format!("{name}:"));
-        line(2, "type: \"Bearer\"".to_owned());
-        line(2, format!("{field}: \"{value}\""));
-    }
-    line(1, "hpke_keys:".to_owned());
-    line(1, "- config:".to_owned());
-    for content in config_lines(keypair.config()) {
-        line(3, content);
-    }
-    line(2, format!("private_key: \"{private_key}\""));
-    text
+        (1, format!("{name}: {value}"))
+    })
 }
 
-fn vdaf_lines(kind: &VdafKind) -> Vec<(usize, String)> {
+/// Only those that the role has.
+fn token_lines(task: &AggregatorTask) -> impl Iterator<Item = Line> {
+    let shown = task.aggregator_token.as_ref().map(|token| token.as_str().to_owned());
+    let expected = task.aggregator_token_hash.as_ref().map(TokenHash::to_text);
+    let collectors = task.collector_token_hash.as_ref().map(TokenHash::to_text);
+    [
+        ("aggregator_auth_token", "token", shown),
+        ("aggregator_auth_token_hash", "hash", expected),
+        ("collector_auth_token_hash", "hash", collectors),
+    ]
+    .into_iter()
+    .filter_map(|(name, field, value)| value.map(|value| (name, field, value)))
+    .flat_map(|(name, field, value)| {
+        [(1, format!("{name}:")), (2, "type: \"Bearer\"".to_owned()), (2, format!("{field}: \"{value}\""))]
+    })
+}
+
+fn vdaf_lines(kind: &VdafKind) -> Vec<Line> {
     let (name, bits, length, chunk_length) = match kind {
         VdafKind::Histogram { length, chunk_length } => ("Prio3Histogram", None, length, chunk_length),
         VdafKind::Bits { length, chunk_length } => ("Prio3SumVec", Some(1), length, chunk_length),

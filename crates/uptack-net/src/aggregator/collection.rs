@@ -47,26 +47,21 @@ pub(crate) async fn create(
 }
 
 /// The result, or nothing while it is being made.
-pub(crate) fn poll(
+pub(crate) async fn poll(
     shared: &Shared,
-    task: &Task,
-    id: &CollectionJobId,
+    task: &Arc<Task>,
+    id: CollectionJobId,
 ) -> std::result::Result<Option<Vec<u8>>, Problem> {
-    let (job, sums, pending) = shared.store.read(|connection| {
-        let Some(job) = find(connection, task.row, id)? else {
-            return Ok((None, 0, 0));
-        };
-        let sums = batches::count(connection, task.row, job.span)?;
-        let pending = batches::pending(connection, task.row, job.span)?;
-        Ok((Some(job), sums, pending))
-    })?;
+    let job = shared.store.read(|connection| find(connection, task.row, &id))?;
     let job = job.ok_or_else(unknown)?;
     match job.state.as_str() {
         "finished" => Ok(job.detail),
         "failed" => Err(failure(task, job.detail.as_deref())),
         "deleted" => Err(unknown()),
-        "waiting" if pending == 0 && sums < task.definition.parameters.min_batch_size => {
-            Err(task.problem(DapProblemType::InvalidBatchSize))
+        "waiting" => {
+            let owned = Arc::clone(task);
+            let given_up = shared.store.write(move |connection| give_up(connection, &owned, &id)).await?;
+            if given_up { Err(task.problem(DapProblemType::InvalidBatchSize)) } else { Ok(None) }
         }
         _ => Ok(None),
     }
@@ -109,6 +104,27 @@ pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
         };
     }
     Ok(moved)
+}
+
+/// Ends a waiting job whose batch turned out too small: an error is an answer, and a job that has
+/// been answered must not take the batch from a later one.
+fn give_up(
+    connection: &Connection,
+    task: &Task,
+    id: &CollectionJobId,
+) -> std::result::Result<bool, StoreError<Problem>> {
+    let waiting = find(connection, task.row, id)?.filter(|job| job.state == "waiting");
+    let Some(job) = waiting else {
+        return Ok(false);
+    };
+    let pending = batches::pending(connection, task.row, job.span)?;
+    let sums = batches::count(connection, task.row, job.span)?;
+    if pending > 0 || sums >= task.definition.parameters.min_batch_size {
+        return Ok(false);
+    }
+    connection
+        .execute("DELETE FROM collection_jobs WHERE task = ?1 AND job_id = ?2", params![task.row, id.as_ref()])?;
+    Ok(true)
 }
 
 struct Job {

@@ -140,7 +140,7 @@ async fn poll_collection(
 ) -> Answer {
     let task = find_task(&shared, &task)?;
     authorize(&task, task.definition.collector_token_hash.as_ref(), &headers)?;
-    Ok(match collection::poll(&shared, &task, &parse_id(&job)?)? {
+    Ok(match collection::poll(&shared, &task, parse_id(&job)?).await? {
         Some(result) => message(Collection::<TimeInterval>::MEDIA_TYPE, result),
         None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
     })
