@@ -26,7 +26,8 @@ impl Failure {
         Self { code: Self::REQUEST, message: message.into(), hint: None, silent: false }
     }
 
-    fn environment(message: impl Into<String>) -> Self {
+    /// The program or its environment is at fault.
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
         Self { code: Self::ENVIRONMENT, ..Self::request(message) }
     }
 

@@ -21,6 +21,8 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+pub mod algebra;
+pub mod audit;
 pub mod card;
 mod channel;
 mod coins;

@@ -1,9 +1,12 @@
 //! One file a command.
 
+mod algebra;
+mod audit;
 mod channel;
 mod completions;
 mod estimate;
 mod man;
+mod plan;
 mod privacy;
 mod privatize;
 mod simulate;
@@ -16,11 +19,14 @@ use crate::failure::Failure;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Channel(channel::Arguments),
+    Plan(plan::Arguments),
     Privacy(privacy::Arguments),
     Privatize(privatize::Arguments),
     Tally(tally::Arguments),
     Estimate(estimate::Arguments),
     Simulate(simulate::Arguments),
+    Algebra(algebra::Arguments),
+    Audit(audit::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -29,11 +35,14 @@ impl Command {
     pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
         match self {
             Self::Channel(arguments) => channel::run(&arguments, json),
+            Self::Plan(arguments) => plan::run(&arguments, json),
             Self::Privacy(arguments) => privacy::run(&arguments, json),
             Self::Privatize(arguments) => privatize::run(&arguments, json),
             Self::Tally(arguments) => tally::run(&arguments, json),
             Self::Estimate(arguments) => estimate::run(&arguments, json),
             Self::Simulate(arguments) => simulate::run(&arguments, json),
+            Self::Algebra(arguments) => algebra::run(&arguments, json),
+            Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

@@ -27,7 +27,7 @@ mod search;
 mod solve;
 
 pub use request::{Form, Objective, Over, Prior, Request};
-pub use solve::{Infeasible, explain, solve_epsilon, solve_owners};
+pub use solve::{Infeasible, explain, solve_epsilon, solve_owners, unattainable};
 
 use family::Family;
 use limits::Limits;
@@ -50,6 +50,8 @@ pub struct Plan {
     ///
     /// Their guarantees are sound but certified with less work, so that they may be wider than necessary.
     pub alternatives: Vec<Choice>,
+    /// The owners who are expected.
+    pub owners: u64,
     /// The smallest batch that may be released.
     pub minimum_batch: u64,
     /// The owners whom the claims count on.
@@ -75,6 +77,15 @@ pub struct Choice {
     pub views: Views,
 }
 
+/// Why there is no plan for the paper's objective without a bound on the error.
+pub fn paper_objective_alone() -> Error {
+    Error::request(
+        "the paper's objective alone has the minimum 0, which every deterministic law reaches: never answering, but also \
+         telling the plain truth",
+    )
+    .with_hint("give --error: the objective is then minimized among mechanisms that are exact enough")
+}
+
 /// δ of a plan that bounds none.
 pub const USUAL_DELTA: f64 = 1e-8;
 /// The search refines until the parameter that it moves changes by 0.2 %, which near an optimum is far less in the
@@ -95,14 +106,8 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let others = found[1..].iter().map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
     let alternatives = others.collect::<Result<_, _>>()?;
     let robustness = robustness(request, &best.channel, claim_owners);
-    Ok(Plan {
-        best,
-        alternatives,
-        minimum_batch: request.minimum_batch,
-        claim_owners,
-        robustness,
-        calls: limits.calls(),
-    })
+    let (owners, minimum_batch) = (request.owners, request.minimum_batch);
+    Ok(Plan { best, alternatives, owners, minimum_batch, claim_owners, robustness, calls: limits.calls() })
 }
 
 /// The least error that the search finds, without certifying anything.

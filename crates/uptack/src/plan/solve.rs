@@ -40,17 +40,19 @@ pub fn solve_epsilon(request: &Request, error: f64) -> Result<Plan, Error> {
     Err(unattainable(request, error))
 }
 
-/// The plan with the fewest owners whose error is at most `error`; the minimum batch keeps its share of them.
+/// The plan with the fewest owners, at least twice those who hold yes, whose error is at most `error`; the minimum batch
+/// keeps its share of them.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
     let share = request.minimum_batch as f64 / request.owners as f64;
+    // With nearly everybody holding yes, the plan would live on that knowledge instead of on the answers.
+    let fewest = (2 * request.yes.high).max(2);
     let at = |owners: f64| -> Request {
-        let owners = (owners.ceil() as u64).clamp(request.yes.high.max(2), MOST_OWNERS);
+        let owners = (owners.ceil() as u64).clamp(fewest, MOST_OWNERS);
         let minimum_batch = ((owners as f64 * share).ceil() as u64).clamp(1, owners);
         Request { owners, minimum_batch, ..request.clone() }
     };
-    let fewest = request.yes.high.max(2) as f64;
-    let value = smallest(fewest, MOST_OWNERS as f64, 1e-3, |owners| Ok(least_sd(&at(owners))? <= error))?;
-    let mut owners = value.ok_or_else(|| unattainable(&at(MOST_OWNERS as f64), error))?;
+    let sd_at = |owners: f64| least_sd(&at(owners));
+    let mut owners = fewest_owners(fewest as f64, error, sd_at)?.ok_or_else(|| unattainable(request, error))?;
     for _ in 0..12 {
         let plan = plan(&at(owners))?;
         if plan.best.sd <= error {
@@ -60,6 +62,33 @@ pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
     }
     Err(unattainable(request, error))
 }
+
+/// The fewest owners whose error is small enough: upwards in growing steps, because large crowds cost more to account
+/// for. The error levels off as a crowd grows; where it does so above what is wanted, there is no number.
+fn fewest_owners(least: f64, error: f64, sd_at: impl Fn(f64) -> Result<f64, Error>) -> Result<Option<f64>, Error> {
+    let (mut low, mut high) = (least, least);
+    let mut sd = sd_at(high)?;
+    while sd > error {
+        if high >= MOST_OWNERS as f64 {
+            return Ok(None);
+        }
+        low = high;
+        high = (high * 4.0).min(MOST_OWNERS as f64);
+        let next = sd_at(high)?;
+        if next > sd * (1.0 - LEVEL) && next > error && high > 1e4 {
+            return Ok(None);
+        }
+        sd = next;
+    }
+    if low == high {
+        return Ok(Some(least));
+    }
+    let good = |owners: f64| Ok(sd_at(owners)? <= error);
+    smallest(low, high, 1e-3, good)
+}
+
+/// Four times as many owners that lower the error by less than this do not help.
+const LEVEL: f64 = 5e-4;
 
 /// Which constraints keep the error above `error`, and by how much each would have to give.
 pub fn explain(request: &Request, error: f64) -> Result<Infeasible, Error> {
@@ -107,7 +136,8 @@ fn relaxations(request: &Request) -> Vec<(&'static str, Option<Request>, WithVal
     all
 }
 
-fn unattainable(request: &Request, error: f64) -> Error {
+/// The error for a request whose error cannot be had, with what binds and what would do.
+pub fn unattainable(request: &Request, error: f64) -> Error {
     let detail = explain(request, error).map(|infeasible| describe(&infeasible)).unwrap_or_default();
     Error::request(format!("an error of {error} cannot be had{detail}"))
         .with_hint("allow a larger error, or give one of the constraints more room")

@@ -201,10 +201,15 @@ fn step(walk: &mut Option<Walk>, law: Binomial, threshold: u64, bottom: u64, wor
     match walk {
         Some(walk) if reusable && !flat => walk.move_to(law.trials, threshold, work),
         _ => {
+            let far = threshold as f64 > law.mean() && law.probability(threshold).value < UNDERFLOW;
+            if far {
+                return Tail { mass: 0.0, excess: 0.0, at: 0.0, relative_error: 0.0, steps: 1 };
+            }
             let tail = law.tail(threshold, bottom);
             work.spend(tail.steps);
             if !flat && tail.at < UNDERFLOW {
-                return Tail { mass: 0.0, excess: 0.0, ..tail };
+                // Far below the mean: the sums are right, but cannot be carried along.
+                return tail;
             }
             *walk = (!flat).then_some(Walk { law, threshold, tail });
             tail

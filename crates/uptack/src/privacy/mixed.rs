@@ -107,6 +107,9 @@ pub(crate) fn three_classes_above<const N: usize>(
     let ordered = targets.map(|target| [target[high], target[low], target[outer]]);
     let with_kept = |kept: u64| {
         let table = Table::new(law, inner_coin(main), Binomial::new(kept, inner_coin(side)), log_cut);
+        if !work.affords(table.cost()) {
+            return alone;
+        }
         let sums = table.sums(ordered, work);
         std::array::from_fn(|index| {
             let mass: f64 = ordered[index].iter().map(|weight| weight.first).sum();
@@ -198,6 +201,11 @@ impl Table {
         let top = window(&[hidden, inner(first)], log_cut).1 + 1;
         let start = padded(sum_of_two(hidden, inner(last), bottom, top), bottom, top);
         Self { law, coin, first, last, start }
+    }
+
+    /// About how many steps [`Table::sums`] takes.
+    fn cost(&self) -> u64 {
+        (self.last - self.first + 1).saturating_mul(self.start.probability.len() as u64) / 2
     }
 
     /// Σ over histograms of (high·G(a−1, b) + low·G(a, b) + outer·G(a, b−1))₊ for each target, rounded up. The last row's

@@ -116,11 +116,20 @@ impl Views {
     pub fn of(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Self, Error> {
         let count = channel.answers().len();
         let joint = |answer| Ok(answer_with_release(channel, answer, owners)?.with_limit(limit).guarantee(target));
+        // Each view is a certificate of its own; they are independent of each other.
+        let (release, joint) = std::thread::scope(|scope| {
+            let views: Vec<_> = (0..count).map(|answer| scope.spawn(move || joint(answer))).collect();
+            let release = release(channel, owners).map(|accountant| accountant.with_limit(limit).guarantee(target));
+            let joined = views.into_iter().map(|view| view.join());
+            let joint: Vec<Result<Guarantee, Error>> =
+                joined.map(|view| view.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
+            (release, joint)
+        });
         Ok(Self {
             answers: (0..count).map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
             linked: linked_epsilon(channel),
-            release: release(channel, owners)?.with_limit(limit).guarantee(target),
-            answers_with_release: (0..count).map(joint).collect::<Result<_, Error>>()?,
+            release: release?,
+            answers_with_release: joint.into_iter().collect::<Result<_, Error>>()?,
         })
     }
 }

@@ -10,7 +10,7 @@ const EPSILON_MARGIN: f64 = 8e-4;
 /// The same for δ.
 const DELTA_MARGIN: f64 = 0.04;
 /// Up to this many steps all crowds are evaluated one by one.
-const ENUMERATION: u64 = 4_000_000;
+const ENUMERATION: u64 = 12_000_000;
 /// The level at which all owners of the rarer truth are made use of at once.
 const EVERYONE: u32 = 16;
 /// Divergences below this are bounded, but not searched for their worst crowd.

@@ -110,7 +110,7 @@ fn views(channel: &Channel, owners: u64) -> Vec<(Option<usize>, Accountant)> {
 const ROUNDING: f64 = 1e-13;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 160, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn every_view_of_every_small_crowd_is_enclosed(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
