@@ -1,0 +1,439 @@
+//! What the aggregators cost, against the bare cryptography of the same reports in the same run.
+//!
+//! `cargo run --release -- [REPORTS [BALLOTS]]` prints a table. Leader and helper run as processes
+//! of their own, so that their CPU time (user and system, from `/proc`) is theirs alone; reports are
+//! sealed before the clock starts. The bare cryptography is what no implementation can avoid: two
+//! HPKE openings and both sides' preparation, on one thread, without storage and network; it is
+//! measured in CPU time too, before and after the servers.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+use uptack_net::{
+    aggregator::{self, Config},
+    ballot,
+    client::{Client, SealedReport},
+    collector::Collector,
+    dap::{
+        self, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
+        VdafKind,
+    },
+    task::{AggregatorRole, TaskParameters, TaskSet},
+};
+use url::Url;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const PRECISION: u64 = 100_000_000;
+/// Uploads under way at once.
+const UPLOADERS: usize = 32;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|word| word == "serve") {
+        return serve(&arguments[1..]);
+    }
+    let number = |index: usize, default: usize| {
+        arguments
+            .get(index)
+            .map_or(Ok(default), |word| word.parse())
+    };
+    let (reports, ballots) = (number(0, 100_000)?, number(1, 2_000)?);
+    let runtime = tokio::runtime::Runtime::new()?;
+    let output = &mut std::io::stdout();
+    writeln!(output, "{HEADER}")?;
+    for (name, kind, count) in [
+        ("histogram, 3 cells", VdafKind::histogram(3), reports),
+        ("ballot, 960 queries", ballot::kind(960), ballots),
+    ] {
+        let row = runtime.block_on(measure(name, &kind, count))?;
+        writeln!(output, "{row}")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+const HEADER: &str = "\
+| sum | reports | bare cryptography, µs | stored to aggregate, µs | ratio | \
+upload to aggregate over HTTP, durable, µs | ratio | uploads/s | aggregated/s | \
+memory of leader + helper after a tenth, MiB | at the end, MiB |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |";
+
+/// One row of the table.
+async fn measure(name: &str, kind: &VdafKind, count: usize) -> Result<String, Failure> {
+    let before = bare(kind, count.min(2_000))?;
+    let directory = tempfile::tempdir()?;
+    let helper = Server::start("helper", directory.path(), None, false)?;
+    let mut leader = Server::start("leader", directory.path(), Some(&helper.url), true)?;
+    let mut parameters = TaskParameters::new(
+        leader.url.clone(),
+        helper.url.clone(),
+        kind.clone(),
+        PRECISION,
+        1,
+    );
+    parameters.report_expiry_age = None;
+    let task = TaskSet::generate(parameters)?;
+    hand_out(&task, directory.path(), &[&leader, &helper]).await?;
+    let sealed = Arc::new(seal(&task, kind, count).await?);
+
+    // A tenth goes all the way, to see what memory the servers settle at.
+    let tenth = count / 10;
+    leader = leader.restart(directory.path(), &helper.url, false)?;
+    upload(&leader.url, &task, &sealed, 0..tenth).await?;
+    drained(&leader.url).await?;
+    let memory = leader.memory()? + helper.memory()?;
+
+    // The rest: first only stored, then only aggregated.
+    leader = leader.restart(directory.path(), &helper.url, true)?;
+    let (cpu, clock) = (leader.cpu()? + helper.cpu()?, Instant::now());
+    upload(&leader.url, &task, &sealed, tenth..count).await?;
+    let uploading = leader.cpu()? + helper.cpu()? - cpu;
+    let upload_rate = (count - tenth) as f64 / clock.elapsed().as_secs_f64();
+
+    let cpu = helper.cpu()?;
+    leader = leader.restart(directory.path(), &helper.url, false)?;
+    let clock = Instant::now();
+    drained(&leader.url).await?;
+    let aggregating = leader.cpu()? + helper.cpu()? - cpu;
+    let rate = (count - tenth) as f64 / clock.elapsed().as_secs_f64();
+    let memory_at_end = leader.memory()? + helper.memory()?;
+
+    let mut collector = task.collector.clone();
+    collector.parameters.leader = leader.url.clone();
+    let batch = task.parameters().batch(now(), 1)?;
+    let collected = Collector::new(collector)?
+        .collect(&Collector::new_job(), batch, Duration::from_secs(60))
+        .await?;
+    if collected.reports != count as u64 {
+        return Err(format!("{} of {count} reports collected", collected.reports).into());
+    }
+    // The mean of before and after, in case the machine changes its pace meanwhile.
+    let after = bare(kind, count.min(2_000))?;
+    let bare = Bare {
+        whole: (before.whole + after.whole) / 2.0,
+        stored: (before.stored + after.stored) / 2.0,
+    };
+    let each = |seconds: f64| seconds * 1e6 / (count - tenth) as f64;
+    let (stored, whole) = (each(aggregating), each(uploading + aggregating));
+    // The leader opens its share while it takes the upload, so that from the store on only one
+    // opening is left to compare with.
+    Ok(format!(
+        "| {name} | {count} | {:.0} (without the leader's opening {:.0}) | {stored:.0} | {:.2} | \
+         {whole:.0} | {:.2} | {upload_rate:.0} | {rate:.0} | {:.1} | {:.1} |",
+        bare.whole,
+        bare.stored,
+        stored / bare.stored,
+        whole / bare.whole,
+        memory,
+        memory_at_end
+    ))
+}
+
+/// Microseconds a report of the cryptography alone.
+struct Bare {
+    whole: f64,
+    stored: f64,
+}
+
+fn bare(kind: &VdafKind, count: usize) -> Result<Bare, Failure> {
+    let vdaf = Vdaf::new(kind)?;
+    let keys = [dap::generate_keypair(1), dap::generate_keypair(2)];
+    let task: dap::TaskId = rand::random();
+    let verify_key = [7; 16];
+    let mut reports = Vec::new();
+    for index in 0..count {
+        reports.push(seal_by_hand(&vdaf, &keys, &task, &measurement(kind, index))?);
+    }
+    let clock = thread_cpu()?;
+    let leaders = open_all(&reports, &keys[0], Role::Leader, &task)?;
+    let leaders_opened = thread_cpu()?;
+    let helpers = open_all(&reports, &keys[1], Role::Helper, &task)?;
+    let [mut leader_sum, mut helper_sum] = [vdaf.zero(), vdaf.zero()];
+    for ((report, leader), helper) in reports.iter().zip(&leaders).zip(&helpers) {
+        let id = report.metadata().id();
+        let public = report.public_share();
+        let (state, first) = vdaf
+            .leader_start(&verify_key, id, public, leader)
+            .ok_or("leader")?;
+        let (share, second) = vdaf
+            .helper_finish(&verify_key, id, public, helper, &first)
+            .ok_or("helper")?;
+        helper_sum.add(&share);
+        leader_sum.add(&vdaf.leader_finish(state, &second).ok_or("leader")?);
+    }
+    let end = thread_cpu()?;
+    vdaf.reveal([leader_sum, helper_sum], count as u64)?;
+    Ok(Bare {
+        whole: (end - clock) * 1e6 / count as f64,
+        stored: (end - leaders_opened) * 1e6 / count as f64,
+    })
+}
+
+/// Seconds of CPU that this thread has used, so that other programs on the machine do not count.
+fn thread_cpu() -> Result<f64, Failure> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanoseconds: f64 = text.split_whitespace().next().ok_or("no schedstat")?.parse()?;
+    Ok(nanoseconds / 1e9)
+}
+
+fn open_all(
+    reports: &[Report],
+    key: &HpkeKeypair,
+    role: Role,
+    task: &dap::TaskId,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    reports
+        .iter()
+        .map(|report| open(report, key, role, task))
+        .collect()
+}
+
+fn seal_by_hand(
+    vdaf: &Vdaf,
+    keys: &[HpkeKeypair; 2],
+    task: &dap::TaskId,
+    measurement: &Measurement,
+) -> Result<Report, Failure> {
+    let id: ReportId = rand::random();
+    let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(0));
+    let (public, [leader, helper]) = vdaf.shard(measurement, &id)?;
+    let seal = |index: usize, role, share| {
+        dap::seal_input_share(keys[index].config(), role, task, &metadata, &public, share)
+    };
+    let leader = seal(0, Role::Leader, leader)?;
+    let helper = seal(1, Role::Helper, helper)?;
+    Ok(Report::new(metadata, public, leader, helper))
+}
+
+fn open(
+    report: &Report,
+    key: &HpkeKeypair,
+    role: Role,
+    task: &dap::TaskId,
+) -> Result<Vec<u8>, Failure> {
+    let ciphertext = match role {
+        Role::Leader => report.leader_encrypted_input_share(),
+        _ => report.helper_encrypted_input_share(),
+    };
+    dap::open_input_share(
+        key,
+        role,
+        task,
+        report.metadata(),
+        report.public_share(),
+        ciphertext,
+    )
+    .map_err(|_| "a share does not open".into())
+}
+
+fn measurement(kind: &VdafKind, index: usize) -> Measurement {
+    match kind {
+        VdafKind::Histogram { length, .. } => Measurement::Cell(index % length),
+        VdafKind::Bits { length, .. } => {
+            Measurement::Bits((0..*length).map(|bit| (index + bit) % 3 == 0).collect())
+        }
+    }
+}
+
+async fn seal(
+    task: &TaskSet,
+    kind: &VdafKind,
+    count: usize,
+) -> Result<Vec<SealedReport>, Failure> {
+    let client = Arc::new(Client::new(task.parameters().clone())?);
+    client.seal(&measurement(kind, 0), now()).await?;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut running = Vec::new();
+    for worker in 0..workers {
+        let (client, kind) = (Arc::clone(&client), kind.clone());
+        running.push(tokio::spawn(async move {
+            let mut sealed = Vec::new();
+            for index in (worker..count).step_by(workers) {
+                sealed.push(client.seal(&measurement(&kind, index), now()).await?);
+            }
+            Ok::<_, Failure>(sealed)
+        }));
+    }
+    let mut sealed = Vec::with_capacity(count);
+    for worker in running {
+        sealed.extend(worker.await??);
+    }
+    Ok(sealed)
+}
+
+async fn upload(
+    leader: &Url,
+    task: &TaskSet,
+    sealed: &Arc<Vec<SealedReport>>,
+    range: std::ops::Range<usize>,
+) -> Result<(), Failure> {
+    let mut parameters = task.parameters().clone();
+    parameters.leader = leader.clone();
+    let client = Arc::new(Client::new(parameters)?);
+    let next = Arc::new(AtomicUsize::new(range.start));
+    let mut running = Vec::new();
+    for _ in 0..UPLOADERS {
+        let (client, next) = (Arc::clone(&client), Arc::clone(&next));
+        let (sealed, end) = (Arc::clone(sealed), range.end);
+        running.push(tokio::spawn(async move {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= end {
+                    return Ok::<_, Failure>(());
+                }
+                client.send(&sealed[index]).await?;
+            }
+        }));
+    }
+    for worker in running {
+        worker.await??;
+    }
+    Ok(())
+}
+
+async fn drained(leader: &Url) -> Result<(), Failure> {
+    while metric(leader, "uptack_pending_reports ").await? != 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+async fn metric(base: &Url, name: &str) -> Result<u64, Failure> {
+    let text = reqwest::get(base.join("metrics")?).await?.text().await?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with(name))
+        .ok_or("no such metric")?;
+    Ok(line[name.len()..].trim().parse()?)
+}
+
+async fn hand_out(
+    task: &TaskSet,
+    directory: &Path,
+    servers: &[&Server],
+) -> Result<(), Failure> {
+    let written = directory.join("written");
+    task.write(&written)?;
+    for server in servers {
+        let tasks = directory.join(server.role).join("tasks");
+        std::fs::create_dir_all(&tasks)?;
+        let file = written.join(format!("{}.json", server.role));
+        std::fs::rename(file, tasks.join("task.json"))?;
+        while metric(&server.url, "uptack_tasks ").await? == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    Ok(())
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |elapsed| elapsed.as_secs())
+}
+
+/// A leader or helper as a process.
+struct Server {
+    role: &'static str,
+    url: Url,
+    child: Child,
+}
+
+impl Server {
+    /// With `idle`, uploads are stored and left alone.
+    fn start(
+        role: &'static str,
+        directory: &Path,
+        peer: Option<&Url>,
+        idle: bool,
+    ) -> Result<Self, Failure> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["serve", role])
+            .arg(directory.join(role))
+            .arg(if idle { "idle" } else { "busy" })
+            .args(peer.map(Url::as_str))
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        Ok(Self {
+            role,
+            url: line.trim().parse()?,
+            child,
+        })
+    }
+
+    fn restart(mut self, directory: &Path, peer: &Url, idle: bool) -> Result<Self, Failure> {
+        self.stop()?;
+        Self::start(self.role, directory, Some(peer), idle)
+    }
+
+    fn stop(&mut self) -> Result<(), Failure> {
+        Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Seconds of CPU so far, in user and system mode.
+    fn cpu(&self) -> Result<f64, Failure> {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields: Vec<&str> = text
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .split_whitespace()
+            .collect();
+        let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+        // The kernel reports hundredths of a second to programs, whatever its own tick.
+        Ok(ticks as f64 / 100.0)
+    }
+
+    /// Resident memory in MiB.
+    fn memory(&self) -> Result<f64, Failure> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("VmRSS"))
+            .ok_or("no VmRSS")?;
+        let kibibytes: f64 = line.split_whitespace().nth(1).ok_or("no VmRSS")?.parse()?;
+        Ok(kibibytes / 1024.0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(arguments: &[String]) -> Result<(), Failure> {
+    let [role, data, mode, peer @ ..] = arguments else {
+        return Err("serve ROLE DATA MODE [PEER]".into());
+    };
+    let role = match role.as_str() {
+        "leader" => AggregatorRole::Leader,
+        _ => AggregatorRole::Helper,
+    };
+    let mut config = Config::new(role, data);
+    if mode == "idle" {
+        config.gather = Duration::from_secs(3600);
+    }
+    config.peer = peer.first().map(|url| url.parse()).transpose()?;
+    tokio::runtime::Runtime::new()?.block_on(aggregator::run(config, |aggregator| {
+        let mut output = std::io::stdout();
+        let _ = writeln!(output, "{}", aggregator.url());
+        let _ = output.flush();
+    }))?;
+    Ok(())
+}

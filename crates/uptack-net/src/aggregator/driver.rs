@@ -1,0 +1,359 @@
+//! The leader drives aggregation: one loop a task.
+//!
+//! A job is a range of stored reports, fixed durably before the helper hears of it. Everything the
+//! leader sends for it is computed from the stored reports alone, so that after a crash the same
+//! job makes the same request; the helper answers a repeated request as it did the first time. The
+//! leader then adds its contributions, deletes the reports and the job in one change. Whatever dies
+//! between two steps, the job is taken up again and counts once.
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use super::{
+    batches::{self, Additions},
+    collection,
+    helper::reason,
+    metrics::Name,
+    peer::{self, PeerError},
+    shared::{Shared, Task},
+    upload::StoredReport,
+};
+use crate::{
+    dap::{
+        AggregationJobId, AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector,
+        PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportMetadata, ReportShare, Time, TimeInterval,
+        encode,
+    },
+    error::{Error, Result},
+    store::StoreError,
+};
+
+/// Runs a task until it is removed or the aggregator stops.
+pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
+    let mut stopping = shared.stopping.subscribe();
+    let mut removed = task.removed.subscribe();
+    let work = async {
+        let mut wait = FIRST_WAIT;
+        loop {
+            match round(&shared, &task).await {
+                Ok(true) => wait = FIRST_WAIT,
+                Ok(false) => {
+                    // Nothing to do until somebody says otherwise. Then gather a while, so that a
+                    // job holds more than the first report of a burst.
+                    task.wake.notified().await;
+                    wait = FIRST_WAIT;
+                    tokio::time::sleep(shared.config.gather).await;
+                }
+                Err(error) => {
+                    tracing::warn!(task = %task.id(), %error, "aggregation is delayed");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        _ = stopping.wait_for(|stop| *stop) => {}
+        _ = removed.wait_for(|gone| *gone) => {}
+    }
+}
+
+/// After a failure the driver waits so long, then twice as long each time.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Memory that a job's shares may take, about.
+const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
+/// A report for which the helper's clock is behind is tried again after so long.
+const EARLY_WAIT: Duration = Duration::from_secs(1);
+
+/// Takes up what is there: open jobs, new jobs, collections. Says whether to look again at once.
+async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<bool> {
+    let row = task.row;
+    let mut open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
+    open.reverse();
+    let mut running = FuturesUnordered::new();
+    let mut worked = false;
+    loop {
+        while running.len() < shared.config.jobs_at_once {
+            let job = match open.pop() {
+                Some(job) => Some(job),
+                None => create_job(shared, task).await?,
+            };
+            let Some(job) = job else { break };
+            running.push(run_job(shared, task, job));
+        }
+        match running.next().await {
+            Some(outcome) => {
+                outcome?;
+                worked = true;
+            }
+            None => break,
+        }
+    }
+    Ok(collection::advance(shared, task).await? || worked)
+}
+
+/// A range of stored reports under one name.
+#[derive(Clone, Copy)]
+struct Job {
+    id: AggregationJobId,
+    first: i64,
+    last: i64,
+}
+
+fn open_jobs(connection: &Connection, task: i64) -> rusqlite::Result<Vec<Job>> {
+    connection
+        .prepare_cached("SELECT job_id, first, last FROM leader_jobs WHERE task = ?1 ORDER BY first")?
+        .query_map([task], |row| {
+            let id: Vec<u8> = row.get(0)?;
+            Ok(Job {
+                id: AggregationJobId::try_from(id.as_slice())
+                    .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, 0))?,
+                first: row.get(1)?,
+                last: row.get(2)?,
+            })
+        })?
+        .collect()
+}
+
+async fn create_job(shared: &Shared, task: &Task) -> Result<Option<Job>> {
+    let (row, size) = (task.row, job_size(shared, task));
+    shared.store.write(move |connection| take_range(connection, row, size)).await.map_err(storage)
+}
+
+/// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a
+/// job's shares are all in memory until the helper has answered.
+fn job_size(shared: &Shared, task: &Task) -> i64 {
+    let report_bytes = 64 * task.definition.parameters.vdaf.length();
+    shared.config.job_size.min(LARGEST_JOB_BYTES / report_bytes).max(1) as i64
+}
+
+fn take_range(connection: &Connection, task: i64, size: i64) -> std::result::Result<Option<Job>, StoreError<()>> {
+    let assigned: Option<i64> = connection
+        .prepare_cached("SELECT assigned FROM tasks WHERE task = ?1 AND definition IS NOT NULL")?
+        .query_row([task], |row| row.get(0))
+        .optional()?;
+    let Some(assigned) = assigned else {
+        return Ok(None);
+    };
+    let range: (Option<i64>, Option<i64>) = connection
+        .prepare_cached(
+            "SELECT min(report), max(report) FROM
+             (SELECT report FROM reports WHERE task = ?1 AND report > ?2
+              ORDER BY report LIMIT ?3)",
+        )?
+        .query_row([task, assigned, size], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (Some(first), Some(last)) = range else {
+        return Ok(None);
+    };
+    let id: AggregationJobId = rand::random();
+    connection.execute("INSERT INTO leader_jobs VALUES (?1, ?2, ?3, ?4)", params![task, id.as_ref(), first, last])?;
+    connection.execute("UPDATE tasks SET assigned = ?2 WHERE task = ?1", [task, last])?;
+    Ok(Some(Job { id, first, last }))
+}
+
+async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<()> {
+    let started = blocking(shared, task, move |shared, task| start(shared, task, job)).await??;
+    let answer = if started.request.is_some() { send(shared, task, &job, &started).await? } else { Vec::new() };
+    let finished = blocking(shared, task, move |_, task| finish(task, started, &answer)).await??;
+    let (outcomes, early) = (finished.outcomes.clone(), finished.early.len());
+    let settled = {
+        let task = Arc::clone(task);
+        shared.store.write(move |connection| settle(connection, &task, &job, finished)).await.map_err(storage)?
+    };
+    if settled {
+        for outcome in outcomes {
+            shared.metrics.add(Name::Aggregated, outcome, 1);
+        }
+        shared.metrics.add(Name::Jobs, "finished", 1);
+    }
+    if early > 0 {
+        tracing::info!(task = %task.id(), reports = early, "the helper's clock is behind; trying again");
+        tokio::time::sleep(EARLY_WAIT).await;
+        task.wake.notify_one();
+    }
+    Ok(())
+}
+
+/// A job's reports and what the leader remembers of each while the helper works.
+struct Started {
+    reports: Vec<StoredReport>,
+    states: Vec<Option<LeaderState>>,
+    request: Option<Vec<u8>>,
+}
+
+fn start(shared: &Shared, task: &Task, job: Job) -> Result<Started> {
+    let row = task.row;
+    let reports: Vec<StoredReport> = shared
+        .store
+        .read(|connection| load(connection, row, &job))?
+        .into_iter()
+        .collect::<Option<_>>()
+        .ok_or_else(|| Error::environment("a stored report is damaged"))?;
+    let mut states = Vec::with_capacity(reports.len());
+    let mut inits = Vec::with_capacity(reports.len());
+    for report in &reports {
+        let started =
+            task.vdaf.leader_start(&task.definition.verify_key, &report.id, &report.public_share, &report.leader_share);
+        states.push(started.map(|(state, message)| {
+            let metadata = ReportMetadata::new(report.id, Time::from_seconds_since_epoch(report.time));
+            let share = ReportShare::new(metadata, report.public_share.clone(), report.helper_share.clone());
+            inits.push(PrepareInit::new(share, message));
+            state
+        }));
+    }
+    let request = (!inits.is_empty()).then(|| {
+        encode(&AggregationJobInitializeReq::new(Vec::new(), PartialBatchSelector::new_time_interval(), inits))
+    });
+    Ok(Started { reports, states, request })
+}
+
+fn load(connection: &Connection, task: i64, job: &Job) -> rusqlite::Result<Vec<Option<StoredReport>>> {
+    connection
+        .prepare_cached(
+            "SELECT report_id, time, content FROM reports
+             WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report",
+        )?
+        .query_map([task, job.first, job.last], |row| {
+            let (id, content) = (row.get_ref(0)?.as_blob()?, row.get_ref(2)?.as_blob()?);
+            Ok(StoredReport::from_row(id, row.get(1)?, content))
+        })?
+        .collect()
+}
+
+/// Repeats the request until the helper answers: it has been told of the job, or may have been.
+async fn send(shared: &Shared, task: &Task, job: &Job, started: &Started) -> Result<Vec<u8>> {
+    let request = started.request.clone().unwrap_or_default();
+    let media_types = (AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE, AggregationJobResp::MEDIA_TYPE);
+    let path = format!("aggregation_jobs/{}", job.id);
+    let answer = peer::call(shared, task, reqwest::Method::PUT, &path, media_types, request).await;
+    answer.map_err(|error| {
+        shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
+        Error::unreachable(match error {
+            PeerError::Refused(kind) => format!("the helper refuses: {}", kind.description()),
+            PeerError::Passing(text) => format!("the helper does not answer: {text}"),
+        })
+    })
+}
+
+/// What a job comes to.
+struct Finished {
+    additions: Additions,
+    /// How many reports of each window are done with.
+    done: HashMap<u64, i64>,
+    /// Reports to be tried again.
+    early: Vec<StoredReport>,
+    outcomes: Vec<&'static str>,
+}
+
+fn finish(task: &Task, started: Started, answer: &[u8]) -> Result<Finished> {
+    let mut responses = match &started.request {
+        Some(_) => AggregationJobResp::get_decoded(answer)
+            .map_err(|_| Error::unreachable("the helper's answer does not decode"))?
+            .prepare_resps()
+            .to_vec(),
+        None => Vec::new(),
+    }
+    .into_iter();
+    let mut finished =
+        Finished { additions: Additions::default(), done: HashMap::new(), early: Vec::new(), outcomes: Vec::new() };
+    for (report, state) in started.reports.into_iter().zip(started.states) {
+        let window = task.definition.parameters.window(report.time);
+        let Some(state) = state else {
+            finished.outcomes.push("invalid-share");
+            *finished.done.entry(window).or_default() += 1;
+            continue;
+        };
+        let response = responses
+            .next()
+            .filter(|response| *response.report_id() == report.id)
+            .ok_or_else(|| Error::unreachable("the helper's answer is for other reports"))?;
+        finish_report(task, report, state, &response, window, &mut finished);
+    }
+    if responses.next().is_some() {
+        return Err(Error::unreachable("the helper's answer is for other reports"));
+    }
+    Ok(finished)
+}
+
+fn finish_report(
+    task: &Task,
+    report: StoredReport,
+    state: LeaderState,
+    response: &PrepareResp,
+    window: u64,
+    finished: &mut Finished,
+) {
+    let outcome = match response.result() {
+        PrepareStepResult::Continue { message } => match task.vdaf.leader_finish(state, message) {
+            Some(contribution) => {
+                finished.additions.add(&task.vdaf, window, &report.id, &contribution);
+                "added"
+            }
+            None => "helper-misbehaved",
+        },
+        PrepareStepResult::Finished => "helper-misbehaved",
+        PrepareStepResult::Reject(PrepareError::ReportTooEarly) => {
+            finished.early.push(report);
+            return;
+        }
+        PrepareStepResult::Reject(error) => reason(error),
+    };
+    finished.outcomes.push(outcome);
+    *finished.done.entry(window).or_default() += 1;
+}
+
+/// Adds, deletes, and puts back what came too early, all at once; nothing if the job is gone.
+fn settle(
+    connection: &Connection,
+    task: &Task,
+    job: &Job,
+    finished: Finished,
+) -> std::result::Result<bool, StoreError<()>> {
+    let removed = connection
+        .execute("DELETE FROM leader_jobs WHERE task = ?1 AND job_id = ?2", params![task.row, job.id.as_ref()])?;
+    if removed == 0 {
+        return Ok(false);
+    }
+    connection.execute(
+        "DELETE FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3",
+        params![task.row, job.first, job.last],
+    )?;
+    for (window, reports) in finished.done {
+        batches::change_pending(connection, task.row, window, -reports)?;
+    }
+    finished.additions.store(connection, &task.vdaf, task.row)?;
+    for report in finished.early {
+        report.enqueue(connection, task.row)?;
+    }
+    Ok(true)
+}
+
+/// Runs cryptography on a thread where it may take its time, with one permit for a core.
+async fn blocking<T, F>(shared: &Arc<Shared>, task: &Arc<Task>, work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce(&Shared, &Task) -> T + Send + 'static,
+{
+    let permit = Arc::clone(&shared.cores)
+        .acquire_owned()
+        .await
+        .map_err(|_| Error::environment("the aggregator is stopping"))?;
+    let (shared, task) = (Arc::clone(shared), Arc::clone(task));
+    tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        work(&shared, &task)
+    })
+    .await
+    .map_err(|_| Error::environment("a worker panicked"))
+}
+
+pub(super) fn storage(error: StoreError<()>) -> Error {
+    match error {
+        StoreError::Full => Error::environment("storage is full"),
+        StoreError::Broken(text) => Error::environment(text),
+        StoreError::Refused(()) => Error::environment("the change was refused"),
+    }
+}

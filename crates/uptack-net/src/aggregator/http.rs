@@ -1,0 +1,313 @@
+//! The HTTP interface: DAP-09's resources, and those for operators.
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, Query, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post, put},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+use super::{
+    collection, helper,
+    metrics::Name,
+    problem::{Label, Problem},
+    shared::{Shared, Task},
+    upload,
+};
+use crate::{
+    dap::{
+        AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
+        Collection, CollectionReq, DapProblemType, HpkeConfigList, Report, TimeInterval, encode,
+    },
+    error::Error,
+    task::{self, AggregatorRole},
+    token::TokenHash,
+};
+
+type Answer = Result<Response, Problem>;
+type Server = State<Arc<Shared>>;
+
+/// Builds the routes that the role serves.
+pub(crate) fn routes(shared: Arc<Shared>) -> Router {
+    let common = Router::new()
+        .route("/hpke_config", get(hpke_config).options(preflight))
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics));
+    let common = match shared.config.admin_token {
+        Some(_) => common.route("/uptack/tasks/{task}", put(add_task).delete(remove_task)),
+        None => common,
+    };
+    let routes = match shared.config.role {
+        AggregatorRole::Leader => common.route("/tasks/{task}/reports", put(upload).options(preflight)).route(
+            "/tasks/{task}/collection_jobs/{job}",
+            put(create_collection).post(poll_collection).delete(delete_collection),
+        ),
+        AggregatorRole::Helper => common
+            .route("/tasks/{task}/aggregation_jobs/{job}", put(initialize_job).post(continue_job).delete(delete_job))
+            .route("/tasks/{task}/aggregate_shares", post(aggregate_share)),
+    };
+    routes
+        .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here.") })
+        .method_not_allowed_fallback(|| async {
+            Problem::http(StatusCode::METHOD_NOT_ALLOWED, "This resource does not take this method.")
+        })
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
+        .with_state(shared)
+}
+
+/// Counts, logs and signs every answer.
+async fn outermost(State(shared): Server, request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let route = request.extensions().get::<axum::extract::MatchedPath>().map(|path| path.as_str().to_owned());
+    let mut response = next.run(request).await;
+    let label = response.extensions().get::<Label>().map(|label| label.0);
+    shared.metrics.add(Name::Requests, label.unwrap_or("ok"), 1);
+    let status = response.status().as_u16();
+    // The route, not the path: names of tasks and jobs are for the protocol, not for the log.
+    tracing::debug!(%method, route = route.as_deref(), status, refusal = label, "request");
+    let version = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
+    response.headers_mut().insert(header::SERVER, version);
+    response
+}
+
+#[derive(Deserialize)]
+struct OptionalTask {
+    task_id: Option<String>,
+}
+
+async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>, headers: HeaderMap) -> Answer {
+    // Keys are the same for all tasks; a task that is asked for must exist all the same.
+    if let Some(text) = query.task_id {
+        shared.task(&upload::parse_task_id(&text)?)?;
+    }
+    let list = HpkeConfigList::new(vec![shared.keys().current().clone()]);
+    let mut response = message(HpkeConfigList::MEDIA_TYPE, encode(&list));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+    Ok(allow_origin(response, &headers))
+}
+
+async fn upload(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
+    let task = find_task(&shared, &task)?;
+    check_media_type(&headers, Report::MEDIA_TYPE)?;
+    let body = read(&shared, body, upload::largest_body(&task)).await?;
+    upload::upload(&shared, &task, &body).await?;
+    Ok(allow_origin(StatusCode::OK.into_response(), &headers))
+}
+
+/// Web pages may fetch keys and upload, as with other DAP servers; nothing else.
+async fn preflight(method: Method, request: Request) -> Response {
+    let path = request.uri().path();
+    let allowed = if path.ends_with("/reports") { "PUT" } else { "GET" };
+    debug_assert_eq!(method, Method::OPTIONS);
+    let mut response = allow_origin(StatusCode::OK.into_response(), request.headers());
+    for (name, value) in [
+        (header::ALLOW, allowed),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, allowed),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
+        (header::ACCESS_CONTROL_MAX_AGE, "86400"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn create_collection(
+    State(shared): Server,
+    Path((task, job)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let task = find_task(&shared, &task)?;
+    authorize(&task, task.definition.collector_token_hash.as_ref(), &headers)?;
+    check_media_type(&headers, CollectionReq::<TimeInterval>::MEDIA_TYPE)?;
+    let id = parse_id(&job)?;
+    let body = read(&shared, body, SMALL).await?;
+    collection::create(&shared, &task, id, &body).await?;
+    Ok(StatusCode::CREATED.into_response())
+}
+
+async fn poll_collection(
+    State(shared): Server,
+    Path((task, job)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let task = find_task(&shared, &task)?;
+    authorize(&task, task.definition.collector_token_hash.as_ref(), &headers)?;
+    Ok(match collection::poll(&shared, &task, parse_id(&job)?).await? {
+        Some(result) => message(Collection::<TimeInterval>::MEDIA_TYPE, result),
+        None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
+    })
+}
+
+async fn delete_collection(
+    State(shared): Server,
+    Path((task, job)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let task = find_task(&shared, &task)?;
+    authorize(&task, task.definition.collector_token_hash.as_ref(), &headers)?;
+    collection::delete(&shared, &task, parse_id(&job)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn initialize_job(
+    State(shared): Server,
+    Path((task, job)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let task = find_task(&shared, &task)?;
+    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
+    check_media_type(&headers, AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE)?;
+    let id = parse_id(&job)?;
+    let body = read(&shared, body, helper::LARGEST_REQUEST).await?;
+    let answer = helper::initialize(&shared, &task, id, body).await?;
+    Ok(message(AggregationJobResp::MEDIA_TYPE, answer))
+}
+
+async fn continue_job(State(shared): Server, Path((task, job)): Path<(String, String)>, headers: HeaderMap) -> Answer {
+    let task = find_task(&shared, &task)?;
+    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
+    check_media_type(&headers, AggregationJobContinueReq::MEDIA_TYPE)?;
+    Err(helper::continue_job(&shared, &task, &parse_id(&job)?))
+}
+
+async fn delete_job(State(shared): Server, Path((task, job)): Path<(String, String)>, headers: HeaderMap) -> Answer {
+    let task = find_task(&shared, &task)?;
+    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
+    helper::delete_job(&shared, &task, parse_id(&job)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn aggregate_share(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
+    let task = find_task(&shared, &task)?;
+    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
+    check_media_type(&headers, AggregateShareReq::<TimeInterval>::MEDIA_TYPE)?;
+    let body = read(&shared, body, SMALL).await?;
+    let answer = helper::aggregate_share(&shared, &task, &body).await?;
+    Ok(message(AggregateShare::MEDIA_TYPE, answer))
+}
+
+async fn health(State(shared): Server) -> Answer {
+    shared.store.read(|connection| connection.query_row("SELECT 1 FROM meta", [], |_| Ok(())))?;
+    let document = json!({
+        "status": "ok",
+        "role": shared.config.role,
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": "DAP-09",
+        "tasks": shared.tasks().len(),
+    });
+    Ok(message("application/json", document.to_string().into_bytes()))
+}
+
+async fn metrics(State(shared): Server) -> Answer {
+    let pending = shared.store.read(|connection| {
+        connection.query_row("SELECT coalesce(sum(reports), 0) FROM pending", [], |row| row.get::<_, i64>(0))
+    })?;
+    let text = shared.metrics.render(&[
+        ("uptack_pending_reports", "Reports stored and not yet aggregated.", pending as u64),
+        ("uptack_tasks", "Tasks served.", shared.tasks().len() as u64),
+    ]);
+    Ok(message("text/plain; version=0.0.4; charset=utf-8", text.into_bytes()))
+}
+
+async fn add_task(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
+    authorize_operator(&shared, &headers)?;
+    let id = upload::parse_task_id(&task)?;
+    let body = read(&shared, body, SMALL).await?;
+    let definition = task::parse_aggregator_task(&body).map_err(at_fault)?;
+    if definition.parameters.task_id != id {
+        return Err(at_fault(Error::input("the path and the definition name different tasks")));
+    }
+    super::add_task(&shared, definition).await.map_err(at_fault)?;
+    Ok(StatusCode::CREATED.into_response())
+}
+
+async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: HeaderMap) -> Answer {
+    authorize_operator(&shared, &headers)?;
+    let id = upload::parse_task_id(&task)?;
+    if shared.remove_task(&id).await? {
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        Err(Problem::dap(DapProblemType::UnrecognizedTask, &id))
+    }
+}
+
+/// Largest body of a request that is not an upload or a job.
+const SMALL: usize = 64 * 1024;
+
+fn at_fault(error: Error) -> Problem {
+    if error.is_input() { Problem::http(StatusCode::BAD_REQUEST, error.to_string()) } else { error.into() }
+}
+
+fn find_task(shared: &Shared, text: &str) -> Result<Arc<Task>, Problem> {
+    shared.task(&upload::parse_task_id(text)?)
+}
+
+fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|_| {
+        Problem::http(StatusCode::BAD_REQUEST, "The job in the path is not 16 bytes of unpadded base64url.")
+    })
+}
+
+fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Result<(), Problem> {
+    if headers.get(header::CONTENT_TYPE).is_some_and(|value| value == expected) {
+        return Ok(());
+    }
+    Err(Problem::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The Content-Type must be {expected}.")))
+}
+
+fn authorize(task: &Task, expected: Option<&TokenHash>, headers: &HeaderMap) -> Result<(), Problem> {
+    let shown = token(headers);
+    match (expected, shown) {
+        (Some(hash), Some(token)) if hash.matches(token) => Ok(()),
+        _ => Err(task.problem(DapProblemType::UnauthorizedRequest)),
+    }
+}
+
+fn authorize_operator(shared: &Shared, headers: &HeaderMap) -> Result<(), Problem> {
+    let expected = shared.config.admin_token.as_ref().map(|token| token.hash());
+    match (expected, token(headers)) {
+        (Some(hash), Some(token)) if hash.matches(token) => Ok(()),
+        _ => Err(Problem::http(StatusCode::FORBIDDEN, "The request's authorization is not valid.")),
+    }
+}
+
+/// The token that a request shows, in either of the headers that DAP deployments use.
+fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        return value.as_bytes().strip_prefix(b"Bearer ");
+    }
+    headers.get("dap-auth-token").map(|value| value.as_bytes())
+}
+
+/// Reads a body of bounded size in bounded time.
+async fn read(shared: &Shared, body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
+    let collected = Limited::new(body, limit).collect();
+    match tokio::time::timeout(shared.config.request_timeout, collected).await {
+        Err(_) => Err(Problem::http(StatusCode::REQUEST_TIMEOUT, "The request's body did not arrive in time.")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Problem::http(StatusCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {limit} bytes.")))
+        }
+        Ok(Err(_)) => Err(Problem::http(StatusCode::BAD_REQUEST, "The request's body was cut off.")),
+        Ok(Ok(body)) => Ok(body.to_bytes().into()),
+    }
+}
+
+fn message(media_type: &'static str, body: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, media_type)], body).into_response()
+}
+
+fn allow_origin(mut response: Response, headers: &HeaderMap) -> Response {
+    if let Some(origin) = headers.get(header::ORIGIN) {
+        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    response
+}

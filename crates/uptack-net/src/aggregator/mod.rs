@@ -1,0 +1,261 @@
+//! A leader or a helper: DAP-09 over HTTP, state in SQLite.
+//!
+//! [`Aggregator::start`] runs one inside this process; [`run`] is that plus waiting for the signal
+//! to stop, which is all that a command line needs.
+
+mod batches;
+mod collection;
+mod driver;
+mod helper;
+mod http;
+mod keys;
+mod maintenance;
+mod metrics;
+mod peer;
+mod problem;
+mod server;
+mod shared;
+mod upload;
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::task::JoinHandle;
+use url::Url;
+
+use crate::{
+    clock::Clock,
+    dap::TaskId,
+    error::{Error, Result},
+    task::{AggregatorRole, AggregatorTask},
+    token::Token,
+};
+use keys::Keys;
+use server::Limits;
+use shared::{Shared, Task};
+
+/// How an aggregator runs. [`Config::new`] gives defaults for everything but role and directory.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Leader or helper.
+    pub role: AggregatorRole,
+    /// Directory of the state; below it, `tasks/*.json` are task definitions to serve.
+    pub data: PathBuf,
+    /// Address to listen on; loopback unless changed.
+    pub listen: SocketAddr,
+    /// Listen elsewhere than on loopback without TLS, because something in front does TLS.
+    pub allow_plaintext: bool,
+    /// Certificate chain and key, in PEM files.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Leader: where the helper is reached, in place of the address in the task definition.
+    pub peer: Option<Url>,
+    /// Leader: a further root certificate for the helper's TLS, in a PEM file.
+    pub peer_root: Option<PathBuf>,
+    /// Lets an operator add and remove tasks over HTTP with this token.
+    pub admin_token: Option<Token>,
+    /// The time of day.
+    pub clock: Clock,
+    /// Reports in one aggregation job, at most.
+    pub job_size: usize,
+    /// Aggregation jobs of one task under way at once.
+    pub jobs_at_once: usize,
+    /// How long to gather reports before a job is made.
+    pub gather: Duration,
+    /// How long a request may take to arrive, and a call to the helper to be answered.
+    pub request_timeout: Duration,
+    /// Connections at once.
+    pub max_connections: usize,
+    /// Size of the state file beyond which nothing more is taken.
+    pub max_store_bytes: Option<u64>,
+    /// Age at which the key for reports is replaced.
+    pub key_lifetime: Option<Duration>,
+}
+
+impl Config {
+    /// Defaults: loopback, a free port, jobs of 256 reports, a new key each 30 days.
+    pub fn new(role: AggregatorRole, data: impl Into<PathBuf>) -> Self {
+        Self {
+            role,
+            data: data.into(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            allow_plaintext: false,
+            tls: None,
+            peer: None,
+            peer_root: None,
+            admin_token: None,
+            clock: Clock::system(),
+            job_size: 256,
+            jobs_at_once: 4,
+            gather: Duration::from_millis(200),
+            request_timeout: Duration::from_secs(30),
+            max_connections: 1024,
+            max_store_bytes: None,
+            key_lifetime: Some(Duration::from_secs(30 * 24 * 3600)),
+        }
+    }
+}
+
+/// A running aggregator. Dropping it stops it without ceremony; [`Aggregator::shutdown`] in order.
+pub struct Aggregator {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Aggregator {
+    /// Opens the state, takes up unfinished work, listens.
+    pub async fn start(mut config: Config) -> Result<Self> {
+        if let Some(peer) = &mut config.peer {
+            crate::task::make_directory(peer);
+        }
+        check_exposure(&config)?;
+        let acceptor = match &config.tls {
+            Some((certificates, key)) => Some(server::tls(certificates, key)?),
+            None => None,
+        };
+        let client = peer_client(&config)?;
+        let listener = server::bind(config.listen).await?;
+        let address = listener.local_addr()?;
+        let limits = Limits { connections: config.max_connections, patience: config.request_timeout };
+        let shared = Arc::new(Shared::open(config, client).await?);
+        for task in shared.load_tasks()? {
+            spawn_driver(&shared, task);
+        }
+        maintenance::load_files(&shared, &mut std::collections::HashMap::new()).await;
+        let routes = http::routes(Arc::clone(&shared));
+        let stopping = shared.stopping.subscribe();
+        let workers = vec![
+            tokio::spawn(server::serve(listener, acceptor, routes, limits, stopping)),
+            tokio::spawn(maintenance::run(Arc::clone(&shared))),
+        ];
+        tracing::info!(role = %shared.config.role, %address, version = env!("CARGO_PKG_VERSION"), "listening");
+        Ok(Self { shared, address, workers })
+    }
+
+    /// The address that is listened on, as a base for requests.
+    pub fn url(&self) -> Url {
+        let scheme = if self.shared.config.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address).parse().expect("a socket address makes a URL")
+    }
+
+    /// Serves a task from now on, durably. The identical definition again changes nothing.
+    pub async fn add_task(&self, definition: AggregatorTask) -> Result<()> {
+        add_task(&self.shared, definition).await
+    }
+
+    /// Stops serving a task and deletes all that is kept of it; says whether it was served.
+    pub async fn remove_task(&self, id: &TaskId) -> Result<bool> {
+        self.shared.remove_task(id).await
+    }
+
+    /// Makes a new key for reports. The one before still opens what is on its way.
+    pub async fn rotate_key(&self) -> Result<()> {
+        let keys = Keys::rotate(&self.shared.store, self.shared.now()).await?;
+        self.shared.set_keys(keys);
+        Ok(())
+    }
+
+    /// Deletes expired data and keys now instead of within the minute.
+    pub async fn clean(&self) -> Result<()> {
+        maintenance::clean(&self.shared).await
+    }
+
+    /// Stops listening, finishes the answers under way, closes the state.
+    pub async fn shutdown(mut self) {
+        self.shared.stopping.send_replace(true);
+        for worker in std::mem::take(&mut self.workers) {
+            let _ = worker.await;
+        }
+        self.shared.store.close();
+        tracing::info!(role = %self.shared.config.role, "stopped");
+    }
+}
+
+impl Drop for Aggregator {
+    fn drop(&mut self) {
+        self.shared.stopping.send_replace(true);
+        for worker in &self.workers {
+            worker.abort();
+        }
+    }
+}
+
+/// Runs an aggregator until the process is asked to stop (interrupt or termination signal).
+///
+/// `ready` is called once, when requests are being taken.
+pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> {
+    let aggregator = Aggregator::start(config).await?;
+    ready(&aggregator);
+    stop_signal().await?;
+    aggregator.shutdown().await;
+    Ok(())
+}
+
+/// Registers a task and starts its driver where the role has one.
+pub(crate) async fn add_task(shared: &Arc<Shared>, definition: AggregatorTask) -> Result<()> {
+    if let Some(task) = shared.add_task(definition).await? {
+        tracing::info!(task = %task.id(), "serving");
+        spawn_driver(shared, task);
+    }
+    Ok(())
+}
+
+/// Reads a report as the leader stores it, for fuzzing.
+pub(crate) fn decode_stored_report(content: &[u8]) {
+    let _ = upload::StoredReport::from_row(&[0; 16], 0, content);
+}
+
+fn spawn_driver(shared: &Arc<Shared>, task: Arc<Task>) {
+    if shared.config.role == AggregatorRole::Leader {
+        // It ends by itself when the task is removed or the aggregator stops.
+        tokio::spawn(driver::drive(Arc::clone(shared), task));
+    }
+}
+
+fn check_exposure(config: &Config) -> Result<()> {
+    if config.listen.ip().is_loopback() || config.tls.is_some() || config.allow_plaintext {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{} is reachable from other machines and there is no certificate: give one, listen on \
+         loopback, or say that plaintext is meant because a proxy in front does TLS",
+        config.listen
+    )))
+}
+
+fn peer_client(config: &Config) -> Result<reqwest::Client> {
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(5))
+        .timeout(config.request_timeout)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("uptack/", env!("CARGO_PKG_VERSION")));
+    if let Some(path) = &config.peer_root {
+        builder = builder.add_root_certificate(read_root(path)?);
+    }
+    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")))
+}
+
+/// Reads a root certificate for TLS.
+pub(crate) fn read_root(path: &std::path::Path) -> Result<reqwest::Certificate> {
+    let pem = std::fs::read(path).map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
+    reqwest::Certificate::from_pem(&pem).map_err(|error| Error::input(format!("{}: {error}", path.display())))
+}
+
+#[cfg(unix)]
+async fn stop_signal() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn stop_signal() -> Result<()> {
+    Ok(tokio::signal::ctrl_c().await?)
+}

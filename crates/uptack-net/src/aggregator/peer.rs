@@ -1,0 +1,92 @@
+//! The leader's calls to the helper.
+
+use reqwest::{Method, StatusCode, header};
+use url::Url;
+
+use super::shared::{Shared, Task};
+use crate::{dap::DapProblemType, error::Error};
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) enum PeerError {
+    /// The helper understood and refuses for good.
+    Refused(DapProblemType),
+    /// Anything that may pass: the helper is away, overloaded, restarted, not yet configured.
+    Passing(String),
+}
+
+/// Largest answer that is read.
+const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+
+/// Sends one request and gives back the body of a successful answer.
+pub(crate) async fn call(
+    shared: &Shared,
+    task: &Task,
+    method: Method,
+    path: &str,
+    media_types: (&'static str, &'static str),
+    body: Vec<u8>,
+) -> Result<Vec<u8>, PeerError> {
+    let passing = |error: reqwest::Error| PeerError::Passing(error.without_url().to_string());
+    let url = address(shared, task, path).map_err(|error| PeerError::Passing(error.to_string()))?;
+    let token = task
+        .definition
+        .aggregator_token
+        .as_ref()
+        .ok_or_else(|| PeerError::Passing("the task has no token for the helper".to_owned()))?;
+    let mut response = shared
+        .peer
+        .request(method, url)
+        .bearer_auth(token.as_str())
+        .header(header::CONTENT_TYPE, media_types.0)
+        .body(body)
+        .send()
+        .await
+        .map_err(passing)?;
+    let status = response.status();
+    let answered = response.headers().get(header::CONTENT_TYPE).cloned();
+    let mut answer = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(passing)? {
+        if answer.len() + chunk.len() > LARGEST_ANSWER {
+            return Err(PeerError::Passing("the answer is too large".to_owned()));
+        }
+        answer.extend_from_slice(&chunk);
+    }
+    if !status.is_success() {
+        return Err(refusal(status, &answer));
+    }
+    if answered.as_ref().map(|value| value.as_bytes()) != Some(media_types.1.as_bytes()) {
+        return Err(PeerError::Passing("the answer has another media type than expected".to_owned()));
+    }
+    Ok(answer)
+}
+
+fn address(shared: &Shared, task: &Task, path: &str) -> Result<Url, Error> {
+    shared
+        .config
+        .peer
+        .as_ref()
+        .unwrap_or(&task.definition.parameters.helper)
+        .join(&format!("tasks/{}/{path}", task.id()))
+        .map_err(|error| Error::input(format!("the helper's address: {error}")))
+}
+
+/// Only what the helper says about the batch itself is final; a helper that does not know the task
+/// or the token yet may learn them.
+fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
+    let uri = serde_json::from_slice::<serde_json::Value>(body)
+        .ok()
+        .and_then(|document| document["type"].as_str().map(str::to_owned));
+    let kind = uri.and_then(|uri| uri.parse::<DapProblemType>().ok());
+    match kind {
+        Some(
+            kind @ (DapProblemType::BatchInvalid
+            | DapProblemType::BatchMismatch
+            | DapProblemType::BatchOverlap
+            | DapProblemType::BatchQueriedTooManyTimes
+            | DapProblemType::InvalidBatchSize),
+        ) if status.is_client_error() => PeerError::Refused(kind),
+        Some(kind) => PeerError::Passing(format!("{status}: {}", kind.description())),
+        None => PeerError::Passing(status.to_string()),
+    }
+}

@@ -1,0 +1,115 @@
+//! The one error type of this crate.
+
+use std::fmt;
+
+/// What went wrong, for callers who want to decide and for people who want to know.
+///
+/// No variant carries a report's content, a share, a key or a token.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Input,
+    Refused,
+    Unreachable,
+    NotReady,
+    TooSmall,
+    OutdatedKey,
+    Environment,
+}
+
+impl Error {
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::of(Kind::Input, message)
+    }
+
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::of(Kind::Refused, message)
+    }
+
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self::of(Kind::Unreachable, message)
+    }
+
+    pub(crate) fn not_ready(message: impl Into<String>) -> Self {
+        Self::of(Kind::NotReady, message)
+    }
+
+    pub(crate) fn too_small(message: impl Into<String>) -> Self {
+        Self::of(Kind::TooSmall, message)
+    }
+
+    pub(crate) fn outdated_key(message: impl Into<String>) -> Self {
+        Self::of(Kind::OutdatedKey, message)
+    }
+
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
+        Self::of(Kind::Environment, message)
+    }
+
+    fn of(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// The caller's input is at fault: a malformed file, an impossible parameter.
+    pub fn is_input(&self) -> bool {
+        self.kind == Kind::Input
+    }
+
+    /// A server answered and said no, finally; sending the same again will not help.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.kind, Kind::Refused | Kind::OutdatedKey)
+    }
+
+    /// No usable answer: the server is away or overloaded. Sending the same bytes again is safe.
+    pub fn is_unreachable(&self) -> bool {
+        self.kind == Kind::Unreachable
+    }
+
+    /// The collection is still under way.
+    pub fn is_not_ready(&self) -> bool {
+        self.kind == Kind::NotReady
+    }
+
+    /// The batch holds fewer reports than its minimum; nothing is released.
+    pub fn is_batch_too_small(&self) -> bool {
+        self.kind == Kind::TooSmall
+    }
+
+    /// The report was sealed under a key that the aggregator no longer knows.
+    pub fn is_outdated_key(&self) -> bool {
+        self.kind == Kind::OutdatedKey
+    }
+
+    /// This program or its environment failed: disk, socket, a bug.
+    pub fn is_environment(&self) -> bool {
+        self.kind == Kind::Environment
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::environment(format!("storage: {error}"))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::environment(error.to_string())
+    }
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

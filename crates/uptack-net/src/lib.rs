@@ -1,0 +1,33 @@
+//! The private write: no server ever sees an answer.
+//!
+//! An owner splits its cell into two shares and seals one to each of two *aggregators*, the leader
+//! and the helper. The two verify together that the shares belong to exactly one cell, without
+//! learning which, and add them up. The *collector* gets two sums, and only for batches of a
+//! minimum size. The protocol is the IETF's DAP, draft 09, with Prio3 of VDAF draft 08, so that
+//! every part here can be exchanged for Janus 0.7's, and is tested against its published crates.
+//!
+//! - [`task`]: what the parties of a task have to know, as files; also for Janus.
+//! - [`aggregator`]: a leader or a helper, with durable state.
+//! - [`pair`]: both in one process.
+//! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
+//! - [`ballot`]: many queries in one report.
+//! - [`dap`]: everything that depends on the drafts.
+
+pub mod aggregator;
+pub mod ballot;
+pub mod client;
+pub mod clock;
+pub mod collector;
+pub mod dap;
+pub mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+mod janus;
+pub mod logging;
+pub mod pair;
+mod store;
+pub mod task;
+pub mod token;
+mod web;
+
+pub use error::{Error, Result};

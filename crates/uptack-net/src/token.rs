@@ -1,0 +1,131 @@
+//! Bearer tokens and their hashes.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use rand::{RngCore, rngs::OsRng};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+use crate::error::{Error, Result};
+
+/// A secret that a caller shows. Its `Debug` shows nothing of it.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Token(String);
+
+impl Token {
+    /// 256 bits from the operating system.
+    pub fn generate() -> Self {
+        let mut bytes = [0; 32];
+        OsRng.fill_bytes(&mut bytes);
+        Self(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// The token as it stands in a header.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What a server keeps in place of the token.
+    pub fn hash(&self) -> TokenHash {
+        TokenHash::of(self.0.as_bytes())
+    }
+}
+
+impl TryFrom<String> for Token {
+    type Error = Error;
+
+    /// Takes the characters that RFC 6750 allows in a bearer token.
+    fn try_from(text: String) -> Result<Self> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
+        if text.is_empty() || text.len() > 1024 || !text.chars().all(allowed) {
+            return Err(Error::input("a token is 1 to 1024 letters, digits and any of -._~+/="));
+        }
+        Ok(Self(text))
+    }
+}
+
+impl From<Token> for String {
+    fn from(token: Token) -> Self {
+        token.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(…)")
+    }
+}
+
+/// The SHA-256 of a token: enough to recognize it, not to show it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    fn of(token: &[u8]) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+
+    /// Whether this is the hash of `token`, in time that depends on neither.
+    pub fn matches(&self, token: &[u8]) -> bool {
+        self.0.ct_eq(&Self::of(token).0).into()
+    }
+
+    /// Unpadded base64url.
+    pub fn to_text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+}
+
+impl TryFrom<String> for TokenHash {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
+        <[u8; 32]>::try_from(bytes)
+            .map(Self)
+            .map_err(|_| Error::input("a token hash is 32 bytes in unpadded base64url"))
+    }
+}
+
+impl From<TokenHash> for String {
+    fn from(hash: TokenHash) -> Self {
+        hash.to_text()
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TokenHash(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_knows_its_token_and_no_other() {
+        let token = Token::generate();
+        assert!(token.hash().matches(token.as_str().as_bytes()));
+        assert!(!token.hash().matches(Token::generate().as_str().as_bytes()));
+        assert!(!token.hash().matches(b""));
+    }
+
+    #[test]
+    fn nothing_secret_is_shown() {
+        let token = Token::generate();
+        let shown = format!("{token:?} {:?}", token.hash());
+        assert_eq!(shown, "Token(…) TokenHash(…)");
+    }
+
+    #[test]
+    fn bad_tokens_are_refused() {
+        for text in ["", "two words", "line\nbreak", "é"] {
+            assert!(Token::try_from(text.to_owned()).is_err(), "{text:?}");
+        }
+        assert!(TokenHash::try_from("AAAA".to_owned()).is_err());
+    }
+}

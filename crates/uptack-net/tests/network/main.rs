@@ -1,0 +1,10 @@
+//! The network as a whole: processes, peers, faults.
+
+mod ballots;
+mod collection;
+mod corpus;
+mod faults;
+mod interop;
+mod kills;
+mod operation;
+mod support;

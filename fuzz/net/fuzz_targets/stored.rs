@@ -1,0 +1,5 @@
+//! See `uptack_net::fuzzing::stored`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_net::fuzzing::stored(data));
