@@ -50,6 +50,19 @@ pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
     text.parse().map_err(|error: uptack::Error| error.to_string())
 }
 
+/// A span of time in seconds: `300`, `300s`, `5m`, `1h` or `1d`.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((end, 's')) => (&text[..end], 1),
+        Some((end, 'm')) => (&text[..end], 60),
+        Some((end, 'h')) => (&text[..end], 3600),
+        Some((end, 'd')) => (&text[..end], 86_400),
+        _ => (text, 1),
+    };
+    let span = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|&span| span > 0);
+    span.ok_or_else(|| format!("`{text}` is not a span of time such as 300s, 5m or 1h"))
+}
+
 /// A whole number, also as `50_000` or `1e9`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
@@ -77,6 +90,14 @@ mod tests {
         assert_eq!(count("2.5e3"), Ok(2500));
         for bad in ["-1", "1.5", "1e-3", "1e99", "", "x", "2.55e1", "18446744073709551616"] {
             assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn spans_have_units() {
+        assert_eq!(["90", "300s", "5m", "1h", "1d"].map(seconds), [Ok(90), Ok(300), Ok(300), Ok(3600), Ok(86_400)]);
+        for bad in ["", "m", "0s", "-5m", "5w", "99999999999999999999d"] {
+            assert!(seconds(bad).is_err(), "{bad}");
         }
     }
 

@@ -78,3 +78,10 @@ impl From<uptack::Error> for Failure {
         Self { code, message: error.to_string(), hint: error.hint().map(str::to_owned), silent: false }
     }
 }
+
+impl From<uptack_net::error::Error> for Failure {
+    fn from(error: uptack_net::error::Error) -> Self {
+        let code = if error.is_input() { Self::REQUEST } else { Self::ENVIRONMENT };
+        Self { code, ..Self::request(error.to_string()) }
+    }
+}

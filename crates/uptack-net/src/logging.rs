@@ -13,3 +13,8 @@ pub fn init(level: tracing::Level) {
         .with_writer(std::io::stderr)
         .try_init();
 }
+
+/// Logs from `INFO` up, or from `DEBUG` up.
+pub fn init_verbose(verbose: bool) {
+    init(if verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
+}

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod aggregator;
 mod algebra;
 mod audit;
 mod channel;
@@ -11,6 +12,7 @@ mod privacy;
 mod privatize;
 mod simulate;
 mod tally;
+mod task;
 
 use clap::Subcommand;
 
@@ -27,6 +29,8 @@ pub(crate) enum Command {
     Simulate(simulate::Arguments),
     Algebra(algebra::Arguments),
     Audit(audit::Arguments),
+    Aggregator(aggregator::Arguments),
+    Task(task::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -43,6 +47,8 @@ impl Command {
             Self::Simulate(arguments) => simulate::run(&arguments, json),
             Self::Algebra(arguments) => algebra::run(&arguments, json),
             Self::Audit(arguments) => audit::run(&arguments, json),
+            Self::Aggregator(arguments) => aggregator::run(&arguments, json),
+            Self::Task(arguments) => task::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

@@ -8,7 +8,7 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "channel",
     "plan",
     "privacy",
@@ -18,6 +18,8 @@ const COMMANDS: [&str; 11] = [
     "simulate",
     "algebra",
     "audit",
+    "aggregator",
+    "task",
     "completions",
     "man",
 ];

@@ -1,5 +1,6 @@
 //! The command line as its users meet it.
 
+mod aggregators;
 mod algebra;
 mod audit;
 mod bad_input;

@@ -87,6 +87,7 @@ pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Res
 
 /// How many of `owners` may be counted on when only a fraction is honest: the floor of the product, the target among them.
 pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64, Error> {
+    check_owners(owners)?;
     let product = honest.exact() * num_rational::BigRational::from_integer(owners.into());
     let kept: Option<u64> = num_traits::ToPrimitive::to_u64(&product.floor().to_integer());
     match kept {

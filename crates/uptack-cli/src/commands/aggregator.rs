@@ -1,0 +1,103 @@
+//! `uptack aggregator`
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use uptack_net::aggregator::{self, Config};
+use uptack_net::task::AggregatorRole;
+use uptack_net::token::Token;
+use url::Url;
+
+use crate::failure::Failure;
+use crate::output::{print, print_json, read_small_file};
+
+/// Run one of the two aggregators of the private write (DAP-09)
+///
+/// Tasks are read from DATA/tasks/*.json, as `uptack task` writes them. It prints its address once it takes requests,
+/// logs to stderr, and ends in order on Ctrl-C.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002
+  uptack aggregator --role leader --data leader-state --listen 127.0.0.1:9001 --peer http://127.0.0.1:9002/
+  uptack aggregator --role helper --data state --listen 0.0.0.0:443 --certificate chain.pem --key key.pem")]
+pub(crate) struct Arguments {
+    /// Which of the two
+    #[arg(long, value_enum)]
+    role: RoleArgument,
+    /// The folder of its state
+    #[arg(long)]
+    data: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Where the leader reaches the helper, in place of the address in its tasks
+    #[arg(long)]
+    peer: Option<Url>,
+    /// A further root certificate for the helper's TLS, as PEM
+    #[arg(long)]
+    peer_root: Option<PathBuf>,
+    /// The certificate chain for TLS, as PEM
+    #[arg(long, requires = "key")]
+    certificate: Option<PathBuf>,
+    /// The key for TLS, as PEM
+    #[arg(long, requires = "certificate")]
+    key: Option<PathBuf>,
+    /// Listen elsewhere than on loopback without TLS, because something in front does it
+    #[arg(long)]
+    allow_plaintext: bool,
+    /// A file with the token that lets an operator add and remove tasks over HTTP
+    #[arg(long)]
+    admin_token: Option<PathBuf>,
+    /// Take nothing more when the state is larger than so many MiB
+    #[arg(long)]
+    max_store: Option<u64>,
+    /// Log more, too
+    #[arg(long)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleArgument {
+    /// Takes reports, drives the aggregation, answers the collector
+    Leader,
+    /// Holds the other half of every report
+    Helper,
+}
+
+impl Arguments {
+    fn config(&self) -> Result<Config, Failure> {
+        let role = match self.role {
+            RoleArgument::Leader => AggregatorRole::Leader,
+            RoleArgument::Helper => AggregatorRole::Helper,
+        };
+        let admin_token = match &self.admin_token {
+            None => None,
+            Some(path) => Some(Token::try_from(read_small_file(path)?.trim().to_owned())?),
+        };
+        Ok(Config {
+            listen: self.listen,
+            peer: self.peer.clone(),
+            peer_root: self.peer_root.clone(),
+            tls: self.certificate.clone().zip(self.key.clone()),
+            allow_plaintext: self.allow_plaintext,
+            admin_token,
+            max_store_bytes: self.max_store.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
+            ..Config::new(role, &self.data)
+        })
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let config = arguments.config()?;
+    let role = config.role.to_string();
+    uptack_net::logging::init_verbose(arguments.verbose);
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
+    let started = |aggregator: &aggregator::Aggregator| {
+        let url = aggregator.url();
+        // Nobody may be listening for the address; the server runs all the same.
+        let _ = if json { print_json(&json!({"role": role, "address": url})) } else { print(&format!("{url}\n")) };
+    };
+    Ok(runtime.block_on(aggregator::run(config, started))?)
+}

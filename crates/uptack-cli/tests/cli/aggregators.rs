@@ -1,0 +1,130 @@
+//! Two aggregators as processes of the command line, with the task that it writes.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use uptack_net::client::Client;
+use uptack_net::collector::Collector;
+use uptack_net::dap::Measurement;
+use uptack_net::task::{CollectorTask, TaskParameters, read};
+
+use crate::{Folder, json, run};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A window that no test run crosses but by a rare chance, which the test waits out.
+const WINDOW: u64 = 3600;
+
+/// A running aggregator, killed at the end.
+struct Process(Child, String);
+
+impl Process {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_uptack"))
+            .arg("aggregator")
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        Self(child, address.trim().to_owned())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+}
+
+#[test]
+fn a_batch_is_written_added_up_and_collected() {
+    let folder = Folder::new("aggregators");
+    let place = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
+    let (leader_data, helper_data, task) = (place("leader"), place("helper"), place("task"));
+    let helper = Process::start(&["--role", "helper", "--data", &helper_data]);
+    let leader = Process::start(&["--role", "leader", "--data", &leader_data, "--peer", &helper.1]);
+    let mechanism = "sampling(sy=0.5,sn=0.5)";
+    let window = format!("{WINDOW}s");
+    let arguments = ["task", mechanism, "--leader", &leader.1, "--helper", &helper.1, "--window", &window];
+    let written = json(&[&arguments[..], &["--minimum-batch", "10", "--out", &task, "--json"]].concat());
+    assert_eq!(written["files"].as_array().unwrap().len(), 4);
+    for (file, data) in [("leader.json", &leader_data), ("helper.json", &helper_data)] {
+        let tasks = Path::new(data).join("tasks");
+        std::fs::create_dir_all(&tasks).unwrap();
+        std::fs::copy(Path::new(&task).join(file), tasks.join("task.json")).unwrap();
+    }
+    let parameters: TaskParameters = read(&Path::new(&task).join("client.json")).unwrap();
+    let collector: CollectorTask = read(&Path::new(&task).join("collector.json")).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let collected = runtime.block_on(async {
+        let client = Client::new(parameters.clone()).unwrap();
+        let started = now();
+        // A batch must lie in one window.
+        let wait = if WINDOW - started % WINDOW < 60 { WINDOW - started % WINDOW } else { 0 };
+        tokio::time::sleep(Duration::from_secs(wait)).await;
+        for cell in [0, 1, 1, 2, 2, 2, 2, 1, 0, 2, 2, 1] {
+            upload(&client, cell).await;
+        }
+        let batch = parameters.batch(now(), 1).unwrap();
+        Collector::new(collector).unwrap().collect(&Collector::new_job(), batch, PATIENCE).await.unwrap()
+    });
+    assert_eq!(collected.counts, [2, 4, 6]);
+    let channel = mechanism.parse::<uptack::Mechanism>().unwrap().channel();
+    assert_eq!(collected.tally(&channel).unwrap().owners(), 12);
+    // The keys of a task are not written over.
+    let again = run(&[&arguments[..], &["--minimum-batch", "10", "--out", &task]].concat());
+    assert_eq!(again.status.code(), Some(1));
+}
+
+/// The aggregators look for new task files once a second.
+async fn upload(client: &Client, cell: usize) {
+    let until = std::time::Instant::now() + PATIENCE;
+    while let Err(error) = client.upload(&Measurement::Cell(cell), now(), PATIENCE).await {
+        assert!(std::time::Instant::now() < until, "{error}");
+        client.forget_keys();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[test]
+fn janus_gets_its_own_form() {
+    let folder = Folder::new("janus");
+    let out = folder.0.join("task");
+    let arguments = [
+        "task",
+        "normal-form(f=0.5,r=1e-4)",
+        "--leader",
+        "https://leader.example/",
+        "--helper",
+        "https://helper.example/",
+        "--window",
+        "5m",
+        "--minimum-batch",
+        "100",
+        "--for",
+        "janus",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    assert!(run(&arguments).status.success());
+    let leader = std::fs::read_to_string(out.join("leader.yaml")).unwrap();
+    assert!(leader.contains("Prio3Histogram") && leader.contains("time_precision: 300"), "{leader}");
+    assert!(out.join("helper.yaml").exists() && out.join("collector.json").exists());
+}
+
+#[test]
+fn a_listener_beyond_loopback_needs_tls_or_a_word() {
+    let folder = Folder::new("exposed");
+    let data = folder.0.join("data");
+    let output = run(&["aggregator", "--role", "helper", "--data", data.to_str().unwrap(), "--listen", "0.0.0.0:0"]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
