@@ -93,7 +93,7 @@ trait Family: Sized {
     fn channel(&self) -> Channel;
 }
 
-/// Calls `$do!(Variant)` semantics for every parametric family, so that the list stands once.
+/// One expression for every family with parameters and another for `custom`, so that the list of variants stands once.
 macro_rules! for_family {
     ($mechanism:expr, $inner:ident => $body:expr, custom $custom:ident => $other:expr) => {
         match $mechanism {
