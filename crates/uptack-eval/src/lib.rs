@@ -4,9 +4,15 @@
 //! loop detector counted, the population all vehicles, which grows by vehicles elsewhere. This crate reads or
 //! generates [`traffic`], sets [`method`]s side by side at equal guarantee, and measures them.
 
+pub mod compare;
 mod error;
+pub mod evaluation;
+mod html;
+pub mod longitudinal;
+pub mod matched;
 pub mod measure;
 pub mod method;
+pub mod report;
 pub mod traffic;
 
 pub use error::Error;

@@ -8,8 +8,8 @@ pub use oracle::{Oracle, OracleKind};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use uptack::privacy::{Certified, Delta, Guarantee, Target, Views, WorkLimit};
-use uptack::{Channel, Mechanism};
+use uptack::privacy::{self, Certified, Delta, Guarantee, Target, WorkLimit};
+use uptack::{Channel, Fraction, Mechanism, Output};
 
 use crate::error::Error;
 
@@ -111,10 +111,7 @@ impl Method {
     pub fn claims(&self, owners: u64, delta: f64) -> Result<Claims, Error> {
         let target = Target::Delta(Delta::new(delta)?);
         Ok(match &self.law {
-            Law::Mechanism(mechanism) => {
-                let channel = mechanism.channel();
-                Claims::Certified(Box::new(Views::of(&channel, owners, target, WorkLimit::steps(EFFORT))?))
-            }
+            Law::Mechanism(mechanism) => Claims::Certified(Box::new(certify(&mechanism.channel(), owners, target)?)),
             Law::Oracle(oracle) => Claims::Local { epsilon: oracle.epsilon(), delta },
             Law::Curator(curator) => Claims::Curator { epsilon: curator.epsilon(), delta: curator.delta() },
         })
@@ -123,12 +120,58 @@ impl Method {
 
 /// Steps for each certificate: about a tenth of a second. What does not close is printed with its gap.
 const EFFORT: u64 = 10_000_000;
+/// Beyond this many owners the joint views are bounded by the linked one instead of being certified, which takes minutes.
+const MOST_FOR_JOINT: u64 = 200_000;
+
+/// What the accountant says of every view.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    /// Local ε of each answer alone.
+    pub answers: Vec<Option<f64>>,
+    /// Local ε of the whole cell.
+    pub linked: Option<f64>,
+    /// All tallies.
+    pub release: Guarantee,
+    /// Each answer together with all tallies; none where only the linked ε was taken as its bound.
+    pub joint: Vec<Option<Guarantee>>,
+}
+
+fn certify(channel: &Channel, owners: u64, target: Target) -> Result<Certificates, Error> {
+    let limit = WorkLimit::steps(EFFORT);
+    let answers = 0..channel.answers().len();
+    let joint = |answer: usize| -> Result<Option<Guarantee>, Error> {
+        if owners > MOST_FOR_JOINT || !channel.determined() {
+            return Ok(None);
+        }
+        Ok(Some(privacy::answer_with_release(channel, answer, owners)?.with_limit(limit).guarantee(target)))
+    };
+    Ok(Certificates {
+        answers: answers.clone().map(|answer| privacy::answer_epsilon(channel, answer)).collect::<Result<_, _>>()?,
+        linked: privacy::linked_epsilon(channel),
+        // Cells of one class have the same law given the class whatever the truth, so that the counts of the classes say
+        // all that the cells say, and at least what the tallies say.
+        release: privacy::release(&by_class(channel)?, owners)?.with_limit(limit).guarantee(target),
+        joint: answers.map(joint).collect::<Result<_, _>>()?,
+    })
+}
+
+/// The channel that shows only the class of the cell.
+pub(crate) fn by_class(channel: &Channel) -> Result<Channel, Error> {
+    let classes = channel.classes();
+    if classes.len() > 9 {
+        return Err(Error::new(format!("{} classes of cells are too many", classes.len())));
+    }
+    let cells = classes.iter().zip('1'..='9').map(|(class, symbol)| {
+        Ok((vec![Output::new(symbol)?], Fraction::from_probability(class.yes), Fraction::from_probability(class.no)))
+    });
+    Ok(Channel::from_fractions(cells.collect::<Result<_, uptack::Error>>()?)?)
+}
 
 /// What a method gives away.
 #[derive(Clone, Debug)]
 pub enum Claims {
     /// Computed by the accountant, for every view.
-    Certified(Box<Views>),
+    Certified(Box<Certificates>),
     /// The local guarantee of the whole report, which bounds every other view; the release is not accounted for.
     Local {
         /// Of the report.
@@ -149,15 +192,18 @@ impl Claims {
     /// All views as the privacy card writes them.
     pub fn json(&self) -> Value {
         match self {
-            Self::Certified(views) => json!({
-                "answers": views.answers,
-                "linked": views.linked,
-                "release": guarantee_json(&views.release),
-                "answers_with_release": views.answers_with_release.iter().map(guarantee_json).collect::<Vec<_>>(),
-            }),
+            Self::Certified(views) => {
+                let bound = || bounded_json(views.linked, views.release.target());
+                let joint = |claim: &Option<Guarantee>| claim.as_ref().map_or_else(bound, guarantee_json);
+                json!({
+                    "answers": views.answers,
+                    "linked": views.linked,
+                    "release": guarantee_json(&views.release),
+                    "answers_with_release": views.joint.iter().map(joint).collect::<Vec<_>>(),
+                })
+            }
             Self::Local { epsilon, delta } => {
-                let bounded = json!({"delta": delta, "epsilon": {"lower": 0.0, "upper": epsilon}, "floor": 0.0,
-                    "certificate": {"gap": null, "closed": false}});
+                let bounded = bound_json(*delta, Some(*epsilon));
                 json!({"answers": [epsilon], "linked": epsilon, "release": bounded,
                     "answers_with_release": [bounded]})
             }
@@ -198,6 +244,20 @@ impl Claims {
             Self::Local { epsilon, .. } | Self::Curator { epsilon, .. } => Some(*epsilon),
         }
     }
+}
+
+/// A view of which nothing is known but that it says no more than the whole report.
+fn bound_json(delta: f64, linked: Option<f64>) -> Value {
+    json!({"delta": delta, "epsilon": linked.map(|epsilon| json!({"lower": 0.0, "upper": epsilon})), "floor": null,
+        "crowd": null, "certificate": {"gap": null, "closed": false}})
+}
+
+fn bounded_json(linked: Option<f64>, target: Target) -> Value {
+    let delta = match target {
+        Target::Delta(delta) => delta.value(),
+        Target::Epsilon(_) => 0.0,
+    };
+    bound_json(delta, linked)
 }
 
 fn guarantee_json(claim: &Guarantee) -> Value {
