@@ -26,8 +26,14 @@ impl Failure {
         Self { code: Self::REQUEST, message: message.into(), hint: None, silent: false }
     }
 
-    fn environment(message: impl Into<String>) -> Self {
+    /// The program or its environment is at fault.
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
         Self { code: Self::ENVIRONMENT, ..Self::request(message) }
+    }
+
+    /// Somebody asked to stop before the end.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self::environment(message)
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {

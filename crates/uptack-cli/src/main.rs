@@ -1,6 +1,7 @@
 //! The command line of Uptack: stdout is data, stderr is talk.
 
 mod arguments;
+mod card_file;
 mod commands;
 mod failure;
 mod mechanism;
@@ -32,7 +33,7 @@ const LONG_ABOUT: &str = "Counts a crowd without learning anyone's answer.
 Owners answer a yes/no question with Yes, No or ⊥ (not participating) by coins tossed on the device. The analyst gets \
 tallies only, cancels the noise and estimates how many said yes, with an interval.
 
-A MECHANISM is written name(key=value, …), or is the path of a file that holds one. Probabilities may be decimals \
+A MECHANISM is written name(key=value, …), or is the path of a file that holds one: JSON, or privacy algebra (.alg). Probabilities may be decimals \
 (0.05), fractions (1/20) or percentages (5%).";
 
 const AFTER_HELP: &str = "Mechanisms:

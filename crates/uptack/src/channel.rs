@@ -247,6 +247,20 @@ impl Channel {
         self.determined
     }
 
+    /// Whether the tallies fix the count of every class of equal ratio.
+    ///
+    /// Then they say of anybody's truth what the shuffled cells would say, though they may not fix the cells.
+    pub fn shows_classes(&self) -> bool {
+        let rows = self.matrix_of_possible_cells();
+        let possible: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
+        let shown = |class: &Class| {
+            let counted =
+                |cell: &usize| if class.cells.contains(cell) { BigRational::one() } else { BigRational::zero() };
+            linear::combination(&rows, &possible.iter().map(counted).collect::<Vec<_>>()).is_some()
+        };
+        self.determined || self.classes().iter().all(shown)
+    }
+
     /// All visible counts, answer by answer.
     pub fn bins(&self) -> Vec<Bin> {
         let numbered = self.answers.iter().enumerate();
@@ -463,7 +477,11 @@ mod tests {
     #[test]
     fn rank_tells_whether_tallies_fix_the_cells() {
         assert!(Channel::parse_cells("11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45").unwrap().determined());
-        assert!(!Channel::parse_cells("11=0.25:0.25, 12=0.25:0.25, 21=0.25:0.25, 22=0.25:0.25").unwrap().determined());
+        let square = Channel::parse_cells("11=0.25:0.5, 12=0.25:0.25, 21=0.25:0.25, 22=0.25:0").unwrap();
+        assert!(!square.determined() && !square.shows_classes());
+        // Where the ratio depends on the first answer alone, its tally is all there is to see.
+        let first = Channel::parse_cells("11=0.25:0.375, 12=0.25:0.375, 21=0.25:0.125, 22=0.25:0.125").unwrap();
+        assert!(!first.determined() && first.shows_classes());
         // A cell that never occurs does not spoil it.
         assert!(Channel::parse_cells("11=0.5:0.25, 12=0.25:0.25, 21=0.25:0.5, 22=0:0").unwrap().determined());
     }

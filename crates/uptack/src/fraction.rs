@@ -111,7 +111,7 @@ impl Fraction {
         &self.0
     }
 
-    fn checked(value: BigRational) -> Result<Self, Error> {
+    pub(crate) fn checked(value: BigRational) -> Result<Self, Error> {
         if value.is_negative() || value > BigRational::one() {
             return Err(Error::parameter(format!("{} is not between 0 and 1", Plain(&value)))
                 .with_hint("a probability may be written 0.05, 1/20 or 5%"));

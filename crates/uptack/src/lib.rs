@@ -21,6 +21,9 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+pub mod algebra;
+pub mod audit;
+pub mod card;
 mod channel;
 mod coins;
 mod error;
@@ -30,6 +33,7 @@ mod linear;
 pub mod mechanism;
 mod numeric;
 mod packed;
+pub mod plan;
 pub mod privacy;
 mod probability;
 mod rows;

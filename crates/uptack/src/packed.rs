@@ -1,5 +1,6 @@
 //! Truths and cells of many owners, 64 to a word.
 
+use crate::channel::MOST_CELLS;
 use crate::sampler::Truth;
 
 /// Owners in a block.
@@ -68,6 +69,9 @@ pub struct PackedCells {
     len: usize,
 }
 
+/// The most bits that the number of a cell takes.
+pub(crate) const MOST_PLANES: usize = (MOST_CELLS - 1).ilog2() as usize + 1;
+
 /// The bits that the numbers of `cells` cells take.
 pub(crate) fn planes_for(cells: usize) -> usize {
     (usize::BITS - cells.saturating_sub(1).leading_zeros()) as usize
@@ -79,13 +83,10 @@ impl PackedCells {
         Self { words: Vec::with_capacity(owners.div_ceil(LANES) * planes), planes, cells, len: 0 }
     }
 
-    pub(crate) fn planes(&self) -> usize {
-        self.planes
-    }
-
+    /// Adds 64 owners, of whose cells' numbers the bits are given from the lowest.
     #[inline]
-    pub(crate) fn push_word(&mut self, word: u64) {
-        self.words.push(word);
+    pub(crate) fn push(&mut self, planes: impl Iterator<Item = u64>) {
+        self.words.extend(planes.take(self.planes));
     }
 
     pub(crate) fn set_len(&mut self, owners: usize) {

@@ -4,17 +4,17 @@
 //! thresholds are the channel's integers, so the law drawn is the law accounted for. Both laws are walked whatever the
 //! truth, and the truth enters only as a mask at the end.
 //!
-//! For many owners the comparison is done for 64 at a time, bit by bit from the top: word number j holds bit j of 64
-//! coins. It stops as soon as every coin of the 64 is decided against every threshold of *both* laws, after some nine
-//! bits instead of 64. So the bits read depend on the coins alone.
+//! For many owners the leading bits of 512 coins are compared at a time: a word holds one bit of 64 coins, and each
+//! step compares 64 of them. Some ten bits decide all but a few coins against every threshold of *both* laws; each of
+//! those few then gets the rest of its 64 bits and is compared by itself. So the bits read depend on the coins alone.
 
 use std::fmt;
 use std::hint::black_box;
 
-use crate::channel::Channel;
+use crate::channel::{Channel, MOST_CELLS};
 use crate::coins::{Coins, SeededCoins, Unpredictable};
 use crate::error::Error;
-use crate::packed::{LANES, PackedCells, Truths};
+use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths, planes_for};
 use crate::probability::Probability;
 
 /// What an owner holds. It has no readable debug form, so that it cannot end up in a log.
@@ -34,7 +34,7 @@ impl Truth {
 
     /// All ones for *yes*, all zeros for *no*.
     pub(crate) fn mask(self) -> u64 {
-        0u64.wrapping_sub(black_box(u64::from(matches!(self, Self::Yes))))
+        spread(u64::from(matches!(self, Self::Yes)))
     }
 }
 
@@ -81,9 +81,7 @@ impl Sampler {
         self.draw_from(truth, coins).expect("seeded coins do not fail")
     }
 
-    /// The cells of many owners, appended to `cells`.
-    ///
-    /// If the coins fail, `cells` is left as it was.
+    /// The cells of many owners; if the coins fail, of none.
     pub fn draw_many(&self, truths: &Truths, coins: &mut impl Unpredictable) -> Result<PackedCells, Error> {
         self.draw_many_from(truths, coins)
     }
@@ -96,10 +94,7 @@ impl Sampler {
     pub(crate) fn draw_from(&self, truth: Truth, coins: &mut impl Coins) -> Result<usize, Error> {
         let mut bytes = [0; 8];
         coins.fill(&mut bytes)?;
-        let coin = u128::from(u64::from_le_bytes(bytes));
-        let mask = truth.mask();
-        let (yes, no) = (cell_of(coin, &self.yes), cell_of(coin, &self.no));
-        Ok(((yes & mask) | (no & !mask)) as usize)
+        Ok(self.cell(u64::from_le_bytes(bytes), truth.mask()) as usize)
     }
 
     pub(crate) fn draw_many_from(&self, truths: &Truths, coins: &mut impl Coins) -> Result<PackedCells, Error> {
@@ -108,13 +103,44 @@ impl Sampler {
 
     fn draw_words<C: Coins>(&self, truths: &Truths, words: &mut CoinWords<'_, C>) -> Result<PackedCells, Error> {
         let mut cells = PackedCells::with_capacity(self.yes.len() + 1, truths.len());
-        let planes = cells.planes();
-        for &truth in truths.words() {
-            let reached = self.sliced.reach(words)?;
-            self.sliced.select(&reached, truth, planes, &mut cells);
-        }
+        let (groups, rest) = truths.words().as_chunks::<TOGETHER>();
+        self.draw_groups(groups, words, &mut cells)?;
+        self.draw_groups(rest.as_chunks::<1>().0, words, &mut cells)?;
         cells.set_len(truths.len());
         Ok(cells)
+    }
+
+    /// The cells of `WORDS` times 64 owners, again and again.
+    fn draw_groups<const WORDS: usize, C: Coins>(
+        &self,
+        groups: &[[u64; WORDS]],
+        words: &mut CoinWords<'_, C>,
+        cells: &mut PackedCells,
+    ) -> Result<(), Error> {
+        let mut reached = vec![[0; WORDS]; self.sliced.prefixes.len()];
+        let mut rows = [[0; WORDS]; MOST_LEADING_BITS];
+        let rows = &mut rows[..self.sliced.bits];
+        for truths in groups {
+            rows.iter_mut().try_for_each(|row| words.read(row))?;
+            let undecided = self.sliced.compare(rows, &mut reached);
+            let mut planes = self.sliced.select(&reached, truths);
+            for word in 0..WORDS {
+                for lane in lanes(undecided[word]) {
+                    let coin = self.sliced.whole_coin(rows, word, lane, words)?;
+                    let cell = self.cell(coin, spread((truths[word] >> lane) & 1));
+                    replace(&mut planes, word, lane, cell);
+                }
+            }
+            (0..WORDS).for_each(|word| cells.push(planes.iter().map(|plane| plane[word])));
+        }
+        Ok(())
+    }
+
+    /// The cell that a coin means; `mask` is all ones for *yes*.
+    #[inline]
+    fn cell(&self, coin: u64, mask: u64) -> u64 {
+        let (yes, no) = (cell_of(coin.into(), &self.yes), cell_of(coin.into(), &self.no));
+        (yes & mask) | (no & !mask)
     }
 }
 
@@ -150,107 +176,200 @@ impl<'a, C: Coins> CoinWords<'a, C> {
     }
 
     #[inline]
-    fn word(&mut self) -> Result<u64, Error> {
-        if self.next == BUFFER_BYTES {
-            self.coins.fill(&mut self.buffer)?;
-            self.next = 0;
+    fn read<const COUNT: usize>(&mut self, words: &mut [u64; COUNT]) -> Result<(), Error> {
+        let Some(bytes) = self.buffer.get(self.next..self.next + 8 * COUNT) else { return self.read_across(words) };
+        words.iter_mut().zip(bytes.as_chunks().0).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        self.next += 8 * COUNT;
+        Ok(())
+    }
+
+    /// Reads words of which the buffer holds but the first, or none.
+    #[cold]
+    fn read_across(&mut self, words: &mut [u64]) -> Result<(), Error> {
+        for word in words {
+            if self.next == BUFFER_BYTES {
+                self.coins.fill(&mut self.buffer)?;
+                self.next = 0;
+            }
+            let bytes = self.buffer[self.next..].first_chunk().expect("the buffer holds whole words");
+            *word = u64::from_le_bytes(*bytes);
+            self.next += 8;
         }
-        let bytes = self.buffer[self.next..].first_chunk().expect("the buffer holds whole words");
-        self.next += 8;
-        Ok(u64::from_le_bytes(*bytes))
+        Ok(())
     }
 }
 
-/// The thresholds of both laws, each distinct one once, in the form that 64 coins are compared with at a time.
+/// Words of 64 owners whose coins are compared together: as many as there are registers for.
+const TOGETHER: usize = 8;
+
+/// A coin stays undecided by its leading bits with a probability of at most one in this many.
+const DECIDED: usize = 512;
+
+/// Enough for the thresholds of two laws over 64 cells.
+const MOST_LEADING_BITS: usize = 16;
+const _: () = assert!(2 * (MOST_CELLS - 1) * DECIDED <= 1 << MOST_LEADING_BITS);
+
+/// Both laws as far as the leading bits of a coin tell.
 #[derive(Clone, Debug)]
 struct SlicedLaws {
-    /// `planes[j][t]`: all ones where bit j (from the top) of threshold t is 0, else all zeros.
-    zero_bits: Vec<Vec<u64>>,
-    /// For each law and bit of the cell's number, the thresholds at which that bit flips.
-    yes: Vec<Vec<Step>>,
-    no: Vec<Vec<Step>>,
+    /// How many bits lead.
+    bits: usize,
+    /// The leading bits of the thresholds, each different one once, in the top bits of a word.
+    prefixes: Vec<u64>,
+    /// For each bit of a cell's number, where it flips.
+    planes: Vec<Plane>,
 }
 
-/// One of the places where the number of a cell goes up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// Every coin reaches it: a threshold of 0.
-    Always,
-    /// Coins that reach distinct threshold number t do.
-    At(usize),
+/// One bit of the number of a cell, under both laws.
+#[derive(Clone, Debug)]
+struct Plane {
+    yes: Flips,
+    no: Flips,
 }
+
+/// Where a bit of a cell's number flips.
+#[derive(Clone, Debug)]
+struct Flips {
+    /// The bit before the first of them: all ones or zero.
+    start: u64,
+    /// Indices of prefixes; the bit is another one for coins above.
+    prefixes: Vec<usize>,
+}
+
+/// The planes of a group of owners.
+type Planes<const WORDS: usize> = [[u64; WORDS]; MOST_PLANES];
 
 impl SlicedLaws {
     fn new(yes: &[u128], no: &[u128]) -> Self {
-        let one = Probability::ONE.numerator();
-        let mut distinct: Vec<u128> = yes.iter().chain(no).copied().filter(|&t| t != 0 && t != one).collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let zero_bit = |j: u32, threshold: u128| if (threshold >> (63 - j)) & 1 == 0 { u64::MAX } else { 0 };
-        let zero_bits = (0..64).map(|j| distinct.iter().map(|&threshold| zero_bit(j, threshold)).collect()).collect();
-        Self { zero_bits, yes: flips(yes, &distinct), no: flips(no, &distinct) }
+        let prefixes = |bits: usize| {
+            let inner = yes.iter().chain(no).filter_map(|&threshold| inner(threshold));
+            let mut prefixes: Vec<u64> = inner.map(|threshold| leading(threshold, bits)).collect();
+            prefixes.sort_unstable();
+            prefixes.dedup();
+            prefixes
+        };
+        let enough = |&bits: &usize| prefixes(bits).len() * DECIDED <= 1 << bits;
+        let bits = (1..MOST_LEADING_BITS).find(enough).unwrap_or(MOST_LEADING_BITS);
+        let prefixes = prefixes(bits);
+        let flips = |law, plane| Flips::new(law, plane, bits, &prefixes);
+        let plane = |plane| Plane { yes: flips(yes, plane), no: flips(no, plane) };
+        let planes = (0..planes_for(yes.len() + 1)).map(plane).collect();
+        Self { bits, prefixes, planes }
     }
 
-    /// For each distinct threshold, which of 64 fresh coins reach it.
-    fn reach<C: Coins>(&self, words: &mut CoinWords<'_, C>) -> Result<Reached, Error> {
-        let count = self.zero_bits[0].len();
-        let mut reached = Reached { masks: [0; MOST_THRESHOLDS] };
-        let mut equal = [u64::MAX; MOST_THRESHOLDS];
-        let (equal, masks) = (&mut equal[..count], &mut reached.masks[..count]);
-        for zero_bits in &self.zero_bits {
-            let word = words.word()?;
-            let mut undecided = 0;
-            for ((equal, mask), &zero_bit) in equal.iter_mut().zip(&mut *masks).zip(zero_bits) {
-                *mask |= *equal & word & zero_bit;
-                *equal &= word ^ zero_bit;
-                undecided |= *equal;
-            }
-            if undecided == 0 {
-                break;
-            }
-        }
-        // A coin equal to a threshold in all 64 bits reaches it.
-        for (mask, equal) in masks.iter_mut().zip(equal) {
-            *mask |= *equal;
-        }
-        Ok(reached)
-    }
-
-    /// The cells' numbers under both laws, chosen by truth, as bit planes.
-    fn select(&self, reached: &Reached, truth: u64, planes: usize, cells: &mut PackedCells) {
-        for plane in 0..planes {
-            let bit = |law: &[Vec<Step>]| law[plane].iter().fold(0, |bits, &step| bits ^ reached.mask(step));
-            cells.push_word((bit(&self.yes) & truth) | (bit(&self.no) & !truth));
-        }
-    }
-}
-
-/// Two laws over at most 64 cells.
-const MOST_THRESHOLDS: usize = 2 * (crate::channel::MOST_CELLS - 1);
-
-struct Reached {
-    masks: [u64; MOST_THRESHOLDS],
-}
-
-impl Reached {
+    /// Which coins are above each prefix, and which are equal to any and so not yet decided.
     #[inline]
-    fn mask(&self, step: Step) -> u64 {
-        match step {
-            Step::Always => u64::MAX,
-            Step::At(threshold) => self.masks[threshold],
+    fn compare<const WORDS: usize>(&self, rows: &[[u64; WORDS]], reached: &mut [[u64; WORDS]]) -> [u64; WORDS] {
+        let mut undecided = [0; WORDS];
+        for (reached, &prefix) in reached.iter_mut().zip(&self.prefixes) {
+            let (above, equal) = compare_with(prefix, rows);
+            *reached = above;
+            (0..WORDS).for_each(|word| undecided[word] |= equal[word]);
         }
+        undecided
+    }
+
+    /// The numbers of the cells under both laws, chosen by truth.
+    #[inline]
+    fn select<const WORDS: usize>(&self, reached: &[[u64; WORDS]], truths: &[u64; WORDS]) -> Planes<WORDS> {
+        let mut planes = [[0; WORDS]; MOST_PLANES];
+        for (bits, plane) in planes.iter_mut().zip(&self.planes) {
+            let (yes, no) = (plane.yes.bits(reached), plane.no.bits(reached));
+            *bits = std::array::from_fn(|word| (yes[word] & truths[word]) | (no[word] & !truths[word]));
+        }
+        planes
+    }
+
+    /// The leading bits of a coin, followed by fresh ones.
+    #[cold]
+    fn whole_coin<const WORDS: usize, C: Coins>(
+        &self,
+        rows: &[[u64; WORDS]],
+        word: usize,
+        lane: u32,
+        words: &mut CoinWords<'_, C>,
+    ) -> Result<u64, Error> {
+        let mut fresh = [0];
+        words.read(&mut fresh)?;
+        let prefix = rows.iter().fold(0, |prefix, row| (prefix << 1) | ((row[word] >> lane) & 1));
+        Ok((prefix << (64 - self.bits)) | (fresh[0] >> self.bits))
     }
 }
 
-/// Bit b of a count that goes up by one at each threshold flips at every 2ᵇ-th of them.
-fn flips(thresholds: &[u128], distinct: &[u128]) -> Vec<Vec<Step>> {
-    let planes = crate::packed::planes_for(thresholds.len() + 1);
-    let step = |&threshold: &u128| match threshold {
-        0 => Some(Step::Always),
-        _ => distinct.binary_search(&threshold).ok().map(Step::At),
-    };
-    let plane = |b: usize| thresholds.iter().skip((1 << b) - 1).step_by(1 << b).filter_map(step).collect();
-    (0..planes).map(plane).collect()
+/// A threshold that some coins reach and others do not.
+fn inner(threshold: u128) -> Option<u64> {
+    u64::try_from(threshold).ok().filter(|&threshold| threshold != 0)
+}
+
+/// The top `bits` bits of a word.
+fn leading(word: u64, bits: usize) -> u64 {
+    word & !(u64::MAX >> bits)
+}
+
+/// Which coins have leading bits above the prefix, and which have the same.
+#[inline]
+fn compare_with<const WORDS: usize>(prefix: u64, rows: &[[u64; WORDS]]) -> ([u64; WORDS], [u64; WORDS]) {
+    let (mut above, mut equal) = ([0; WORDS], [u64::MAX; WORDS]);
+    for (bit, row) in rows.iter().enumerate() {
+        let both: [u64; WORDS] = std::array::from_fn(|word| equal[word] & row[word]);
+        if (prefix << bit) >> 63 == 1 {
+            equal = both;
+        } else {
+            above = std::array::from_fn(|word| above[word] | both[word]);
+            equal = std::array::from_fn(|word| equal[word] ^ both[word]);
+        }
+    }
+    (above, equal)
+}
+
+/// The numbers of the bits set.
+fn lanes(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lane = (word != 0).then(|| word.trailing_zeros());
+        word &= word.wrapping_sub(1);
+        lane
+    })
+}
+
+/// All ones for 1, zero for 0, behind the compiler's back, lest it make a branch of the choice.
+#[inline]
+fn spread(bit: u64) -> u64 {
+    0u64.wrapping_sub(black_box(bit))
+}
+
+/// Puts the number of one owner's cell in place of what the leading bits made of it.
+fn replace<const WORDS: usize>(planes: &mut Planes<WORDS>, word: usize, lane: u32, cell: u64) {
+    for (bit, plane) in planes.iter_mut().enumerate() {
+        plane[word] = (plane[word] & !(1 << lane)) | (((cell >> bit) & 1) << lane);
+    }
+}
+
+impl Flips {
+    /// Bit b of a count that goes up by one at each threshold flips at every 2ᵇ-th of them.
+    fn new(law: &[u128], plane: usize, bits: usize, prefixes: &[u64]) -> Self {
+        let mut flips = Self { start: 0, prefixes: Vec::new() };
+        for &threshold in law.iter().skip((1 << plane) - 1).step_by(1 << plane) {
+            match inner(threshold).map(|inner| prefixes.binary_search(&leading(inner, bits))) {
+                // A coin above a prefix is above all thresholds that begin with it, and two flips are none.
+                Some(Ok(prefix)) if flips.prefixes.last() == Some(&prefix) => drop(flips.prefixes.pop()),
+                Some(Ok(prefix)) => flips.prefixes.push(prefix),
+                Some(Err(_)) => unreachable!("the prefix of every threshold is listed"),
+                // Every coin reaches a threshold of 0, and none a threshold of one.
+                None if threshold == 0 => flips.start = !flips.start,
+                None => {}
+            }
+        }
+        flips
+    }
+
+    #[inline]
+    fn bits<const WORDS: usize>(&self, reached: &[[u64; WORDS]]) -> [u64; WORDS] {
+        let mut bits = [self.start; WORDS];
+        for &prefix in &self.prefixes {
+            (0..WORDS).for_each(|word| bits[word] ^= reached[prefix][word]);
+        }
+        bits
+    }
 }
 
 const _: () = assert!(LANES == 64, "a word holds one bit of 64 owners");
@@ -365,9 +484,18 @@ mod tests {
         }
     }
 
-    /// Turns 64 coins into the words that the batch form reads: bit j of all of them, from the top.
-    fn sliced(coins: &[u64; 64]) -> [u64; 64] {
-        std::array::from_fn(|j| (0..64).map(|lane| ((coins[lane] >> (63 - j)) & 1) << lane).sum())
+    /// What the batch form reads to draw these coins: the leading bits of all of them, the top one first, and then for
+    /// each that is not decided by them the other bits.
+    fn script(sampler: &Sampler, coins: &[u64]) -> Script {
+        let bits = sampler.sliced.bits;
+        let word = |j: usize, lanes: &[u64]| (0..64).map(|lane| ((lanes[lane] >> (63 - j)) & 1) << lane).sum();
+        let rows = (0..bits).flat_map(|j| coins.chunks(64).map(move |lanes| word(j, lanes)));
+        let prefix = |coin: u128| coin >> (64 - bits);
+        let undecided = |coin: &&u64| {
+            let mut thresholds = sampler.yes.iter().chain(&sampler.no);
+            thresholds.any(|&threshold| threshold != 0 && prefix(threshold) == prefix(u128::from(**coin)))
+        };
+        Script::new(rows.chain(coins.iter().filter(undecided).map(|coin| coin << bits)))
     }
 
     #[test]
@@ -375,15 +503,15 @@ mod tests {
         for channel in family() {
             let sampler = Sampler::new(&channel);
             let edges = edges(&channel);
-            for start in 0..edges.len() {
-                // Lane 0 alone may be undecided to the last bit; rotate the edges through all lanes.
-                let coins: [u64; 64] = std::array::from_fn(|lane| edges[(start + lane) % edges.len()]);
-                for (truth, yes) in both() {
-                    let truths = Truths::from_iter([truth; 64]);
-                    let mut script = Script::new(sliced(&coins));
-                    let cells = sampler.draw_many_from(&truths, &mut script).unwrap();
-                    let expected: Vec<usize> = coins.iter().map(|&coin| meant(&channel, coin, yes)).collect();
-                    assert_eq!(cells.iter().collect::<Vec<_>>(), expected);
+            for (owners, start) in (0..edges.len()).flat_map(|start| [(64, start), (64 * TOGETHER, start)]) {
+                // The edges wander through all lanes.
+                let coins: Vec<u64> = (0..owners).map(|lane| edges[(start + lane) % edges.len()]).collect();
+                let truths: [fn(usize) -> bool; 3] = [|_| true, |_| false, |owner| owner % 3 == 0];
+                for truth in truths {
+                    let packed = (0..owners).map(|owner| Truth::from_bool(truth(owner))).collect();
+                    let cells = sampler.draw_many_from(&packed, &mut script(&sampler, &coins)).unwrap();
+                    let meant = |owner: usize| meant(&channel, coins[owner], truth(owner));
+                    assert!(cells.iter().eq((0..owners).map(meant)), "{owners} owners from edge {start}");
                 }
             }
         }
@@ -399,8 +527,8 @@ mod tests {
             let mut counts = [0; 3];
             let truths = Truths::from_iter([truth; 64]);
             for block in 0..1024u64 {
-                let coins: [u64; 64] = std::array::from_fn(|lane| (block * 64 + lane as u64) << 48);
-                let cells = sampler.draw_many_from(&truths, &mut Script::new(sliced(&coins))).unwrap();
+                let coins: Vec<u64> = (0..64).map(|lane| (block * 64 + lane) << 48).collect();
+                let cells = sampler.draw_many_from(&truths, &mut script(&sampler, &coins)).unwrap();
                 cells.iter().for_each(|cell| counts[cell] += 1);
             }
             assert_eq!(counts, expected);

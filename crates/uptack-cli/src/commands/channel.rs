@@ -14,15 +14,16 @@ use crate::output::{Table, print, print_json, readable};
   uptack channel 'randomized-response(t=0.8)'
   uptack channel 'blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=1e-4,rn=1e-4)'
   uptack channel 'custom(1=2/3:1/3, 0=1/3:2/3)' --json > channel.json
-  uptack channel channel.json")]
+  uptack channel channel.json
+  uptack channel examples/cancelling.alg")]
 pub(crate) struct Arguments {
-    /// name(key=value, …), or a file that `uptack channel --json` wrote
+    /// name(key=value, …), an `.alg` file, or a file that `uptack channel --json` wrote
     mechanism: String,
 }
 
 /// A channel as JSON.
 #[derive(Serialize)]
-struct ChannelDocument<'a> {
+pub(super) struct ChannelDocument<'a> {
     mechanism: String,
     answers: &'a [Vec<Output>],
     cells: Vec<DecimalCell<'a>>,
@@ -52,7 +53,8 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     print(&format!("{name}\n\n{}", describe(&named.channel)))
 }
 
-fn document(mechanism: String, channel: &Channel) -> ChannelDocument<'_> {
+/// What `uptack channel --json` prints, and `uptack algebra --json` as its `channel`.
+pub(super) fn document(mechanism: String, channel: &Channel) -> ChannelDocument<'_> {
     let cell = |cell: &uptack::Cell| (cell.yes().to_f64(), cell.no().to_f64());
     let decimals = channel.cells().iter().map(|each| {
         let (yes, no) = cell(each);
@@ -67,7 +69,8 @@ fn document(mechanism: String, channel: &Channel) -> ChannelDocument<'_> {
     }
 }
 
-fn describe(channel: &Channel) -> String {
+/// The table of cells.
+pub(super) fn describe(channel: &Channel) -> String {
     let letters: String = (0..channel.answers().len()).map(answer_name).collect();
     let mut table = Table::new(&[&letters, "yes", "no", "ratio"]);
     for cell in channel.cells() {

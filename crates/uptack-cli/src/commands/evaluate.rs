@@ -142,8 +142,16 @@ fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
     );
     for comparison in uptack_eval::compare::Comparison::ALL {
         text += &format!("\ncomparison: {comparison}\n");
-        let mut table =
-            Table::new(&["method", "owners", "rmse", "median station", "coverage", "ε answer", "ε linked", "ε release"]);
+        let mut table = Table::new(&[
+            "method",
+            "owners",
+            "rmse",
+            "median station",
+            "coverage",
+            "ε answer",
+            "ε linked",
+            "ε release",
+        ]);
         for row in evaluation.of(comparison) {
             let epsilon = |value: Option<f64>| value.map_or("none".to_owned(), readable_up);
             table.row([

@@ -1,9 +1,13 @@
 //! One file a command.
 
+mod algebra;
+mod audit;
 mod channel;
 mod completions;
 mod estimate;
+mod evaluate;
 mod man;
+mod plan;
 mod privacy;
 mod privatize;
 mod simulate;
@@ -16,11 +20,15 @@ use crate::failure::Failure;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Channel(channel::Arguments),
+    Plan(plan::Arguments),
     Privacy(privacy::Arguments),
     Privatize(privatize::Arguments),
     Tally(tally::Arguments),
     Estimate(estimate::Arguments),
+    Evaluate(evaluate::Arguments),
     Simulate(simulate::Arguments),
+    Algebra(algebra::Arguments),
+    Audit(audit::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -29,11 +37,15 @@ impl Command {
     pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
         match self {
             Self::Channel(arguments) => channel::run(&arguments, json),
+            Self::Plan(arguments) => plan::run(&arguments, json),
             Self::Privacy(arguments) => privacy::run(&arguments, json),
             Self::Privatize(arguments) => privatize::run(&arguments, json),
             Self::Tally(arguments) => tally::run(&arguments, json),
             Self::Estimate(arguments) => estimate::run(&arguments, json),
+            Self::Evaluate(arguments) => evaluate::run(&arguments, json),
             Self::Simulate(arguments) => simulate::run(&arguments, json),
+            Self::Algebra(arguments) => algebra::run(&arguments, json),
+            Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

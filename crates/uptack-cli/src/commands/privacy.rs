@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
+use uptack::card::Card as QueryCard;
 use uptack::privacy::{self, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
 use uptack::{Channel, Fraction};
 
@@ -21,31 +22,51 @@ use crate::views::{repeated_json, views_json, views_table};
   uptack privacy 'randomized-response(t=0.8)' --owners 5000 --delta 1e-6 --repeat 288
   uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000 --honest 90%")]
 pub(crate) struct Arguments {
-    /// name(key=value, …), or a file that `uptack channel --json` wrote
+    /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote
     mechanism: String,
-    /// The size of the crowd, the target among them
+    /// The size of the crowd, the target among them; a card has its own
     #[arg(long, value_parser = count)]
-    owners: u64,
-    /// The δ at which ε is wanted
-    #[arg(long, default_value = "1e-8", conflicts_with = "epsilon")]
-    delta: f64,
+    owners: Option<u64>,
+    /// The δ at which ε is wanted; by default that of the card, or 1e-8
+    #[arg(long, conflicts_with = "epsilon")]
+    delta: Option<f64>,
     /// The ε at which δ is wanted
     #[arg(long)]
     epsilon: Option<f64>,
     /// How often one owner answers, with fresh coins each time
     #[arg(long, value_parser = count)]
     repeat: Option<u64>,
-    /// The share of owners who toss their coins as they should
-    #[arg(long, default_value = "1", value_parser = fraction)]
-    honest: Fraction,
+    /// The share of owners who toss their coins as they should; by default that of the card, or all
+    #[arg(long, value_parser = fraction)]
+    honest: Option<Fraction>,
 }
 
+/// Where neither the request nor a card says otherwise.
+const USUAL_DELTA: f64 = 1e-8;
+
 impl Arguments {
-    fn target(&self) -> Result<Target, Failure> {
-        Ok(match self.epsilon {
-            Some(epsilon) => Target::Epsilon(Epsilon::new(epsilon)?),
-            None => Target::Delta(Delta::new(self.delta)?),
+    fn target(&self, card: Option<&QueryCard>) -> Result<Target, Failure> {
+        Ok(match (self.epsilon, self.delta, card) {
+            (Some(epsilon), ..) => Target::Epsilon(Epsilon::new(epsilon)?),
+            (None, Some(delta), _) => Target::Delta(Delta::new(delta)?),
+            (None, None, Some(card)) => Target::Delta(card.delta()?),
+            (None, None, None) => Target::Delta(Delta::new(USUAL_DELTA)?),
         })
+    }
+
+    /// The owners who are counted on; those of a card are its smallest batch, for which its claims are made.
+    fn honest_owners(&self, card: Option<&QueryCard>) -> Result<u64, Failure> {
+        let owners = match (self.owners, card) {
+            (Some(owners), _) => owners,
+            (None, Some(card)) => card.smallest_batch()?,
+            (None, None) => {
+                return Err(
+                    Failure::request("how many owners are there?").with_hint("give --owners, as in --owners 50000")
+                );
+            }
+        };
+        let honest = self.honest.clone().or_else(|| card.map(|card| card.honest.clone()));
+        Ok(privacy::honest_owners(owners, &honest.unwrap_or_else(Fraction::one))?)
     }
 }
 
@@ -59,8 +80,18 @@ struct Card {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
-    let owners = privacy::honest_owners(arguments.owners, &arguments.honest)?;
-    let card = Card::new(&named.channel, owners, arguments.target()?, arguments.repeat)?;
+    let stated = named.card.as_ref();
+    let owners = arguments.honest_owners(stated)?;
+    let target = arguments.target(stated)?;
+    // A card that claims more than is true is refused, whatever else is asked of it.
+    let verified = stated.map(|stated| stated.verify(WorkLimit::default())).transpose();
+    let verified = verified.map_err(|error| Failure::from(error).at(&arguments.mechanism))?;
+    let same = |views: &Views| views.release.owners() == owners && views.release.target() == target;
+    let views = match verified.filter(same) {
+        Some(views) => views,
+        None => Views::of(&named.channel, owners, target, WorkLimit::default())?,
+    };
+    let card = Card::new(&named.channel, views, arguments.repeat)?;
     let mechanism = named.mechanism.to_string();
     if json {
         return print_json(&card.json(&mechanism));
@@ -69,8 +100,8 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
 }
 
 impl Card {
-    fn new(channel: &Channel, owners: u64, target: Target, repeat: Option<u64>) -> Result<Self, Failure> {
-        let views = Views::of(channel, owners, target, WorkLimit::default())?;
+    fn new(channel: &Channel, views: Views, repeat: Option<u64>) -> Result<Self, Failure> {
+        let (owners, target) = (views.release.owners(), views.release.target());
         let accountant = privacy::release(channel, owners)?;
         let repeated = repeat.map(|times| Repeated::of(&views, &accountant, target, times)).transpose()?;
         let statement = privacy::statement(channel, &views, &accountant, repeated.as_ref());

@@ -8,7 +8,19 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 8] = ["channel", "privacy", "privatize", "tally", "estimate", "simulate", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "channel",
+    "plan",
+    "privacy",
+    "privatize",
+    "tally",
+    "estimate",
+    "simulate",
+    "algebra",
+    "audit",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_command_has_examples_that_run() {

@@ -1,5 +1,7 @@
 //! The command line as its users meet it.
 
+mod algebra;
+mod audit;
 mod bad_input;
 mod contract;
 mod help;

@@ -47,39 +47,6 @@ impl Score {
     fn at(&self, outer: u64, inner: u64, count: u64) -> f64 {
         self.outer * outer as f64 + self.low * (inner - count) as f64 + self.high * count as f64
     }
-
-    /// The same, where it is known not to be above `previous`, and is likely near it.
-    fn threshold_below(&self, outer: u64, inner: u64, previous: u64) -> u64 {
-        let mut count = previous;
-        for _ in 0..4 {
-            if count == 0 || count > inner || self.at(outer, inner, count - 1) <= 0.0 {
-                break;
-            }
-            count -= 1;
-        }
-        let below = count == 0 || count <= inner && self.at(outer, inner, count - 1) <= 0.0;
-        let found = below && self.at(outer, inner, count) > 0.0;
-        if found { count } else { self.threshold(outer, inner) }
-    }
-
-    /// The smallest count with a positive score, `inner + 1` if there is none.
-    fn threshold(&self, outer: u64, inner: u64) -> u64 {
-        let (base, slope) = (self.at(outer, inner, 0), self.high - self.low);
-        if base > 0.0 {
-            return 0;
-        }
-        if slope <= 0.0 || base + slope * (inner as f64) <= 0.0 {
-            return inner + 1;
-        }
-        let mut count = ((-base / slope).floor() as u64).min(inner);
-        while count <= inner && self.at(outer, inner, count) <= 0.0 {
-            count += 1;
-        }
-        while count > 0 && self.at(outer, inner, count - 1) > 0.0 {
-            count -= 1;
-        }
-        count
-    }
 }
 
 /// Sums what the rows contribute, along with the same sum without cancellation, which scales the rounding error.
@@ -102,6 +69,43 @@ impl Sum {
             absolute: 0.0,
             error: 0.0,
         }
+    }
+
+    /// Whether the score is positive, or may be so but for rounding: what is counted too much is within the error.
+    fn positive(&self, outer: u64, inner: u64, count: u64) -> bool {
+        let slack = 16.0 * ROUNDOFF * self.magnitude.at(outer, inner, count);
+        self.score.at(outer, inner, count) > -slack
+    }
+
+    /// The smallest count with a positive score, `inner + 1` if there is none.
+    fn threshold(&self, outer: u64, inner: u64) -> u64 {
+        if !self.positive(outer, inner, inner) {
+            return inner + 1;
+        }
+        let (base, slope) = (self.score.at(outer, inner, 0), self.score.high - self.score.low);
+        let guess = if base >= 0.0 || slope <= 0.0 { 0.0 } else { -base / slope };
+        let mut count = (guess as u64).min(inner);
+        while !self.positive(outer, inner, count) {
+            count += 1;
+        }
+        while count > 0 && self.positive(outer, inner, count - 1) {
+            count -= 1;
+        }
+        count
+    }
+
+    /// The same, where it is known not to be above `previous`, and is likely near it.
+    fn threshold_below(&self, outer: u64, inner: u64, previous: u64) -> u64 {
+        let mut count = previous;
+        for _ in 0..4 {
+            if count == 0 || count > inner || !self.positive(outer, inner, count - 1) {
+                break;
+            }
+            count -= 1;
+        }
+        let below = count == 0 || count <= inner && !self.positive(outer, inner, count - 1);
+        let found = below && self.positive(outer, inner, count);
+        if found { count } else { self.threshold(outer, inner) }
     }
 
     fn add(&mut self, row: f64, outer: u64, inner: u64, threshold: u64, tail: &Tail) {
@@ -130,7 +134,7 @@ fn two(high: (Weight, f64), low: (Weight, f64), others: u64, log_cut: f64, work:
     let owners = others + 1;
     let law = Binomial::new(owners, Coin::between(high.1, low.1));
     let mut sum = Sum::new(None, high, low);
-    let threshold = sum.score.threshold(0, owners);
+    let threshold = sum.threshold(0, owners);
     if threshold > owners {
         return Bracket::ZERO;
     }
@@ -148,7 +152,7 @@ fn three(classes: [(Weight, f64); 3], others: u64, log_cut: f64, work: &Work) ->
     let [high, middle, low] = classes;
     let owners = others + 1;
     let mut sum = Sum::new(Some(low), high, middle);
-    if sum.score.high <= 0.0 {
+    if !sum.positive(0, owners, owners) {
         return Bracket::ZERO;
     }
     let shallow = log_cut;
@@ -164,7 +168,7 @@ fn three(classes: [(Weight, f64); 3], others: u64, log_cut: f64, work: &Work) ->
     let mut threshold = owners + 1;
     for count in (first..=last).rev() {
         let inner = owners - count;
-        threshold = sum.score.threshold_below(count, inner, threshold);
+        threshold = sum.threshold_below(count, inner, threshold);
         if threshold <= inner && threshold <= top.saturating_add(1) {
             let tail = step(&mut walk, Binomial::new(inner, coin), threshold, bottom, work);
             sum.add(row, count, inner, threshold, &tail);
@@ -197,10 +201,15 @@ fn step(walk: &mut Option<Walk>, law: Binomial, threshold: u64, bottom: u64, wor
     match walk {
         Some(walk) if reusable && !flat => walk.move_to(law.trials, threshold, work),
         _ => {
+            let far = threshold as f64 > law.mean() && law.probability(threshold).value < UNDERFLOW;
+            if far {
+                return Tail { mass: 0.0, excess: 0.0, at: 0.0, relative_error: 0.0, steps: 1 };
+            }
             let tail = law.tail(threshold, bottom);
             work.spend(tail.steps);
             if !flat && tail.at < UNDERFLOW {
-                return Tail { mass: 0.0, excess: 0.0, ..tail };
+                // Far below the mean: the sums are right, but cannot be carried along.
+                return tail;
             }
             *walk = (!flat).then_some(Walk { law, threshold, tail });
             tail

@@ -103,35 +103,85 @@ pub(crate) fn three_classes_above<const N: usize>(
     };
     let excess = alone.iter().map(|alone| alone - question.goal).fold(0.0, f64::max);
     let rarely = if excess > 0.0 { (2e-4 * question.goal / excess).clamp(log_cut.exp(), 0.05) } else { 0.05 };
-    let (kept, fewer) = kept_owners(side, outer, rarely);
-    let hidden = Binomial::new(kept, inner_coin(side));
     let law = Binomial::new(main.owners, Coin { success: main.law[outer], failure: main.law[high] + main.law[low] });
-    let table = Table::new(law, inner_coin(main), hidden, log_cut);
-    let sums = table.sums(targets.map(|target| [target[high], target[low], target[outer]]), work);
-    std::array::from_fn(|index| {
-        let mass: f64 = targets[index].iter().map(|weight| weight.first).sum();
-        let value = sums[index] + 8.0 * mass * log_cut.exp();
-        value + fewer * (alone[index] - value).max(0.0)
-    })
+    let ordered = targets.map(|target| [target[high], target[low], target[outer]]);
+    let with_kept = |kept: u64| {
+        let table = Table::new(law, inner_coin(main), Binomial::new(kept, inner_coin(side)), log_cut);
+        if !work.affords(table.cost()) {
+            return alone;
+        }
+        let sums = table.sums(ordered, work);
+        std::array::from_fn(|index| {
+            let mass: f64 = ordered[index].iter().map(|weight| weight.first).sum();
+            sums[index] + 8.0 * mass * log_cut.exp()
+        })
+    };
+    let dropped = Dropped::new(side, outer, rarely);
+    let coarse: [f64; N] = dropped.average(side.owners, 1, alone, with_kept);
+    let largest = |values: &[f64; N]| values.iter().copied().fold(0.0, f64::max);
+    // Averaging over the number dropped pays only if the bound is just missed.
+    if largest(&coarse) <= question.goal || dropped.most == dropped.fewest || largest(&coarse) > 1.3 * question.goal {
+        return coarse;
+    }
+    dropped.average(side.owners, 6, alone, with_kept)
 }
 
-/// How many of the side's owners are kept at least, but for a small probability, which is the second number.
-fn kept_owners(side: Group<'_>, outer: usize, rarely: f64) -> (u64, f64) {
-    let dropped = Binomial::new(side.owners, Coin { success: side.law[outer], failure: 1.0 - side.law[outer] });
-    if side.law[outer] == 0.0 {
-        return (side.owners, 0.0);
-    }
-    let step = 1 + (dropped.mean().sqrt() / 4.0) as u64;
-    let mut most = dropped.mean() as u64;
-    while most < side.owners {
-        let tail = dropped.tail(most + 1, 0);
-        let more = tail.mass * (1.0 + tail.relative_error);
-        if more <= rarely {
-            return (side.owners - most, more);
+/// How many of the side's owners are dropped: at least `fewest` in the cases told apart, more than `most` rarely.
+struct Dropped {
+    law: Binomial,
+    fewest: u64,
+    most: u64,
+}
+
+impl Dropped {
+    fn new(side: Group<'_>, outer: usize, rarely: f64) -> Self {
+        let law =
+            Binomial::new(side.owners, Coin { success: side.law[outer], failure: (1.0 - side.law[outer]).max(0.0) });
+        let (mean, deviation) = (law.mean(), law.mean().sqrt());
+        let mut dropped = Self { law, fewest: (mean - 2.0 * deviation).max(0.0) as u64, most: mean as u64 };
+        while dropped.most < side.owners && dropped.at_least(dropped.most + 1) > rarely {
+            dropped.most = (dropped.most + 1 + (deviation / 4.0) as u64).min(side.owners);
         }
-        most += step;
+        dropped.fewest = dropped.fewest.min(dropped.most);
+        dropped
     }
-    (0, 0.0)
+
+    /// The probability that this many or more are dropped, rounded up.
+    fn at_least(&self, count: u64) -> f64 {
+        if count == 0 || self.law.coin.failure <= 0.0 && count <= self.law.trials {
+            return 1.0;
+        }
+        if self.law.coin.success == 0.0 || count > self.law.trials {
+            return 0.0;
+        }
+        let tail = self.law.tail(count, 0);
+        (tail.mass * (1.0 + tail.relative_error)).min(1.0)
+    }
+
+    /// The average of a bound that grows with the number dropped, in `blocks` blocks each taken at its largest number; beyond
+    /// `most` it is `alone`. Written as a sum of steps, each times the probability to get there, it stays an upper bound if
+    /// these are rounded up.
+    fn average<const N: usize>(
+        &self,
+        owners: u64,
+        blocks: u64,
+        alone: [f64; N],
+        bound: impl Fn(u64) -> [f64; N],
+    ) -> [f64; N] {
+        let width = (self.most - self.fewest).div_ceil(blocks.max(1)).max(1);
+        let mut last = if blocks == 1 { self.most } else { self.fewest };
+        let mut value = bound(owners - last);
+        let mut previous = value;
+        while last < self.most {
+            let probability = self.at_least(last + 1);
+            last = (last + width).min(self.most);
+            let next = bound(owners - last);
+            (0..N).for_each(|index| value[index] += probability * (next[index] - previous[index]).max(0.0));
+            previous = std::array::from_fn(|index| next[index].max(previous[index]));
+        }
+        let probability = self.at_least(self.most + 1);
+        std::array::from_fn(|index| value[index] + probability * (alone[index] - previous[index]).max(0.0))
+    }
 }
 
 /// The law of the main group's outer count (by rows), and within a row of the inner count of all.
@@ -151,6 +201,11 @@ impl Table {
         let top = window(&[hidden, inner(first)], log_cut).1 + 1;
         let start = padded(sum_of_two(hidden, inner(last), bottom, top), bottom, top);
         Self { law, coin, first, last, start }
+    }
+
+    /// About how many steps [`Table::sums`] takes.
+    fn cost(&self) -> u64 {
+        (self.last - self.first + 1).saturating_mul(self.start.probability.len() as u64) / 2
     }
 
     /// Σ over histograms of (high·G(a−1, b) + low·G(a, b) + outer·G(a, b−1))₊ for each target, rounded up. The last row's

@@ -10,7 +10,7 @@ const EPSILON_MARGIN: f64 = 8e-4;
 /// The same for δ.
 const DELTA_MARGIN: f64 = 0.04;
 /// Up to this many steps all crowds are evaluated one by one.
-const ENUMERATION: u64 = 4_000_000;
+const ENUMERATION: u64 = 12_000_000;
 /// The level at which all owners of the rarer truth are made use of at once.
 const EVERYONE: u32 = 16;
 /// Divergences below this are bounded, but not searched for their worst crowd.
@@ -69,12 +69,13 @@ impl<'a> Search<'a> {
         }
         best = self.samples(question).into_iter().fold(best, larger);
         let mut lower = Lower { value: best.bracket.lower(), crowd: best.crowd };
-        let limit = (lower.value * (1.0 + DELTA_MARGIN)).max(best.bracket.upper());
+        // From the upper end: where the view is only bounded, the lower one is of another view.
+        let limit = best.bracket.upper() * (1.0 + DELTA_MARGIN);
         let base = lower.value;
         let mut claim =
             Claim { question, limit, largest: best.bracket.upper(), base, step: 0.0, trivial: f64::INFINITY };
-        // Where a small range stays above the limit its bound is the new limit.
-        let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed;
+        // Where a small range stays above the limit its bound makes a new limit.
+        let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed * 1.01;
         self.sweep(&mut claim, &mut lower, weaken, |_, found| found.bracket.lower());
         Answer { lower: lower.value, upper: claim.largest.min(1.0), crowd: lower.crowd }
     }
@@ -102,7 +103,7 @@ impl<'a> Search<'a> {
             }
         }
         let mut lower = Lower { value: best.lower, crowd: best.crowd };
-        let start = best.upper.max(best.lower * (1.0 + EPSILON_MARGIN)).min(largest);
+        let start = (best.upper * (1.0 + EPSILON_MARGIN)).min(largest);
         let base = self.ends(at(start)).bracket.lower();
         let trivial = largest.exp();
         let mut claim = Claim { question: at(start), limit: delta, largest: 0.0, base, step: 1e-4, trivial };
@@ -141,8 +142,11 @@ impl<'a> Search<'a> {
     pub(crate) fn floor(&self) -> Found {
         let mass = self.view.floor();
         let (numerator, crowd) = if mass.yes() >= mass.no() { (mass.yes(), 0) } else { (mass.no(), self.others) };
-        let value = numerator as f64 / 2f64.powi(64);
-        let bracket = if numerator == 0 { Bracket::ZERO } else { Bracket::new(value * (1.0 - 1e-15), value) };
+        let nearest = numerator as f64;
+        let value = if (nearest as u128) < numerator { nearest.next_up() } else { nearest } / 2f64.powi(64);
+        // Tallies that do not fix the cells may hide what a cell alone would show.
+        let shown = if self.view.is_determined() { value * (1.0 - 1e-15) } else { 0.0 };
+        let bracket = if numerator == 0 { Bracket::ZERO } else { Bracket::new(shown, value) };
         Found { bracket, crowd }
     }
 

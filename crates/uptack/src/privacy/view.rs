@@ -73,6 +73,11 @@ impl Observation {
         self.detail.is_some() && self.below.len() == 1 && self.below[0] == self.above
     }
 
+    /// Whether the tallies fix the cells.
+    pub(crate) fn is_determined(&self) -> bool {
+        self.detail.is_some()
+    }
+
     /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
     pub(crate) fn enumeration_cost(&self, others: u64) -> Option<u64> {
         let details = self.detail.as_ref()?;
@@ -290,10 +295,16 @@ impl Piece {
         let (main, mut rare) = if yes >= no { (groups[0], groups[1]) } else { (groups[1], groups[0]) };
         rare.owners = rare.owners.min(side);
         let targets = targets.map(|target| [target[0], target[1], target[2]]);
-        let outer = outer_class(&self.classes, main, rare);
         let (only_yes, only_no) = if yes >= no { (yes, 0) } else { (0, no) };
         let alone = self.simpler_crowd(only_yes, only_no, question, work).map(|value| value.upper());
-        three_classes_above(targets, main, rare, outer, question, work, alone).map(|upper| Bracket::new(0.0, upper))
+        let told = |outer| three_classes_above(targets, main, rare, outer, question, work, alone);
+        let [by_main, by_all] = [0.0, 1.0].map(|part| outer_class(&self.classes, main, rare, part));
+        let mut upper = told(by_main);
+        if by_all != by_main && upper[0].max(upper[1]) > question.goal {
+            let other = told(by_all);
+            upper = [upper[0].min(other[0]), upper[1].min(other[1])];
+        }
+        upper.map(|upper| Bracket::new(0.0, upper))
     }
 
     /// The better of the two crowds that remain when one truth's owners are dropped.
@@ -312,9 +323,11 @@ impl Piece {
 }
 
 /// The class to tell the adversary about: the one whose telling leaves the side group most variance between the other two,
-/// in the direction in which the main group's evidence moves.
-fn outer_class(classes: &[Share], main: Group<'_>, side: Group<'_>) -> usize {
-    let evidence = |class: usize| (classes[class].yes - classes[class].no) / main.law[class].max(1e-30);
+/// in the direction in which the evidence moves in a crowd of the main group and a `part` of the side.
+fn outer_class(classes: &[Share], main: Group<'_>, side: Group<'_>, part: f64) -> usize {
+    let part = part * side.owners as f64 / (main.owners + side.owners) as f64;
+    let crowd = |class: usize| part * side.law[class] + (1.0 - part) * main.law[class];
+    let evidence = |class: usize| (classes[class].yes - classes[class].no) / crowd(class).max(1e-30);
     let left = |outer: usize| {
         let [a, b] = [(outer + 1) % 3, (outer + 2) % 3];
         let (p, q) = (side.law[a], side.law[b]);

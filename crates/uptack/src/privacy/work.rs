@@ -36,6 +36,16 @@ impl Work {
         self.spent.set(self.spent.get().saturating_add(steps));
     }
 
+    /// Whether one step of the search may cost this much. Having to refuse is itself charged for, so that a search that
+    /// meets nothing but such steps comes to its end.
+    pub(crate) fn affords(&self, steps: u64) -> bool {
+        let affordable = steps <= self.limit / 10;
+        if !affordable {
+            self.spend(self.limit / 8);
+        }
+        affordable
+    }
+
     pub(crate) fn exhausted(&self) -> bool {
         self.left() == 0
     }

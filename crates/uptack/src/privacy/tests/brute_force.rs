@@ -110,7 +110,7 @@ fn views(channel: &Channel, owners: u64) -> Vec<(Option<usize>, Accountant)> {
 const ROUNDING: f64 = 1e-13;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 160, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn every_view_of_every_small_crowd_is_enclosed(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
@@ -147,6 +147,17 @@ proptest! {
                 prop_assert!(above <= all.max(1e-9) + ROUNDING, "{answer:?}: ε {} has δ {above}, not {all}", found.upper);
             }
         }
+    }
+
+    /// Beyond what can be enumerated outcome by outcome: both ways to the same number, crowd by crowd and range by range.
+    #[test]
+    fn ranges_enclose_what_all_crowds_show(f in 0.05_f64..1.0, share in 0.001_f64..0.45, owners in 9_u64..32, at in 0.0_f64..1.5) {
+        let channel = super::channel(&format!("normal-form(f={f},r={})", f * share));
+        let accountant = release(&channel, owners).expect("owners");
+        let search = || Search::new(&accountant.observation, owners, WorkLimit::default());
+        let (exact, found) = (search().delta(at), search().without_enumeration().delta(at));
+        prop_assert!(exact.upper <= exact.lower * (1.0 + 1e-9) + ROUNDING, "{exact:?}");
+        prop_assert!(found.lower <= exact.upper && found.upper >= exact.lower, "{found:?} does not enclose {exact:?}");
     }
 
     #[test]

@@ -106,7 +106,8 @@ fn the_range_of_sizes_participations_and_deltas() {
                 assert!(0.0 <= lower && lower <= upper && upper <= linked, "{mechanism}, {owners}: [{lower}, {upper}]");
                 assert!(upper <= last * (1.0 + 1e-9), "{mechanism}, {owners}: ε grows with δ");
                 last = upper;
-                if upper > 0.0 && upper < linked {
+                // Next to the linked ε the divergence falls too steeply for doubles.
+                if upper > 0.0 && upper < 0.999 * linked {
                     let given = 10_f64.powf(exponent);
                     let (above, below) =
                         (accountant.delta_of_ends(epsilon(lower)), accountant.delta_of_ends(epsilon(upper)));
@@ -196,17 +197,21 @@ proptest! {
     #[test]
     fn claims_are_monotone(f in 0.05_f64..1.0, share in 0.001_f64..0.4, owners in 20_u64..30_000, at in 0.01_f64..1.5) {
         let mechanism = format!("normal-form(f={f},r={})", f * share);
-        let claim = |owners: u64, at: f64| release_of(&mechanism, owners).delta(epsilon(at)).value().expect("a value");
-        let here = claim(owners, at);
+        let limit = WorkLimit::steps(20_000_000);
+        let claim = |owners: u64, at: f64| release_of(&mechanism, owners).with_limit(limit).delta(epsilon(at));
+        let first = claim(owners, at);
+        let here = first.value().expect("a value");
         prop_assert!(here.lower() <= here.upper() && here.lower() >= 0.0);
-        for less in [claim(owners, at * 1.05), claim(owners + owners / 20 + 1, at)] {
+        for second in [claim(owners, at * 1.05), claim(owners + owners / 20 + 1, at)] {
+            let less = second.value().expect("a value");
             prop_assert!(less.lower() <= here.upper(), "{here:?} then {less:?}");
-            prop_assert!(less.upper() <= here.upper() * 1.05 + 1e-300, "{here:?} then {less:?}");
+            let closed = first.certificate().closed() && second.certificate().closed();
+            prop_assert!(!closed || less.upper() <= here.upper() * 1.05 + 1e-300, "{here:?} then {less:?}");
         }
         if here.lower() > 1e-100 {
-            let back = release_of(&mechanism, owners).epsilon(delta(here.lower())).value().expect("no floor");
+            let back = release_of(&mechanism, owners).with_limit(limit).epsilon(delta(here.lower())).value().expect("no floor");
             prop_assert!(back.upper() >= at * (1.0 - 1e-9), "{back:?} at {at}");
-            let wider = release_of(&mechanism, owners).epsilon(delta((2.0 * here.lower()).min(1.0))).value().expect("no floor");
+            let wider = release_of(&mechanism, owners).with_limit(limit).epsilon(delta((2.0 * here.lower()).min(1.0))).value().expect("no floor");
             prop_assert!(wider.lower() <= back.upper(), "{back:?} then {wider:?}");
         }
     }

@@ -1,0 +1,293 @@
+//! `uptack plan`
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use uptack::Fraction;
+use uptack::card::Card;
+use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request};
+use uptack::privacy::{Delta, Epsilon};
+
+use crate::arguments::{count, fraction};
+use crate::card_file;
+use crate::failure::Failure;
+use crate::output::{Table, grouped, print, print_json, readable, readable_up};
+use crate::views::{views_json, views_table};
+
+/// Choose the best mechanism, and prove what it gives away
+///
+/// Whichever of --error, --epsilon and --owners is left out is solved for; with all three given the plan is checked.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack plan --owners 50000 --yes 500 --epsilon 1 --delta 1e-8
+  uptack plan --owners 50000 --yes 500 --epsilon 1 --answer-epsilon 1.0986 --form several --out card.toml
+  uptack plan --owners 1e6 --yes 0..20000 --over mean --error 10
+  uptack plan --yes 500 --epsilon 1 --error 8 --solve owners
+  uptack plan --owners 50000 --yes 500 --linked-epsilon 1.5")]
+pub(crate) struct Arguments {
+    /// How many owners will answer
+    #[arg(long, value_parser = count)]
+    owners: Option<u64>,
+    /// Roughly how many of them hold yes: a number, or a range such as 0..500
+    #[arg(long, value_parser = range)]
+    yes: (u64, u64),
+    /// The largest ε of the published counts
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// The δ of the published counts
+    #[arg(long, default_value = "1e-8")]
+    delta: f64,
+    /// The largest ε of a single answer
+    #[arg(long)]
+    answer_epsilon: Option<f64>,
+    /// The largest ε of all answers of an owner
+    #[arg(long)]
+    linked_epsilon: Option<f64>,
+    /// The largest share of owners who take part
+    #[arg(long, value_parser = fraction)]
+    participation: Option<Fraction>,
+    /// The share of owners who are counted on to toss their coins
+    #[arg(long, default_value = "1", value_parser = fraction)]
+    honest: Fraction,
+    /// The smallest batch that may be released; by default all owners
+    #[arg(long, value_parser = count)]
+    minimum_batch: Option<u64>,
+    /// The largest standard deviation of the estimate
+    #[arg(long)]
+    error: Option<f64>,
+    /// What to solve for; by default what is left out
+    #[arg(long, value_enum)]
+    solve: Option<Unknown>,
+    /// How answers are written
+    #[arg(long, value_enum, default_value = "one")]
+    form: FormArgument,
+    /// What is minimized
+    #[arg(long, value_enum, default_value = "sd")]
+    objective: ObjectiveArgument,
+    /// What of the error over a range of yes counts
+    #[arg(long, value_enum, default_value = "worst")]
+    over: OverArgument,
+    /// Only this family, by its name
+    #[arg(long)]
+    mechanism: Option<String>,
+    /// Write the query card, as TOML or JSON by its ending
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Unknown {
+    Error,
+    Epsilon,
+    Owners,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormArgument {
+    /// One answer, through secure aggregation
+    One,
+    /// Several answers that nobody can link
+    Several,
+    /// Either
+    Any,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ObjectiveArgument {
+    /// The standard deviation of the combined estimator
+    Sd,
+    /// The paper's Var P("Yes"|Yes) + Var P("Yes"|No), at a standard deviation of at most --error
+    Paper,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OverArgument {
+    Worst,
+    Mean,
+}
+
+fn range(text: &str) -> Result<(u64, u64), String> {
+    match text.split_once("..") {
+        Some((low, high)) => Ok((count(low)?, count(high.trim_start_matches('='))?)),
+        None => count(text).map(|yes| (yes, yes)),
+    }
+}
+
+struct Outcome {
+    request: Request,
+    plan: Plan,
+    solved: (&'static str, f64),
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let outcome = arguments.solve()?;
+    if let Some(path) = &arguments.out {
+        card_file::write(path, &Card::new(&outcome.request, &outcome.plan))?;
+    }
+    if json { print_json(&outcome.json()) } else { print(&outcome.describe(arguments.out.as_deref())) }
+}
+
+impl Arguments {
+    fn solve(&self) -> Result<Outcome, Failure> {
+        let request = self.request()?;
+        let unknown = self.unknown()?;
+        let given = |name: &str| Failure::request(format!("--{name} is needed to solve for the rest"));
+        let (plan, solved) = match unknown {
+            None | Some(Unknown::Error) => {
+                let plan = plan::plan(&request)?;
+                self.check_error(&request, &plan)?;
+                let sd = plan.best.sd;
+                (plan, ("error", sd))
+            }
+            Some(Unknown::Epsilon) => {
+                let plan = plan::solve_epsilon(&request, self.error.ok_or_else(|| given("error"))?)?;
+                let epsilon = plan.best.views.release.value().map_or(f64::INFINITY, |value| value.upper());
+                (plan, ("epsilon", epsilon))
+            }
+            Some(Unknown::Owners) => {
+                let plan = plan::solve_owners(&request, self.error.ok_or_else(|| given("error"))?)?;
+                let owners = plan.owners as f64;
+                (plan, ("owners", owners))
+            }
+        };
+        let request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, ..request };
+        Ok(Outcome { request, plan, solved })
+    }
+
+    /// What is left out; none where all three are given.
+    fn unknown(&self) -> Result<Option<Unknown>, Failure> {
+        if let Some(unknown) = self.solve {
+            return Ok(Some(unknown));
+        }
+        let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
+        Ok(match (self.owners, self.epsilon, self.error) {
+            (Some(_), Some(_), None) => Some(Unknown::Error),
+            (Some(_), None, None) if locally => Some(Unknown::Error),
+            (Some(_), Some(_), Some(_)) => None,
+            (Some(_), None, Some(_)) => Some(Unknown::Epsilon),
+            (None, Some(_), Some(_)) => Some(Unknown::Owners),
+            _ => {
+                return Err(Failure::request("too little is known to plan")
+                    .with_hint("give two of --owners, --epsilon and --error, or --owners with a local epsilon"));
+            }
+        })
+    }
+
+    fn request(&self) -> Result<Request, Failure> {
+        let objective = match (self.objective, self.error) {
+            (ObjectiveArgument::Sd, _) => Objective::Sd,
+            (ObjectiveArgument::Paper, Some(error)) => Objective::Paper { error },
+            (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
+        };
+        let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
+        let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !locally;
+        let release = match wants_release {
+            true => Some((Epsilon::new(self.epsilon.unwrap_or(1.0))?, Delta::new(self.delta)?)),
+            false => None,
+        };
+        if self.error.is_some_and(|error| !(error.is_finite() && error > 0.0)) {
+            return Err(Failure::request("the error must be a positive number"));
+        }
+        let owners = match (self.owners, self.minimum_batch) {
+            (Some(owners), _) => owners,
+            (None, None) => self.yes.1.max(2),
+            (None, Some(_)) => {
+                return Err(Failure::request("a minimum batch needs --owners")
+                    .with_hint("where owners are solved for, the minimum batch is all of them"));
+            }
+        };
+        let over = match self.over {
+            OverArgument::Worst => Over::Worst,
+            OverArgument::Mean => Over::Mean,
+        };
+        Ok(Request {
+            release,
+            answer_epsilon: self.answer_epsilon,
+            linked_epsilon: self.linked_epsilon,
+            participation: self.participation.as_ref().map(Fraction::to_f64),
+            honest: self.honest.clone(),
+            minimum_batch: self.minimum_batch.unwrap_or(owners),
+            form: match self.form {
+                FormArgument::One => Form::One,
+                FormArgument::Several => Form::Several,
+                FormArgument::Any => Form::Any,
+            },
+            objective,
+            family: self.mechanism.clone(),
+            ..Request::new(owners, Prior { low: self.yes.0, high: self.yes.1, over })
+        })
+    }
+
+    fn check_error(&self, request: &Request, plan: &Plan) -> Result<(), Failure> {
+        let Some(error) = self.error.filter(|&error| plan.best.sd > error) else { return Ok(()) };
+        Err(plan::unattainable(request, error).into())
+    }
+}
+
+impl Outcome {
+    fn json(&self) -> Value {
+        let mut document = choice_json(&self.plan.best, self.plan.minimum_batch);
+        let alternative = |choice: &Choice| choice_json(choice, self.plan.minimum_batch);
+        document["alternatives"] = self.plan.alternatives.iter().map(alternative).collect();
+        document["solved"] = json!({"name": self.solved.0, "value": self.solved.1});
+        document["owners"] = json!(self.plan.owners);
+        document["claim_owners"] = json!(self.plan.claim_owners);
+        let degraded = self.plan.robustness.iter();
+        document["robustness"] =
+            degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
+        document["accounting_calls"] = json!(self.plan.calls);
+        document["searched_to"] = json!(plan::SEARCHED_TO);
+        document
+    }
+
+    fn describe(&self, card: Option<&Path>) -> String {
+        let best = &self.plan.best;
+        let mut table = Table::new(&["mechanism", "sd", "against the best"]);
+        for choice in std::iter::once(best).chain(&self.plan.alternatives) {
+            let more = format!("{:+.1} %", 100.0 * (choice.sd / best.sd - 1.0));
+            table.row([choice.mechanism.to_string(), readable(choice.sd), more]);
+        }
+        let degraded: Vec<String> = self.plan.robustness.iter().map(robust).collect();
+        let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
+        let certified = grouped(self.plan.claim_owners);
+        let batch = grouped(self.plan.minimum_batch);
+        format!(
+            "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n\
+             Certified for {certified} honest owners; batches below {batch} are not released.\n\
+             With fewer honest owners than that, ε of the release is {}.\n\n{}\n\
+             The search is deterministic and refines to about {} %; that is measured, not proven.\n{written}",
+            best.mechanism,
+            readable(best.sd),
+            readable(best.interval95_halfwidth),
+            solved_words(self.solved),
+            views_table(&best.views),
+            degraded.join(", "),
+            table.render(),
+            100.0 * plan::SEARCHED_TO,
+        )
+    }
+}
+
+fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
+    let epsilon = epsilon.map_or("none".to_owned(), readable_up);
+    format!("{epsilon} with {} %", 100.0 * honest.to_f64())
+}
+
+fn solved_words((name, value): (&str, f64)) -> String {
+    match name {
+        "epsilon" => format!("The least ε for that error: {}.", readable_up(value)),
+        "owners" => format!("The fewest owners for that error: {}.", grouped(value as u64)),
+        _ => "No mechanism that was found has a smaller one under the constraints.".to_owned(),
+    }
+}
+
+fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
+    json!({
+        "mechanism": choice.mechanism,
+        "sd": choice.sd,
+        "interval95_halfwidth": choice.interval95_halfwidth,
+        "views": views_json(&choice.views),
+        "minimum_batch": minimum_batch,
+    })
+}

@@ -1,0 +1,297 @@
+//! One coin for all answers: which term is part of which, and where each is in every answer.
+//!
+//! A term is a set of coin values. It holds its people in every answer; what may change is the output that they write.
+//! So an answer is a placement: `+` puts a term into an output, `−` takes it out of the output in which the term that
+//! it is part of lies, and a term that an answer does not mention lies where its whole lies.
+
+use std::collections::HashMap;
+
+use super::fault::{Fault, Span};
+use super::parser::{Definition, Equation, Mention, Parsed};
+use crate::channel::{Bin, Output, answer_name};
+
+/// The definitions with the placement of each term.
+#[derive(Debug)]
+pub(super) struct Coupled {
+    pub(super) terms: Vec<Definition>,
+    /// The term that each term is part of.
+    pub(super) parents: Vec<Option<usize>>,
+    /// The outputs of each answer, in the order written.
+    pub(super) answers: Vec<Vec<Output>>,
+    /// For each term its output in each answer.
+    pub(super) places: Vec<Vec<Output>>,
+    /// Where a term is first taken out of something, to point at.
+    pub(super) taken: Vec<Option<Span>>,
+    /// What each output holds as written: terms with +1 or −1.
+    pub(super) contents: Vec<(Bin, Vec<(usize, i64)>)>,
+}
+
+pub(super) fn couple(parsed: Parsed, text: &str) -> Result<Coupled, Fault> {
+    let answers = answers(&parsed.equations, text)?;
+    let uses = Uses::collect(&parsed, answers.len())?;
+    if let Some(unused) = (0..parsed.definitions.len()).find(|&term| uses.of(term).all(Use::is_empty)) {
+        let definition = &parsed.definitions[unused];
+        let message = format!("{} is in no output of any answer", definition.name);
+        return Err(Fault::law(definition.span, message, "add it to an output, or remove its definition"));
+    }
+    let parents = parents(&parsed.definitions, &uses)?;
+    check_acyclic(&parsed.definitions, &parents)?;
+    let places = places(&parsed.definitions, &parents, &uses)?;
+    let first_taken = |term: usize| uses.of(term).find_map(|used| used.minus.map(|(_, span)| span));
+    let taken = (0..parsed.definitions.len()).map(first_taken).collect();
+    let contents = contents(&parsed);
+    Ok(Coupled { terms: parsed.definitions, parents, answers, places, taken, contents })
+}
+
+/// The outputs of each answer; the answers must be A, B, C, … without a gap.
+fn answers(equations: &[Equation], text: &str) -> Result<Vec<Vec<Output>>, Fault> {
+    let Some(last) = equations.iter().map(|equation| equation.bin.answer).max() else {
+        let end = text.trim_end().len();
+        let hint = "say what each output of each answer holds, as in A1 = TOTAL_1 + YES_Y";
+        return Err(Fault::syntax(Span { start: end, end }, "there is no answer", hint));
+    };
+    let mut answers = vec![Vec::new(); last + 1];
+    for equation in equations {
+        answers[equation.bin.answer].push(equation.bin.output);
+    }
+    if let Some(missing) = answers.iter().position(Vec::is_empty) {
+        let later = equations.iter().find(|equation| equation.bin.answer > missing);
+        let span = later.expect("the last answer comes after a missing one").span;
+        let message = format!("answer {} is missing", answer_name(missing));
+        return Err(Fault::syntax(span, message, "answers are lettered A, B, C, … without a gap"));
+    }
+    Ok(answers)
+}
+
+fn contents(parsed: &Parsed) -> Vec<(Bin, Vec<(usize, i64)>)> {
+    let index = index(&parsed.definitions);
+    let signed = |mention: &Mention| Some((*index.get(mention.name.as_str())?, if mention.plus { 1 } else { -1 }));
+    let content = |equation: &Equation| (equation.bin, equation.mentions.iter().filter_map(signed).collect());
+    parsed.equations.iter().map(content).collect()
+}
+
+fn index(terms: &[Definition]) -> HashMap<&str, usize> {
+    terms.iter().enumerate().map(|(index, term)| (term.name.as_str(), index)).collect()
+}
+
+/// Where one answer adds a term and where it takes it out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    plus: Option<(Output, Span)>,
+    minus: Option<(Output, Span)>,
+}
+
+impl Use {
+    fn is_empty(&self) -> bool {
+        self.plus.is_none() && self.minus.is_none()
+    }
+}
+
+/// The use of every term in every answer.
+struct Uses {
+    by_answer: Vec<Vec<Use>>,
+}
+
+impl Uses {
+    fn collect(parsed: &Parsed, answers: usize) -> Result<Self, Fault> {
+        let terms = &parsed.definitions;
+        let index = index(terms);
+        let mut uses = Self { by_answer: vec![vec![Use::default(); terms.len()]; answers] };
+        for equation in &parsed.equations {
+            for mention in &equation.mentions {
+                let term = *index.get(mention.name.as_str()).ok_or_else(|| undefined(mention, terms))?;
+                uses.add(equation.bin, term, mention)?;
+            }
+        }
+        Ok(uses)
+    }
+
+    fn add(&mut self, bin: Bin, term: usize, mention: &Mention) -> Result<(), Fault> {
+        let used = &mut self.by_answer[bin.answer][term];
+        let name = &mention.name;
+        let (slot, other) = if mention.plus { (&mut used.plus, used.minus) } else { (&mut used.minus, used.plus) };
+        if let Some((output, _)) = *slot {
+            let (letter, here) = (answer_name(bin.answer), bin_name(bin));
+            return Err(match (mention.plus, output == bin.output) {
+                (_, true) => Fault::law(mention.span, format!("{name} stands twice in {here}"), "write it once"),
+                (true, false) => Fault::law(
+                    mention.span,
+                    format!("{name} is in {letter}{output} already and cannot be in {here} too"),
+                    format!("an owner gives one output in answer {letter}"),
+                ),
+                (false, false) => Fault::law(
+                    mention.span,
+                    format!("{name} is taken out of {letter}{output} already and cannot be taken out of {here} too"),
+                    "a term is moved from one output to one other",
+                ),
+            });
+        }
+        if other.is_some_and(|(output, _)| output == bin.output) {
+            let message = format!("{name} is both added to {} and taken out of it", bin_name(bin));
+            return Err(Fault::law(mention.span, message, "drop the -, and the + as well where its whole lies there"));
+        }
+        *slot = Some((bin.output, mention.span));
+        Ok(())
+    }
+
+    /// The uses of a term, answer by answer.
+    fn of(&self, term: usize) -> impl Iterator<Item = &Use> {
+        self.by_answer.iter().map(move |answer| &answer[term])
+    }
+}
+
+fn undefined(mention: &Mention, terms: &[Definition]) -> Fault {
+    let (population, _) = mention.name.split_once('_').unwrap_or((&mention.name, ""));
+    let known: Vec<&str> =
+        terms.iter().filter(|term| term.population.name() == population).map(|term| term.name.as_str()).collect();
+    let hint = match known.len() {
+        0 => format!("define it, as in let {} = 0.1 * {population}", mention.name),
+        1..=8 => format!("define it with let; terms of {population} are {}", known.join(", ")),
+        _ => "define it with let".to_owned(),
+    };
+    Fault::syntax(mention.span, format!("{} is not defined", mention.name), hint)
+}
+
+/// What each term is part of: what its definition says, else what it is taken out of.
+fn parents(terms: &[Definition], uses: &Uses) -> Result<Vec<Option<usize>>, Fault> {
+    let parent = |term: usize| match &terms[term].inside {
+        Some((name, span)) => said(terms, term, name, *span).map(Some),
+        None if uses.of(term).any(|used| used.minus.is_some()) => found(terms, term, uses).map(Some),
+        None => Ok(None),
+    };
+    (0..terms.len()).map(parent).collect()
+}
+
+fn said(terms: &[Definition], term: usize, name: &str, span: Span) -> Result<usize, Fault> {
+    let own = &terms[term];
+    let Some(parent) = terms.iter().position(|other| other.name == *name) else {
+        let message = format!("{name}, in which {} is said to be, is not defined", own.name);
+        return Err(Fault::syntax(span, message, "define it with let, above or below"));
+    };
+    if !terms[parent].population.covers(own.population) {
+        let message = format!("{} is a share of {}, and {name} holds only {}", own.name, own.population.name(), {
+            terms[parent].population.name()
+        });
+        return Err(Fault::law(span, message, "a term is part of one of its own population or of TOTAL"));
+    }
+    Ok(parent)
+}
+
+/// The term that stands in every output which this one is taken out of: by its name (NO_f2 for NO_f21), else the only
+/// one of its population, else the only one of TOTAL.
+fn found(terms: &[Definition], term: usize, uses: &Uses) -> Result<usize, Fault> {
+    let own = &terms[term];
+    let holds = |other: usize| {
+        let together = |answer: &Vec<Use>| match answer[term].minus {
+            Some((output, _)) => answer[other].plus.is_some_and(|(place, _)| place == output),
+            None => true,
+        };
+        other != term && terms[other].population.covers(own.population) && uses.by_answer.iter().all(together)
+    };
+    let candidates: Vec<usize> = (0..terms.len()).filter(|&other| holds(other)).collect();
+    let (answer, (output, span)) = (uses.by_answer.iter().enumerate())
+        .find_map(|(answer, used)| used[term].minus.map(|taken| (answer, taken)))
+        .expect("only a term that is taken out of something is looked up");
+    let bin = bin_name(Bin { answer, output });
+
+    let subscript = |other: usize| terms[other].subscript();
+    let by_name = candidates.iter().copied().filter(|&other| own.subscript().starts_with(subscript(other)));
+    if let Some(longest) = by_name.clone().map(|other| subscript(other).len()).max() {
+        return only(terms, term, by_name.filter(|&other| subscript(other).len() == longest).collect(), &bin, span);
+    }
+    let own_population = candidates.iter().copied().filter(|&other| terms[other].population == own.population);
+    let nearest: Vec<usize> = own_population.collect();
+    only(terms, term, if nearest.is_empty() { candidates } else { nearest }, &bin, span)
+}
+
+fn only(terms: &[Definition], term: usize, candidates: Vec<usize>, bin: &str, span: Span) -> Result<usize, Fault> {
+    let own = &terms[term];
+    match candidates[..] {
+        [parent] => Ok(parent),
+        [] => Err(Fault::law(
+            span,
+            format!("{} is taken out of {bin}, which holds nothing that it could be part of", own.name),
+            format!("only a term of {} or TOTAL that stands in {bin} can lose it", own.population.name()),
+        )),
+        [first, second, ..] => Err(Fault::law(
+            span,
+            format!("{} could be part of {} or of {}", own.name, terms[first].name, terms[second].name),
+            format!("say which where it is defined: … * {} in {}", own.population.name(), terms[first].name),
+        )),
+    }
+}
+
+fn check_acyclic(terms: &[Definition], parents: &[Option<usize>]) -> Result<(), Fault> {
+    for start in 0..terms.len() {
+        let chain = std::iter::successors(parents[start], |&term| parents[term]);
+        if chain.take(terms.len()).any(|term| term == start) {
+            let other = parents[start].expect("a term on a circle has a parent");
+            let message = match other == start {
+                true => format!("{} is said to be part of itself", terms[start].name),
+                false => format!("{} and {} are each part of the other", terms[start].name, terms[other].name),
+            };
+            return Err(Fault::law(terms[start].span, message, "say with `in` which is part of which"));
+        }
+    }
+    Ok(())
+}
+
+fn places(terms: &[Definition], parents: &[Option<usize>], uses: &Uses) -> Result<Vec<Vec<Output>>, Fault> {
+    let mut places: Vec<Vec<Output>> = vec![Vec::new(); terms.len()];
+    for term in parents_first(parents) {
+        for (answer, used) in uses.of(term).enumerate() {
+            let whole = parents[term].map(|parent| (parent, places[parent][answer]));
+            let place = place(terms, term, answer, *used, whole)?;
+            places[term].push(place);
+        }
+    }
+    Ok(places)
+}
+
+/// The terms in an order in which each comes after what it is part of.
+fn parents_first(parents: &[Option<usize>]) -> Vec<usize> {
+    let depth = |term: usize| std::iter::successors(parents[term], |&parent| parents[parent]).count();
+    let mut order: Vec<usize> = (0..parents.len()).collect();
+    order.sort_by_key(|&term| depth(term));
+    order
+}
+
+/// Where a term lies in one answer, given where its whole lies: conservation.
+fn place(
+    terms: &[Definition],
+    term: usize,
+    answer: usize,
+    used: Use,
+    whole: Option<(usize, Output)>,
+) -> Result<Output, Fault> {
+    let (name, letter) = (&terms[term].name, answer_name(answer));
+    match (whole, used.plus, used.minus) {
+        (None, Some((output, _)), None) => Ok(output),
+        (None, None, _) => Err(Fault::law(
+            terms[term].span,
+            format!("{name} is in no output of answer {letter}"),
+            format!("everybody gives every answer: add {name} to an output of {letter}"),
+        )),
+        (Some((_, output)), None, None) => Ok(output),
+        (Some((parent, lies)), _, Some((output, span))) if output != lies => Err(Fault::law(
+            span,
+            format!("{name} is taken out of {letter}{output}, but {} lies in {letter}{lies}", terms[parent].name),
+            format!("{name} is part of {}: take it out of {letter}{lies}", terms[parent].name),
+        )),
+        (Some((parent, lies)), Some((output, span)), None) => Err(Fault::law(
+            span,
+            format!("{name} is added to {letter}{output} and taken out of nothing"),
+            format!("it is part of {}, so write - {name} in {letter}{lies}", terms[parent].name),
+        )),
+        (Some((_, _)), None, Some((output, span))) => Err(Fault::law(
+            span,
+            format!("{name} is taken out of {letter}{output} and added to nothing"),
+            format!("add {name} to the output of {letter} to which it moves"),
+        )),
+        (_, Some((output, _)), Some(_)) => Ok(output),
+    }
+}
+
+fn bin_name(bin: Bin) -> String {
+    format!("{}{}", answer_name(bin.answer), bin.output)
+}

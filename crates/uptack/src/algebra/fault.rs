@@ -1,0 +1,109 @@
+//! Errors that point at the line and the word at fault.
+
+use crate::error::Error;
+
+/// A stretch of the text, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// What is wrong with a stretch of the text, and what to do about it.
+#[derive(Debug)]
+pub(super) struct Fault {
+    span: Span,
+    kind: fn(String) -> Error,
+    message: String,
+    hint: String,
+}
+
+/// Lines longer than this are shown in part.
+const WIDEST: usize = 96;
+
+impl Fault {
+    /// A text that does not read as algebra.
+    pub(super) fn syntax(span: Span, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { span, kind: |message| Error::syntax(message), message: message.into(), hint: hint.into() }
+    }
+
+    /// A share that is out of range.
+    pub(super) fn parameter(span: Span, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { span, kind: |message| Error::parameter(message), message: message.into(), hint: hint.into() }
+    }
+
+    /// Populations that are not conserved.
+    pub(super) fn law(span: Span, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { span, kind: |message| Error::law(message), message: message.into(), hint: hint.into() }
+    }
+
+    /// The error with the line it is about, and a caret under the word.
+    pub(super) fn render(self, text: &str) -> Error {
+        let place = Place::find(text, self.span);
+        let number = place.line.to_string();
+        let margin = " ".repeat(number.len());
+        let carets = format!("{}{}", " ".repeat(place.column), "^".repeat(place.width));
+        let message = format!(
+            "line {number}: {}\n  {margin} |\n  {number} | {}\n  {margin} | {carets}",
+            self.message, place.shown
+        );
+        (self.kind)(message).with_hint(self.hint)
+    }
+}
+
+/// The line of a text, as far as it is shown.
+pub(super) fn line_of(text: &str, span: Span) -> usize {
+    1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|&&byte| byte == b'\n').count()
+}
+
+struct Place {
+    line: usize,
+    shown: String,
+    /// Where the caret stands, in characters of what is shown.
+    column: usize,
+    width: usize,
+}
+
+impl Place {
+    fn find(text: &str, span: Span) -> Self {
+        let begin = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[span.start..].find('\n').map_or(text.len(), |newline| span.start + newline);
+        let before: Vec<char> = text[begin..span.start].chars().collect();
+        let width = text[span.start..span.end.clamp(span.start, end)].chars().count().clamp(1, WIDEST / 2);
+        // Where the line is long, so much of it is left out that the caret stays in sight.
+        let skipped = (before.len() + width).saturating_sub(WIDEST);
+        let dots = if skipped > 0 { "…" } else { "" };
+        let visible = text[begin..end].trim_end().chars().skip(skipped);
+        let printable = |symbol: char| if symbol.is_control() { ' ' } else { symbol };
+        let shown: String = dots.chars().chain(visible.take(WIDEST).map(printable)).collect();
+        Self { line: line_of(text, span), shown, column: before.len() - skipped + dots.chars().count(), width }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(text: &str, start: usize, end: usize) -> String {
+        Fault::syntax(Span { start, end }, "wrong", "mend it").render(text).to_string()
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_word() {
+        assert_eq!(rendered("a\nbc de\nf", 5, 7), "line 2: wrong\n    |\n  2 | bc de\n    |    ^^");
+        assert_eq!(rendered("πY = x", 6, 7), "line 1: wrong\n    |\n  1 | πY = x\n    |      ^");
+        assert_eq!(rendered("", 0, 0), "line 1: wrong\n    |\n  1 | \n    | ^");
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_caret() {
+        let text = format!("{}BAD rest", "x".repeat(500));
+        let shown = rendered(&text, 500, 503);
+        let lines: Vec<&str> = shown.lines().collect();
+        let column = lines[3].find('^').unwrap() - lines[3].find('|').unwrap();
+        let start = lines[2].find('|').unwrap();
+        let line: Vec<char> = lines[2][start..].chars().collect();
+        assert_eq!(line[column..column + 3].iter().collect::<String>(), "BAD");
+        assert!(line.len() < 120);
+    }
+}

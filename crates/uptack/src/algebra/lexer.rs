@@ -1,0 +1,138 @@
+//! Words, numbers and signs.
+
+use super::fault::{Fault, Span};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `let`, `in`, a population, a term, a constant or a bin.
+    Word,
+    /// A decimal, a fraction or a percentage.
+    Number,
+    Plus,
+    Minus,
+    Times,
+    Equals,
+    Open,
+    Close,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+    pub(super) span: Span,
+}
+
+/// The tokens of each statement; a line that starts with a sign continues the one before.
+pub(super) fn statements(text: &str) -> Result<Vec<Vec<Token<'_>>>, Fault> {
+    let mut all: Vec<Vec<Token<'_>>> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let tokens = line_tokens(text, start, start + line.len())?;
+        start += line.len();
+        let continues = tokens.first().is_some_and(|token| matches!(token.kind, Kind::Plus | Kind::Minus));
+        match all.last_mut() {
+            Some(last) if continues => last.extend(tokens),
+            _ if tokens.is_empty() => {}
+            _ => all.push(tokens),
+        }
+    }
+    Ok(all)
+}
+
+fn line_tokens(text: &str, start: usize, end: usize) -> Result<Vec<Token<'_>>, Fault> {
+    let mut tokens = Vec::new();
+    let mut at = start;
+    while let Some(symbol) = text[at..end].chars().next() {
+        if symbol == '#' {
+            break;
+        }
+        if symbol.is_whitespace() || symbol == '\u{feff}' {
+            at += symbol.len_utf8();
+            continue;
+        }
+        let (kind, length) = token(&text[at..end], symbol).ok_or_else(|| strange(at, symbol))?;
+        let span = Span { start: at, end: at + length };
+        tokens.push(Token { kind, text: &text[span.start..span.end], span });
+        at = span.end;
+    }
+    Ok(tokens)
+}
+
+/// The kind and the length in bytes of the token that `rest` starts with.
+fn token(rest: &str, symbol: char) -> Option<(Kind, usize)> {
+    let kind = match symbol {
+        '+' => Kind::Plus,
+        '-' | '−' => Kind::Minus,
+        '*' | '×' | '·' => Kind::Times,
+        '=' => Kind::Equals,
+        '(' => Kind::Open,
+        ')' => Kind::Close,
+        '0'..='9' | '.' => return Some((Kind::Number, number(rest))),
+        _ if is_word(symbol) => return Some((Kind::Word, run(rest, is_word))),
+        _ => return None,
+    };
+    Some((kind, symbol.len_utf8()))
+}
+
+fn is_word(symbol: char) -> bool {
+    symbol.is_alphanumeric() || matches!(symbol, '_' | '\'' | '⊥')
+}
+
+/// The length of the longest start of `text` whose symbols all pass.
+fn run(text: &str, pass: impl Fn(char) -> bool) -> usize {
+    text.find(|symbol| !pass(symbol)).unwrap_or(text.len())
+}
+
+/// The length of `0.05`, `5e-3`, `1/20`, `3/2^64`, `5%` or `5 %`.
+fn number(text: &str) -> usize {
+    let digits = |from: usize| run(&text[from..], |symbol| symbol.is_ascii_digit());
+    let mut length = run(text, |symbol| symbol.is_ascii_digit() || symbol == '.');
+    if text[length..].starts_with(['e', 'E']) {
+        let sign = usize::from(text[length + 1..].starts_with(['+', '-']));
+        let exponent = digits(length + 1 + sign);
+        length += if exponent > 0 { 1 + sign + exponent } else { 0 };
+    }
+    for mark in ['/', '^'] {
+        if text[length..].starts_with(mark) {
+            length += 1 + digits(length + 1);
+        }
+    }
+    let space = run(&text[length..], |symbol| symbol == ' ');
+    if text[length + space..].starts_with('%') { length + space + 1 } else { length }
+}
+
+fn strange(at: usize, symbol: char) -> Fault {
+    let span = Span { start: at, end: at + symbol.len_utf8() };
+    let hint = match symbol {
+        '/' => "write a fraction without spaces, as in 1/3",
+        '[' | ']' => "write E[⊥1A] as A1: the answer's letter, then the output",
+        ':' | ';' | ',' => "each line is one equation, as in A1 = TOTAL_1 + YES_Y",
+        _ => "only names, numbers, = + - * ( ) and comments after # are read",
+    };
+    Fault::syntax(span, format!("`{}` has no meaning here", symbol.escape_debug()), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<Vec<&str>> {
+        let all = statements(text).unwrap();
+        all.into_iter().map(|tokens| tokens.into_iter().map(|token| token.text).collect()).collect()
+    }
+
+    #[test]
+    fn numbers_end_where_they_should() {
+        let line = "1/3*5 % 0.4-0.1 2e-3 1e 7/2^64 .5YES";
+        let parts = ["1/3", "*", "5 %", "0.4", "-", "0.1", "2e-3", "1", "e", "7/2^64", ".5", "YES"];
+        assert_eq!(texts(line), [parts]);
+    }
+
+    #[test]
+    fn signs_continue_a_line_and_comments_end_one() {
+        let text = "A1 = X_1 # base\n  # a remark\n   + YES_Y'\r\n\nA⊥ = πX × Y";
+        assert_eq!(texts(text), [vec!["A1", "=", "X_1", "+", "YES_Y'"], vec!["A⊥", "=", "πX", "×", "Y"]]);
+        assert!(statements("A1 = $").is_err());
+    }
+}

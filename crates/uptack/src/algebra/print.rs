@@ -1,0 +1,147 @@
+//! A channel as algebra.
+
+use std::fmt::Write as _;
+
+use crate::channel::{Bin, Cell, Channel, Output, answer_name};
+use crate::fraction::Fraction;
+use crate::probability::Probability;
+
+use super::parser::Population;
+
+/// This channel in the notation of the privacy algebra; it compiles to the identical channel.
+///
+/// A cell is named by its outputs up to its last change: `TOTAL_13` writes 1 in answer A and 3 from B on. Where two
+/// cells part in some answer and are together the same share of both populations, one is written as a part of the other
+/// that is moved; else each is a term of its own.
+///
+/// ```
+/// use uptack::{Mechanism, algebra};
+/// let channel = "blended(b1=0.1,b2=0.2,b3=0.2,f1=0,f2=0.5,ry=0,rn=0)".parse::<Mechanism>()?.channel();
+/// let text = algebra::to_text(&channel);
+/// assert!(text.contains("B1 = TOTAL_1 - TOTAL_12 - TOTAL_13\n"));
+/// assert_eq!(algebra::Program::parse(&text)?.channel(), &channel);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn to_text(channel: &Channel) -> String {
+    let tree = Tree::new(channel);
+    let terms: Vec<Term> = (0..channel.cells().len()).flat_map(|cell| tree.terms(cell)).collect();
+    let mut text = String::new();
+    for term in &terms {
+        let share = Fraction::from_probability(term.share);
+        let inside =
+            tree.parents[term.cell].map_or(String::new(), |parent| format!(" in TOTAL_{}", tree.names[parent]));
+        let name = tree.name(term);
+        writeln!(text, "let {name} = {share} * {}{inside}", term.population.name()).expect("a string takes all");
+    }
+    for bin in channel.bins() {
+        if Some(&bin.output) == channel.answers()[bin.answer].first() {
+            text.push('\n');
+        }
+        let bin_name = format!("{}{}", answer_name(bin.answer), bin.output);
+        writeln!(text, "{bin_name} = {}", tree.content(bin, &terms)).expect("a string takes all");
+    }
+    text
+}
+
+struct Term {
+    cell: usize,
+    population: Population,
+    share: Probability,
+}
+
+/// Which cell is written as a part of which other.
+struct Tree<'a> {
+    channel: &'a Channel,
+    /// The outputs of each cell up to its last change.
+    names: Vec<String>,
+    parents: Vec<Option<usize>>,
+    /// The share of each population in a cell and all its parts.
+    yes: Vec<Probability>,
+    no: Vec<Probability>,
+}
+
+impl<'a> Tree<'a> {
+    fn new(channel: &'a Channel) -> Self {
+        let cells = channel.cells();
+        let near: Vec<Option<usize>> = cells.iter().map(|cell| nearest(channel, cell.outputs())).collect();
+        let mut tree = Self {
+            channel,
+            names: cells.iter().map(|cell| until_last_change(cell.outputs())).collect(),
+            parents: vec![None; cells.len()],
+            yes: cells.iter().map(Cell::yes).collect(),
+            no: cells.iter().map(Cell::no).collect(),
+        };
+        // A part changes more often than its whole, so that parts are complete before they are counted into one.
+        let mut wholes: Vec<usize> = (0..cells.len()).collect();
+        wholes.sort_by_key(|&cell| std::cmp::Reverse(changes(cells[cell].outputs())));
+        for whole in wholes {
+            let parts: Vec<usize> = (0..cells.len()).filter(|&part| near[part] == Some(whole)).collect();
+            tree.gather(whole, &parts);
+        }
+        tree
+    }
+
+    /// Makes the cells parts of the whole if it then is the same share of both populations.
+    fn gather(&mut self, whole: usize, parts: &[usize]) {
+        let sum = |shares: &[Probability]| -> Option<Probability> {
+            parts.iter().try_fold(shares[whole], |sum, &part| sum.checked_add(shares[part]))
+        };
+        let (Some(yes), Some(no)) = (sum(&self.yes), sum(&self.no)) else { return };
+        if yes == no {
+            (self.yes[whole], self.no[whole]) = (yes, no);
+            parts.iter().for_each(|&part| self.parents[part] = Some(whole));
+        }
+    }
+
+    /// One term of TOTAL, or one for each population that the cell has people of.
+    fn terms(&self, cell: usize) -> Vec<Term> {
+        let (yes, no) = (self.yes[cell], self.no[cell]);
+        if yes == no {
+            return vec![Term { cell, population: Population::Total, share: yes }];
+        }
+        let both = [(Population::Yes, yes), (Population::No, no)];
+        let some = both.into_iter().filter(|(_, share)| *share != Probability::ZERO);
+        some.map(|(population, share)| Term { cell, population, share }).collect()
+    }
+
+    fn name(&self, term: &Term) -> String {
+        format!("{}_{}", term.population.name(), self.names[term.cell])
+    }
+
+    /// What an output holds: the terms that lie in it and not where their whole lies, less the parts that left.
+    fn content(&self, bin: Bin, terms: &[Term]) -> String {
+        let lies = |cell: usize| self.channel.cells()[cell].outputs()[bin.answer] == bin.output;
+        let mut text = String::new();
+        for term in terms {
+            let whole = self.parents[term.cell].map(lies);
+            let sign = match (lies(term.cell), whole) {
+                (true, None | Some(false)) if text.is_empty() => "",
+                (true, None | Some(false)) => " + ",
+                (false, Some(true)) if text.is_empty() => "-",
+                (false, Some(true)) => " - ",
+                _ => continue,
+            };
+            write!(text, "{sign}{}", self.name(term)).expect("a string takes all");
+        }
+        if text.is_empty() { "0".to_owned() } else { text }
+    }
+}
+
+/// The listed cell that goes the same way for longest and then stays.
+fn nearest(channel: &Channel, outputs: &[Output]) -> Option<usize> {
+    let staying = |kept: usize| {
+        let stay = std::iter::repeat_n(outputs[kept - 1], outputs.len() - kept);
+        outputs[..kept].iter().copied().chain(stay).collect::<Vec<Output>>()
+    };
+    let shorter = (1..outputs.len()).rev().map(staying).filter(|other| other != outputs);
+    shorter.filter_map(|other| channel.cell_index(&other)).next()
+}
+
+fn changes(outputs: &[Output]) -> usize {
+    outputs.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+fn until_last_change(outputs: &[Output]) -> String {
+    let last = outputs.windows(2).rposition(|pair| pair[0] != pair[1]).map_or(0, |index| index + 1);
+    outputs[..=last].iter().map(|output| output.symbol()).collect()
+}

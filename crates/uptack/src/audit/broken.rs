@@ -1,0 +1,284 @@
+//! Samplers that are broken on purpose, so that the auditor can be seen to catch them.
+//!
+//! They exist only with the feature `broken-controls`, which no optimized build for use can have.
+
+#[cfg(not(debug_assertions))]
+compile_error!("broken-controls is for tests: it cannot be part of a release build");
+
+use std::str::FromStr;
+
+use super::subject::Subject;
+use crate::channel::{Cell, Channel};
+use crate::coins::Coins;
+use crate::error::Error;
+use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
+use crate::probability::Probability;
+use crate::sampler::{Sampler, Truth};
+
+/// How a sampler is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenControl {
+    /// The last answer says the plain truth; the answers before it are drawn as they should be.
+    LastOutputUnprotected,
+    /// One threshold of one law is off by 2^−`bits` (or by as much as its neighbour leaves room for): the one that
+    /// harms the linked view most.
+    BiasedThreshold {
+        /// The size of the bias.
+        bits: u32,
+    },
+    /// In a batch every second owner is given the coin of the one before.
+    ReusedCoin,
+    /// Where the truth is *yes*, eight bytes more are read for each owner; the cells are drawn as they should be.
+    TruthDependentLength,
+    /// One time in 64 the branch for the coin is not taken, and the cell that speaks most for the truth is written.
+    WrongBranch,
+}
+
+impl BrokenControl {
+    /// One of each kind.
+    pub const ALL: [Self; 5] = [
+        Self::LastOutputUnprotected,
+        Self::BiasedThreshold { bits: 8 },
+        Self::ReusedCoin,
+        Self::TruthDependentLength,
+        Self::WrongBranch,
+    ];
+
+    /// Its name, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LastOutputUnprotected => "last-output-unprotected",
+            Self::BiasedThreshold { .. } => "biased-threshold",
+            Self::ReusedCoin => "reused-coin",
+            Self::TruthDependentLength => "truth-dependent-length",
+            Self::WrongBranch => "wrong-branch",
+        }
+    }
+}
+
+impl FromStr for BrokenControl {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|control| control.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::syntax(format!("`{}` is not a broken control", crate::channel::shortened(text)))
+                .with_hint(format!("the controls are {names}"))
+        })
+    }
+}
+
+/// Draws a channel's cells wrongly.
+pub(super) struct BrokenSampler {
+    control: BrokenControl,
+    sampler: Sampler,
+    cells: usize,
+    /// For each truth (no, yes) and cell the cell whose last answer is that truth's.
+    unprotected: [Vec<usize>; 2],
+    /// For each truth the cell that speaks most for it.
+    loudest: [usize; 2],
+}
+
+impl BrokenSampler {
+    pub(super) fn new(channel: &Channel, control: BrokenControl) -> Result<Self, Error> {
+        let sampler = match control {
+            BrokenControl::BiasedThreshold { bits } => Sampler::new(&biased(channel, bits)?),
+            _ => Sampler::new(channel),
+        };
+        let classes = channel.classes();
+        let first_cell = |class: Option<&crate::Class>| class.map_or(0, |class| class.cells[0]);
+        let loudest = [first_cell(classes.last()), first_cell(classes.first())];
+        let unprotected = unprotected(channel);
+        Ok(Self { control, sampler, cells: channel.cells().len(), unprotected, loudest })
+    }
+}
+
+impl Subject for BrokenSampler {
+    fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize, Error> {
+        let yes = matches!(truth, Truth::Yes);
+        match self.control {
+            BrokenControl::BiasedThreshold { .. } | BrokenControl::ReusedCoin => self.sampler.draw_from(truth, coins),
+            BrokenControl::LastOutputUnprotected => {
+                Ok(self.unprotected[usize::from(yes)][self.sampler.draw_from(truth, coins)?])
+            }
+            BrokenControl::TruthDependentLength => {
+                if yes {
+                    coins.fill(&mut [0; 8])?;
+                }
+                self.sampler.draw_from(truth, coins)
+            }
+            BrokenControl::WrongBranch => {
+                let coin = Coin::toss(coins)?;
+                let wrong = coin.0[0].is_multiple_of(64);
+                if wrong { Ok(self.loudest[usize::from(yes)]) } else { self.sampler.draw_from(truth, &mut { coin }) }
+            }
+        }
+    }
+
+    fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error> {
+        let mut cells = Vec::with_capacity(truths.len());
+        let mut reused = Coin([0; 8]);
+        for owner in 0..truths.len() {
+            let truth = Truth::from_bool((truths.words()[owner / LANES] >> (owner % LANES)) & 1 == 1);
+            cells.push(match self.control {
+                BrokenControl::BiasedThreshold { .. } => return self.sampler.draw_many_from(truths, coins),
+                BrokenControl::ReusedCoin => {
+                    if owner % 2 == 0 {
+                        reused = Coin::toss(coins)?;
+                    }
+                    self.sampler.draw_from(truth, &mut reused)?
+                }
+                _ => self.draw(truth, coins)?,
+            });
+        }
+        Ok(pack(self.cells, &cells))
+    }
+}
+
+/// Eight bytes that can be read again and again.
+#[derive(Clone, Copy)]
+struct Coin([u8; 8]);
+
+impl Coin {
+    fn toss(coins: &mut impl Coins) -> Result<Self, Error> {
+        let mut bytes = [0; 8];
+        coins.fill(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+}
+
+impl Coins for Coin {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        bytes.copy_from_slice(&self.0);
+        Ok(())
+    }
+}
+
+fn pack(cells: usize, drawn: &[usize]) -> PackedCells {
+    let mut packed = PackedCells::with_capacity(cells, drawn.len());
+    for block in drawn.chunks(LANES) {
+        let plane = |plane: usize| (0..).zip(block).map(|(lane, cell)| ((cell >> plane) as u64 & 1) << lane).sum();
+        packed.push((0..MOST_PLANES).map(plane));
+    }
+    packed.set_len(drawn.len());
+    packed
+}
+
+/// The truth as the last answer would say it plainly; the cell is the one that agrees with the cell drawn in most of the
+/// other answers.
+fn unprotected(channel: &Channel) -> [Vec<usize>; 2] {
+    let last = channel.answers().len() - 1;
+    let outputs = &channel.answers()[last];
+    let law = |output| {
+        let (yes, no) = channel.bin_law(crate::Bin { answer: last, output });
+        yes.numerator() as i128 - no.numerator() as i128
+    };
+    let mut order = outputs.clone();
+    order.sort_by_key(|&output| law(output));
+    let plain = [order[0], order[order.len() - 1]];
+    plain.map(|output| {
+        let candidates: Vec<usize> =
+            (0..channel.cells().len()).filter(|&cell| channel.cells()[cell].outputs()[last] == output).collect();
+        let agreement = |a: usize, b: usize| {
+            let (a, b) = (channel.cells()[a].outputs(), channel.cells()[b].outputs());
+            a.iter().zip(b).filter(|(a, b)| a == b).count()
+        };
+        let nearest = |drawn: usize| {
+            let best = candidates.iter().copied().max_by_key(|&cell| agreement(cell, drawn));
+            best.unwrap_or(drawn)
+        };
+        (0..channel.cells().len()).map(nearest).collect()
+    })
+}
+
+/// The channel with one threshold moved: of all thresholds, laws and directions the one after which the linked ε is
+/// largest, and among equals the one that moves most.
+fn biased(channel: &Channel, bits: u32) -> Result<Channel, Error> {
+    let bias = Probability::ONE.numerator() >> bits.min(64);
+    let mut best: Option<(f64, u128, Vec<Cell>)> = None;
+    let cells = channel.cells();
+    for upper in 1..cells.len() {
+        for (from, to) in [(upper - 1, upper), (upper, upper - 1)] {
+            for yes in [false, true] {
+                let (moved, biased) = shift(cells, from, to, yes, bias)?;
+                let epsilon = linked_epsilon(&biased);
+                if moved > 0 && best.as_ref().is_none_or(|best| (epsilon, moved) > (best.0, best.1)) {
+                    best = Some((epsilon, moved, biased));
+                }
+            }
+        }
+    }
+    let (.., biased) = best.ok_or_else(|| Error::request("a channel of one cell has no threshold to bias"))?;
+    Channel::new(channel.answers().to_vec(), biased)
+}
+
+/// Moves up to `bias` of one law from a cell to the next.
+fn shift(cells: &[Cell], from: usize, to: usize, yes: bool, bias: u128) -> Result<(u128, Vec<Cell>), Error> {
+    let law = |cell: &Cell| if yes { cell.yes() } else { cell.no() }.numerator();
+    let moved = bias.min(law(&cells[from]));
+    let mut shifted = cells.to_vec();
+    for (index, numerator) in [(from, law(&cells[from]) - moved), (to, law(&cells[to]) + moved)] {
+        let (cell, part) = (&cells[index], Probability::from_numerator(numerator)?);
+        let (new_yes, new_no) = if yes { (part, cell.no()) } else { (cell.yes(), part) };
+        shifted[index] = Cell::new(cell.outputs().to_vec(), new_yes, new_no);
+    }
+    Ok((moved, shifted))
+}
+
+fn linked_epsilon(cells: &[Cell]) -> f64 {
+    let possible = cells.iter().filter(|cell| cell.yes().numerator() + cell.no().numerator() > 0);
+    possible.map(|cell| (cell.yes().to_f64() / cell.no().to_f64()).ln().abs()).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mechanism, SeededCoins};
+
+    fn channel(text: &str) -> Channel {
+        text.parse::<Mechanism>().unwrap().channel()
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for control in BrokenControl::ALL {
+            assert_eq!(control.name().parse::<BrokenControl>().unwrap(), control);
+        }
+        assert!("sound".parse::<BrokenControl>().unwrap_err().hint().unwrap().contains("wrong-branch"));
+    }
+
+    #[test]
+    fn packed_as_drawn() {
+        let cells: Vec<usize> = (0..200).map(|owner| owner % 5).collect();
+        assert_eq!(pack(5, &cells).iter().collect::<Vec<_>>(), cells);
+    }
+
+    #[test]
+    fn the_last_answer_is_the_plain_truth() {
+        let channel = channel("blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=0.01,rn=0.01)");
+        let sampler = BrokenSampler::new(&channel, BrokenControl::LastOutputUnprotected).unwrap();
+        let mut coins = SeededCoins::new(2);
+        for (truth, last) in [(Truth::Yes, '3'), (Truth::No, '2')] {
+            for _ in 0..1000 {
+                let cell = sampler.draw(truth, &mut coins).unwrap();
+                assert_eq!(channel.cells()[cell].outputs()[2].symbol(), last);
+            }
+        }
+    }
+
+    #[test]
+    fn the_bias_is_the_stated_one() {
+        let channel = channel("randomized-response(t=0.75)");
+        let biased = biased(&channel, 8).unwrap();
+        let moved: u128 = channel
+            .cells()
+            .iter()
+            .zip(biased.cells())
+            .map(|(a, b)| {
+                a.yes().numerator().abs_diff(b.yes().numerator()) + a.no().numerator().abs_diff(b.no().numerator())
+            })
+            .sum();
+        assert_eq!(moved, 2 << 56);
+        assert!(linked_epsilon(biased.cells()) > 3f64.ln());
+    }
+}

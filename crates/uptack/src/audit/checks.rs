@@ -1,0 +1,232 @@
+//! What the claims rest on: the law drawn is the law stated, coins are fresh, and their number tells nothing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::bound::{Hits, lower_tail, upper_tail};
+use super::collect::{Counts, HALVES, PairTable, TEST, TRAINING, on_all_threads};
+use super::local::{Outcomes, Sample, attack};
+use super::subject::{AuditCoins, Replay, Subject};
+use super::{Finding, Verdict};
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::packed::Truths;
+use crate::sampler::Truth;
+
+/// Do the counts fit the probabilities that are stated?
+///
+/// Every count is put to an exact binomial test, on both sides, and the smallest tail is multiplied by the number of
+/// tests (Bonferroni).
+#[derive(Clone, Debug, Serialize)]
+pub struct Fit {
+    /// How many tails were looked at.
+    pub tests: u64,
+    /// The smallest, corrected for their number.
+    pub p_value: f64,
+    /// The count that fits worst.
+    pub worst: Option<Misfit>,
+    /// Violated if `p_value` is below this check's share of the stated miss.
+    pub verdict: Verdict,
+}
+
+/// A count and what it should have been.
+#[derive(Clone, Debug, Serialize)]
+pub struct Misfit {
+    /// What was counted.
+    pub what: String,
+    /// Its stated probability.
+    pub stated: f64,
+    /// How often it came up.
+    pub hits: u64,
+    /// In how many trials.
+    pub trials: u64,
+}
+
+/// Collects tests and keeps the worst.
+struct Fitting {
+    tests: u64,
+    tail: f64,
+    worst: Option<Misfit>,
+}
+
+impl Fitting {
+    fn new() -> Self {
+        Self { tests: 0, tail: 1.0, worst: None }
+    }
+
+    fn test(&mut self, count: Hits, stated: f64, what: impl FnOnce() -> String) {
+        if count.trials == 0 {
+            return;
+        }
+        self.tests += 2;
+        let tail = upper_tail(count, stated).min(lower_tail(count, stated));
+        if tail < self.tail {
+            self.tail = tail;
+            self.worst = Some(Misfit { what: what(), stated, hits: count.hits, trials: count.trials });
+        }
+    }
+
+    fn conclude(self, miss: f64) -> Fit {
+        let p_value = (self.tail * self.tests as f64).min(1.0);
+        Fit { tests: self.tests, p_value, worst: self.worst, verdict: Verdict::violated_if(p_value <= miss) }
+    }
+}
+
+fn truth_name(truth: bool) -> &'static str {
+    if truth { "yes" } else { "no" }
+}
+
+fn law(channel: &Channel, truth: bool) -> Vec<f64> {
+    channel.cells().iter().map(|cell| if truth { cell.yes() } else { cell.no() }.to_f64()).collect()
+}
+
+/// Is the law drawn the law stated, on each of the sampler's paths and on both together?
+pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
+    let mut fitting = Fitting::new();
+    for truth in [false, true] {
+        let (single, batch) = (whole.single.owners(truth), whole.batch.owners(truth));
+        let both = single.iter().zip(&batch).map(|(a, b)| a + b).collect();
+        for (path, counts) in [("single", single), ("batch", batch), ("single and batch", both)] {
+            let trials = counts.iter().sum();
+            for (cell, stated) in law(channel, truth).into_iter().enumerate() {
+                let what = || format!("cell {} for a {} ({path})", channel.cells()[cell].name(), truth_name(truth));
+                fitting.test(Hits { hits: counts[cell], trials }, stated, what);
+            }
+        }
+    }
+    fitting.conclude(miss)
+}
+
+/// Do owners next to each other, and in the same lane of consecutive words, draw independently? Pairs are compared with
+/// the product of the stated laws, so that this also speaks up where the law itself is another one.
+pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
+    let mut fitting = Fitting::new();
+    for (path, table) in paths(whole) {
+        for truths in [(false, false), (false, true), (true, false), (true, true)] {
+            let counts = table.pairs(truths);
+            let trials = counts.iter().sum();
+            let (first, second) = (law(channel, truths.0), law(channel, truths.1));
+            let stated = first.iter().flat_map(|p| second.iter().map(move |q| p * q));
+            for (pair, stated) in stated.enumerate() {
+                let what = || {
+                    let names = (truth_name(truths.0), truth_name(truths.1));
+                    format!("cells {} for a {} and a {} ({path})", pair_name(channel, pair), names.0, names.1)
+                };
+                fitting.test(Hits { hits: counts[pair], trials }, stated, what);
+            }
+        }
+    }
+    fitting.conclude(miss)
+}
+
+/// The adversary who holds the target's cell and that of another owner, whose truth is known. With fresh coins the other
+/// cell adds nothing: the claim is that of the target's cell alone.
+pub(super) fn neighbour(channel: &Channel, halves: &[Counts; HALVES], claimed: Option<f64>, miss: f64) -> Finding {
+    let mut samples = Vec::new();
+    for (index, (path, _)) in paths(&halves[TRAINING]).into_iter().enumerate() {
+        for other in [false, true] {
+            let outcomes = |half: usize| {
+                let table = paths(&halves[half])[index].1;
+                Outcomes { yes: table.pairs((other, true)).to_vec(), no: table.pairs((other, false)).to_vec() }
+            };
+            let name = format!("{path}, the other holds {}", truth_name(other));
+            samples.push(Sample { name, training: outcomes(TRAINING), test: outcomes(TEST) });
+        }
+    }
+    let name = |event: &[usize]| {
+        let names = event.iter().map(|&pair| pair_name(channel, pair));
+        format!("the other's and the target's cells are {}", super::some_of(names))
+    };
+    attack(&samples, claimed, miss, name)
+}
+
+fn paths(counts: &Counts) -> [(&'static str, &PairTable); 3] {
+    [("single", &counts.single), ("batch", &counts.batch), ("batch, same lane", &counts.lanes)]
+}
+
+fn pair_name(channel: &Channel, pair: usize) -> String {
+    let cells = channel.cells();
+    format!("{}|{}", cells[pair / cells.len()].name(), cells[pair % cells.len()].name())
+}
+
+/// The adversary who sees how many bytes a call for one owner read.
+pub(super) fn lengths(halves: &[Counts; HALVES], miss: f64) -> Finding {
+    let seen: BTreeMap<u64, ()> = halves
+        .iter()
+        .flat_map(|half| half.lengths.iter().flat_map(|by| by.keys().map(|&length| (length, ()))))
+        .collect();
+    let lengths: Vec<u64> = seen.into_keys().collect();
+    let outcomes = |half: usize| {
+        let [no, yes] = &halves[half].lengths;
+        let of = |by: &BTreeMap<u64, u64>| lengths.iter().map(|length| by.get(length).copied().unwrap_or(0)).collect();
+        Outcomes { yes: of(yes), no: of(no) }
+    };
+    let sample = Sample { name: "single".to_owned(), training: outcomes(TRAINING), test: outcomes(TEST) };
+    let name = |event: &[usize]| format!("{} bytes read", super::some_of(event.iter().map(|&index| lengths[index])));
+    attack(&[sample], Some(0.0), miss, name)
+}
+
+/// The same coins tossed again for other truths: the bytes read must not change. No chance is involved.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replays {
+    /// How many batches, and single calls, were replayed.
+    pub replayed: u64,
+    /// How many of them read another number of bytes for another truth.
+    pub differing: u64,
+    /// Violated if any did.
+    pub verdict: Verdict,
+}
+
+/// Batches this large read some tens of buffers of coins.
+const LARGEST_REPLAY: u64 = 4096;
+
+/// Spends up to `calls` calls on replays; also says how many it made.
+pub(super) fn replays(subject: &impl Subject, calls: u64, coins: AuditCoins) -> Result<(Replays, u64), Error> {
+    let owners = (calls / 64).clamp(1, LARGEST_REPLAY);
+    let crowds: [Truths; 3] = [
+        (0..owners).map(|_| Truth::Yes).collect(),
+        (0..owners).map(|_| Truth::No).collect(),
+        (0..owners).map(|owner| Truth::from_bool(owner % 3 == 0)).collect(),
+    ];
+    let each = owners * crowds.len() as u64 + 2;
+    let pieces = calls / each;
+    let work = |differing: &mut u64, piece: u64| {
+        let mut coins = Replay::new(coins.of(4, piece));
+        let mut batch = [0; 3];
+        for (read, truths) in batch.iter_mut().zip(&crowds) {
+            coins.rewind();
+            subject.draw_many(truths, &mut coins)?;
+            *read = coins.read();
+        }
+        let mut single = [0; 2];
+        for (read, truth) in single.iter_mut().zip([Truth::Yes, Truth::No]) {
+            coins.rewind();
+            subject.draw(truth, &mut coins)?;
+            *read = coins.read();
+        }
+        *differing += u64::from(batch != [batch[0]; 3]) + u64::from(single[0] != single[1]);
+        Ok(())
+    };
+    let differing = on_all_threads(pieces, || 0, work, |sum, part| *sum += part)?;
+    let replays = Replays { replayed: 2 * pieces, differing, verdict: Verdict::violated_if(differing > 0) };
+    Ok((replays, pieces * each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_impossible_cell_is_a_misfit_and_a_likely_count_is_not() {
+        let mut fitting = Fitting::new();
+        fitting.test(Hits { hits: 1, trials: 1000 }, 0.0, || "impossible".to_owned());
+        let fit = fitting.conclude(1e-3);
+        assert_eq!((fit.verdict, fit.p_value), (Verdict::Violated, 0.0));
+        let mut fitting = Fitting::new();
+        fitting.test(Hits { hits: 480, trials: 1000 }, 0.5, || "likely".to_owned());
+        fitting.test(Hits { hits: 1000, trials: 1000 }, 1.0, || "certain".to_owned());
+        let fit = fitting.conclude(1e-3);
+        assert_eq!((fit.verdict, fit.tests), (Verdict::Consistent, 4));
+    }
+}

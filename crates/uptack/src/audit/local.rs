@@ -1,0 +1,120 @@
+//! The adversary who holds something of one owner: the event that tells the truths apart best.
+
+use super::bound::{self, Hits};
+use super::{Event, Finding};
+use crate::privacy::Direction;
+
+/// How often each outcome came up under each truth.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcomes {
+    pub(super) yes: Vec<u64>,
+    pub(super) no: Vec<u64>,
+}
+
+impl Outcomes {
+    fn hits(&self, direction: Direction, event: &[usize]) -> (Hits, Hits) {
+        let (first, second) = self.sides(direction);
+        (count(first, event), count(second, event))
+    }
+
+    fn sides(&self, direction: Direction) -> (&[u64], &[u64]) {
+        match direction {
+            Direction::YesOverNo => (&self.yes, &self.no),
+            Direction::NoOverYes => (&self.no, &self.yes),
+        }
+    }
+}
+
+fn count(outcomes: &[u64], event: &[usize]) -> Hits {
+    Hits { hits: event.iter().map(|&outcome| outcomes[outcome]).sum(), trials: outcomes.iter().sum() }
+}
+
+/// One way of looking at the samples, such as one of the sampler's paths: outcomes to choose on and to test on.
+pub(super) struct Sample {
+    pub(super) name: String,
+    pub(super) training: Outcomes,
+    pub(super) test: Outcomes,
+}
+
+/// The event of all samples and both directions that promises the largest ε on the training half, tested on the other
+/// half. Only one event is tested, so nothing needs correcting for how many there were to choose from.
+pub(super) fn attack(
+    samples: &[Sample],
+    claimed: Option<f64>,
+    miss: f64,
+    name: impl Fn(&[usize]) -> String,
+) -> Finding {
+    let z = bound::rough_quantile(miss);
+    let choices = samples.iter().flat_map(|sample| Direction::BOTH.map(|direction| (sample, direction)));
+    let best = choices
+        .map(|(sample, direction)| (sample, direction, best_event(&sample.training, direction, z)))
+        .max_by(|a, b| a.2.0.total_cmp(&b.2.0));
+    let Some((sample, direction, (promise, event))) = best.filter(|best| best.2.0 > 0.0) else {
+        return Finding::nothing(claimed);
+    };
+    debug_assert!(promise > 0.0);
+    let (first, second) = sample.test.hits(direction, &event);
+    let description = format!("{} ({})", name(&event), sample.name);
+    Finding::new(claimed, bound::epsilon(first, second, 0.0, miss), Event::new(description, direction, first, second))
+}
+
+/// Candidates are the outcomes alone, and all outcomes whose ratio is at least some value: by Neyman and Pearson's lemma
+/// no other event is better, but for luck.
+fn best_event(outcomes: &Outcomes, direction: Direction, z: f64) -> (f64, Vec<usize>) {
+    let (first, second) = outcomes.sides(direction);
+    let mut order: Vec<usize> = (0..first.len()).collect();
+    let ratio = |outcome: usize| (first[outcome] as f64 + 0.5) / (second[outcome] as f64 + 0.5);
+    order.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
+    let totals = (first.iter().sum::<u64>(), second.iter().sum::<u64>());
+    let promise = |hits: (u64, u64)| {
+        let (first, second) = (Hits { hits: hits.0, trials: totals.0 }, Hits { hits: hits.1, trials: totals.1 });
+        bound::rough_epsilon(first, second, 0.0, z)
+    };
+    let mut best = (0.0, Vec::new());
+    let mut sums = (0, 0);
+    for (position, &outcome) in order.iter().enumerate() {
+        sums = (sums.0 + first[outcome], sums.1 + second[outcome]);
+        let (alone, together) = (promise((first[outcome], second[outcome])), promise(sums));
+        if alone > best.0 {
+            best = (alone, vec![outcome]);
+        }
+        if together > best.0 {
+            best = (together, order[..=position].to_vec());
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(name: &str, yes: &[u64], no: &[u64]) -> Sample {
+        let outcomes = Outcomes { yes: yes.to_vec(), no: no.to_vec() };
+        Sample { name: name.to_owned(), training: outcomes.clone(), test: outcomes }
+    }
+
+    #[test]
+    fn outcomes_of_one_ratio_are_taken_together() {
+        let sample = sample("batch", &[300, 300, 400], &[100, 100, 800]);
+        let finding = attack(&[sample], Some(3f64.ln()), 0.01, |event| format!("{event:?}"));
+        let event = finding.event.as_ref().unwrap();
+        assert_eq!(event.description, "[0, 1] (batch)");
+        assert_eq!((event.direction, event.yes.hits, event.no.hits), (Direction::YesOverNo, 600, 200));
+        assert!(finding.observed_lower > 0.7 && finding.observed_lower < 3f64.ln());
+    }
+
+    #[test]
+    fn the_path_that_leaks_is_found() {
+        let samples = [sample("single", &[500, 500], &[500, 500]), sample("batch", &[500, 500], &[900, 100])];
+        let finding = attack(&samples, Some(0.0), 0.01, |event| format!("{event:?}"));
+        assert_eq!(finding.event.as_ref().unwrap().description, "[1] (batch)");
+        assert!(finding.is_violated());
+    }
+
+    #[test]
+    fn nothing_to_tell_apart_is_nothing() {
+        let finding = attack(&[sample("single", &[500], &[500])], None, 0.01, |_| String::new());
+        assert_eq!((finding.observed_lower, finding.event.is_none(), finding.is_violated()), (0.0, true, false));
+    }
+}

@@ -1,0 +1,315 @@
+//! An adversary of our own: runs the real sampler and tries to prove the claims wrong.
+//!
+//! For every view it looks for the event that tells a *yes* from a *no* best, and bounds the ε that this event proves
+//! from below by Clopper and Pearson's exact intervals. The event is chosen on one half of the samples and tested on the
+//! other. All bounds and checks of one audit hold together with the stated confidence, which is shared out evenly among
+//! them (Bonferroni). `docs/auditing.md` says what an audit can see.
+//!
+//! ```
+//! use uptack::audit::{Audit, AuditCoins, Claims, Verdict};
+//! let channel = "randomized-response(t=0.8)".parse::<uptack::Mechanism>()?.channel();
+//! let audit = Audit { samples: 200_000, coins: AuditCoins::Seeded(1), ..Audit::default() };
+//! let mut claims = Claims::of(&channel, audit.owners, 1e-8)?;
+//! assert_eq!(audit.run(&channel, &claims)?.verdict, Verdict::Consistent);
+//! // A claim that is too good is found out.
+//! claims.linked = Some(1.3);
+//! let report = audit.run(&channel, &claims)?;
+//! assert!(report.linked.observed_lower > 1.3 && report.linked.observed_lower < 4f64.ln());
+//! assert_eq!(report.verdict, Verdict::Violated);
+//! # Ok::<(), uptack::Error>(())
+//! ```
+
+mod bound;
+#[cfg(feature = "broken-controls")]
+mod broken;
+mod checks;
+mod claims;
+mod collect;
+mod local;
+mod release;
+mod subject;
+
+use std::fmt::Display;
+
+use serde::Serialize;
+
+#[cfg(feature = "broken-controls")]
+pub use broken::BrokenControl;
+pub use checks::{Fit, Misfit, Replays};
+pub use claims::Claims;
+pub use subject::AuditCoins;
+
+use crate::channel::{Channel, answer_name};
+use crate::error::Error;
+use crate::estimate::Confidence;
+use crate::privacy::Direction;
+use crate::sampler::Sampler;
+use bound::Hits;
+use collect::{Counts, HALVES, TEST, TRAINING};
+use local::{Outcomes, Sample};
+use subject::Subject;
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Audit {
+    /// How many calls of the sampler to spend; an owner of a batch counts as one.
+    pub samples: u64,
+    /// The size of the crowd that is released, the target included.
+    pub owners: u64,
+    /// How sure all bounds and checks together are.
+    pub confidence: Confidence,
+    /// Where the coins come from.
+    pub coins: AuditCoins,
+}
+
+impl Default for Audit {
+    /// Ten million calls with the operating system's coins, crowds of twenty, 99.9 % confidence.
+    fn default() -> Self {
+        let confidence = Confidence::of_miss(1e-3).expect("a miss of 1e-3 is one");
+        Self { samples: 10_000_000, owners: 20, confidence, coins: AuditCoins::System }
+    }
+}
+
+/// Whether a claim withstood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The samples do not contradict the claim.
+    Consistent,
+    /// They do.
+    Violated,
+}
+
+impl Verdict {
+    fn violated_if(violated: bool) -> Self {
+        if violated { Self::Violated } else { Self::Consistent }
+    }
+}
+
+/// What was found out about one view.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// The ε that is claimed; none where no guarantee is, and then nothing can contradict it.
+    pub claimed: Option<f64>,
+    /// The ε that the samples prove.
+    pub observed_lower: f64,
+    /// The event that proves it; none where no event tells the truths apart.
+    pub event: Option<Event>,
+    /// Violated if more is proved than is claimed.
+    pub verdict: Verdict,
+}
+
+impl Finding {
+    fn new(claimed: Option<f64>, observed_lower: f64, event: Event) -> Self {
+        let verdict = Verdict::violated_if(claimed.is_some_and(|claimed| observed_lower > claimed));
+        Self { claimed, observed_lower, event: Some(event), verdict }
+    }
+
+    fn nothing(claimed: Option<f64>) -> Self {
+        Self { claimed, observed_lower: 0.0, event: None, verdict: Verdict::Consistent }
+    }
+
+    /// Whether the claim is contradicted.
+    pub fn is_violated(&self) -> bool {
+        self.verdict == Verdict::Violated
+    }
+}
+
+/// What an adversary looks for, and how often it came up on the test half.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// In words.
+    pub description: String,
+    /// The truth that it speaks for.
+    #[serde(rename = "speaks_for", serialize_with = "speaks_for")]
+    pub direction: Direction,
+    /// How often it came up where the truth is *yes*.
+    pub yes: Frequency,
+    /// How often where it is *no*.
+    pub no: Frequency,
+}
+
+impl Event {
+    fn new(description: String, direction: Direction, first: Hits, second: Hits) -> Self {
+        let (yes, no) = if direction == Direction::YesOverNo { (first, second) } else { (second, first) };
+        Self { description, direction, yes: yes.into(), no: no.into() }
+    }
+}
+
+fn speaks_for<S: serde::Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match direction {
+        Direction::YesOverNo => "yes",
+        Direction::NoOverYes => "no",
+    })
+}
+
+/// Hits among trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Frequency {
+    /// How often it came up.
+    pub hits: u64,
+    /// How often it might have.
+    pub trials: u64,
+}
+
+impl From<Hits> for Frequency {
+    fn from(count: Hits) -> Self {
+        Self { hits: count.hits, trials: count.trials }
+    }
+}
+
+/// How the coins were used.
+#[derive(Clone, Debug, Serialize)]
+pub struct CoinFindings {
+    /// What the number of bytes that a call reads tells; 0 is claimed.
+    pub length: Finding,
+    /// Whether the same coins are read to the same length whatever the truth.
+    pub replays: Replays,
+    /// What another owner's cell tells about the target; no more than the target's own is claimed.
+    pub neighbour: Finding,
+    /// Whether owners draw independently of each other.
+    pub independence: Fit,
+}
+
+/// Everything that an audit found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Each answer alone.
+    pub answers: Vec<Finding>,
+    /// The whole cell.
+    pub linked: Finding,
+    /// All tallies.
+    pub release: Finding,
+    /// Whether the law drawn is the law stated.
+    pub law: Fit,
+    /// How the coins were used.
+    pub coins: CoinFindings,
+    /// The calls of the sampler that were made.
+    pub samples: u64,
+    /// Violated if anything above is.
+    pub verdict: Verdict,
+}
+
+impl Report {
+    fn overall(&self) -> Verdict {
+        let views = self.answers.iter().chain([&self.linked, &self.release, &self.coins.length, &self.coins.neighbour]);
+        let checks = [self.law.verdict, self.coins.independence.verdict, self.coins.replays.verdict];
+        Verdict::violated_if(views.map(|view| view.verdict).chain(checks).any(|verdict| verdict == Verdict::Violated))
+    }
+}
+
+/// Fewer samples are not worth an audit.
+const FEWEST_SAMPLES: u64 = 50_000;
+/// Fewer releases of a kind prove nothing.
+const FEWEST_RELEASES: u64 = 10;
+
+impl Audit {
+    /// Audits the real sampler of a channel against what is claimed of it.
+    pub fn run(&self, channel: &Channel, claims: &Claims) -> Result<Report, Error> {
+        self.run_subject(&Sampler::new(channel), channel, claims)
+    }
+
+    /// Audits a sampler that is broken on purpose against what is claimed of the sound one.
+    #[cfg(feature = "broken-controls")]
+    pub fn run_broken(&self, channel: &Channel, claims: &Claims, control: BrokenControl) -> Result<Report, Error> {
+        self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims)
+    }
+
+    /// A quarter of the calls goes to single draws, a quarter to batches, a sixteenth to replays, the rest to releases.
+    fn run_subject(&self, subject: &impl Subject, channel: &Channel, claims: &Claims) -> Result<Report, Error> {
+        claims.check(channel)?;
+        let releases = self.releases()?;
+        // The answers, and six more: linked, release, law, length, neighbour, independence.
+        let miss = self.confidence.miss() / (channel.answers().len() + 6) as f64;
+        let (halves, drawn) = collect::collect(subject, channel.cells().len(), self.samples / 4, self.coins)?;
+        let (replays, replayed) = checks::replays(subject, self.samples / 16, self.coins)?;
+        let (owners, delta, coins) = (self.owners, claims.delta, self.coins);
+        let attack = release::Attack { channel, owners, releases, delta, miss, coins };
+        let whole = Counts::whole(&halves);
+        let mut report = Report {
+            answers: answers(channel, &halves, claims, miss),
+            linked: linked(channel, &halves, claims, miss),
+            release: attack.run(subject, claims.release)?,
+            law: checks::stated_law(channel, &whole, miss),
+            coins: CoinFindings {
+                length: checks::lengths(&halves, miss),
+                replays,
+                neighbour: checks::neighbour(channel, &halves, claims.linked, miss),
+                independence: checks::independence(channel, &whole, miss),
+            },
+            samples: drawn + replayed + releases * release::KINDS * owners,
+            verdict: Verdict::Consistent,
+        };
+        report.verdict = report.overall();
+        Ok(report)
+    }
+
+    /// How many releases of each kind the samples are enough for.
+    fn releases(&self) -> Result<u64, Error> {
+        if self.owners == 0 {
+            return Err(Error::request("there are no owners to hide among").with_hint("write --owners 20"));
+        }
+        let group = u128::from(release::group(self.owners));
+        let each = u128::from(self.owners) * u128::from(release::KINDS);
+        let releases = u128::from(self.samples) * 7 / 16 / each / group * group;
+        let fewest = u128::from(FEWEST_RELEASES).next_multiple_of(group);
+        if self.samples < FEWEST_SAMPLES || releases < fewest {
+            let needed = (fewest * each * 16).div_ceil(7).max(FEWEST_SAMPLES.into());
+            return Err(Error::request(format!("{} samples are too few for crowds of {}", self.samples, self.owners))
+                .with_hint(format!("take at least {needed} samples, or fewer owners")));
+        }
+        Ok(u64::try_from(releases).unwrap_or(u64::MAX))
+    }
+}
+
+/// Each of the sampler's paths, and both together, which is the strongest where they draw the same law.
+fn paths(halves: &[Counts; HALVES], outcomes: impl Fn(&[Vec<u64>; 2]) -> Outcomes) -> Vec<Sample> {
+    let of = |half: usize, path: &str| {
+        let (single, batch) = (&halves[half].single, &halves[half].batch);
+        let by_truth = [false, true].map(|truth| match path {
+            "single" => single.owners(truth),
+            "batch" => batch.owners(truth),
+            _ => single.owners(truth).iter().zip(batch.owners(truth)).map(|(a, b)| a + b).collect(),
+        });
+        outcomes(&by_truth)
+    };
+    let sample = |path: &str| Sample { name: path.to_owned(), training: of(TRAINING, path), test: of(TEST, path) };
+    ["single and batch", "single", "batch"].map(sample).into()
+}
+
+fn linked(channel: &Channel, halves: &[Counts; HALVES], claims: &Claims, miss: f64) -> Finding {
+    let samples = paths(halves, |[no, yes]| Outcomes { yes: yes.clone(), no: no.clone() });
+    let name = |event: &[usize]| format!("the cell is {}", some_of(event.iter().map(|&c| channel.cells()[c].name())));
+    local::attack(&samples, claims.linked, miss, name)
+}
+
+fn answers(channel: &Channel, halves: &[Counts; HALVES], claims: &Claims, miss: f64) -> Vec<Finding> {
+    let numbered = channel.answers().iter().enumerate();
+    let find = |(answer, outputs): (usize, &Vec<crate::Output>)| {
+        let position = |cell: &crate::Cell| outputs.iter().position(|output| *output == cell.outputs()[answer]);
+        let marginal = |cells: &[u64]| {
+            let mut counts = vec![0; outputs.len()];
+            for (cell, count) in channel.cells().iter().zip(cells) {
+                position(cell).into_iter().for_each(|output| counts[output] += count);
+            }
+            counts
+        };
+        let samples = paths(halves, |[no, yes]| Outcomes { yes: marginal(yes), no: marginal(no) });
+        let letter = answer_name(answer);
+        let name = |event: &[usize]| format!("{letter} is {}", some_of(event.iter().map(|&output| outputs[output])));
+        local::attack(&samples, claims.answers[answer], miss, name)
+    };
+    numbered.map(find).collect()
+}
+
+/// A list for people; the tail of a long one is counted.
+fn some_of(names: impl ExactSizeIterator<Item = impl Display>) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names.take(SHOWN).map(|name| name.to_string()).collect();
+    let list = shown.join(" or ");
+    if more > 0 { format!("{list} or {more} more") } else { list }
+}
+
+#[cfg(test)]
+mod tests;

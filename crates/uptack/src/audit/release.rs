@@ -1,0 +1,310 @@
+//! The adversary who holds the tallies and knows everybody's truth but the target's.
+//!
+//! Two crowds that differ in the target's truth are drawn again and again, and the likelihood ratio of the tallies is
+//! compared with a threshold that was chosen on the training half. The other owners are all *no* or all *yes*; there the
+//! ratio is Σ h·p/q over the cell counts h, or the inverse of Σ h·q/p (up to a constant).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use num_rational::BigRational;
+use num_traits::{One, ToPrimitive, Zero};
+
+use super::bound::{self, Hits};
+use super::collect::{HALVES, TEST, TRAINING, on_all_threads};
+use super::subject::{AuditCoins, Subject};
+use super::{Event, Finding};
+use crate::channel::{Channel, Class};
+use crate::error::Error;
+use crate::linear;
+use crate::packed::Truths;
+use crate::privacy::Direction;
+use crate::sampler::Truth;
+
+/// Two crowds, two worlds, two halves.
+pub(super) const KINDS: u64 = 8;
+
+/// Releases of small crowds are drawn so many in one call of the sampler, whose owners are independent of each other.
+pub(super) fn group(owners: u64) -> u64 {
+    const OWNERS_A_CALL: u64 = 2048;
+    (OWNERS_A_CALL / owners).max(1)
+}
+
+/// What is attacked, and how hard.
+pub(super) struct Attack<'a> {
+    pub(super) channel: &'a Channel,
+    pub(super) owners: u64,
+    /// Releases of each kind; whole groups.
+    pub(super) releases: u64,
+    pub(super) delta: f64,
+    pub(super) miss: f64,
+    pub(super) coins: AuditCoins,
+}
+
+impl Attack<'_> {
+    pub(super) fn run(&self, subject: &impl Subject, claimed: Option<f64>) -> Result<Finding, Error> {
+        let crowds = [false, true];
+        let scores = crowds.map(|crowd| Score::new(self.channel, self.owners, crowd));
+        let work = |counts: &mut [Scores; 2], piece: u64| {
+            for crowd in crowds {
+                let score = &scores[usize::from(crowd)];
+                self.group(subject, piece, crowd, score, &mut counts[usize::from(crowd)])?;
+            }
+            Ok(())
+        };
+        let counts = on_all_threads(self.releases / group(self.owners), Default::default, work, merge)?;
+        Ok(self.conclude(&scores, &counts, claimed))
+    }
+
+    /// Draws one group of releases of each world and half for one crowd.
+    fn group(
+        &self,
+        subject: &impl Subject,
+        piece: u64,
+        crowd: bool,
+        score: &Score,
+        counts: &mut Scores,
+    ) -> Result<(), Error> {
+        let group = group(self.owners);
+        for (half, world) in [(TRAINING, false), (TRAINING, true), (TEST, false), (TEST, true)] {
+            let kind = 4 * u64::from(crowd) + 2 * half as u64 + u64::from(world);
+            let mut coins = self.coins.of(3, KINDS * piece + kind);
+            let target = |release: u64| (piece * group + release) % self.owners;
+            let truth = |release, owner| Truth::from_bool(if owner == target(release) { world } else { crowd });
+            let truths: Truths =
+                (0..group).flat_map(|release| (0..self.owners).map(move |owner| truth(release, owner))).collect();
+            let cells: Vec<usize> = subject.draw_many(&truths, &mut coins)?.iter().collect();
+            for release in cells.chunks_exact(cells.len() / group as usize) {
+                let mut tally = vec![0; self.channel.cells().len()];
+                release.iter().for_each(|&cell| tally[cell] += 1);
+                counts.entry(score.of(&tally)).or_default()[half][usize::from(world)] += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn conclude(&self, scores: &[Score; 2], counts: &[Scores; 2], claimed: Option<f64>) -> Finding {
+        let z = bound::rough_quantile(self.miss);
+        let choices = [0, 1].into_iter().flat_map(|crowd| Direction::BOTH.map(|direction| (crowd, direction)));
+        let best = choices
+            .map(|(crowd, direction)| (crowd, direction, self.best_threshold(&counts[crowd], direction, z)))
+            .max_by(|a, b| a.2.0.total_cmp(&b.2.0));
+        let Some((crowd, direction, (_, threshold))) = best.filter(|best| best.2.0 > 0.0) else {
+            return Finding::nothing(claimed);
+        };
+        let inside = counts[crowd].iter().filter(|(score, _)| score.speaks_for(direction, threshold));
+        let hits = inside.fold([0, 0], |sum, (_, count)| [sum[0] + count[TEST][0], sum[1] + count[TEST][1]]);
+        let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
+        let (first, second) = if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) };
+        let description = self.describe(scores[crowd].exact, crowd == 1, direction, threshold);
+        let epsilon = bound::epsilon(first, second, self.delta, self.miss);
+        Finding::new(claimed, epsilon, Event::new(description, direction, first, second))
+    }
+
+    fn describe(&self, exact: bool, crowd: bool, direction: Direction, threshold: Ordered) -> String {
+        let owners = self.owners as f64;
+        let value = match (exact, crowd) {
+            (true, false) => format!("likelihood ratio yes:no {{}} {:.6}", threshold.0 / owners),
+            (true, true) => format!("likelihood ratio yes:no {{}} {:.6}", -owners / threshold.0),
+            (false, _) => format!("weighted tallies {{}} {:.6}", threshold.0),
+        };
+        let relation = if direction == Direction::YesOverNo { "at least" } else { "at most" };
+        let truth = if crowd { "yes" } else { "no" };
+        format!("{} among {} others who hold {truth}", value.replace("{}", relation), self.owners - 1)
+    }
+
+    fn best_threshold(&self, counts: &Scores, direction: Direction, z: f64) -> (f64, Ordered) {
+        let mut best = (0.0, Ordered(0.0));
+        let mut hits = [0, 0];
+        let mut pass = |score: &Ordered, count: &[[u64; 2]; HALVES]| {
+            hits = [hits[0] + count[TRAINING][0], hits[1] + count[TRAINING][1]];
+            let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
+            let (first, second) = if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) };
+            let promise = bound::rough_epsilon(first, second, self.delta, z);
+            if promise > best.0 {
+                best = (promise, *score);
+            }
+        };
+        match direction {
+            Direction::YesOverNo => counts.iter().rev().for_each(|(score, count)| pass(score, count)),
+            Direction::NoOverYes => counts.iter().for_each(|(score, count)| pass(score, count)),
+        }
+        best
+    }
+}
+
+/// For each score how often it came up, by half and world (no, yes).
+type Scores = BTreeMap<Ordered, [[u64; 2]; HALVES]>;
+
+fn merge(all: &mut [Scores; 2], part: [Scores; 2]) {
+    for (all, part) in all.iter_mut().zip(part) {
+        for (score, count) in part {
+            let sums = all.entry(score).or_default();
+            sums.iter_mut().flatten().zip(count.iter().flatten()).for_each(|(sum, count)| *sum += count);
+        }
+    }
+}
+
+/// A number with its total order; the larger, the likelier is a *yes*.
+#[derive(Clone, Copy, Debug)]
+struct Ordered(f64);
+
+impl Ordered {
+    fn speaks_for(self, direction: Direction, threshold: Self) -> bool {
+        match direction {
+            Direction::YesOverNo => self >= threshold,
+            Direction::NoOverYes => self <= threshold,
+        }
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ordered {}
+
+/// A weighted sum of visible counts.
+///
+/// Where the tallies fix the cells, the visible counts are those of the cells; else only those of the bins, so that the
+/// adversary never uses what the release does not show.
+struct Score {
+    terms: Vec<(Vec<usize>, f64)>,
+    /// Whether it is the likelihood ratio, and not only a guess at it.
+    exact: bool,
+}
+
+impl Score {
+    fn new(channel: &Channel, owners: u64, crowd: bool) -> Self {
+        let weights = weights(channel, owners, crowd);
+        if channel.determined() {
+            let terms = weights.iter().enumerate().map(|(cell, weight)| (vec![cell], approximate(weight)));
+            return Self { terms: terms.collect(), exact: true };
+        }
+        Self::of_bins(channel, &weights)
+    }
+
+    /// The same sum written with bins; where it cannot be, the sum that each answer alone would suggest.
+    fn of_bins(channel: &Channel, weights: &[BigRational]) -> Self {
+        let members: Vec<Vec<usize>> = (channel.matrix().iter())
+            .map(|row| row.iter().enumerate().filter(|(_, entry)| **entry == 1).map(|(cell, _)| cell).collect())
+            .collect();
+        // Cells that nobody can be in ask for nothing.
+        let possible = |cell: usize| {
+            let cell = &channel.cells()[cell];
+            cell.yes().numerator() + cell.no().numerator() > 0
+        };
+        let columns: Vec<usize> = (0..weights.len()).filter(|&cell| possible(cell)).collect();
+        let row = |row: &Vec<i64>| columns.iter().map(|&cell| BigRational::from_integer(row[cell].into())).collect();
+        let rows: Vec<Vec<BigRational>> = channel.matrix().iter().map(row).collect();
+        let target: Vec<BigRational> = columns.iter().map(|&cell| weights[cell].clone()).collect();
+        let combination = linear::combination(&rows, &target);
+        let exact = combination.is_some();
+        let bins = combination.unwrap_or_else(|| members.iter().map(|cells| mean(channel, weights, cells)).collect());
+        Self { terms: members.into_iter().zip(bins.iter().map(approximate)).collect(), exact }
+    }
+
+    fn of(&self, cells: &[u64]) -> Ordered {
+        let count = |members: &[usize]| members.iter().map(|&cell| cells[cell]).sum::<u64>() as f64;
+        // Adding 0 turns the −0 that no owners in any weighted cell would give into 0.
+        Ordered(self.terms.iter().map(|(members, weight)| weight * count(members)).sum::<f64>() + 0.0)
+    }
+}
+
+fn approximate(weight: &BigRational) -> f64 {
+    weight.to_f64().unwrap_or(0.0)
+}
+
+/// The mean weight of a bin's cells, each as likely as it is on average over the truths.
+fn mean(channel: &Channel, weights: &[BigRational], members: &[usize]) -> BigRational {
+    let share = |cell: usize| {
+        let cell = &channel.cells()[cell];
+        BigRational::from_integer((cell.yes().numerator() + cell.no().numerator()).into())
+    };
+    let total: BigRational = members.iter().map(|&cell| share(cell)).sum();
+    if total.is_zero() {
+        return total;
+    }
+    members.iter().map(|&cell| share(cell) * &weights[cell]).sum::<BigRational>() / total
+}
+
+/// For each cell p/q in a crowd of *no*, −q/p in a crowd of *yes*. A cell that only one truth can reach outweighs all
+/// other owners together.
+fn weights(channel: &Channel, owners: u64, crowd: bool) -> Vec<BigRational> {
+    let whole = |probability: crate::Probability| BigRational::from_integer(probability.numerator().into());
+    let ratio = |class: &Class| {
+        let (top, bottom) = if crowd { (class.no, class.yes) } else { (class.yes, class.no) };
+        (bottom != crate::Probability::ZERO).then(|| whole(top) / whole(bottom))
+    };
+    let classes = channel.classes();
+    let largest = classes.iter().filter_map(ratio).fold(BigRational::one(), |most, ratio| most.max(ratio));
+    let outweighing = largest * BigRational::from_integer((u128::from(owners) + 1).into());
+    let mut weights = vec![BigRational::zero(); channel.cells().len()];
+    for class in &classes {
+        let weight = ratio(class).unwrap_or_else(|| outweighing.clone());
+        let signed = if crowd { -weight } else { weight };
+        class.cells.iter().for_each(|&cell| weights[cell] = signed.clone());
+    }
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+
+    fn channel(text: &str) -> Channel {
+        text.parse::<Mechanism>().unwrap().channel()
+    }
+
+    #[test]
+    fn the_score_is_the_sum_of_ratios() {
+        let channel = channel("custom(1=1/2:1/8, 0=1/2:7/8)");
+        let score = Score::new(&channel, 10, false);
+        assert!((score.of(&[3, 7]).0 - (3.0 * 4.0 + 7.0 * 4.0 / 7.0)).abs() < 1e-12);
+        let score = Score::new(&channel, 10, true);
+        assert!((score.of(&[3, 7]).0 + 3.0 / 4.0 + 7.0 * 7.0 / 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_cell_that_gives_the_truth_away_outweighs_everybody() {
+        let channel = channel("cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)");
+        let shown = channel.cells().iter().position(|cell| cell.name() == "13").unwrap();
+        let base = channel.cells().iter().position(|cell| cell.name() == "11").unwrap();
+        let score = Score::new(&channel, 50, false);
+        let mut counts = vec![0; channel.cells().len()];
+        counts[base] = 50;
+        let hidden = score.of(&counts);
+        (counts[base], counts[shown]) = (49, 1);
+        assert!(score.of(&counts) > hidden);
+    }
+
+    /// The pairs of `spread` hide which pair carried the shift, not how many did: the sum of ratios is visible.
+    #[test]
+    fn bins_are_enough_where_the_ratio_is_visible() {
+        let channel = channel("spread(pairs=2,f=1/2,r=1/8)");
+        assert!(!channel.determined());
+        let weights = weights(&channel, 20, false);
+        let score = Score::new(&channel, 20, false);
+        assert_eq!(score.terms.len(), channel.bins().len());
+        for (cell, weight) in weights.iter().enumerate() {
+            let mut counts = vec![0; channel.cells().len()];
+            counts[cell] = 1;
+            assert!((score.of(&counts).0 - approximate(weight)).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The families that the planner chooses among: which laws each can have, and how it is written.
+
+use super::law::{Law, ratio_epsilon};
+use crate::error::Error;
+use crate::fraction::Fraction;
+use crate::mechanism::{Blended, Mechanism, NoisySampling, NormalForm, RandomizedResponse, Spread, Tuned};
+
+/// One family of mechanisms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    RandomizedResponse,
+    NormalForm,
+    NoisySampling,
+    Tuned,
+    Blended,
+    /// With this many pairs.
+    Spread(usize),
+}
+
+impl Family {
+    pub(super) const ALL: [Self; 7] = [
+        Self::RandomizedResponse,
+        Self::NormalForm,
+        Self::NoisySampling,
+        Self::Tuned,
+        Self::Blended,
+        Self::Spread(2),
+        Self::Spread(3),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::RandomizedResponse => "randomized-response",
+            Self::NormalForm => "normal-form",
+            Self::NoisySampling => "noisy-sampling",
+            Self::Tuned => "tuned",
+            Self::Blended => "blended",
+            Self::Spread(_) => "spread",
+        }
+    }
+
+    /// Whether the owner gives one answer.
+    pub(super) fn is_one_answer(self) -> bool {
+        !matches!(self, Self::Blended | Self::Spread(_))
+    }
+
+    /// The family's law for a structural parameter (who takes part) before its flips are settled.
+    pub(super) fn shape(self, part: f64) -> Law {
+        match self {
+            Self::RandomizedResponse => Law::symmetric(1.0, 1e-6),
+            Self::NoisySampling => Law { part: [part, 1e-6 * part], flip: [0.0, 1e-6 * part] },
+            _ => Law::symmetric(part, 1e-6 * part),
+        }
+    }
+
+    /// The shape with its flips multiplied; in `noisy-sampling` a no-owner takes part only to flip.
+    pub(super) fn with_flips_times(self, shape: &Law, factor: f64) -> Law {
+        let law = shape.with_flips_times(factor);
+        match self {
+            Self::NoisySampling => Law { part: [law.part[0], law.flip[1]], ..law },
+            _ => law,
+        }
+    }
+
+    /// The largest factor of [`Family::with_flips_times`].
+    pub(super) fn largest_factor(self, shape: &Law) -> f64 {
+        match self {
+            Self::NoisySampling => shape.part[0] / shape.flip[1],
+            _ => shape.largest_factor(),
+        }
+    }
+
+    /// The largest local ε of a single answer.
+    pub(super) fn answer_epsilon(self, law: &Law) -> f64 {
+        let [yes, no] = match self {
+            Self::Blended => blended_signal(law),
+            Self::Spread(pairs) => spread_signal(law, pairs as f64),
+            _ => return law.linked_epsilon(),
+        };
+        ratio_epsilon(&yes, &no)
+    }
+
+    /// The mechanism, its parameters rounded to a few digits, against ourselves.
+    pub(super) fn mechanism(self, law: &Law) -> Result<Mechanism, Error> {
+        let sy = digits(law.part[0], 7, f64::round);
+        let [ry, rn] = law.flip.map(|flip| digits(flip, 6, f64::ceil));
+        let exact = Fraction::from_f64;
+        Ok(match self {
+            Self::RandomizedResponse => Mechanism::RandomizedResponse(RandomizedResponse::new(exact(ry)?.complement())),
+            Self::NormalForm => Mechanism::NormalForm(NormalForm::new(exact(sy)?, exact(ry)?)?),
+            Self::NoisySampling => Mechanism::NoisySampling(NoisySampling::new(exact(sy)?, exact(rn)?)),
+            Self::Tuned => Mechanism::Tuned(tuned(law)?),
+            Self::Blended => Mechanism::Blended(blended(sy, ry, rn)?),
+            Self::Spread(pairs) => Mechanism::Spread(Spread::new(pairs, exact(sy)?, exact(ry)?)?),
+        })
+    }
+}
+
+/// C of `blended` with equal bases: outputs 3 and 2.
+fn blended_signal(law: &Law) -> [[f64; 2]; 2] {
+    let base = (1.0 - law.part[0]) / 2.0;
+    let (yes, no) = (law.yes(), law.no());
+    [[base + yes[0], base + yes[1]], [base + no[0], base + no[1]]]
+}
+
+/// One of the signals of `spread`: it carries with probability part/pairs and is a fair coin else.
+fn spread_signal(law: &Law, pairs: f64) -> [[f64; 2]; 2] {
+    let base = (1.0 - law.part[0] / pairs) / 2.0;
+    let (yes, no) = (law.yes(), law.no());
+    [[base + yes[0] / pairs, base + yes[1] / pairs], [base + no[0] / pairs, base + no[1] / pairs]]
+}
+
+/// sy2 = 0; the flips as shares of who takes part.
+fn tuned(law: &Law) -> Result<Tuned, Error> {
+    let [sy, sn] = law.part.map(|part| digits(part, 7, f64::round));
+    // Rounded away from the truth: a smaller share of yes-owners says 1, a larger one of no-owners.
+    let truthful = 1.0 - digits(law.flip[0] / sy, 6, f64::ceil);
+    let forced = digits(law.flip[1] / sn, 6, f64::ceil);
+    let exact = Fraction::from_f64;
+    let truthful = exact(digits(truthful, 12, f64::floor))?;
+    Tuned::new(exact(sy)?, Fraction::zero(), truthful, Fraction::zero(), exact(sn)?, exact(forced)?)
+}
+
+fn blended(part: f64, ry: f64, rn: f64) -> Result<Blended, Error> {
+    let exact = Fraction::from_f64;
+    let part = exact(part)?;
+    let base = part.complement().times(&Fraction::new(1, 2)?);
+    let zero = Fraction::zero;
+    Blended::new(zero(), base.clone(), base, zero(), part, exact(ry)?, exact(rn)?)
+}
+
+/// `value` with so many significant digits.
+fn digits(value: f64, count: i32, round: fn(f64) -> f64) -> f64 {
+    if value <= 0.0 || value >= 1.0 {
+        return value;
+    }
+    let scale = 10f64.powi(count - 1 - value.log10().floor() as i32);
+    round(value * scale) / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::answer_epsilon;
+
+    #[test]
+    fn answers_alone_are_as_the_accounting_has_them() {
+        let law = Law::symmetric(0.5, 1e-3);
+        for family in Family::ALL.into_iter().filter(|family| *family != Family::RandomizedResponse) {
+            let law = if family == Family::NoisySampling { Law { part: [0.5, 1e-3], flip: [0.0, 1e-3] } } else { law };
+            let channel = family.mechanism(&law).unwrap().channel();
+            let answers = 0..channel.answers().len();
+            let worst = answers.map(|k| answer_epsilon(&channel, k).unwrap().unwrap()).fold(0.0, f64::max);
+            let ours = family.answer_epsilon(&law);
+            assert!((ours - worst).abs() < 1e-5, "{family:?}: {ours} {worst}");
+        }
+    }
+
+    #[test]
+    fn parameters_have_few_digits_rounded_against_ourselves() {
+        let text =
+            Family::NormalForm.mechanism(&Law::symmetric(0.626_123_456_789, 1.174_200_1e-4)).unwrap().to_string();
+        assert_eq!(text, "normal-form(f=0.6261235,r=0.000117421)");
+    }
+}

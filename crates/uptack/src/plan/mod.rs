@@ -1,0 +1,225 @@
+//! Choosing a mechanism: nobody wants to choose π's.
+//!
+//! Given how many owners there are, roughly how many hold yes, and how private it has to be, [`plan`] searches all
+//! families for the mechanism of least error and certifies its claims. [`solve_epsilon`] and [`solve_owners`] answer
+//! the inverse questions.
+//!
+//! Every family comes down to a law over three classes (it speaks for yes, for no, for neither), so the search is over
+//! who takes part and who answers the opposite. It is deterministic, and uses the exact accounting at the two extreme
+//! crowds; what is returned is certified over every crowd.
+//!
+//! ```
+//! use uptack::plan::{Prior, Request, plan};
+//! use uptack::privacy::{Delta, Epsilon};
+//! let mut request = Request::new(50_000, Prior::at(500));
+//! request.release = Some((Epsilon::new(1.0)?, Delta::new(1e-8)?));
+//! let plan = plan(&request)?;
+//! assert!(plan.best.sd < 7.05, "{}", plan.best.sd);
+//! assert!(plan.best.views.release.value().unwrap().upper() <= 1.0);
+//! # Ok::<(), uptack::Error>(())
+//! ```
+
+mod family;
+mod law;
+mod limits;
+mod request;
+mod search;
+mod solve;
+
+pub use request::{Form, Objective, Over, Prior, Request};
+pub use solve::{Infeasible, explain, solve_epsilon, solve_owners, unattainable};
+
+use family::Family;
+use limits::Limits;
+use search::{Found, Search};
+
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::estimate::Estimator;
+use crate::fraction::Fraction;
+use crate::mechanism::Mechanism;
+use crate::numeric::normal;
+use crate::privacy::{self, Delta, Target, Views, WorkLimit};
+
+/// The best mechanism, with what else was found.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The mechanism of least error, its claims certified.
+    pub best: Choice,
+    /// The best of each other family, the better ones first.
+    ///
+    /// Their guarantees are sound but certified with less work, so that they may be wider than necessary.
+    pub alternatives: Vec<Choice>,
+    /// The owners who are expected.
+    pub owners: u64,
+    /// The smallest batch that may be released.
+    pub minimum_batch: u64,
+    /// The owners whom the claims count on.
+    pub claim_owners: u64,
+    /// ε of the release at the same δ if only this share of the claim's owners is honest; none is no guarantee.
+    pub robustness: Vec<(Fraction, Option<f64>)>,
+    /// How often the accounting was called in the search.
+    pub calls: u64,
+}
+
+/// One mechanism with its error and its guarantees.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// Its law.
+    pub channel: Channel,
+    /// The predicted standard deviation, as the prior weighs it.
+    pub sd: f64,
+    /// Half the width of a 95 % interval: 1.96 standard deviations.
+    pub interval95_halfwidth: f64,
+    /// What it gives away, for the claim's owners.
+    pub views: Views,
+}
+
+/// Why there is no plan for the paper's objective without a bound on the error.
+pub fn paper_objective_alone() -> Error {
+    Error::request(
+        "the paper's objective alone has the minimum 0, which every deterministic law reaches: never answering, but also \
+         telling the plain truth",
+    )
+    .with_hint("give --error: the objective is then minimized among mechanisms that are exact enough")
+}
+
+/// δ of a plan that bounds none.
+pub const USUAL_DELTA: f64 = 1e-8;
+/// The search refines until the parameter that it moves changes by 0.2 %, which near an optimum is far less in the
+/// error; with the allowance for the certificate and the rounding of parameters, plans have been within this share of
+/// the best known. It is what was measured, not a proof.
+pub const SEARCHED_TO: f64 = 0.005;
+
+/// Work for a certificate that is shown for comparison only.
+const LITTLE_WORK: u64 = 2_000_000;
+
+/// The best mechanism for a request.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    request.check()?;
+    let limits = Limits::new(request)?;
+    let found = search_all(request, &limits)?;
+    let claim_owners = request.claim_owners()?;
+    let best = certify(request, &found[0], claim_owners)?;
+    let others = found[1..].iter().map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
+    let alternatives = others.collect::<Result<_, _>>()?;
+    let robustness = robustness(request, &best.channel, claim_owners);
+    let (owners, minimum_batch) = (request.owners, request.minimum_batch);
+    Ok(Plan { best, alternatives, owners, minimum_batch, claim_owners, robustness, calls: limits.calls() })
+}
+
+/// The least error that the search finds, without certifying anything.
+pub(crate) fn least_sd(request: &Request) -> Result<f64, Error> {
+    request.check()?;
+    let limits = Limits::new(request)?;
+    Ok(request.sd(&search_all(request, &limits)?[0].law))
+}
+
+fn search_all(request: &Request, limits: &Limits<'_>) -> Result<Vec<Found>, Error> {
+    let search = Search { request, limits };
+    let mut found: Vec<Found> = Vec::new();
+    for family in families(request)? {
+        // The asymmetric search starts from what was found before it.
+        let next = search.family(family, &found);
+        found.extend(next);
+    }
+    let mut found: Vec<Found> = found.into_iter().map(|found| search.polish(found)).collect();
+    // Among equals the simpler, which comes first, is kept: an improvement below the search's own accuracy is none.
+    found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let within = |other: &Found| other.cost <= found[0].cost * (1.0 + 1e-3);
+    if let Some(simplest) = (0..found.len()).filter(|&at| within(&found[at])).min_by_key(|&at| rank(found[at].family)) {
+        let simplest = found.remove(simplest);
+        found.insert(0, simplest);
+    }
+    if found.is_empty() {
+        return Err(Error::request("no mechanism of the requested form keeps all constraints")
+            .with_hint("allow more participation, another form, or a larger epsilon"));
+    }
+    let mut named = Vec::new();
+    found.retain(|other| {
+        let new = !named.contains(&other.family.name());
+        named.push(other.family.name());
+        new
+    });
+    Ok(found)
+}
+
+fn rank(family: Family) -> usize {
+    Family::ALL.iter().position(|&known| known == family).unwrap_or(usize::MAX)
+}
+
+fn families(request: &Request) -> Result<Vec<Family>, Error> {
+    let formed = |family: &Family| match request.form {
+        Form::One => family.is_one_answer(),
+        Form::Several => !family.is_one_answer(),
+        Form::Any => true,
+    };
+    let Some(name) = &request.family else {
+        return Ok(Family::ALL.into_iter().filter(formed).collect());
+    };
+    let named: Vec<Family> = Family::ALL.into_iter().filter(|family| family.name() == name).collect();
+    // The asymmetric search needs somewhere to start from.
+    let starts =
+        if name == Family::Tuned.name() { vec![Family::NormalForm, Family::NoisySampling] } else { Vec::new() };
+    if named.is_empty() {
+        let known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+        return Err(
+            Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
+        );
+    }
+    Ok(starts.into_iter().chain(named).collect())
+}
+
+fn target(request: &Request) -> Result<Target, Error> {
+    Ok(Target::Delta(request.release.map_or(Delta::new(USUAL_DELTA)?, |(_, delta)| delta)))
+}
+
+fn choose(request: &Request, found: &Found, claim_owners: u64, limit: WorkLimit) -> Result<Choice, Error> {
+    let mechanism = found.family.mechanism(&found.law)?;
+    let channel = mechanism.channel();
+    let estimator = Estimator::new(&channel)?;
+    let points = request.yes.points();
+    let sds = points.iter().map(|&yes| estimator.sd(request.owners, yes)).collect::<Result<Vec<f64>, _>>()?;
+    let sd = request.yes.summarize(sds.into_iter());
+    let views = Views::of(&channel, claim_owners, target(request)?, limit)?;
+    Ok(Choice { mechanism, channel, sd, interval95_halfwidth: normal::upper_quantile(0.025) * sd, views })
+}
+
+/// The choice with its full certificate; where that is wider than the search allowed for, with a few more flips.
+fn certify(request: &Request, found: &Found, claim_owners: u64) -> Result<Choice, Error> {
+    let mut law = found.law;
+    for _ in 0..12 {
+        let choice = choose(request, &Found { law, ..*found }, claim_owners, WorkLimit::default())?;
+        if keeps(request, &choice) {
+            return Ok(choice);
+        }
+        law = found.family.with_flips_times(&law, 1.004);
+    }
+    Err(Error::request("the certificate of the best mechanism does not close")
+        .with_hint("fewer owners, a larger delta or another form may help"))
+}
+
+/// Whether the certified guarantees are within the request.
+fn keeps(request: &Request, choice: &Choice) -> bool {
+    let views = &choice.views;
+    let within = |epsilon: &Option<f64>, most: f64| epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12));
+    let release = request
+        .release
+        .is_none_or(|(epsilon, _)| views.release.value().is_some_and(|value| value.upper() <= epsilon.value()));
+    let answers = request.answer_epsilon.is_none_or(|most| views.answers.iter().all(|epsilon| within(epsilon, most)));
+    let linked = request.linked_epsilon.is_none_or(|most| within(&views.linked, most));
+    release && answers && linked
+}
+
+fn robustness(request: &Request, channel: &Channel, claim_owners: u64) -> Vec<(Fraction, Option<f64>)> {
+    let shares = [(9, 10), (3, 4), (1, 2)].map(|(part, whole)| Fraction::new(part, whole));
+    let degraded = |share: Fraction| {
+        let owners = privacy::honest_owners(claim_owners, &share).ok()?;
+        let accountant = privacy::release(channel, owners).ok()?.with_limit(WorkLimit::steps(10 * LITTLE_WORK));
+        let guarantee = accountant.guarantee(target(request).ok()?);
+        Some((share, guarantee.value().map(|value| value.upper())))
+    };
+    shares.into_iter().filter_map(|share| degraded(share.ok()?)).collect()
+}
