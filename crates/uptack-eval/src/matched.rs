@@ -1,7 +1,7 @@
 //! Channels at a wanted guarantee of the release.
 
 use uptack::estimate::Estimator;
-use uptack::privacy::{Delta, Epsilon, WorkLimit, release};
+use uptack::privacy::{Delta, Epsilon, release};
 use uptack::{Channel, Fraction, Mechanism};
 
 use crate::error::Error;
@@ -69,7 +69,7 @@ fn flips(part: f64, owners: u64, wanted: Wanted) -> Result<f64, Error> {
     let mut flip = rounded_up(high.exp());
     for _ in 0..200 {
         let flip_or_half = flip.min(part / 2.0);
-        let certified = release(&channel(part, flip_or_half)?, owners)?.with_limit(WorkLimit::steps(30_000_000));
+        let certified = release(&channel(part, flip_or_half)?, owners)?;
         let claim = certified.epsilon(Delta::new(wanted.delta)?).value();
         if flip_or_half < flip || claim.is_some_and(|claim| claim.upper() <= wanted.epsilon) {
             return Ok(flip_or_half);

@@ -118,7 +118,7 @@ impl Method {
     }
 }
 
-/// Steps for each certificate: about a tenth of a second. What does not close is printed with its gap.
+/// Steps for each joint view: about a tenth of a second. What does not close is printed with its gap.
 const EFFORT: u64 = 10_000_000;
 /// Beyond this many owners the joint views are bounded by the linked one instead of being certified, which takes minutes.
 const MOST_FOR_JOINT: u64 = 200_000;
@@ -150,7 +150,7 @@ fn certify(channel: &Channel, owners: u64, target: Target) -> Result<Certificate
         linked: privacy::linked_epsilon(channel),
         // Cells of one class have the same law given the class whatever the truth, so that the counts of the classes say
         // all that the cells say, and at least what the tallies say.
-        release: privacy::release(&by_class(channel)?, owners)?.with_limit(limit).guarantee(target),
+        release: privacy::release(&by_class(channel)?, owners)?.guarantee(target),
         joint: answers.map(joint).collect::<Result<_, _>>()?,
     })
 }
