@@ -287,7 +287,8 @@ fn across(place: f64) -> f64 {
 
 /// The names below the plot, in as many columns as they fit.
 struct Legend<'a> {
-    entries: Vec<(&'a Series, Look)>,
+    /// The series, its look, and whether a line of that look is drawn, by itself or by a series without a name.
+    entries: Vec<(&'a Series, Look, bool)>,
     columns: usize,
 }
 
@@ -297,9 +298,13 @@ const SAMPLE: f64 = 40.0;
 impl<'a> Legend<'a> {
     fn new(chart: &'a Chart) -> Self {
         let named = chart.series.iter().enumerate().filter(|(_, series)| !series.name.is_empty());
-        let entries: Vec<_> = named.map(|(index, series)| (series, look_of(series, index))).collect();
-        let longest = entries.iter().map(|(series, _)| series.name.chars().count()).max().unwrap_or(0);
-        let wide = SAMPLE + 26.0 + longest as f64 * TEXT * 0.54;
+        let all = || chart.series.iter().enumerate();
+        let lined =
+            |look: Look| all().any(|(index, other)| other.draw != Draw::Points && look_of(other, index) == look);
+        let entry = |(index, series)| (series, look_of(series, index), lined(look_of(series, index)));
+        let entries: Vec<_> = named.map(entry).collect();
+        let longest = entries.iter().map(|(series, ..)| series.name.chars().count()).max().unwrap_or(0);
+        let wide = SAMPLE + 20.0 + longest as f64 * TEXT * 0.5;
         let columns = ((WIDTH - 28.0) / wide).floor().clamp(1.0, 3.0) as usize;
         Self { entries, columns }
     }
@@ -310,10 +315,10 @@ impl<'a> Legend<'a> {
 
     fn draw(&self, svg: &mut Svg, top: f64) {
         let width = (WIDTH - 28.0) / self.columns as f64;
-        for (index, (series, look)) in self.entries.iter().enumerate() {
+        for (index, (series, look, lined)) in self.entries.iter().enumerate() {
             let x = 16.0 + (index % self.columns) as f64 * width;
             let y = top + (index / self.columns) as f64 * ENTRY_HEIGHT;
-            if series.draw != Draw::Points {
+            if *lined {
                 look.line(svg, &[(x, y), (x + SAMPLE, y)]);
             }
             if series.draw != Draw::Line {

@@ -123,20 +123,27 @@ fn release_only(channel: &Channel, owners: u64, target: Target, limit: WorkLimit
 /// Everybody takes part with so many flips that the whole day keeps what the others keep in a window.
 fn planned_for_the_day(owners: u64, yes: u64, window: &Mechanism, wanted: matched::Wanted) -> Result<Composed, Error> {
     let label = "planned for the whole day, f = 1";
-    let mut flip = window.channel().cells()[1].yes().to_f64();
-    let mut last = compose(label, window, (owners, yes), WINDOWS, wanted.delta)?;
-    // ε falls about as the root of the flips; each step starts from what the last one reached.
-    for _ in 0..6 {
-        let Some((_, reached)) = last.release else { break };
-        if reached <= wanted.epsilon {
-            break;
-        }
-        flip = (flip * (reached / wanted.epsilon).powi(2) * 1.03).min(0.499);
+    let day = |flip: f64| -> Result<Composed, Error> {
         let mechanism: Mechanism = format!("normal-form(f=1,r={flip:.6})").parse()?;
-        last = compose(label, &mechanism, (owners, yes), WINDOWS, wanted.delta)?;
+        compose(label, &mechanism, (owners, yes), WINDOWS, wanted.delta)
+    };
+    let keeps = |part: &Composed| part.release.is_some_and(|(_, upper)| upper <= wanted.epsilon);
+    let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
+    let mut best = day(high)?;
+    while keeps(&best) && high / low > 1.02 {
+        let half = (low * high).sqrt();
+        let tried = day(half)?;
+        if keeps(&tried) {
+            (high, best) = (half, tried);
+        } else {
+            low = half;
+        }
     }
-    Ok(last)
+    Ok(best)
 }
+
+/// Nearer to a half nothing is told any more.
+const MOST_FLIPS: f64 = 0.49;
 
 fn memoize(label: &str, mechanism: &Mechanism, (owners, yes): (u64, u64), seed: u64) -> Result<Memoized, Error> {
     let channel = mechanism.channel();
