@@ -129,7 +129,7 @@ impl fmt::Display for Curator {
 }
 
 fn check(epsilon: f64) -> Result<(), Error> {
-    if epsilon >= 1e-3 && epsilon <= 50.0 {
+    if (1e-3..=50.0).contains(&epsilon) {
         return Ok(());
     }
     Err(Error::new(format!("an ε of {epsilon} is not between 0.001 and 50")))

@@ -40,7 +40,7 @@ pub struct Method {
 #[derive(Clone, Debug)]
 pub enum Law {
     /// Every owner answers the station's question by a channel.
-    Mechanism(Mechanism),
+    Mechanism(Box<Mechanism>),
     /// Every owner reports on all stations at once.
     Oracle(Oracle),
     /// The truths are counted and noise is added.
@@ -50,7 +50,7 @@ pub enum Law {
 impl Method {
     /// A member of the family.
     pub fn family(label: impl Into<String>, mechanism: Mechanism) -> Self {
-        Self { label: label.into(), kind: Kind::Family, law: Law::Mechanism(mechanism) }
+        Self { label: label.into(), kind: Kind::Family, law: Law::Mechanism(Box::new(mechanism)) }
     }
 
     /// Randomized response, or another baseline that is a channel of the core.

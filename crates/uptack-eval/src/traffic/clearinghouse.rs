@@ -42,12 +42,9 @@ struct Day {
 pub(super) fn read(first: &str, lines: &mut Lines<'_>, window: Option<u32>) -> Result<Traffic, Error> {
     let mut day = Day::default();
     day.row(1, first)?;
-    loop {
-        let number = lines.number + 1;
-        let Some(text) = lines.next()? else { break };
-        // Empty lines are skipped, so that the number is only known now.
+    while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        day.row(lines.number.max(number), &text)?;
+        day.row(lines.number, &text)?;
     }
     day.traffic(window)
 }

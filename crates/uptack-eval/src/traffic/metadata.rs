@@ -28,8 +28,7 @@ pub fn read_places(file: impl Read) -> Result<HashMap<String, Place>, Error> {
     };
     let (id, latitude, longitude) = (column("id")?, column("latitude")?, column("longitude")?);
     let mut places = HashMap::new();
-    loop {
-        let Some(text) = lines.next()? else { break };
+    while let Some(text) = lines.next()? {
         let text = text.to_owned();
         let fields: Vec<&str> = text.split('\t').collect();
         let line = lines.number;

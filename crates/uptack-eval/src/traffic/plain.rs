@@ -15,8 +15,7 @@ pub(super) fn is_header(line: &str) -> bool {
 pub(super) fn read(header: &str, lines: &mut Lines<'_>) -> Result<Traffic, Error> {
     let columns = header.split(',').count();
     let (mut stations, mut names) = (Vec::new(), HashSet::new());
-    loop {
-        let Some(text) = lines.next()? else { break };
+    while let Some(text) = lines.next()? {
         let fields = fields(text);
         let line = lines.number;
         if fields.len() != columns {
