@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
 }
 
 fn read(arguments: &Arguments) -> Result<Traffic, Failure> {
-    let Some(path) = &arguments.data else { return Ok(traffic::generate(arguments.seed).map_err(from)?) };
+    let Some(path) = &arguments.data else { return traffic::generate(arguments.seed).map_err(from) };
     let file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
     let mut traffic = Traffic::read(file, arguments.at).map_err(|error| from(error).at(path.display()))?;
     if let Some(path) = &arguments.stations {

@@ -247,7 +247,7 @@ mod tests {
             }
             OracleKind::HadamardResponse => {
                 // Rows 1.. of Sylvester's matrix of order 8; an entry is +1 where the indices share an even number of bits.
-                let plus = |station: usize, column: usize| ((station + 1) & column).count_ones() % 2 == 0;
+                let plus = |station: usize, column: usize| ((station + 1) & column).count_ones().is_multiple_of(2);
                 let wanted = unit() < growth / (growth + 1.0);
                 let columns: Vec<usize> = (0..8).filter(|&column| plus(0, column) == wanted).collect();
                 let column = columns[(unit() * columns.len() as f64) as usize];

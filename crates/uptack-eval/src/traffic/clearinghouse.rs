@@ -259,7 +259,7 @@ mod tests {
             let time = format!("{:02}:{:02}:00", index / 12, index % 12 * 5);
             let outage = (100..110).contains(&index);
             let observed = if outage { "0" } else { "100" };
-            let day = (index.abs_diff(144) < 90).then_some("400").unwrap_or("20");
+            let day = if index.abs_diff(144) < 90 { "400" } else { "20" };
             text += &row(&time, "900001", observed, day, ["1", "1"]);
             text += &row(&time, "900002", observed, "500", ["1", "1"]);
         }
