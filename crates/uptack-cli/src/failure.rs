@@ -31,6 +31,11 @@ impl Failure {
         Self { code: Self::ENVIRONMENT, ..Self::request(message) }
     }
 
+    /// Somebody asked to stop before the end.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self::environment(message)
+    }
+
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }

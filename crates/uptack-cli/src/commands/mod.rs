@@ -6,6 +6,7 @@ mod audit;
 mod channel;
 mod completions;
 mod estimate;
+mod evaluate;
 mod man;
 mod plan;
 mod privacy;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Privatize(privatize::Arguments),
     Tally(tally::Arguments),
     Estimate(estimate::Arguments),
+    Evaluate(evaluate::Arguments),
     Simulate(simulate::Arguments),
     Algebra(algebra::Arguments),
     Audit(audit::Arguments),
@@ -44,6 +46,7 @@ impl Command {
             Self::Privatize(arguments) => privatize::run(&arguments, json),
             Self::Tally(arguments) => tally::run(&arguments, json),
             Self::Estimate(arguments) => estimate::run(&arguments, json),
+            Self::Evaluate(arguments) => evaluate::run(&arguments, json),
             Self::Simulate(arguments) => simulate::run(&arguments, json),
             Self::Algebra(arguments) => algebra::run(&arguments, json),
             Self::Audit(arguments) => audit::run(&arguments, json),

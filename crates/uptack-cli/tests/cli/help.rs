@@ -8,7 +8,7 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "channel",
     "plan",
     "privacy",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 13] = [
     "simulate",
     "algebra",
     "audit",
+    "evaluate",
     "aggregator",
     "task",
     "completions",

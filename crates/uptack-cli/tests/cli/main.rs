@@ -5,6 +5,7 @@ mod algebra;
 mod audit;
 mod bad_input;
 mod contract;
+mod evaluate;
 mod help;
 mod pipeline;
 mod privacy;

@@ -1,0 +1,185 @@
+//! From values to places on an axis.
+
+/// How values are spread along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal differences are equally far apart.
+    Linear,
+    /// Equal ratios are; values that are not positive cannot be shown and are left out.
+    Log,
+}
+
+/// A tick: its place between 0 and 1, and its label; a minor one has none.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tick {
+    pub(crate) place: f64,
+    pub(crate) label: Option<String>,
+}
+
+/// A scale over a range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ruler {
+    scale: Scale,
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// Whether a value can be shown.
+    pub(crate) fn shows(self, value: f64) -> bool {
+        value.is_finite() && (self == Self::Linear || value > 0.0)
+    }
+
+    fn transform(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log => value.log10(),
+        }
+    }
+}
+
+impl Ruler {
+    /// A ruler that holds all values, with some air; `wanted` is shown as it is.
+    pub(crate) fn new(scale: Scale, wanted: Option<(f64, f64)>, values: impl Iterator<Item = f64>) -> Self {
+        if let Some((low, high)) = wanted.filter(|&(low, high)| scale.shows(low) && scale.shows(high) && low < high) {
+            return Self { scale, low: scale.transform(low), high: scale.transform(high) };
+        }
+        let shown = values.filter(|&value| scale.shows(value)).map(|value| scale.transform(value));
+        let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (low, high) = match (low, high) {
+            (low, high) if low > high => (0.0, 1.0),
+            (low, high) if low == high => (low - 0.5, high + 0.5),
+            ends => ends,
+        };
+        let air = 0.04 * (high - low);
+        // A linear axis of counts starts at zero rather than a little below it.
+        let from_zero = scale == Scale::Linear && low >= 0.0 && low < 0.35 * high;
+        Self { scale, low: if from_zero { 0.0 } else { low - air }, high: high + air }
+    }
+
+    /// Where on the axis the value stands, from 0 to 1; none where it cannot be shown or is outside.
+    pub(crate) fn place(&self, value: f64) -> Option<f64> {
+        let place =
+            (self.scale.shows(value)).then(|| (self.scale.transform(value) - self.low) / (self.high - self.low))?;
+        (-1e-9..=1.0 + 1e-9).contains(&place).then_some(place)
+    }
+
+    /// As [`Ruler::place`], moved to the nearer end where it is outside.
+    pub(crate) fn nearest(&self, value: f64) -> f64 {
+        if !self.scale.shows(value) {
+            return 0.0;
+        }
+        ((self.scale.transform(value) - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
+        match self.scale {
+            Scale::Linear => self.even_ticks(self.low, self.high),
+            // Within less than a decade there would be hardly a round number.
+            Scale::Log if self.high - self.low < 0.7 => self.even_ticks(10f64.powf(self.low), 10f64.powf(self.high)),
+            Scale::Log => self.log_ticks(),
+        }
+    }
+
+    fn even_ticks(&self, low: f64, high: f64) -> Vec<Tick> {
+        let rough = (high - low) / 5.0;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|unit| unit * power).into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(rough);
+        let first = (low / step).ceil() as i64;
+        let last = (high / step).floor() as i64;
+        (first..=last).filter_map(|index| self.tick(index as f64 * step, true)).collect()
+    }
+
+    fn log_ticks(&self) -> Vec<Tick> {
+        let decades = self.high - self.low;
+        let labelled: &[u32] = if decades < 1.2 {
+            &[1, 2, 3, 5, 7]
+        } else if decades < 2.6 {
+            &[1, 2, 5]
+        } else {
+            &[1]
+        };
+        let every = (decades / 7.0).ceil().max(1.0) as i32;
+        let powers = self.low.floor() as i32..=self.high.ceil() as i32;
+        let mut ticks = Vec::new();
+        for power in powers {
+            for unit in 1..=9u32 {
+                let label = labelled.contains(&unit) && power % every == 0;
+                ticks.extend(self.tick(f64::from(unit) * 10f64.powi(power), label));
+            }
+        }
+        ticks
+    }
+
+    fn tick(&self, value: f64, label: bool) -> Option<Tick> {
+        let place = self.place(value)?;
+        Some(Tick { place, label: label.then(|| short(value)) })
+    }
+}
+
+/// A value as an axis shows it: 50 k, 5 M, 0.02, 1e-8.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    let (value, unit) = match size {
+        size if size >= 0.9999e12 => return format!("{value:.0e}"),
+        size if size >= 0.9999e9 => (value / 1e9, " G"),
+        size if size >= 0.9999e6 => (value / 1e6, " M"),
+        size if size >= 0.9999e4 => (value / 1e3, " k"),
+        size if size != 0.0 && size < 0.99e-3 => return trimmed_exponent(value),
+        _ => (value, ""),
+    };
+    let places = if size < 0.01 { 4 } else { 3 };
+    let text = format!("{value:.places$}");
+    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn trimmed_exponent(value: f64) -> String {
+    let text = format!("{value:.2e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{}e{exponent}", mantissa.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let cases = [(0.0, "0"), (50_000.0, "50 k"), (5e7, "50 M"), (0.02, "0.02"), (1e-8, "1e-8"), (1000.0, "1000")];
+        for (value, text) in cases {
+            assert_eq!(short(value), text);
+        }
+        assert_eq!(short(0.945), "0.945");
+    }
+
+    #[test]
+    fn ticks_are_inside_and_some_are_labelled() {
+        for (scale, values) in [
+            (Scale::Linear, vec![0.93, 0.99]),
+            (Scale::Linear, vec![0.0, 480.0]),
+            (Scale::Log, vec![50_186.0, 50_186_000.0]),
+            (Scale::Log, vec![3.0, 4.0]),
+            (Scale::Log, vec![1e-12, 1e3]),
+            (Scale::Linear, vec![5.0]),
+            (Scale::Log, vec![]),
+            (Scale::Log, vec![-1.0, 0.0, f64::NAN]),
+        ] {
+            let ruler = Ruler::new(scale, None, values.iter().copied());
+            let ticks = ruler.ticks();
+            let labels = ticks.iter().filter(|tick| tick.label.is_some()).count();
+            assert!((2..=10).contains(&labels), "{scale:?} {values:?}: {labels}");
+            assert!(ticks.iter().all(|tick| (-1e-6..=1.000_001).contains(&tick.place)));
+            for value in values.into_iter().filter(|&value| scale.shows(value)) {
+                assert!(ruler.place(value).is_some(), "{scale:?} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wanted_range_is_kept_and_what_is_outside_has_no_place() {
+        let ruler = Ruler::new(Scale::Linear, Some((0.0, 10.0)), std::iter::empty());
+        assert_eq!((ruler.place(5.0), ruler.place(11.0), ruler.nearest(11.0)), (Some(0.5), None, 1.0));
+        assert_eq!(Ruler::new(Scale::Log, None, [1.0].into_iter()).place(0.0), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! `uptack evaluate`
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use clap::Args;
+use uptack_eval::evaluation::{Evaluation, Settings, Stage, Watch};
+use uptack_eval::traffic::{self, Traffic};
+
+use crate::arguments::count;
+use crate::failure::Failure;
+use crate::output::{Table, grouped, print, print_json, readable, readable_up};
+use crate::progress::ProgressLine;
+
+/// Repeat the paper's evaluation on real or generated traffic, at equal guarantees
+///
+/// For every station the question is "are you at this station?". Without --data, traffic in the shape of a real window is
+/// generated. Ctrl-C leaves a valid report of what was done.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack evaluate
+  uptack evaluate --data snapshot.csv --out report
+  uptack evaluate --data d12_text_station_5min_2019_10_08.txt.gz --at 00:55 --stations d12_text_meta.txt --out report")]
+pub(crate) struct Arguments {
+    /// Caltrans' station 5-minute file, plain or gzipped, or a CSV with the header sensor,vehicles
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// The five minutes to take of a whole day, by their start; by default those with nearest to 50 000 vehicles
+    #[arg(long, value_name = "HH:MM", value_parser = minute, requires = "data")]
+    at: Option<u32>,
+    /// Caltrans' station metadata, for the places on the map
+    #[arg(long, requires = "data")]
+    stations: Option<PathBuf>,
+    /// Write the report (HTML, plots, CSV, JSON) into this folder
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// How often every question is asked
+    #[arg(long, default_value = "200", value_parser = count)]
+    trials: u64,
+    /// By how much the population grows
+    #[arg(long, value_delimiter = ',', default_value = "1,10,100,1000", value_parser = factor)]
+    factors: Vec<u64>,
+    /// Where the coins, and generated traffic, come from
+    #[arg(long, default_value = "1", value_parser = count)]
+    seed: u64,
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let traffic = read(arguments)?;
+    if let Some(folder) = &arguments.out {
+        // Found out before minutes of work rather than after.
+        fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
+    }
+    let settings = Settings {
+        factors: arguments.factors.clone(),
+        trials: arguments.trials,
+        seed: arguments.seed,
+        ..Settings::default()
+    };
+    let evaluation = follow(traffic, settings)?;
+    if let Some(folder) = &arguments.out {
+        write(&evaluation, folder)?;
+    }
+    if json {
+        print_json(&evaluation.json())?;
+    } else {
+        print(&describe(&evaluation, arguments.out.as_deref()))?;
+    }
+    if evaluation.complete { Ok(()) } else { Err(Failure::interrupted("stopped; what was done is kept")) }
+}
+
+fn read(arguments: &Arguments) -> Result<Traffic, Failure> {
+    let Some(path) = &arguments.data else { return traffic::generate(arguments.seed).map_err(from) };
+    let file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
+    let mut traffic = Traffic::read(file, arguments.at).map_err(|error| from(error).at(path.display()))?;
+    if let Some(path) = &arguments.stations {
+        let file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
+        let places = traffic::read_places(file).map_err(|error| from(error).at(path.display()))?;
+        if traffic.place(&places) == 0 {
+            return Err(Failure::request(format!("{}: none of the stations is in it", path.display()))
+                .with_hint("give the metadata of the same district"));
+        }
+    }
+    Ok(traffic)
+}
+
+fn follow(traffic: Traffic, settings: Settings) -> Result<Evaluation, Failure> {
+    let watch = std::sync::Arc::new(Watch::default());
+    let stopper = std::sync::Arc::clone(&watch);
+    // Where no handler can be set, Ctrl-C ends the program as usual, without a report.
+    let _ = ctrlc::set_handler(move || stopper.stop());
+    thread::scope(|scope| {
+        let work = scope.spawn(|| Evaluation::run(traffic, settings, &watch));
+        let mut lines: Option<(Stage, ProgressLine)> = None;
+        while !work.is_finished() {
+            let (stage, done, all) = watch.now();
+            if lines.as_ref().is_none_or(|(shown, _)| *shown != stage) {
+                lines = Some((stage, ProgressLine::new()));
+            }
+            if let Some((_, line)) = &mut lines {
+                line.show(what(stage), done, all);
+            }
+            thread::park_timeout(ProgressLine::PAUSE / 4);
+        }
+        drop(lines);
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(from)
+    })
+}
+
+fn what(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Planning => "comparisons planned",
+        Stage::Measuring => "trials of all stations",
+        Stage::Composing => "days composed",
+    }
+}
+
+/// Every file is written under another name first, so that none is ever half of a file.
+fn write(evaluation: &Evaluation, folder: &Path) -> Result<(), Failure> {
+    let files = evaluation.files().map_err(|error| Failure::writing("the plots", &std::io::Error::other(error)))?;
+    for file in files {
+        let (path, unfinished) = (folder.join(&file.name), folder.join(format!(".{}.unfinished", file.name)));
+        fs::write(&unfinished, &file.bytes)
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .map_err(|error| Failure::writing(path.display(), &error))?;
+    }
+    Ok(())
+}
+
+fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
+    let traffic = &evaluation.traffic;
+    let vehicles: Vec<u64> = traffic.stations.iter().map(|station| station.vehicles).collect();
+    let mut text = format!(
+        "{}: {} vehicles at {} stations, median {}; {} trials, seed {}\n",
+        traffic.origin,
+        grouped(traffic.total()),
+        grouped(traffic.stations.len() as u64),
+        traffic.median(),
+        evaluation.settings.trials,
+        evaluation.settings.seed
+    );
+    for comparison in uptack_eval::compare::Comparison::ALL {
+        text += &format!("\ncomparison: {comparison}\n");
+        let mut table = Table::new(&[
+            "method",
+            "owners",
+            "rmse",
+            "median station",
+            "coverage",
+            "ε answer",
+            "ε linked",
+            "ε release",
+        ]);
+        for row in evaluation.of(comparison) {
+            let epsilon = |value: Option<f64>| value.map_or("none".to_owned(), readable_up);
+            table.row([
+                row.label.clone(),
+                grouped(row.owners),
+                readable(row.rmse()),
+                readable(row.at(&vehicles, traffic.median()).0),
+                row.coverage(&vehicles, |_, _| true).map_or(String::new(), |share| format!("{:.2} %", 100.0 * share)),
+                epsilon(row.claims.answer()),
+                epsilon(row.claims.linked()),
+                epsilon(row.claims.release()),
+            ]);
+        }
+        text += &table.render();
+    }
+    if let Some(folder) = folder {
+        text += &format!("\nreport: {}\n", folder.join("index.html").display());
+    }
+    text
+}
+
+/// `HH:MM` as minutes after midnight.
+fn minute(text: &str) -> Result<u32, String> {
+    let wrong = || format!("`{text}` is not a time such as 00:55");
+    let (hour, minute) = text.split_once(':').ok_or_else(wrong)?;
+    match (hour.parse::<u32>(), minute.parse::<u32>()) {
+        (Ok(hour @ 0..24), Ok(minute @ 0..60)) => Ok(hour * 60 + minute),
+        _ => Err(wrong()),
+    }
+}
+
+fn factor(text: &str) -> Result<u64, String> {
+    count(text).ok().filter(|factor| *factor > 0).ok_or_else(|| format!("`{text}` is not a factor of 1 or more"))
+}
+
+fn from(error: uptack_eval::Error) -> Failure {
+    let failure = Failure::request(error.to_string());
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,176 @@
+//! One day of five-minute windows: what an owner who answers all of them gives away, and what memoized coins change.
+
+use uptack::estimate::Estimator;
+use uptack::privacy::{Delta, Repeated, Target, Views, WorkLimit, release};
+use uptack::simulate::draw_counts;
+use uptack::{Channel, Mechanism, SeededCoins};
+
+use crate::compare::randomized_response;
+use crate::error::Error;
+use crate::evaluation::Settings;
+use crate::matched;
+use crate::traffic::Traffic;
+
+/// Five-minute windows of a day.
+pub const WINDOWS: u64 = 288;
+
+/// What the releases of several windows give away together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composed {
+    /// What people call the method.
+    pub label: String,
+    /// The mechanism of every window.
+    pub mechanism: String,
+    /// How many windows are answered, with fresh coins each.
+    pub windows: u64,
+    /// The ε of all releases together at the δ of the evaluation, from below and as claimed; none below the floor.
+    pub release: Option<(f64, f64)>,
+    /// The ε of all of the owner's reports together.
+    pub linked: Option<f64>,
+    /// The error of one window at the median station, by theory.
+    pub error: f64,
+}
+
+/// The error of the day's mean at a station whose count does not change, with fresh and with memoized coins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memoized {
+    /// What people call the method.
+    pub label: String,
+    /// The mechanism.
+    pub mechanism: String,
+    /// The error of one window.
+    pub window: f64,
+    /// The error of the mean of the day with fresh coins in every window.
+    pub fresh: f64,
+    /// The same where every owner tosses once and repeats itself.
+    pub memoized: f64,
+    /// The local ε of the day's reports of an owner with fresh coins.
+    pub fresh_linked: Option<f64>,
+    /// The same with memoized coins, for an owner whose truth does not change.
+    pub memoized_linked: Option<f64>,
+}
+
+/// All of the longitudinal part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Longitudinal {
+    /// The δ at which the composed ε are stated.
+    pub delta: f64,
+    /// The composed guarantees.
+    pub composed: Vec<Composed>,
+    /// What memoized coins change.
+    pub memoized: Vec<Memoized>,
+}
+
+/// Days that are simulated.
+const DAYS: u64 = 400;
+
+impl Longitudinal {
+    /// For the population as it is and the median station.
+    pub fn of(traffic: &Traffic, settings: &Settings) -> Result<Self, Error> {
+        let (owners, yes) = (traffic.total() * settings.factors[0], traffic.median());
+        let wanted = settings.levels.release;
+        let rare = matched::best_normal_form(owners, yes, wanted)?;
+        let always = matched::normal_form(1.0, owners, wanted)?;
+        let mut composed = Vec::new();
+        for (label, mechanism) in [("planned normal form", &rare), ("planned normal form, f = 1", &always)] {
+            for windows in [1, 12, 72, WINDOWS] {
+                composed.push(compose(label, mechanism, (owners, yes), windows, wanted.delta)?);
+            }
+        }
+        composed.push(planned_for_the_day(owners, yes, &always, wanted)?);
+        let response = randomized_response(wanted.epsilon)?;
+        let memoized = [("planned normal form", &rare), ("randomized response", &response)]
+            .into_iter()
+            .map(|(label, mechanism)| memoize(label, mechanism, (owners, yes), settings.seed))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { delta: wanted.delta, composed, memoized })
+    }
+}
+
+fn compose(
+    label: &str,
+    mechanism: &Mechanism,
+    (owners, yes): (u64, u64),
+    windows: u64,
+    delta: f64,
+) -> Result<Composed, Error> {
+    let channel = mechanism.channel();
+    let target = Target::Delta(Delta::new(delta)?);
+    let limit = WorkLimit::steps(3_000_000);
+    let views = release_only(&channel, owners, target, limit)?;
+    let accountant = release(&channel, owners)?.with_limit(limit);
+    let repeated = Repeated::of(&views, &accountant, target, windows)?;
+    Ok(Composed {
+        label: label.to_owned(),
+        mechanism: mechanism.to_string(),
+        windows,
+        release: repeated.release.map(|value| (value.lower(), value.upper())),
+        linked: repeated.linked,
+        error: Estimator::new(&channel)?.sd(owners, yes as f64)?,
+    })
+}
+
+/// The views that a composition needs; the joint ones would only cost time.
+fn release_only(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Views, Error> {
+    Ok(Views {
+        answers: Vec::new(),
+        linked: uptack::privacy::linked_epsilon(channel),
+        release: release(channel, owners)?.with_limit(limit).guarantee(target),
+        answers_with_release: Vec::new(),
+    })
+}
+
+/// Everybody takes part with so many flips that the whole day keeps what the others keep in a window.
+fn planned_for_the_day(owners: u64, yes: u64, window: &Mechanism, wanted: matched::Wanted) -> Result<Composed, Error> {
+    let label = "planned for the whole day, f = 1";
+    let day = |flip: f64| -> Result<Composed, Error> {
+        let mechanism: Mechanism = format!("normal-form(f=1,r={flip:.6})").parse()?;
+        compose(label, &mechanism, (owners, yes), WINDOWS, wanted.delta)
+    };
+    let keeps = |part: &Composed| part.release.is_some_and(|(_, upper)| upper <= wanted.epsilon);
+    let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
+    let mut best = day(high)?;
+    while keeps(&best) && high / low > 1.02 {
+        let half = (low * high).sqrt();
+        let tried = day(half)?;
+        if keeps(&tried) {
+            (high, best) = (half, tried);
+        } else {
+            low = half;
+        }
+    }
+    Ok(best)
+}
+
+/// Nearer to a half nothing is told any more.
+const MOST_FLIPS: f64 = 0.49;
+
+fn memoize(label: &str, mechanism: &Mechanism, (owners, yes): (u64, u64), seed: u64) -> Result<Memoized, Error> {
+    let channel = mechanism.channel();
+    let estimator = Estimator::new(&channel)?;
+    let (mut fresh, mut once) = (0.0, 0.0);
+    for day in 0..DAYS {
+        let mut coins = SeededCoins::stream(seed, (2_000_000 << 32) + day);
+        let mut sum = 0.0;
+        for window in 0..WINDOWS {
+            let cells = draw_counts(&channel, owners, yes, &mut coins)?;
+            let error = estimator.estimate_observed(&estimator.observe_cells(&cells)).estimate - yes as f64;
+            sum += error;
+            if window == 0 {
+                // With memoized coins every window shows the same tallies, so that the first one is the day.
+                once += error * error;
+            }
+        }
+        fresh += (sum / WINDOWS as f64).powi(2);
+    }
+    let linked = uptack::privacy::linked_epsilon(&channel);
+    Ok(Memoized {
+        label: label.to_owned(),
+        mechanism: mechanism.to_string(),
+        window: estimator.sd(owners, yes as f64)?,
+        fresh: (fresh / DAYS as f64).sqrt(),
+        memoized: (once / DAYS as f64).sqrt(),
+        fresh_linked: linked.map(|epsilon| epsilon * WINDOWS as f64),
+        memoized_linked: linked,
+    })
+}

@@ -1,0 +1,294 @@
+//! Caltrans' *station 5-minute* files as the PeMS clearinghouse publishes them.
+//!
+//! No header; comma-separated: time (`MM/DD/YYYY HH:MM:SS`, the start of the window), station, district, freeway,
+//! direction, lane type, length, samples, % observed, total flow, average occupancy, average speed, then five fields a
+//! lane (samples, flow, occupancy, speed, observed). An empty field is missing, which is not zero.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::lines::{Lines, number, optional};
+use super::plain::{observed_flags, percentage};
+use super::{Flag, Station, Traffic};
+use crate::error::Error;
+
+/// More vehicles than cross any pavement in any window.
+pub(super) const MOST_VEHICLES: u64 = 1_000_000_000;
+/// The paper's population.
+const WANTED: u64 = 50_000;
+const STATION_FIELDS: usize = 12;
+const LANE_FIELDS: usize = 5;
+
+/// Whether the line starts with a time, as all of the clearinghouse's rows do.
+pub(super) fn is_row(line: &str) -> bool {
+    line.split(',').next().is_some_and(|field| parse_time(field).is_some())
+}
+
+/// One station in one window.
+#[derive(Clone, Copy)]
+struct Count {
+    vehicles: u64,
+    observed: Option<f64>,
+}
+
+/// All that was read, by window and station.
+#[derive(Default)]
+struct Day {
+    date: String,
+    windows: BTreeMap<u32, HashMap<usize, Count>>,
+    stations: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+pub(super) fn read(first: &str, lines: &mut Lines<'_>, window: Option<u32>) -> Result<Traffic, Error> {
+    let mut day = Day::default();
+    day.row(1, first)?;
+    while let Some(text) = lines.next()? {
+        let text = text.to_owned();
+        day.row(lines.number, &text)?;
+    }
+    day.traffic(window)
+}
+
+impl Day {
+    fn row(&mut self, line: u64, text: &str) -> Result<(), Error> {
+        let fields: Vec<&str> = text.split(',').collect();
+        check_shape(line, &fields)?;
+        let (date, minute) = parse_time(fields[0]).ok_or_else(|| {
+            Error::field(line, 1, format!("`{}` is not a time MM/DD/YYYY HH:MM:SS", short(fields[0])))
+        })?;
+        if self.date.is_empty() {
+            date.clone_into(&mut self.date);
+        }
+        if date != self.date {
+            return Err(Error::field(line, 1, format!("another day, {date}, than {}", self.date))
+                .with_hint("give one day's file at a time"));
+        }
+        let name = fields[1].trim();
+        if name.is_empty() {
+            return Err(Error::field(line, 2, "empty where the station's number belongs"));
+        }
+        let observed = percentage(line, 9, fields[8])?;
+        let station = self.number(name);
+        let Some(vehicles) = vehicles(line, &fields)? else { return Ok(()) };
+        let before = self.windows.entry(minute).or_default().insert(station, Count { vehicles, observed });
+        match before {
+            Some(_) => Err(Error::field(line, 2, format!("station {name} stands twice in this window"))),
+            None => Ok(()),
+        }
+    }
+
+    fn number(&mut self, name: &str) -> usize {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        self.stations.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), self.stations.len() - 1);
+        self.stations.len() - 1
+    }
+
+    fn traffic(&self, window: Option<u32>) -> Result<Traffic, Error> {
+        let minute = match window {
+            Some(minute) if self.windows.contains_key(&minute) => minute,
+            Some(minute) => {
+                return Err(Error::new(format!("no station reports a count in the window of {}", clock(minute)))
+                    .with_hint("windows start every five minutes from 00:00"));
+            }
+            None => self.nearest().ok_or_else(|| Error::new("no station reports a count"))?,
+        };
+        let counts = &self.windows[&minute];
+        let restless = self.never_quiet();
+        let station = |(number, name): (usize, &String)| {
+            let count = counts.get(&number)?;
+            let mut flags = observed_flags(count.observed);
+            if self.is_outage(minute) {
+                flags.push(Flag::Outage);
+            }
+            if restless.contains(&number) {
+                flags.push(Flag::NeverQuiet);
+            }
+            Some(Station { name: name.clone(), vehicles: count.vehicles, flags, place: None })
+        };
+        let stations: Vec<Station> = self.stations.iter().enumerate().filter_map(station).collect();
+        let silent = (self.stations.len() - stations.len()) as u64;
+        let origin = format!("Caltrans station 5-minute file, {} {}", self.date, clock(minute));
+        Ok(Traffic { origin, stations, silent })
+    }
+
+    /// The window whose total is nearest to the paper's population.
+    fn nearest(&self) -> Option<u32> {
+        let total = |counts: &HashMap<usize, Count>| counts.values().map(|count| count.vehicles).sum::<u64>();
+        let windows = self.windows.iter().filter(|(_, counts)| !counts.is_empty());
+        windows.min_by_key(|(minute, counts)| (total(counts).abs_diff(WANTED), **minute)).map(|(minute, _)| *minute)
+    }
+
+    /// Nothing observed anywhere, though the shares are told.
+    fn is_outage(&self, minute: u32) -> bool {
+        let counts = self.windows.get(&minute).map(|counts| counts.values());
+        counts.is_some_and(|mut counts| counts.all(|count| count.observed == Some(0.0)))
+    }
+
+    /// Stations whose emptiest window of a whole day, outages apart, has more than 40 % of their median and whose median
+    /// is at least 100: roads rest at night, broken detectors do not.
+    fn never_quiet(&self) -> Vec<usize> {
+        const DAY: usize = 200;
+        let mut counts: Vec<Vec<u64>> = vec![Vec::new(); self.stations.len()];
+        for (minute, window) in &self.windows {
+            if !self.is_outage(*minute) {
+                window.iter().for_each(|(station, count)| counts[*station].push(count.vehicles));
+            }
+        }
+        let restless = |counts: &mut Vec<u64>| {
+            counts.sort_unstable();
+            let median = counts.get(counts.len() / 2).copied().unwrap_or(0);
+            counts.len() >= DAY && median >= 100 && 10 * counts[0] > 4 * median
+        };
+        (0..counts.len()).filter(|&station| restless(&mut counts[station])).collect()
+    }
+}
+
+fn check_shape(line: u64, fields: &[&str]) -> Result<(), Error> {
+    let has = fields.len();
+    if has >= STATION_FIELDS && (has - STATION_FIELDS).is_multiple_of(LANE_FIELDS) {
+        return Ok(());
+    }
+    let error = Error::line(line, format!("{has} fields where 12 and 5 more a lane belong"));
+    let raw = has == 26 && line == 1;
+    Err(if raw {
+        error.with_hint("this looks like the 30-second `station raw` file; take `station 5-minute`")
+    } else {
+        error
+    })
+}
+
+/// The total flow, or where it is missing the sum over the lanes that have one.
+fn vehicles(line: u64, fields: &[&str]) -> Result<Option<u64>, Error> {
+    if let Some(total) = flow(line, 10, fields[9])? {
+        return Ok(Some(total));
+    }
+    let mut sum = None;
+    for lane in 0..(fields.len() - STATION_FIELDS) / LANE_FIELDS {
+        let field = STATION_FIELDS + lane * LANE_FIELDS + 1;
+        if let Some(part) = flow(line, field + 1, fields[field])? {
+            sum = Some(sum.unwrap_or(0) + part);
+        }
+    }
+    Ok(sum)
+}
+
+fn flow(line: u64, field: usize, text: &str) -> Result<Option<u64>, Error> {
+    let value: Option<f64> = optional(line, field, text, "a number of vehicles")?;
+    let Some(value) = value else { return Ok(None) };
+    if !(value >= 0.0 && value <= MOST_VEHICLES as f64) {
+        return Err(Error::field(line, field, format!("{value} is not a number of vehicles")));
+    }
+    if value.fract() != 0.0 {
+        return Err(Error::field(line, field, format!("{value} vehicles is not a whole number")));
+    }
+    Ok(Some(value as u64))
+}
+
+/// `MM/DD/YYYY HH:MM:SS` as the date and the minutes after midnight.
+fn parse_time(text: &str) -> Option<(&str, u32)> {
+    let (date, time) = text.trim().split_once(' ')?;
+    let mut parts = date.split('/').map(|part| (part.len(), part.parse::<u32>().ok()));
+    let date_is_right = matches!(
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()),
+        ((2, Some(1..=12)), (2, Some(1..=31)), (4, Some(_)), None)
+    );
+    let mut parts = time.split(':').map(|part| number::<u32>(0, 0, part, "").ok().filter(|_| part.len() == 2));
+    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
+    let time_is_right = parts.next().is_none() && hour < 24 && minute < 60 && second < 60;
+    (date_is_right && time_is_right).then_some((date, hour * 60 + minute))
+}
+
+fn clock(minute: u32) -> String {
+    format!("{:02}:{:02}", minute / 60, minute % 60)
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Flag, Traffic};
+
+    /// A row of the format with two lanes, made up.
+    fn row(time: &str, station: &str, observed: &str, total: &str, lanes: [&str; 2]) -> String {
+        let [first, second] = lanes;
+        format!(
+            "03/04/2031 {time},{station},9,42,N,ML,.5,20,{observed},{total},.01,65.1,10,{first},.01,66,1,10,{second},.01,64,0\r\n"
+        )
+    }
+
+    fn read(text: &str, window: Option<u32>) -> Result<Traffic, String> {
+        Traffic::read(text.as_bytes(), window).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn totals_lanes_and_missing_values_are_read() {
+        let text = [
+            row("00:00:00", "900001", "100", "30", ["10", "20"]),
+            row("00:00:00", "900002", "0", "7", ["3", "4"]),
+            row("00:00:00", "900003", "50", "", ["3", "4"]),
+            row("00:00:00", "900004", "", "", ["", ""]),
+            row("00:05:00", "900001", "100", "31", ["11", "20"]),
+        ]
+        .concat();
+        let traffic = read(&text, Some(0)).unwrap();
+        let counts: Vec<u64> = traffic.stations.iter().map(|station| station.vehicles).collect();
+        assert_eq!((counts, traffic.silent), (vec![30, 7, 7], 1));
+        assert_eq!(traffic.stations[1].flags, [Flag::Imputed]);
+        assert_eq!(traffic.stations[2].flags, [Flag::PartlyObserved]);
+        assert_eq!(traffic.origin, "Caltrans station 5-minute file, 03/04/2031 00:00");
+        // By default the window nearest to the paper's population; here the first, with more vehicles.
+        assert_eq!(read(&text, None).unwrap().total(), 44);
+        assert!(read(&text, Some(10)).unwrap_err().contains("00:10"));
+    }
+
+    #[test]
+    fn no_lanes_at_all_is_a_valid_row() {
+        let text = "03/04/2031 00:00:00,1,9,42,N,ML,.5,20,100,5,.01,65\n";
+        assert_eq!(read(text, None).unwrap().total(), 5);
+    }
+
+    #[test]
+    fn outages_and_restless_detectors_are_flagged() {
+        let mut text = String::new();
+        for index in 0..288u32 {
+            let time = format!("{:02}:{:02}:00", index / 12, index % 12 * 5);
+            let outage = (100..110).contains(&index);
+            let observed = if outage { "0" } else { "100" };
+            let day = if index.abs_diff(144) < 90 { "400" } else { "20" };
+            text += &row(&time, "900001", observed, day, ["1", "1"]);
+            text += &row(&time, "900002", observed, "500", ["1", "1"]);
+        }
+        let flags = |window| {
+            let traffic = read(&text, Some(window)).unwrap();
+            traffic.stations.into_iter().map(|station| station.flags).collect::<Vec<_>>()
+        };
+        assert_eq!(flags(0), [vec![], vec![Flag::NeverQuiet]]);
+        assert_eq!(flags(505)[0], [Flag::Imputed, Flag::Outage]);
+    }
+
+    #[test]
+    fn bad_rows_are_refused_with_line_and_field() {
+        let good = row("00:00:00", "900001", "100", "30", ["10", "20"]);
+        for (bad, part) in [
+            (row("00:00:00", "900002", "100", "-1", ["1", "2"]), "line 2, field 10"),
+            (row("00:00:00", "900002", "100", "x", ["1", "2"]), "line 2, field 10: `x`"),
+            (row("00:00:00", "900002", "100", "1.5", ["1", "2"]), "line 2, field 10: 1.5"),
+            (row("00:00:00", "900002", "100", "", ["1", "y"]), "line 2, field 19: `y`"),
+            (row("00:00:00", "900002", "170", "1", ["1", "2"]), "line 2, field 9"),
+            (row("25:00:00", "900002", "100", "1", ["1", "2"]), "line 2, field 1"),
+            (row("00:00:00", "", "100", "1", ["1", "2"]), "line 2, field 2"),
+            (row("00:00:00", "900001", "100", "1", ["1", "2"]), "line 2, field 2: station 900001 stands twice"),
+            ("03/04/2031 00:00:00,1,2,3\n".to_owned(), "line 2: 4 fields"),
+            (good.replace("03/04", "03/05"), "line 2, field 1: another day"),
+            ("sensor,vehicles\n".to_owned(), "line 2: 2 fields"),
+        ] {
+            let error = read(&(good.clone() + &bad), None).unwrap_err();
+            assert!(error.contains(part), "{bad}: {error}");
+        }
+    }
+}
