@@ -53,12 +53,13 @@ pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
     };
     let sd_at = |owners: f64| least_sd(&at(owners));
     let mut owners = fewest_owners(fewest as f64, error, sd_at)?.ok_or_else(|| unattainable(request, error))?;
-    for _ in 0..12 {
+    // Small crowds have lattice effects: the certified error does not fall with every further owner.
+    for _ in 0..40 {
         let plan = plan(&at(owners))?;
         if plan.best.sd <= error {
             return Ok(plan);
         }
-        owners *= 1.002;
+        owners = (owners * 1.002).max(owners + 1.0);
     }
     Err(unattainable(request, error))
 }
