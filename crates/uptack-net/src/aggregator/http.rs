@@ -241,7 +241,7 @@ async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: H
 }
 
 /// Largest body of a request that is not an upload or a job.
-const SMALL: usize = 64 * 1024;
+const SMALL: usize = 1024 * 1024;
 
 fn at_fault(error: Error) -> Problem {
     if error.is_input() { Problem::http(StatusCode::BAD_REQUEST, error.to_string()) } else { error.into() }
