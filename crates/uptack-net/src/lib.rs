@@ -31,6 +31,6 @@ pub mod signed;
 mod store;
 pub mod task;
 pub mod token;
-mod web;
+pub mod web;
 
 pub use error::{Error, Result};

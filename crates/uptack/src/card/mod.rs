@@ -282,8 +282,9 @@ impl Card {
         if self.predicate.is_some() {
             return Err(Error::law("the card has a predicate beside its ballot"));
         }
-        let one_answer = channel.answers().len() == 1 && channel.answers()[0].len() <= 3;
-        if !one_answer {
+        let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
+        let one_answer = channel.answers().len() == 1;
+        if !one_answer || !channel.answers()[0].iter().all(|output| known.contains(output)) {
             return Err(Error::law("a ballot holds one answer for each question, 1, 0 or ⊥"));
         }
         let mut names: Vec<&str> = ballot.queries.iter().map(|query| query.name.as_str()).collect();
