@@ -139,7 +139,10 @@ impl Checker {
     fn predicates(&self, card: &Card) -> Result<Vec<Predicate>, Refusal> {
         let texts = card.predicates();
         if texts.is_empty() || texts.len() > MOST_QUESTIONS {
-            return Err(Refusal(format!("the card asks {} questions; 1 to {MOST_QUESTIONS} are answered", texts.len())));
+            return Err(Refusal(format!(
+                "the card asks {} questions; 1 to {MOST_QUESTIONS} are answered",
+                texts.len()
+            )));
         }
         let predicates = texts.into_iter().map(Predicate::parse).collect::<Result<Vec<_>, _>>().map_err(refusal)?;
         let read: BTreeSet<&String> = predicates.iter().flat_map(Predicate::attributes).collect();
@@ -195,7 +198,9 @@ impl Checker {
         let queries = card.counted_queries().map_err(refusal)?;
         let linked = match (self.policy.lifetime.linked, card.claims.whole_linked().map_err(refusal)?) {
             (Limit::Unlimited, _) => None,
-            (_, None) => return Err(Refusal("the card has no guarantee that a lifetime could be charged with".to_owned())),
+            (_, None) => {
+                return Err(Refusal("the card has no guarantee that a lifetime could be charged with".to_owned()));
+            }
             (_, Some(_)) => {
                 let channel = card.checked_channel().map_err(refusal)?;
                 let one = privacy::linked_epsilon(&channel).ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;

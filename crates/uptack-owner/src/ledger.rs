@@ -17,7 +17,7 @@ use uptack_net::signed::SignedCard;
 use crate::{
     check::{Accepted, Price},
     error::{Error, Result},
-    policy::{Limit, LifetimeLimits},
+    policy::{LifetimeLimits, Limit},
 };
 
 /// The ledgers of one directory; no two processes have it open at once.
@@ -161,9 +161,12 @@ impl Ledger {
         now: u64,
     ) -> Result<Vec<Acceptance>> {
         self.change(|transaction| {
-            transaction
-                .prepare_cached("INSERT OR IGNORE INTO cards VALUES (?1, ?2, ?3, ?4)")?
-                .execute(params![signed.query, signed.card, signed.signature, accepted.window.1 as i64])?;
+            transaction.prepare_cached("INSERT OR IGNORE INTO cards VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+                signed.query,
+                signed.card,
+                signed.signature,
+                accepted.window.1 as i64
+            ])?;
             let one = |(owner, upload): &(&str, u64)| {
                 accept_one(transaction, accepted, &signed.query, owner, *upload, lifetime, now)
             };
@@ -177,9 +180,8 @@ impl Ledger {
         let mut statement = connection.prepare_cached(
             "SELECT owner, query FROM entries WHERE state = 'due' AND upload <= ?1 ORDER BY upload LIMIT ?2",
         )?;
-        let rows = statement.query_map(params![now as i64, most as i64], |row| {
-            Ok(Due { owner: row.get(0)?, query: row.get(1)? })
-        })?;
+        let rows = statement
+            .query_map(params![now as i64, most as i64], |row| Ok(Due { owner: row.get(0)?, query: row.get(1)? }))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -334,9 +336,12 @@ fn accept_one(
             transaction.prepare_cached("INSERT INTO series VALUES (?1, ?2)")?.execute([owner, &series])?;
         }
     }
-    transaction
-        .prepare_cached("INSERT INTO entries VALUES (?1, ?2, ?3, ?4, 'due')")?
-        .execute(params![owner, query, now as i64, upload as i64])?;
+    transaction.prepare_cached("INSERT INTO entries VALUES (?1, ?2, ?3, ?4, 'due')")?.execute(params![
+        owner,
+        query,
+        now as i64,
+        upload as i64
+    ])?;
     Ok(Acceptance::Charged)
 }
 

@@ -139,7 +139,8 @@ impl Policy {
 
     /// Reads a policy from a file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::Input(format!("{}: {error}", path.display())))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Error::Input(format!("{}: {error}", path.display())))?;
         Self::from_toml(&text).map_err(|error| Error::Input(format!("{}: {error}", path.display())))
     }
 }

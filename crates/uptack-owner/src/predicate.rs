@@ -185,7 +185,9 @@ mod tests {
 
     #[test]
     fn the_worst_kilobytes_neither_panic_nor_overflow() {
-        for piece in ["(", "[", "{", "!", "-", "a.", "a?", "a[", "!(", "-(", "a+", "a&&", "a?a:", "[[", "\"", "'''", "0x"] {
+        for piece in
+            ["(", "[", "{", "!", "-", "a.", "a?", "a[", "!(", "-(", "a+", "a&&", "a?a:", "[[", "\"", "'''", "0x"]
+        {
             let text = piece.repeat(LONGEST / piece.len());
             let _ = Predicate::parse(&text);
             let closed = format!("{}a", piece.repeat(LONGEST / piece.len() - 1));

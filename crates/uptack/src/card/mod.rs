@@ -376,7 +376,8 @@ mod tests {
         better.claims.whole.as_mut().unwrap().release = (two - 1e-6).to_string();
         assert!(better.verify(WorkLimit::default()).unwrap_err().to_string().contains("all releases together"));
         let mut series = ballot.clone();
-        series.series = Some(CardSeries { times: "3".into(), number: "2".into(), starts: "2026-11-15T08:00:00Z".into() });
+        series.series =
+            Some(CardSeries { times: "3".into(), number: "2".into(), starts: "2026-11-15T08:00:00Z".into() });
         assert!(series.verify(WorkLimit::default()).is_err());
         series.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
         assert_eq!(series.claims.whole.as_ref().unwrap().queries, "6");
