@@ -348,7 +348,7 @@ fn to_json(value: &impl Serialize) -> String {
 }
 
 /// Writes beside the target, readable by its owner alone, and renames: never half a file.
-pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
     use std::io::Write;
     let beside = path.with_extension("partial");
     let mut options = std::fs::OpenOptions::new();
