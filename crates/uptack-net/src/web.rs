@@ -1,4 +1,4 @@
-//! What all who call a server of this project share.
+//! What clients share in speaking to aggregators and desks.
 
 use reqwest::{Response, StatusCode};
 use std::{path::Path, time::Duration};

@@ -97,7 +97,8 @@ async fn upload(State(shared): Server, Path(task): Path<String>, headers: Header
     let task = find_task(&shared, &task)?;
     check_media_type(&headers, Report::MEDIA_TYPE)?;
     let body = read(&shared, body, upload::largest_body(&task)).await?;
-    upload::upload(&shared, &task, &body).await?;
+    let credential = shared.enrolled.credential(&task, token(&headers))?;
+    upload::upload(&shared, &task, &body, credential).await?;
     Ok(allow_origin(StatusCode::OK.into_response(), &headers))
 }
 
@@ -110,7 +111,7 @@ async fn preflight(method: Method, request: Request) -> Response {
     for (name, value) in [
         (header::ALLOW, allowed),
         (header::ACCESS_CONTROL_ALLOW_METHODS, allowed),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, authorization"),
         (header::ACCESS_CONTROL_MAX_AGE, "86400"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -284,8 +284,9 @@ impl Card {
         if self.predicate.is_some() {
             return Err(Error::law("the card has a predicate beside its ballot"));
         }
-        let one_answer = channel.answers().len() == 1 && channel.answers()[0].len() <= 3;
-        if !one_answer {
+        let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
+        let one_answer = channel.answers().len() == 1;
+        if !one_answer || !channel.answers()[0].iter().all(|output| known.contains(output)) {
             return Err(Error::law("a ballot holds one answer for each question, 1, 0 or ⊥"));
         }
         let mut names: Vec<&str> = ballot.queries.iter().map(|query| query.name.as_str()).collect();
@@ -377,7 +378,8 @@ mod tests {
         better.claims.whole.as_mut().unwrap().release = (two - 1e-6).to_string();
         assert!(better.verify(WorkLimit::default()).unwrap_err().to_string().contains("all releases together"));
         let mut series = ballot.clone();
-        series.series = Some(CardSeries { times: "3".into(), number: "2".into(), starts: "2026-11-15T08:00:00Z".into() });
+        series.series =
+            Some(CardSeries { times: "3".into(), number: "2".into(), starts: "2026-11-15T08:00:00Z".into() });
         assert!(series.verify(WorkLimit::default()).is_err());
         series.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
         assert_eq!(series.claims.whole.as_ref().unwrap().queries, "6");

@@ -40,6 +40,13 @@ impl Repeated {
     }
 }
 
+/// A measure on privacy losses that dominates one release, sharp for `repetitions` of it down to `smallest_delta`: what
+/// a budget is charged with.
+pub fn release_loss(accountant: &Accountant, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
+    let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
+    LossDistribution::from_profile(&Above(accountant), accuracy)
+}
+
 fn compose(accountant: &Accountant, target: Target, times: u64) -> Result<Option<Certified>, Error> {
     let smallest = match target {
         Target::Delta(delta) => delta.value(),
