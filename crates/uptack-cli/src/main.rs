@@ -3,11 +3,13 @@
 mod arguments;
 mod card_file;
 mod commands;
+mod desk;
 mod failure;
 mod mechanism;
 mod output;
 mod progress;
 mod views;
+mod whole_plan;
 
 use std::process::ExitCode;
 

@@ -19,7 +19,8 @@ pub struct Config {
     pub root: Option<PathBuf>,
     /// Who adds up the answers.
     pub aggregators: Aggregators,
-    /// Only holders of a credential may answer.
+    /// Only holders of a credential may answer, each once: the embedded leader reads the hashes of the credentials from
+    /// the file `credentials`, one a line.
     pub enrolment: bool,
     /// The time of day.
     pub clock: Clock,

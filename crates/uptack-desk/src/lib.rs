@@ -53,10 +53,6 @@ pub struct Desk {
 impl Desk {
     /// Opens the state, takes up unfinished queries, listens.
     pub async fn start(config: Config) -> Result<Self> {
-        if config.enrolment {
-            // A card that said so would promise more than is true.
-            return Err(Error::input("enrolment: the leader of this version does not check credentials"));
-        }
         let acceptor = match &config.tls {
             Some((certificates, key)) => Some(server::tls(certificates, key)?),
             None => None,

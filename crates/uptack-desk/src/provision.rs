@@ -117,6 +117,11 @@ impl Provisioner {
     }
 
     async fn embedded(config: &Config, store: &Store, leader: &Place, helper: &Place) -> Result<Self> {
+        let credentials = config.enrolment.then(|| config.data.join("credentials"));
+        if let Some(path) = &credentials {
+            // Nobody is enrolled until somebody is written into it.
+            std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+        }
         let start = |role: AggregatorRole, place: &Place, peer: Option<Url>| {
             let listen = remembered(store, &format!("{role}-listen"), place.listen);
             let config = listen.map(|listen| aggregator::Config {
@@ -125,6 +130,7 @@ impl Provisioner {
                 allow_plaintext: config.allow_plaintext,
                 peer,
                 peer_root: config.root.clone(),
+                credentials: credentials.clone(),
                 clock: config.clock.clone(),
                 request_timeout: config.request_timeout,
                 ..aggregator::Config::new(role, config.data.join(role.to_string()))
@@ -150,6 +156,10 @@ impl Provisioner {
     }
 
     fn external(config: &Config, leader: &Remote, helper: &Remote, one_operator: bool) -> Result<Self> {
+        if config.enrolment {
+            // A card that said so would promise what nobody here can see to.
+            return Err(Error::input("enrolment is checked by the embedded leader only"));
+        }
         let remote = |remote: &Remote| Ok::<_, Error>(Remote { url: directory(&remote.url)?, ..remote.clone() });
         let (leader, helper) = (remote(leader)?, remote(helper)?);
         if leader.url == helper.url {

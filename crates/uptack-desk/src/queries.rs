@@ -5,7 +5,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use uptack::{
-    Output,
     card::{Card, CardSeries, Enrolment, timestamp},
     privacy::WorkLimit,
 };
@@ -184,11 +183,6 @@ impl Opening {
         if let Some(index) = predicates.iter().position(|text| text.is_empty() || text.len() > LONGEST_PREDICATE) {
             let number = index + 1;
             return Err(Error::input(format!("card: predicate {number} is not from 1 to {LONGEST_PREDICATE} bytes long")));
-        }
-        let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
-        let outputs = card.channel.answers.iter().flatten();
-        if card.ballot.is_some() && outputs.into_iter().any(|output| !known.contains(output)) {
-            return Err(Error::input("card: the answers of a ballot are 1, 0 and ⊥"));
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 mod aggregator;
 mod algebra;
+mod ask;
 mod audit;
+mod cancel;
 mod channel;
 mod completions;
 mod estimate;
@@ -11,6 +13,8 @@ mod man;
 mod plan;
 mod privacy;
 mod privatize;
+mod result;
+mod serve;
 mod simulate;
 mod tally;
 mod task;
@@ -33,6 +37,10 @@ pub(crate) enum Command {
     Audit(audit::Arguments),
     Aggregator(aggregator::Arguments),
     Task(task::Arguments),
+    Serve(serve::Arguments),
+    Ask(ask::Arguments),
+    Result(result::Arguments),
+    Cancel(cancel::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -52,6 +60,10 @@ impl Command {
             Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Aggregator(arguments) => aggregator::run(&arguments, json),
             Self::Task(arguments) => task::run(&arguments, json),
+            Self::Serve(arguments) => serve::run(&arguments, json),
+            Self::Ask(arguments) => ask::run(&arguments, json),
+            Self::Result(arguments) => result::run(&arguments, json),
+            Self::Cancel(arguments) => cancel::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

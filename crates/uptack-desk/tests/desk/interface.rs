@@ -7,7 +7,7 @@ use tokio::{
     net::TcpStream,
 };
 use uptack_desk::client::{Client, Schedule};
-use uptack_net::{signed::SignedCard, token::Token};
+use uptack_net::{card_task, client as owner, dap::Measurement, signed::SignedCard, token::Token};
 
 #[tokio::test]
 async fn only_analysts_ask_cancel_and_get_results() {
@@ -168,9 +168,23 @@ async fn a_desk_beyond_loopback_needs_tls_or_a_word() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = uptack_desk::Config::new(directory.path());
     config.listen = Some("0.0.0.0:0".parse().unwrap());
-    assert!(uptack_desk::Desk::start(config.clone()).await.err().unwrap().is_input());
-    config.listen = None;
-    config.enrolment = true;
-    let refused = uptack_desk::Desk::start(config).await.err().unwrap();
-    assert!(refused.to_string().contains("credentials"), "{refused}");
+    assert!(uptack_desk::Desk::start(config).await.err().unwrap().is_input());
+}
+
+#[tokio::test]
+async fn with_enrolment_each_credential_counts_once() {
+    let stage = Stage::with(|config| config.enrolment = true).await;
+    let card = stage.ask().await.card;
+    assert_eq!(card.enrolment, Some(uptack::card::Enrolment::Required));
+    let credential = Token::generate();
+    let client = owner::Client::new(card_task::parameters(&card).unwrap()).unwrap();
+    let report = client.seal(&Measurement::Cell(0), START).await.unwrap();
+    assert!(client.send(&report).await.unwrap_err().is_refused());
+    assert!(client.send_as(&report, Some(&credential)).await.unwrap_err().is_refused());
+    let list = stage.directory.path().join("credentials");
+    std::fs::write(list, format!("{}\n", credential.hash().to_text())).unwrap();
+    eventually("the list is read again", async || client.send_as(&report, Some(&credential)).await.is_ok()).await;
+    let second = client.seal(&Measurement::Cell(0), START).await.unwrap();
+    assert!(client.send_as(&second, Some(&credential)).await.unwrap_err().is_refused());
+    client.send_as(&report, Some(&credential)).await.unwrap();
 }
