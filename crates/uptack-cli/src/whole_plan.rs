@@ -46,8 +46,11 @@ pub(crate) fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -
         }
     };
     let Some(mut best) = first else {
-        return Err(Failure::request(format!("no mechanism was found for which {queries} queries keep within ε = {}", epsilon.value()))
-            .with_hint("ask for fewer queries, or allow a larger ε"));
+        return Err(Failure::request(format!(
+            "no mechanism was found for which {queries} queries keep within ε = {}",
+            epsilon.value()
+        ))
+        .with_hint("ask for fewer queries, or allow a larger ε"));
     };
     for _ in 0..STEPS {
         let middle = (enough * too_much).sqrt();

@@ -157,5 +157,6 @@ fn path(query: &str) -> Result<String> {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| Error::refused(200, format!("the desk's answer is malformed: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| Error::refused(200, format!("the desk's answer is malformed: {error}")))
 }

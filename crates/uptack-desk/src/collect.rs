@@ -5,11 +5,7 @@
 //! any point goes on where the store says it was.
 
 use futures_util::{StreamExt, stream};
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use uptack_net::collector::{Collected, Collector};
 

@@ -45,7 +45,9 @@ impl Provisioner {
     pub(crate) async fn start(config: &Config, store: &Store) -> Result<Self> {
         match &config.aggregators {
             Aggregators::Embedded { leader, helper } => Self::embedded(config, store, leader, helper).await,
-            Aggregators::External { leader, helper, one_operator } => Self::external(config, leader, helper, *one_operator),
+            Aggregators::External { leader, helper, one_operator } => {
+                Self::external(config, leader, helper, *one_operator)
+            }
         }
     }
 

@@ -51,7 +51,8 @@ pub(crate) async fn open(shared: &Arc<Shared>, analyst: &str, opening: Opening) 
     tracing::info!(analyst, query = queries[0].signed.query, queries = queries.len(), "asked");
     collect::open_due(shared).await?;
     // An aggregator that says no will not say yes later.
-    if let Some(known) = stored(shared, &queries[0].signed.query).await?.filter(|query| query.state == State::Cancelled) {
+    if let Some(known) = stored(shared, &queries[0].signed.query).await?.filter(|query| query.state == State::Cancelled)
+    {
         return Err(Problem::new(StatusCode::BAD_GATEWAY, known.reason.unwrap_or_default()).in_state(State::Cancelled));
     }
     answer(&queries).map_err(Problem::from)
@@ -182,7 +183,9 @@ impl Opening {
         }
         if let Some(index) = predicates.iter().position(|text| text.is_empty() || text.len() > LONGEST_PREDICATE) {
             let number = index + 1;
-            return Err(Error::input(format!("card: predicate {number} is not from 1 to {LONGEST_PREDICATE} bytes long")));
+            return Err(Error::input(format!(
+                "card: predicate {number} is not from 1 to {LONGEST_PREDICATE} bytes long"
+            )));
         }
         Ok(())
     }
@@ -193,11 +196,9 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
     opening.check()?;
     let mut card = opening.card;
     card.series = match opening.times {
-        Some(times) => Some(CardSeries {
-            times: times.to_string(),
-            number: "1".to_owned(),
-            starts: timestamp::text(starts)?,
-        }),
+        Some(times) => {
+            Some(CardSeries { times: times.to_string(), number: "1".to_owned(), starts: timestamp::text(starts)? })
+        }
         None => None,
     };
     card.aggregators = Some(shared.provisioner.on_card());

@@ -231,7 +231,8 @@ impl Store {
 
     fn select(&self, condition: &str, values: impl rusqlite::Params) -> Result<Vec<Query>> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE {condition} ORDER BY closes, query"))?;
+        let mut statement =
+            connection.prepare_cached(&format!("{COLUMNS} WHERE {condition} ORDER BY closes, query"))?;
         let mut rows = statement.query(values)?;
         let mut queries = Vec::new();
         while let Some(row) = rows.next()? {
@@ -264,8 +265,7 @@ CREATE INDEX IF NOT EXISTS queries_by_state ON queries(state, closes);
 CREATE INDEX IF NOT EXISTS queries_with_tasks ON queries(state) WHERE tasks IS NOT NULL;
 ";
 
-const COLUMNS: &str =
-    "SELECT query, card, signature, opens, closes, state, reason, tasks, job, record FROM queries";
+const COLUMNS: &str = "SELECT query, card, signature, opens, closes, state, reason, tasks, job, record FROM queries";
 
 fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE query = ?1"))?;

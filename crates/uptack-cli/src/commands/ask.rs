@@ -101,9 +101,8 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let client = arguments.desk.client()?;
     let question = arguments.question()?;
     let schedule = arguments.schedule()?;
-    let mut card = plan_whole(&arguments.request()?, arguments.queries(&question)?, |card| {
-        arguments.draft(card, &question)
-    })?;
+    let mut card =
+        plan_whole(&arguments.request()?, arguments.queries(&question)?, |card| arguments.draft(card, &question))?;
     // The desk fills in the series with its times.
     card.series = None;
     let opened = block_on(async { Ok(client.open(&card, schedule).await?) })?;
@@ -118,9 +117,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     }
     let mut document = json!({"query": first.query, "card": opened.card, "opens": first.opens, "closes": first.closes});
     if arguments.every.is_some() {
-        let entry = |query: &uptack_desk::client::OpenedQuery| {
-            json!({"query": query.query, "opens": query.opens, "closes": query.closes})
-        };
+        let entry = |query: &uptack_desk::client::OpenedQuery| json!({"query": query.query, "opens": query.opens, "closes": query.closes});
         document["queries"] = opened.queries.iter().map(entry).collect();
     }
     print_json(&document)
@@ -145,7 +142,8 @@ impl Arguments {
         for (name, text) in &predicates {
             let parsed = Predicate::parse(text).map_err(|error| {
                 let place = if name.is_empty() { String::new() } else { format!("{name}: ") };
-                Failure::request(format!("{place}{error}")).with_hint("predicates are CEL, as in 'station == \"1203871\"'")
+                Failure::request(format!("{place}{error}"))
+                    .with_hint("predicates are CEL, as in 'station == \"1203871\"'")
             })?;
             attributes.extend(parsed.attributes().iter().cloned());
         }
@@ -153,7 +151,8 @@ impl Arguments {
         attributes.dedup();
         self.check_attributes(&attributes)?;
         let ballot = self.each.is_some().then(|| {
-            let query = |(name, predicate): &(String, String)| BallotQuery { name: name.clone(), predicate: predicate.clone() };
+            let query =
+                |(name, predicate): &(String, String)| BallotQuery { name: name.clone(), predicate: predicate.clone() };
             CardBallot { most_yes: self.most_yes.to_string(), queries: predicates.iter().map(query).collect() }
         });
         let predicate = if ballot.is_some() { None } else { self.predicate.clone() };
@@ -181,8 +180,10 @@ impl Arguments {
     fn values(&self) -> Result<Vec<String>, Failure> {
         let given = self.values.as_deref().unwrap_or_default();
         let path = Path::new(given);
-        let text = if path.is_file() { read_small_file(path)?.replace(['\r', '\n'], "\n") } else { given.replace(',', "\n") };
-        let values: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        let text =
+            if path.is_file() { read_small_file(path)?.replace(['\r', '\n'], "\n") } else { given.replace(',', "\n") };
+        let values: Vec<String> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         match values.len() {
             0 => Err(Failure::request("--values: there are none").with_hint("give a,b,c, or a file with one a line")),
             _ => Ok(values),
@@ -229,7 +230,8 @@ impl Arguments {
 
 fn describe(opened: &Opened) -> String {
     let claims = &opened.card.claims;
-    let epsilon = |claim: Result<Option<f64>, uptack::Error>| claim.ok().flatten().map_or("none".to_owned(), readable_up);
+    let epsilon =
+        |claim: Result<Option<f64>, uptack::Error>| claim.ok().flatten().map_or("none".to_owned(), readable_up);
     let mut text = String::new();
     for query in &opened.queries {
         text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);

@@ -175,7 +175,11 @@ fn heading(card: &Card) -> String {
 fn trust_words(trust: &[Trust]) -> String {
     let word = |trust: &Trust| {
         let epsilon = trust.epsilon.map_or("none".to_owned(), readable_up);
-        format!("ε of the {}: {epsilon}. {}\n", if trust.view == "linked" { "owner's own report" } else { "release" }, trust.holds)
+        format!(
+            "ε of the {}: {epsilon}. {}\n",
+            if trust.view == "linked" { "owner's own report" } else { "release" },
+            trust.holds
+        )
     };
     trust.iter().map(word).collect()
 }

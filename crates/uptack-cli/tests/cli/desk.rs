@@ -99,8 +99,7 @@ impl Desk {
     }
 }
 
-const PLAN: [&str; 10] =
-    ["--owners", "40", "--minimum-batch", "10", "--yes", "8", "--epsilon", "3", "--delta", "1e-2"];
+const PLAN: [&str; 10] = ["--owners", "40", "--minimum-batch", "10", "--yes", "8", "--epsilon", "3", "--delta", "1e-2"];
 const ONE: [&str; 4] = ["--where", "station == \"7\"", "--closes", CLOSES];
 
 fn upload(card: &Value, measurements: &[Measurement]) {
@@ -221,10 +220,17 @@ fn a_ballot_through_aggregators_elsewhere() {
     let (leader, helper) = (place("leader"), place("helper"));
     let helper = Process::start(&["aggregator", "--role", "helper", "--data", &helper, "--admin-token", &admin]);
     let leader = Process::start(&[
-        "aggregator", "--role", "leader", "--data", &leader, "--peer", &helper.1, "--admin-token", &admin,
+        "aggregator",
+        "--role",
+        "leader",
+        "--data",
+        &leader,
+        "--peer",
+        &helper.1,
+        "--admin-token",
+        &admin,
     ]);
-    let external =
-        ["--leader", &leader.1, "--helper", &helper.1, "--leader-admin", &admin, "--helper-admin", &admin];
+    let external = ["--leader", &leader.1, "--helper", &helper.1, "--leader-admin", &admin, "--helper-admin", &admin];
     let desk = Desk::new("desk-ballot", &external);
     let values = desk.folder.file("stations", "north\nsouth\neast\n");
     let card_file = desk.folder.0.join("card.toml");
@@ -242,7 +248,10 @@ fn a_ballot_through_aggregators_elsewhere() {
     let result = desk.json(&["result", asked["query"].as_str().unwrap()], &["--wait", "--confidence", "90%"]);
     let estimates = result["estimates"].as_array().unwrap();
     assert_eq!((result["reports"].as_u64(), result["confidence"].as_f64()), (Some(17), Some(0.9)));
-    assert_eq!(estimates.iter().map(|entry| entry["name"].as_str().unwrap()).collect::<Vec<_>>(), ["north", "south", "east"]);
+    assert_eq!(
+        estimates.iter().map(|entry| entry["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["north", "south", "east"]
+    );
     for entry in estimates {
         let (low, high) = (entry["interval"][0].as_f64().unwrap(), entry["interval"][1].as_f64().unwrap());
         assert!(0.0 <= low && low < high && high <= 17.0 && entry["sd"].as_f64().unwrap() > 0.0, "{entry}");

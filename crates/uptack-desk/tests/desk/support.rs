@@ -166,7 +166,8 @@ pub(crate) fn collector_task(data: &Path, query: &str) -> Option<CollectorTask> 
     let store = rusqlite::Connection::open(data.join("desk.sqlite3")).unwrap();
     let text: Option<String> =
         store.query_row("SELECT tasks FROM queries WHERE query = ?1", [query], |row| row.get(0)).unwrap();
-    let parts = text.map(|text| serde_json::from_str::<(AggregatorTask, AggregatorTask, CollectorTask)>(&text).unwrap());
+    let parts =
+        text.map(|text| serde_json::from_str::<(AggregatorTask, AggregatorTask, CollectorTask)>(&text).unwrap());
     parts.map(|parts| parts.2)
 }
 
