@@ -19,6 +19,8 @@ use crate::{
 
 /// How often the clock is looked at.
 const TICK: Duration = Duration::from_millis(200);
+/// How long aggregators that are away are left alone before they are told of a query again.
+const OPEN_AGAIN: Duration = Duration::from_secs(2);
 /// The aggregators hear of a query so many seconds before it opens.
 const AHEAD: u64 = 60;
 /// How long one attempt at a collection waits for the aggregators.
@@ -31,14 +33,17 @@ const RETENTION: u64 = 14 * 24 * 3600;
 /// Opens and closes queries until the desk stops.
 pub(crate) async fn keep_time(shared: Arc<Shared>) {
     let mut stopping = shared.stopping.subscribe();
+    let mut opening_from = Instant::now();
     while !*stopping.borrow() {
         let turn = async {
-            open_due(&shared).await?;
             close_due(&shared).await?;
-            shared.refresh().await
+            let all_open = Instant::now() < opening_from || open_due(&shared).await?;
+            shared.refresh().await.map(|()| all_open)
         };
-        if let Err(error) = turn.await {
-            tracing::error!(%error, "keeping time");
+        match turn.await {
+            Ok(true) => {}
+            Ok(false) => opening_from = Instant::now() + OPEN_AGAIN,
+            Err(error) => tracing::error!(%error, "keeping time"),
         }
         tokio::select! {
             () = tokio::time::sleep(TICK) => {}
@@ -67,21 +72,23 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
     }
 }
 
-/// Has the aggregators serve the queries that open soon.
-pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<()> {
+/// Has the aggregators serve the queries that open soon; says whether none has to wait.
+pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<bool> {
     let now = shared.now();
-    for query in shared.store.run(|store| store.queries(State::Opening)).await? {
+    let mut all_open = true;
+    for query in shared.store.run(move |store| store.opening_by(now + AHEAD)).await? {
         if query.closes <= now {
             let reason = "it could not be opened before its window was over";
             end(shared, &query, State::Cancelled, reason, "never opened").await?;
-        } else if query.opens <= now + AHEAD {
-            open(shared, &query).await?;
+        } else {
+            all_open &= open(shared, &query).await?;
         }
     }
-    shared.refresh().await
+    Ok(all_open)
 }
 
-async fn open(shared: &Arc<Shared>, query: &Query) -> Result<()> {
+/// Has the aggregators serve one query; false if that has to wait.
+async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
     let name = query.signed.query.clone();
     let Some(tasks) = &query.tasks else {
         return Err(Error::environment(format!("query {name} has no task")));
@@ -98,32 +105,29 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<()> {
                 (false, Some(State::Cancelled)) => shared.provisioner.remove(tasks).await?,
                 (false, _) => {}
             }
-            Ok(())
+            Ok(true)
         }
         Err(error) if error.refused_with().is_some() || error.is_input() => {
             let reason = format!("the aggregators refuse it: {error}");
-            end(shared, query, State::Cancelled, &reason, "never opened").await
+            end(shared, query, State::Cancelled, &reason, "never opened").await.map(|()| true)
         }
         Err(error) => {
             shared.metrics.add(Name::AggregatorFailures, "add");
             tracing::warn!(query = name, %error, "not open yet");
             let reason = error.to_string();
-            shared.store.run(move |store| store.explain(&name, &reason)).await
+            shared.store.run(move |store| store.explain(&name, &reason)).await.map(|()| false)
         }
     }
 }
 
 /// Closes what is over, and names the job that will collect it.
 async fn close_due(shared: &Arc<Shared>) -> Result<()> {
-    let now = shared.now();
-    let grace = shared.config.grace.as_secs();
-    for query in shared.store.run(|store| store.queries(State::Open)).await? {
-        if query.closes.saturating_add(grace) <= now {
-            let name = query.signed.query;
-            tracing::info!(query = name, "closed");
-            shared.store.run(move |store| store.close(&name, &Collector::new_job())).await?;
-            shared.wake.notify_waiters();
-        }
+    let over = shared.now().saturating_sub(shared.config.grace.as_secs());
+    for query in shared.store.run(move |store| store.closing_by(over)).await? {
+        let name = query.signed.query;
+        tracing::info!(query = name, "closed");
+        shared.store.run(move |store| store.close(&name, &Collector::new_job())).await?;
+        shared.wake.notify_waiters();
     }
     Ok(())
 }

@@ -50,6 +50,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, analyst: &str, opening: Opening) 
     }
     tracing::info!(analyst, query = queries[0].signed.query, queries = queries.len(), "asked");
     collect::open_due(shared).await?;
+    shared.refresh().await?;
     // An aggregator that says no will not say yes later.
     if let Some(known) = stored(shared, &queries[0].signed.query).await?.filter(|query| query.state == State::Cancelled)
     {

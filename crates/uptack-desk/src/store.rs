@@ -147,6 +147,16 @@ impl Store {
         self.select("state = ?1", params![state.name()])
     }
 
+    /// Queries that wait to be opened, of those that open by `moment`.
+    pub(crate) fn opening_by(&self, moment: u64) -> Result<Vec<Query>> {
+        self.select("state = 'opening' AND opens <= ?1", [bounded(moment)])
+    }
+
+    /// Queries that are open in the store and close by `moment`.
+    pub(crate) fn closing_by(&self, moment: u64) -> Result<Vec<Query>> {
+        self.select("state = 'open' AND closes <= ?1", [bounded(moment)])
+    }
+
     /// Queries whose batch is still to be collected.
     pub(crate) fn uncollected(&self) -> Result<Vec<Query>> {
         self.select("state = 'closed' AND record IS NULL", [])
@@ -266,6 +276,11 @@ CREATE INDEX IF NOT EXISTS queries_with_tasks ON queries(state) WHERE tasks IS N
 ";
 
 const COLUMNS: &str = "SELECT query, card, signature, opens, closes, state, reason, tasks, job, record FROM queries";
+
+/// Moments as SQLite holds them.
+fn bounded(moment: u64) -> i64 {
+    i64::try_from(moment).unwrap_or(i64::MAX)
+}
 
 fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE query = ?1"))?;
