@@ -31,7 +31,7 @@ pub use solve::{Infeasible, explain, solve_epsilon, solve_owners, unattainable};
 
 use family::Family;
 use limits::Limits;
-use search::{Found, Search};
+use search::{Effort, Found, Search};
 
 use crate::channel::Channel;
 use crate::error::Error;
@@ -99,8 +99,8 @@ const LITTLE_WORK: u64 = 2_000_000;
 /// The best mechanism for a request.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     request.check()?;
-    let limits = Limits::new(request)?;
-    let found = search_all(request, &limits)?;
+    let limits = Limits::new(request, Effort::FULL.accuracy)?;
+    let found = search_all(request, &limits, Effort::FULL)?;
     let claim_owners = request.claim_owners()?;
     let best = certify(request, &found[0], claim_owners)?;
     let others = found[1..].iter().map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
@@ -113,19 +113,30 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 /// The least error that the search finds, without certifying anything.
 pub(crate) fn least_sd(request: &Request) -> Result<f64, Error> {
     request.check()?;
-    let limits = Limits::new(request)?;
-    Ok(request.sd(&search_all(request, &limits)?[0].law))
+    let limits = Limits::new(request, Effort::FULL.accuracy)?;
+    Ok(request.sd(&search_all(request, &limits, Effort::FULL)?[0].law))
 }
 
-fn search_all(request: &Request, limits: &Limits<'_>) -> Result<Vec<Found>, Error> {
-    let search = Search { request, limits };
+/// The least error of each family under the constraints, by its name: for charts, to about half a per cent and without
+/// certificates. A family that cannot keep them is left out.
+pub fn sketch(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
+    request.check()?;
+    let limits = Limits::new(request, Effort::SKETCH.accuracy)?;
+    let found = search_all(request, &limits, Effort::SKETCH)?;
+    Ok(found.iter().map(|found| (found.family.name(), request.sd(&found.law))).collect())
+}
+
+fn search_all(request: &Request, limits: &Limits<'_>, effort: Effort) -> Result<Vec<Found>, Error> {
+    let search = Search { request, limits, effort };
     let mut found: Vec<Found> = Vec::new();
     for family in families(request)? {
         // The asymmetric search starts from what was found before it.
         let next = search.family(family, &found);
         found.extend(next);
     }
-    let mut found: Vec<Found> = found.into_iter().map(|found| search.polish(found)).collect();
+    // What the asymmetric search started from was perhaps not asked for.
+    let wanted = |found: &Found| request.family.as_deref().is_none_or(|name| name == found.family.name());
+    let mut found: Vec<Found> = found.into_iter().filter(wanted).map(|found| search.polish(found)).collect();
     // Among equals the simpler, which comes first, is kept: an improvement below the search's own accuracy is none.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let within = |other: &Found| other.cost <= found[0].cost * (1.0 + 1e-3);
