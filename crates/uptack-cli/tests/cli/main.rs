@@ -8,6 +8,7 @@ mod contract;
 mod evaluate;
 mod help;
 mod pipeline;
+mod plan;
 mod privacy;
 
 use std::io::Write;
