@@ -93,6 +93,10 @@ pub const USUAL_DELTA: f64 = 1e-8;
 /// the best known. It is what was measured, not a proof.
 pub const SEARCHED_TO: f64 = 0.005;
 
+/// Claims for fewer owners than this are so quickly certified that every family's are.
+const SMALL_CROWD: u64 = 1000;
+/// An improvement by less than this, the search's own accuracy, is none: the simpler mechanism is kept.
+const EQUAL: f64 = 1e-3;
 /// Work for a certificate that is shown for comparison only.
 const LITTLE_WORK: u64 = 2_000_000;
 
@@ -102,9 +106,10 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let limits = Limits::new(request, Effort::FULL.accuracy)?;
     let found = search_all(request, &limits, Effort::FULL)?;
     let claim_owners = request.claim_owners()?;
-    let best = certify(request, &found[0], claim_owners)?;
-    let others = found[1..].iter().map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
-    let alternatives = others.collect::<Result<_, _>>()?;
+    let (best, alternatives) = match claim_owners < SMALL_CROWD {
+        true => certify_all(request, &found, claim_owners)?,
+        false => certify_best(request, &found, claim_owners)?,
+    };
     let robustness = robustness(request, &best.channel, claim_owners);
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
     Ok(Plan { best, alternatives, owners, minimum_batch, claim_owners, robustness, calls: limits.calls() })
@@ -137,9 +142,9 @@ fn search_all(request: &Request, limits: &Limits<'_>, effort: Effort) -> Result<
     // What the asymmetric search started from was perhaps not asked for.
     let wanted = |found: &Found| request.family.as_deref().is_none_or(|name| name == found.family.name());
     let mut found: Vec<Found> = found.into_iter().filter(wanted).map(|found| search.polish(found)).collect();
-    // Among equals the simpler, which comes first, is kept: an improvement below the search's own accuracy is none.
+    // Among equals the simpler, which comes first, is kept.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let within = |other: &Found| other.cost <= found[0].cost * (1.0 + 1e-3);
+    let within = |other: &Found| other.cost <= found[0].cost * (1.0 + EQUAL);
     if let Some(simplest) = (0..found.len()).filter(|&at| within(&found[at])).min_by_key(|&at| rank(found[at].family)) {
         let simplest = found.remove(simplest);
         found.insert(0, simplest);
@@ -198,18 +203,59 @@ fn choose(request: &Request, found: &Found, claim_owners: u64, limit: WorkLimit)
     Ok(Choice { mechanism, channel, sd, interval95_halfwidth: normal::upper_quantile(0.025) * sd, views })
 }
 
-/// The choice with its full certificate; where that is wider than the search allowed for, with a few more flips.
-fn certify(request: &Request, found: &Found, claim_owners: u64) -> Result<Choice, Error> {
-    let mut law = found.law;
-    for _ in 0..12 {
-        let choice = choose(request, &Found { law, ..*found }, claim_owners, WorkLimit::default())?;
-        if keeps(request, &choice) {
-            return Ok(choice);
+/// The best of a large crowd, certified, with the others as they are.
+fn certify_best(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Choice, Vec<Choice>), Error> {
+    let certified = found.iter().enumerate().find_map(|(at, one)| Some((at, certify(request, one, claim_owners)?.1)));
+    let (at, best) = certified.ok_or_else(never_certified)?;
+    let others = found.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
+    let others = others.map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
+    Ok((best, others.collect::<Result<_, _>>()?))
+}
+
+/// In a small crowd the worst case is often a mixed one, by much and differently for each family: all are certified.
+fn certify_all(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Choice, Vec<Choice>), Error> {
+    let mut certified: Vec<(f64, Choice)> =
+        found.iter().filter_map(|one| certify(request, one, claim_owners)).collect();
+    let least = certified.iter().map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
+    // The first is the simplest among those that were equal before.
+    let best = certified.iter().position(|(cost, _)| *cost <= least * (1.0 + EQUAL)).ok_or_else(never_certified)?;
+    let (_, best) = certified.remove(best);
+    certified.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    Ok((best, certified.into_iter().map(|(_, choice)| choice).collect()))
+}
+
+fn never_certified() -> Error {
+    Error::request("the certificate of the best mechanism does not close")
+        .with_hint("fewer owners, a larger delta or another form may help")
+}
+
+/// The choice with its full certificate, and its cost; where the certificate is wider than the search allowed for, with
+/// more flips, as few as will do.
+fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<(f64, Choice)> {
+    let at = |factor: f64| {
+        let law = found.family.with_flips_times(&found.law, factor);
+        let choice = choose(request, &Found { law, ..*found }, claim_owners, WorkLimit::default()).ok()?;
+        keeps(request, &choice).then_some(choice)
+    };
+    let most = found.family.largest_factor(&found.law);
+    let (mut failed, mut step) = (1.0, 1.004);
+    let mut kept = at(1.0).map(|choice| (1.0, choice));
+    while kept.is_none() && failed < most {
+        let factor = f64::min(failed * step, most * (1.0 - 1e-9));
+        kept = at(factor).map(|choice| (factor, choice));
+        if kept.is_none() {
+            (failed, step) = (if factor > failed { factor } else { most }, step * step);
         }
-        law = found.family.with_flips_times(&law, 1.004);
     }
-    Err(Error::request("the certificate of the best mechanism does not close")
-        .with_hint("fewer owners, a larger delta or another form may help"))
+    let (mut factor, mut choice) = kept?;
+    while factor > failed * 1.004 {
+        let half = (factor * failed).sqrt();
+        match at(half) {
+            Some(better) => (factor, choice) = (half, better),
+            None => failed = half,
+        }
+    }
+    Some((request.cost(&found.family.with_flips_times(&found.law, factor)), choice))
 }
 
 /// Whether the certified guarantees are within the request.
