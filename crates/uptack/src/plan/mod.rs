@@ -232,42 +232,41 @@ fn never_certified() -> Error {
 /// The choice with its full certificate, and its cost; where the certificate is wider than the search allowed for, with
 /// more flips, as few as will do.
 fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<(f64, Choice)> {
-    let at = |factor: f64| {
-        let law = found.family.with_flips_times(&found.law, factor);
-        let choice = choose(request, &Found { law, ..*found }, claim_owners, WorkLimit::default()).ok()?;
-        keeps(request, &choice).then_some(choice)
-    };
-    let most = found.family.largest_factor(&found.law);
-    let (mut failed, mut step) = (1.0, 1.004);
-    let mut kept = at(1.0).map(|choice| (1.0, choice));
-    while kept.is_none() && failed < most {
-        let factor = f64::min(failed * step, most * (1.0 - 1e-9));
-        kept = at(factor).map(|choice| (factor, choice));
-        if kept.is_none() {
-            (failed, step) = (if factor > failed { factor } else { most }, step * step);
+    let with_flips_times = |factor: f64| Found { law: found.family.with_flips_times(&found.law, factor), ..*found };
+    let kept = |factor: f64| keeps(request, &with_flips_times(factor), claim_owners).unwrap_or(false);
+    let most = found.family.largest_factor(&found.law) * (1.0 - 1e-9);
+    let (mut failed, mut factor, mut step) = (1.0, 1.0, 1.004);
+    while !kept(factor) {
+        if factor >= most {
+            return None;
         }
+        (failed, factor, step) = (factor, f64::min(factor * step, most), step * step);
     }
-    let (mut factor, mut choice) = kept?;
     while factor > failed * 1.004 {
         let half = (factor * failed).sqrt();
-        match at(half) {
-            Some(better) => (factor, choice) = (half, better),
-            None => failed = half,
-        }
+        if kept(half) { factor = half } else { failed = half }
     }
-    Some((request.cost(&found.family.with_flips_times(&found.law, factor)), choice))
+    let certified = with_flips_times(factor);
+    let choice = choose(request, &certified, claim_owners, WorkLimit::default()).ok()?;
+    Some((request.cost(&certified.law), choice))
 }
 
-/// Whether the certified guarantees are within the request.
-fn keeps(request: &Request, choice: &Choice) -> bool {
-    let views = &choice.views;
-    let within = |epsilon: &Option<f64>, most: f64| epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12));
-    let release = request
-        .release
-        .is_none_or(|(epsilon, _)| views.release.value().is_some_and(|value| value.upper() <= epsilon.value()));
-    let answers = request.answer_epsilon.is_none_or(|most| views.answers.iter().all(|epsilon| within(epsilon, most)));
-    let linked = request.linked_epsilon.is_none_or(|most| within(&views.linked, most));
-    release && answers && linked
+/// Whether what was found, its parameters rounded, keeps the request by the certified accounting.
+fn keeps(request: &Request, found: &Found, claim_owners: u64) -> Result<bool, Error> {
+    let channel = found.family.mechanism(&found.law)?.channel();
+    let within = |epsilon: Option<f64>, most: f64| epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12));
+    if request.linked_epsilon.is_some_and(|most| !within(privacy::linked_epsilon(&channel), most)) {
+        return Ok(false);
+    }
+    for answer in 0..channel.answers().len() {
+        let epsilon = privacy::answer_epsilon(&channel, answer)?;
+        if request.answer_epsilon.is_some_and(|most| !within(epsilon, most)) {
+            return Ok(false);
+        }
+    }
+    let Some((epsilon, delta)) = request.release else { return Ok(true) };
+    let guarantee = privacy::release(&channel, claim_owners)?.guarantee(Target::Delta(delta));
+    Ok(guarantee.value().is_some_and(|value| value.upper() <= epsilon.value()))
 }
 
 fn robustness(request: &Request, channel: &Channel, claim_owners: u64) -> Vec<(Fraction, Option<f64>)> {
