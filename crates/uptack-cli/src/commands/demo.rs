@@ -81,6 +81,7 @@ async fn show(arguments: &Arguments, json: bool, folder: TempDir) -> Result<(), 
 
     let answered = answer(&desk, &fleet, arguments.closes, &folder.path().join("fleet")).await?;
     say(&format!("{} vehicles verified the card and answered\n", grouped(answered)));
+    let size = report_size(&opened.card).await?;
     let (record, card) = {
         let text = fetch(&analyst, &query, true).await?;
         let (record, opened) = Record::read(&text)?;
@@ -90,8 +91,7 @@ async fn show(arguments: &Arguments, json: bool, folder: TempDir) -> Result<(), 
     if json {
         print_json(&outcome.json(&card))?;
     } else {
-        let saw = saw(&card, &record).await?;
-        print(&outcome.describe(&card, &saw))?;
+        print(&outcome.describe(&card, &saw(&record, size)))?;
     }
     if arguments.keep {
         keep(&desk, folder.path()).await?;
@@ -241,21 +241,23 @@ impl Outcome {
     }
 }
 
-/// What each server had before its eyes, with one report made for showing and never sent.
-async fn saw(card: &Card, record: &Record) -> Result<String, Failure> {
+/// The size of every report, from one that is made for showing and never sent.
+async fn report_size(card: &Card) -> Result<usize, Failure> {
     let writer = Writer::new(card_task::parameters(card)?)?;
-    let shown = writer.seal(&Measurement::Cell(0), card.window()?.0).await;
-    // The task may be gone already, and with it the keys; then there is nothing to show.
-    let size = shown.map_or("sealed".to_owned(), |report| format!("of {} bytes", report.as_bytes().len()));
+    Ok(writer.seal(&Measurement::Cell(0), card.window()?.0).await?.as_bytes().len())
+}
+
+/// What each server had before its eyes.
+fn saw(record: &Record, size: usize) -> String {
     let counts: Vec<String> = record.counts.iter().map(|count| grouped(*count)).collect();
-    Ok(format!(
+    format!(
         "What each server saw:\n  \
-         leader   {0} reports {size}: a random share of each, and one sealed for the helper\n  \
+         leader   {0} reports of {size} bytes: a random share of each, and one sealed for the helper\n  \
          helper   {0} random shares, each without its other half\n  \
          desk     the sums of all: {1}\n",
         grouped(record.reports),
         counts.join(", "),
-    ))
+    )
 }
 
 async fn keep(desk: &Desk, folder: &Path) -> Result<(), Failure> {
