@@ -285,7 +285,7 @@ fn solved_words((name, value): (&str, f64)) -> String {
     match name {
         "epsilon" => format!("The least ε for that error: {}.", readable_up(value)),
         "owners" => format!("The fewest owners for that error: {}.", grouped(value as u64)),
-        _ => "Nothing that was found is better by more than 0.1 % under the constraints.".to_owned(),
+        _ => format!("Nothing that was found is better by {} % under the constraints.", 100.0 * plan::SEARCHED_TO),
     }
 }
 

@@ -242,7 +242,7 @@ fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<(f64, 
         }
         (failed, factor, step) = (factor, f64::min(factor * step, most), step * step);
     }
-    while factor > failed * 1.004 {
+    while factor > failed * 1.001 {
         let half = (factor * failed).sqrt();
         if kept(half) { factor = half } else { failed = half }
     }
