@@ -357,3 +357,57 @@ pub(super) fn storage(error: StoreError<()>) -> Error {
         StoreError::Refused(()) => Error::environment("the change was refused"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        client::Client,
+        collector::Collector,
+        dap::{Measurement, VdafKind},
+        pair::Pair,
+        task::{AggregatorRole, TaskSet},
+    };
+
+    /// A driver that failed in one job drops the others, and may start one again whose settling is
+    /// still under way. Both attempts then settle it, and only one may count.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_job_that_is_settled_twice_counts_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let pair = Pair::start(directory.path(), |config| {
+            // The task's own driver keeps away: this test is the driver.
+            if config.role == AggregatorRole::Leader {
+                config.gather = Duration::from_secs(3600);
+            }
+        })
+        .await
+        .unwrap();
+        let patience = Duration::from_secs(60);
+        let mut parameters = pair.parameters(VdafKind::histogram(3), 100_000_000, 1);
+        parameters.report_expiry_age = None;
+        let set = TaskSet::generate(parameters.clone()).unwrap();
+        pair.add_task(&set).await.unwrap();
+        let client = Client::new(parameters.clone()).unwrap();
+        let now = pair.leader.shared.now();
+        for cell in [0, 1, 1] {
+            client.upload(&Measurement::Cell(cell), now, patience).await.unwrap();
+        }
+
+        let shared = &pair.leader.shared;
+        let task = shared.task(&parameters.task_id).unwrap();
+        let job = create_job(shared, &task).await.unwrap().unwrap();
+        let (first, second) = tokio::join!(run_job(shared, &task, job), run_job(shared, &task, job));
+        (first.unwrap(), second.unwrap());
+        run_job(shared, &task, job).await.unwrap();
+
+        let pending = shared.store.read(|connection| {
+            connection.query_row("SELECT sum(reports) FROM pending", [], |row| row.get::<_, i64>(0))
+        });
+        assert_eq!(pending.unwrap(), 0);
+        let collector = Collector::new(set.collector.clone()).unwrap();
+        let (id, batch) = (Collector::new_job(), parameters.batch(now, 1).unwrap());
+        collector.request(&id, batch).await.unwrap();
+        while collection::advance(shared, &task).await.unwrap() {}
+        assert_eq!(collector.collect(&id, batch, patience).await.unwrap().counts, [1, 2, 0]);
+    }
+}
