@@ -6,6 +6,7 @@ mod commands;
 mod failure;
 mod mechanism;
 mod output;
+mod owner;
 mod progress;
 mod views;
 

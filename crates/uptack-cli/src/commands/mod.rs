@@ -2,11 +2,15 @@
 
 mod aggregator;
 mod algebra;
+mod answer;
 mod audit;
 mod channel;
 mod completions;
+mod enrol;
 mod estimate;
 mod evaluate;
+mod fleet;
+mod ledger;
 mod man;
 mod plan;
 mod privacy;
@@ -33,6 +37,10 @@ pub(crate) enum Command {
     Audit(audit::Arguments),
     Aggregator(aggregator::Arguments),
     Task(task::Arguments),
+    Answer(answer::Arguments),
+    Fleet(fleet::Arguments),
+    Ledger(ledger::Arguments),
+    Enrol(enrol::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -52,6 +60,10 @@ impl Command {
             Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Aggregator(arguments) => aggregator::run(&arguments, json),
             Self::Task(arguments) => task::run(&arguments, json),
+            Self::Answer(arguments) => answer::run(&arguments, json),
+            Self::Fleet(arguments) => fleet::run(&arguments, json),
+            Self::Ledger(arguments) => ledger::run(&arguments, json),
+            Self::Enrol(arguments) => enrol::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

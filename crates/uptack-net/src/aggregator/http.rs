@@ -98,7 +98,8 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>, h
 async fn upload(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
     let task = find_task(&shared, &task)?;
     let body = read_message(&shared, &headers, Report::MEDIA_TYPE, body, upload::largest_body(&task)).await?;
-    upload::upload(&shared, &task, &body).await?;
+    let credential = shared.enrolled.credential(&task, token(&headers))?;
+    upload::upload(&shared, &task, &body, credential).await?;
     Ok(allow_origin(StatusCode::OK.into_response(), &headers))
 }
 
@@ -111,7 +112,7 @@ async fn preflight(method: Method, request: Request) -> Response {
     for (name, value) in [
         (header::ALLOW, allowed),
         (header::ACCESS_CONTROL_ALLOW_METHODS, allowed),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, authorization"),
         (header::ACCESS_CONTROL_MAX_AGE, "86400"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -214,7 +215,7 @@ async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: H
 }
 
 /// Largest body of a request that is not an upload or a job.
-const SMALL: usize = 64 * 1024;
+const SMALL: usize = 1024 * 1024;
 
 fn at_fault(error: Error) -> Problem {
     if error.is_input() { Problem::http(StatusCode::BAD_REQUEST, error.to_string()) } else { error.into() }

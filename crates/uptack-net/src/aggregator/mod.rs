@@ -6,6 +6,7 @@
 mod batches;
 mod collection;
 mod driver;
+mod enrolment;
 mod helper;
 mod http;
 mod keys;
@@ -56,6 +57,9 @@ pub struct Config {
     pub peer_root: Option<PathBuf>,
     /// Lets an operator add and remove tasks over HTTP with this token.
     pub admin_token: Option<Token>,
+    /// Leader: a file with the hash of one credential a line, for tasks whose card requires enrolment. It is read
+    /// again when it changes.
+    pub credentials: Option<PathBuf>,
     /// The time of day.
     pub clock: Clock,
     /// Reports in one aggregation job, at most.
@@ -86,6 +90,7 @@ impl Config {
             peer: None,
             peer_root: None,
             admin_token: None,
+            credentials: None,
             clock: Clock::system(),
             job_size: 256,
             jobs_at_once: 4,
