@@ -100,3 +100,10 @@ impl From<uptack_owner::Error> for Failure {
         }
     }
 }
+
+impl From<uptack_desk::Error> for Failure {
+    fn from(error: uptack_desk::Error) -> Self {
+        let code = if error.is_input() || error.refused_with().is_some() { Self::REQUEST } else { Self::ENVIRONMENT };
+        Self { code, ..Self::request(error.to_string()) }
+    }
+}

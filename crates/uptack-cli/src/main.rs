@@ -3,12 +3,14 @@
 mod arguments;
 mod card_file;
 mod commands;
+mod desk;
 mod failure;
 mod mechanism;
 mod output;
 mod owner;
 mod progress;
 mod views;
+mod whole_plan;
 
 use std::process::ExitCode;
 

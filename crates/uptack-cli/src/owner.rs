@@ -15,7 +15,6 @@ use url::Url;
 
 use crate::arguments::seconds;
 use crate::failure::Failure;
-use crate::output::read_small_file;
 use crate::progress::ProgressLine;
 
 /// Where to ask, what to allow, where to keep the ledger
@@ -75,10 +74,4 @@ impl OwnerArguments {
             }
         })
     }
-}
-
-/// Reads the one token in a file.
-pub(crate) fn read_token(path: &std::path::Path) -> Result<Token, Failure> {
-    let text = read_small_file(path)?;
-    Token::try_from(text.trim().to_owned()).map_err(|error| Failure::from(error).at(path.display()))
 }

@@ -12,6 +12,7 @@
 //! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
 //! - [`ballot`]: many queries in one report.
 //! - [`signed`]: query cards under their signature. [`card_task`]: the one task that a card defines.
+//! - [`server`], [`web`]: listening with limits, and calling with limits.
 //! - [`dap`]: everything that depends on the drafts.
 
 pub mod aggregator;
@@ -33,4 +34,5 @@ pub mod task;
 pub mod token;
 pub mod web;
 
+pub use aggregator::server;
 pub use error::{Error, Result};

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use uptack_owner::attributes::Attributes;
 use uptack_owner::client::Outcome;
 
+use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{Table, print, print_json, read_small_file};
-use crate::owner::{OwnerArguments, read_token};
+use crate::owner::OwnerArguments;
 
 /// Answer the open queries of a desk as one owner
 ///

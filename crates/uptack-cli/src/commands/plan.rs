@@ -9,7 +9,7 @@ use uptack::card::Card;
 use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request};
 use uptack::privacy::{Delta, Epsilon};
 
-use crate::arguments::{count, fraction};
+use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, readable, readable_up};
@@ -105,13 +105,6 @@ enum ObjectiveArgument {
 enum OverArgument {
     Worst,
     Mean,
-}
-
-fn range(text: &str) -> Result<(u64, u64), String> {
-    match text.split_once("..") {
-        Some((low, high)) => Ok((count(low)?, count(high.trim_start_matches('='))?)),
-        None => count(text).map(|yes| (yes, yes)),
-    }
 }
 
 struct Outcome {

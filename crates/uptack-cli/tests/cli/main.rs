@@ -5,6 +5,7 @@ mod algebra;
 mod audit;
 mod bad_input;
 mod contract;
+mod desk;
 mod evaluate;
 mod help;
 mod pipeline;

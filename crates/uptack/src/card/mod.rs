@@ -4,9 +4,11 @@ mod asked;
 mod canonical;
 mod claims;
 pub mod timestamp;
+mod trust;
 
 pub use asked::{BallotQuery, CardBallot, CardSeries, Enrolment, Operators};
 pub use claims::{Claims, WholeClaims};
+pub use trust::{Model, Trust};
 
 use serde::{Deserialize, Serialize};
 
