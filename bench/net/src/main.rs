@@ -4,7 +4,8 @@
 //! of their own, so that their CPU time (user and system, from `/proc`) is theirs alone; reports are
 //! sealed before the clock starts. The bare cryptography is what no implementation can avoid: two
 //! HPKE openings and both sides' preparation, on one thread, without storage and network; it is
-//! measured in CPU time too, before and after the servers.
+//! measured in CPU time too, before and after the servers, in several rounds of which the table has
+//! the median.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -21,10 +22,7 @@ use uptack_net::{
     ballot,
     client::{Client, SealedReport},
     collector::Collector,
-    dap::{
-        self, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
-        VdafKind,
-    },
+    dap::{self, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf, VdafKind},
     task::{AggregatorRole, TaskParameters, TaskSet},
 };
 use url::Url;
@@ -40,19 +38,14 @@ fn main() -> Result<(), Failure> {
     if arguments.first().is_some_and(|word| word == "serve") {
         return serve(&arguments[1..]);
     }
-    let number = |index: usize, default: usize| {
-        arguments
-            .get(index)
-            .map_or(Ok(default), |word| word.parse())
-    };
-    let (reports, ballots) = (number(0, 100_000)?, number(1, 2_000)?);
+    let number = |index: usize, default: usize| arguments.get(index).map_or(Ok(default), |word| word.parse());
+    let (reports, ballots) = (number(0, 100_000)?, number(1, 5_000)?);
     let runtime = tokio::runtime::Runtime::new()?;
     let output = &mut std::io::stdout();
     writeln!(output, "{HEADER}")?;
-    for (name, kind, count) in [
-        ("histogram, 3 cells", VdafKind::histogram(3), reports),
-        ("ballot, 960 queries", ballot::kind(960), ballots),
-    ] {
+    for (name, kind, count) in
+        [("histogram, 3 cells", VdafKind::histogram(3), reports), ("ballot, 960 queries", ballot::kind(960), ballots)]
+    {
         let row = runtime.block_on(measure(name, &kind, count))?;
         writeln!(output, "{row}")?;
         output.flush()?;
@@ -68,17 +61,10 @@ memory of leader + helper after a tenth, MiB | at the end, MiB |
 
 /// One row of the table.
 async fn measure(name: &str, kind: &VdafKind, count: usize) -> Result<String, Failure> {
-    let before = bare(kind, count.min(2_000))?;
     let directory = tempfile::tempdir()?;
     let helper = Server::start("helper", directory.path(), None, false)?;
     let mut leader = Server::start("leader", directory.path(), Some(&helper.url), true)?;
-    let mut parameters = TaskParameters::new(
-        leader.url.clone(),
-        helper.url.clone(),
-        kind.clone(),
-        PRECISION,
-        1,
-    );
+    let mut parameters = TaskParameters::new(leader.url.clone(), helper.url.clone(), kind.clone(), PRECISION, 1);
     parameters.report_expiry_age = None;
     let task = TaskSet::generate(parameters)?;
     hand_out(&task, directory.path(), &[&leader, &helper]).await?;
@@ -91,50 +77,97 @@ async fn measure(name: &str, kind: &VdafKind, count: usize) -> Result<String, Fa
     drained(&leader.url).await?;
     let memory = leader.memory()? + helper.memory()?;
 
-    // The rest: first only stored, then only aggregated.
-    leader = leader.restart(directory.path(), &helper.url, true)?;
-    let (cpu, clock) = (leader.cpu()? + helper.cpu()?, Instant::now());
-    upload(&leader.url, &task, &sealed, tenth..count).await?;
-    let uploading = leader.cpu()? + helper.cpu()? - cpu;
-    let upload_rate = (count - tenth) as f64 / clock.elapsed().as_secs_f64();
-
-    let cpu = helper.cpu()?;
-    leader = leader.restart(directory.path(), &helper.url, false)?;
-    let clock = Instant::now();
-    drained(&leader.url).await?;
-    let aggregating = leader.cpu()? + helper.cpu()? - cpu;
-    let rate = (count - tenth) as f64 / clock.elapsed().as_secs_f64();
+    let mut rounds = Vec::new();
+    for index in 0..ROUNDS {
+        let slice = |index: usize| tenth + (count - tenth) * index / ROUNDS;
+        let range = slice(index)..slice(index + 1);
+        let round;
+        (leader, round) = measure_round(directory.path(), &task, &sealed, range, leader, &helper).await?;
+        rounds.push(round);
+    }
     let memory_at_end = leader.memory()? + helper.memory()?;
 
     let mut collector = task.collector.clone();
     collector.parameters.leader = leader.url.clone();
     let batch = task.parameters().batch(now(), 1)?;
-    let collected = Collector::new(collector)?
-        .collect(&Collector::new_job(), batch, Duration::from_secs(60))
-        .await?;
+    let collected = Collector::new(collector)?.collect(&Collector::new_job(), batch, Duration::from_secs(60)).await?;
     if collected.reports != count as u64 {
         return Err(format!("{} of {count} reports collected", collected.reports).into());
     }
-    // The mean of before and after, in case the machine changes its pace meanwhile.
-    let after = bare(kind, count.min(2_000))?;
-    let bare = Bare {
-        whole: (before.whole + after.whole) / 2.0,
-        stored: (before.stored + after.stored) / 2.0,
-    };
-    let each = |seconds: f64| seconds * 1e6 / (count - tenth) as f64;
-    let (stored, whole) = (each(aggregating), each(uploading + aggregating));
+    Ok(row(name, count, &rounds, [memory, memory_at_end]))
+}
+
+/// One slice of the reports: first only stored, then only aggregated.
+async fn measure_round(
+    directory: &Path,
+    task: &TaskSet,
+    sealed: &Arc<Vec<SealedReport>>,
+    range: std::ops::Range<usize>,
+    mut leader: Server,
+    helper: &Server,
+) -> Result<(Server, Round), Failure> {
+    let reports = range.len();
+    let each = |total: f64| total * 1e6 / reports as f64;
+    let kind = &task.parameters().vdaf;
+    let before = bare(kind, reports.min(2_000))?;
+
+    leader = leader.restart(directory, &helper.url, true)?;
+    let (cpu, clock) = (leader.cpu()? + helper.cpu()?, Instant::now());
+    upload(&leader.url, task, sealed, range).await?;
+    let uploading = each(leader.cpu()? + helper.cpu()? - cpu);
+    let upload_rate = reports as f64 / clock.elapsed().as_secs_f64();
+
+    let cpu = helper.cpu()?;
+    leader = leader.restart(directory, &helper.url, false)?;
+    let clock = Instant::now();
+    drained(&leader.url).await?;
+    let aggregating = each(leader.cpu()? + helper.cpu()? - cpu);
+    let rate = reports as f64 / clock.elapsed().as_secs_f64();
+
+    // The mean of before and after, since the machine changes its pace.
+    let after = bare(kind, reports.min(2_000))?;
+    let bare = Bare { whole: (before.whole + after.whole) / 2.0, stored: (before.stored + after.stored) / 2.0 };
+    Ok((leader, Round { bare, uploading, aggregating, upload_rate, rate }))
+}
+
+fn row(name: &str, count: usize, rounds: &[Round], [memory, memory_at_end]: [f64; 2]) -> String {
+    let middle = |of: fn(&Round) -> f64| spread(rounds, of)[1];
     // The leader opens its share while it takes the upload, so that from the store on only one
     // opening is left to compare with.
-    Ok(format!(
-        "| {name} | {count} | {:.0} (without the leader's opening {:.0}) | {stored:.0} | {:.2} | \
-         {whole:.0} | {:.2} | {upload_rate:.0} | {rate:.0} | {:.1} | {:.1} |",
-        bare.whole,
-        bare.stored,
-        stored / bare.stored,
-        whole / bare.whole,
-        memory,
-        memory_at_end
-    ))
+    let [least, ratio, most] = spread(rounds, |round| round.aggregating / round.bare.stored);
+    let [whole_least, whole_ratio, whole_most] =
+        spread(rounds, |round| (round.uploading + round.aggregating) / round.bare.whole);
+    format!(
+        "| {name} | {count} | {:.0} (without the leader's opening {:.0}) | {:.0} | \
+         {ratio:.2} ({least:.2}–{most:.2}) | {:.0} | \
+         {whole_ratio:.2} ({whole_least:.2}–{whole_most:.2}) | {:.0} | {:.0} | \
+         {memory:.1} | {memory_at_end:.1} |",
+        middle(|round| round.bare.whole),
+        middle(|round| round.bare.stored),
+        middle(|round| round.aggregating),
+        middle(|round| round.uploading + round.aggregating),
+        middle(|round| round.upload_rate),
+        middle(|round| round.rate),
+    )
+}
+
+/// Slices of the reports that are measured one after another, each with the cryptography around it.
+const ROUNDS: usize = 5;
+
+/// One of them: microseconds a report, and reports a second.
+struct Round {
+    bare: Bare,
+    uploading: f64,
+    aggregating: f64,
+    upload_rate: f64,
+    rate: f64,
+}
+
+/// The least, the median and the most over the rounds.
+fn spread(rounds: &[Round], of: impl Fn(&Round) -> f64) -> [f64; 3] {
+    let mut values: Vec<f64> = rounds.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    [values[0], values[values.len() / 2], values[values.len() - 1]]
 }
 
 /// Microseconds a report of the cryptography alone.
@@ -160,21 +193,14 @@ fn bare(kind: &VdafKind, count: usize) -> Result<Bare, Failure> {
     for ((report, leader), helper) in reports.iter().zip(&leaders).zip(&helpers) {
         let id = report.metadata().id();
         let public = report.public_share();
-        let (state, first) = vdaf
-            .leader_start(&verify_key, id, public, leader)
-            .ok_or("leader")?;
-        let (share, second) = vdaf
-            .helper_finish(&verify_key, id, public, helper, &first)
-            .ok_or("helper")?;
+        let (state, first) = vdaf.leader_start(&verify_key, id, public, leader).ok_or("leader")?;
+        let (share, second) = vdaf.helper_finish(&verify_key, id, public, helper, &first).ok_or("helper")?;
         helper_sum.add(&share);
         leader_sum.add(&vdaf.leader_finish(state, &second).ok_or("leader")?);
     }
     let end = thread_cpu()?;
     vdaf.reveal([leader_sum, helper_sum], count as u64)?;
-    Ok(Bare {
-        whole: (end - clock) * 1e6 / count as f64,
-        stored: (end - leaders_opened) * 1e6 / count as f64,
-    })
+    Ok(Bare { whole: (end - clock) * 1e6 / count as f64, stored: (end - leaders_opened) * 1e6 / count as f64 })
 }
 
 /// Seconds of CPU that this thread has used, so that other programs on the machine do not count.
@@ -184,16 +210,8 @@ fn thread_cpu() -> Result<f64, Failure> {
     Ok(nanoseconds / 1e9)
 }
 
-fn open_all(
-    reports: &[Report],
-    key: &HpkeKeypair,
-    role: Role,
-    task: &dap::TaskId,
-) -> Result<Vec<Vec<u8>>, Failure> {
-    reports
-        .iter()
-        .map(|report| open(report, key, role, task))
-        .collect()
+fn open_all(reports: &[Report], key: &HpkeKeypair, role: Role, task: &dap::TaskId) -> Result<Vec<Vec<u8>>, Failure> {
+    reports.iter().map(|report| open(report, key, role, task)).collect()
 }
 
 fn seal_by_hand(
@@ -205,49 +223,30 @@ fn seal_by_hand(
     let id: ReportId = rand::random();
     let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(0));
     let (public, [leader, helper]) = vdaf.shard(measurement, &id)?;
-    let seal = |index: usize, role, share| {
-        dap::seal_input_share(keys[index].config(), role, task, &metadata, &public, share)
-    };
+    let seal =
+        |index: usize, role, share| dap::seal_input_share(keys[index].config(), role, task, &metadata, &public, share);
     let leader = seal(0, Role::Leader, leader)?;
     let helper = seal(1, Role::Helper, helper)?;
     Ok(Report::new(metadata, public, leader, helper))
 }
 
-fn open(
-    report: &Report,
-    key: &HpkeKeypair,
-    role: Role,
-    task: &dap::TaskId,
-) -> Result<Vec<u8>, Failure> {
+fn open(report: &Report, key: &HpkeKeypair, role: Role, task: &dap::TaskId) -> Result<Vec<u8>, Failure> {
     let ciphertext = match role {
         Role::Leader => report.leader_encrypted_input_share(),
         _ => report.helper_encrypted_input_share(),
     };
-    dap::open_input_share(
-        key,
-        role,
-        task,
-        report.metadata(),
-        report.public_share(),
-        ciphertext,
-    )
-    .map_err(|_| "a share does not open".into())
+    dap::open_input_share(key, role, task, report.metadata(), report.public_share(), ciphertext)
+        .map_err(|_| "a share does not open".into())
 }
 
 fn measurement(kind: &VdafKind, index: usize) -> Measurement {
     match kind {
         VdafKind::Histogram { length, .. } => Measurement::Cell(index % length),
-        VdafKind::Bits { length, .. } => {
-            Measurement::Bits((0..*length).map(|bit| (index + bit) % 3 == 0).collect())
-        }
+        VdafKind::Bits { length, .. } => Measurement::Bits((0..*length).map(|bit| (index + bit) % 3 == 0).collect()),
     }
 }
 
-async fn seal(
-    task: &TaskSet,
-    kind: &VdafKind,
-    count: usize,
-) -> Result<Vec<SealedReport>, Failure> {
+async fn seal(task: &TaskSet, kind: &VdafKind, count: usize) -> Result<Vec<SealedReport>, Failure> {
     let client = Arc::new(Client::new(task.parameters().clone())?);
     client.seal(&measurement(kind, 0), now()).await?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -308,18 +307,11 @@ async fn drained(leader: &Url) -> Result<(), Failure> {
 
 async fn metric(base: &Url, name: &str) -> Result<u64, Failure> {
     let text = reqwest::get(base.join("metrics")?).await?.text().await?;
-    let line = text
-        .lines()
-        .find(|line| line.starts_with(name))
-        .ok_or("no such metric")?;
+    let line = text.lines().find(|line| line.starts_with(name)).ok_or("no such metric")?;
     Ok(line[name.len()..].trim().parse()?)
 }
 
-async fn hand_out(
-    task: &TaskSet,
-    directory: &Path,
-    servers: &[&Server],
-) -> Result<(), Failure> {
+async fn hand_out(task: &TaskSet, directory: &Path, servers: &[&Server]) -> Result<(), Failure> {
     let written = directory.join("written");
     task.write(&written)?;
     for server in servers {
@@ -335,9 +327,7 @@ async fn hand_out(
 }
 
 fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |elapsed| elapsed.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
 /// A leader or helper as a process.
@@ -349,12 +339,7 @@ struct Server {
 
 impl Server {
     /// With `idle`, uploads are stored and left alone.
-    fn start(
-        role: &'static str,
-        directory: &Path,
-        peer: Option<&Url>,
-        idle: bool,
-    ) -> Result<Self, Failure> {
+    fn start(role: &'static str, directory: &Path, peer: Option<&Url>, idle: bool) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", role])
             .arg(directory.join(role))
@@ -364,11 +349,7 @@ impl Server {
             .spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self {
-            role,
-            url: line.trim().parse()?,
-            child,
-        })
+        Ok(Self { role, url: line.trim().parse()?, child })
     }
 
     fn restart(mut self, directory: &Path, peer: &Url, idle: bool) -> Result<Self, Failure> {
@@ -377,9 +358,7 @@ impl Server {
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
-        Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status()?;
+        Command::new("kill").arg(self.child.id().to_string()).status()?;
         self.child.wait()?;
         Ok(())
     }
@@ -387,12 +366,7 @@ impl Server {
     /// Seconds of CPU so far, in user and system mode.
     fn cpu(&self) -> Result<f64, Failure> {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields: Vec<&str> = text
-            .rsplit(')')
-            .next()
-            .unwrap_or("")
-            .split_whitespace()
-            .collect();
+        let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
         // The kernel reports hundredths of a second to programs, whatever its own tick.
         Ok(ticks as f64 / 100.0)
@@ -401,10 +375,7 @@ impl Server {
     /// Resident memory in MiB.
     fn memory(&self) -> Result<f64, Failure> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("VmRSS"))
-            .ok_or("no VmRSS")?;
+        let line = text.lines().find(|line| line.starts_with("VmRSS")).ok_or("no VmRSS")?;
         let kibibytes: f64 = line.split_whitespace().nth(1).ok_or("no VmRSS")?.parse()?;
         Ok(kibibytes / 1024.0)
     }

@@ -1,5 +1,6 @@
-//! Three implementations' clients in one batch, two implementations' collectors:
-//! `three_clients CHECK`, where `CHECK` is the directory of the Node script.
+//! Three implementations' clients in one batch, two implementations' collectors, and between them
+//! two processes of the command line: `three_clients UPTACK CHECK`, where `UPTACK` is the binary
+//! and `CHECK` the directory of the Node script.
 
 use janus_collector::PollResult;
 use janus_core::auth_tokens::AuthenticationToken;
@@ -26,12 +27,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let check = std::env::args().nth(1).ok_or("usage: three_clients CHECK")?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [program, check] = arguments.as_slice() else {
+        return Err("usage: three_clients UPTACK CHECK".into());
+    };
     let directory = tempfile::tempdir()?;
     let task = {
         // The addresses are known once the processes run, the tasks once the addresses are.
-        let helper = Process::start("helper", directory.path(), None)?;
-        let leader = Process::start("leader", directory.path(), Some(&helper.url))?;
+        let helper = Process::start(program, "helper", directory.path(), None)?;
+        let leader = Process::start(program, "leader", directory.path(), Some(&helper.url))?;
         Running::new(leader, helper, directory.path()).await?
     };
     let parameters = task.set.parameters().clone();
@@ -45,7 +49,7 @@ async fn main() -> Result<(), Failure> {
     };
 
     let status = Command::new("node")
-        .arg(Path::new(&check).join("upload.mjs"))
+        .arg(Path::new(check).join("upload.mjs"))
         .arg(directory.path().join("written/client.json"))
         .args(cells(1).iter().map(usize::to_string))
         .status()?;
@@ -130,7 +134,7 @@ impl Running {
     }
 }
 
-/// The example `aggregator`, which lies beside this one.
+/// One `uptack aggregator`.
 struct Process {
     role: &'static str,
     url: Url,
@@ -138,13 +142,11 @@ struct Process {
 }
 
 impl Process {
-    fn start(role: &'static str, directory: &Path, peer: Option<&Url>) -> Result<Self, Failure> {
-        let program = std::env::current_exe()?.with_file_name("aggregator");
+    fn start(program: &str, role: &'static str, directory: &Path, peer: Option<&Url>) -> Result<Self, Failure> {
         let mut child = Command::new(program)
-            .arg(role)
+            .args(["aggregator", "--role", role, "--listen", "127.0.0.1:0", "--data"])
             .arg(directory.join(role))
-            .arg("127.0.0.1:0")
-            .args(peer.map(Url::as_str))
+            .args(peer.iter().flat_map(|url| ["--peer", url.as_str()]))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;

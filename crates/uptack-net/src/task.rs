@@ -278,22 +278,32 @@ impl TaskSet {
 
     /// Writes `leader.json`, `helper.json`, `collector.json` and `client.json`.
     pub fn write(&self, directory: &Path) -> Result<()> {
-        self.write_common(directory)?;
-        write_secret(&directory.join("leader.json"), &to_json(&self.leader))?;
-        write_secret(&directory.join("helper.json"), &to_json(&self.helper))
+        self.write_for(directory, [Software::Uptack; 2]).map(drop)
     }
 
     /// Writes `leader.yaml` and `helper.yaml` in the form that Janus 0.7 provisions tasks from
     /// (`janus_cli provision-tasks`), beside `collector.json` and `client.json`.
-    ///
-    /// Janus keeps keys with the task, so that each file gets a fresh key pair of its own.
     pub fn write_for_janus(&self, directory: &Path) -> Result<()> {
+        self.write_for(directory, [Software::Janus; 2]).map(drop)
+    }
+
+    /// Writes the leader's and the helper's file each in the form of its software, and says their
+    /// names.
+    ///
+    /// Janus keeps keys with the task, so that each of its files gets a fresh key pair of its own.
+    pub fn write_for(&self, directory: &Path, software: [Software; 2]) -> Result<[&'static str; 2]> {
         self.write_common(directory)?;
-        for (name, task, key) in [("leader.yaml", &self.leader, 1), ("helper.yaml", &self.helper, 2)] {
-            let text = crate::janus::task_yaml(task, &dap::generate_keypair(key));
-            write_secret(&directory.join(name), &text)?;
-        }
-        Ok(())
+        let [leader, helper] = software;
+        let leader = (leader, &self.leader, 1, ["leader.json", "leader.yaml"]);
+        let helper = (helper, &self.helper, 2, ["helper.json", "helper.yaml"]);
+        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| {
+            let (name, text) = match software {
+                Software::Uptack => (names[0], to_json(task)),
+                Software::Janus => (names[1], crate::janus::task_yaml(task, &dap::generate_keypair(key))),
+            };
+            write_secret(&directory.join(name), &text).map(|()| name)
+        };
+        Ok([write(leader)?, write(helper)?])
     }
 
     fn write_common(&self, directory: &Path) -> Result<()> {
@@ -301,6 +311,15 @@ impl TaskSet {
         write_secret(&directory.join("collector.json"), &to_json(&self.collector))?;
         write_secret(&directory.join("client.json"), &to_json(self.parameters()))
     }
+}
+
+/// What an aggregator is run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Software {
+    /// This project's [aggregator](crate::aggregator).
+    Uptack,
+    /// Janus 0.7.
+    Janus,
 }
 
 /// Reads one of the files that [`TaskSet::write`] wrote.
@@ -421,6 +440,26 @@ mod tests {
         for entry in std::fs::read_dir(directory.path()).unwrap() {
             let mode = entry.unwrap().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn each_role_gets_a_file_in_the_form_of_its_software() {
+        let set = TaskSet::generate(sample()).unwrap();
+        for (software, expected) in [
+            ([Software::Janus, Software::Uptack], ["leader.yaml", "helper.json"]),
+            ([Software::Uptack, Software::Janus], ["leader.json", "helper.yaml"]),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            assert_eq!(set.write_for(directory.path(), software).unwrap(), expected);
+            let mut names: Vec<_> = std::fs::read_dir(directory.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            let mut all = [&expected[..], &["client.json", "collector.json"]].concat();
+            all.sort_unstable();
+            assert_eq!(names, all);
         }
     }
 

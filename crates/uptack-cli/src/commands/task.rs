@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use uptack_net::dap::VdafKind;
-use uptack_net::task::{TaskParameters, TaskSet};
+use uptack_net::task::{Software, TaskParameters, TaskSet};
 use url::Url;
 
 use crate::arguments::{count, seconds};
@@ -47,15 +47,30 @@ pub(crate) struct Arguments {
     out: PathBuf,
     /// Whose aggregators the files are for
     #[arg(long = "for", value_enum, default_value = "uptack")]
-    software: Software,
+    pair: Pair,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Software {
-    /// `uptack aggregator`, as JSON
+enum Pair {
+    /// `uptack aggregator` for both, as JSON
     Uptack,
-    /// Janus 0.7, as YAML for its `provision-tasks`
+    /// Janus 0.7 for both, as YAML for its `provision-tasks`
     Janus,
+    /// Janus for the leader, `uptack aggregator` for the helper
+    JanusLeader,
+    /// Janus for the helper, `uptack aggregator` for the leader
+    JanusHelper,
+}
+
+impl Pair {
+    fn software(self) -> [Software; 2] {
+        match self {
+            Self::Uptack => [Software::Uptack; 2],
+            Self::Janus => [Software::Janus; 2],
+            Self::JanusLeader => [Software::Janus, Software::Uptack],
+            Self::JanusHelper => [Software::Uptack, Software::Janus],
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
@@ -75,11 +90,8 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let (leader, helper) = (arguments.leader.clone(), arguments.helper.clone());
     let set = TaskSet::generate(TaskParameters::new(leader, helper, vdaf, arguments.window, minimum_batch))?;
     refuse_existing(&arguments.out)?;
-    let files = match arguments.software {
-        Software::Uptack => set.write(&arguments.out).map(|()| ["leader.json", "helper.json"])?,
-        Software::Janus => set.write_for_janus(&arguments.out).map(|()| ["leader.yaml", "helper.yaml"])?,
-    };
-    let files = [files[0], files[1], "collector.json", "client.json"];
+    let [leader, helper] = set.write_for(&arguments.out, arguments.pair.software())?;
+    let files = [leader, helper, "collector.json", "client.json"];
     let task = set.parameters().task_id.to_string();
     if json {
         return print_json(&json!({"task": task, "folder": arguments.out, "files": files}));

@@ -96,29 +96,25 @@ async fn upload(client: &Client, cell: usize) {
 }
 
 #[test]
-fn janus_gets_its_own_form() {
+fn janus_gets_its_own_form_in_whichever_role() {
     let folder = Folder::new("janus");
-    let out = folder.0.join("task");
-    let arguments = [
-        "task",
-        "normal-form(f=0.5,r=1e-4)",
-        "--leader",
-        "https://leader.example/",
-        "--helper",
-        "https://helper.example/",
-        "--window",
-        "5m",
-        "--minimum-batch",
-        "100",
-        "--for",
-        "janus",
-        "--out",
-        out.to_str().unwrap(),
-    ];
-    assert!(run(&arguments).status.success());
-    let leader = std::fs::read_to_string(out.join("leader.yaml")).unwrap();
-    assert!(leader.contains("Prio3Histogram") && leader.contains("time_precision: 300"), "{leader}");
-    assert!(out.join("helper.yaml").exists() && out.join("collector.json").exists());
+    for (pair, leader, helper) in [
+        ("janus", "leader.yaml", "helper.yaml"),
+        ("janus-leader", "leader.yaml", "helper.json"),
+        ("janus-helper", "leader.json", "helper.yaml"),
+    ] {
+        let out = folder.0.join(pair);
+        let place = ["--leader", "https://leader.example/", "--helper", "https://helper.example/"];
+        let rest = ["--window", "5m", "--minimum-batch", "100", "--out", out.to_str().unwrap(), "--for", pair];
+        let written =
+            json(&[&["task", "normal-form(f=0.5,r=1e-4)"][..], &place[..], &rest[..], &["--json"][..]].concat());
+        assert_eq!(written["files"], serde_json::json!([leader, helper, "collector.json", "client.json"]));
+        for name in [leader, helper] {
+            let text = std::fs::read_to_string(out.join(name)).unwrap();
+            let expected = if name.ends_with("yaml") { "time_precision: 300" } else { "\"time_precision\": 300" };
+            assert!(text.contains(expected), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     dap::{
         AggregationJobId, AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector,
-        PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportMetadata, ReportShare, Time, TimeInterval,
-        encode,
+        PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time,
+        TimeInterval, encode,
     },
     error::{Error, Result},
     store::StoreError,
@@ -126,7 +126,7 @@ async fn create_job(shared: &Shared, task: &Task) -> Result<Option<Job>> {
 /// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a
 /// job's shares are all in memory until the helper has answered.
 fn job_size(shared: &Shared, task: &Task) -> i64 {
-    let report_bytes = 64 * task.definition.parameters.vdaf.length();
+    let report_bytes = 32 * task.definition.parameters.vdaf.length();
     shared.config.job_size.min(LARGEST_JOB_BYTES / report_bytes).max(1) as i64
 }
 
@@ -155,20 +155,9 @@ fn take_range(connection: &Connection, task: i64, size: i64) -> std::result::Res
 }
 
 async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<()> {
-    let started = blocking(shared, task, move |shared, task| start(shared, task, job)).await??;
-    let answer = if started.request.is_some() { send(shared, task, &job, &started).await? } else { Vec::new() };
-    let finished = blocking(shared, task, move |_, task| finish(task, started, &answer)).await??;
-    let (outcomes, early) = (finished.outcomes.clone(), finished.early.len());
-    let settled = {
-        let task = Arc::clone(task);
-        shared.store.write(move |connection| settle(connection, &task, &job, finished)).await.map_err(storage)?
-    };
-    if settled {
-        for outcome in outcomes {
-            shared.metrics.add(Name::Aggregated, outcome, 1);
-        }
-        shared.metrics.add(Name::Jobs, "finished", 1);
-    }
+    let finished = work_out(shared, task, job).await?;
+    let early = finished.early.len();
+    settle_job(shared, task, job, finished).await?;
     if early > 0 {
         tracing::info!(task = %task.id(), reports = early, "the helper's clock is behind; trying again");
         tokio::time::sleep(EARLY_WAIT).await;
@@ -177,55 +166,94 @@ async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<()>
     Ok(())
 }
 
-/// A job's reports and what the leader remembers of each while the helper works.
+/// What a job comes to, with the helper's part; nothing is changed yet on this side.
+async fn work_out(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Finished> {
+    let started = blocking(shared, task, move |shared, task| start(shared, task, job)).await??;
+    let Started { reports, request } = started;
+    let answer = match request {
+        Some(request) => Some(send(shared, task, &job, request).await?),
+        None => None,
+    };
+    blocking(shared, task, move |_, task| finish(task, reports, answer.as_deref())).await?
+}
+
+/// Settles a job, and says whether that was still to be done.
+async fn settle_job(shared: &Shared, task: &Arc<Task>, job: Job, finished: Finished) -> Result<bool> {
+    let outcomes = finished.outcomes.clone();
+    let owned = Arc::clone(task);
+    let settled =
+        shared.store.write(move |connection| settle(connection, &owned, &job, finished)).await.map_err(storage)?;
+    if settled {
+        for outcome in outcomes {
+            shared.metrics.add(Name::Aggregated, outcome, 1);
+        }
+        shared.metrics.add(Name::Jobs, "finished", 1);
+    }
+    Ok(settled)
+}
+
+/// A job's reports and its request, if any of them is fit to be sent.
 struct Started {
-    reports: Vec<StoredReport>,
-    states: Vec<Option<LeaderState>>,
+    reports: Vec<Waiting>,
     request: Option<Vec<u8>>,
 }
 
+/// What the leader remembers of a report while the helper works. The report's content stays in the
+/// store: a job's worth of long shares would crowd out everything else in a core's cache.
+struct Waiting {
+    number: i64,
+    id: ReportId,
+    time: u64,
+    /// Nothing if the leader's share is invalid.
+    state: Option<LeaderState>,
+}
+
 fn start(shared: &Shared, task: &Task, job: Job) -> Result<Started> {
-    let row = task.row;
-    let reports: Vec<StoredReport> = shared
-        .store
-        .read(|connection| load(connection, row, &job))?
-        .into_iter()
-        .collect::<Option<_>>()
-        .ok_or_else(|| Error::environment("a stored report is damaged"))?;
-    let mut states = Vec::with_capacity(reports.len());
-    let mut inits = Vec::with_capacity(reports.len());
-    for report in &reports {
+    let (mut reports, mut inits) = (Vec::new(), Vec::new());
+    let mut last = job.first - 1;
+    // One by one, so that each is still in the cache when it is worked on, and other readers get
+    // their turn. If the job is settled meanwhile by an earlier attempt, what is left of it makes
+    // another request than before, which the helper refuses.
+    while let Some((number, report)) = shared.store.read(|connection| load(connection, task.row, last, job.last))? {
+        last = number;
+        let report = report.ok_or_else(|| Error::environment("a stored report is damaged"))?;
         let started =
             task.vdaf.leader_start(&task.definition.verify_key, &report.id, &report.public_share, &report.leader_share);
-        states.push(started.map(|(state, message)| {
-            let metadata = ReportMetadata::new(report.id, Time::from_seconds_since_epoch(report.time));
-            let share = ReportShare::new(metadata, report.public_share.clone(), report.helper_share.clone());
-            inits.push(PrepareInit::new(share, message));
+        let StoredReport { id, time, public_share, helper_share, .. } = report;
+        let state = started.map(|(state, message)| {
+            let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
+            inits.push(PrepareInit::new(ReportShare::new(metadata, public_share, helper_share), message));
             state
-        }));
+        });
+        reports.push(Waiting { number, id, time, state });
     }
     let request = (!inits.is_empty()).then(|| {
         encode(&AggregationJobInitializeReq::new(Vec::new(), PartialBatchSelector::new_time_interval(), inits))
     });
-    Ok(Started { reports, states, request })
+    Ok(Started { reports, request })
 }
 
-fn load(connection: &Connection, task: i64, job: &Job) -> rusqlite::Result<Vec<Option<StoredReport>>> {
+/// The first report of the task after one number and up to another, with its own.
+fn load(
+    connection: &Connection,
+    task: i64,
+    after: i64,
+    last: i64,
+) -> rusqlite::Result<Option<(i64, Option<StoredReport>)>> {
     connection
         .prepare_cached(
-            "SELECT report_id, time, content FROM reports
-             WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report",
+            "SELECT report, report_id, time, content FROM reports
+             WHERE task = ?1 AND report > ?2 AND report <= ?3 ORDER BY report LIMIT 1",
         )?
-        .query_map([task, job.first, job.last], |row| {
-            let (id, content) = (row.get_ref(0)?.as_blob()?, row.get_ref(2)?.as_blob()?);
-            Ok(StoredReport::from_row(id, row.get(1)?, content))
-        })?
-        .collect()
+        .query_row([task, after, last], |row| {
+            let (id, content) = (row.get_ref(1)?.as_blob()?, row.get_ref(3)?.as_blob()?);
+            Ok((row.get(0)?, StoredReport::from_row(id, row.get(2)?, content)))
+        })
+        .optional()
 }
 
 /// Repeats the request until the helper answers: it has been told of the job, or may have been.
-async fn send(shared: &Shared, task: &Task, job: &Job, started: &Started) -> Result<Vec<u8>> {
-    let request = started.request.clone().unwrap_or_default();
+async fn send(shared: &Shared, task: &Task, job: &Job, request: Vec<u8>) -> Result<Vec<u8>> {
     let media_types = (AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE, AggregationJobResp::MEDIA_TYPE);
     let path = format!("aggregation_jobs/{}", job.id);
     let answer = peer::call(shared, task, reqwest::Method::PUT, &path, media_types, request).await;
@@ -243,25 +271,22 @@ struct Finished {
     additions: Additions,
     /// How many reports of each window are done with.
     done: HashMap<u64, i64>,
-    /// Reports to be tried again.
-    early: Vec<StoredReport>,
+    /// The numbers of reports to be tried again.
+    early: Vec<i64>,
     outcomes: Vec<&'static str>,
 }
 
-fn finish(task: &Task, started: Started, answer: &[u8]) -> Result<Finished> {
-    let mut responses = match &started.request {
-        Some(_) => AggregationJobResp::get_decoded(answer)
-            .map_err(|_| Error::unreachable("the helper's answer does not decode"))?
-            .prepare_resps()
-            .to_vec(),
-        None => Vec::new(),
-    }
-    .into_iter();
+fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> Result<Finished> {
+    let answer = answer
+        .map(AggregationJobResp::get_decoded)
+        .transpose()
+        .map_err(|_| Error::unreachable("the helper's answer does not decode"))?;
+    let mut responses = answer.as_ref().map_or(&[][..], AggregationJobResp::prepare_resps).iter();
     let mut finished =
         Finished { additions: Additions::default(), done: HashMap::new(), early: Vec::new(), outcomes: Vec::new() };
-    for (report, state) in started.reports.into_iter().zip(started.states) {
+    for report in reports {
         let window = task.definition.parameters.window(report.time);
-        let Some(state) = state else {
+        let Some(state) = report.state else {
             finished.outcomes.push("invalid-share");
             *finished.done.entry(window).or_default() += 1;
             continue;
@@ -270,7 +295,7 @@ fn finish(task: &Task, started: Started, answer: &[u8]) -> Result<Finished> {
             .next()
             .filter(|response| *response.report_id() == report.id)
             .ok_or_else(|| Error::unreachable("the helper's answer is for other reports"))?;
-        finish_report(task, report, state, &response, window, &mut finished);
+        finish_report(task, report.number, state, response, window, &mut finished);
     }
     if responses.next().is_some() {
         return Err(Error::unreachable("the helper's answer is for other reports"));
@@ -280,7 +305,7 @@ fn finish(task: &Task, started: Started, answer: &[u8]) -> Result<Finished> {
 
 fn finish_report(
     task: &Task,
-    report: StoredReport,
+    number: i64,
     state: LeaderState,
     response: &PrepareResp,
     window: u64,
@@ -289,14 +314,14 @@ fn finish_report(
     let outcome = match response.result() {
         PrepareStepResult::Continue { message } => match task.vdaf.leader_finish(state, message) {
             Some(contribution) => {
-                finished.additions.add(&task.vdaf, window, &report.id, &contribution);
+                finished.additions.add(&task.vdaf, window, response.report_id(), &contribution);
                 "added"
             }
             None => "helper-misbehaved",
         },
         PrepareStepResult::Finished => "helper-misbehaved",
         PrepareStepResult::Reject(PrepareError::ReportTooEarly) => {
-            finished.early.push(report);
+            finished.early.push(number);
             return;
         }
         PrepareStepResult::Reject(error) => reason(error),
@@ -317,6 +342,9 @@ fn settle(
     if removed == 0 {
         return Ok(false);
     }
+    for number in finished.early {
+        StoredReport::enqueue_again(connection, number)?;
+    }
     connection.execute(
         "DELETE FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3",
         params![task.row, job.first, job.last],
@@ -325,9 +353,6 @@ fn settle(
         batches::change_pending(connection, task.row, window, -reports)?;
     }
     finished.additions.store(connection, &task.vdaf, task.row)?;
-    for report in finished.early {
-        report.enqueue(connection, task.row)?;
-    }
     Ok(true)
 }
 
@@ -355,5 +380,60 @@ pub(super) fn storage(error: StoreError<()>) -> Error {
         StoreError::Full => Error::environment("storage is full"),
         StoreError::Broken(text) => Error::environment(text),
         StoreError::Refused(()) => Error::environment("the change was refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        client::Client,
+        collector::Collector,
+        dap::{Measurement, VdafKind},
+        pair::Pair,
+        task::{AggregatorRole, TaskSet},
+    };
+
+    /// A driver that failed in one job drops the others, and may start one again whose settling is
+    /// still under way. Both attempts then settle it, and only one may count.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_job_that_is_settled_twice_counts_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let pair = Pair::start(directory.path(), |config| {
+            // The task's own driver keeps away: this test is the driver.
+            if config.role == AggregatorRole::Leader {
+                config.gather = Duration::from_secs(3600);
+            }
+        })
+        .await
+        .unwrap();
+        let patience = Duration::from_secs(60);
+        let mut parameters = pair.parameters(VdafKind::histogram(3), 100_000_000, 1);
+        parameters.report_expiry_age = None;
+        let set = TaskSet::generate(parameters.clone()).unwrap();
+        pair.add_task(&set).await.unwrap();
+        let client = Client::new(parameters.clone()).unwrap();
+        let now = pair.leader.shared.now();
+        for cell in [0, 1, 1] {
+            client.upload(&Measurement::Cell(cell), now, patience).await.unwrap();
+        }
+
+        let shared = &pair.leader.shared;
+        let task = shared.task(&parameters.task_id).unwrap();
+        let job = create_job(shared, &task).await.unwrap().unwrap();
+        let first = work_out(shared, &task, job).await.unwrap();
+        let second = work_out(shared, &task, job).await.unwrap();
+        assert!(settle_job(shared, &task, job, first).await.unwrap());
+        assert!(!settle_job(shared, &task, job, second).await.unwrap());
+
+        let pending = shared.store.read(|connection| {
+            connection.query_row("SELECT sum(reports) FROM pending", [], |row| row.get::<_, i64>(0))
+        });
+        assert_eq!(pending.unwrap(), 0);
+        let collector = Collector::new(set.collector.clone()).unwrap();
+        let (id, batch) = (Collector::new_job(), parameters.batch(now, 1).unwrap());
+        collector.request(&id, batch).await.unwrap();
+        while collection::advance(shared, &task).await.unwrap() {}
+        assert_eq!(collector.collect(&id, batch, patience).await.unwrap().counts, [1, 2, 0]);
     }
 }

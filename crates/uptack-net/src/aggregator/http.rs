@@ -33,6 +33,8 @@ use crate::{
 
 type Answer = Result<Response, Problem>;
 type Server = State<Arc<Shared>>;
+/// A task and one of its jobs.
+type JobPath = Path<(String, String)>;
 
 /// Builds the routes that the role serves.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
@@ -95,8 +97,7 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>, h
 
 async fn upload(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
     let task = find_task(&shared, &task)?;
-    check_media_type(&headers, Report::MEDIA_TYPE)?;
-    let body = read(&shared, body, upload::largest_body(&task)).await?;
+    let body = read_message(&shared, &headers, Report::MEDIA_TYPE, body, upload::largest_body(&task)).await?;
     let credential = shared.enrolled.credential(&task, token(&headers))?;
     upload::upload(&shared, &task, &body, credential).await?;
     Ok(allow_origin(StatusCode::OK.into_response(), &headers))
@@ -119,79 +120,51 @@ async fn preflight(method: Method, request: Request) -> Response {
     response
 }
 
-async fn create_collection(
-    State(shared): Server,
-    Path((task, job)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Body,
-) -> Answer {
-    let task = find_task(&shared, &task)?;
-    authorize(&task, task.definition.collector_token_hash.as_ref(), &headers)?;
-    check_media_type(&headers, CollectionReq::<TimeInterval>::MEDIA_TYPE)?;
-    let id = parse_id(&job)?;
-    let body = read(&shared, body, SMALL).await?;
+async fn create_collection(State(shared): Server, path: JobPath, headers: HeaderMap, body: Body) -> Answer {
+    let (task, id) = find_job(&shared, &path, Caller::Collector, &headers)?;
+    let body = read_message(&shared, &headers, CollectionReq::<TimeInterval>::MEDIA_TYPE, body, SMALL).await?;
     collection::create(&shared, &task, id, &body).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
-async fn poll_collection(
-    State(shared): Server,
-    Path((task, job)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Answer {
-    let task = find_task(&shared, &task)?;
-    authorize(&task, task.definition.collector_token_hash.as_ref(), &headers)?;
-    Ok(match collection::poll(&shared, &task, parse_id(&job)?).await? {
+async fn poll_collection(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
+    let (task, id) = find_job(&shared, &path, Caller::Collector, &headers)?;
+    Ok(match collection::poll(&shared, &task, id).await? {
         Some(result) => message(Collection::<TimeInterval>::MEDIA_TYPE, result),
         None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
     })
 }
 
-async fn delete_collection(
-    State(shared): Server,
-    Path((task, job)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Answer {
-    let task = find_task(&shared, &task)?;
-    authorize(&task, task.definition.collector_token_hash.as_ref(), &headers)?;
-    collection::delete(&shared, &task, parse_id(&job)?).await?;
+async fn delete_collection(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
+    let (task, id) = find_job(&shared, &path, Caller::Collector, &headers)?;
+    collection::delete(&shared, &task, id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn initialize_job(
-    State(shared): Server,
-    Path((task, job)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Body,
-) -> Answer {
-    let task = find_task(&shared, &task)?;
-    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
-    check_media_type(&headers, AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE)?;
-    let id = parse_id(&job)?;
-    let body = read(&shared, body, helper::LARGEST_REQUEST).await?;
+async fn initialize_job(State(shared): Server, path: JobPath, headers: HeaderMap, body: Body) -> Answer {
+    let (task, id) = find_job(&shared, &path, Caller::Leader, &headers)?;
+    let media_type = AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE;
+    let body = read_message(&shared, &headers, media_type, body, helper::LARGEST_REQUEST).await?;
     let answer = helper::initialize(&shared, &task, id, body).await?;
     Ok(message(AggregationJobResp::MEDIA_TYPE, answer))
 }
 
-async fn continue_job(State(shared): Server, Path((task, job)): Path<(String, String)>, headers: HeaderMap) -> Answer {
-    let task = find_task(&shared, &task)?;
-    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
+async fn continue_job(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
+    let (task, id) = find_job(&shared, &path, Caller::Leader, &headers)?;
     check_media_type(&headers, AggregationJobContinueReq::MEDIA_TYPE)?;
-    Err(helper::continue_job(&shared, &task, &parse_id(&job)?))
+    Err(helper::continue_job(&shared, &task, &id))
 }
 
-async fn delete_job(State(shared): Server, Path((task, job)): Path<(String, String)>, headers: HeaderMap) -> Answer {
-    let task = find_task(&shared, &task)?;
-    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
-    helper::delete_job(&shared, &task, parse_id(&job)?).await?;
+async fn delete_job(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
+    let (task, id) = find_job(&shared, &path, Caller::Leader, &headers)?;
+    helper::delete_job(&shared, &task, id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 async fn aggregate_share(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
     let task = find_task(&shared, &task)?;
-    authorize(&task, task.definition.aggregator_token_hash.as_ref(), &headers)?;
-    check_media_type(&headers, AggregateShareReq::<TimeInterval>::MEDIA_TYPE)?;
-    let body = read(&shared, body, SMALL).await?;
+    authorize(&task, Caller::Leader, &headers)?;
+    let body = read_message(&shared, &headers, AggregateShareReq::<TimeInterval>::MEDIA_TYPE, body, SMALL).await?;
     let answer = helper::aggregate_share(&shared, &task, &body).await?;
     Ok(message(AggregateShare::MEDIA_TYPE, answer))
 }
@@ -252,10 +225,26 @@ fn find_task(shared: &Shared, text: &str) -> Result<Arc<Task>, Problem> {
     shared.task(&upload::parse_task_id(text)?)
 }
 
-fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|_| {
+/// Whose token a request has to show.
+#[derive(Clone, Copy)]
+enum Caller {
+    Collector,
+    Leader,
+}
+
+/// The task that a path names, if the caller may touch its jobs, and the name of the job.
+fn find_job<T: std::str::FromStr>(
+    shared: &Shared,
+    Path((task, job)): &JobPath,
+    caller: Caller,
+    headers: &HeaderMap,
+) -> Result<(Arc<Task>, T), Problem> {
+    let task = find_task(shared, task)?;
+    authorize(&task, caller, headers)?;
+    let id = job.parse().map_err(|_| {
         Problem::http(StatusCode::BAD_REQUEST, "The job in the path is not 16 bytes of unpadded base64url.")
-    })
+    })?;
+    Ok((task, id))
 }
 
 fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Result<(), Problem> {
@@ -265,20 +254,24 @@ fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Result<(), P
     Err(Problem::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The Content-Type must be {expected}.")))
 }
 
-fn authorize(task: &Task, expected: Option<&TokenHash>, headers: &HeaderMap) -> Result<(), Problem> {
-    let shown = token(headers);
-    match (expected, shown) {
-        (Some(hash), Some(token)) if hash.matches(token) => Ok(()),
-        _ => Err(task.problem(DapProblemType::UnauthorizedRequest)),
-    }
+fn authorize(task: &Task, caller: Caller, headers: &HeaderMap) -> Result<(), Problem> {
+    let expected = match caller {
+        Caller::Collector => &task.definition.collector_token_hash,
+        Caller::Leader => &task.definition.aggregator_token_hash,
+    };
+    if shows(headers, expected.as_ref()) { Ok(()) } else { Err(task.problem(DapProblemType::UnauthorizedRequest)) }
 }
 
 fn authorize_operator(shared: &Shared, headers: &HeaderMap) -> Result<(), Problem> {
     let expected = shared.config.admin_token.as_ref().map(|token| token.hash());
-    match (expected, token(headers)) {
-        (Some(hash), Some(token)) if hash.matches(token) => Ok(()),
-        _ => Err(Problem::http(StatusCode::FORBIDDEN, "The request's authorization is not valid.")),
+    if shows(headers, expected.as_ref()) {
+        return Ok(());
     }
+    Err(Problem::http(StatusCode::FORBIDDEN, "The request's authorization is not valid."))
+}
+
+fn shows(headers: &HeaderMap, expected: Option<&TokenHash>) -> bool {
+    expected.zip(token(headers)).is_some_and(|(hash, token)| hash.matches(token))
 }
 
 /// The token that a request shows, in either of the headers that DAP deployments use.
@@ -287,6 +280,18 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
         return value.as_bytes().strip_prefix(b"Bearer ");
     }
     headers.get("dap-auth-token").map(|value| value.as_bytes())
+}
+
+/// Reads a message of the protocol: its type as expected, its size and its time bounded.
+async fn read_message(
+    shared: &Shared,
+    headers: &HeaderMap,
+    media_type: &'static str,
+    body: Body,
+    limit: usize,
+) -> Result<Vec<u8>, Problem> {
+    check_media_type(headers, media_type)?;
+    read(shared, body, limit).await
 }
 
 /// Reads a body of bounded size in bounded time.

@@ -60,7 +60,7 @@ pub(crate) struct StoredReport {
 
 impl StoredReport {
     fn content(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.public_share.len() + self.leader_share.len() + 256);
         for part in [&self.public_share, &self.leader_share] {
             bytes.extend((part.len() as u32).to_be_bytes());
             bytes.extend(part);
@@ -74,6 +74,17 @@ impl StoredReport {
         connection
             .prepare_cached("INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![task, self.id.as_ref(), self.time as i64, self.content()])?;
+        Ok(())
+    }
+
+    /// Puts a stored report at the end of the line, where it is stored a second time.
+    pub(crate) fn enqueue_again(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+        connection
+            .prepare_cached(
+                "INSERT INTO reports(task, report_id, time, content)
+                 SELECT task, report_id, time, content FROM reports WHERE report = ?1",
+            )?
+            .execute([number])?;
         Ok(())
     }
 

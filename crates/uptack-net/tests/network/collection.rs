@@ -62,7 +62,7 @@ async fn invalid_reports_do_not_fill_a_batch() {
     let stage = Stage::new(5).await;
     stage.upload_counts([2, 1, 1]).await;
     let job = Collector::new_job();
-    crate::faults::upload_two_cells(&stage).await;
+    crate::cheats::upload_two_cells(&stage).await;
     let outcome = stage.collector.collect(&job, stage.batch(), PATIENCE).await;
     assert!(outcome.unwrap_err().is_batch_too_small());
     stage.upload(2).await;

@@ -1,6 +1,7 @@
 //! The network as a whole: processes, peers, faults.
 
 mod ballots;
+mod cheats;
 mod collection;
 mod corpus;
 mod faults;
