@@ -7,6 +7,7 @@ mod desk;
 mod failure;
 mod mechanism;
 mod output;
+mod owner;
 mod progress;
 mod views;
 mod whole_plan;

@@ -2,13 +2,18 @@
 
 mod aggregator;
 mod algebra;
+mod answer;
 mod ask;
 mod audit;
 mod cancel;
 mod channel;
 mod completions;
+mod demo;
+mod enrol;
 mod estimate;
 mod evaluate;
+mod fleet;
+mod ledger;
 mod man;
 mod plan;
 mod privacy;
@@ -25,6 +30,7 @@ use crate::failure::Failure;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Demo(demo::Arguments),
     Channel(channel::Arguments),
     Plan(plan::Arguments),
     Privacy(privacy::Arguments),
@@ -37,6 +43,10 @@ pub(crate) enum Command {
     Audit(audit::Arguments),
     Aggregator(aggregator::Arguments),
     Task(task::Arguments),
+    Answer(answer::Arguments),
+    Fleet(fleet::Arguments),
+    Ledger(ledger::Arguments),
+    Enrol(enrol::Arguments),
     Serve(serve::Arguments),
     Ask(ask::Arguments),
     Result(result::Arguments),
@@ -48,6 +58,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
         match self {
+            Self::Demo(arguments) => demo::run(&arguments, json),
             Self::Channel(arguments) => channel::run(&arguments, json),
             Self::Plan(arguments) => plan::run(&arguments, json),
             Self::Privacy(arguments) => privacy::run(&arguments, json),
@@ -60,6 +71,10 @@ impl Command {
             Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Aggregator(arguments) => aggregator::run(&arguments, json),
             Self::Task(arguments) => task::run(&arguments, json),
+            Self::Answer(arguments) => answer::run(&arguments, json),
+            Self::Fleet(arguments) => fleet::run(&arguments, json),
+            Self::Ledger(arguments) => ledger::run(&arguments, json),
+            Self::Enrol(arguments) => enrol::run(&arguments, json),
             Self::Serve(arguments) => serve::run(&arguments, json),
             Self::Ask(arguments) => ask::run(&arguments, json),
             Self::Result(arguments) => result::run(&arguments, json),

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     }
 }
 
-async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String, Failure> {
+pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String, Failure> {
     loop {
         match client.result(query).await {
             Err(error) if wait && (error.refused_with() == Some(NOT_YET) || error.is_unreachable()) => {

@@ -30,7 +30,9 @@ impl Repeated {
         }
         let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
         let linked = add(&views.linked)?;
-        let composed = if times == 1 { views.release.value() } else { compose(accountant, target, times)? };
+        // Where one release has no guarantee at this δ, several have none.
+        let none = matches!(target, Target::Delta(_)) && views.release.value().is_none();
+        let composed = if times == 1 || none { views.release.value() } else { compose(accountant, target, times)? };
         Ok(Self {
             times,
             answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
