@@ -5,7 +5,7 @@ use std::path::Path;
 use uptack::card::Card;
 
 use crate::failure::Failure;
-use crate::output::write_file;
+use crate::output::write_whole;
 
 /// Reads a card from text; `path` tells its form and is named in errors.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Card, Failure> {
@@ -22,7 +22,7 @@ pub(crate) fn write(path: &Path, card: &Card) -> Result<(), Failure> {
         true => toml::to_string(card).map_err(|error| Failure::request(format!("{}: {error}", path.display())))?,
         false => format!("{}\n", card.canonical()),
     };
-    write_file(path, &text)
+    write_whole(path, text.as_bytes())
 }
 
 pub(crate) fn is_toml(path: &Path) -> bool {

@@ -8,6 +8,7 @@ mod failure;
 mod mechanism;
 mod output;
 mod owner;
+mod plan_chart;
 mod progress;
 mod views;
 mod whole_plan;

@@ -44,13 +44,13 @@ fn read_small(source: impl Read, place: &str, fail: impl Fn(&io::Error) -> Failu
     String::from_utf8(bytes).map_err(|_| Failure::request(format!("{place}: not UTF-8 text")))
 }
 
-/// Writes a file whole or not at all.
-pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    let fail = |error: std::io::Error| Failure::writing(path.display(), &error);
+/// Writes a file whole or not at all: beside its place, then renamed.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let fail = |error: io::Error| Failure::writing(path.display(), &error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
-    // A temporary file is for its owner only; cards and records are for everybody.
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+    // A temporary file is for its owner only; what we write here is for everybody.
     let readable = fs::metadata(path).map(|data| data.permissions()).ok();
     file.persist(path).map_err(|error| fail(error.error))?;
     match readable {

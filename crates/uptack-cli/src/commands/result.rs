@@ -17,7 +17,7 @@ use super::estimate;
 use crate::arguments::{IntervalArgument, confidence, interval_name};
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_file};
+use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_whole};
 
 /// Get the result of a query, with its interval and what each claim rests on
 ///
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     }
     opened.card.verify(WorkLimit::default()).map_err(|error| Failure::from(error).at("the desk's card"))?;
     if let Some(path) = &arguments.out {
-        write_file(path, &format!("{text}\n"))?;
+        write_whole(path, format!("{text}\n").as_bytes())?;
     }
     let channel = opened.card.checked_channel()?;
     let trust = opened.card.trust()?;

@@ -19,11 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CLOSES: &str = "15s";
 
 /// A server as a process, killed at the end.
-struct Process(Child, String);
+pub(crate) struct Process(Child, pub(crate) String);
 
 impl Process {
     /// Starts a server and reads its address from the end of its first line.
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_uptack"))
             .args(arguments)
             .stdout(Stdio::piped())
@@ -51,13 +51,13 @@ impl Drop for Process {
     }
 }
 
-struct Desk {
-    folder: Folder,
-    process: Process,
+pub(crate) struct Desk {
+    pub(crate) folder: Folder,
+    pub(crate) process: Process,
 }
 
 impl Desk {
-    fn new(name: &str, more: &[&str]) -> Self {
+    pub(crate) fn new(name: &str, more: &[&str]) -> Self {
         let folder = Folder::new(name);
         let data = folder.0.join("desk");
         let process = Process::start(&[&["serve", "--data", data.to_str().unwrap()], more].concat());
@@ -69,7 +69,7 @@ impl Desk {
     }
 
     /// `kill -9`, and a new start on the same folder.
-    fn kill_and_restart(self) -> Self {
+    pub(crate) fn kill_and_restart(self) -> Self {
         let address = self.process.1.clone();
         let data = self.folder.0.join("desk");
         self.process.kill();
@@ -84,7 +84,7 @@ impl Desk {
         [command, &access, more].concat().into_iter().map(str::to_owned).collect()
     }
 
-    fn json(&self, command: &[&str], more: &[&str]) -> Value {
+    pub(crate) fn json(&self, command: &[&str], more: &[&str]) -> Value {
         let arguments = self.with_access(command, &[more, &["--json"]].concat());
         json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
@@ -92,6 +92,11 @@ impl Desk {
     fn run(&self, command: &[&str], more: &[&str]) -> Output {
         let arguments = self.with_access(command, more);
         run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The key that owners pin.
+    pub(crate) fn signer(&self) -> String {
+        uptack_net::signed::Signer::load_or_create(&self.data().join("signing.key")).unwrap().public().to_string()
     }
 
     fn ask(&self, more: &[&str]) -> Value {
