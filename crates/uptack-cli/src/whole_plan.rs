@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// Plans tried after the first: each halves what is left between the ε of one query that is enough and one that is not.
 const STEPS: u32 = 5;
 
+/// The parts of ε that are tried where there is no plan for all of it.
+const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
+
 /// Plans a card such that everything it asks keeps within the request's guarantees *as a whole*: the release's (ε, δ)
 /// and the linked ε. `draft` writes what is asked onto the card of a plan; `queries` of it can differ for one owner.
 ///
@@ -24,7 +27,7 @@ pub(crate) fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -
         Ok(card)
     };
     if queries < 2 {
-        return made(request, &plan(request)?);
+        return made(request, &nearest_plan(request)?);
     }
     let attempt = |single: f64| -> Result<Option<Card>, Failure> {
         let share = Request {
@@ -32,7 +35,7 @@ pub(crate) fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -
             linked_epsilon: request.linked_epsilon.map(|linked| linked / queries as f64),
             ..request.clone()
         };
-        let card = made(&share, &plan(&share)?)?;
+        let card = made(&share, &nearest_plan(&share)?)?;
         let within = card.claims.whole_release()?.is_some_and(|whole| whole <= epsilon.value());
         Ok(within.then_some(card))
     };
@@ -54,10 +57,26 @@ pub(crate) fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -
     };
     for _ in 0..STEPS {
         let middle = (enough * too_much).sqrt();
-        match attempt(middle)? {
-            Some(card) => (best, enough) = (card, middle),
-            None => too_much = middle,
+        match attempt(middle) {
+            Ok(Some(card)) => (best, enough) = (card, middle),
+            // Too much, or without a plan just there: what is found already is good.
+            Ok(None) | Err(_) => too_much = middle,
         }
     }
     Ok(best)
+}
+
+/// The plan of a request, or of one that asks for a little more privacy where the certificate of the best mechanism does
+/// not close just there.
+fn nearest_plan(request: &Request) -> Result<Plan, Failure> {
+    let first = match plan(request) {
+        Ok(plan) => return Ok(plan),
+        Err(error) => error,
+    };
+    let stricter = |part: f64| {
+        let (epsilon, delta) = request.release?;
+        let release = Some((Epsilon::new(epsilon.value() * part).ok()?, delta));
+        plan(&Request { release, ..request.clone() }).ok()
+    };
+    STRICTER.into_iter().find_map(stricter).ok_or_else(|| first.into())
 }

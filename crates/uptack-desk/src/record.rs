@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uptack::{
-    Channel, Output, Tally,
+    Channel, Output, Probability, Tally,
     card::{Card, timestamp},
 };
 use uptack_net::{
@@ -30,7 +30,7 @@ pub struct Record {
     pub reports: u64,
     /// The sums as they were collected: one for each cell, in the card's order; two for each question of a ballot.
     pub counts: Vec<u64>,
-    /// The same as estimators take it, for one question.
+    /// The same as estimators take it, for one question: without what no honest owner can have written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tally: Option<Tally>,
     /// The same for each question of a ballot.
@@ -97,7 +97,7 @@ type Tallies = (Option<Tally>, Option<Vec<NamedTally>>);
 fn tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
     let channel = card.checked_channel()?;
     let Some(asked) = &card.ballot else {
-        return Ok((Some(Tally::from_cells(&channel, counts)?), None));
+        return Ok((Some(Tally::from_cells(&channel, &possible(&channel, counts))?), None));
     };
     let outputs = ballot::outputs(counts, reports)?;
     if outputs.len() != asked.queries.len() {
@@ -109,14 +109,51 @@ fn tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
     Ok((None, Some(asked.queries.iter().zip(&outputs).map(named).collect::<Result<_>>()?)))
 }
 
+/// Without the cells that the mechanism never draws: a dishonest report may name one, and would spoil the estimate.
+fn possible(channel: &Channel, counts: &[u64]) -> Vec<u64> {
+    let kept = |(index, count): (usize, &u64)| match channel.cells().get(index) {
+        Some(cell) if !is_drawn(cell) => 0,
+        _ => *count,
+    };
+    counts.iter().enumerate().map(kept).collect()
+}
+
+fn is_drawn(cell: &uptack::Cell) -> bool {
+    [cell.yes(), cell.no()].iter().any(|probability| *probability != Probability::ZERO)
+}
+
 /// What the outputs say, and no more: where dishonest reports set both bits of a question there is no ⊥ left, and the
 /// tally counts more owners than there were reports.
 fn question_tally(channel: &Channel, outputs: &ballot::Outputs) -> Result<Tally> {
+    let drawn = |output: Output| channel.cells().iter().any(|cell| cell.outputs()[0] == output && is_drawn(cell));
     let count = |output: Output| match output {
+        output if !drawn(output) => 0,
         Output::ONE => outputs.ones,
         Output::ZERO => outputs.zeros,
         _ => outputs.bottoms.unwrap_or(0),
     };
     let counts: BTreeMap<Output, u64> = channel.answers()[0].iter().map(|&output| (output, count(output))).collect();
     Ok(Tally::new(vec![counts])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(text: &str) -> Channel {
+        text.parse::<uptack::Mechanism>().unwrap().channel()
+    }
+
+    #[test]
+    fn what_no_honest_owner_writes_is_not_in_the_tally() {
+        let never_bottom = channel("normal-form(f=1,r=0.2)");
+        assert_eq!(possible(&never_bottom, &[5, 6, 2]), [5, 6, 0]);
+        let outputs = ballot::Outputs { ones: 5, zeros: 6, bottoms: Some(2) };
+        assert_eq!(question_tally(&never_bottom, &outputs).unwrap().owners(), 11);
+        let bottom = channel("normal-form(f=0.5,r=0.2)");
+        assert_eq!(possible(&bottom, &[5, 6, 2]), [5, 6, 2]);
+        assert_eq!(question_tally(&bottom, &outputs).unwrap().owners(), 13);
+        let both = ballot::Outputs { ones: 9, zeros: 6, bottoms: None };
+        assert_eq!(question_tally(&bottom, &both).unwrap().owners(), 15);
+    }
 }

@@ -16,7 +16,7 @@ use crate::{Folder, json, run};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Long enough to upload within and to be killed within, short enough to wait for.
-const CLOSES: &str = "12s";
+const CLOSES: &str = "15s";
 
 /// A server as a process, killed at the end.
 pub(crate) struct Process(Child, pub(crate) String);
@@ -104,7 +104,7 @@ impl Desk {
     }
 }
 
-const PLAN: [&str; 10] = ["--owners", "40", "--minimum-batch", "10", "--yes", "8", "--epsilon", "3", "--delta", "1e-2"];
+const PLAN: [&str; 10] = ["--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2"];
 const ONE: [&str; 4] = ["--where", "station == \"7\"", "--closes", CLOSES];
 
 fn upload(card: &Value, measurements: &[Measurement]) {
@@ -133,15 +133,15 @@ fn a_query_survives_kills_and_its_record_lets_anyone_recompute() {
     assert_eq!(asked["card"]["attributes"], serde_json::json!(["station"]));
 
     let desk = desk.kill_and_restart();
-    upload(&asked["card"], &cells(&[0, 0, 0, 1, 1, 1]));
+    upload(&asked["card"], &cells(&[[0; 6], [1; 6]].concat()));
     let (code, text) = failure(&desk.run(&["result", query], &[]));
     assert!(code == Some(1) && text.contains("closes at") && text.contains("--wait"), "{text}");
     let desk = desk.kill_and_restart();
-    upload(&asked["card"], &cells(&[1, 1, 1, 1, 0, 0, 1]));
+    upload(&asked["card"], &cells(&[[0; 5], [1; 5], [1; 5]].concat()));
 
     let record = desk.folder.0.join("record.json");
     let result = desk.json(&["result", query], &["--wait", "--confidence", "99%", "--out", record.to_str().unwrap()]);
-    assert_eq!((&result["reports"], &result["query"]), (&13.into(), &asked["query"]));
+    assert_eq!((&result["reports"], &result["query"]), (&27.into(), &asked["query"]));
     assert_eq!(result["card"], asked["card"]);
     let desk = desk.kill_and_restart();
     let again = desk.folder.0.join("again.json");
@@ -169,7 +169,7 @@ fn a_query_survives_kills_and_its_record_lets_anyone_recompute() {
 fn too_few_answers_and_a_cancelled_query_give_nothing() {
     let desk = Desk::new("desk-few", &[]);
     let few = desk.ask(&["--where", "station == \"7\"", "--closes", "3s"]);
-    upload(&few["card"], &cells(&[1; 9]));
+    upload(&few["card"], &cells(&[1; 23]));
     let (code, text) = failure(&desk.run(&["result", few["query"].as_str().unwrap()], &["--wait"]));
     assert!(code == Some(1) && text.contains("minimum batch"), "{text}");
 
@@ -213,8 +213,8 @@ fn a_series_keeps_within_its_guarantee_as_a_whole() {
     let epsilon = |value: &Value| value.as_str().unwrap().parse::<f64>().unwrap();
     let (one, whole) = (epsilon(&claims["release"]), epsilon(&claims["whole"]["release"]));
     assert_eq!(claims["whole"]["queries"], "6");
-    assert!(whole <= 3.0 && whole > 2.0, "{whole} uses what is allowed");
-    assert!(one > 3.0 / 6.0, "{one} is more than an equal share: the composition is better than the sum");
+    assert!(whole <= 1.0 && whole > 0.7, "{whole} uses what is allowed");
+    assert!(one > 1.0 / 6.0, "{one} is more than an equal share: the composition is better than the sum");
 }
 
 #[test]
@@ -243,23 +243,29 @@ fn a_ballot_through_aggregators_elsewhere() {
     let asked = desk.ask(&["--each", "station", "--values", &values, "--closes", CLOSES, "--out", out]);
     let card = &asked["card"];
     assert_eq!((&card["operators"], &card["ballot"]["queries"][1]["name"]), (&"two".into(), &"south".into()));
-    assert!(card["claims"]["whole"]["release"].as_str().unwrap().parse::<f64>().unwrap() <= 3.0);
+    assert!(card["claims"]["whole"]["release"].as_str().unwrap().parse::<f64>().unwrap() <= 1.0);
     assert!(run(&["privacy", out]).status.success());
 
-    let report = |outputs: [Option<bool>; 3]| ballot::measurement(&outputs);
-    let north = vec![report([Some(true), Some(false), Some(false)]); 9];
-    let others = vec![report([Some(false); 3]); 8];
+    // Two outputs that the mechanism has, whichever it is; the first is what a yes rather gives.
+    let output = |index: usize| match card["channel"]["answers"][0][index].as_str().unwrap() {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ => None,
+    };
+    let (first, second) = (output(0), output(1));
+    let north = vec![ballot::measurement(&[first, second, second]); 14];
+    let others = vec![ballot::measurement(&[second; 3]); 13];
     upload(card, &[north, others].concat());
     let result = desk.json(&["result", asked["query"].as_str().unwrap()], &["--wait", "--confidence", "90%"]);
     let estimates = result["estimates"].as_array().unwrap();
-    assert_eq!((result["reports"].as_u64(), result["confidence"].as_f64()), (Some(17), Some(0.9)));
+    assert_eq!((result["reports"].as_u64(), result["confidence"].as_f64()), (Some(27), Some(0.9)));
     assert_eq!(
         estimates.iter().map(|entry| entry["name"].as_str().unwrap()).collect::<Vec<_>>(),
         ["north", "south", "east"]
     );
     for entry in estimates {
         let (low, high) = (entry["interval"][0].as_f64().unwrap(), entry["interval"][1].as_f64().unwrap());
-        assert!(0.0 <= low && low < high && high <= 17.0 && entry["sd"].as_f64().unwrap() > 0.0, "{entry}");
+        assert!(0.0 <= low && low < high && high <= 27.0 && entry["sd"].as_f64().unwrap() > 0.0, "{entry}");
     }
     assert!(estimates[0]["estimate"].as_f64() > estimates[2]["estimate"].as_f64());
     assert!(result["trust"][0]["holds"].as_str().unwrap().contains("one of the two aggregators is honest"));

@@ -103,7 +103,8 @@ pub(crate) async fn result(analyst: &Client, query: &str) -> Result<String, Erro
 pub(crate) fn card() -> Card {
     let mut request = Request::new(20, Prior::at(5));
     request.minimum_batch = MINIMUM;
-    // Three cells, one of them ⊥.
+    // Three cells, and ⊥ is drawn.
+    request.participation = Some(0.8);
     request.family = Some("normal-form".to_owned());
     request.release = Some((Epsilon::new(3.0).unwrap(), Delta::new(1e-2).unwrap()));
     let mut card = Card::new(&request, &plan(&request).unwrap());
