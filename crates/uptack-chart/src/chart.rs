@@ -156,6 +156,15 @@ impl Chart {
 
     /// The chart as an SVG document that needs nothing else.
     pub fn to_svg(&self) -> String {
+        self.picture().finish()
+    }
+
+    /// The chart as a PNG of this many pixels across.
+    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, RenderError> {
+        png::render(&self.to_svg(), width)
+    }
+
+    fn picture(&self) -> Svg {
         let title = lines(&self.title, TITLE, WIDTH - 30.0);
         let subtitle = lines(&self.subtitle, TEXT, WIDTH - 30.0);
         let top = heading_height(title.len(), subtitle.len());
@@ -173,12 +182,7 @@ impl Chart {
             plot.series(&mut svg, series, look_of(series, index));
         }
         legend.draw(&mut svg, bottom + 72.0);
-        svg.finish()
-    }
-
-    /// The chart as a PNG of this many pixels across.
-    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, RenderError> {
-        png::render(&self.to_svg(), width)
+        svg
     }
 
     fn ruler_x(&self) -> Ruler {
@@ -193,6 +197,27 @@ impl Chart {
         };
         let values = self.series.iter().flat_map(|series| series.points.iter().flat_map(ends));
         Ruler::new(self.y.scale, self.y.range, values.chain(self.levels.iter().map(|level| level.y)))
+    }
+}
+
+/// Charts one below the other in one picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    /// What they show together.
+    pub title: String,
+    /// The charts, from the top.
+    pub charts: Vec<Chart>,
+}
+
+impl Sheet {
+    /// The sheet as an SVG document that needs nothing else.
+    pub fn to_svg(&self) -> String {
+        Svg::stacked(WIDTH, &self.title, self.charts.iter().map(Chart::picture).collect()).finish()
+    }
+
+    /// The sheet as a PNG of this many pixels across.
+    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, RenderError> {
+        png::render(&self.to_svg(), width)
     }
 }
 
@@ -361,6 +386,17 @@ mod tests {
         let svg = chart.with(Series::line("", points)).to_svg();
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn a_sheet_is_as_tall_as_its_charts() {
+        let sheet = Sheet { title: "both".to_owned(), charts: vec![chart(), chart().subtitled("below")] };
+        let height = |png: Vec<u8>| u32::from_be_bytes(png[20..24].try_into().unwrap());
+        let each: u32 = sheet.charts.iter().map(|chart| height(chart.to_png(320).unwrap())).sum();
+        assert!(height(sheet.to_png(320).unwrap()).abs_diff(each) <= 2);
+        let svg = sheet.to_svg();
+        assert_eq!(svg.matches("measured &amp; true").count(), 2);
+        assert!(svg.contains("below</text>"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod png;
 mod scale;
 mod svg;
 
-pub use chart::{Axis, Chart, Draw, Level, Point, Series};
+pub use chart::{Axis, Chart, Draw, Level, Point, Series, Sheet};
 pub use look::{Dash, Look, Marker};
 pub use map::{Dot, Map, Panel};
 pub use png::RenderError;

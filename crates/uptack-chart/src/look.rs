@@ -25,6 +25,8 @@ pub enum Marker {
     TriangleDown,
     /// An open circle.
     Ring,
+    /// A wide open circle with a dot's room in its middle, around what is chosen.
+    Halo,
 }
 
 const MARKERS: [Marker; 8] = [
@@ -79,6 +81,11 @@ impl Look {
         }
     }
 
+    /// What is chosen among points of other looks.
+    pub fn chosen() -> Self {
+        Self { colour: "#000000", marker: Marker::Halo, dash: Dash::SOLID }
+    }
+
     pub(crate) fn line(self, svg: &mut Svg, points: &[(f64, f64)]) {
         let path: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
         let dash =
@@ -115,6 +122,12 @@ impl Look {
         let shape = match self.marker {
             Marker::Circle => circle(self.colour),
             Marker::Ring => circle("#ffffff"),
+            Marker::Halo => format!(
+                "<circle cx=\"{}\" cy=\"{}\" r=\"9\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.4\"/>",
+                number(x),
+                number(y),
+                self.colour
+            ),
             Marker::Square => polygon(&[(-4.2, -4.2), (4.2, -4.2), (4.2, 4.2), (-4.2, 4.2)]),
             Marker::Diamond => polygon(&[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)]),
             Marker::Triangle => polygon(&[(0.0, -5.6), (5.2, 4.2), (-5.2, 4.2)]),

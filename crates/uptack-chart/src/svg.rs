@@ -3,6 +3,7 @@
 /// An SVG document that grows.
 pub(crate) struct Svg {
     body: String,
+    height: f64,
 }
 
 /// Where a text stands with respect to its point.
@@ -19,6 +20,7 @@ const FAINTER: &str = "#efefef";
 
 impl Svg {
     pub(crate) fn new(width: f64, height: f64, title: &str, description: &str) -> Self {
+        let tall = height;
         let (width, height) = (number(width), number(height));
         let (title, description) = (escaped(title), escaped(description));
         let body = format!(
@@ -27,7 +29,21 @@ impl Svg {
              <title>{title}</title><desc>{description}</desc>\
              <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
         );
-        Self { body }
+        Self { body, height: tall }
+    }
+
+    /// Pictures one below the other, in one document that needs nothing else.
+    pub(crate) fn stacked(width: f64, title: &str, pictures: Vec<Self>) -> Self {
+        let description = format!("{} charts", pictures.len());
+        let mut sheet = Self::new(width, pictures.iter().map(|picture| picture.height).sum(), title, &description);
+        let mut top = 0.0;
+        for picture in pictures {
+            let height = picture.height;
+            let nested = picture.finish().replacen("<svg ", &format!("<svg y=\"{}\" ", number(top)), 1);
+            sheet.raw(nested.trim_end());
+            top += height;
+        }
+        sheet
     }
 
     pub(crate) fn raw(&mut self, element: &str) {

@@ -63,6 +63,14 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     span.ok_or_else(|| format!("`{text}` is not a span of time such as 300s, 5m or 1h"))
 }
 
+/// One number, or a range such as `0..500`.
+pub(crate) fn range(text: &str) -> Result<(u64, u64), String> {
+    match text.split_once("..") {
+        Some((low, high)) => Ok((count(low)?, count(high.trim_start_matches('='))?)),
+        None => count(text).map(|yes| (yes, yes)),
+    }
+}
+
 /// A whole number, also as `50_000` or `1e9`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");

@@ -90,3 +90,20 @@ impl From<uptack_net::error::Error> for Failure {
         Self { code, ..Self::request(error.to_string()) }
     }
 }
+
+impl From<uptack_owner::Error> for Failure {
+    fn from(error: uptack_owner::Error) -> Self {
+        match error {
+            uptack_owner::Error::Input(message) => Self::request(message),
+            uptack_owner::Error::Environment(message) => Self::environment(message),
+            uptack_owner::Error::Network(error) => error.into(),
+        }
+    }
+}
+
+impl From<uptack_desk::Error> for Failure {
+    fn from(error: uptack_desk::Error) -> Self {
+        let code = if error.is_input() || error.refused_with().is_some() { Self::REQUEST } else { Self::ENVIRONMENT };
+        Self { code, ..Self::request(error.to_string()) }
+    }
+}

@@ -3,11 +3,15 @@
 mod arguments;
 mod card_file;
 mod commands;
+mod desk;
 mod failure;
 mod mechanism;
 mod output;
+mod owner;
+mod plan_chart;
 mod progress;
 mod views;
+mod whole_plan;
 
 use std::process::ExitCode;
 

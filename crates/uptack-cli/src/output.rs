@@ -1,6 +1,6 @@
 //! Tables for people, JSON for programs, and small files.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -42,6 +42,32 @@ fn read_small(source: impl Read, place: &str, fail: impl Fn(&io::Error) -> Failu
         return Err(Failure::request(format!("{place}: larger than {} MiB", LARGEST_FILE >> 20)));
     }
     String::from_utf8(bytes).map_err(|_| Failure::request(format!("{place}: not UTF-8 text")))
+}
+
+/// Writes a file whole or not at all: beside its place, then renamed.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let fail = |error: io::Error| Failure::writing(path.display(), &error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+    // A temporary file is for its owner only; what we write here is for everybody.
+    let readable = fs::metadata(path).map(|data| data.permissions()).ok();
+    file.persist(path).map_err(|error| fail(error.error))?;
+    match readable {
+        Some(permissions) => fs::set_permissions(path, permissions).map_err(fail),
+        None => make_public(path).map_err(fail),
+    }
+}
+
+#[cfg(unix)]
+fn make_public(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_public(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Rows of cells in aligned columns; the first column to the left, numbers to the right.

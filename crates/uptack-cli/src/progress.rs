@@ -3,6 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+/// A line of talk on stderr.
+pub(crate) fn say(text: &str) {
+    // Whoever closed stderr does not want to hear it.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// One line on stderr that is written over; silent where stderr is no terminal.
 pub(crate) struct ProgressLine {
     started: Instant,

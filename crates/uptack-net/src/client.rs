@@ -20,6 +20,7 @@ use crate::{
     },
     error::{Error, Result},
     task::TaskParameters,
+    token::Token,
     web,
 };
 
@@ -87,18 +88,26 @@ impl Client {
         self.seal_as(measurement, refused.id, refused.time).await
     }
 
+    /// Fetches the aggregators' keys now, if they are not known yet.
+    pub async fn fetch_keys(&self) -> Result<()> {
+        self.keys().await.map(drop)
+    }
+
     /// Sends a report once.
     pub async fn send(&self, report: &SealedReport) -> Result<()> {
+        self.send_as(report, None).await
+    }
+
+    /// Sends a report once, with the credential of an owner where the leader requires enrolment.
+    pub async fn send_as(&self, report: &SealedReport, credential: Option<&Token>) -> Result<()> {
         let path = format!("tasks/{}/reports", self.parameters.task_id);
         let url = join(&self.parameters.leader, &path)?;
-        let response = self
-            .http
-            .put(url)
-            .header(header::CONTENT_TYPE, Report::MEDIA_TYPE)
-            .body(report.bytes.clone())
-            .send()
-            .await
-            .map_err(|error| web::no_answer("leader", error))?;
+        let mut request =
+            self.http.put(url).header(header::CONTENT_TYPE, Report::MEDIA_TYPE).body(report.bytes.clone());
+        if let Some(credential) = credential {
+            request = request.bearer_auth(credential.as_str());
+        }
+        let response = request.send().await.map_err(|error| web::no_answer("leader", error))?;
         web::check("leader", response).await.map(drop)
     }
 

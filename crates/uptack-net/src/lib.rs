@@ -11,10 +11,13 @@
 //! - [`pair`]: both in one process.
 //! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
 //! - [`ballot`]: many queries in one report.
+//! - [`signed`]: query cards under their signature. [`card_task`]: the one task that a card defines.
+//! - [`server`], [`web`]: listening with limits, and calling with limits.
 //! - [`dap`]: everything that depends on the drafts.
 
 pub mod aggregator;
 pub mod ballot;
+pub mod card_task;
 pub mod client;
 pub mod clock;
 pub mod collector;
@@ -25,9 +28,11 @@ pub mod fuzzing;
 mod janus;
 pub mod logging;
 pub mod pair;
+pub mod signed;
 mod store;
 pub mod task;
 pub mod token;
-mod web;
+pub mod web;
 
+pub use aggregator::server;
 pub use error::{Error, Result};

@@ -312,6 +312,11 @@ CREATE TABLE IF NOT EXISTS report_ids(
     time INTEGER NOT NULL,
     digest BLOB,
     PRIMARY KEY(task, report_id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS enrolled(
+    task INTEGER NOT NULL,
+    credential BLOB NOT NULL,
+    report_id BLOB NOT NULL,
+    PRIMARY KEY(task, credential)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS reports(
     report INTEGER PRIMARY KEY AUTOINCREMENT,
     task INTEGER NOT NULL,

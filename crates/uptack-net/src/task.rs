@@ -120,12 +120,19 @@ pub struct AggregatorTask {
     /// Leader: the hash of the token that the collector shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collector_token_hash: Option<TokenHash>,
+    /// The canonical text of the query card that this task serves. The parameters must be those that the card
+    /// defines: an aggregator that has the card enforces its minimum batch, whatever it was told otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
 }
 
 impl AggregatorTask {
     /// Checks that the role has what it needs and no more.
     pub fn validate(&self) -> Result<()> {
         self.parameters.validate()?;
+        if let Some(card) = &self.card {
+            crate::card_task::check(card, &self.parameters)?;
+        }
         dap::is_hpke_config_supported(&self.collector_hpke_config)
             .map_err(|_| Error::input("task: the collector's key uses an algorithm that is not supported"))?;
         let complete = match self.role {
@@ -242,6 +249,7 @@ impl TaskSet {
             aggregator_token: Some(aggregator_token.clone()),
             aggregator_token_hash: None,
             collector_token_hash: Some(collector_token.hash()),
+            card: None,
         };
         let helper = AggregatorTask {
             role: AggregatorRole::Helper,
@@ -252,6 +260,15 @@ impl TaskSet {
         };
         let collector = CollectorTask { parameters, token: collector_token, hpke_keypair };
         Ok(Self { leader, helper, collector })
+    }
+
+    /// Has both aggregators know the card, so that each can check the task against it.
+    pub fn with_card(mut self, canonical: &str) -> Result<Self> {
+        for task in [&mut self.leader, &mut self.helper] {
+            task.card = Some(canonical.to_owned());
+            task.validate()?;
+        }
+        Ok(self)
     }
 
     /// The public part.
@@ -331,7 +348,7 @@ fn to_json(value: &impl Serialize) -> String {
 }
 
 /// Writes beside the target, readable by its owner alone, and renames: never half a file.
-fn write_secret(path: &Path, text: &str) -> Result<()> {
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
     use std::io::Write;
     let beside = path.with_extension("partial");
     let mut options = std::fs::OpenOptions::new();

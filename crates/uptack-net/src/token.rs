@@ -59,18 +59,22 @@ impl fmt::Debug for Token {
 }
 
 /// The SHA-256 of a token: enough to recognize it, not to show it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    fn of(token: &[u8]) -> Self {
+    pub(crate) fn of(token: &[u8]) -> Self {
         Self(Sha256::digest(token).into())
     }
 
     /// Whether this is the hash of `token`, in time that depends on neither.
     pub fn matches(&self, token: &[u8]) -> bool {
         self.0.ct_eq(&Self::of(token).0).into()
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 
     /// Unpadded base64url.

@@ -1,4 +1,4 @@
-//! What client and collector share in speaking to aggregators.
+//! What clients share in speaking to aggregators and desks.
 
 use reqwest::{Response, StatusCode};
 use std::{path::Path, time::Duration};
@@ -12,7 +12,7 @@ use crate::{
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 
 /// An HTTP client with sensible limits; `root` is a further root certificate in a PEM file.
-pub(crate) fn client(root: Option<&Path>) -> Result<reqwest::Client> {
+pub fn client(root: Option<&Path>) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(5))
         .timeout(Duration::from_secs(30))
@@ -25,12 +25,12 @@ pub(crate) fn client(root: Option<&Path>) -> Result<reqwest::Client> {
 }
 
 /// No answer at all.
-pub(crate) fn no_answer(whose: &str, error: reqwest::Error) -> Error {
+pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
     Error::unreachable(format!("the {whose} does not answer: {}", error.without_url()))
 }
 
 /// The body of an answer, of bounded size.
-pub(crate) async fn body(whose: &str, mut response: Response) -> Result<Vec<u8>> {
+pub async fn body(whose: &str, mut response: Response) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(whose, error))? {
         if bytes.len() + chunk.len() > LARGEST_ANSWER {
@@ -42,7 +42,7 @@ pub(crate) async fn body(whose: &str, mut response: Response) -> Result<Vec<u8>>
 }
 
 /// Turns an answer that is not a success into an error with its reason.
-pub(crate) async fn check(whose: &str, response: Response) -> Result<Response> {
+pub async fn check(whose: &str, response: Response) -> Result<Response> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);

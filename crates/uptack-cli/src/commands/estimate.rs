@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSystem};
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval};
-use uptack::{Tally, answer_name};
+use uptack::{Channel, Tally, answer_name};
 
 use crate::arguments::{IntervalArgument, confidence, interval_name};
 use crate::failure::Failure;
@@ -33,8 +33,9 @@ pub(crate) struct Arguments {
     interval: IntervalArgument,
 }
 
+/// What is known of a crowd, as the fields that programs read.
 #[derive(Serialize)]
-struct Document {
+pub(crate) struct Document {
     mechanism: String,
     owners: u64,
     estimate: f64,
@@ -50,9 +51,10 @@ struct Document {
     backward: Option<Value>,
 }
 
-struct Solved {
-    estimate: Estimate,
-    interval: Interval,
+/// An estimate by every way there is.
+pub(crate) struct Solved {
+    pub(crate) estimate: Estimate,
+    pub(crate) interval: Interval,
     equations: Option<SignSystem>,
     differences: Vec<Combination>,
     backward: Option<Backward>,
@@ -61,20 +63,31 @@ struct Solved {
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
     let (tally, place) = read_tally(arguments.tally.as_deref())?;
-    let estimator = Estimator::new(&named.channel)?;
-    let observation = estimator.observe(&tally).map_err(|error| Failure::from(error).at(&place))?;
-    let solved = Solved {
-        estimate: estimator.estimate_observed(&observation),
-        interval: estimator.interval(&observation, arguments.confidence, arguments.interval.into()),
-        equations: SignSystem::solve(&named.channel, &tally)?,
-        differences: paper::differences(&named.channel, &tally)?,
-        backward: paper::backward(&named.channel, &tally).ok(),
-    };
+    let solved = solve(&named.channel, &tally, arguments.confidence, arguments.interval, &place)?;
     let mechanism = named.mechanism.to_string();
     if json {
         return print_json(&document(mechanism, arguments.confidence, &solved));
     }
     print(&describe(&mechanism, arguments.confidence, &solved))
+}
+
+/// Estimates from a tally; `place` is named where the tally cannot be one of this channel.
+pub(crate) fn solve(
+    channel: &Channel,
+    tally: &Tally,
+    confidence: Confidence,
+    interval: IntervalArgument,
+    place: &str,
+) -> Result<Solved, Failure> {
+    let estimator = Estimator::new(channel)?;
+    let observation = estimator.observe(tally).map_err(|error| Failure::from(error).at(place))?;
+    Ok(Solved {
+        estimate: estimator.estimate_observed(&observation),
+        interval: estimator.interval(&observation, confidence, interval.into()),
+        equations: SignSystem::solve(channel, tally)?,
+        differences: paper::differences(channel, tally)?,
+        backward: paper::backward(channel, tally).ok(),
+    })
 }
 
 fn read_tally(path: Option<&Path>) -> Result<(Tally, String), Failure> {
@@ -92,7 +105,7 @@ fn read_tally(path: Option<&Path>) -> Result<(Tally, String), Failure> {
     Ok((tally, place))
 }
 
-fn document(mechanism: String, confidence: Confidence, solved: &Solved) -> Document {
+pub(crate) fn document(mechanism: String, confidence: Confidence, solved: &Solved) -> Document {
     let Solved { estimate, interval, .. } = solved;
     Document {
         mechanism,
@@ -160,7 +173,7 @@ fn equations_json(system: &SignSystem) -> Value {
     })
 }
 
-fn describe(mechanism: &str, confidence: Confidence, solved: &Solved) -> String {
+pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved) -> String {
     let Solved { estimate, interval, .. } = solved;
     let mut bins = Table::new(&["from", "estimate", "sd"]);
     let cell = |value: Option<f64>| value.map_or("-".to_owned(), readable);

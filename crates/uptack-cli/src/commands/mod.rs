@@ -2,15 +2,24 @@
 
 mod aggregator;
 mod algebra;
+mod answer;
+mod ask;
 mod audit;
+mod cancel;
 mod channel;
 mod completions;
+mod demo;
+mod enrol;
 mod estimate;
 mod evaluate;
+mod fleet;
+mod ledger;
 mod man;
 mod plan;
 mod privacy;
 mod privatize;
+mod result;
+mod serve;
 mod simulate;
 mod tally;
 mod task;
@@ -21,6 +30,7 @@ use crate::failure::Failure;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Demo(demo::Arguments),
     Channel(channel::Arguments),
     Plan(plan::Arguments),
     Privacy(privacy::Arguments),
@@ -33,6 +43,14 @@ pub(crate) enum Command {
     Audit(audit::Arguments),
     Aggregator(aggregator::Arguments),
     Task(task::Arguments),
+    Answer(answer::Arguments),
+    Fleet(fleet::Arguments),
+    Ledger(ledger::Arguments),
+    Enrol(enrol::Arguments),
+    Serve(serve::Arguments),
+    Ask(ask::Arguments),
+    Result(result::Arguments),
+    Cancel(cancel::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -40,6 +58,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
         match self {
+            Self::Demo(arguments) => demo::run(&arguments, json),
             Self::Channel(arguments) => channel::run(&arguments, json),
             Self::Plan(arguments) => plan::run(&arguments, json),
             Self::Privacy(arguments) => privacy::run(&arguments, json),
@@ -52,6 +71,14 @@ impl Command {
             Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Aggregator(arguments) => aggregator::run(&arguments, json),
             Self::Task(arguments) => task::run(&arguments, json),
+            Self::Answer(arguments) => answer::run(&arguments, json),
+            Self::Fleet(arguments) => fleet::run(&arguments, json),
+            Self::Ledger(arguments) => ledger::run(&arguments, json),
+            Self::Enrol(arguments) => enrol::run(&arguments, json),
+            Self::Serve(arguments) => serve::run(&arguments, json),
+            Self::Ask(arguments) => ask::run(&arguments, json),
+            Self::Result(arguments) => result::run(&arguments, json),
+            Self::Cancel(arguments) => cancel::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

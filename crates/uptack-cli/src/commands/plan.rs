@@ -9,10 +9,11 @@ use uptack::card::Card;
 use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request};
 use uptack::privacy::{Delta, Epsilon};
 
-use crate::arguments::{count, fraction};
+use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json, readable, readable_up};
+use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_whole};
+use crate::plan_chart::{self, Picture};
 use crate::views::{views_json, views_table};
 
 /// Choose the best mechanism, and prove what it gives away
@@ -24,6 +25,7 @@ use crate::views::{views_json, views_table};
   uptack plan --owners 50000 --yes 500 --epsilon 1 --answer-epsilon 1.0986 --form several --out card.toml
   uptack plan --owners 1e6 --yes 0..20000 --over mean --error 10
   uptack plan --yes 500 --epsilon 1 --error 8 --solve owners
+  uptack plan --owners 50000 --yes 500 --epsilon 1 --chart plan.svg
   uptack plan --owners 50000 --yes 500 --linked-epsilon 1.5")]
 pub(crate) struct Arguments {
     /// How many owners will answer
@@ -71,6 +73,9 @@ pub(crate) struct Arguments {
     /// Only this family, by its name
     #[arg(long)]
     mechanism: Option<String>,
+    /// Write a chart of the error against ε and against the owners, as .svg or .png
+    #[arg(long, value_name = "FILE")]
+    chart: Option<PathBuf>,
     /// Write the query card, as TOML or JSON by its ending
     #[arg(long)]
     out: Option<PathBuf>,
@@ -107,13 +112,6 @@ enum OverArgument {
     Mean,
 }
 
-fn range(text: &str) -> Result<(u64, u64), String> {
-    match text.split_once("..") {
-        Some((low, high)) => Ok((count(low)?, count(high.trim_start_matches('='))?)),
-        None => count(text).map(|yes| (yes, yes)),
-    }
-}
-
 struct Outcome {
     request: Request,
     plan: Plan,
@@ -121,7 +119,12 @@ struct Outcome {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let picture = arguments.chart.as_deref().map(Picture::of).transpose()?;
     let outcome = arguments.solve()?;
+    let sheet = picture.map(|_| plan_chart::draw(&outcome.request, outcome.plan.best.sd)).transpose()?;
+    if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
+        write_whole(path, &picture.bytes(sheet)?)?;
+    }
     if let Some(path) = &arguments.out {
         card_file::write(path, &Card::new(&outcome.request, &outcome.plan))?;
     }
@@ -151,7 +154,11 @@ impl Arguments {
                 (plan, ("owners", owners))
             }
         };
-        let request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, ..request };
+        let release = match (unknown, request.release) {
+            (Some(Unknown::Epsilon), Some((_, delta))) => Some((Epsilon::new(solved.1)?, delta)),
+            (_, release) => release,
+        };
+        let request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, release, ..request };
         Ok(Outcome { request, plan, solved })
     }
 
@@ -278,7 +285,7 @@ fn solved_words((name, value): (&str, f64)) -> String {
     match name {
         "epsilon" => format!("The least ε for that error: {}.", readable_up(value)),
         "owners" => format!("The fewest owners for that error: {}.", grouped(value as u64)),
-        _ => "No mechanism that was found has a smaller one under the constraints.".to_owned(),
+        _ => "Nothing that was found is better by more than 0.1 % under the constraints.".to_owned(),
     }
 }
 

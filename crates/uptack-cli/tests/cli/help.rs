@@ -8,7 +8,7 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 18] = [
     "channel",
     "plan",
     "privacy",
@@ -21,6 +21,10 @@ const COMMANDS: [&str; 14] = [
     "evaluate",
     "aggregator",
     "task",
+    "serve",
+    "ask",
+    "result",
+    "cancel",
     "completions",
     "man",
 ];

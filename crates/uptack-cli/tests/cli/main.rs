@@ -4,10 +4,15 @@ mod aggregators;
 mod algebra;
 mod audit;
 mod bad_input;
+mod card;
 mod contract;
+mod desk;
 mod evaluate;
+mod guide;
 mod help;
+mod network;
 mod pipeline;
+mod plan;
 mod privacy;
 
 use std::io::Write;

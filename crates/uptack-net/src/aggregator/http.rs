@@ -97,7 +97,8 @@ async fn upload(State(shared): Server, Path(task): Path<String>, headers: Header
     let task = find_task(&shared, &task)?;
     check_media_type(&headers, Report::MEDIA_TYPE)?;
     let body = read(&shared, body, upload::largest_body(&task)).await?;
-    upload::upload(&shared, &task, &body).await?;
+    let credential = shared.enrolled.credential(&task, token(&headers))?;
+    upload::upload(&shared, &task, &body, credential).await?;
     Ok(allow_origin(StatusCode::OK.into_response(), &headers))
 }
 
@@ -110,7 +111,7 @@ async fn preflight(method: Method, request: Request) -> Response {
     for (name, value) in [
         (header::ALLOW, allowed),
         (header::ACCESS_CONTROL_ALLOW_METHODS, allowed),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, authorization"),
         (header::ACCESS_CONTROL_MAX_AGE, "86400"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -241,7 +242,7 @@ async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: H
 }
 
 /// Largest body of a request that is not an upload or a job.
-const SMALL: usize = 64 * 1024;
+const SMALL: usize = 1024 * 1024;
 
 fn at_fault(error: Error) -> Problem {
     if error.is_input() { Problem::http(StatusCode::BAD_REQUEST, error.to_string()) } else { error.into() }

@@ -33,6 +33,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let mut pulses = 0;
         loop {
             load_files(&shared, &mut seen).await;
+            if let Err(error) = shared.enrolled.refresh() {
+                tracing::error!(%error, "the list of credentials stays as it was");
+            }
             if pulses % CLEANING == 0
                 && let Err(error) = clean(&shared).await
             {

@@ -6,6 +6,7 @@
 mod batches;
 mod collection;
 mod driver;
+mod enrolment;
 mod helper;
 mod http;
 mod keys;
@@ -13,7 +14,7 @@ mod maintenance;
 mod metrics;
 mod peer;
 mod problem;
-mod server;
+pub mod server;
 mod shared;
 mod upload;
 
@@ -56,6 +57,9 @@ pub struct Config {
     pub peer_root: Option<PathBuf>,
     /// Lets an operator add and remove tasks over HTTP with this token.
     pub admin_token: Option<Token>,
+    /// Leader: a file with the hash of one credential a line, for tasks whose card requires enrolment. It is read
+    /// again when it changes.
+    pub credentials: Option<PathBuf>,
     /// The time of day.
     pub clock: Clock,
     /// Reports in one aggregation job, at most.
@@ -86,6 +90,7 @@ impl Config {
             peer: None,
             peer_root: None,
             admin_token: None,
+            credentials: None,
             clock: Clock::system(),
             job_size: 256,
             jobs_at_once: 4,
@@ -111,7 +116,7 @@ impl Aggregator {
         if let Some(peer) = &mut config.peer {
             crate::task::make_directory(peer);
         }
-        check_exposure(&config)?;
+        server::check_exposure(config.listen, config.tls.is_some(), config.allow_plaintext)?;
         let acceptor = match &config.tls {
             Some((certificates, key)) => Some(server::tls(certificates, key)?),
             None => None,
@@ -189,7 +194,7 @@ impl Drop for Aggregator {
 pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> {
     let aggregator = Aggregator::start(config).await?;
     ready(&aggregator);
-    stop_signal().await?;
+    server::stop_signal().await?;
     aggregator.shutdown().await;
     Ok(())
 }
@@ -215,17 +220,6 @@ fn spawn_driver(shared: &Arc<Shared>, task: Arc<Task>) {
     }
 }
 
-fn check_exposure(config: &Config) -> Result<()> {
-    if config.listen.ip().is_loopback() || config.tls.is_some() || config.allow_plaintext {
-        return Ok(());
-    }
-    Err(Error::input(format!(
-        "{} is reachable from other machines and there is no certificate: give one, listen on \
-         loopback, or say that plaintext is meant because a proxy in front does TLS",
-        config.listen
-    )))
-}
-
 fn peer_client(config: &Config) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(5))
@@ -242,20 +236,4 @@ fn peer_client(config: &Config) -> Result<reqwest::Client> {
 pub(crate) fn read_root(path: &std::path::Path) -> Result<reqwest::Certificate> {
     let pem = std::fs::read(path).map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
     reqwest::Certificate::from_pem(&pem).map_err(|error| Error::input(format!("{}: {error}", path.display())))
-}
-
-#[cfg(unix)]
-async fn stop_signal() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-        _ = terminate.recv() => {}
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-async fn stop_signal() -> Result<()> {
-    Ok(tokio::signal::ctrl_c().await?)
 }

@@ -23,18 +23,20 @@ use tokio_rustls::{
 
 use crate::error::{Error, Result};
 
-/// How long answers under way may take once the aggregator stops.
+/// How long answers under way may take once the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 
 /// Limits of a listener.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) connections: usize,
-    pub(crate) patience: Duration,
+pub struct Limits {
+    /// Connections at once.
+    pub connections: usize,
+    /// How long a request's head, or a handshake, may take.
+    pub patience: Duration,
 }
 
 /// Reads a certificate chain and its key.
-pub(crate) fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor> {
+pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor> {
     let at = |path: &Path, error: &dyn std::fmt::Display| Error::input(format!("{}: {error}", path.display()));
     let chain = CertificateDer::pem_file_iter(certificates)
         .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
@@ -47,17 +49,46 @@ pub(crate) fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// Refuses to listen beyond loopback in plaintext unless that is said to be meant.
+pub fn check_exposure(listen: SocketAddr, tls: bool, allow_plaintext: bool) -> Result<()> {
+    if listen.ip().is_loopback() || tls || allow_plaintext {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{listen} is reachable from other machines and there is no certificate: give one, listen on \
+         loopback, or say that plaintext is meant because a proxy in front does TLS"
+    )))
+}
+
+/// Waits until the process is asked to stop: an interrupt or a termination signal.
+#[cfg(unix)]
+pub async fn stop_signal() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+/// Waits until the process is asked to stop.
+#[cfg(not(unix))]
+pub async fn stop_signal() -> Result<()> {
+    Ok(tokio::signal::ctrl_c().await?)
+}
+
 fn provider() -> Arc<tokio_rustls::rustls::crypto::CryptoProvider> {
     Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider())
 }
 
 /// Binds, or says which address could not be bound.
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
+pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| Error::environment(format!("cannot listen on {address}: {error}")))
 }
 
 /// Serves until told to stop, then lets the answers under way finish.
-pub(crate) async fn serve(
+pub async fn serve(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
     routes: Router,

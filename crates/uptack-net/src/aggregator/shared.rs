@@ -7,7 +7,13 @@ use std::{
 };
 use tokio::sync::{Notify, Semaphore, watch};
 
-use super::{Config, keys::Keys, metrics::Metrics, problem::Problem};
+use super::{
+    Config,
+    enrolment::{self, Enrolled},
+    keys::Keys,
+    metrics::Metrics,
+    problem::Problem,
+};
 use crate::{
     dap::{DapProblemType, TaskId, Vdaf},
     error::{Error, Result},
@@ -24,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) cores: Arc<Semaphore>,
     /// Becomes true once, when the aggregator is to stop.
     pub(crate) stopping: watch::Sender<bool>,
+    pub(crate) enrolled: Enrolled,
     keys: RwLock<Arc<Keys>>,
     tasks: RwLock<HashMap<TaskId, Arc<Task>>>,
 }
@@ -33,6 +40,8 @@ pub(crate) struct Task {
     /// Its number in the store.
     pub(crate) row: i64,
     pub(crate) definition: AggregatorTask,
+    /// Whether its card wants a credential with every report.
+    pub(crate) needs_credential: bool,
     pub(crate) vdaf: Vdaf,
     /// Tells the task's driver that there may be work.
     pub(crate) wake: Notify,
@@ -66,6 +75,7 @@ impl Task {
 impl Shared {
     pub(crate) async fn open(config: Config, peer: reqwest::Client) -> Result<Self> {
         let store = Store::open(&config.data, config.role, config.max_store_bytes)?;
+        let enrolled = Enrolled::read(config.credentials.as_deref())?;
         let keys = Keys::load(&store, config.clock.now()).await?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
@@ -75,6 +85,7 @@ impl Shared {
             peer,
             cores: Arc::new(Semaphore::new(cores)),
             stopping: watch::Sender::new(false),
+            enrolled,
             keys: RwLock::new(Arc::new(keys)),
             tasks: RwLock::new(HashMap::new()),
         })
@@ -125,6 +136,7 @@ impl Shared {
                 self.config.role, definition.role
             )));
         }
+        self.enrolled.check(&definition)?;
         let id = definition.parameters.task_id;
         let text = serde_json::to_vec(&definition).expect("task definitions are plain data");
         let row =
@@ -166,6 +178,7 @@ impl Shared {
     fn serve(&self, row: i64, definition: AggregatorTask) -> Result<Arc<Task>> {
         let task = Arc::new(Task {
             row,
+            needs_credential: enrolment::is_required(&definition),
             vdaf: Vdaf::new(&definition.parameters.vdaf)?,
             definition,
             wake: Notify::new(),
@@ -176,8 +189,17 @@ impl Shared {
     }
 }
 
-const TABLES_OF_A_TASK: [&str; 8] =
-    ["report_ids", "reports", "pending", "leader_jobs", "helper_jobs", "batches", "collected", "collection_jobs"];
+const TABLES_OF_A_TASK: [&str; 9] = [
+    "enrolled",
+    "report_ids",
+    "reports",
+    "pending",
+    "leader_jobs",
+    "helper_jobs",
+    "batches",
+    "collected",
+    "collection_jobs",
+];
 
 fn register(
     connection: &rusqlite::Connection,

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 use super::{
-    batches,
+    batches, enrolment,
     metrics::Name,
     problem::Problem,
     shared::{Shared, Task},
@@ -13,13 +13,19 @@ use super::{
 use crate::{
     dap::{self, DapProblemType, Decode, HpkeCiphertext, OpenError, Report, ReportId, Role, TaskId, encode},
     store::StoreError,
+    token::TokenHash,
 };
 
 /// Checks a report, opens the leader's share and stores it; returns once it is durable.
 ///
 /// The identical report again is taken as the repetition that it is. Other bytes under a report id
 /// that is already taken are refused.
-pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Result<(), Problem> {
+pub(crate) async fn upload(
+    shared: &Shared,
+    task: &Arc<Task>,
+    body: &[u8],
+    credential: Option<TokenHash>,
+) -> Result<(), Problem> {
     let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     let time = report.metadata().time().as_seconds_since_epoch();
     check_time(task, time, shared.now())?;
@@ -33,7 +39,7 @@ pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Re
     let digest: [u8; 32] = Sha256::digest(body).into();
     let stored = {
         let task = Arc::clone(task);
-        shared.store.write(move |connection| insert(connection, &task, &row, &digest)).await?
+        shared.store.write(move |connection| insert(connection, &task, &row, &digest, credential.as_ref())).await?
     };
     let kind = if stored { "new" } else { "repeated" };
     shared.metrics.add(Name::Uploads, kind, 1);
@@ -134,6 +140,7 @@ fn insert(
     task: &Task,
     report: &StoredReport,
     digest: &[u8; 32],
+    credential: Option<&TokenHash>,
 ) -> Result<bool, StoreError<Problem>> {
     let refuse = |text| Err(StoreError::Refused(rejected(task, text)));
     let Some(floor) = floor(connection, task.row)? else {
@@ -155,6 +162,11 @@ fn insert(
     }
     if batches::is_collected(connection, task.row, report.time)? {
         return refuse("The report's batch has been collected.");
+    }
+    if let Some(credential) = credential
+        && !enrolment::spend(connection, task.row, credential, &report.id)?
+    {
+        return refuse("This credential has been used for another report.");
     }
     report.enqueue(connection, task.row)?;
     let window = task.definition.parameters.window(report.time);

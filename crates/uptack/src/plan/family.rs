@@ -114,8 +114,9 @@ fn spread_signal(law: &Law, pairs: f64) -> [[f64; 2]; 2] {
 fn tuned(law: &Law) -> Result<Tuned, Error> {
     let [sy, sn] = law.part.map(|part| digits(part, 7, f64::round));
     // Rounded away from the truth: a smaller share of yes-owners says 1, a larger one of no-owners.
-    let truthful = 1.0 - digits(law.flip[0] / sy, 6, f64::ceil);
-    let forced = digits(law.flip[1] / sn, 6, f64::ceil);
+    let truthful = 1.0 - digits(law.flip[0] / sy, 6, f64::ceil).min(1.0);
+    // Where all of them do, the digits of their participation must not make it more than all.
+    let forced = digits(law.flip[1] / sn, 6, f64::ceil).min(1.0);
     let exact = Fraction::from_f64;
     let truthful = exact(digits(truthful, 12, f64::floor))?;
     Tuned::new(exact(sy)?, Fraction::zero(), truthful, Fraction::zero(), exact(sn)?, exact(forced)?)

@@ -14,21 +14,21 @@ pub(super) struct Limits<'a> {
     owners: u64,
     /// How often the accounting was called.
     calls: Cell<u64>,
-    /// The larger flip of the law found last: the next one is near it.
-    last_flip: Cell<f64>,
+    /// The larger flip of the law found last, and how steeply ln δ fell there: the next one is near it.
+    last: Cell<(f64, f64)>,
+    /// How exactly the search solves for the flips, in their logarithm: the error moves by half of it.
+    accuracy: f64,
 }
 
 /// The certificate is wider than the ends by up to 0.8 per mille in ε; the search aims below it by a little more.
 const CERTIFICATE_SHARE: f64 = 1.0 - 8.5e-4;
-/// How exactly the search solves for the flips, in their logarithm: the error moves by half of it.
-const SEARCH_ACCURACY: f64 = 2e-3;
 /// How exactly what was found is solved for in the end.
 const FINAL_ACCURACY: f64 = 2e-5;
 
 impl<'a> Limits<'a> {
-    pub(super) fn new(request: &'a Request) -> Result<Self, Error> {
+    pub(super) fn new(request: &'a Request, accuracy: f64) -> Result<Self, Error> {
         let owners = request.claim_owners()?;
-        Ok(Self { request, owners, calls: Cell::new(0), last_flip: Cell::new(20.0 / owners as f64) })
+        Ok(Self { request, owners, calls: Cell::new(0), last: Cell::new((20.0 / owners as f64, -10.0)), accuracy })
     }
 
     pub(super) fn calls(&self) -> u64 {
@@ -37,7 +37,7 @@ impl<'a> Limits<'a> {
 
     /// The law with the fewest flips that keeps every constraint; none where the flips would drown the truth.
     pub(super) fn fewest_flips(&self, family: Family, shape: &Law) -> Option<Law> {
-        self.solve(family, shape, SEARCH_ACCURACY)
+        self.solve(family, shape, self.accuracy)
     }
 
     /// The same, exactly.
@@ -48,20 +48,19 @@ impl<'a> Limits<'a> {
     fn solve(&self, family: Family, shape: &Law, accuracy: f64) -> Option<Law> {
         let most = family.largest_factor(shape) * (1.0 - 1e-9);
         let local = self.local_factor(family, shape, most)?;
-        let factor = match self.request.release {
-            None => local,
-            Some((epsilon, delta)) => {
-                let aim = Epsilon::new(epsilon.value() * CERTIFICATE_SHARE).ok()?;
-                let excess = |log_factor: f64| {
-                    let law = family.with_flips_times(shape, log_factor.exp());
-                    self.log_delta(&law, aim) - delta.value().ln()
-                };
-                let guess = (self.last_flip.get() / shape.flip[0].max(shape.flip[1])).ln();
-                falling_root(excess, guess, (local.ln(), most.ln()), accuracy)?.exp()
-            }
+        let Some((epsilon, delta)) = self.request.release else {
+            return Some(family.with_flips_times(shape, local));
         };
-        let law = family.with_flips_times(shape, factor);
-        self.last_flip.set(law.flip[0].max(law.flip[1]));
+        let aim = Epsilon::new(epsilon.value() * CERTIFICATE_SHARE).ok()?;
+        let excess = |log_factor: f64| {
+            let law = family.with_flips_times(shape, log_factor.exp());
+            self.log_delta(&law, aim) - delta.value().ln()
+        };
+        let (flip, slope) = self.last.get();
+        let guess = (flip / shape.flip[0].max(shape.flip[1])).ln();
+        let root = falling_root(excess, (guess, slope), (local.ln(), most.ln()), accuracy)?;
+        let law = family.with_flips_times(shape, root.at.exp());
+        self.last.set((law.flip[0].max(law.flip[1]), root.slope));
         Some(law)
     }
 
@@ -101,43 +100,70 @@ impl<'a> Limits<'a> {
     }
 }
 
+/// Where a falling function is not positive any more, and how steeply it falls there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Root {
+    at: f64,
+    slope: f64,
+}
+
+/// Two points this close together tell the slope between them.
+const NEAR: f64 = 0.5;
+/// Below this the function says only that the root is elsewhere.
+const FAR_BELOW: f64 = -60.0;
+
 /// Where a falling function becomes negative within the ends, from the side where it is; none where it does nowhere.
 ///
-/// From a guess in growing steps until it is bracketed, then by false position, with bisection where that is slow.
-fn falling_root(function: impl Fn(f64) -> f64, guess: f64, (least, most): (f64, f64), accuracy: f64) -> Option<f64> {
-    let at = |x: f64| (x, function(x));
-    let mut low = at(guess.clamp(least, most));
-    let mut high = low;
-    let mut step = 0.1;
-    while high.1 > 0.0 {
-        if high.0 >= most {
-            return None;
+/// By secants from a guess of the place and the slope, with bisection where they are slow once the root is bracketed.
+fn falling_root(
+    function: impl Fn(f64) -> f64,
+    (guess, slope): (f64, f64),
+    (least, most): (f64, f64),
+    accuracy: f64,
+) -> Option<Root> {
+    let (mut x, mut slope) = (guess.clamp(least, most), slope.min(-1e-3));
+    let (mut low, mut high, mut before): (Option<(f64, f64)>, Option<(f64, f64)>, Option<(f64, f64)>) =
+        (None, None, None);
+    let mut step = 0.05;
+    for round in 0..80 {
+        let value = function(x);
+        if let Some((other, other_value)) = before.replace((x, value)) {
+            let secant = (value - other_value) / (x - other);
+            let known = secant < 0.0 && (x - other).abs() < NEAR && value.min(other_value) > FAR_BELOW;
+            slope = if known { secant } else { slope };
+            // ln δ is concave in the logarithm of the flips: between two points it lies above its chord.
+            if known && value <= 0.0 && other_value > 0.0 && value >= slope * accuracy {
+                return Some(Root { at: x, slope });
+            }
         }
-        low = high;
-        high = at((high.0 + step).min(most));
-        step *= 2.5;
-    }
-    while low.1 <= 0.0 {
-        if low.0 <= least {
-            return Some(least);
+        if value > 0.0 {
+            low = Some((x, value))
+        } else {
+            high = Some((x, value))
         }
-        high = low;
-        low = at((low.0 - step).max(least));
-        step *= 2.5;
+        x = match (low, high) {
+            (Some(low), Some(high)) if high.0 - low.0 < accuracy => return Some(Root { at: high.0, slope }),
+            (Some(low), Some(high)) => {
+                let width = high.0 - low.0;
+                let crossing = (low.0 * high.1 - high.0 * low.1) / (high.1 - low.1);
+                // A little beyond the crossing, where the function is not positive.
+                let aimed =
+                    if round % 4 == 3 || high.1 < FAR_BELOW { low.0 + 0.5 * width } else { crossing + 0.4 * accuracy };
+                let margin = 0.01 * width;
+                if aimed.is_finite() { aimed.clamp(low.0 + margin, high.0 - margin) } else { low.0 + 0.5 * width }
+            }
+            (Some((at, _)), None) if at >= most => return None,
+            (None, Some((at, _))) if at <= least => return Some(Root { at: least, slope }),
+            // Towards the root and a little beyond it, in steps that grow.
+            _ => {
+                let newton = (-value / slope).abs();
+                let reach = (1.05 * newton + 0.4 * accuracy).clamp(accuracy, step);
+                step *= 2.5;
+                if value > 0.0 { (x + reach).min(most) } else { (x - reach).max(least) }
+            }
+        };
     }
-    for round in 0..60 {
-        let width = high.0 - low.0;
-        if width < accuracy {
-            break;
-        }
-        let crossing = (low.0 * high.1 - high.0 * low.1) / (high.1 - low.1);
-        // A little beyond the crossing, so that the bracket shrinks from both sides.
-        let aimed =
-            if round % 4 == 3 || !crossing.is_finite() { 0.5 * (low.0 + high.0) } else { crossing + 0.4 * accuracy };
-        let next = at(aimed.clamp(low.0 + 0.01 * width, high.0 - 0.01 * width));
-        if next.1 > 0.0 { low = next } else { high = next }
-    }
-    Some(high.0)
+    high.map(|(at, _)| Root { at, slope })
 }
 
 #[cfg(test)]
@@ -146,11 +172,21 @@ mod tests {
 
     #[test]
     fn roots_are_approached_from_the_negative_side() {
-        for guess in [-9.0, -1.0, 0.3, 4.0] {
-            let root = falling_root(|x| 0.25 - x * x * x, guess, (-10.0, 10.0), 1e-6).unwrap();
-            assert!(root.powi(3) >= 0.25 && root - 0.25f64.cbrt() < 2e-6, "{guess}: {root}");
+        for guess in [-9.0, -1.0, 0.3, 0.63, 4.0] {
+            for slope in [-1e-4, -1.2, -50.0] {
+                let root = falling_root(|x| 0.25 - x * x * x, (guess, slope), (-10.0, 10.0), 1e-6).unwrap();
+                assert!(root.at.powi(3) >= 0.25 && root.at - 0.25f64.cbrt() < 2e-6, "{guess} {slope}: {root:?}");
+            }
         }
-        assert_eq!(falling_root(|x| 1.0 - x, 0.0, (-1.0, 0.5), 1e-6), None);
-        assert_eq!(falling_root(|x| -1.0 - x, 0.2, (0.0, 0.5), 1e-6), Some(0.0));
+        assert_eq!(falling_root(|x| 1.0 - x, (0.0, -1.0), (-1.0, 0.5), 1e-6), None);
+        assert_eq!(falling_root(|x| -1.0 - x, (0.2, -1.0), (0.0, 0.5), 1e-6).map(|root| root.at), Some(0.0));
+    }
+
+    /// Where the function falls off a cliff the secant says little, and the bracket decides.
+    #[test]
+    fn a_cliff_is_found() {
+        let cliff = |x: f64| if x < 1.0 { 3.0 - 0.1 * x } else { -1e4 };
+        let root = falling_root(cliff, (0.2, -18.0), (-5.0, 9.0), 1e-4).unwrap();
+        assert!(root.at >= 1.0 && root.at < 1.0 + 1e-3, "{root:?}");
     }
 }

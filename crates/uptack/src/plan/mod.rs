@@ -31,7 +31,7 @@ pub use solve::{Infeasible, explain, solve_epsilon, solve_owners, unattainable};
 
 use family::Family;
 use limits::Limits;
-use search::{Found, Search};
+use search::{Effort, Found, Search};
 
 use crate::channel::Channel;
 use crate::error::Error;
@@ -93,18 +93,23 @@ pub const USUAL_DELTA: f64 = 1e-8;
 /// the best known. It is what was measured, not a proof.
 pub const SEARCHED_TO: f64 = 0.005;
 
+/// Claims for fewer owners than this are so quickly certified that every family's are.
+const SMALL_CROWD: u64 = 1000;
+/// An improvement by less than this, the search's own accuracy, is none: the simpler mechanism is kept.
+const EQUAL: f64 = 1e-3;
 /// Work for a certificate that is shown for comparison only.
 const LITTLE_WORK: u64 = 2_000_000;
 
 /// The best mechanism for a request.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     request.check()?;
-    let limits = Limits::new(request)?;
-    let found = search_all(request, &limits)?;
+    let limits = Limits::new(request, Effort::FULL.accuracy)?;
+    let found = search_all(request, &limits, Effort::FULL)?;
     let claim_owners = request.claim_owners()?;
-    let best = certify(request, &found[0], claim_owners)?;
-    let others = found[1..].iter().map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
-    let alternatives = others.collect::<Result<_, _>>()?;
+    let (best, alternatives) = match claim_owners < SMALL_CROWD {
+        true => certify_all(request, &found, claim_owners)?,
+        false => certify_best(request, &found, claim_owners)?,
+    };
     let robustness = robustness(request, &best.channel, claim_owners);
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
     Ok(Plan { best, alternatives, owners, minimum_batch, claim_owners, robustness, calls: limits.calls() })
@@ -113,22 +118,33 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 /// The least error that the search finds, without certifying anything.
 pub(crate) fn least_sd(request: &Request) -> Result<f64, Error> {
     request.check()?;
-    let limits = Limits::new(request)?;
-    Ok(request.sd(&search_all(request, &limits)?[0].law))
+    let limits = Limits::new(request, Effort::FULL.accuracy)?;
+    Ok(request.sd(&search_all(request, &limits, Effort::FULL)?[0].law))
 }
 
-fn search_all(request: &Request, limits: &Limits<'_>) -> Result<Vec<Found>, Error> {
-    let search = Search { request, limits };
+/// The least error of each family under the constraints, by its name: for charts, to about half a per cent and without
+/// certificates. A family that cannot keep them is left out.
+pub fn sketch(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
+    request.check()?;
+    let limits = Limits::new(request, Effort::SKETCH.accuracy)?;
+    let found = search_all(request, &limits, Effort::SKETCH)?;
+    Ok(found.iter().map(|found| (found.family.name(), request.sd(&found.law))).collect())
+}
+
+fn search_all(request: &Request, limits: &Limits<'_>, effort: Effort) -> Result<Vec<Found>, Error> {
+    let search = Search { request, limits, effort };
     let mut found: Vec<Found> = Vec::new();
     for family in families(request)? {
         // The asymmetric search starts from what was found before it.
         let next = search.family(family, &found);
         found.extend(next);
     }
-    let mut found: Vec<Found> = found.into_iter().map(|found| search.polish(found)).collect();
-    // Among equals the simpler, which comes first, is kept: an improvement below the search's own accuracy is none.
+    // What the asymmetric search started from was perhaps not asked for.
+    let wanted = |found: &Found| request.family.as_deref().is_none_or(|name| name == found.family.name());
+    let mut found: Vec<Found> = found.into_iter().filter(wanted).map(|found| search.polish(found)).collect();
+    // Among equals the simpler, which comes first, is kept.
     found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let within = |other: &Found| other.cost <= found[0].cost * (1.0 + 1e-3);
+    let within = |other: &Found| other.cost <= found[0].cost * (1.0 + EQUAL);
     if let Some(simplest) = (0..found.len()).filter(|&at| within(&found[at])).min_by_key(|&at| rank(found[at].family)) {
         let simplest = found.remove(simplest);
         found.insert(0, simplest);
@@ -187,30 +203,70 @@ fn choose(request: &Request, found: &Found, claim_owners: u64, limit: WorkLimit)
     Ok(Choice { mechanism, channel, sd, interval95_halfwidth: normal::upper_quantile(0.025) * sd, views })
 }
 
-/// The choice with its full certificate; where that is wider than the search allowed for, with a few more flips.
-fn certify(request: &Request, found: &Found, claim_owners: u64) -> Result<Choice, Error> {
-    let mut law = found.law;
-    for _ in 0..12 {
-        let choice = choose(request, &Found { law, ..*found }, claim_owners, WorkLimit::default())?;
-        if keeps(request, &choice) {
-            return Ok(choice);
-        }
-        law = found.family.with_flips_times(&law, 1.004);
-    }
-    Err(Error::request("the certificate of the best mechanism does not close")
-        .with_hint("fewer owners, a larger delta or another form may help"))
+/// The best of a large crowd, certified, with the others as they are.
+fn certify_best(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Choice, Vec<Choice>), Error> {
+    let certified = found.iter().enumerate().find_map(|(at, one)| Some((at, certify(request, one, claim_owners)?.1)));
+    let (at, best) = certified.ok_or_else(never_certified)?;
+    let others = found.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
+    let others = others.map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
+    Ok((best, others.collect::<Result<_, _>>()?))
 }
 
-/// Whether the certified guarantees are within the request.
-fn keeps(request: &Request, choice: &Choice) -> bool {
-    let views = &choice.views;
-    let within = |epsilon: &Option<f64>, most: f64| epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12));
-    let release = request
-        .release
-        .is_none_or(|(epsilon, _)| views.release.value().is_some_and(|value| value.upper() <= epsilon.value()));
-    let answers = request.answer_epsilon.is_none_or(|most| views.answers.iter().all(|epsilon| within(epsilon, most)));
-    let linked = request.linked_epsilon.is_none_or(|most| within(&views.linked, most));
-    release && answers && linked
+/// In a small crowd the worst case is often a mixed one, by much and differently for each family: all are certified.
+fn certify_all(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Choice, Vec<Choice>), Error> {
+    let mut certified: Vec<(f64, Choice)> =
+        found.iter().filter_map(|one| certify(request, one, claim_owners)).collect();
+    let least = certified.iter().map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
+    // The first is the simplest among those that were equal before.
+    let best = certified.iter().position(|(cost, _)| *cost <= least * (1.0 + EQUAL)).ok_or_else(never_certified)?;
+    let (_, best) = certified.remove(best);
+    certified.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    Ok((best, certified.into_iter().map(|(_, choice)| choice).collect()))
+}
+
+fn never_certified() -> Error {
+    Error::request("the certificate of the best mechanism does not close")
+        .with_hint("fewer owners, a larger delta or another form may help")
+}
+
+/// The choice with its full certificate, and its cost; where the certificate is wider than the search allowed for, with
+/// more flips, as few as will do.
+fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<(f64, Choice)> {
+    let with_flips_times = |factor: f64| Found { law: found.family.with_flips_times(&found.law, factor), ..*found };
+    let kept = |factor: f64| keeps(request, &with_flips_times(factor), claim_owners).unwrap_or(false);
+    let most = found.family.largest_factor(&found.law) * (1.0 - 1e-9);
+    let (mut failed, mut factor, mut step) = (1.0, 1.0, 1.004);
+    while !kept(factor) {
+        if factor >= most {
+            return None;
+        }
+        (failed, factor, step) = (factor, f64::min(factor * step, most), step * step);
+    }
+    while factor > failed * 1.004 {
+        let half = (factor * failed).sqrt();
+        if kept(half) { factor = half } else { failed = half }
+    }
+    let certified = with_flips_times(factor);
+    let choice = choose(request, &certified, claim_owners, WorkLimit::default()).ok()?;
+    Some((request.cost(&certified.law), choice))
+}
+
+/// Whether what was found, its parameters rounded, keeps the request by the certified accounting.
+fn keeps(request: &Request, found: &Found, claim_owners: u64) -> Result<bool, Error> {
+    let channel = found.family.mechanism(&found.law)?.channel();
+    let within = |epsilon: Option<f64>, most: f64| epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12));
+    if request.linked_epsilon.is_some_and(|most| !within(privacy::linked_epsilon(&channel), most)) {
+        return Ok(false);
+    }
+    for answer in 0..channel.answers().len() {
+        let epsilon = privacy::answer_epsilon(&channel, answer)?;
+        if request.answer_epsilon.is_some_and(|most| !within(epsilon, most)) {
+            return Ok(false);
+        }
+    }
+    let Some((epsilon, delta)) = request.release else { return Ok(true) };
+    let guarantee = privacy::release(&channel, claim_owners)?.guarantee(Target::Delta(delta));
+    Ok(guarantee.value().is_some_and(|value| value.upper() <= epsilon.value()))
 }
 
 fn robustness(request: &Request, channel: &Channel, claim_owners: u64) -> Vec<(Fraction, Option<f64>)> {

@@ -13,12 +13,31 @@ pub(super) struct Found {
     pub(super) cost: f64,
 }
 
-/// Refining stops when the structural parameter moves by less than this share of itself.
-const FINEST: f64 = 2e-3;
+/// When refining stops.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// How exactly the flips are solved for.
+    pub(super) accuracy: f64,
+    /// The structural parameter moves by less than this share of itself.
+    finest: f64,
+    /// The asymmetric search takes smaller steps than this.
+    smallest_step: f64,
+}
+
+impl Effort {
+    /// For a plan.
+    pub(super) const FULL: Self = Self { accuracy: 2e-3, finest: 2e-3, smallest_step: 0.02 };
+    /// For a point on a chart, where half a per cent is less than a line's width.
+    pub(super) const SKETCH: Self = Self { accuracy: 8e-3, finest: 2e-3, smallest_step: 0.1 };
+}
+
+/// How many steps the grid has that comes before refining.
+const GRID: u32 = 9;
 
 pub(super) struct Search<'a> {
     pub(super) request: &'a Request,
     pub(super) limits: &'a Limits<'a>,
+    pub(super) effort: Effort,
 }
 
 impl Search<'_> {
@@ -71,19 +90,24 @@ impl Search<'_> {
         best(found)
     }
 
+    /// In the root of the distance from the upper end, which the optimum usually is at or near.
     fn side(&self, family: Family, low: f64, high: f64) -> Option<Found> {
-        // Denser towards the upper end, where the optimum usually is.
-        let grid: Vec<f64> = (0..=9).map(|step| high - (high - low) * (f64::from(step) / 9.0).powi(2)).collect();
-        let tried: Vec<Option<Found>> = grid.iter().map(|&part| self.at(family, part)).collect();
+        let part = |root: f64| high - (high - low) * root * root;
+        let at = |root: f64| self.at(family, part(root));
         let cost = |found: &Option<Found>| found.map_or(f64::INFINITY, |found| found.cost);
-        let index = (0..grid.len()).min_by(|&a, &b| cost(&tried[a]).total_cmp(&cost(&tried[b])))?;
-        let (mut left, mut right) = (grid[(index + 1).min(grid.len() - 1)], grid[index.saturating_sub(1)]);
+        let tried: Vec<Option<Found>> = (0..=GRID).map(|step| at(f64::from(step) / f64::from(GRID))).collect();
+        let index = (0..tried.len()).min_by(|&a, &b| cost(&tried[a]).total_cmp(&cost(&tried[b])))?;
+        let place = |index: usize| index as f64 / f64::from(GRID);
+        let (mut left, mut right) = (place(index.saturating_sub(1)), place((index + 1).min(tried.len() - 1)));
         let golden = 0.5 * (5f64.sqrt() - 1.0);
-        let mut all = vec![tried[index]];
-        let at = |part: f64| self.at(family, part);
         let (mut inner, mut outer) = (right - golden * (right - left), left + golden * (right - left));
         let (mut inner_found, mut outer_found) = (at(inner), at(outer));
-        while right - left > FINEST * right {
+        // Fine in the distance from the end too, as far as that matters.
+        let coarse = |left: f64, right: f64| {
+            let width = part(left) - part(right);
+            width > self.effort.finest * part(left) || (width > 1e-6 && right - left > 5.0 * self.effort.finest * left)
+        };
+        while coarse(left, right) {
             if cost(&inner_found) < cost(&outer_found) {
                 (right, outer, outer_found) = (outer, inner, inner_found);
                 inner = right - golden * (right - left);
@@ -94,8 +118,7 @@ impl Search<'_> {
                 outer_found = at(outer);
             }
         }
-        all.extend([inner_found, outer_found]);
-        best(all.into_iter().flatten())
+        best([tried[index], inner_found, outer_found].into_iter().flatten())
     }
 
     /// From the best symmetric and one-sided laws, in steps of who takes part and of how the flips are shared.
@@ -109,7 +132,7 @@ impl Search<'_> {
         let most = self.most_participation();
         let mut here = self.of(Family::Tuned, start)?;
         let mut step = 0.2;
-        while step > 0.02 {
+        while step > self.effort.smallest_step {
             let moves = neighbours(&here.law, step, most);
             match best(moves.iter().filter_map(|law| self.of(Family::Tuned, law))) {
                 Some(better) if better.cost < here.cost * (1.0 - 1e-5) => here = better,

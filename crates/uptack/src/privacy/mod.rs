@@ -43,7 +43,7 @@ pub use bracket::Bracket;
 pub use guarantee::{Certificate, Certified, Delta, Epsilon, Guarantee, Neighbours, Target, View};
 pub use guess::Guess;
 pub use piece::Direction;
-pub use repeated::Repeated;
+pub use repeated::{Repeated, release_loss};
 pub use statement::statement;
 pub use work::WorkLimit;
 

@@ -30,7 +30,9 @@ impl Repeated {
         }
         let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
         let linked = add(&views.linked)?;
-        let composed = if times == 1 { views.release.value() } else { compose(accountant, target, times)? };
+        // Where one release has no guarantee at this δ, several have none.
+        let none = matches!(target, Target::Delta(_)) && views.release.value().is_none();
+        let composed = if times == 1 || none { views.release.value() } else { compose(accountant, target, times)? };
         Ok(Self {
             times,
             answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
@@ -38,6 +40,13 @@ impl Repeated {
             release: composed.map(|value| cap(value, target, linked)),
         })
     }
+}
+
+/// A measure on privacy losses that dominates one release, sharp for `repetitions` of it down to `smallest_delta`: what
+/// a budget is charged with.
+pub fn release_loss(accountant: &Accountant, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
+    let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
+    LossDistribution::from_profile(&Above(accountant), accuracy)
 }
 
 fn compose(accountant: &Accountant, target: Target, times: u64) -> Result<Option<Certified>, Error> {

@@ -1,9 +1,10 @@
 //! The planner keeps every constraint, and nobody finds anything better.
 
-use uptack::estimate::Estimator;
+mod grid;
+
+use uptack::Fraction;
 use uptack::plan::{Form, Objective, Over, Plan, Prior, Request, plan, solve_epsilon, solve_owners};
-use uptack::privacy::{Delta, Epsilon, release};
-use uptack::{Fraction, Mechanism};
+use uptack::privacy::{Delta, Epsilon};
 
 fn request(owners: u64, yes: u64, epsilon: f64, delta: f64) -> Request {
     let release = Some((Epsilon::new(epsilon).unwrap(), Delta::new(delta).unwrap()));
@@ -57,48 +58,6 @@ fn randomized_response_wins_where_it_must() {
     assert!((plan.best.sd / best - 1.0).abs() < 1e-3, "{} {best}", plan.best.sd);
 }
 
-/// A grid of laws that knows nothing of how the planner searches: none keeps the constraints and is better by 0.5 %.
-#[test]
-fn no_point_of_a_grid_is_better() {
-    for (owners, yes, epsilon, delta, linked, participation) in [
-        (400, 20, 1.0, 1e-4, None, None),
-        (3000, 0, 0.7, 1e-6, None, None),
-        (3000, 1500, 1.5, 1e-6, None, Some(0.6)),
-        (2000, 60, 0.4, 1e-5, Some(4.0), None),
-    ] {
-        let mut request = request(owners, yes, epsilon, delta);
-        request.linked_epsilon = linked;
-        request.participation = participation;
-        let plan = plan(&request).unwrap();
-        assert!(release_upper(&plan) <= epsilon);
-        assert!(linked.is_none_or(|most| plan.best.views.linked.unwrap() <= most * (1.0 + 1e-12)));
-        for step in 1..=24 {
-            let part = participation.unwrap_or(1.0) * f64::from(step) / 24.0;
-            for share in 1..=60 {
-                // Flips from one in ten thousand of who takes part to nearly half of them.
-                let flip = part * 0.5 * 10f64.powf(-4.0 * (1.0 - f64::from(share) / 61.0));
-                for text in [format!("normal-form(f={part},r={flip})"), format!("noisy-sampling(sy={part},sn={flip})")]
-                {
-                    check(&text, &request, plan.best.sd, yes);
-                }
-            }
-        }
-    }
-}
-
-fn check(text: &str, request: &Request, planned: f64, yes: u64) {
-    let channel = text.parse::<Mechanism>().unwrap().channel();
-    let Ok(estimator) = Estimator::new(&channel) else { return };
-    if estimator.sd(request.owners, yes as f64).unwrap() >= 0.995 * planned {
-        return;
-    }
-    let (epsilon, delta) = request.release.unwrap();
-    let linked = uptack::privacy::linked_epsilon(&channel);
-    let keeps_linked = request.linked_epsilon.is_none_or(|most| linked.is_some_and(|epsilon| epsilon <= most));
-    let ends = release(&channel, request.owners).unwrap().delta_of_ends(epsilon).lower();
-    assert!(!keeps_linked || ends > delta.value(), "{text} is better than {planned}");
-}
-
 #[test]
 fn solving_for_epsilon_and_for_owners_inverts_solving_for_the_error() {
     let wanted = request(5000, 50, 1.0, 1e-6);
@@ -106,12 +65,12 @@ fn solving_for_epsilon_and_for_owners_inverts_solving_for_the_error() {
     let by_epsilon = solve_epsilon(&wanted, error).unwrap();
     assert!((release_upper(&by_epsilon) - 1.0).abs() < 0.01, "{}", release_upper(&by_epsilon));
     assert!(by_epsilon.best.sd <= error);
-    // Few owners hide each other badly, so that the error depends on their number.
-    let few = request(150, 10, 1.0, 1e-6);
+    // Few owners hide each other badly, so that the error falls with their number; in larger crowds it is level.
+    let few = request(45, 10, 1.0, 1e-6);
     let error = plan(&few).unwrap().best.sd;
     let by_owners = solve_owners(&few, error).unwrap();
     assert!(by_owners.best.sd <= error);
-    assert!(by_owners.owners <= 157, "{}", by_owners.owners);
+    assert!((43..=47).contains(&by_owners.owners), "{}", by_owners.owners);
     let unattainable = solve_owners(&few, 0.5).unwrap_err();
     assert!(unattainable.to_string().contains("cannot be had"), "{unattainable}");
 }
@@ -130,14 +89,28 @@ fn fewer_honest_owners_and_smaller_batches_are_planned_for() {
     assert!(degraded.len() == 3 && degraded.is_sorted() && degraded[0] > release_upper(&whole));
 }
 
+/// In small crowds the worst one is often mixed, and costs more than the search allows for.
+#[test]
+fn small_crowds_are_planned_for() {
+    for owners in [12, 20, 24, 30, 37, 61] {
+        let plan = plan(&request(owners, 5, 1.0, 1e-6)).unwrap_or_else(|error| panic!("{owners}: {error}"));
+        assert!(release_upper(&plan) <= 1.0);
+        for other in &plan.alternatives {
+            assert!(other.views.release.value().unwrap().upper() <= 1.0 && other.sd >= 0.999 * plan.best.sd);
+        }
+    }
+}
+
 #[test]
 fn ranges_weigh_the_worst_or_the_mean() {
     let over = |over: Over| {
         let mut request = request(2000, 0, 1.0, 1e-6);
         request.yes = Prior { low: 0, high: 1000, over };
+        // Who does not take part is missed: the error grows with those who hold yes.
+        request.participation = Some(0.6);
         plan(&request).unwrap().best.sd
     };
-    assert!(over(Over::Mean) <= over(Over::Worst));
+    assert!(over(Over::Mean) < 0.99 * over(Over::Worst));
 }
 
 #[test]

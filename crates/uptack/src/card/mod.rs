@@ -1,14 +1,24 @@
 //! The query card: a question, its mechanism in integers, and every claim, as any tool can check them.
 
+mod asked;
+mod canonical;
+mod claims;
+pub mod timestamp;
+mod trust;
+
+pub use asked::{BallotQuery, CardBallot, CardSeries, Enrolment, Operators};
+pub use claims::{Claims, WholeClaims};
+pub use trust::{Model, Trust};
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::channel::{Channel, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::plan::{Choice, Plan, Request};
-use crate::privacy::{self, Delta, Guarantee, Target, Views, WorkLimit};
+use crate::privacy::composition::Ballot;
+use crate::privacy::{self, Delta, Target, Views, WorkLimit};
 use crate::probability::Probability;
 
 /// What is asked, by which mechanism, and what is promised.
@@ -28,7 +38,13 @@ pub struct Card {
     /// The predicate that an owner evaluates on its own attributes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub predicate: Option<String>,
-    /// The attributes that the predicate reads.
+    /// Many questions in place of one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ballot: Option<CardBallot>,
+    /// The same again and again.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub series: Option<CardSeries>,
+    /// The attributes that the predicates read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub attributes: Vec<String>,
     /// The mechanism as text.
@@ -47,6 +63,12 @@ pub struct Card {
     /// Until when.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub closes: Option<String>,
+    /// In whose hands the aggregators are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub operators: Option<Operators>,
+    /// Who may answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub enrolment: Option<Enrolment>,
     /// Whose key signs the card.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signer: Option<String>,
@@ -73,22 +95,6 @@ pub struct CardChannel {
     pub cells: Vec<crate::Cell>,
 }
 
-/// The claims of a card: an ε each, rounded up, or `none`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claims {
-    /// The δ of the release views.
-    pub delta: String,
-    /// ε of each answer alone.
-    pub answers: Vec<String>,
-    /// ε of all answers of an owner.
-    pub linked: String,
-    /// ε of the published counts.
-    pub release: String,
-    /// ε of each answer seen together with the published counts.
-    pub answers_with_release: Vec<String>,
-}
-
 /// What error is expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +119,6 @@ pub struct Aggregators {
 
 const VERSION: &str = "1";
 const NEIGHBOURING: &str = "one owner's truth is substituted, the number of owners is public";
-const NONE: &str = "none";
 
 impl Card {
     /// The card of a plan, still without question, times and aggregators.
@@ -123,6 +128,8 @@ impl Card {
             version: VERSION.to_owned(),
             question: None,
             predicate: None,
+            ballot: None,
+            series: None,
             attributes: Vec::new(),
             mechanism: mechanism.clone(),
             owners: request.owners.to_string(),
@@ -131,13 +138,15 @@ impl Card {
             neighbouring: NEIGHBOURING.to_owned(),
             opens: None,
             closes: None,
+            operators: None,
+            enrolment: None,
             signer: None,
             channel: CardChannel {
                 bits: Probability::BITS.to_string(),
                 answers: channel.answers().to_vec(),
                 cells: channel.cells().to_vec(),
             },
-            claims: Claims::new(views),
+            claims: Claims::of(views, None),
             predicted: Predicted {
                 yes_low: request.yes.low.to_string(),
                 yes_high: request.yes.high.to_string(),
@@ -156,7 +165,7 @@ impl Card {
     pub fn canonical(&self) -> String {
         let value = serde_json::to_value(self).expect("a card is strings, lists and maps");
         let mut text = String::new();
-        write_canonical(&value, &mut text);
+        canonical::write(&value, &mut text);
         text
     }
 
@@ -177,12 +186,12 @@ impl Card {
 
     /// How many owners are expected.
     pub fn planned_owners(&self) -> Result<u64, Error> {
-        whole("owners", &self.owners)
+        whole_number("owners", &self.owners)
     }
 
     /// Below this many nothing is released.
     pub fn smallest_batch(&self) -> Result<u64, Error> {
-        whole("minimum_batch", &self.minimum_batch)
+        whole_number("minimum_batch", &self.minimum_batch)
     }
 
     /// The owners whom the claims count on.
@@ -192,100 +201,108 @@ impl Card {
 
     /// The δ of the claims.
     pub fn delta(&self) -> Result<Delta, Error> {
-        let delta = self.claims.delta.parse().map_err(|_| Error::syntax("claims.delta is not a number"))?;
-        Delta::new(delta)
+        self.claims.delta()
+    }
+
+    /// When answers are taken, as seconds since the epoch: from the first moment to before the second.
+    pub fn window(&self) -> Result<(u64, u64), Error> {
+        let moment = |name: &str, text: &Option<String>| match text {
+            Some(text) => timestamp::seconds(text),
+            None => Err(Error::request(format!("the card does not say when it {name}"))),
+        };
+        let (opens, closes) = (moment("opens", &self.opens)?, moment("closes", &self.closes)?);
+        if opens >= closes {
+            return Err(Error::law("the card closes before it opens"));
+        }
+        Ok((opens, closes))
+    }
+
+    /// The predicates, in the order of the report.
+    pub fn predicates(&self) -> Vec<&str> {
+        match &self.ballot {
+            Some(ballot) => ballot.queries.iter().map(|query| query.predicate.as_str()).collect(),
+            None => self.predicate.as_deref().into_iter().collect(),
+        }
+    }
+
+    /// How many queries of this card can differ for one owner, repetitions included.
+    pub fn counted_queries(&self) -> Result<u64, Error> {
+        let times = match &self.series {
+            Some(series) => series.times()?,
+            None => 1,
+        };
+        let changing = match &self.ballot {
+            Some(ballot) => Ballot::new(ballot.queries.len() as u64, ballot.most_yes()?)?.changing_queries(),
+            None => 1,
+        };
+        match changing.checked_mul(times) {
+            Some(queries) if queries > 0 => Ok(queries),
+            _ => Err(Error::law("the card's series is empty or without end")),
+        }
+    }
+
+    /// The card as it stands for its whole series: without what its cards differ in.
+    pub fn without_number(&self) -> Self {
+        let mut card = Self { opens: None, closes: None, ..self.clone() };
+        if let Some(series) = &mut card.series {
+            series.number = String::new();
+        }
+        card
+    }
+
+    /// States the claims that hold for the card as it is now, ballot and series included.
+    pub fn state_claims(&mut self, delta: Delta, limit: WorkLimit) -> Result<(), Error> {
+        self.claims = self.found_claims(delta, limit)?.1;
+        Ok(())
     }
 
     /// Recomputes every claim from the integers; a card that claims more than is true is refused.
     ///
     /// A claim that does not close within `limit` is wider than necessary, and then refused as well.
     pub fn verify(&self, limit: WorkLimit) -> Result<Views, Error> {
-        let channel = self.checked_channel()?;
         if self.neighbouring != NEIGHBOURING {
             return Err(Error::law("the card's claims compare worlds that this version does not know"));
         }
-        let views = Views::of(&channel, self.claim_owners()?, Target::Delta(self.delta()?), limit)?;
-        self.claims.check(&views)?;
+        let (views, found) = self.found_claims(self.delta()?, limit)?;
+        self.claims.check(&found)?;
         Ok(views)
     }
-}
 
-impl Claims {
-    fn new(views: &Views) -> Self {
-        let local = |epsilon: &Option<f64>| epsilon.map_or(NONE.to_owned(), |epsilon| epsilon.to_string());
-        let joint = |claim: &Guarantee| claim.value().map_or(NONE.to_owned(), |value| value.upper().to_string());
-        let Target::Delta(delta) = views.release.target() else { unreachable!("plans are made at a delta") };
-        Self {
-            delta: delta.value().to_string(),
-            answers: views.answers.iter().map(local).collect(),
-            linked: local(&views.linked),
-            release: joint(&views.release),
-            answers_with_release: views.answers_with_release.iter().map(joint).collect(),
+    fn found_claims(&self, delta: Delta, limit: WorkLimit) -> Result<(Views, Claims), Error> {
+        let channel = self.checked_channel()?;
+        self.check_form(&channel)?;
+        let owners = self.claim_owners()?;
+        let views = Views::of(&channel, owners, Target::Delta(delta), limit)?;
+        let whole = claims::whole(&channel, owners, &views, self.counted_queries()?, limit)?;
+        let claims = Claims::of(&views, whole.as_ref());
+        Ok((views, claims))
+    }
+
+    /// What the types leave open: one question or a ballot, of answers that a ballot can hold.
+    fn check_form(&self, channel: &Channel) -> Result<(), Error> {
+        let Some(ballot) = &self.ballot else { return Ok(()) };
+        if self.predicate.is_some() {
+            return Err(Error::law("the card has a predicate beside its ballot"));
+        }
+        let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
+        let one_answer = channel.answers().len() == 1;
+        if !one_answer || !channel.answers()[0].iter().all(|output| known.contains(output)) {
+            return Err(Error::law("a ballot holds one answer for each question, 1, 0 or ⊥"));
+        }
+        let mut names: Vec<&str> = ballot.queries.iter().map(|query| query.name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Error::law(format!("two questions of the ballot are called `{}`", pair[0]))),
+            None => Ok(()),
         }
     }
-
-    /// Each claim is at least what was found.
-    fn check(&self, views: &Views) -> Result<(), Error> {
-        let found = Self::new(views);
-        check_claims("the answers alone", &self.answers, &found.answers)?;
-        check_claims("the linked answers", std::slice::from_ref(&self.linked), std::slice::from_ref(&found.linked))?;
-        check_claims("the release", std::slice::from_ref(&self.release), std::slice::from_ref(&found.release))?;
-        check_claims("an answer with the release", &self.answers_with_release, &found.answers_with_release)
-    }
 }
 
-fn check_claims(view: &str, claimed: &[String], found: &[String]) -> Result<(), Error> {
-    let number =
-        |text: &str| if text == NONE { Some(f64::INFINITY) } else { text.parse().ok().filter(|x: &f64| *x >= 0.0) };
-    let holds = |(claimed, found): (&String, &String)| {
-        let (claimed, found) = (number(claimed)?, number(found)?);
-        (claimed >= found).then_some(())
-    };
-    let pairs = claimed.iter().zip(found);
-    if claimed.len() == found.len() && pairs.map(holds).collect::<Option<Vec<()>>>().is_some() {
-        return Ok(());
-    }
-    let (claimed, found) = (claimed.join(", "), found.join(", "));
-    Err(Error::law(format!("the card claims an epsilon of {claimed} for {view}; it is {found}"))
-        .with_hint("the claim is better than the truth; do not answer such a card"))
-}
-
-fn whole(name: &str, text: &str) -> Result<u64, Error> {
-    text.parse().map_err(|_| Error::syntax(format!("{name} is not a whole number")))
-}
-
-/// RFC 8785 for values without numbers: keys sorted, no blanks, the shortest escapes.
-fn write_canonical(value: &Value, text: &mut String) {
-    match value {
-        Value::Object(fields) => {
-            let mut keys: Vec<&String> = fields.keys().collect();
-            keys.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
-            write_list(text, ['{', '}'], keys, |key, text| {
-                write_canonical(&Value::String(key.clone()), text);
-                text.push(':');
-                write_canonical(&fields[key], text);
-            });
-        }
-        Value::Array(items) => write_list(text, ['[', ']'], items, write_canonical),
-        // Strings, true, false and null are written by serde_json as the RFC wants them.
-        other => text.push_str(&other.to_string()),
-    }
-}
-
-fn write_list<T>(
-    text: &mut String,
-    [open, close]: [char; 2],
-    items: impl IntoIterator<Item = T>,
-    mut write: impl FnMut(T, &mut String),
-) {
-    text.push(open);
-    for (index, item) in items.into_iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        write(item, text);
-    }
-    text.push(close);
+pub(crate) fn whole_number(name: &str, text: &str) -> Result<u64, Error> {
+    // One form for each number: no sign, no leading zeros.
+    text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(|| {
+        Error::syntax(format!("{name} is not a whole number")).with_hint("write it in decimal digits, as a string")
+    })
 }
 
 #[cfg(test)]
@@ -346,10 +363,33 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_is_sorted_and_bare() {
-        let value: Value = serde_json::from_str(r#"{"b": ["x", "\u0001é\n"], "a": {"d": "1", "c": "⊥"}}"#).unwrap();
-        let mut text = String::new();
-        write_canonical(&value, &mut text);
-        assert_eq!(text, "{\"a\":{\"c\":\"⊥\",\"d\":\"1\"},\"b\":[\"x\",\"\\u0001é\\n\"]}");
+    fn a_ballot_and_a_series_are_priced_as_a_whole() {
+        let mut ballot = card();
+        let query = |name: &str| BallotQuery { name: name.to_owned(), predicate: format!("station == \"{name}\"") };
+        ballot.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: ["a", "b", "c"].map(query).to_vec() });
+        assert!(ballot.verify(WorkLimit::default()).unwrap_err().to_string().contains("for the whole"));
+        ballot.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
+        let whole = ballot.claims.whole.clone().unwrap();
+        assert_eq!(whole.queries, "2");
+        let (one, two) = (ballot.claims.release.parse::<f64>().unwrap(), whole.release.parse::<f64>().unwrap());
+        assert!(one < two && two < 2.0 * one + 0.1, "{one} {two}");
+        ballot.verify(WorkLimit::default()).unwrap();
+        let mut better = ballot.clone();
+        better.claims.whole.as_mut().unwrap().release = (two - 1e-6).to_string();
+        assert!(better.verify(WorkLimit::default()).unwrap_err().to_string().contains("all releases together"));
+        let mut series = ballot.clone();
+        series.series =
+            Some(CardSeries { times: "3".into(), number: "2".into(), starts: "2026-11-15T08:00:00Z".into() });
+        assert!(series.verify(WorkLimit::default()).is_err());
+        series.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
+        assert_eq!(series.claims.whole.as_ref().unwrap().queries, "6");
+        series.verify(WorkLimit::default()).unwrap();
+        let mut next = series.clone();
+        next.series.as_mut().unwrap().number = "3".to_owned();
+        next.opens = Some("2026-11-15T08:20:00Z".to_owned());
+        assert_eq!(next.without_number(), series.without_number());
+        let mut twice = ballot;
+        twice.ballot.as_mut().unwrap().queries[2].name = "a".to_owned();
+        assert!(twice.verify(WorkLimit::default()).unwrap_err().to_string().contains("called `a`"));
     }
 }

@@ -1,0 +1,94 @@
+//! `uptack fleet`
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use uptack_net::token::Token;
+use uptack_owner::attributes::{self, Named};
+use uptack_owner::client::Outcome;
+
+use crate::failure::Failure;
+use crate::output::{Table, grouped, print, print_json};
+use crate::owner::OwnerArguments;
+
+/// Answer the open queries of a desk as many owners in one process
+///
+/// Each owner has a ledger, coins and a report of its own. The CSV has a header; a column `owner` names the owners, and
+/// every other column is an attribute: text, or typed as in `speed:double`, `lane:int`, `taxi:bool`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack fleet vehicles.csv --desk http://127.0.0.1:8470/ --policy policy.toml --data fleet
+  uptack fleet vehicles.csv --desk http://127.0.0.1:8470/ --policy policy.toml --data fleet --within 10s --json")]
+pub(crate) struct Arguments {
+    /// The owners and their attributes
+    owners: PathBuf,
+    #[command(flatten)]
+    owner: OwnerArguments,
+    /// A CSV `owner,credential`, where enrolment is required
+    #[arg(long)]
+    credentials: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let owners = read_owners(&arguments.owners)?;
+    let credentials = match &arguments.credentials {
+        Some(path) => read_credentials(path)?,
+        None => HashMap::new(),
+    };
+    arguments.owner.answer(&owners, credentials, |outcomes| {
+        let summary = Summary::of(outcomes);
+        if json { print_json(&summary.json(owners.len())) } else { print(&summary.describe(owners.len())) }
+    })
+}
+
+/// A fleet may be large; it is read whole all the same, because every owner answers every query.
+fn read_owners(path: &Path) -> Result<Vec<Named>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?;
+    attributes::fleet_from_csv(&text).map_err(|error| Failure::from(error).at(path.display()))
+}
+
+fn read_credentials(path: &Path) -> Result<HashMap<String, Token>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?;
+    let lines = text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(index, line)| {
+            let refuse = || Failure::request(format!("{}: line {}: not `owner,credential`", path.display(), index + 1));
+            let (owner, token) = line.trim().rsplit_once(',').ok_or_else(refuse)?;
+            Ok((owner.to_owned(), Token::try_from(token.to_owned()).map_err(|_| refuse())?))
+        })
+        .collect()
+}
+
+/// How many owners did what, by query and reason.
+struct Summary(BTreeMap<(String, &'static str, Option<String>), u64>);
+
+impl Summary {
+    fn of(outcomes: &[Outcome]) -> Self {
+        let mut counts = BTreeMap::new();
+        for outcome in outcomes {
+            let key = (outcome.query.clone(), outcome.status.word(), outcome.reason.clone());
+            *counts.entry(key).or_insert(0) += 1;
+        }
+        Self(counts)
+    }
+
+    fn json(&self, owners: usize) -> Value {
+        let rows = self.0.iter().map(|((query, status, reason), count)| {
+            json!({"query": query, "status": status, "reason": reason, "owners": count})
+        });
+        json!({"owners": owners, "outcomes": rows.collect::<Vec<_>>()})
+    }
+
+    fn describe(&self, owners: usize) -> String {
+        if self.0.is_empty() {
+            return format!("The desk has no open query for the {} owners.\n", grouped(owners as u64));
+        }
+        let mut table = Table::new(&["query", "status", "owners", "reason"]);
+        for ((query, status, reason), count) in &self.0 {
+            table.row([query.clone(), (*status).to_owned(), grouped(*count), reason.clone().unwrap_or_default()]);
+        }
+        table.render()
+    }
+}

@@ -1,0 +1,185 @@
+//! `uptack result`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use uptack::Channel;
+use uptack::card::{Card, Trust};
+use uptack::estimate::many::{Sharing, simultaneous};
+use uptack::estimate::{Confidence, Estimator};
+use uptack::privacy::WorkLimit;
+use uptack_desk::client::Client;
+use uptack_desk::record::{NamedTally, Record};
+
+use super::estimate;
+use crate::arguments::{IntervalArgument, confidence, interval_name};
+use crate::desk::{DeskArguments, block_on};
+use crate::failure::Failure;
+use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_whole};
+
+/// Get the result of a query, with its interval and what each claim rests on
+///
+/// The desk gives a record, and everything else is computed from it here: the card's name, signature and claims are
+/// checked, the estimate and its interval are made from the sums. --out keeps the record, so that others can do the same.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst --wait
+  uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst --confidence 99% --out record.json")]
+pub(crate) struct Arguments {
+    /// The query's name, as `uptack ask` printed it
+    query: String,
+    #[command(flatten)]
+    desk: DeskArguments,
+    /// How sure the interval is to hold the truth; of a ballot, all intervals together
+    #[arg(long, default_value = "0.95", value_parser = confidence)]
+    confidence: Confidence,
+    /// How the interval is made
+    #[arg(long, value_enum, default_value = "auto")]
+    interval: IntervalArgument,
+    /// Wait until the query is closed and collected
+    #[arg(long)]
+    wait: bool,
+    /// Write the record, from which anyone can recompute all this
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// How often a waiting command asks.
+const LOOK: Duration = Duration::from_millis(500);
+/// There is no result yet.
+const NOT_YET: u16 = 409;
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let client = arguments.desk.client()?;
+    let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
+    let (record, opened) = Record::read(&text).map_err(|error| Failure::from(error).at("the desk's record"))?;
+    if record.query != arguments.query {
+        return Err(Failure::environment("the desk answers with the record of another query"));
+    }
+    opened.card.verify(WorkLimit::default()).map_err(|error| Failure::from(error).at("the desk's card"))?;
+    if let Some(path) = &arguments.out {
+        write_whole(path, format!("{text}\n").as_bytes())?;
+    }
+    let channel = opened.card.checked_channel()?;
+    let trust = opened.card.trust()?;
+    match &record.tallies {
+        None => arguments.single(json, &record, &opened.card, &channel, &trust),
+        Some(tallies) => arguments.ballot(json, &record, &opened.card, &channel, &trust, tallies),
+    }
+}
+
+pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String, Failure> {
+    loop {
+        match client.result(query).await {
+            Err(error) if wait && (error.refused_with() == Some(NOT_YET) || error.is_unreachable()) => {
+                tokio::time::sleep(LOOK).await;
+            }
+            Err(error) if error.refused_with() == Some(NOT_YET) => {
+                return Err(Failure::from(error).with_hint("--wait waits for it"));
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
+}
+
+impl Arguments {
+    fn single(
+        &self,
+        json: bool,
+        record: &Record,
+        card: &Card,
+        channel: &Channel,
+        trust: &[Trust],
+    ) -> Result<(), Failure> {
+        let Some(tally) = &record.tally else {
+            return Err(Failure::environment("the desk's record has no tally"));
+        };
+        let solved = estimate::solve(channel, tally, self.confidence, self.interval, "the desk's record")?;
+        let mechanism = card.mechanism.to_string();
+        if json {
+            let document = estimate::document(mechanism, self.confidence, &solved);
+            return print_json(&with_record(serde_json::to_value(document).expect("plain data"), record, card, trust));
+        }
+        let estimated = estimate::describe(&mechanism, self.confidence, &solved);
+        print(&format!("{}{estimated}\n{}", heading(card), trust_words(trust)))
+    }
+
+    /// All intervals together hold the truth with the confidence asked for.
+    fn ballot(
+        &self,
+        json: bool,
+        record: &Record,
+        card: &Card,
+        channel: &Channel,
+        trust: &[Trust],
+        tallies: &[NamedTally],
+    ) -> Result<(), Failure> {
+        let each = simultaneous(self.confidence, tallies.len(), Sharing::Bonferroni)?;
+        let estimator = Estimator::new(channel)?;
+        let mut entries = Vec::new();
+        let mut table = Table::new(&["question", "estimate", "sd", "from", "to"]);
+        for NamedTally { name, tally } in tallies {
+            let observation = estimator.observe(tally).map_err(|error| Failure::from(error).at(name))?;
+            let estimate = estimator.estimate_observed(&observation);
+            let interval = estimator.interval(&observation, each, self.interval.into());
+            table.row([
+                name.clone(),
+                readable(estimate.estimate),
+                readable(estimate.sd),
+                readable(interval.low),
+                readable(interval.high),
+            ]);
+            entries.push(json!({
+                "name": name,
+                "owners": estimate.owners,
+                "estimate": estimate.estimate,
+                "sd": estimate.sd,
+                "interval": [interval.low, interval.high],
+                "interval_kind": interval_name(interval.kind),
+            }));
+        }
+        if json {
+            let document = json!({
+                "mechanism": card.mechanism,
+                "owners": record.reports,
+                "confidence": self.confidence.level(),
+                "estimates": entries,
+            });
+            return print_json(&with_record(document, record, card, trust));
+        }
+        print(&format!(
+            "{}{} owners answered. With confidence {} all intervals hold the truth at once.\n\n{}\n{}",
+            heading(card),
+            grouped(record.reports),
+            self.confidence.level(),
+            table.render(),
+            trust_words(trust)
+        ))
+    }
+}
+
+fn with_record(mut document: Value, record: &Record, card: &Card, trust: &[Trust]) -> Value {
+    document["query"] = json!(record.query);
+    document["reports"] = json!(record.reports);
+    document["card"] = json!(card);
+    document["trust"] = json!(trust);
+    document
+}
+
+fn heading(card: &Card) -> String {
+    card.question.as_ref().map_or(String::new(), |question| format!("{question}\n\n"))
+}
+
+fn trust_words(trust: &[Trust]) -> String {
+    let word = |trust: &Trust| {
+        let epsilon = trust.epsilon.map_or("none".to_owned(), readable_up);
+        format!(
+            "ε of the {}: {epsilon}. {}\n",
+            if trust.view == "linked" { "owner's own report" } else { "release" },
+            trust.holds
+        )
+    };
+    trust.iter().map(word).collect()
+}

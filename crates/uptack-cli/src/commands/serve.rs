@@ -1,0 +1,144 @@
+//! `uptack serve`
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use uptack_desk::config::{Aggregators, Place, Remote};
+use uptack_desk::{Config, Desk};
+use url::Url;
+
+use crate::desk::read_token;
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+
+/// Run a desk: the registry of queries and the collector, with both aggregators beside it unless they are elsewhere
+///
+/// With both aggregators in one process whoever runs it can see every answer, and the cards say so. It prints its
+/// address and its key once it takes requests, logs to stderr, and ends in order on Ctrl-C. Addresses stay the same from
+/// run to run.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack serve --data desk
+  uptack serve --data desk --listen 127.0.0.1:8080 --leader-listen 127.0.0.1:8081 --helper-listen 127.0.0.1:8082
+  uptack serve --data desk --leader https://leader.example/ --helper https://helper.example/ \\
+    --leader-admin leader.token --helper-admin helper.token
+  uptack serve --data desk --listen 0.0.0.0:443 --certificate chain.pem --key key.pem \\
+    --leader https://leader.example/ --helper https://helper.example/")]
+pub(crate) struct Arguments {
+    /// The folder of its state, its key and its tokens
+    #[arg(long)]
+    data: PathBuf,
+    /// Where to listen; by default as in the last run, or on a free port of this machine
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    /// The leader's address, where it runs elsewhere
+    #[arg(long, requires = "helper")]
+    leader: Option<Url>,
+    /// The helper's address, where it runs elsewhere
+    #[arg(long, requires = "leader")]
+    helper: Option<Url>,
+    /// A file with the token that lets the desk add tasks at the leader; without it, files are written for its operator
+    #[arg(long, requires = "leader")]
+    leader_admin: Option<PathBuf>,
+    /// A file with the token that lets the desk add tasks at the helper
+    #[arg(long, requires = "helper")]
+    helper_admin: Option<PathBuf>,
+    /// Leader and helper are in one hand; the cards then say so
+    #[arg(long, requires = "leader")]
+    one_operator: bool,
+    /// Where the leader in this process listens
+    #[arg(long, conflicts_with = "leader")]
+    leader_listen: Option<SocketAddr>,
+    /// Where the helper in this process listens
+    #[arg(long, conflicts_with = "leader")]
+    helper_listen: Option<SocketAddr>,
+    /// The address that owners reach the leader in this process by, where that differs
+    #[arg(long, conflicts_with = "leader")]
+    leader_url: Option<Url>,
+    /// The address that owners reach the helper in this process by, where that differs
+    #[arg(long, conflicts_with = "leader")]
+    helper_url: Option<Url>,
+    /// Only owners whose credential's hash is in DATA/credentials may answer, each once
+    #[arg(long, conflicts_with = "leader")]
+    enrolment: bool,
+    /// The certificate chain for TLS, as PEM
+    #[arg(long, requires = "key")]
+    certificate: Option<PathBuf>,
+    /// The key for TLS, as PEM
+    #[arg(long, requires = "certificate")]
+    key: Option<PathBuf>,
+    /// A further root certificate for the aggregators' TLS, as PEM
+    #[arg(long)]
+    root: Option<PathBuf>,
+    /// Listen elsewhere than on loopback without TLS, because something in front does it
+    #[arg(long)]
+    allow_plaintext: bool,
+    /// Log more, too
+    #[arg(long)]
+    verbose: bool,
+}
+
+impl Arguments {
+    fn config(&self) -> Result<Config, Failure> {
+        Ok(Config {
+            listen: self.listen,
+            tls: self.certificate.clone().zip(self.key.clone()),
+            allow_plaintext: self.allow_plaintext,
+            root: self.root.clone(),
+            aggregators: self.aggregators()?,
+            enrolment: self.enrolment,
+            ..Config::new(&self.data)
+        })
+    }
+
+    fn aggregators(&self) -> Result<Aggregators, Failure> {
+        let remote = |url: &Url, admin: &Option<PathBuf>| {
+            let admin = admin.as_deref().map(read_token).transpose()?;
+            Ok::<_, Failure>(Remote { url: url.clone(), admin })
+        };
+        Ok(match (&self.leader, &self.helper) {
+            (Some(leader), Some(helper)) => Aggregators::External {
+                leader: remote(leader, &self.leader_admin)?,
+                helper: remote(helper, &self.helper_admin)?,
+                one_operator: self.one_operator,
+            },
+            _ => Aggregators::Embedded {
+                leader: Place { listen: self.leader_listen, url: self.leader_url.clone() },
+                helper: Place { listen: self.helper_listen, url: self.helper_url.clone() },
+            },
+        })
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let config = arguments.config()?;
+    uptack_net::logging::init_verbose(arguments.verbose);
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
+    let started = |desk: &Desk| {
+        // Nobody may be listening for the address; the server runs all the same.
+        let _ = if json { print_json(&document(desk)) } else { print(&describe(desk)) };
+    };
+    Ok(runtime.block_on(uptack_desk::run(config, started))?)
+}
+
+fn document(desk: &Desk) -> serde_json::Value {
+    json!({
+        "address": desk.url(),
+        "signer": desk.signer().to_string(),
+        "leader": desk.leader_url(),
+        "helper": desk.helper_url(),
+        "token": desk.first_token(),
+    })
+}
+
+fn describe(desk: &Desk) -> String {
+    format!(
+        "listening on {}\nsigning with {}\nleader {}, helper {}\n",
+        desk.url(),
+        desk.signer(),
+        desk.leader_url(),
+        desk.helper_url()
+    )
+}

@@ -1,0 +1,207 @@
+//! The chart of a plan: the error of each family against ε and against the number of owners.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use uptack::plan::{Request, sketch};
+use uptack::privacy::{Epsilon, MOST_OWNERS};
+use uptack_chart::{Axis, Chart, Look, Scale, Series, Sheet};
+
+use crate::failure::Failure;
+use crate::output::{grouped, readable};
+use crate::progress::ProgressLine;
+
+/// The form of a picture, by the ending of its file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Picture {
+    Svg,
+    Png,
+}
+
+const PNG_WIDTH: u32 = 1280;
+/// From a fourth of the planned ε to four times it.
+const EPSILON_REACH: f64 = 4.0;
+const EPSILON_POINTS: i32 = 11;
+/// From a sixteenth of the planned owners to sixteen times them.
+const OWNERS_REACH: f64 = 16.0;
+const OWNERS_POINTS: i32 = 9;
+
+impl Picture {
+    /// Found out before any work is done.
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+        match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("svg") => Ok(Self::Svg),
+            Some("png") => Ok(Self::Png),
+            _ => Err(Failure::request(format!("{}: a chart is written as .svg or .png", path.display()))
+                .with_hint("name the file so that it ends in one of them")),
+        }
+    }
+
+    pub(crate) fn bytes(self, sheet: &Sheet) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Svg => Ok(sheet.to_svg().into_bytes()),
+            Self::Png => sheet.to_png(PNG_WIDTH).map_err(|error| Failure::environment(format!("the chart: {error}"))),
+        }
+    }
+}
+
+/// The charts around what was planned, whose error is `sd`.
+pub(crate) fn draw(request: &Request, sd: f64) -> Result<Sheet, Failure> {
+    let (epsilons, owners) = (by_epsilon(request), by_owners(request));
+    let all: Vec<&Request> = epsilons.points.iter().chain(&owners.points).map(|(_, request)| request).collect();
+    let errors = sketches(&all);
+    let (first, second) = errors.split_at(epsilons.points.len());
+    let charts = vec![epsilons.chart(request, first, sd), owners.chart(request, second, sd)];
+    Ok(Sheet { title: "The error of each family of mechanisms".to_owned(), charts })
+}
+
+/// A request with one of its numbers varied.
+struct Varied {
+    title: &'static str,
+    label: String,
+    /// Its value in the plan.
+    chosen: f64,
+    points: Vec<(f64, Request)>,
+}
+
+/// Varies ε of the release; where that is not bounded, the local ε which is.
+fn by_epsilon(request: &Request) -> Varied {
+    type With = fn(&Request, f64) -> Option<Request>;
+    let (label, chosen, with): (String, f64, With) = match (request.release, request.answer_epsilon) {
+        (Some((epsilon, delta)), _) => {
+            (format!("ε of the published counts, δ = {:e}", delta.value()), epsilon.value(), with_release)
+        }
+        (None, Some(epsilon)) => ("ε of a single answer".to_owned(), epsilon, |request, value| {
+            Some(Request { answer_epsilon: Some(value), ..request.clone() })
+        }),
+        (None, None) => {
+            let chosen = request.linked_epsilon.unwrap_or(1.0);
+            ("ε of all answers of an owner".to_owned(), chosen, |request, value| {
+                Some(Request { linked_epsilon: Some(value), ..request.clone() })
+            })
+        }
+    };
+    let values = around(chosen, EPSILON_REACH, EPSILON_POINTS);
+    let points = values.filter_map(|value| Some((value, with(request, value)?))).collect();
+    Varied { title: "Error against ε", label, chosen, points }
+}
+
+fn with_release(request: &Request, value: f64) -> Option<Request> {
+    let (_, delta) = request.release?;
+    Some(Request { release: Some((Epsilon::new(value).ok()?, delta)), ..request.clone() })
+}
+
+/// Varies the owners; the same number holds yes, and the minimum batch keeps its share.
+fn by_owners(request: &Request) -> Varied {
+    let share = request.minimum_batch as f64 / request.owners as f64;
+    let chosen = request.owners as f64;
+    // With nearly everybody holding yes, an estimate lives on that knowledge instead of on the answers.
+    let fewest = (2 * request.yes.high).max(2) as f64;
+    let possible = |value: &f64| *value <= MOST_OWNERS as f64 && (*value >= fewest || *value == chosen);
+    let with = |value: f64| {
+        let owners = value.round() as u64;
+        let minimum_batch = ((value * share).ceil() as u64).clamp(1, owners);
+        (owners as f64, Request { owners, minimum_batch, ..request.clone() })
+    };
+    let points = around(chosen, OWNERS_REACH, OWNERS_POINTS).filter(possible).map(with).collect();
+    Varied { title: "Error against the number of owners", label: "owners".to_owned(), chosen, points }
+}
+
+/// Values in equal ratios around one, which is the middle of them.
+fn around(chosen: f64, reach: f64, points: i32) -> impl Iterator<Item = f64> {
+    let half = points / 2;
+    (-half..=half)
+        .map(move |step| if step == 0 { chosen } else { chosen * reach.powf(f64::from(step) / f64::from(half)) })
+}
+
+type Errors = Vec<(&'static str, f64)>;
+
+/// The errors at every point, on all cores; where no family keeps the constraints there are none.
+fn sketches(requests: &[&Request]) -> Vec<Errors> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let found = Mutex::new(vec![Errors::new(); requests.len()]);
+    let worker = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(request) = requests.get(index) else { return };
+            let errors = sketch(request).unwrap_or_default();
+            found.lock().expect("no worker panics with the lock")[index] = errors;
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from).min(requests.len());
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        let mut line = ProgressLine::new();
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            line.show("points of the chart", done.load(Ordering::Relaxed) as u64, requests.len() as u64);
+            thread::park_timeout(ProgressLine::PAUSE / 4);
+        }
+    });
+    found.into_inner().expect("no worker panics with the lock")
+}
+
+impl Varied {
+    fn chart(&self, request: &Request, errors: &[Errors], sd: f64) -> Chart {
+        let x = Axis::new(&self.label, Scale::Log);
+        let y = error_axis(errors.iter().flatten().map(|(_, sd)| *sd).chain([sd]));
+        let mut chart = Chart::new(self.title, x, y).subtitled(conditions(request, self.label == "owners"));
+        let families = families(errors);
+        for (number, family) in families.iter().enumerate() {
+            let look = Look::numbered(number);
+            let at = |errors: &Errors| errors.iter().find(|(name, _)| name == family).map_or(f64::NAN, |(_, sd)| *sd);
+            let points: Vec<(f64, f64)> =
+                self.points.iter().zip(errors).map(|((value, _), errors)| (*value, at(errors))).collect();
+            // Families often do equally well: each has its markers at other points, so that none hides another's.
+            let marked = points.iter().skip(number).step_by(families.len()).copied().collect::<Vec<_>>();
+            chart =
+                chart.with(Series::line("", points).looking(look)).with(Series::points(*family, marked).looking(look));
+        }
+        chart.with(Series::points("the plan", [(self.chosen, sd)]).looking(Look::chosen()))
+    }
+}
+
+/// What differs by less than the search's own accuracy must not look like mountains.
+fn error_axis(errors: impl Iterator<Item = f64>) -> Axis {
+    let axis = Axis::new("standard deviation", Scale::Log);
+    let (low, high) = errors.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), sd| (low.min(sd), high.max(sd)));
+    if high < 1.5 * low { axis.within(low / 1.5, high * 1.5) } else { axis }
+}
+
+/// By their names, so that both charts agree as far as they can.
+fn families(errors: &[Errors]) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = errors.iter().flatten().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What is the same at all points.
+fn conditions(request: &Request, owners_vary: bool) -> String {
+    let yes = match (request.yes.low, request.yes.high) {
+        (low, high) if low == high => grouped(low),
+        (low, high) => format!("{} to {}", grouped(low), grouped(high)),
+    };
+    let mut text = match owners_vary {
+        true => format!("{yes} owners hold yes"),
+        false => format!("{yes} of {} owners hold yes", grouped(request.owners)),
+    };
+    if let (true, Some((epsilon, delta))) = (owners_vary, request.release) {
+        text += &format!("; published counts ε ≤ {}, δ = {:e}", readable(epsilon.value()), delta.value());
+    }
+    let local = [("one answer", request.answer_epsilon), ("linked answers", request.linked_epsilon)];
+    // The one that varies is on the axis.
+    let varies =
+        if owners_vary || request.release.is_some() { 2 } else { usize::from(request.answer_epsilon.is_none()) };
+    for (index, (name, epsilon)) in local.into_iter().enumerate() {
+        if let Some(epsilon) = epsilon.filter(|_| index != varies) {
+            text += &format!("; {name} ε ≤ {}", readable(epsilon));
+        }
+    }
+    if let Some(share) = request.participation {
+        text += &format!("; at most {} % take part", readable(100.0 * share));
+    }
+    text
+}

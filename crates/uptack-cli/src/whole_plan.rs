@@ -1,0 +1,63 @@
+//! The best card whose queries together keep within a guarantee.
+
+use uptack::card::Card;
+use uptack::plan::{Plan, Request, plan};
+use uptack::privacy::{Delta, Epsilon, WorkLimit};
+
+use crate::failure::Failure;
+
+/// Plans tried after the first: each halves what is left between the ε of one query that is enough and one that is not.
+const STEPS: u32 = 5;
+
+/// Plans a card such that everything it asks keeps within the request's guarantees *as a whole*: the release's (ε, δ)
+/// and the linked ε. `draft` writes what is asked onto the card of a plan; `queries` of it can differ for one owner.
+///
+/// A ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and deltas add up. The
+/// composition is better than that sum, so that more is searched for, and the card's own claims decide.
+pub(crate) fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -> Card) -> Result<Card, Failure> {
+    let Some((epsilon, delta)) = request.release else {
+        return Err(Failure::request("a query needs the ε of its release"));
+    };
+    let made = |request: &Request, plan: &Plan| -> Result<Card, Failure> {
+        let mut card = draft(Card::new(request, plan));
+        card.state_claims(delta, WorkLimit::default())?;
+        Ok(card)
+    };
+    if queries < 2 {
+        return made(request, &plan(request)?);
+    }
+    let attempt = |single: f64| -> Result<Option<Card>, Failure> {
+        let share = Request {
+            release: Some((Epsilon::new(single)?, Delta::new(delta.value() / queries as f64)?)),
+            linked_epsilon: request.linked_epsilon.map(|linked| linked / queries as f64),
+            ..request.clone()
+        };
+        let card = made(&share, &plan(&share)?)?;
+        let within = card.claims.whole_release()?.is_some_and(|whole| whole <= epsilon.value());
+        Ok(within.then_some(card))
+    };
+    let (mut enough, mut too_much) = (epsilon.value() / queries as f64, epsilon.value());
+    // Numerical composition rounds against us; a hair below the sum is enough then.
+    let first = match attempt(enough)? {
+        Some(card) => Some(card),
+        None => {
+            enough *= 0.9;
+            attempt(enough)?
+        }
+    };
+    let Some(mut best) = first else {
+        return Err(Failure::request(format!(
+            "no mechanism was found for which {queries} queries keep within ε = {}",
+            epsilon.value()
+        ))
+        .with_hint("ask for fewer queries, or allow a larger ε"));
+    };
+    for _ in 0..STEPS {
+        let middle = (enough * too_much).sqrt();
+        match attempt(middle)? {
+            Some(card) => (best, enough) = (card, middle),
+            None => too_much = middle,
+        }
+    }
+    Ok(best)
+}

@@ -1,0 +1,227 @@
+//! The whole network as processes: the demo, the tutorial, fleets, kills, aggregators elsewhere, a large ballot.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, Process};
+use crate::{Folder, json};
+
+/// What a fleet of the tests allows: nearly everything, by a key.
+fn policy(desk: &Desk) -> String {
+    format!(
+        "signers = [\"{}\"]\nattributes = [\"station\"]\n\
+         [card]\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = 4.0\nanswer-with-release = \"unlimited\"\n\
+         delta = 1e-2\nhonest = 1.0\nseparate-operators = false\nenrolment = false\n\
+         [lifetime]\nlinked = 1000.0\nrelease = 100.0\ndelta = 1e-1\n",
+        desk.signer()
+    )
+}
+
+/// Owners of whom every `stations`-th is at each station.
+fn fleet_csv(owners: usize, stations: usize) -> String {
+    let row = |index: usize| format!("owner-{index},{}\n", index % stations);
+    format!("owner,station\n{}", (0..owners).map(row).collect::<String>())
+}
+
+struct Fleet {
+    arguments: Vec<String>,
+    data: PathBuf,
+}
+
+impl Fleet {
+    fn new(desk: &Desk, csv: String, within: &str) -> Self {
+        let (owners, policy) = (desk.folder.file("owners.csv", csv), desk.folder.file("policy.toml", policy(desk)));
+        let data = desk.folder.0.join("fleet");
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let arguments = ["fleet".to_owned(), text(Path::new(&owners)), "--desk".to_owned(), desk.process.1.clone()];
+        let more = ["--policy".to_owned(), text(Path::new(&policy)), "--data".to_owned(), text(&data)];
+        let last = ["--within", within, "--json"].map(str::to_owned);
+        Self { arguments: arguments.into_iter().chain(more).chain(last).collect(), data }
+    }
+
+    fn run(&self) -> Value {
+        json(&self.arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn start(&self) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uptack"));
+        command.args(&self.arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Entries and the share of the linked budget that is spent, of all owners.
+    fn ledger(&self) -> Value {
+        json(&["ledger", "--data", self.data.to_str().unwrap(), "--json"])
+    }
+
+    /// How many entries the ledger's file has, read while a client has it open.
+    fn entries_on_disk(&self) -> i64 {
+        let count = rusqlite::Connection::open_with_flags(
+            self.data.join("ledger.sqlite3"),
+            rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY,
+        )
+        .and_then(|connection| connection.query_row("SELECT count(*) FROM entries", [], |row| row.get(0)));
+        count.unwrap_or(0)
+    }
+}
+
+fn all_answered(outcome: &Value, query: &Value, owners: usize) {
+    assert_eq!(
+        outcome["outcomes"],
+        json!([{"query": query, "status": "answered", "reason": null, "owners": owners}]),
+        "{outcome}"
+    );
+}
+
+fn plan(owners: &str, minimum: &str) -> Vec<String> {
+    let fixed = ["--yes", "0..10", "--epsilon", "2", "--delta", "1e-3", "--owners", owners, "--minimum-batch", minimum];
+    fixed.map(str::to_owned).to_vec()
+}
+
+fn ask(desk: &Desk, owners: &str, minimum: &str, more: &[&str]) -> Value {
+    let plan = plan(owners, minimum);
+    let plan: Vec<&str> = plan.iter().map(String::as_str).collect();
+    desk.json(&["ask", "--question", "Where are you?"], &[&plan[..], more].concat())
+}
+
+const AT_SEVEN: [&str; 2] = ["--where", "station == \"7\""];
+
+#[test]
+fn the_demo_counts_its_vehicles() {
+    let shown = json(&["demo", "--vehicles", "400", "--closes", "8s", "--json"]);
+    let number = |name: &str| shown[name].as_f64().unwrap();
+    assert_eq!(number("reports"), 400.0);
+    let (low, high) = (shown["interval"][0].as_f64().unwrap(), shown["interval"][1].as_f64().unwrap());
+    assert!(low <= number("truth") && number("truth") <= high, "{shown}");
+    assert!(number("truth") > 0.0 && number("seconds") > 0.0 && number("estimate").is_finite());
+    assert_eq!(shown["card"]["operators"], "one");
+}
+
+#[test]
+fn every_command_of_the_tutorial_runs() {
+    let folder = Folder::new("tutorial");
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial.md")).unwrap();
+    let blocks: Vec<&str> = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() >= 9, "{}", blocks.len());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let script = blocks.concat().replace("8470", &port.to_string());
+    assert!(script.contains(&port.to_string()));
+    // The background desk must not outlive a script that fails half way.
+    let script = format!("set -euo pipefail\ntrap 'kill %1 2> /dev/null || true' EXIT\n{script}");
+    let program = Path::new(env!("CARGO_BIN_EXE_uptack")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let output = Command::new("bash").arg("-c").arg(&script).env("PATH", path).current_dir(&folder.0).output().unwrap();
+    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{printed}\n{said}");
+    assert!(printed.lines().next() == Some("48"), "{printed}");
+    let record: Value = serde_json::from_slice(&std::fs::read(folder.0.join("record.json")).unwrap()).unwrap();
+    assert_eq!(record["reports"], 600);
+}
+
+#[test]
+fn kills_of_the_client_and_of_everything_at_once_answer_once() {
+    let desk = Desk::new("network-kills", &[]);
+    let asked = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "25s"]].concat());
+    let fleet = Fleet::new(&desk, fleet_csv(60, 12), "10s");
+
+    // Killed with every entry made and few reports sent.
+    let mut child = fleet.start();
+    let end = Instant::now() + Duration::from_secs(60);
+    while fleet.entries_on_disk() < 60 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let charged = fleet.ledger();
+    assert_eq!(charged["entries"].as_array().unwrap().len(), 60);
+
+    // Started again, and everything is killed at once.
+    let mut child = fleet.start();
+    std::thread::sleep(Duration::from_secs(2));
+    child.kill().unwrap();
+    let desk = desk.kill_and_restart();
+    child.wait().unwrap();
+
+    all_answered(&fleet.run(), &asked["query"], 60);
+    let settled = fleet.ledger();
+    assert_eq!(settled["budgets"], charged["budgets"], "no entry is lost, and none is charged twice");
+    let query = asked["query"].as_str().unwrap();
+    let result = desk.json(&["result", query], &["--wait"]);
+    assert_eq!(result["reports"], 60);
+}
+
+#[test]
+fn a_query_goes_through_two_aggregators_elsewhere() {
+    let folder = Folder::new("network-elsewhere");
+    let path = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
+    let tokens: Vec<String> = ["leader", "helper"]
+        .iter()
+        .map(|role| folder.file(&format!("{role}.token"), format!("token-of-the-{role}-of-this-test")))
+        .map(|path| path.to_owned())
+        .collect();
+    let start = |role: &str, token: &str, more: &[&str]| {
+        let data = path(role);
+        let fixed = ["aggregator", "--role", role, "--data", &data, "--admin-token", token];
+        Process::start(&[&fixed[..], more].concat())
+    };
+    let helper = start("helper", &tokens[1], &[]);
+    let leader = start("leader", &tokens[0], &["--peer", &helper.1]);
+    let more =
+        ["--leader", &leader.1, "--helper", &helper.1, "--leader-admin", &tokens[0], "--helper-admin", &tokens[1]];
+    let desk = Desk::new("network-elsewhere-desk", &more);
+    let asked = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "12s"]].concat());
+    assert_eq!(asked["card"]["operators"], "two");
+    let fleet = Fleet::new(&desk, fleet_csv(60, 12), "2s");
+    all_answered(&fleet.run(), &asked["query"], 60);
+    let result = desk.json(&["result", asked["query"].as_str().unwrap()], &["--wait"]);
+    assert_eq!(result["reports"], 60);
+    let holds = result["trust"][0]["holds"].as_str().unwrap();
+    assert!(holds.contains("one of the two aggregators"), "{holds}");
+
+    // One owner by itself: refused by its own policy, with the reason.
+    let own = folder.file("own.toml", policy(&desk).replace("release = 4.0", "release = 0.01"));
+    let me = folder.file("me.json", r#"{"station": "7"}"#.to_owned());
+    let second = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "12s"]].concat());
+    let ledger = path("own-ledger");
+    let told = json(&[
+        "answer",
+        "--desk",
+        &desk.process.1,
+        "--policy",
+        &own,
+        "--data",
+        &ledger,
+        "--attributes",
+        &me,
+        "--json",
+    ]);
+    assert_eq!((&told[0]["query"], &told[0]["status"]), (&second["query"], &json!("refused")));
+    assert!(told[0]["reason"].as_str().unwrap().contains("the release"));
+}
+
+#[test]
+fn a_ballot_over_a_hundred_stations() {
+    let desk = Desk::new("network-ballot", &[]);
+    let stations: String = (0..100).map(|station| format!("{station}\n")).collect();
+    let values = desk.folder.file("stations.txt", stations);
+    let owners = 5000;
+    let plan = ["--owners", "5000", "--minimum-batch", "4500", "--yes", "0..100", "--epsilon", "3", "--delta", "1e-4"];
+    let each = ["--each", "station", "--values", &values, "--closes", "60s"];
+    let asked = desk.json(&["ask", "--question", "Where are you?"], &[&plan[..], &each].concat());
+    assert_eq!(asked["card"]["ballot"]["queries"].as_array().unwrap().len(), 100);
+    let whole: f64 = asked["card"]["claims"]["whole"]["release"].as_str().unwrap().parse().unwrap();
+    assert!(whole <= 3.0);
+    let fleet = Fleet::new(&desk, fleet_csv(owners, 125), "5s");
+    all_answered(&fleet.run(), &asked["query"], owners);
+    let query = asked["query"].as_str().unwrap();
+    let result = desk.json(&["result", query], &["--wait", "--confidence", "99.99%"]);
+    let estimates = result["estimates"].as_array().unwrap();
+    assert_eq!((estimates.len(), result["reports"].as_u64()), (100, Some(owners as u64)));
+    for estimate in estimates {
+        let (low, high) = (estimate["interval"][0].as_f64().unwrap(), estimate["interval"][1].as_f64().unwrap());
+        // Forty of 5000 are at each of 125 stations, of which a hundred are asked about.
+        assert!(low <= 40.0 && 40.0 <= high, "{estimate}");
+    }
+}

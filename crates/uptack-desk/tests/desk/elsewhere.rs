@@ -1,0 +1,138 @@
+//! Aggregators elsewhere: ours over their operator's interface, others by files.
+
+use crate::support::{MINIMUM, Stage, analyst, card, config, eventually, read, restart, result, state, upload};
+use std::{net::SocketAddr, path::Path, time::Duration};
+use uptack::card::Operators;
+use uptack_desk::{
+    Config,
+    client::Schedule,
+    config::{Aggregators, Remote},
+};
+use uptack_net::{
+    aggregator::{self, Aggregator},
+    clock::Clock,
+    task::AggregatorRole,
+    token::Token,
+};
+use url::Url;
+
+struct Elsewhere {
+    directory: tempfile::TempDir,
+    clock: Clock,
+    admin: Token,
+    ports: [u16; 2],
+}
+
+impl Elsewhere {
+    fn new(clock: Clock) -> Self {
+        // Both at once, so that they differ; free again when they are dropped.
+        let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
+        Self { directory: tempfile::tempdir().unwrap(), clock, admin: Token::generate(), ports }
+    }
+
+    fn url(&self, index: usize) -> Url {
+        format!("http://127.0.0.1:{}", self.ports[index]).parse().unwrap()
+    }
+
+    async fn start(&self, role: AggregatorRole) -> Aggregator {
+        let index = usize::from(role == AggregatorRole::Helper);
+        let config = aggregator::Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], self.ports[index])),
+            admin_token: Some(self.admin.clone()),
+            clock: self.clock.clone(),
+            ..aggregator::Config::new(role, self.directory.path().join(role.to_string()))
+        };
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        loop {
+            match Aggregator::start(config.clone()).await {
+                Ok(aggregator) => return aggregator,
+                Err(error) => assert!(std::time::Instant::now() < end, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn aggregators(&self, admin: Option<Token>) -> Aggregators {
+        let remote = |index| Remote { url: self.url(index), admin: admin.clone() };
+        Aggregators::External { leader: remote(0), helper: remote(1), one_operator: false }
+    }
+
+    fn config(&self, data: &Path) -> Config {
+        Config { aggregators: self.aggregators(Some(self.admin.clone())), ..config(data, &self.clock) }
+    }
+}
+
+#[tokio::test]
+async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
+    let data = tempfile::tempdir().unwrap();
+    let desk = uptack_desk::Desk::start(elsewhere.config(data.path())).await.unwrap();
+    let opened = analyst(&desk).open(&card(), Schedule::Once { seconds: 600 }).await.unwrap();
+    let query = &opened.queries[0].query;
+    assert_eq!(opened.card.operators, Some(Operators::Two));
+    assert_eq!(state(&analyst(&desk), query).await, "opening");
+    assert!(analyst(&desk).list().await.unwrap().is_empty(), "owners could not answer it yet");
+    drop(desk);
+
+    // Between opening and provisioning the desk ended; the next run takes it up.
+    let helper = elsewhere.start(AggregatorRole::Helper).await;
+    let leader = elsewhere.start(AggregatorRole::Leader).await;
+    let desk = restart(elsewhere.config(data.path())).await;
+    eventually("it opens", async || state(&analyst(&desk), query).await == "open").await;
+    upload(&opened.card, &vec![1; MINIMUM as usize + 1]).await;
+
+    // Between close and collection the leader is away, and the desk ends once more.
+    leader.shutdown().await;
+    elsewhere.clock.set(opened.card.window().unwrap().1 + 2);
+    eventually("it closes", async || state(&analyst(&desk), query).await == "closed").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(desk);
+    let leader = elsewhere.start(AggregatorRole::Leader).await;
+    let desk = restart(elsewhere.config(data.path())).await;
+    let (record, _) = read(&result(&analyst(&desk), query).await.unwrap());
+    assert_eq!(record.reports, MINIMUM + 1);
+    let served = async |url: Url| {
+        let text = reqwest::get(url.join("metrics").unwrap()).await.unwrap().text().await.unwrap();
+        text.lines().find_map(|line| line.strip_prefix("uptack_tasks ")).unwrap().parse::<u64>().unwrap()
+    };
+    eventually("the tasks are removed", async || served(leader.url()).await + served(helper.url()).await == 0).await;
+}
+
+#[tokio::test]
+async fn an_aggregator_that_says_no_ends_the_query() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
+    let _helper = elsewhere.start(AggregatorRole::Helper).await;
+    let _leader = elsewhere.start(AggregatorRole::Leader).await;
+    let stage = Stage::with(|config| config.aggregators = elsewhere.aggregators(Some(Token::generate()))).await;
+    let error = stage.analyst.open(&card(), Schedule::Once { seconds: 600 }).await.unwrap_err();
+    assert_eq!(error.refused_with(), Some(502), "{error}");
+    assert!(error.to_string().contains("helper"), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_token_the_operators_get_files() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
+    let stage = Stage::with(|config| config.aggregators = elsewhere.aggregators(None)).await;
+    let opened = stage.ask().await;
+    let query = &opened.queries[0].query;
+    assert_eq!(state(&stage.analyst, query).await, "open");
+    let folder = stage.directory.path().join("provision").join(query);
+    for name in ["leader.yaml", "helper.yaml", "leader.json", "helper.json", "client.json"] {
+        assert!(folder.join(name).exists(), "{name}");
+    }
+    assert!(!folder.join("collector.json").exists(), "the desk alone collects");
+    let leader = std::fs::read_to_string(folder.join("leader.yaml")).unwrap();
+    assert!(leader.contains(query) && leader.contains(&format!("min_batch_size: {MINIMUM}")), "{leader}");
+    stage.analyst.cancel(query).await.unwrap();
+    eventually("the files are removed", async || !folder.exists()).await;
+}
+
+#[tokio::test]
+async fn one_server_is_not_two() {
+    let directory = tempfile::tempdir().unwrap();
+    let same = Remote { url: "http://127.0.0.1:9/".parse().unwrap(), admin: None };
+    let aggregators = Aggregators::External { leader: same.clone(), helper: same, one_operator: false };
+    let config = Config { aggregators, ..Config::new(directory.path()) };
+    assert!(uptack_desk::Desk::start(config).await.err().unwrap().is_input());
+}

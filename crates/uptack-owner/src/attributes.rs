@@ -1,0 +1,205 @@
+//! What an owner knows of itself. It never leaves the device, and `Debug` does not show it.
+
+use cel::Value;
+use serde_json::Value as Json;
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use crate::error::{Error, Result};
+
+/// The largest text of one attribute, in bytes.
+const LONGEST_TEXT: usize = 4096;
+
+/// Named values: text, numbers, yes or no, and lists of them.
+#[derive(Clone, Default)]
+pub struct Attributes(BTreeMap<String, Value>);
+
+impl Attributes {
+    /// Reads a JSON object.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let fields: serde_json::Map<String, Json> = serde_json::from_str(text).map_err(|error| {
+            // The library's message could quote a value.
+            let place = format!("line {}, column {}", error.line(), error.column());
+            Error::Input(format!("attributes are a JSON object of names and values ({place})"))
+        })?;
+        let values = fields.into_iter().map(|(name, value)| {
+            let value = convert(&value).ok_or_else(|| {
+                Error::Input(format!("the attribute `{name}` is neither text, number, true, false nor a list of them"))
+            })?;
+            Ok((name, value))
+        });
+        values.collect::<Result<_>>().map(Self)
+    }
+
+    /// The value of one attribute.
+    pub(crate) fn get(&self, name: &str) -> Option<Value> {
+        self.0.get(name).cloned()
+    }
+}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Attributes(…)")
+    }
+}
+
+fn convert(value: &Json) -> Option<Value> {
+    match value {
+        Json::String(text) if text.len() <= LONGEST_TEXT => Some(Value::from(text.as_str())),
+        Json::Bool(truth) => Some(Value::Bool(*truth)),
+        Json::Number(number) => number.as_i64().map(Value::Int).or_else(|| number.as_f64().map(Value::Float)),
+        Json::Array(items) if items.len() <= LONGEST_TEXT => {
+            let scalar = |item: &Json| if item.is_array() { None } else { convert(item) };
+            Some(Value::List(Arc::new(items.iter().map(scalar).collect::<Option<_>>()?)))
+        }
+        _ => None,
+    }
+}
+
+/// A name for each owner, and its attributes.
+pub type Named = (String, Attributes);
+
+/// Reads the owners of a fleet from CSV with a header.
+///
+/// A column `owner` names the owners; without it they are numbered from 1. Every other column is an attribute, as
+/// text unless its name ends in `:int`, `:double` or `:bool`. An empty field is a missing attribute.
+pub fn fleet_from_csv(text: &str) -> Result<Vec<Named>> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let Some((_, header)) = lines.next() else {
+        return Err(Error::Input("line 1: a header with the names of the attributes is missing".to_owned()));
+    };
+    let columns = fields(header, 1)?.into_iter().map(Column::parse).collect::<Result<Vec<_>>>()?;
+    let mut owners = Vec::new();
+    let mut names = std::collections::BTreeSet::new();
+    for (index, line) in lines {
+        let place = index + 1;
+        let values = fields(line, place)?;
+        if values.len() != columns.len() {
+            let (found, expected) = (values.len(), columns.len());
+            return Err(Error::Input(format!("line {place}: {found} fields, but the header has {expected}")));
+        }
+        let mut attributes = Attributes::default();
+        let mut name = (owners.len() + 1).to_string();
+        for (column, value) in columns.iter().zip(values) {
+            if column.name == "owner" {
+                name = value;
+            } else if let Some(value) = column.read(value, place)? {
+                attributes.0.insert(column.name.clone(), value);
+            }
+        }
+        if !names.insert(name.clone()) {
+            return Err(Error::Input(format!("line {place}: an owner of this name has been above")));
+        }
+        owners.push((name, attributes));
+    }
+    Ok(owners)
+}
+
+struct Column {
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Int,
+    Double,
+    Bool,
+}
+
+impl Column {
+    fn parse(header: String) -> Result<Self> {
+        let (name, kind) = match header.rsplit_once(':') {
+            None => (header.as_str(), Kind::Text),
+            Some((name, "int")) => (name, Kind::Int),
+            Some((name, "double")) => (name, Kind::Double),
+            Some((name, "bool")) => (name, Kind::Bool),
+            Some((_, other)) => {
+                return Err(Error::Input(format!("line 1: `{other}` is no type; known are int, double and bool")));
+            }
+        };
+        if name.is_empty() {
+            return Err(Error::Input("line 1: a column without a name".to_owned()));
+        }
+        Ok(Self { name: name.to_owned(), kind })
+    }
+
+    fn read(&self, text: String, line: usize) -> Result<Option<Value>> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let value = match self.kind {
+            Kind::Text if text.len() <= LONGEST_TEXT => Some(Value::from(text.as_str())),
+            Kind::Text => None,
+            Kind::Int => text.parse().ok().map(Value::Int),
+            Kind::Double => text.parse().ok().map(Value::Float),
+            Kind::Bool => text.parse().ok().map(Value::Bool),
+        };
+        // The value itself is the owner's affair and is not shown.
+        value.map(Some).ok_or_else(|| Error::Input(format!("line {line}: `{}` is not of its type", self.name)))
+    }
+}
+
+/// The fields of a line; quoted ones may hold commas and doubled quotes.
+fn fields(line: &str, place: usize) -> Result<Vec<String>> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.trim_end_matches('\r').chars().peekable();
+    let mut quoted = false;
+    while let Some(character) = characters.next() {
+        let field = fields.last_mut().expect("there is always one");
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => field.extend(characters.next()),
+            '"' if quoted => quoted = false,
+            '"' if field.is_empty() => quoted = true,
+            ',' if !quoted => fields.push(String::new()),
+            other => field.push(other),
+        }
+    }
+    if quoted {
+        return Err(Error::Input(format!("line {place}: a quotation mark is not closed")));
+    }
+    Ok(fields.into_iter().map(|field| field.trim().to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_read_with_types_and_names() {
+        let text = "owner,station,speed:double,lane:int,taxi:bool\r\na,\"12,\"\"x\"\"\",51.5,3,true\r\nb,,,,false\r\n";
+        let owners = fleet_from_csv(text).unwrap();
+        assert_eq!(owners.len(), 2);
+        assert_eq!(owners[0].0, "a");
+        assert_eq!(owners[0].1.get("station"), Some(Value::from("12,\"x\"")));
+        assert_eq!(owners[0].1.get("speed"), Some(Value::Float(51.5)));
+        assert_eq!(owners[1].1.get("station"), None);
+        assert_eq!(owners[1].1.get("taxi"), Some(Value::Bool(false)));
+        assert_eq!(fleet_from_csv("station\nx\ny\n").unwrap()[1].0, "2");
+    }
+
+    #[test]
+    fn bad_fleets_name_the_line_and_not_the_value() {
+        for (text, line) in [
+            ("", "line 1"),
+            ("a:float\n1\n", "line 1"),
+            ("a,b\n1,2\nsecret\n", "line 3"),
+            ("a:int\nsecret\n", "line 2"),
+            ("owner,a\nx,1\nx,2\n", "line 3"),
+            ("a\n\"secret\n", "line 2"),
+        ] {
+            let message = fleet_from_csv(text).unwrap_err().to_string();
+            assert!(message.contains(line) && !message.contains("secret"), "{message}");
+        }
+    }
+
+    #[test]
+    fn attributes_do_not_show() {
+        let attributes = Attributes::from_json(r#"{"station": "secret", "list": [1, "a", true]}"#).unwrap();
+        assert!(!format!("{attributes:?}").contains("secret"));
+        for bad in ["", "[]", "{\"a\": null}", "{\"a\": {\"b\": 1}}", "{\"a\": [[1]]}", "{\"a\": \"secret"] {
+            let message = Attributes::from_json(bad).unwrap_err().to_string();
+            assert!(!message.contains("secret"), "{message}");
+        }
+    }
+}

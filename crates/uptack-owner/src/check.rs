@@ -1,0 +1,240 @@
+//! A card against the owner's policy: every claim is recomputed before any coin is tossed.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+use uptack::{
+    card::{Card, Enrolment, Operators, timestamp},
+    privacy::{self, WorkLimit, composition::Charge},
+};
+use uptack_net::{
+    card_task,
+    dap::TaskId,
+    signed::{OpenedCard, SignedCard},
+    task::TaskParameters,
+};
+
+use crate::{
+    policy::{Limit, Policy},
+    predicate::Predicate,
+};
+
+/// The most questions on one ballot: a device has to evaluate them all.
+pub const MOST_QUESTIONS: usize = 4096;
+/// Work for recomputing a card's claims: some seconds on a small device.
+pub const WORK: u64 = 200_000_000;
+/// Queries that a lifetime is read for: the charge stays sharp as long as so many are composed.
+const LIFETIME_QUERIES: u64 = 1000;
+
+/// Why a card is refused; nothing was tossed or spent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A card that the policy allows, with its price.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The card, under its name.
+    pub opened: OpenedCard,
+    /// The task that it defines.
+    pub parameters: TaskParameters,
+    /// When it opens and closes.
+    pub window: (u64, u64),
+    /// The questions, in the order of the report.
+    pub predicates: Vec<Predicate>,
+    /// How many of them may be answered with a true yes.
+    pub most_yes: usize,
+    /// The name of its series, which is charged once as a whole.
+    pub series: Option<TaskId>,
+    /// What it costs.
+    pub price: Price,
+}
+
+/// What a card costs, per view; nothing where the owner keeps no budget for the view.
+#[derive(Debug, Clone)]
+pub struct Price {
+    /// Of all answers.
+    pub linked: Option<Charge>,
+    /// Of everything published.
+    pub release: Option<Charge>,
+}
+
+/// Checks cards and remembers what it found, by the hash of the card.
+pub struct Checker {
+    policy: Policy,
+    work: u64,
+    known: Mutex<HashMap<TaskId, Result<Arc<Accepted>, Refusal>>>,
+}
+
+impl Checker {
+    /// A checker for a policy.
+    pub fn new(policy: Policy) -> Self {
+        Self::with_work(policy, WORK)
+    }
+
+    /// A checker that gives up, and refuses, after so many steps.
+    pub fn with_work(policy: Policy, work: u64) -> Self {
+        Self { policy, work, known: Mutex::new(HashMap::new()) }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether the card may be answered now.
+    pub fn check(&self, signed: &SignedCard, now: u64) -> Result<Arc<Accepted>, Refusal> {
+        let accepted = self.check_card(signed)?;
+        let (opens, closes) = accepted.window;
+        if now < opens {
+            return Err(Refusal("the query has not opened yet".to_owned()));
+        }
+        if now >= closes {
+            return Err(Refusal("the query has closed".to_owned()));
+        }
+        Ok(accepted)
+    }
+
+    /// Whether the card may be answered while it is open.
+    pub fn check_card(&self, signed: &SignedCard) -> Result<Arc<Accepted>, Refusal> {
+        // Name and signature first: what is remembered is remembered of a card, not of what somebody calls it.
+        let opened = signed.open().map_err(refusal)?;
+        if !self.policy.signers.contains(&opened.signer) {
+            return Err(Refusal(format!("the card is signed by {}, whom the policy does not name", opened.signer)));
+        }
+        let id = opened.id;
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verdict) = known().get(&id) {
+            return verdict.clone();
+        }
+        let verdict = self.judge(opened).map(Arc::new);
+        known().insert(id, verdict.clone());
+        verdict
+    }
+
+    fn judge(&self, opened: OpenedCard) -> Result<Accepted, Refusal> {
+        let card = &opened.card;
+        let parameters = card_task::parameters(card).map_err(refusal)?;
+        let window = card.window().map_err(refusal)?;
+        let predicates = self.predicates(card)?;
+        let most_yes = match &card.ballot {
+            Some(ballot) => ballot.most_yes().map_err(refusal)?.min(predicates.len() as u64) as usize,
+            None => 1,
+        };
+        let series = series(card, window)?;
+        self.trust(card)?;
+        self.limits(card)?;
+        card.verify(WorkLimit::steps(self.work)).map_err(refusal)?;
+        let price = self.price(card)?;
+        Ok(Accepted { parameters, window, predicates, most_yes, series, price, opened })
+    }
+
+    /// The predicates, if they read what the policy allows and the card says.
+    fn predicates(&self, card: &Card) -> Result<Vec<Predicate>, Refusal> {
+        let texts = card.predicates();
+        if texts.is_empty() || texts.len() > MOST_QUESTIONS {
+            return Err(Refusal(format!(
+                "the card asks {} questions; 1 to {MOST_QUESTIONS} are answered",
+                texts.len()
+            )));
+        }
+        let predicates = texts.into_iter().map(Predicate::parse).collect::<Result<Vec<_>, _>>().map_err(refusal)?;
+        let read: BTreeSet<&String> = predicates.iter().flat_map(Predicate::attributes).collect();
+        if let Some(name) = read.iter().find(|name| !self.policy.attributes.contains(name)) {
+            return Err(Refusal(format!("a predicate reads `{name}`, which the policy does not allow")));
+        }
+        if read != card.attributes.iter().collect() {
+            return Err(Refusal("the card's list of attributes is not what its predicates read".to_owned()));
+        }
+        Ok(predicates)
+    }
+
+    fn trust(&self, card: &Card) -> Result<(), Refusal> {
+        if self.policy.card.separate_operators && card.operators != Some(Operators::Two) {
+            return Err(Refusal("the policy wants the aggregators in two hands".to_owned()));
+        }
+        if self.policy.card.enrolment && card.enrolment != Some(Enrolment::Required) {
+            return Err(Refusal("the policy wants owners to be enrolled, so that nobody can invent any".to_owned()));
+        }
+        if card.honest.to_f64() > self.policy.card.honest.to_f64() {
+            return Err(Refusal(format!(
+                "the claims count on {} of the owners being honest; the policy counts on {}",
+                card.honest.to_f64(),
+                self.policy.card.honest.to_f64()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The card's claims against the policy; whether they are true is checked after this, which is cheaper.
+    fn limits(&self, card: &Card) -> Result<(), Refusal> {
+        let (claims, limits) = (&card.claims, &self.policy.card);
+        let delta = claims.delta().map_err(refusal)?.value();
+        if delta > limits.delta {
+            return Err(Refusal(format!("the claims are at a delta of {delta}; the policy allows {}", limits.delta)));
+        }
+        for (view, limit, epsilon) in [
+            ("one answer alone", limits.answer, claims.worst_answer()),
+            ("all answers", limits.linked, claims.whole_linked()),
+            ("the release", limits.release, claims.whole_release()),
+            ("an answer with the release", limits.answer_with_release, claims.worst_answer_with_release()),
+        ] {
+            let epsilon = epsilon.map_err(refusal)?;
+            if !limit.allows(epsilon) {
+                let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
+                return Err(Refusal(format!("the card gives {view} {claimed}; the policy allows less")));
+            }
+        }
+        Ok(())
+    }
+
+    fn price(&self, card: &Card) -> Result<Price, Refusal> {
+        let queries = card.counted_queries().map_err(refusal)?;
+        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked().map_err(refusal)?) {
+            (Limit::Unlimited, _) => None,
+            (_, None) => {
+                return Err(Refusal("the card has no guarantee that a lifetime could be charged with".to_owned()));
+            }
+            (_, Some(_)) => {
+                let channel = card.checked_channel().map_err(refusal)?;
+                let one = privacy::linked_epsilon(&channel).ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;
+                Some(Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)?)
+            }
+        };
+        let release = match self.policy.lifetime.release {
+            Limit::Unlimited => None,
+            Limit::AtMost(_) => Some(self.release_charge(card, queries).map_err(refusal)?),
+        };
+        Ok(Price { linked, release })
+    }
+
+    fn release_charge(&self, card: &Card, queries: u64) -> Result<Charge, uptack::Error> {
+        let channel = card.checked_channel()?;
+        let accountant = privacy::release(&channel, card.claim_owners()?)?.with_limit(WorkLimit::steps(self.work));
+        let smallest = (self.policy.lifetime.delta * 1e-2).max(1e-30);
+        let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
+        Charge::dominated_by(loss).repeated(queries)
+    }
+}
+
+/// The name of the card's series, if its number and times are those of one.
+fn series(card: &Card, (opens, closes): (u64, u64)) -> Result<Option<TaskId>, Refusal> {
+    let Some(series) = &card.series else { return Ok(None) };
+    let (times, number) = (series.times().map_err(refusal)?, series.number().map_err(refusal)?);
+    let starts = timestamp::seconds(&series.starts).map_err(refusal)?;
+    let expected = number.checked_sub(1).and_then(|before| before.checked_mul(closes - opens)?.checked_add(starts));
+    if number > times || expected != Some(opens) {
+        return Err(Refusal("the card's window is not the one of its number in the series".to_owned()));
+    }
+    Ok(Some(card_task::task_id(&card.without_number().canonical())))
+}
+
+fn refusal(error: impl std::fmt::Display) -> Refusal {
+    Refusal(error.to_string())
+}

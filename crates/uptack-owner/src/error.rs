@@ -1,0 +1,40 @@
+//! The one error type of this crate.
+
+use std::fmt;
+
+/// What went wrong. No variant carries a truth, a cell or an attribute's value.
+#[derive(Debug)]
+pub enum Error {
+    /// The caller's input is at fault: a policy, a file of attributes, an address.
+    Input(String),
+    /// This program or its environment failed: disk, randomness.
+    Environment(String),
+    /// The desk or an aggregator did not answer as it should.
+    Network(uptack_net::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(text) | Self::Environment(text) => formatter.write_str(text),
+            Self::Network(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<uptack_net::Error> for Error {
+    fn from(error: uptack_net::Error) -> Self {
+        Self::Network(error)
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Environment(format!("ledger: {error}"))
+    }
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,186 @@
+//! What an owner allows, as a TOML file that the owner writes.
+
+use serde::Deserialize;
+use std::path::Path;
+use uptack::Fraction;
+use uptack_net::signed::PublicKey;
+
+use crate::error::{Error, Result};
+
+/// The limits of one owner, or of a fleet that shares them.
+///
+/// Nothing has a default: whoever allows something has written it down.
+///
+/// ```toml
+/// signers = ["ed25519:…"]           # whose cards are answered
+/// attributes = ["station", "speed"] # what predicates may read
+///
+/// [card]                            # what one card may give away, at most
+/// answer = 8.0                      # ε of one answer alone
+/// linked = 8.0                      # ε of all answers to the card
+/// release = 1.0                     # ε of the published counts
+/// answer-with-release = 8.0         # ε of an answer seen together with the counts
+/// delta = 1e-6                      # δ of the release views
+/// honest = 0.9                      # the share of honest owners that claims may count on
+/// separate-operators = false        # insist on two operators
+/// enrolment = false                 # insist on credentials, so that nobody can invent owners
+///
+/// [lifetime]                        # what all cards together may give away
+/// linked = 100.0
+/// release = 10.0
+/// delta = 1e-5
+/// ```
+///
+/// A limit on ε may also be `"unlimited"`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Policy {
+    /// Whose cards are answered.
+    pub signers: Vec<PublicKey>,
+    /// The attributes that predicates may read.
+    pub attributes: Vec<String>,
+    /// The limits of one card.
+    pub card: CardLimits,
+    /// The limits of all cards together.
+    pub lifetime: LifetimeLimits,
+}
+
+/// What one card may give away at most.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CardLimits {
+    /// ε of one answer alone.
+    pub answer: Limit,
+    /// ε of all answers to everything that the card asks.
+    pub linked: Limit,
+    /// ε of everything that is published.
+    pub release: Limit,
+    /// ε of one answer seen together with the published counts.
+    pub answer_with_release: Limit,
+    /// δ of the release views.
+    pub delta: f64,
+    /// The largest share of honest owners that claims may count on.
+    #[serde(deserialize_with = "share")]
+    pub honest: Fraction,
+    /// Refuse cards whose aggregators are in one hand.
+    pub separate_operators: bool,
+    /// Refuse cards that anybody may answer.
+    pub enrolment: bool,
+}
+
+/// What all cards together may give away.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LifetimeLimits {
+    /// ε of all answers.
+    pub linked: Limit,
+    /// ε of everything that is published.
+    pub release: Limit,
+    /// δ of both.
+    pub delta: f64,
+}
+
+/// The largest ε, or none at all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// At most this.
+    AtMost(f64),
+    /// The owner does not mind.
+    Unlimited,
+}
+
+impl Limit {
+    /// Whether a claim is within the limit; no guarantee is within no limit but the unlimited one.
+    pub fn allows(self, epsilon: Option<f64>) -> bool {
+        match (self, epsilon) {
+            (Self::Unlimited, _) => true,
+            (Self::AtMost(most), Some(epsilon)) => epsilon <= most,
+            (Self::AtMost(_), None) => false,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(f64),
+            Text(String),
+        }
+        match Written::deserialize(from)? {
+            Written::Number(most) if most.is_finite() && most >= 0.0 => Ok(Self::AtMost(most)),
+            Written::Text(text) if text == "unlimited" => Ok(Self::Unlimited),
+            _ => Err(serde::de::Error::custom("a limit is a number that is not negative, or \"unlimited\"")),
+        }
+    }
+}
+
+fn share<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Fraction, D::Error> {
+    let value = f64::deserialize(from)?;
+    let refuse = || serde::de::Error::custom("a share lies between 0 and 1");
+    Fraction::from_f64(value).ok().filter(|_| (0.0..=1.0).contains(&value)).ok_or_else(refuse)
+}
+
+impl Policy {
+    /// Reads a policy from TOML.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        let policy: Self = toml::from_str(text).map_err(|error| Error::Input(format!("not a policy: {error}")))?;
+        for (name, delta) in [("card.delta", policy.card.delta), ("lifetime.delta", policy.lifetime.delta)] {
+            if !(0.0..1.0).contains(&delta) {
+                return Err(Error::Input(format!("not a policy: {name} must be at least 0 and less than 1")));
+            }
+        }
+        if policy.signers.is_empty() {
+            return Err(Error::Input("not a policy: `signers` is empty, so that no card could be answered".to_owned()));
+        }
+        Ok(policy)
+    }
+
+    /// Reads a policy from a file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Error::Input(format!("{}: {error}", path.display())))?;
+        Self::from_toml(&text).map_err(|error| Error::Input(format!("{}: {error}", path.display())))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use uptack_net::signed::Signer;
+
+    pub(crate) fn text(signer: &PublicKey) -> String {
+        format!(
+            "signers = [\"{signer}\"]\nattributes = [\"station\"]\n\
+             [card]\nanswer = 20.0\nlinked = 20.0\nrelease = 2.0\nanswer-with-release = 20.0\ndelta = 1e-4\n\
+             honest = 1.0\nseparate-operators = false\nenrolment = false\n\
+             [lifetime]\nlinked = 100.0\nrelease = 5.0\ndelta = 1e-3\n"
+        )
+    }
+
+    #[test]
+    fn a_policy_is_read_and_everything_must_be_said() {
+        let good = text(&Signer::generate().public());
+        let policy = Policy::from_toml(&good).unwrap();
+        assert_eq!(policy.card.release, Limit::AtMost(2.0));
+        let free = Policy::from_toml(&good.replace("linked = 20.0", "linked = \"unlimited\"")).unwrap();
+        assert!(free.card.linked.allows(None) && !policy.card.linked.allows(None));
+        for line in good.lines().filter(|line| line.contains('=')) {
+            assert!(Policy::from_toml(&good.replacen(line, "", 1)).is_err(), "without {line}");
+        }
+        for (from, to) in [
+            ("release = 2.0", "release = -1"),
+            ("release = 2.0", "release = \"none\""),
+            ("release = 2.0", "release = nan"),
+            ("honest = 1.0", "honest = 1.5"),
+            ("delta = 1e-4", "delta = 1"),
+            ("enrolment = false", "enrolment = false\nalso = 1"),
+            ("ed25519:", "ed448:"),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert_ne!(bad, good);
+            assert!(Policy::from_toml(&bad).is_err(), "{to}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! From a truth to the cells that are sent: the only place where coins are tossed.
+
+use uptack::{Channel, OsCoins, Output, Sampler, Truth};
+use uptack_net::{ballot, dap::Measurement};
+
+use crate::{
+    attributes::Attributes,
+    check::Accepted,
+    error::{Error, Result},
+};
+
+/// Draws the cells of a card.
+pub(crate) struct Tosser {
+    channel: Channel,
+    sampler: Sampler,
+    is_ballot: bool,
+}
+
+impl Tosser {
+    pub(crate) fn new(accepted: &Accepted) -> Result<Self> {
+        let card = &accepted.opened.card;
+        let channel = card.checked_channel().map_err(|error| Error::Input(error.to_string()))?;
+        let sampler = Sampler::new(&channel);
+        Ok(Self { channel, sampler, is_ballot: card.ballot.is_some() })
+    }
+
+    /// Evaluates every predicate, and tosses coins for every one whatever its truth.
+    pub(crate) fn toss(&self, accepted: &Accepted, attributes: &Attributes) -> Result<Measurement> {
+        let mut left = accepted.most_yes;
+        let truths: Vec<bool> = accepted
+            .predicates
+            .iter()
+            .map(|predicate| {
+                let truth = predicate.is_true_of(attributes);
+                // More than a ballot allows: the first are kept and the rest are answered as no.
+                let kept = truth && left > 0;
+                left -= usize::from(kept);
+                kept
+            })
+            .collect();
+        let draw = |truth: &bool| {
+            let drawn = self.sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
+            drawn.map_err(|error| Error::Environment(error.to_string()))
+        };
+        let cells = truths.iter().map(draw).collect::<Result<Vec<usize>>>()?;
+        if !self.is_ballot {
+            return Ok(Measurement::Cell(cells[0]));
+        }
+        let output = |cell: usize| match self.channel.cells()[cell].outputs()[0] {
+            Output::ONE => Some(true),
+            Output::ZERO => Some(false),
+            _ => None,
+        };
+        let outputs: Vec<Option<bool>> = cells.into_iter().map(output).collect();
+        Ok(ballot::measurement(&outputs))
+    }
+}
+
+/// A measurement as the ledger keeps it until the report is acknowledged.
+pub(crate) fn to_bytes(measurement: &Measurement) -> Vec<u8> {
+    match measurement {
+        Measurement::Cell(cell) => (*cell as u64).to_be_bytes().to_vec(),
+        Measurement::Bits(bits) => bits.iter().map(|bit| u8::from(*bit)).collect(),
+    }
+}
+
+/// Reads what [`to_bytes`] wrote.
+pub(crate) fn from_bytes(accepted: &Accepted, bytes: &[u8]) -> Option<Measurement> {
+    if accepted.opened.card.ballot.is_some() {
+        return Some(Measurement::Bits(bytes.iter().map(|byte| *byte == 1).collect()));
+    }
+    Some(Measurement::Cell(u64::from_be_bytes(bytes.try_into().ok()?) as usize))
+}

@@ -1,0 +1,144 @@
+//! A client that dies at any moment answers once and loses no entry.
+
+use crate::world::*;
+use std::collections::BTreeMap;
+use uptack_owner::{client::Status, ledger::State};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn between_ledger_and_coins_and_between_store_and_acknowledgement() {
+    let world = World::start().await;
+    let (signed, collector) = world.serve(card(&world.signer, 40)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..40).map(|index| index.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let owners: BTreeMap<_, _> = names.iter().map(|name| owner(name, r#"{"station": "a"}"#)).collect();
+    let cards = [signed.clone()];
+    {
+        // Dies after the charge.
+        let client = client(directory.path(), policy(&world.signer));
+        assert!(client.consider(&names, &cards).unwrap().iter().all(|outcome| outcome.status == Status::Waiting));
+    }
+    let spent = {
+        // Starts again, finds its entries and dies before the first coin.
+        let client = client(directory.path(), policy(&world.signer));
+        let spent = client.ledger().spent().unwrap();
+        assert_eq!(client.consider(&names, &cards).unwrap()[0].status, Status::Waiting);
+        assert_eq!(client.ledger().spent().unwrap(), spent, "an entry is not charged twice");
+        spent
+    };
+    {
+        // A leader that is away: everything is made and stored, nothing acknowledged.
+        let away = World::start().await;
+        let mut card = card(&away.signer, 40);
+        card.question = Some("away".to_owned());
+        let (signed, _) = away.serve(card).await;
+        let aside = tempfile::tempdir().unwrap();
+        let client = client(aside.path(), policy(&away.signer));
+        client.consider(&["one"], &[signed]).unwrap();
+        away.pair.shutdown().await;
+        assert_eq!(client.upload_due(&BTreeMap::new()).await.unwrap(), 0);
+        assert_eq!(client.ledger().entries().unwrap()[0].state, State::Due);
+    }
+    {
+        let client = client(directory.path(), policy(&world.signer));
+        assert_eq!(client.upload_due(&owners).await.unwrap(), 40);
+        assert_eq!(client.ledger().spent().unwrap(), spent);
+        assert!(client.ledger().entries().unwrap().iter().all(|entry| entry.state == State::Sent));
+    }
+    assert_eq!(collect(&signed, &collector).await.unwrap().reports, 40);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_bytes_are_resent_and_count_once() {
+    let world = World::start().await;
+    let (signed, collector) = world.serve(card(&world.signer, 40)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..40).map(|index| index.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let file = directory.path().join("ledger.sqlite3");
+    {
+        let client = client(directory.path(), policy(&world.signer));
+        client.consider(&names, std::slice::from_ref(&signed)).unwrap();
+    }
+    // Every acknowledgement is lost, as if the process had died before it noted any; the bytes stay.
+    let raw = open_raw(&file);
+    raw.execute_batch(
+        "CREATE TRIGGER forget BEFORE UPDATE OF state ON entries BEGIN SELECT raise(abort, 'died'); END;",
+    )
+    .unwrap();
+    {
+        let client = client(directory.path(), policy(&world.signer));
+        assert!(client.upload_due(&BTreeMap::new()).await.is_err());
+        let kept: i64 = raw.query_row("SELECT count(*) FROM reports", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, 40);
+        assert!(client.ledger().entries().unwrap().iter().all(|entry| entry.state == State::Due));
+    }
+    raw.execute_batch("DROP TRIGGER forget").unwrap();
+    let client = client(directory.path(), policy(&world.signer));
+    assert_eq!(client.upload_due(&BTreeMap::new()).await.unwrap(), 40);
+    let kept: i64 = raw.query_row("SELECT count(*) FROM reports", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 0, "cells and bytes are deleted when they are acknowledged");
+    assert_eq!(collect(&signed, &collector).await.unwrap().reports, 40);
+}
+
+#[test]
+fn the_ledger_holds_neither_truth_nor_cell() {
+    let signer = uptack_net::signed::Signer::generate();
+    let ledger_of = |attributes: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let client = client(directory.path(), policy(&signer));
+        let _ = owner("self", attributes);
+        client.consider(&["self"], &[signer.sign(&card(&signer, 40)).unwrap()]).unwrap();
+        drop(client);
+        let connection = open_raw(&directory.path().join("ledger.sqlite3"));
+        let mut tables: Vec<String> = Vec::new();
+        let mut statement = connection.prepare("SELECT sql FROM sqlite_master WHERE type = 'table'").unwrap();
+        for sql in statement.query_map([], |row| row.get::<_, String>(0)).unwrap() {
+            tables.push(sql.unwrap());
+        }
+        tables
+    };
+    let tables = ledger_of(r#"{"station": "a"}"#);
+    let holding: Vec<&String> =
+        tables.iter().filter(|sql| sql.contains("measurement") || sql.contains("cell")).collect();
+    assert_eq!(holding.len(), 1, "only the reports that wait to be acknowledged: {holding:?}");
+    assert!(holding[0].contains("reports"));
+}
+
+#[tokio::test]
+async fn at_close_what_was_not_acknowledged_is_deleted_and_stays_spent() {
+    let signer = uptack_net::signed::Signer::generate();
+    let clock = uptack_net::clock::Clock::standing_at(now());
+    let directory = tempfile::tempdir().unwrap();
+    let client = client_at(directory.path(), policy(&signer), clock.clone());
+    let signed = signer.sign(&card(&signer, 40)).unwrap();
+    client.consider(&["self"], std::slice::from_ref(&signed)).unwrap();
+    let spent = client.ledger().spent().unwrap();
+    // Nobody listens at the card's addresses.
+    assert_eq!(client.upload_due(&BTreeMap::new()).await.unwrap(), 0);
+    clock.set(now() + 100_000);
+    let outcome = client.consider(&["self"], &[]).unwrap();
+    assert!(outcome.is_empty());
+    assert_eq!(client.ledger().entries().unwrap()[0].state, State::Expired);
+    assert_eq!(client.ledger().spent().unwrap(), spent);
+    assert_eq!(client.next_due().unwrap(), None);
+}
+
+#[test]
+fn two_clients_cannot_share_a_ledger_and_a_budget_cannot_be_swapped() {
+    let signer = uptack_net::signed::Signer::generate();
+    let directory = tempfile::tempdir().unwrap();
+    let first = client(directory.path(), policy(&signer));
+    assert!(uptack_owner::ledger::Ledger::open(directory.path()).is_err());
+    first.consider(&["self"], &[signer.sign(&card(&signer, 40)).unwrap()]).unwrap();
+    drop(first);
+    let larger = policy_text(&signer).replace("linked = 100.0", "linked = 1000.0");
+    let second = client(directory.path(), uptack_owner::policy::Policy::from_toml(&larger).unwrap());
+    let mut other = card(&signer, 40);
+    other.question = Some("another".to_owned());
+    assert!(second.consider(&["self"], &[signer.sign(&other).unwrap()]).is_err());
+}
+
+fn open_raw(path: &std::path::Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
+}

@@ -1,0 +1,160 @@
+//! Cards, a pair of aggregators and an owner, as the tests need them.
+
+use std::{
+    path::Path,
+    sync::OnceLock,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tempfile::TempDir;
+use uptack::{
+    Mechanism,
+    card::{Aggregators, BallotQuery, Card, CardBallot, Enrolment, Operators, timestamp},
+    plan::{Prior, Request, plan},
+    privacy::{Delta, Epsilon, WorkLimit},
+};
+use uptack_net::{
+    card_task,
+    clock::Clock,
+    collector::{Collected, Collector},
+    pair::Pair,
+    signed::{SignedCard, Signer},
+    task::TaskSet,
+    token::Token,
+};
+use uptack_owner::{
+    attributes::Named,
+    check::Checker,
+    client::{Client, Config},
+    ledger::Ledger,
+    policy::Policy,
+};
+use url::Url;
+
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// A card that everything below accepts: open now, for `minimum` owners.
+pub(crate) fn card(signer: &Signer, minimum: u64) -> Card {
+    static PLANNED: OnceLock<Card> = OnceLock::new();
+    let planned = PLANNED.get_or_init(|| {
+        let mut request = Request::new(200, Prior::at(10));
+        request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
+        Card::new(&request, &plan(&request).unwrap())
+    });
+    let mut card = planned.clone();
+    card.minimum_batch = minimum.to_string();
+    with_mechanism(&mut card, "normal-form(f=0.8,r=0.2)");
+    card.question = Some("Are you at station a?".to_owned());
+    card.predicate = Some("station == \"a\"".to_owned());
+    card.attributes = vec!["station".to_owned()];
+    card.operators = Some(Operators::One);
+    card.enrolment = Some(Enrolment::None);
+    card.aggregators = Some(Aggregators { leader: "http://127.0.0.1:1/".into(), helper: "http://127.0.0.1:2/".into() });
+    card.signer = Some(signer.public().to_string());
+    open(&mut card, 600);
+    card
+}
+
+/// Opens a card now for so many seconds.
+pub(crate) fn open(card: &mut Card, seconds: u64) {
+    let (opens, closes) = card_task::window(now(), seconds).unwrap();
+    card.opens = Some(timestamp::text(opens).unwrap());
+    card.closes = Some(timestamp::text(closes).unwrap());
+}
+
+/// Puts another mechanism on a card, with claims that are true.
+pub(crate) fn with_mechanism(card: &mut Card, text: &str) {
+    card.mechanism = text.parse::<Mechanism>().unwrap();
+    let channel = card.mechanism.channel();
+    card.channel.answers = channel.answers().to_vec();
+    card.channel.cells = channel.cells().to_vec();
+    card.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+}
+
+/// Makes a ballot of a card.
+pub(crate) fn with_ballot(card: &mut Card, names: &[&str], most_yes: u64) {
+    let query = |name: &&str| BallotQuery { name: (*name).to_owned(), predicate: format!("station == \"{name}\"") };
+    card.predicate = None;
+    card.ballot = Some(CardBallot { most_yes: most_yes.to_string(), queries: names.iter().map(query).collect() });
+    card.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+}
+
+/// A policy that allows the card above.
+pub(crate) fn policy_text(signer: &Signer) -> String {
+    format!(
+        "signers = [\"{}\"]\nattributes = [\"station\"]\n\
+         [card]\nanswer = 20.0\nlinked = 20.0\nrelease = 4.0\nanswer-with-release = 20.0\ndelta = 1e-4\n\
+         honest = 1.0\nseparate-operators = false\nenrolment = false\n\
+         [lifetime]\nlinked = 100.0\nrelease = 20.0\ndelta = 1e-2\n",
+        signer.public()
+    )
+}
+
+pub(crate) fn policy(signer: &Signer) -> Policy {
+    Policy::from_toml(&policy_text(signer)).unwrap()
+}
+
+/// A client with a ledger in a directory; the desk is never asked.
+pub(crate) fn client(directory: &Path, policy: Policy) -> Client {
+    client_at(directory, policy, Clock::system())
+}
+
+pub(crate) fn client_at(directory: &Path, policy: Policy, clock: Clock) -> Client {
+    let mut config = Config::new("http://127.0.0.1:9/".parse::<Url>().unwrap());
+    config.within = Some(0);
+    config.clock = clock;
+    Client::new(config, Checker::new(policy), Ledger::open(directory).unwrap()).unwrap()
+}
+
+pub(crate) fn owner(name: &str, attributes: &str) -> Named {
+    (name.to_owned(), uptack_owner::attributes::Attributes::from_json(attributes).unwrap())
+}
+
+/// A running pair, and the collector of the one card that it serves.
+pub(crate) struct World {
+    pub(crate) signer: Signer,
+    pub(crate) pair: Pair,
+    _data: TempDir,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    pub(crate) async fn start_with(credentials: Option<&[Token]>) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let file = credentials.map(|tokens| {
+            let path = data.path().join("credentials");
+            let lines: Vec<String> = tokens.iter().map(|token| token.hash().to_text()).collect();
+            std::fs::write(&path, lines.join("\n")).unwrap();
+            path
+        });
+        let pair = Pair::start(data.path(), |config| config.credentials = file.clone()).await.unwrap();
+        Self { signer: Signer::generate(), pair, _data: data }
+    }
+
+    /// Names the pair on a card, signs it and has the pair serve it.
+    pub(crate) async fn serve(&self, mut card: Card) -> (SignedCard, Collector) {
+        let (leader, helper) = (self.pair.leader.url().to_string(), self.pair.helper.url().to_string());
+        card.aggregators = Some(Aggregators { leader, helper });
+        self.serve_at(card).await
+    }
+
+    /// The same for a card that names its aggregators already.
+    pub(crate) async fn serve_at(&self, card: Card) -> (SignedCard, Collector) {
+        let signed = self.signer.sign(&card).unwrap();
+        let task = TaskSet::generate(card_task::parameters(&card).unwrap()).unwrap();
+        let task = task.with_card(&signed.card).unwrap();
+        self.pair.add_task(&task).await.unwrap();
+        (signed, Collector::new(task.collector).unwrap())
+    }
+}
+
+pub(crate) async fn collect(signed: &SignedCard, collector: &Collector) -> uptack_net::Result<Collected> {
+    let card = card_task::read(&signed.card).unwrap();
+    let parameters = card_task::parameters(&card).unwrap();
+    let batch = parameters.batch(card.window().unwrap().0, 1).unwrap();
+    collector.collect(&Collector::new_job(), batch, std::time::Duration::from_secs(60)).await
+}

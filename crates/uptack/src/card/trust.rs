@@ -1,0 +1,124 @@
+//! Under which trust model each claim of a card holds, in the terms of draft-wang-ppm-differential-privacy.
+
+use serde::Serialize;
+
+use super::{Card, Enrolment, Operators};
+use crate::error::Error;
+
+/// One claim and what it takes for it to hold.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trust {
+    /// What the claim is about: `release` or `linked`.
+    pub view: &'static str,
+    /// Its ε, for everything that the card asks; none where there is no guarantee.
+    pub epsilon: Option<f64>,
+    /// The trust model.
+    pub model: Model,
+    /// Against whom it holds, and under which assumptions, in words.
+    pub holds: String,
+}
+
+/// A trust model of draft-wang-ppm-differential-privacy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Model {
+    /// One aggregator and most clients are honest.
+    #[serde(rename = "OAMC")]
+    OneAggregatorMostClients,
+    /// The client itself is honest; nobody else is trusted.
+    #[serde(rename = "OC")]
+    OneClient,
+}
+
+impl Card {
+    /// The claims of this card, each with the trust model under which it holds.
+    ///
+    /// A card that does not say in whose hands its aggregators are is read as if they were in one.
+    pub fn trust(&self) -> Result<Vec<Trust>, Error> {
+        Ok(vec![
+            Trust {
+                view: "release",
+                epsilon: self.claims.whole_release()?,
+                model: Model::OneAggregatorMostClients,
+                holds: format!("{} {}", self.against_whom(), self.which_crowd()?),
+            },
+            Trust {
+                view: "linked",
+                epsilon: self.claims.whole_linked()?,
+                model: Model::OneClient,
+                holds: "Against everybody, both aggregators in one hand included: nobody but the owner's own device \
+                        is trusted."
+                    .to_owned(),
+            },
+        ])
+    }
+
+    fn against_whom(&self) -> &'static str {
+        match self.operators {
+            Some(Operators::Two) => "Against everybody, as long as one of the two aggregators is honest.",
+            Some(Operators::One) | None => {
+                "Not against the operator, who runs both aggregators and can see every answer; against everybody else."
+            }
+        }
+    }
+
+    fn which_crowd(&self) -> Result<String, Error> {
+        let owners = self.claim_owners()?;
+        let invented = match self.enrolment {
+            Some(Enrolment::Required) => "each report is of an enrolled owner",
+            Some(Enrolment::None) | None => "assumes that nobody invents owners",
+        };
+        Ok(format!("Counts on {owners} owners who toss their coins; {invented}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Prior, Request, plan};
+    use crate::privacy::{Delta, Epsilon};
+
+    fn card() -> Card {
+        let mut request = Request::new(200, Prior::at(20));
+        request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
+        Card::new(&request, &plan(&request).unwrap())
+    }
+
+    #[test]
+    fn the_release_is_not_safe_from_one_operator() {
+        let mut card = card();
+        let [release, linked] = <[Trust; 2]>::try_from(card.trust().unwrap()).unwrap();
+        assert!(release.holds.starts_with("Not against the operator"), "{}", release.holds);
+        assert!(release.holds.contains("nobody invents owners") && release.holds.contains("200 owners"));
+        assert_eq!((release.model, linked.model), (Model::OneAggregatorMostClients, Model::OneClient));
+        assert!(release.epsilon.unwrap() <= 2.0);
+        card.operators = Some(Operators::One);
+        assert_eq!(card.trust().unwrap()[0], release);
+        card.operators = Some(Operators::Two);
+        card.enrolment = Some(Enrolment::Required);
+        let better = card.trust().unwrap().remove(0);
+        assert!(better.holds.starts_with("Against everybody, as long as one"), "{}", better.holds);
+        assert!(!better.holds.contains("invents"));
+        assert_eq!(card.trust().unwrap()[1], linked);
+    }
+
+    #[test]
+    fn the_whole_of_a_series_is_what_counts() {
+        let mut card = card();
+        let series = r#"{"times":"4","number":"1","starts":"2026-11-15T08:00:00Z"}"#;
+        card.series = Some(serde_json::from_str(series).unwrap());
+        card.state_claims(Delta::new(1e-4).unwrap(), Default::default()).unwrap();
+        let trust = card.trust().unwrap();
+        let whole = card.claims.whole.as_ref().unwrap();
+        assert_eq!(trust[0].epsilon.unwrap().to_string(), whole.release);
+        assert!(trust[0].epsilon.unwrap() > card.claims.release.parse().unwrap());
+        let linked = trust[1].epsilon.map_or("none".to_owned(), |epsilon| epsilon.to_string());
+        assert_eq!(linked, whole.linked);
+    }
+
+    #[test]
+    fn models_are_named_as_in_the_draft() {
+        let text = serde_json::to_value(card().trust().unwrap()).unwrap();
+        assert_eq!((&text[0]["model"], &text[1]["model"]), (&"OAMC".into(), &"OC".into()));
+        assert_eq!(text[1]["view"], "linked");
+    }
+}
