@@ -16,26 +16,63 @@ impl Detail {
         self.inside.len() + self.outside.len()
     }
 
-    /// Elementary steps that one crowd of `others` owners takes.
+    /// Elementary steps that all crowds of `others` owners take: at each halving all owners are added once.
     pub(crate) fn cost(&self, others: u64) -> u64 {
         let axes = self.groups().saturating_sub(1) as u32;
-        (others + 2).saturating_pow(axes).saturating_mul(self.groups() as u64).saturating_mul(others + 2)
+        let halvings = u64::from(u64::BITS - others.leading_zeros()) + 1;
+        let additions = (others + 2).saturating_mul(halvings);
+        (others + 2).saturating_pow(axes).saturating_mul(self.groups() as u64).saturating_mul(additions)
+    }
+
+    /// The divergences in all crowds of `others` owners, from none to all of them *yes*.
+    pub(crate) fn divergences(&self, others: u64, growth: f64) -> Vec<[Bracket; 2]> {
+        let mut found = Vec::with_capacity(others as usize + 1);
+        self.halve(&self.nobody(others), (0, others), others, growth, &mut found);
+        found
+    }
+
+    /// All crowds with a number of yes-owners in a range, given the crowd of those owners who are in all of them.
+    fn halve(&self, common: &[f64], (from, to): (u64, u64), others: u64, growth: f64, found: &mut Vec<[Bracket; 2]>) {
+        if from == to {
+            found.push(self.evaluate(common, others, growth));
+            return;
+        }
+        let middle = from + (to - from) / 2;
+        self.halve(&self.with_owners(common, false, to - middle, others), (from, middle), others, growth, found);
+        self.halve(&self.with_owners(common, true, middle + 1 - from, others), (middle + 1, to), others, growth, found);
+    }
+
+    /// The law of the histogram of no owners, with room for `others` and the target.
+    fn nobody(&self, others: u64) -> Vec<f64> {
+        let mut crowd = vec![0.0; (others as usize + 2).pow(self.groups() as u32 - 1)];
+        crowd[0] = 1.0;
+        crowd
+    }
+
+    /// The last class needs no axis: its count is what the others leave. The first classes are the target's.
+    fn strides(&self, others: u64) -> Vec<usize> {
+        let side = others as usize + 2;
+        let classes = self.groups();
+        (0..classes).map(|axis| if axis + 1 == classes { 0 } else { side.pow(axis as u32) }).collect()
+    }
+
+    fn with_owners(&self, crowd: &[f64], yes: bool, owners: u64, others: u64) -> Vec<f64> {
+        let law: Vec<f64> = self.inside.iter().chain(&self.outside).map(|share| share.of(yes)).collect();
+        let strides = self.strides(others);
+        (0..owners).fold(crowd.to_vec(), |crowd, _| with_owner(&crowd, &law, &strides))
     }
 
     /// The divergence in both directions when the others are `yes` yes- and `no` no-owners, from all histograms.
     pub(crate) fn divergence(&self, yes: u64, no: u64, growth: f64) -> [Bracket; 2] {
-        let shares: Vec<Share> = self.inside.iter().chain(&self.outside).copied().collect();
-        let law = |yes: bool| shares.iter().map(|share| share.of(yes)).collect::<Vec<f64>>();
-        let side = (yes + no + 2) as usize;
-        // The last class needs no axis: its count is what the others leave. The first classes are the target's.
-        let strides: Vec<usize> =
-            (0..shares.len()).map(|axis| if axis + 1 == shares.len() { 0 } else { side.pow(axis as u32) }).collect();
-        let mut crowd = vec![0.0; side.pow(shares.len() as u32 - 1)];
-        crowd[0] = 1.0;
-        for truth in std::iter::repeat_n(true, yes as usize).chain(std::iter::repeat_n(false, no as usize)) {
-            crowd = with_owner(&crowd, &law(truth), &strides);
-        }
-        let roundings = 8.0 * ROUNDOFF * (yes + no + 4) as f64;
+        let others = yes + no;
+        let crowd = self.with_owners(&self.nobody(others), true, yes, others);
+        self.evaluate(&self.with_owners(&crowd, false, no, others), others, growth)
+    }
+
+    /// The divergence in both directions in a crowd of `others` owners with this law.
+    fn evaluate(&self, crowd: &[f64], others: u64, growth: f64) -> [Bracket; 2] {
+        let strides = self.strides(others);
+        let roundings = 8.0 * ROUNDOFF * (others + 4) as f64;
         Direction::BOTH.map(|direction| {
             let weights: Vec<_> = self.inside.iter().map(|share| share.weight(direction, growth)).collect();
             let value = |index: usize, of: &dyn Fn(usize) -> f64| -> f64 {

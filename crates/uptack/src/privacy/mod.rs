@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod average;
 mod binomial;
 mod bracket;
 mod classes;
@@ -34,6 +35,7 @@ mod search;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod told;
 mod view;
 mod work;
 

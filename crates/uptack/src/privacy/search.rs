@@ -1,20 +1,25 @@
 //! The largest divergence over all crowds, from both sides.
 
+use super::average::Attempt;
+use super::binomial::{Binomial, Coin, window};
 use super::bracket::Bracket;
 use super::classes::finite_epsilon;
 use super::view::{Observation, Question};
 use super::work::{Work, WorkLimit};
 
-/// Rounds of refinement in ε: a certificate at most this much above the largest value found is looked for first.
-const EPSILON_MARGIN: f64 = 8e-4;
+/// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin, and
+/// with the share given of the work that is left.
+const EPSILON_MARGINS: [(f64, f64); 5] = [(9.5e-4, 0.75), (4e-3, 0.4), (1e-2, 0.4), (2.5e-2, 0.5), (0.1, 1.0)];
 /// The same for δ.
-const DELTA_MARGIN: f64 = 0.04;
+const DELTA_MARGINS: [(f64, f64); 4] = [(0.045, 0.6), (0.2, 0.5), (0.8, 0.5), (3.0, 1.0)];
+/// Ends further apart than this, in ε and in δ, do not close whatever the search does: it need not be thorough.
+const CLOSED: [f64; 2] = [1e-3, 0.05];
 /// Up to this many steps all crowds are evaluated one by one.
-const ENUMERATION: u64 = 12_000_000;
-/// The level at which all owners of the rarer truth are made use of at once.
-const EVERYONE: u32 = 16;
+const ENUMERATION: u64 = 30_000_000;
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
+/// A search that has used this share of the work it may do must have got a third as far, or it is given up for a wider one.
+const EARLY: f64 = 0.3;
 /// Nothing below this mass is told from zero.
 const DEEPEST_CUT: f64 = -460.0;
 
@@ -43,7 +48,7 @@ pub(crate) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(crate) fn new(view: &'a Observation, owners: u64, limit: WorkLimit) -> Self {
-        Self { view, others: owners - 1, work: Work::within(limit), enumeration: ENUMERATION }
+        Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration: ENUMERATION }
     }
 
     /// The same search without evaluating all crowds one by one, however few they are.
@@ -69,15 +74,32 @@ impl<'a> Search<'a> {
         }
         best = self.samples(question).into_iter().fold(best, larger);
         let mut lower = Lower { value: best.bracket.lower(), crowd: best.crowd };
+        let everywhere = self.half_crowd_bound(question);
         // From the upper end: where the view is only bounded, the lower one is of another view.
-        let limit = best.bracket.upper() * (1.0 + DELTA_MARGIN);
-        let base = lower.value;
-        let mut claim =
-            Claim { question, limit, largest: best.bracket.upper(), base, step: 0.0, trivial: f64::INFINITY };
-        // Where a small range stays above the limit its bound makes a new limit.
-        let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed * 1.01;
-        self.sweep(&mut claim, &mut lower, weaken, |_, found| found.bracket.lower());
-        Answer { lower: lower.value, upper: claim.largest.min(1.0), crowd: lower.crowd }
+        let (found, base) = (best.bracket.upper(), lower.value);
+        let apart = found > (1.0 + CLOSED[1]) * lower.value;
+        let mut upper = everywhere;
+        for (margin, share) in DELTA_MARGINS.into_iter().skip(usize::from(apart)) {
+            self.work.allow(share);
+            let limit = (found * (1.0 + margin)).min(everywhere);
+            let mut claim = Claim {
+                question,
+                limit,
+                largest: found,
+                base,
+                step: 0.0,
+                trivial: f64::INFINITY,
+                everywhere,
+                may_fail: share < 1.0,
+            };
+            // Where a small range stays above the limit a new limit is set.
+            let weaken = |claim: &mut Claim, failed: f64| claim.limit = failed * 1.01;
+            if self.sweep(&mut claim, &mut lower, weaken, |_, found| found.bracket.lower()) {
+                upper = claim.largest;
+                break;
+            }
+        }
+        Answer { lower: lower.value, upper: upper.min(1.0), crowd: lower.crowd }
     }
 
     /// ε at one δ over all crowds; none where δ is below the floor.
@@ -103,23 +125,31 @@ impl<'a> Search<'a> {
             }
         }
         let mut lower = Lower { value: best.lower, crowd: best.crowd };
-        let start = (best.upper * (1.0 + EPSILON_MARGIN)).min(largest);
-        let base = self.ends(at(start)).bracket.lower();
         let trivial = largest.exp();
-        let mut claim = Claim { question: at(start), limit: delta, largest: 0.0, base, step: 1e-4, trivial };
-        let weaken = |claim: &mut Claim, _: f64| {
-            claim.step *= 2.0;
-            let weaker = claim.question.growth.ln() * (1.0 + claim.step) + 1e-6 * claim.step;
-            claim.question.growth = weaker.exp().min(trivial);
-        };
         let learned = |claim: &Claim, found: &Found| {
             if found.bracket.lower() > delta { claim.question.growth.ln() * (1.0 - 1e-12) } else { 0.0 }
         };
-        let finished = self.sweep(&mut claim, &mut lower, weaken, learned);
-        let mut upper = claim.question.growth.ln() * (1.0 + 1e-14);
-        if !finished {
-            upper = upper.max(self.half_crowds(delta, largest, log_cut));
+        let everywhere = self.half_crowd_bound(at(best.upper));
+        let apart = best.upper > (1.0 + CLOSED[0]) * best.lower;
+        for (margin, share) in EPSILON_MARGINS.into_iter().skip(usize::from(apart)) {
+            self.work.allow(share);
+            let start = (best.upper * (1.0 + margin)).min(largest);
+            let base = self.ends(at(start)).bracket.lower();
+            let step = margin / 10.0;
+            let may_fail = share < 1.0;
+            let mut claim =
+                Claim { question: at(start), limit: delta, largest: 0.0, base, step, trivial, everywhere, may_fail };
+            let weaken = |claim: &mut Claim, _: f64| {
+                claim.step *= 2.0;
+                let weaker = claim.question.growth.ln() * (1.0 + claim.step) + 1e-6 * claim.step;
+                claim.question.growth = weaker.exp().min(trivial);
+            };
+            if self.sweep(&mut claim, &mut lower, weaken, learned) {
+                let upper = claim.question.growth.ln() * (1.0 + 1e-14);
+                return Some(Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd });
+            }
         }
+        let upper = self.half_crowds(delta, largest, log_cut).max(lower.value);
         Some(Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd })
     }
 
@@ -192,12 +222,17 @@ impl<'a> Search<'a> {
         let [one, other] = if self.enumerable_by_histogram() {
             self.view.enumerated(crowd, rest, question.growth)
         } else {
-            self.view.both_truths(crowd, rest, u64::MAX, question, &self.work)
+            self.view.both_truths(crowd, rest, question, &self.work)
         };
         Found { bracket: one.max(other), crowd }
     }
 
     fn every_crowd(&self, question: Question) -> Found {
+        if self.enumerable_by_histogram() {
+            let values = self.view.all_enumerated(self.others, question.growth).into_iter().zip(0..);
+            let found = values.map(|([one, other], crowd)| Found { bracket: one.max(other), crowd });
+            return found.reduce(larger).unwrap_or_else(|| self.floor());
+        }
         (0..=self.others).map(|crowd| self.exactly(crowd, question)).reduce(larger).unwrap_or_else(|| self.floor())
     }
 
@@ -295,8 +330,10 @@ impl<'a> Search<'a> {
         learned: impl Fn(&Claim, &Found) -> f64,
     ) -> bool {
         let half = self.others / 2;
+        // The two halves are one where the truths may be exchanged.
+        let once = half == self.others || self.view.is_symmetric();
         self.sweep_half(false, half, claim, lower, &weaken, &learned)
-            && (half == self.others || self.sweep_half(true, self.others - half - 1, claim, lower, &weaken, &learned))
+            && (once || self.sweep_half(true, self.others - half - 1, claim, lower, &weaken, &learned))
     }
 
     /// The crowds with at most `last` owners of one truth among the others, starting from none: of *yes*, or of *no*.
@@ -310,27 +347,32 @@ impl<'a> Search<'a> {
         learned: &impl Fn(&Claim, &Found) -> f64,
     ) -> bool {
         let smallest = (self.others / 40_000).max(1);
-        let (mut from, mut width, mut level) = (0, (self.others / 1000).max(1), 0);
+        let (mut from, mut width) = (0, (self.others / 1000).max(1));
+        // What the method lost in the last range.
+        let mut loss = 0.0;
         let oriented = |count: u64| if of_no { self.others - count } else { count };
         while from <= last {
             if claim.question.growth >= claim.trivial {
                 return true;
             }
-            if self.work.exhausted() {
-                claim.largest = claim.largest.max(self.half_crowd_bound(claim.question));
+            let used = self.work.used();
+            if used >= 1.0 || claim.may_fail && used > EARLY && 3.0 * (from as f64) < used * last as f64 {
                 return false;
             }
             let to = (from + (width - 1)).min(last);
             let (yes, no) = if of_no { (self.others - to, from) } else { (from, self.others - to) };
-            let bound = self.crowd_bound(yes, no, claim, &mut level);
-            let next = next_width(to - from + 1, bound, claim).max(smallest);
+            let (bound, guess) = self.range_bound(yes, no, claim);
+            if bound <= claim.limit {
+                loss = (bound / guess).ln();
+            }
+            let next = next_width(to - from + 1, guess, 1.1 * loss, claim).max(smallest);
             if bound <= claim.limit {
                 claim.largest = claim.largest.max(bound);
                 (from, width) = (to + 1, next);
                 continue;
             }
             if width > smallest {
-                width = next.min(width - 1);
+                width = next.min(width - 1 - width / 4).max(smallest);
                 continue;
             }
             if self.view.is_two_classes() {
@@ -340,55 +382,44 @@ impl<'a> Search<'a> {
                     *lower = Lower { value, crowd: found.crowd };
                 }
             }
-            weaken(claim, bound);
+            weaken(claim, guess);
             width = smallest.saturating_mul(16);
         }
         true
     }
 
-    /// A bound for all crowds with at least these numbers of yes- and no-owners.
-    fn crowd_bound(&self, yes: u64, no: u64, claim: &Claim, level: &mut u32) -> f64 {
-        // A bound may be wrong by a millionth of the limit.
-        let log_cut = claim.question.log_cut.max(claim.limit.max(1e-300).ln() - 16.0);
-        let question = Question { log_cut, goal: claim.limit, ..claim.question };
-        let bound = |side: u64| {
-            let [one, other] = self.view.both_truths(yes, no, side, question, &self.work);
-            one.upper().max(other.upper())
+    /// A bound for all crowds of at least these numbers of yes- and no-owners and so many more of either truth that they are all,
+    /// and a guess at what it would be without the losses of the method. An owner of unknown truth is at least now and then
+    /// like one of the known truths: only where too few of them are, which is made rare, all crowds' bound stands in.
+    fn range_bound(&self, yes: u64, no: u64, claim: &Claim) -> (f64, f64) {
+        // A bound may be wrong by a hundred-thousandth of the limit.
+        let log_cut = claim.question.log_cut.max(claim.limit.max(1e-300).ln() - 13.0);
+        let unknown = self.others - yes - no;
+        let rarely = (5e-4 * claim.limit / claim.everywhere).clamp(log_cut.exp(), 0.05);
+        let [like_no, like_yes] = self.view.in_common();
+        let share = like_no.max(like_yes);
+        let coin = Coin { success: share, failure: 1.0 - share };
+        let (alike, _) = window(&[Binomial::new(unknown, coin)], rarely.ln());
+        let (yes, no) = if like_no >= like_yes { (yes, no + alike) } else { (yes + alike, no) };
+        let price = if unknown > 0 { rarely * claim.everywhere } else { 0.0 };
+        let question = Question { log_cut, goal: claim.limit - price, ..claim.question };
+        let attempt = if self.view.is_two_classes() {
+            Attempt::exact(self.view.both_truths(yes, no, question, &self.work).map(|value| value.upper()))
+        } else {
+            self.view.bound(yes, no, question, &self.work)
         };
-        if !self.view.has_three_classes() || yes.min(no) == 0 {
-            return bound(u64::MAX);
-        }
-        let mut best = f64::INFINITY;
-        let everyone = yes.min(no);
-        // Few of the rarer truth's owners are cheap, and enough where each of them hides much.
-        let few = (level.saturating_sub(1)..*level + 3).map(|step| (step, 8 << (2 * step.min(24))));
-        for (step, side) in few.take_while(|(step, side)| *step < EVERYONE && *side < everyone) {
-            let value = bound(side);
-            let helps = value < 0.97 * best;
-            best = best.min(value);
-            *level = step;
-            if best <= claim.limit || self.work.exhausted() {
-                return best;
-            }
-            if !helps {
-                break;
-            }
-        }
-        let all = bound(u64::MAX);
-        if all <= claim.limit && best.is_finite() && all > 0.5 * claim.limit {
-            *level = EVERYONE;
-        }
-        best.min(all)
+        let largest = |values: [f64; 2]| values[0].max(values[1]) + price;
+        (largest(attempt.bound), largest(attempt.guess))
     }
 
     /// A bound for all crowds at little cost: each has at least half of the others on one side.
     fn half_crowd_bound(&self, question: Question) -> f64 {
         let half = self.others.div_ceil(2);
-        let bound = |yes: u64, no: u64| {
-            let [one, other] = self.view.both_truths(yes, no, 0, question, &self.work);
+        let bound = |yes: bool| {
+            let [one, other] = self.view.one_truth(yes, half, question, &self.work);
             one.upper().max(other.upper())
         };
-        bound(0, half).max(bound(half, 0))
+        bound(true).max(bound(false))
     }
 
     /// An ε that holds for every crowd, from the two crowds of one truth and half the size.
@@ -426,12 +457,18 @@ struct Claim {
     step: f64,
     /// The e^ε from which on the claim needs no proof.
     trivial: f64,
+    /// A bound for every crowd.
+    everywhere: f64,
+    /// Whether a weaker claim will be tried if this one is too costly.
+    may_fail: bool,
 }
 
-/// A width for which the bound should come out just below the limit: its logarithm grows about linearly from the base.
-fn next_width(width: u64, bound: f64, claim: &Claim) -> u64 {
-    let (wanted, got) = ((claim.limit / claim.base).ln(), (bound / claim.base).ln());
-    let factor = if got > 0.0 { (0.95 * wanted / got).clamp(0.2, 4.0) } else { 4.0 };
+/// A width for which the bound should come out just below the limit, given what the method loses: the logarithm of the guess
+/// grows about linearly from the base.
+fn next_width(width: u64, guess: f64, loss: f64, claim: &Claim) -> u64 {
+    let (wanted, got) = ((claim.limit / claim.base).ln(), (guess / claim.base).ln());
+    let aimed = (0.9 * wanted - loss).max(0.4 * wanted);
+    let factor = if got > 0.0 { (aimed / got).clamp(0.2, 4.0) } else { 4.0 };
     (width as f64 * if factor.is_finite() { factor } else { 4.0 }) as u64
 }
 

@@ -1,13 +1,14 @@
 //! The divergence of a whole view: the sum over what the adversary may see of the target.
 
+use super::average::{Attempt, Falling, expected};
 use super::binomial::{Binomial, window};
 use super::bracket::Bracket;
 use super::classes::{Class, merge_to_three, one_sided, reduce, split_to_three, total};
 use super::enumerate::Detail;
 use super::homogeneous;
-use super::mixed::{Group, three_classes_above, two_classes};
-use super::mixture::{Counts, sum_of_two};
+use super::mixed::{Group, two_classes};
 use super::piece::{Direction, Piece, Share, Weight};
+use super::told::Told;
 use super::work::Work;
 
 /// A view in the form the accounting needs: pieces that bound it from above and from below, and all detail for enumeration.
@@ -81,13 +82,22 @@ impl Observation {
     /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
     pub(crate) fn enumeration_cost(&self, others: u64) -> Option<u64> {
         let details = self.detail.as_ref()?;
-        Some(details.iter().map(|detail| detail.cost(others)).fold(0, u64::saturating_add).saturating_mul(others + 1))
+        Some(details.iter().map(|detail| detail.cost(others)).fold(0, u64::saturating_add))
     }
 
     /// Both directions, exactly, in one crowd of a view that can be enumerated.
     pub(crate) fn enumerated(&self, yes: u64, no: u64, growth: f64) -> [Bracket; 2] {
         let details = self.detail.iter().flatten();
         details.map(|detail| detail.divergence(yes, no, growth)).fold([Bracket::ZERO; 2], add)
+    }
+
+    /// The same in all crowds, from no to all owners *yes*.
+    pub(crate) fn all_enumerated(&self, others: u64, growth: f64) -> Vec<[Bracket; 2]> {
+        let nothing = vec![[Bracket::ZERO; 2]; others as usize + 1];
+        let details = self.detail.iter().flatten();
+        details
+            .map(|detail| detail.divergences(others, growth))
+            .fold(nothing, |sums, values| sums.into_iter().zip(values).map(|(sum, value)| add(sum, value)).collect())
     }
 
     /// Whether [`Observation::both_truths`] is exact: two classes at most, and nothing outside.
@@ -112,21 +122,57 @@ impl Observation {
         })
     }
 
-    /// A crowd of both truths, in both directions: exact where [`Observation::is_two_classes`], else from above with a lower
-    /// end of zero. `side` limits how many owners of the rarer truth are made use of.
-    pub(crate) fn both_truths(&self, yes: u64, no: u64, side: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        let exact = self.is_two_classes();
-        let values = self
-            .above
-            .iter()
-            .map(|piece| piece.both_truths(yes, no, side, question, work))
-            .fold([Bracket::ZERO; 2], add);
-        if exact { values } else { values.map(|value| Bracket::new(0.0, value.upper())) }
+    /// A crowd of both truths, in both directions, exactly; only for [`Observation::is_two_classes`].
+    pub(crate) fn both_truths(&self, yes: u64, no: u64, question: Question, work: &Work) -> [Bracket; 2] {
+        let value = |piece: &Piece| match piece.classes.len() {
+            1 => piece.one_truth(true, 0, question, work),
+            _ => piece.two_classes(yes, no, question, work),
+        };
+        self.above.iter().map(value).fold([Bracket::ZERO; 2], add)
     }
 
-    /// Whether any piece has three classes, so that the side limit matters.
-    pub(crate) fn has_three_classes(&self) -> bool {
-        self.above.iter().any(|piece| piece.classes.len() > 2)
+    /// A crowd with at least these numbers of owners, in both directions, from above. Where a guess says that the question's
+    /// goal is out of reach, nothing is bounded.
+    pub(crate) fn bound(&self, yes: u64, no: u64, question: Question, work: &Work) -> Attempt {
+        let crowds: Vec<Crowd<'_>> =
+            self.above.iter().map(|piece| Crowd::new(piece, yes, no, question, work)).collect();
+        let guess = crowds.iter().fold([0.0; 2], |sum, crowd| [sum[0] + crowd.guess[0], sum[1] + crowd.guess[1]]);
+        if guess[0].max(guess[1]) > question.goal {
+            return Attempt { bound: [1.0; 2], guess };
+        }
+        // What is left of the goal goes to the pieces in proportion to their guesses.
+        let tiny = 1e-3 * question.goal;
+        let mut bound = [0.0; 2];
+        for crowd in &crowds {
+            let goals = [0, 1].map(|which: usize| {
+                let share = (crowd.guess[which] + tiny) / (guess[which] + tiny * crowds.len() as f64);
+                crowd.guess[which] + (question.goal - guess[which]) * share
+            });
+            let value = crowd.bound(goals, question, work);
+            bound = [0, 1].map(|which: usize| (bound[which] + value[which]) * (1.0 + f64::EPSILON));
+        }
+        Attempt { bound, guess }
+    }
+
+    /// Whether the two truths may be exchanged: then crowds of few yes-owners are like crowds of few no-owners.
+    pub(crate) fn is_symmetric(&self) -> bool {
+        let mirrored = |piece: &Piece| {
+            let exchange = |share: &Share| Share { yes: share.no, no: share.yes };
+            let classes = piece.classes.iter().rev().map(exchange).collect();
+            Piece { classes, outside: exchange(&piece.outside) }
+        };
+        self.above.iter().all(|piece| self.above.contains(&mirrored(piece)))
+    }
+
+    /// The largest parts of the laws that an owner of either truth has in common with one of *no*, and with one of *yes*: a
+    /// yes-owner draws from the no-law with the first probability, and from some other law otherwise. Rounded down.
+    pub(crate) fn in_common(&self) -> [f64; 2] {
+        let least = |ratio: fn(&Class) -> (u128, u128)| {
+            let shares = self.ratios.iter().map(ratio).filter(|(_, whole)| *whole > 0);
+            let least = shares.map(|(part, whole)| part as f64 / whole as f64).fold(1.0, f64::min);
+            least * (1.0 - 1e-12)
+        };
+        [least(|class| (class.yes(), class.no())), least(|class| (class.no(), class.yes()))]
     }
 }
 
@@ -152,186 +198,186 @@ fn detail(groups: &[Vec<Class>]) -> Vec<Detail> {
     groups.iter().enumerate().map(detail).filter(|detail| !detail.inside.is_empty()).collect()
 }
 
-/// Blocks of the number of others that are inside: the smallest number of each (and the largest of all), and how likely each
-/// block is.
-struct Blocks {
-    starts: Vec<u64>,
-    probability: Vec<f64>,
-    error: f64,
-}
-
-/// Blocks get finer until the two ends of an expectation are this close, or [`FINEST`] to a standard deviation.
-const CLOSE: f64 = 1.003;
-const FINEST: f64 = 128.0;
-
-impl Blocks {
-    /// Blocks for which probability times width is about the same, `fineness` to a standard deviation in the middle.
-    fn of(counts: &Counts, deviation: f64, fineness: f64) -> Self {
-        let most = deviation / (2.5 * fineness * fineness);
-        let (mut starts, mut probability) = (vec![counts.first], vec![0.0]);
-        let mut width = 0.0;
-        for (number, mass) in (counts.first..).zip(&counts.probability) {
-            let last = probability.len() - 1;
-            if width > 0.0 && (probability[last] + mass) * width > most {
-                starts.push(number);
-                probability.push(*mass);
-                width = 1.0;
-            } else {
-                probability[last] += mass;
-                width += 1.0;
-            }
-        }
-        starts.push(counts.first + counts.probability.len() as u64 - 1);
-        let error = counts.relative_error + counts.probability.len() as f64 * f64::EPSILON;
-        Self { starts, probability, error }
-    }
-
-    /// The expectation of two falling functions of the number.
-    fn expectation(&self, cut: f64, function: &impl Fn(u64) -> [Bracket; 2]) -> [Bracket; 2] {
-        let values: Vec<[Bracket; 2]> = self.starts.iter().map(|&start| function(start)).collect();
-        [0, 1].map(|which| {
-            let (mut lower, mut upper) = (0.0, 0.0);
-            for (index, (probability, pair)) in self.probability.iter().zip(values.windows(2)).enumerate() {
-                let last = index + 1 == self.probability.len();
-                let single = self.starts[index + 1] - self.starts[index] == u64::from(!last);
-                // A block's largest number is below the next block's smallest; a block of one number is that number.
-                let end = if single { pair[0][which] } else { pair[1][which] };
-                lower += probability * end.lower().min(pair[0][which].lower());
-                upper += probability * pair[0][which].upper();
-            }
-            Bracket::new(lower * (1.0 - self.error), (upper * (1.0 + self.error) + 2.0 * cut).max(lower))
-        })
-    }
-}
-
-/// The expectation of falling functions of a binomial number. `exact` asks for close ends; otherwise the upper one is enough,
-/// and only as good as the goal needs it.
-fn expected(
-    law: Binomial,
-    exact: bool,
-    question: Question,
-    work: &Work,
-    function: impl Fn(u64) -> [Bracket; 2],
-) -> [Bracket; 2] {
-    let cut = question.log_cut.exp();
-    let (low, high) = window(&[law], question.log_cut);
-    let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
-    let deviation = (law.mean() * law.coin.failure).sqrt();
-    // Few numbers are taken one by one, which is exact.
-    let mut fineness = if counts.probability.len() <= 64 { f64::INFINITY } else { 2.0 };
-    loop {
-        work.spend(counts.steps);
-        let values = Blocks::of(&counts, deviation, fineness).expectation(cut, &function);
-        let close = |value: &Bracket| value.upper() <= CLOSE * value.lower() || value.upper() <= 2.0 * cut;
-        let largest = values[0].upper().max(values[1].upper());
-        let enough = if exact {
-            values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0)
-        } else {
-            largest <= question.goal || largest > 1.5 * question.goal && fineness > 4.0 || fineness > 24.0
-        };
-        if enough || fineness >= FINEST {
-            return values;
-        }
-        fineness *= 4.0;
-    }
-}
-
 impl Piece {
-    pub(crate) fn has_outside(&self) -> bool {
+    fn has_outside(&self) -> bool {
         self.outside.yes > 0.0 || self.outside.no > 0.0
+    }
+
+    /// Whether the outside is taken as one more class, in which the target never is.
+    fn counts_outside(&self) -> bool {
+        self.has_outside() && self.classes.len() < 3
+    }
+
+    /// The law of an owner over the classes: over all of them, or given that it is inside.
+    fn law(&self, yes: bool) -> Option<Vec<f64>> {
+        if self.counts_outside() {
+            return Some(self.classes.iter().chain([&self.outside]).map(|class| class.of(yes)).collect());
+        }
+        self.conditional(yes)
+    }
+
+    /// The target's weights in the same classes.
+    fn targets(&self, growth: f64) -> [Vec<Weight>; 2] {
+        Direction::BOTH.map(|direction| {
+            let mut weights = self.weights(direction, growth);
+            if self.counts_outside() {
+                weights.push(Weight { first: 0.0, second: 0.0 });
+            }
+            weights
+        })
     }
 
     /// A crowd of one truth, in both directions.
     fn one_truth(&self, yes: bool, others: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        let targets = Direction::BOTH.map(|direction| self.weights(direction, question.growth));
-        let Some(law) = self.conditional(yes) else {
+        let targets = self.targets(question.growth);
+        let law = self.law(yes).filter(|_| self.classes.len() > 1);
+        let Some(law) = law else {
             return targets.map(|weights| weights.iter().map(Weight::positive_part).fold(Bracket::ZERO, Bracket::plus));
         };
         let classes = targets.map(|weights| weights.into_iter().zip(law.iter().copied()).collect::<Vec<_>>());
         let divergence = |others| {
             [0, 1].map(|direction: usize| homogeneous::divergence(&classes[direction], others, question.log_cut, work))
         };
-        if law.len() == 1 || self.outside.of(yes) == 0.0 {
+        if self.counts_outside() || self.outside.of(yes) == 0.0 {
             return divergence(others);
         }
         expected(Binomial::new(others, self.inside(yes)), true, question, work, divergence)
     }
 
-    fn both_truths(&self, yes: u64, no: u64, side: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        if self.classes.len() == 1 {
-            return self.one_truth(true, 0, question, work);
+    /// The same where all others are inside.
+    fn one_truth_inside(&self, yes: bool, others: u64, question: Question, work: &Work) -> [Bracket; 2] {
+        if self.counts_outside() {
+            return self.one_truth(yes, others, question, work);
         }
-        if !self.has_outside() {
-            return self.inside_crowd(yes, no, side, question, work);
-        }
-        // The adversary is told who of the others is outside. The commoner truth's number inside is averaged over, the rarer
-        // one's taken at its smallest.
-        let common_is_yes = yes >= no;
-        let (common, rare) = if common_is_yes { (yes, no) } else { (no, yes) };
-        let (kept, _) = window(&[Binomial::new(rare, self.inside(!common_is_yes))], question.log_cut);
-        let cut = Bracket::new(0.0, 2.0 * question.log_cut.exp());
-        let law = Binomial::new(common, self.inside(common_is_yes));
-        let values = expected(law, false, question, work, |count| {
-            let (yes, no) = if common_is_yes { (count, kept) } else { (kept, count) };
-            self.inside_crowd(yes, no, side, question, work)
-        });
-        values.map(|value| value.plus(cut))
+        let inside = Self { classes: self.classes.clone(), outside: Share { yes: 0.0, no: 0.0 } };
+        inside.one_truth(yes, others, question, work)
     }
 
-    /// A crowd whose owners are all inside.
-    fn inside_crowd(&self, yes: u64, no: u64, side: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        work.spend(200);
-        if yes.min(no).min(side) == 0 {
-            return self.simpler_crowd(yes, no, question, work);
-        }
+    /// Two classes and nothing outside, exactly.
+    fn two_classes(&self, yes: u64, no: u64, question: Question, work: &Work) -> [Bracket; 2] {
         let (Some(yes_law), Some(no_law)) = (self.conditional(true), self.conditional(false)) else {
-            return self.simpler_crowd(yes, no, question, work);
+            return self.one_truth(yes > 0, yes.max(no), question, work);
         };
         let groups = [Group { owners: yes, law: &yes_law }, Group { owners: no, law: &no_law }];
-        let targets = Direction::BOTH.map(|direction| self.weights(direction, question.growth));
-        if self.classes.len() == 2 {
-            return two_classes(targets.map(|target| [target[0], target[1]]), groups, question.log_cut, work);
+        let targets = self.targets(question.growth).map(|target| [target[0], target[1]]);
+        two_classes(targets, groups, question.log_cut, work)
+    }
+}
+
+/// One piece in a crowd of both truths: a guess at its divergence, and how to bound it.
+struct Crowd<'a> {
+    guess: [f64; 2],
+    way: Way<'a>,
+}
+
+enum Way<'a> {
+    /// The guess is a bound.
+    Exact,
+    /// Part of the crowd is told about. What the main group alone does is a bound, too.
+    Told { told: Box<Told<'a>>, alone: [f64; 2] },
+    /// The adversary is told who is outside: of the commoner truth's owners their number is averaged over, of the rarer
+    /// truth's it is taken at its largest.
+    Outside { piece: &'a Piece, common_is_yes: bool, law: Binomial, rare: u64 },
+}
+
+impl<'a> Crowd<'a> {
+    fn new(piece: &'a Piece, yes: u64, no: u64, question: Question, work: &'a Work) -> Self {
+        work.spend(200);
+        if piece.classes.len() == 1 || yes.min(no) == 0 {
+            return Self::exact(piece.one_truth(yes > 0, yes.max(no), question, work));
         }
-        let (main, mut rare) = if yes >= no { (groups[0], groups[1]) } else { (groups[1], groups[0]) };
-        rare.owners = rare.owners.min(side);
-        let targets = targets.map(|target| [target[0], target[1], target[2]]);
-        let (only_yes, only_no) = if yes >= no { (yes, 0) } else { (0, no) };
-        let alone = self.simpler_crowd(only_yes, only_no, question, work).map(|value| value.upper());
-        let told = |outer| three_classes_above(targets, main, rare, outer, question, work, alone);
-        let [by_main, by_all] = [0.0, 1.0].map(|part| outer_class(&self.classes, main, rare, part));
-        let mut upper = told(by_main);
-        if by_all != by_main && upper[0].max(upper[1]) > question.goal {
-            let other = told(by_all);
-            upper = [upper[0].min(other[0]), upper[1].min(other[1])];
+        if piece.classes.len() < 3 || !piece.has_outside() {
+            return Self::inside(piece, yes, no, question, work);
         }
-        upper.map(|upper| Bracket::new(0.0, upper))
+        let common_is_yes = yes >= no;
+        let (common, rare) = if common_is_yes { (yes, no) } else { (no, yes) };
+        let law = Binomial::new(common, piece.inside(common_is_yes));
+        let (rare, _) = window(&[Binomial::new(rare, piece.inside(!common_is_yes))], question.log_cut);
+        let (yes, no) = oriented(common_is_yes, law.mean() as u64, rare);
+        let middle = Self::inside(piece, yes, no, question, work);
+        Self { guess: middle.guess, way: Way::Outside { piece, common_is_yes, law, rare } }
     }
 
-    /// The better of the two crowds that remain when one truth's owners are dropped.
-    fn simpler_crowd(&self, yes: u64, no: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        let inside = Piece { classes: self.classes.clone(), outside: Share { yes: 0.0, no: 0.0 } };
-        let of = |truth, others| inside.one_truth(truth, others, question, work);
-        match (yes, no) {
-            (0, no) => of(false, no),
-            (yes, 0) => of(true, yes),
-            (yes, no) => {
-                let (one, other) = (of(true, yes), of(false, no));
-                [0, 1].map(|direction: usize| Bracket::new(0.0, one[direction].upper().min(other[direction].upper())))
+    fn exact(value: [Bracket; 2]) -> Self {
+        Self { guess: value.map(|value| value.upper()), way: Way::Exact }
+    }
+
+    /// A crowd whose owners are all inside, or where the outside is a class like any other.
+    fn inside(piece: &'a Piece, yes: u64, no: u64, question: Question, work: &'a Work) -> Self {
+        let laws = (piece.law(true), piece.law(false));
+        let (Some(yes_law), Some(no_law)) = laws else {
+            let known = piece.law(true).is_some();
+            return Self::exact(piece.one_truth_inside(known, if known { yes } else { no }, question, work));
+        };
+        if yes.min(no) == 0 {
+            return Self::exact(piece.one_truth_inside(yes > 0, yes.max(no), question, work));
+        }
+        if yes_law.len() == 2 {
+            return Self::exact(piece.two_classes(yes, no, question, work));
+        }
+        let groups = [Group { owners: yes, law: &yes_law }, Group { owners: no, law: &no_law }];
+        let (main, side) = if yes >= no { (groups[0], groups[1]) } else { (groups[1], groups[0]) };
+        let targets = piece.targets(question.growth).map(|target| [target[0], target[1], target[2]]);
+        let alone = piece.one_truth_inside(yes >= no, main.owners, question, work).map(|value| value.upper());
+        let told = |outer| {
+            let told = Told::new(targets, main, side, outer, question, work);
+            let guess = told.with_kept(told.kept().mean() as u64);
+            Self { guess, way: Way::Told { told: Box::new(told), alone } }
+        };
+        let [by_main, by_all] = [0.0, 1.0].map(|part| outer_class(&targets, main, side, part));
+        let first = told(by_main);
+        let largest = |crowd: &Self| crowd.guess[0].max(crowd.guess[1]);
+        if by_all == by_main || largest(&first) <= question.goal || largest(&first) > 2.0 * question.goal {
+            return first;
+        }
+        let second = told(by_all);
+        if largest(&second) < largest(&first) { second } else { first }
+    }
+
+    /// A bound that does not exceed the goals, if that is within reach.
+    fn bound(&self, goals: [f64; 2], question: Question, work: &Work) -> [f64; 2] {
+        match &self.way {
+            Way::Exact => self.guess,
+            Way::Told { told, alone } => {
+                let falling = Falling { law: told.kept(), center: self.guess, everywhere: *alone, goals };
+                falling.expected(question.log_cut, work, |kept| told.with_kept(kept))
+            }
+            Way::Outside { piece, common_is_yes, law, rare } => {
+                let inside = |count: u64| {
+                    let (yes, no) = oriented(*common_is_yes, count, *rare);
+                    let crowd = Crowd::inside(piece, yes, no, question, work);
+                    // Half of the room for each of the two expectations.
+                    let goals =
+                        [0, 1].map(|which: usize| crowd.guess[which] + 0.5 * (goals[which] - self.guess[which]));
+                    crowd.bound(goals, question, work)
+                };
+                let falling = Falling { law: *law, center: self.guess, everywhere: [1.0; 2], goals };
+                let values = falling.expected(question.log_cut, work, inside);
+                values.map(|value| value + 2.0 * question.log_cut.exp())
             }
         }
     }
 }
 
+fn oriented(common_is_yes: bool, common: u64, rare: u64) -> (u64, u64) {
+    if common_is_yes { (common, rare) } else { (rare, common) }
+}
+
 /// The class to tell the adversary about: the one whose telling leaves the side group most variance between the other two,
 /// in the direction in which the evidence moves in a crowd of the main group and a `part` of the side.
-fn outer_class(classes: &[Share], main: Group<'_>, side: Group<'_>, part: f64) -> usize {
+fn outer_class(targets: &[[Weight; 3]; 2], main: Group<'_>, side: Group<'_>, part: f64) -> usize {
     let part = part * side.owners as f64 / (main.owners + side.owners) as f64;
     let crowd = |class: usize| part * side.law[class] + (1.0 - part) * main.law[class];
-    let evidence = |class: usize| (classes[class].yes - classes[class].no) / crowd(class).max(1e-30);
     let left = |outer: usize| {
         let [a, b] = [(outer + 1) % 3, (outer + 2) % 3];
         let (p, q) = (side.law[a], side.law[b]);
-        if p + q > 0.0 { p * q / (p + q) * (evidence(a) - evidence(b)).powi(2) } else { 0.0 }
+        let evidence = |weights: &[Weight; 3], class: usize| weights[class].value() / crowd(class).max(1e-30);
+        let distance = |weights| evidence(weights, a) - evidence(weights, b);
+        if p + q > 0.0 {
+            p * q / (p + q) * targets.iter().map(|target| distance(target).powi(2)).sum::<f64>()
+        } else {
+            0.0
+        }
     };
     (0..3).max_by(|a, b| left(*a).total_cmp(&left(*b))).unwrap_or(0)
 }

@@ -5,18 +5,27 @@ use std::cell::Cell;
 /// How many elementary steps (about ten nanoseconds each) a computation may take before it settles for a sound but wider
 /// answer. A client that checks a stranger's claim sets it low and refuses what does not close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkLimit(u64);
+pub struct WorkLimit {
+    steps: u64,
+    /// Whether large crowds may cost more.
+    grows: bool,
+}
 
 impl WorkLimit {
     /// At most `steps` elementary steps; what is needed for any sound answer at all is always taken.
     pub fn steps(steps: u64) -> Self {
-        Self(steps)
+        Self { steps, grows: false }
+    }
+
+    fn for_owners(self, owners: u64) -> u64 {
+        if self.grows && owners > 1_000_000 { self.steps.saturating_mul(8) } else { self.steps }
     }
 }
 
+/// About a second, and some seconds above a million owners.
 impl Default for WorkLimit {
     fn default() -> Self {
-        Self(300_000_000)
+        Self { steps: 120_000_000, grows: true }
     }
 }
 
@@ -25,32 +34,34 @@ impl Default for WorkLimit {
 pub(crate) struct Work {
     spent: Cell<u64>,
     limit: u64,
+    /// What was spent before, and what may be spent until further notice.
+    allowed: Cell<(u64, u64)>,
 }
 
 impl Work {
-    pub(crate) fn within(limit: WorkLimit) -> Self {
-        Self { spent: Cell::new(0), limit: limit.0 }
+    pub(crate) fn within(limit: WorkLimit, owners: u64) -> Self {
+        let limit = limit.for_owners(owners);
+        Self { spent: Cell::new(0), limit, allowed: Cell::new((0, limit)) }
     }
 
     pub(crate) fn spend(&self, steps: u64) {
         self.spent.set(self.spent.get().saturating_add(steps));
     }
 
-    /// Whether one step of the search may cost this much. Having to refuse is itself charged for, so that a search that
-    /// meets nothing but such steps comes to its end.
-    pub(crate) fn affords(&self, steps: u64) -> bool {
-        let affordable = steps <= self.limit / 10;
-        if !affordable {
-            self.spend(self.limit / 8);
-        }
-        affordable
+    /// Allows this share of what is left; `exhausted` then speaks of that.
+    pub(crate) fn allow(&self, share: f64) {
+        let spent = self.spent.get();
+        let left = self.limit.saturating_sub(spent);
+        self.allowed.set((spent, spent + (left as f64 * share) as u64));
+    }
+
+    /// The share spent of what is allowed; at least one if nothing is left.
+    pub(crate) fn used(&self) -> f64 {
+        let (from, to) = self.allowed.get();
+        if to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
     }
 
     pub(crate) fn exhausted(&self) -> bool {
-        self.left() == 0
-    }
-
-    pub(crate) fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.spent.get())
+        self.used() >= 1.0
     }
 }

@@ -138,6 +138,50 @@ fn normal_form_closes_at_a_hundred_million_owners() {
     }
 }
 
+/// The certificate over all crowds closes for these; each speaks for a kind of channel and a size.
+#[test]
+fn certificates_close_over_the_family() {
+    for (mechanism, owners) in [
+        ("randomized-response(t=0.51)", 1_000_000),
+        ("noisy-sampling(sy=0.5,sn=0.4)", 100_000_000),
+        ("deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)", 1_000_000),
+        ("deniable-sampling(sy=0.5,sn=0.45,p1=0.1,p2=0.3)", 25_000),
+        ("deniable-sampling(sy=0.05,sn=0.05,p1=0.5,p2=0.5)", 1_000_000),
+        ("tuned(sy1=0.05,sy2=0.02,p1=0.9,p2=0.8,sn=0.01,p3=0.3)", 1_000_000),
+        ("tuned(sy1=0.3,sy2=0.2,p1=0.6,p2=0.5,sn=0.4,p3=0.45)", 1_000_000),
+        ("normal-form(f=0.5,r=0.24)", 100),
+        ("normal-form(f=0.5,r=0.05)", 25_000),
+        ("normal-form(f=0.5,r=0.05)", 1_000_000),
+        ("normal-form(f=0.95,r=0.01)", 1_000_000),
+        ("normal-form(f=0.626,r=0.00000587)", 1_000_000),
+        ("paired(b=0.5,sy=0.2,sn=0.19)", 1_000_000),
+        ("blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=0.01,rn=0.01)", 1_000_000),
+    ] {
+        let claim = release_of(mechanism, owners).epsilon(delta(1e-8));
+        assert!(claim.certificate().closed(), "{mechanism}, {owners}: {claim:?}");
+    }
+    let near_flat = release_of("deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)", 1_000_000).epsilon(delta(1e-8));
+    assert!((near_flat.value().expect("a guarantee").upper() - 0.007_036).abs() < 3e-6, "{near_flat:?}");
+}
+
+#[test]
+fn joint_certificates_close_too() {
+    for (mechanism, answers) in [("paired(b=0.5,sy=0.2,sn=0.05)", 2), ("paired(b=0.5,sy=0.01,sn=0.005)", 2)] {
+        for answer in 0..answers {
+            let accountant = answer_with_release(&channel(mechanism), answer, 1_000_000).expect("an answer");
+            let claim = accountant.epsilon(delta(1e-8));
+            assert!(claim.certificate().closed(), "{mechanism}, answer {answer}: {claim:?}");
+        }
+    }
+}
+
+/// Where no certificate closes in time, what is claimed is still near: not the bound of half the crowd.
+#[test]
+fn certificates_that_do_not_close_are_not_far_off() {
+    let claim = release_of("normal-form(f=0.5,r=0.2)", 25_000).epsilon(delta(1e-8));
+    assert!(claim.certificate().gap() < 0.11, "{claim:?}");
+}
+
 #[test]
 fn a_small_budget_still_gives_a_sound_answer() {
     let full = release_of("randomized-response(t=0.75)", 1_000_000).epsilon(delta(1e-8));
