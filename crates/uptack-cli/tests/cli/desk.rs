@@ -116,8 +116,18 @@ fn upload(card: &Value, measurements: &[Measurement]) {
     }
 }
 
-fn cells(cells: &[usize]) -> Vec<Measurement> {
-    cells.iter().map(|cell| Measurement::Cell(*cell)).collect()
+/// The cells that the card's mechanism draws, whichever it is: their numbers and outputs.
+fn drawn(card: &Value) -> Vec<(usize, &str)> {
+    let cells = card["channel"]["cells"].as_array().unwrap().iter().enumerate();
+    let possible = cells.filter(|(_, cell)| cell["yes"] != "0" || cell["no"] != "0");
+    possible.map(|(index, cell)| (index, cell["outputs"][0].as_str().unwrap())).collect()
+}
+
+/// So many reports of the first cell that is drawn, and so many of the last.
+fn reports(card: &Value, first: usize, last: usize) -> Vec<Measurement> {
+    let drawn = drawn(card);
+    let report = |cell: &(usize, &str)| Measurement::Cell(cell.0);
+    [vec![report(&drawn[0]); first], vec![report(&drawn[drawn.len() - 1]); last]].concat()
 }
 
 fn failure(output: &Output) -> (Option<i32>, String) {
@@ -133,11 +143,11 @@ fn a_query_survives_kills_and_its_record_lets_anyone_recompute() {
     assert_eq!(asked["card"]["attributes"], serde_json::json!(["station"]));
 
     let desk = desk.kill_and_restart();
-    upload(&asked["card"], &cells(&[[0; 6], [1; 6]].concat()));
+    upload(&asked["card"], &reports(&asked["card"], 6, 6));
     let (code, text) = failure(&desk.run(&["result", query], &[]));
     assert!(code == Some(1) && text.contains("closes at") && text.contains("--wait"), "{text}");
     let desk = desk.kill_and_restart();
-    upload(&asked["card"], &cells(&[[0; 5], [1; 5], [1; 5]].concat()));
+    upload(&asked["card"], &reports(&asked["card"], 5, 10));
 
     let record = desk.folder.0.join("record.json");
     let result = desk.json(&["result", query], &["--wait", "--confidence", "99%", "--out", record.to_str().unwrap()]);
@@ -169,7 +179,7 @@ fn a_query_survives_kills_and_its_record_lets_anyone_recompute() {
 fn too_few_answers_and_a_cancelled_query_give_nothing() {
     let desk = Desk::new("desk-few", &[]);
     let few = desk.ask(&["--where", "station == \"7\"", "--closes", "3s"]);
-    upload(&few["card"], &cells(&[1; 23]));
+    upload(&few["card"], &reports(&few["card"], 0, 23));
     let (code, text) = failure(&desk.run(&["result", few["query"].as_str().unwrap()], &["--wait"]));
     assert!(code == Some(1) && text.contains("minimum batch"), "{text}");
 
@@ -246,13 +256,13 @@ fn a_ballot_through_aggregators_elsewhere() {
     assert!(card["claims"]["whole"]["release"].as_str().unwrap().parse::<f64>().unwrap() <= 1.0);
     assert!(run(&["privacy", out]).status.success());
 
-    // Two outputs that the mechanism has, whichever it is; the first is what a yes rather gives.
-    let output = |index: usize| match card["channel"]["answers"][0][index].as_str().unwrap() {
+    let output = |(_, output): &(usize, &str)| match *output {
         "1" => Some(true),
         "0" => Some(false),
         _ => None,
     };
-    let (first, second) = (output(0), output(1));
+    let drawn: Vec<Option<bool>> = drawn(card).iter().map(output).collect();
+    let (first, second) = (drawn[0], drawn[drawn.len() - 1]);
     let north = vec![ballot::measurement(&[first, second, second]); 14];
     let others = vec![ballot::measurement(&[second; 3]); 13];
     upload(card, &[north, others].concat());
