@@ -8,7 +8,7 @@ const MOST_OWNERS: u64 = 300;
 const MOST_QUERIES: u64 = 8;
 
 /// Reads the text in both forms; whatever is a card has one canonical form, survives both, and is checked or refused.
-pub fn check(text: &str) {
+pub(crate) fn check(text: &str) {
     let read = [Card::from_json(text).ok(), toml::from_str::<Card>(text).ok()];
     for card in read.into_iter().flatten() {
         let canonical = card.canonical();

@@ -42,8 +42,11 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Every route, with the methods that are documented for it.
-fn table() -> Vec<(&'static str, &'static [&'static str], MethodRouter<Arc<Shared>>)> {
+/// A path, the methods that are documented for it, and what serves them.
+type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<Shared>>);
+
+/// Every route.
+fn table() -> Vec<Route> {
     vec![
         ("/healthz", &["get"], get(health)),
         ("/metrics", &["get"], get(metrics)),

@@ -33,8 +33,8 @@ enum Means {
     /// Taken out when the desk stops.
     Embedded(Box<RwLock<Option<Pair>>>),
     External {
-        leader: Remote,
-        helper: Remote,
+        leader: Box<Remote>,
+        helper: Box<Remote>,
         http: reqwest::Client,
         folder: PathBuf,
     },
@@ -172,8 +172,8 @@ impl Provisioner {
             helper: helper.url.clone(),
             operators: if one_operator { Operators::One } else { Operators::Two },
             means: Means::External {
-                leader,
-                helper,
+                leader: Box::new(leader),
+                helper: Box::new(helper),
                 http: web::client(config.root.as_deref())?,
                 folder: config.data.join("provision"),
             },

@@ -159,7 +159,6 @@ fn a_query_goes_through_two_aggregators_elsewhere() {
     let tokens: Vec<String> = ["leader", "helper"]
         .iter()
         .map(|role| folder.file(&format!("{role}.token"), format!("token-of-the-{role}-of-this-test")))
-        .map(|path| path.to_owned())
         .collect();
     let start = |role: &str, token: &str, more: &[&str]| {
         let data = path(role);
@@ -182,7 +181,7 @@ fn a_query_goes_through_two_aggregators_elsewhere() {
 
     // One owner by itself: refused by its own policy, with the reason.
     let own = folder.file("own.toml", policy(&desk).replace("release = 4.0", "release = 0.01"));
-    let me = folder.file("me.json", r#"{"station": "7"}"#.to_owned());
+    let me = folder.file("me.json", r#"{"station": "7"}"#);
     let second = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "12s"]].concat());
     let ledger = path("own-ledger");
     let told = json(&[

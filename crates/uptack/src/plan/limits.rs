@@ -122,8 +122,7 @@ fn falling_root(
     accuracy: f64,
 ) -> Option<Root> {
     let (mut x, mut slope) = (guess.clamp(least, most), slope.min(-1e-3));
-    let (mut low, mut high, mut before): (Option<(f64, f64)>, Option<(f64, f64)>, Option<(f64, f64)>) =
-        (None, None, None);
+    let [mut low, mut high, mut before]: [Option<(f64, f64)>; 3] = [None; 3];
     let mut step = 0.05;
     for round in 0..80 {
         let value = function(x);
