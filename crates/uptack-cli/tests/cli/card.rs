@@ -5,6 +5,7 @@ mod card_check;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Map, Value, json};
 use uptack::card::Card;
@@ -21,7 +22,9 @@ fn schema() -> Value {
 
 /// A card of the planner, as the values of its canonical form.
 fn planned(more: &[&str]) -> Value {
-    let folder = Folder::new("card-planned");
+    // Tests run side by side: each card has a folder of its own.
+    static CARDS: AtomicUsize = AtomicUsize::new(0);
+    let folder = Folder::new(&format!("card-planned-{}", CARDS.fetch_add(1, Ordering::Relaxed)));
     let path = folder.0.join("card.json");
     let small = ["plan", "--owners", "200", "--yes", "10", "--epsilon", "1", "--delta", "1e-4", "--json", "--out"];
     command(&[&small[..], &[path.to_str().unwrap()], more].concat());
