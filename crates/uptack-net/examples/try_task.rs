@@ -59,7 +59,7 @@ fn measurement(kind: &VdafKind, index: usize) -> (Measurement, Vec<usize>) {
             (Measurement::Cell(cell), vec![cell])
         }
         VdafKind::Bits { length, .. } => {
-            let adds: Vec<usize> = (0..*length).filter(|bit| (index + bit) % 3 == 0).collect();
+            let adds: Vec<usize> = (0..*length).filter(|bit| (index + bit).is_multiple_of(3)).collect();
             let bits = (0..*length).map(|bit| adds.contains(&bit)).collect();
             (Measurement::Bits(bits), adds)
         }
