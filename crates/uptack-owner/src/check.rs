@@ -24,6 +24,8 @@ use crate::{
 pub const MOST_QUESTIONS: usize = 4096;
 /// Work for recomputing a card's claims: some seconds on a small device.
 pub const WORK: u64 = 200_000_000;
+/// Beyond so many owners only mechanisms of one answer and three classes are verified.
+const LARGE_CROWD: u64 = 1_000_000;
 /// Queries that a lifetime is read for: the charge stays sharp as long as so many are composed.
 const LIFETIME_QUERIES: u64 = 1000;
 
@@ -130,6 +132,7 @@ impl Checker {
         let series = series(card, window)?;
         self.trust(card)?;
         self.limits(card)?;
+        affordable(card)?;
         card.verify(WorkLimit::steps(self.work)).map_err(refusal)?;
         let price = self.price(card)?;
         Ok(Accepted { parameters, window, predicates, most_yes, series, price, opened })
@@ -221,6 +224,16 @@ impl Checker {
         let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
         Charge::dominated_by(loss).repeated(queries)
     }
+}
+
+/// Refuses claims whose first sound answer alone is beyond the work of a device: many classes in a large crowd.
+fn affordable(card: &Card) -> Result<(), Refusal> {
+    let channel = card.checked_channel().map_err(refusal)?;
+    let owners = card.claim_owners().map_err(refusal)?;
+    if owners > LARGE_CROWD && (channel.answers().len() > 1 || channel.classes().len() > 3) {
+        return Err(Refusal(format!("the claims for {owners} owners cannot be verified within the work allowed")));
+    }
+    Ok(())
 }
 
 /// The name of the card's series, if its number and times are those of one.

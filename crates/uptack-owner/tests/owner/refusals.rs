@@ -213,6 +213,17 @@ fn a_card_that_cannot_be_verified_within_the_work() {
 }
 
 #[test]
+fn many_classes_in_a_large_crowd_are_not_even_tried() {
+    let signer = Signer::generate();
+    let mut card = card(&signer, 40);
+    with_mechanism(&mut card, "spread(pairs=2,f=0.9,r=0.2)");
+    card.owners = "100000000".to_owned();
+    card.minimum_batch = "100000000".to_owned();
+    let told = reason(&signer.sign(&card).unwrap(), policy(&signer)).unwrap();
+    assert!(told.contains("within the work allowed"), "{told}");
+}
+
+#[test]
 fn what_the_policy_insists_on_is_accepted_when_there() {
     let signer = Signer::generate();
     let mut card = card(&signer, 40);

@@ -171,7 +171,8 @@ pub(crate) fn expected(
         } else {
             largest <= question.goal || largest > 1.5 * question.goal && fineness > 4.0 || fineness > 24.0
         };
-        if enough || fineness >= FINEST {
+        // Wide ends are sound; a stranger's card must not cost more than was allowed for it.
+        if enough || fineness >= FINEST || work.exhausted() {
             return values;
         }
         fineness *= 4.0;
