@@ -12,10 +12,10 @@ use crate::output::{print, print_json};
 
 /// Make a credential for every owner, so that nobody can invent owners
 ///
-/// The leader gets the hashes (`--credentials` of `uptack serve` or `uptack aggregator`), each owner its own credential.
+/// The hashes go into DATA/credentials of `uptack serve --enrolment`, to each owner goes its own credential.
 #[derive(Args)]
 #[command(after_help = "Example:
-  uptack enrol vehicles.csv --credentials credentials.csv --hashes enrolled.txt")]
+  uptack enrol vehicles.csv --credentials credentials.csv --hashes desk/credentials")]
 pub(crate) struct Arguments {
     /// A CSV with a column `owner`
     owners: PathBuf,

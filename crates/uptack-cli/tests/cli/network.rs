@@ -201,6 +201,29 @@ fn a_query_goes_through_two_aggregators_elsewhere() {
 }
 
 #[test]
+fn only_enrolled_owners_are_counted() {
+    let desk = Desk::new("network-enrolment", &["--enrolment"]);
+    let fleet = Fleet::new(&desk, fleet_csv(60, 12), "2s");
+    let enrolled = desk.folder.file("enrolled.csv", fleet_csv(50, 12));
+    let credentials = desk.folder.0.join("credentials.csv").to_str().unwrap().to_owned();
+    let hashes = desk.folder.0.join("desk").join("credentials").to_str().unwrap().to_owned();
+    assert_eq!(json(&["enrol", &enrolled, "--credentials", &credentials, "--hashes", &hashes, "--json"])["owners"], 50);
+    let asked = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "12s"]].concat());
+    assert_eq!(asked["card"]["enrolment"], "required");
+    // The leader looks at the list once a second.
+    std::thread::sleep(Duration::from_secs(2));
+    let mut arguments: Vec<&str> = fleet.arguments.iter().map(String::as_str).collect();
+    arguments.extend(["--credentials", &credentials]);
+    let outcome = json(&arguments);
+    let counted = |status: &str| {
+        let rows = outcome["outcomes"].as_array().unwrap().iter();
+        rows.filter(|row| row["status"] == status).map(|row| row["owners"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!((counted("answered"), counted("failed")), (50, 10), "{outcome}");
+    assert_eq!(desk.json(&["result", asked["query"].as_str().unwrap()], &["--wait"])["reports"], 50);
+}
+
+#[test]
 fn a_ballot_over_a_hundred_stations() {
     let desk = Desk::new("network-ballot", &[]);
     let stations: String = (0..100).map(|station| format!("{station}\n")).collect();

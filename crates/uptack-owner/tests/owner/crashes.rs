@@ -81,28 +81,48 @@ async fn stored_bytes_are_resent_and_count_once() {
     assert_eq!(collect(&signed, &collector).await.unwrap().reports, 40);
 }
 
-#[test]
-fn the_ledger_holds_neither_truth_nor_cell() {
-    let signer = uptack_net::signed::Signer::generate();
-    let ledger_of = |attributes: &str| {
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_holds_neither_truth_nor_cell() {
+    let world = World::start().await;
+    let mut card = card(&world.signer, 40);
+    // A yes is certain to send `1` and a no to send `0`: a trace of either would differ.
+    with_mechanism(&mut card, "randomized-response(t=1)");
+    let (signed, _) = world.serve(card).await;
+    let text = policy_text(&world.signer).replace("20.0", "\"unlimited\"").replace("4.0", "\"unlimited\"");
+    let text = text.replace("linked = 100.0", "linked = \"unlimited\"");
+    let clock = uptack_net::clock::Clock::standing_at(now());
+    let mut ledgers = Vec::new();
+    for attributes in [r#"{"station": "a"}"#, r#"{"station": "b"}"#, "{}"] {
         let directory = tempfile::tempdir().unwrap();
-        let client = client(directory.path(), policy(&signer));
-        let _ = owner("self", attributes);
-        client.consider(&["self"], &[signer.sign(&card(&signer, 40)).unwrap()]).unwrap();
+        let policy = uptack_owner::policy::Policy::from_toml(&text).unwrap();
+        let client = client_at(directory.path(), policy, clock.clone());
+        client.consider(&["self"], std::slice::from_ref(&signed)).unwrap();
+        assert_eq!(client.upload_due(&[owner("self", attributes)].into_iter().collect()).await.unwrap(), 1);
         drop(client);
-        let connection = open_raw(&directory.path().join("ledger.sqlite3"));
-        let mut tables: Vec<String> = Vec::new();
-        let mut statement = connection.prepare("SELECT sql FROM sqlite_master WHERE type = 'table'").unwrap();
-        for sql in statement.query_map([], |row| row.get::<_, String>(0)).unwrap() {
-            tables.push(sql.unwrap());
-        }
-        tables
+        ledgers.push(everything(&open_raw(&directory.path().join("ledger.sqlite3"))));
+    }
+    assert!(ledgers[0].contains("sent"), "{}", ledgers[0]);
+    assert_eq!(ledgers[0], ledgers[1]);
+    assert_eq!(ledgers[0], ledgers[2]);
+}
+
+/// Every row of every table.
+fn everything(connection: &rusqlite::Connection) -> String {
+    let list = |query: &str| -> Vec<String> {
+        let mut statement = connection.prepare(query).unwrap();
+        let columns = statement.column_count();
+        let row = |row: &rusqlite::Row<'_>| {
+            (0..columns).map(|at| Ok(format!("{:?} ", row.get::<_, rusqlite::types::Value>(at)?))).collect()
+        };
+        statement.query_map([], row).unwrap().map(|line: rusqlite::Result<String>| line.unwrap()).collect()
     };
-    let tables = ledger_of(r#"{"station": "a"}"#);
-    let holding: Vec<&String> =
-        tables.iter().filter(|sql| sql.contains("measurement") || sql.contains("cell")).collect();
-    assert_eq!(holding.len(), 1, "only the reports that wait to be acknowledged: {holding:?}");
-    assert!(holding[0].contains("reports"));
+    let tables = ["meta", "cards", "entries", "reports", "budgets", "series"];
+    assert_eq!(
+        list("SELECT name FROM sqlite_master WHERE type = 'table'").len(),
+        tables.len(),
+        "a table is not looked at"
+    );
+    tables.map(|table| format!("{table}: {:?}\n", list(&format!("SELECT * FROM {table}")))).concat()
 }
 
 #[tokio::test]
