@@ -44,6 +44,11 @@ impl Bracket {
         Self { lower: self.lower.max(other.lower), upper: self.upper.max(other.upper) }
     }
 
+    /// The same number, also known not to be above `bound`.
+    pub(crate) fn at_most(self, bound: f64) -> Self {
+        Self { upper: self.upper.min(bound.max(self.lower)), ..self }
+    }
+
     pub(crate) fn plus(self, other: Self) -> Self {
         Self::new((self.lower + other.lower) * (1.0 - 1e-15), (self.upper + other.upper) * (1.0 + 1e-15))
     }

@@ -19,23 +19,28 @@
 //! ```
 
 mod average;
+mod beyond;
 mod binomial;
+mod both;
 mod bracket;
 mod classes;
 pub mod composition;
 mod enumerate;
+mod evidence;
 mod guarantee;
 mod guess;
 mod homogeneous;
 mod mixed;
 mod mixture;
+mod pace;
 mod piece;
 mod repeated;
 mod search;
 mod statement;
 #[cfg(test)]
 mod tests;
-mod told;
+mod tilt;
+mod transform;
 mod view;
 mod work;
 

@@ -4,6 +4,7 @@ use super::average::Attempt;
 use super::binomial::{Binomial, Coin, window};
 use super::bracket::Bracket;
 use super::classes::finite_epsilon;
+use super::pace::{Pace, Tried};
 use super::view::{Observation, Question};
 use super::work::{Work, WorkLimit};
 
@@ -110,7 +111,7 @@ impl<'a> Search<'a> {
         }
         let largest = finite_epsilon(self.view.ratios());
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
-        let at = |epsilon: f64| Question { growth: epsilon.exp(), log_cut, goal: delta };
+        let at = |epsilon: f64| Question::new(epsilon.exp(), log_cut, delta);
         let ends = self.solve(delta, largest, &|epsilon| self.ends(at(epsilon)));
         if self.enumerable() {
             return Some(self.enumerated_epsilon(delta, largest, ends, log_cut));
@@ -160,7 +161,7 @@ impl<'a> Search<'a> {
         }
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
         let largest = finite_epsilon(self.view.ratios());
-        Some(self.solve(delta, largest, &|epsilon| self.ends(Question { growth: epsilon.exp(), log_cut, goal: delta })))
+        Some(self.solve(delta, largest, &|epsilon| self.ends(Question::new(epsilon.exp(), log_cut, delta))))
     }
 
     /// δ at one ε for the two crowds of one truth.
@@ -187,7 +188,7 @@ impl<'a> Search<'a> {
 
     /// The ends, computed with a cut far below their value.
     fn ends_at_depth(&self, epsilon: f64) -> (Found, Question) {
-        let mut question = Question { growth: epsilon.exp(), log_cut: -70.0, goal: 0.0 };
+        let mut question = Question::new(epsilon.exp(), -70.0, 0.0);
         loop {
             let found = self.ends(question);
             let deep = found.bracket.lower() > 0.0 && found.bracket.lower().ln() > question.log_cut + 28.0;
@@ -240,13 +241,13 @@ impl<'a> Search<'a> {
     fn enumerated_epsilon(&self, delta: f64, largest: f64, ends: Answer, log_cut: f64) -> Answer {
         let mut best = ends;
         for _ in 0..64 {
-            let question = Question { growth: best.upper.exp(), log_cut, goal: delta };
+            let question = Question::new(best.upper.exp(), log_cut, delta);
             let worst = self.every_crowd(question);
             if worst.bracket.upper() <= delta {
                 return best;
             }
             let answer = self.solve(delta, largest, &|epsilon| {
-                self.exactly(worst.crowd, Question { growth: epsilon.exp(), log_cut, goal: delta })
+                self.exactly(worst.crowd, Question::new(epsilon.exp(), log_cut, delta))
             });
             best = Answer {
                 lower: best.lower.max(answer.lower),
@@ -259,10 +260,12 @@ impl<'a> Search<'a> {
 
     /// A few crowds of both truths, where they can be evaluated exactly.
     fn samples(&self, question: Question) -> Vec<Found> {
-        if !self.view.is_two_classes() {
+        if !self.view.is_exact_in_every_crowd() {
             return Vec::new();
         }
-        let mut crowds: Vec<u64> = (1..8).map(|part| (self.others as f64 * f64::from(part) / 8.0) as u64).collect();
+        let parts = if self.view.is_two_classes() { 8 } else { 4 };
+        let crowd = |part: u32| (self.others as f64 * f64::from(part) / f64::from(parts)) as u64;
+        let mut crowds: Vec<u64> = (1..parts).map(crowd).collect();
         crowds.dedup();
         crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
     }
@@ -348,6 +351,7 @@ impl<'a> Search<'a> {
     ) -> bool {
         let smallest = (self.others / 40_000).max(1);
         let (mut from, mut width) = (0, (self.others / 1000).max(1));
+        let mut pace = Pace::new();
         // What the method lost in the last range.
         let mut loss = 0.0;
         let oriented = |count: u64| if of_no { self.others - count } else { count };
@@ -362,20 +366,22 @@ impl<'a> Search<'a> {
             let to = (from + (width - 1)).min(last);
             let (yes, no) = if of_no { (self.others - to, from) } else { (from, self.others - to) };
             let (bound, guess) = self.range_bound(yes, no, claim);
-            if bound <= claim.limit {
+            let holds = bound <= claim.limit;
+            if holds {
                 loss = (bound / guess).ln();
             }
-            let next = next_width(to - from + 1, guess, 1.1 * loss, claim).max(smallest);
-            if bound <= claim.limit {
+            let tried = Tried { from, width: to - from + 1, guess, holds };
+            let next = pace.next(tried, claim.base, claim.limit, 1.1 * loss).max(smallest);
+            if holds {
                 claim.largest = claim.largest.max(bound);
                 (from, width) = (to + 1, next);
                 continue;
             }
             if width > smallest {
-                width = next.min(width - 1 - width / 4).max(smallest);
+                width = next.clamp(smallest, width - 1);
                 continue;
             }
-            if self.view.is_two_classes() {
+            if self.view.is_exact_in_every_crowd() {
                 let found = self.exactly(oriented(from), claim.question);
                 let value = learned(claim, &found);
                 if value > lower.value {
@@ -402,8 +408,10 @@ impl<'a> Search<'a> {
         let (alike, _) = window(&[Binomial::new(unknown, coin)], rarely.ln());
         let (yes, no) = if like_no >= like_yes { (yes, no + alike) } else { (yes + alike, no) };
         let price = if unknown > 0 { rarely * claim.everywhere } else { 0.0 };
-        let question = Question { log_cut, goal: claim.limit - price, ..claim.question };
-        let attempt = if self.view.is_two_classes() {
+        // Precise enough to use most of the room that there is.
+        let precision = (0.04 * (claim.limit / claim.base - 1.0)).clamp(1e-9, 1e-3);
+        let question = Question { log_cut, goal: claim.limit - price, precision, ..claim.question };
+        let attempt = if self.view.is_exact_in_every_crowd() {
             Attempt::exact(self.view.both_truths(yes, no, question, &self.work).map(|value| value.upper()))
         } else {
             self.view.bound(yes, no, question, &self.work)
@@ -425,7 +433,7 @@ impl<'a> Search<'a> {
     /// An ε that holds for every crowd, from the two crowds of one truth and half the size.
     fn half_crowds(&self, delta: f64, largest: f64, log_cut: f64) -> f64 {
         let function = |epsilon: f64| {
-            let value = self.half_crowd_bound(Question { growth: epsilon.exp(), log_cut, goal: delta });
+            let value = self.half_crowd_bound(Question::new(epsilon.exp(), log_cut, delta));
             Found { bracket: Bracket::new(0.0, value), crowd: 0 }
         };
         self.solve_from_above(delta, largest, &function)
@@ -461,15 +469,6 @@ struct Claim {
     everywhere: f64,
     /// Whether a weaker claim will be tried if this one is too costly.
     may_fail: bool,
-}
-
-/// A width for which the bound should come out just below the limit, given what the method loses: the logarithm of the guess
-/// grows about linearly from the base.
-fn next_width(width: u64, guess: f64, loss: f64, claim: &Claim) -> u64 {
-    let (wanted, got) = ((claim.limit / claim.base).ln(), (guess / claim.base).ln());
-    let aimed = (0.9 * wanted - loss).max(0.4 * wanted);
-    let factor = if got > 0.0 { (aimed / got).clamp(0.2, 4.0) } else { 4.0 };
-    (width as f64 * if factor.is_finite() { factor } else { 4.0 }) as u64
 }
 
 /// The largest value known to occur.

@@ -2,13 +2,13 @@
 
 use super::average::{Attempt, Falling, expected};
 use super::binomial::{Binomial, window};
+use super::both::three_classes;
 use super::bracket::Bracket;
 use super::classes::{Class, merge_to_three, one_sided, reduce, split_to_three, total};
 use super::enumerate::Detail;
 use super::homogeneous;
 use super::mixed::{Group, two_classes};
 use super::piece::{Direction, Piece, Share, Weight};
-use super::told::Told;
 use super::work::Work;
 
 /// A view in the form the accounting needs: pieces that bound it from above and from below, and all detail for enumeration.
@@ -24,12 +24,20 @@ pub(crate) struct Observation {
 }
 
 /// A question about a view: the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be
-/// sharp far below `goal`.
+/// sharp far below `goal`, and above it need not be more precise than `precision`, relatively.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) growth: f64,
     pub(crate) log_cut: f64,
     pub(crate) goal: f64,
+    pub(crate) precision: f64,
+}
+
+impl Question {
+    /// A question with a precision that is enough for a value by itself.
+    pub(crate) fn new(growth: f64, log_cut: f64, goal: f64) -> Self {
+        Self { growth, log_cut, goal, precision: 1e-4 }
+    }
 }
 
 impl Observation {
@@ -100,10 +108,15 @@ impl Observation {
             .fold(nothing, |sums, values| sums.into_iter().zip(values).map(|(sum, value)| add(sum, value)).collect())
     }
 
-    /// Whether [`Observation::both_truths`] is exact: two classes at most, and nothing outside.
+    /// Whether two classes are all there is, and nothing outside: then a crowd is cheap.
     pub(crate) fn is_two_classes(&self) -> bool {
         let simple = |piece: &Piece| piece.classes.len() == 1 || piece.classes.len() == 2 && !piece.has_outside();
         self.is_exact() && self.above.iter().all(simple)
+    }
+
+    /// Whether [`Observation::both_truths`] is exact: three classes at most, the outside being one of them.
+    pub(crate) fn is_exact_in_every_crowd(&self) -> bool {
+        self.is_exact() && self.above.iter().all(Piece::has_few_classes)
     }
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
@@ -122,12 +135,9 @@ impl Observation {
         })
     }
 
-    /// A crowd of both truths, in both directions, exactly; only for [`Observation::is_two_classes`].
+    /// A crowd of both truths, in both directions, exactly; only for [`Observation::is_exact_in_every_crowd`].
     pub(crate) fn both_truths(&self, yes: u64, no: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        let value = |piece: &Piece| match piece.classes.len() {
-            1 => piece.one_truth(true, 0, question, work),
-            _ => piece.two_classes(yes, no, question, work),
-        };
+        let value = |piece: &Piece| piece.both_truths(yes, no, question, work);
         self.above.iter().map(value).fold([Bracket::ZERO; 2], add)
     }
 
@@ -244,6 +254,11 @@ impl Piece {
         expected(Binomial::new(others, self.inside(yes)), true, question, work, divergence)
     }
 
+    /// Whether the classes, the outside being one of them if there is any, are three at most.
+    fn has_few_classes(&self) -> bool {
+        self.classes.len() < 3 || !self.has_outside()
+    }
+
     /// The same where all others are inside.
     fn one_truth_inside(&self, yes: bool, others: u64, question: Question, work: &Work) -> [Bracket; 2] {
         if self.counts_outside() {
@@ -253,14 +268,32 @@ impl Piece {
         inside.one_truth(yes, others, question, work)
     }
 
-    /// Two classes and nothing outside, exactly.
-    fn two_classes(&self, yes: u64, no: u64, question: Question, work: &Work) -> [Bracket; 2] {
-        let (Some(yes_law), Some(no_law)) = (self.conditional(true), self.conditional(false)) else {
-            return self.one_truth(yes > 0, yes.max(no), question, work);
+    /// A crowd of both truths, in both directions, whose owners are all inside, or where the outside is a class like any other.
+    fn both_truths(&self, yes: u64, no: u64, question: Question, work: &Work) -> [Bracket; 2] {
+        if self.classes.len() == 1 {
+            return self.one_truth(true, 0, question, work);
+        }
+        let (Some(yes_law), Some(no_law)) = (self.law(true), self.law(false)) else {
+            let known = self.law(true).is_some();
+            return self.one_truth_inside(known, if known { yes } else { no }, question, work);
         };
+        if yes.min(no) == 0 {
+            return self.one_truth_inside(yes > 0, yes.max(no), question, work);
+        }
         let groups = [Group { owners: yes, law: &yes_law }, Group { owners: no, law: &no_law }];
-        let targets = self.targets(question.growth).map(|target| [target[0], target[1]]);
-        two_classes(targets, groups, question.log_cut, work)
+        let targets = self.targets(question.growth);
+        if yes_law.len() == 2 {
+            return two_classes(targets.map(|target| [target[0], target[1]]), groups, question.log_cut, work);
+        }
+        // Rows are counts of the class between the others by ratio, or of the outside.
+        let row = if self.counts_outside() { 2 } else { 1 };
+        let exact = targets.map(|target| three_classes([target[0], target[1], target[2]], row, groups, question, work));
+        if exact.iter().all(|value| value.upper() <= question.goal.max(1.01 * value.lower())) {
+            return exact;
+        }
+        // Where an edge of what is possible was in the way, the commoner truth's owners alone are a bound.
+        let fewer = self.one_truth_inside(yes > no, yes.max(no), question, work);
+        [0, 1].map(|which: usize| exact[which].at_most(fewer[which].upper()))
     }
 }
 
@@ -273,8 +306,6 @@ struct Crowd<'a> {
 enum Way<'a> {
     /// The guess is a bound.
     Exact,
-    /// Part of the crowd is told about. What the main group alone does is a bound, too.
-    Told { told: Box<Told<'a>>, alone: [f64; 2] },
     /// The adversary is told who is outside: of the commoner truth's owners their number is averaged over, of the rarer
     /// truth's it is taken at its largest.
     Outside { piece: &'a Piece, common_is_yes: bool, law: Binomial, rare: u64 },
@@ -283,73 +314,30 @@ enum Way<'a> {
 impl<'a> Crowd<'a> {
     fn new(piece: &'a Piece, yes: u64, no: u64, question: Question, work: &'a Work) -> Self {
         work.spend(200);
-        if piece.classes.len() == 1 || yes.min(no) == 0 {
-            return Self::exact(piece.one_truth(yes > 0, yes.max(no), question, work));
+        let upper = |value: [Bracket; 2]| value.map(|value| value.upper());
+        if yes.min(no) == 0 {
+            return Self { guess: upper(piece.one_truth(yes > 0, yes.max(no), question, work)), way: Way::Exact };
         }
-        if piece.classes.len() < 3 || !piece.has_outside() {
-            return Self::inside(piece, yes, no, question, work);
+        if piece.has_few_classes() {
+            return Self { guess: upper(piece.both_truths(yes, no, question, work)), way: Way::Exact };
         }
         let common_is_yes = yes >= no;
         let (common, rare) = if common_is_yes { (yes, no) } else { (no, yes) };
         let law = Binomial::new(common, piece.inside(common_is_yes));
         let (rare, _) = window(&[Binomial::new(rare, piece.inside(!common_is_yes))], question.log_cut);
         let (yes, no) = oriented(common_is_yes, law.mean() as u64, rare);
-        let middle = Self::inside(piece, yes, no, question, work);
-        Self { guess: middle.guess, way: Way::Outside { piece, common_is_yes, law, rare } }
-    }
-
-    fn exact(value: [Bracket; 2]) -> Self {
-        Self { guess: value.map(|value| value.upper()), way: Way::Exact }
-    }
-
-    /// A crowd whose owners are all inside, or where the outside is a class like any other.
-    fn inside(piece: &'a Piece, yes: u64, no: u64, question: Question, work: &'a Work) -> Self {
-        let laws = (piece.law(true), piece.law(false));
-        let (Some(yes_law), Some(no_law)) = laws else {
-            let known = piece.law(true).is_some();
-            return Self::exact(piece.one_truth_inside(known, if known { yes } else { no }, question, work));
-        };
-        if yes.min(no) == 0 {
-            return Self::exact(piece.one_truth_inside(yes > 0, yes.max(no), question, work));
-        }
-        if yes_law.len() == 2 {
-            return Self::exact(piece.two_classes(yes, no, question, work));
-        }
-        let groups = [Group { owners: yes, law: &yes_law }, Group { owners: no, law: &no_law }];
-        let (main, side) = if yes >= no { (groups[0], groups[1]) } else { (groups[1], groups[0]) };
-        let targets = piece.targets(question.growth).map(|target| [target[0], target[1], target[2]]);
-        let alone = piece.one_truth_inside(yes >= no, main.owners, question, work).map(|value| value.upper());
-        let told = |outer| {
-            let told = Told::new(targets, main, side, outer, question, work);
-            let guess = told.with_kept(told.kept().mean() as u64);
-            Self { guess, way: Way::Told { told: Box::new(told), alone } }
-        };
-        let [by_main, by_all] = [0.0, 1.0].map(|part| outer_class(&targets, main, side, part));
-        let first = told(by_main);
-        let largest = |crowd: &Self| crowd.guess[0].max(crowd.guess[1]);
-        if by_all == by_main || largest(&first) <= question.goal || largest(&first) > 2.0 * question.goal {
-            return first;
-        }
-        let second = told(by_all);
-        if largest(&second) < largest(&first) { second } else { first }
+        let guess = upper(piece.both_truths(yes, no, question, work));
+        Self { guess, way: Way::Outside { piece, common_is_yes, law, rare } }
     }
 
     /// A bound that does not exceed the goals, if that is within reach.
     fn bound(&self, goals: [f64; 2], question: Question, work: &Work) -> [f64; 2] {
         match &self.way {
             Way::Exact => self.guess,
-            Way::Told { told, alone } => {
-                let falling = Falling { law: told.kept(), center: self.guess, everywhere: *alone, goals };
-                falling.expected(question.log_cut, work, |kept| told.with_kept(kept))
-            }
             Way::Outside { piece, common_is_yes, law, rare } => {
                 let inside = |count: u64| {
                     let (yes, no) = oriented(*common_is_yes, count, *rare);
-                    let crowd = Crowd::inside(piece, yes, no, question, work);
-                    // Half of the room for each of the two expectations.
-                    let goals =
-                        [0, 1].map(|which: usize| crowd.guess[which] + 0.5 * (goals[which] - self.guess[which]));
-                    crowd.bound(goals, question, work)
+                    piece.both_truths(yes, no, question, work).map(|value| value.upper())
                 };
                 let falling = Falling { law: *law, center: self.guess, everywhere: [1.0; 2], goals };
                 let values = falling.expected(question.log_cut, work, inside);
@@ -361,23 +349,4 @@ impl<'a> Crowd<'a> {
 
 fn oriented(common_is_yes: bool, common: u64, rare: u64) -> (u64, u64) {
     if common_is_yes { (common, rare) } else { (rare, common) }
-}
-
-/// The class to tell the adversary about: the one whose telling leaves the side group most variance between the other two,
-/// in the direction in which the evidence moves in a crowd of the main group and a `part` of the side.
-fn outer_class(targets: &[[Weight; 3]; 2], main: Group<'_>, side: Group<'_>, part: f64) -> usize {
-    let part = part * side.owners as f64 / (main.owners + side.owners) as f64;
-    let crowd = |class: usize| part * side.law[class] + (1.0 - part) * main.law[class];
-    let left = |outer: usize| {
-        let [a, b] = [(outer + 1) % 3, (outer + 2) % 3];
-        let (p, q) = (side.law[a], side.law[b]);
-        let evidence = |weights: &[Weight; 3], class: usize| weights[class].value() / crowd(class).max(1e-30);
-        let distance = |weights| evidence(weights, a) - evidence(weights, b);
-        if p + q > 0.0 {
-            p * q / (p + q) * targets.iter().map(|target| distance(target).powi(2)).sum::<f64>()
-        } else {
-            0.0
-        }
-    };
-    (0..3).max_by(|a, b| left(*a).total_cmp(&left(*b))).unwrap_or(0)
 }

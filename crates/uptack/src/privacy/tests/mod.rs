@@ -9,7 +9,7 @@ use super::{Accountant, Delta, Epsilon, release};
 use crate::{Channel, Mechanism};
 
 /// The channel of a mechanism that is known to parse.
-fn channel(mechanism: &str) -> Channel {
+pub(super) fn channel(mechanism: &str) -> Channel {
     mechanism.parse::<Mechanism>().expect("a mechanism of the family").channel()
 }
 

@@ -1,0 +1,181 @@
+//! What the rows that are too far away to be added up may add at most.
+
+use super::evidence::is_negative;
+use super::piece::Weight;
+use super::tilt::{Corner, Crowd, Tilt};
+use super::work::Work;
+
+/// Rows of fewer or of more owners in the row class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Side {
+    Fewer,
+    More,
+}
+
+impl Side {
+    pub(crate) fn step(self) -> i64 {
+        if self == Self::Fewer { -1 } else { 1 }
+    }
+
+    /// The last row there is, with the target.
+    fn last(self, others: u64) -> i64 {
+        if self == Self::Fewer { 0 } else { others as i64 + 1 }
+    }
+}
+
+/// Going down by a row the turn does not come earlier, and going up by one count at most. All weights together are not positive. So the
+/// sum of all positive terms beyond a row is one over the crowd's histograms to which some, but not every class of the target
+/// adds one of them: those one step before a turn, and those at the first row's edge. Steps of a stair of turns that are known bound the former.
+pub(crate) struct Beyond<'a> {
+    crowd: &'a Crowd,
+    weights: [Weight; 3],
+    tilt: Tilt,
+    side: Side,
+}
+
+/// A direction in which counts reach a number.
+type Shape = ([f64; 2], f64);
+
+/// More steps than this are not worth it.
+const MOST_STEPS: usize = 200;
+/// What a step costs, in elementary steps.
+const STEP_COST: u64 = 800;
+/// A step is so long that the tilt's factor changes by about this, as a logarithm.
+const STEP: f64 = 0.5;
+
+impl<'a> Beyond<'a> {
+    pub(crate) fn new(crowd: &'a Crowd, weights: [Weight; 3], tilt: Tilt, side: Side) -> Self {
+        Self { crowd, weights, tilt, side }
+    }
+
+    /// A bound on the positive terms in the rows beyond `row`, where they do not come before `turn`, which moves by about `slope` from
+    /// row to row. What is left out of the stair should be no more than `negligible`.
+    pub(crate) fn bound(&self, row: i64, turn: i64, slope: f64, negligible: f64, work: &Work) -> f64 {
+        let (mut row, mut turn, mut slope) = (row, turn, slope);
+        let last = self.side.last(self.crowd.size());
+        let length = self.length(slope);
+        let mut sum = 0.0;
+        for step in 0..MOST_STEPS {
+            work.spend(STEP_COST);
+            let left = (last - row).abs();
+            if left == 0 {
+                return sum;
+            }
+            if step == 0 {
+                sum += self.edge(row, turn);
+            }
+            let rest = self.all(row, self.natural(row, turn));
+            if rest <= negligible {
+                return sum + rest;
+            }
+            let length = length.min(left);
+            let next = row + length * self.side.step();
+            let next_turn = self.next_turn(next, turn, length, slope);
+            // The turns of a step are known from its first row or from its last one.
+            let flat = slope.abs() < 0.5;
+            let from_first = flat == (self.side == Side::Fewer);
+            let shape = if from_first { self.natural(row, turn) } else { self.opposite(next, next_turn) };
+            sum += self.strip(row, length, shape);
+            slope = 0.5 * (slope + (next_turn - turn) as f64 / length as f64);
+            (row, turn) = (next, next_turn);
+        }
+        sum + self.all(row, self.natural(row, turn))
+    }
+
+    /// How many rows a step has: what is lost is by how much the turn moves more than it is known to.
+    fn length(&self, slope: f64) -> i64 {
+        let lost = slope.abs().min(1.0 - slope.abs()).max(0.02);
+        let rows = (STEP / (self.tilt.high * lost)).max(1.0);
+        let deviation = self.crowd.tilted(self.tilt).covariance()[1].sqrt();
+        rows.min(0.5 * deviation + 1.0) as i64
+    }
+
+    /// What is known of the counts one step before a turn in the rows beyond one whose turn is known. The target is one of those
+    /// counted.
+    fn natural(&self, row: i64, turn: i64) -> Shape {
+        match self.side {
+            Side::Fewer => ([1.0, 0.0], turn as f64 - 1.0),
+            Side::More => ([1.0, 1.0], (turn + row) as f64 - 1.0),
+        }
+    }
+
+    /// The same for the rows up to one whose turn is known.
+    fn opposite(&self, row: i64, turn: i64) -> Shape {
+        match self.side {
+            Side::Fewer => ([1.0, 1.0], (turn + row) as f64 - 1.0),
+            Side::More => ([1.0, 0.0], turn as f64 - 1.0),
+        }
+    }
+
+    /// A bound for the histograms one step before a turn in `length` rows beyond `row`, weighted.
+    fn strip(&self, row: i64, length: i64, shape: Shape) -> f64 {
+        let bound = self.crowd.chernoff(&self.corner(row, shape, true));
+        // One row more: the corner starts at the row itself.
+        self.before() * bound.all * bound.single * series(bound.at[1], Some(length + 1)) * (1.0 + 1e-9)
+    }
+
+    /// The same for all rows beyond `row`.
+    fn all(&self, row: i64, shape: Shape) -> f64 {
+        let bound = self.crowd.chernoff(&self.corner(row, shape, false));
+        // Without a tilt outwards the series is infinite; but all histograms of the corner are no more than one.
+        self.before() * bound.all * (bound.single * series(bound.at[1], None)).min(1.0) * (1.0 + 1e-9)
+    }
+
+    /// A bound for the histograms at the edge: the row class is what moves the target over it.
+    fn edge(&self, row: i64, turn: i64) -> f64 {
+        let middle = self.weights[1].value();
+        let weight = if self.side == Side::Fewer { (-middle).max(0.0) } else { middle.max(0.0) };
+        if weight == 0.0 {
+            return 0.0;
+        }
+        // It is a single row, so that the tilt outwards may be any.
+        let bound = self.crowd.chernoff(&self.corner(row, self.natural(row, turn), true));
+        weight * bound.all * (bound.single * series(bound.at[0], None)).min(1.0) * (1.0 + 1e-9)
+    }
+
+    /// What a histogram one step before a turn adds at most.
+    fn before(&self) -> f64 {
+        self.weights[0].value() + self.weights[1].value().max(0.0)
+    }
+
+    fn corner(&self, row: i64, (direction, reached): Shape, ends: bool) -> Corner {
+        // The edge is the row below or the row itself.
+        let (outwards, first) = match self.side {
+            Side::Fewer => ([0.0, -1.0], 1.0 - row as f64),
+            Side::More => ([0.0, 1.0], row as f64),
+        };
+        Corner { directions: [direction, outwards], reached: [reached, first], ends }
+    }
+
+    /// A count before which the terms do not turn in the row `row`, if they do not before `turn` so many rows earlier.
+    fn next_turn(&self, row: i64, turn: i64, length: i64, slope: f64) -> i64 {
+        let known = if self.side == Side::Fewer { turn } else { turn - length };
+        let owners = self.crowd.size() as i64 + 1;
+        let x = self.weights.map(|weight| (weight.value(), 16.0 * super::binomial::ROUNDOFF * weight.magnitude()));
+        // A little further than it should be, then back until it holds.
+        let mut back = -2;
+        loop {
+            let candidate = turn + (slope * length as f64).round() as i64 - back;
+            if candidate <= known {
+                return known;
+            }
+            back += 1 + back.max(0);
+            let counts = [candidate - 1, row, owners - candidate + 1 - row];
+            let possible = counts.iter().all(|count| *count >= 0);
+            if possible && is_negative(self.crowd, x, counts) {
+                return candidate;
+            }
+        }
+    }
+}
+
+/// 1 + e^(−step) + …, so many terms or all of them.
+fn series(step: f64, terms: Option<i64>) -> f64 {
+    let all = 1.0 / -(-step).exp_m1();
+    match terms {
+        None if step > 0.0 => all,
+        None => f64::INFINITY,
+        Some(terms) if step.abs() * terms as f64 <= 1e-6 => 1.000_001 * terms as f64,
+        Some(terms) => all * -(-step * terms as f64).exp_m1(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Which way a single histogram points, however unlikely it is.
+//!
+//! The probability of the histogram h in a crowd of y yes- and m no-owners is, up to a factor that the target does not change,
+//! ∏1/h_c! times the coefficient of z^y in ∏(q_c + p_c·z)^h_c: every owner is one of either truth. Coefficients of such
+//! a product are probabilities of a sum of binomials, tilted to where y is likely, and a sum of them is a short Fourier sum.
+
+use std::f64::consts::TAU;
+
+use super::binomial::{Binomial, Coin, ROUNDOFF, window};
+use super::tilt::Crowd;
+use super::transform::falling_sum;
+
+/// What is left out of the Fourier sum, as a logarithm.
+const NOISE: f64 = -36.0;
+
+/// Whether a target with the weights `x` (each with its rounding error) makes the first law certainly the less likely one at the
+/// histogram of all, which is given by the counts of the classes.
+pub(crate) fn is_negative(crowd: &Crowd, x: [(f64, f64); 3], counts: [i64; 3]) -> bool {
+    let present: Vec<usize> = (0..3).filter(|class| counts[*class] > 0).collect();
+    let rest: Vec<(u64, f64, f64)> =
+        present.iter().map(|&class| (counts[class] as u64 - 1, crowd.laws[0][class], crowd.laws[1][class])).collect();
+    let Some((coefficients, error)) = coefficients(&rest, crowd.owners[0]) else { return false };
+    let (mut sum, mut slack) = (0.0, 0.0);
+    for &class in &present {
+        let others = present.iter().filter(|other| **other != class);
+        // The product of (q + p·z) over the other classes that are there.
+        let product = others.fold([1.0, 0.0, 0.0], |[a, b, c], &other| {
+            let (p, q) = (crowd.laws[0][other], crowd.laws[1][other]);
+            [a * q, b * q + a * p, c * q + b * p]
+        });
+        let part: f64 = product.iter().zip(&coefficients).map(|(one, other)| one * other).sum();
+        let whole: f64 = product.iter().sum();
+        let scale = counts[class] as f64;
+        sum += x[class].0 * scale * part;
+        slack += scale * (x[class].1 * part + x[class].0.abs() * (whole * error + 16.0 * ROUNDOFF * part));
+    }
+    sum < -slack
+}
+
+/// The coefficients of z^k, z^(k−1) and z^(k−2) in ∏(q + p·z)^count, up to a factor, and how far each may be off.
+fn coefficients(parts: &[(u64, f64, f64)], k: u64) -> Option<([f64; 3], f64)> {
+    let tilt = tilt_to(parts, k as f64 - 1.0);
+    let coin = |p: f64, q: f64| {
+        if p > 0.0 && q > 0.0 { Coin::between(p, q * (-tilt).exp()) } else { Coin::between(p, q) }
+    };
+    let parts: Vec<Binomial> =
+        parts.iter().filter(|(_, p, q)| p + q > 0.0).map(|(count, p, q)| Binomial::new(*count, coin(*p, *q))).collect();
+    let (low, high) = window(&parts, NOISE);
+    let (center, k) = (k as i64 - 1, k as i64);
+    let reach = (k - low as i64).max(high as i64 - k + 2).max(1);
+    let nodes = (reach + 3) | 1;
+    let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum::<f64>() * (1.0 - 1e-9);
+    let step = TAU / nodes as f64;
+    let mut values = [0.0; 3];
+    let mut error = 0.0;
+    let mut node = 0;
+    while node <= nodes / 2 {
+        let theta = node as f64 * step;
+        let chord = 2.0 * (0.5 * theta).sin().powi(2);
+        if variance * chord > -NOISE {
+            break;
+        }
+        let (size, angle) = value(&parts, theta, chord, center);
+        let scale = if node == 0 { size } else { 2.0 * size };
+        for (index, sum) in values.iter_mut().enumerate() {
+            // At k, k − 1 and k − 2: the center is the middle one.
+            *sum += scale * (angle - theta * (1.0 - index as f64)).cos();
+        }
+        let owners: u64 = parts.iter().map(|part| part.trials).sum();
+        error += scale * ROUNDOFF * (64.0 + 16.0 * owners as f64 * theta);
+        node += 1;
+    }
+    if node <= nodes / 2 {
+        error += 2.0 * falling_sum(node as f64 * step, step, |theta| variance * 2.0 * (0.5 * theta).sin().powi(2));
+    }
+    error = error / nodes as f64 + 4.0 * NOISE.exp();
+    let factor = tilt.exp();
+    let scaled = [1.0, factor, factor * factor];
+    let result = [0, 1, 2].map(|index: usize| values[index].max(0.0) / nodes as f64 * scaled[index]);
+    let error = error * scaled.iter().fold(1.0, |a: f64, b| a.max(*b));
+    (error.is_finite() && result.iter().all(|value| value.is_finite())).then_some((result, error))
+}
+
+/// Size and angle of the generating function at one node.
+fn value(parts: &[Binomial], theta: f64, chord: f64, center: i64) -> (f64, f64) {
+    let (mut logarithm, mut angle) = (0.0, -theta * center as f64);
+    for part in parts {
+        let Coin { success, failure } = part.coin;
+        logarithm += 0.5 * part.trials as f64 * (-(2.0 * success * failure * chord).min(1.0)).ln_1p();
+        angle += part.trials as f64 * (success * theta.sin()).atan2(success * theta.cos() + failure);
+    }
+    (logarithm.exp(), angle)
+}
+
+/// The logarithm of the factor on p for which the mean number of successes is about `wanted`.
+fn tilt_to(parts: &[(u64, f64, f64)], wanted: f64) -> f64 {
+    let mut tilt = 0.0_f64;
+    for _ in 0..60 {
+        let (mut mean, mut variance) = (0.0, 0.0);
+        for (count, p, q) in parts.iter().filter(|(_, p, q)| p + q > 0.0) {
+            let success = p / (p + q * (-tilt).exp());
+            mean += *count as f64 * success;
+            variance += *count as f64 * success * (1.0 - success);
+        }
+        let step = ((wanted - mean) / variance.max(1e-9)).clamp(-1.0, 1.0);
+        tilt = (tilt + step).clamp(-60.0, 60.0);
+        if step.abs() * variance.sqrt() < 1e-3 {
+            break;
+        }
+    }
+    tilt
+}

@@ -1,0 +1,74 @@
+//! How wide a range of crowds to try next.
+
+/// So much of the room that there should be is used: a range that fails has cost as much as one that does not.
+const SHARE: f64 = 0.94;
+
+/// What the ranges so far say about the next: the logarithm of a range's bound is about a level, which falls from the crowds of
+/// one truth inwards, and a part in proportion to the width.
+pub(crate) struct Pace {
+    /// What each crowd of the width adds.
+    slope: Option<f64>,
+    /// The levels of the last two ranges that held, with where they start.
+    last: Option<(u64, f64)>,
+    before: Option<(u64, f64)>,
+    /// The last range that failed: its start, its width and its logarithm.
+    failed: Option<(u64, u64, f64)>,
+}
+
+/// A range that was tried.
+#[derive(Clone, Copy)]
+pub(crate) struct Tried {
+    pub(crate) from: u64,
+    pub(crate) width: u64,
+    /// What the bound would be but for the losses of the method.
+    pub(crate) guess: f64,
+    pub(crate) holds: bool,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Self { slope: None, last: None, before: None, failed: None }
+    }
+
+    /// The width for the next range, which starts where the last one ended if that held, and else where it started. `base` is the
+    /// divergence of the crowds of one truth, `limit` what a bound should not exceed, `loss` the logarithm of what the method loses.
+    pub(crate) fn next(&mut self, tried: Tried, base: f64, limit: f64, loss: f64) -> u64 {
+        let (logarithm, width) = ((tried.guess / limit).ln(), tried.width as f64);
+        let slope = self.learn(tried, logarithm, (base / limit).ln());
+        let level = logarithm - slope * width;
+        let ahead = if tried.holds {
+            (self.before, self.last) = (self.last, Some((tried.from, level)));
+            self.failed = None;
+            level + (self.drift() * width).max(-2.0)
+        } else {
+            self.failed = Some((tried.from, tried.width, logarithm));
+            level
+        };
+        let wanted = SHARE * (-loss - ahead) / slope;
+        let (least, most) = if tried.holds { (0.3, 6.0) } else { (0.1, 0.9) };
+        if wanted.is_finite() { wanted.clamp(least * width, most * width) as u64 } else { tried.width / 2 }
+    }
+
+    /// The slope: from the level of the crowds of one truth at first, later from two ranges with the same start.
+    fn learn(&mut self, tried: Tried, logarithm: f64, base: f64) -> f64 {
+        let same = self.failed.filter(|(from, width, _)| *from == tried.from && *width > tried.width);
+        let learned = match (same, self.slope) {
+            (Some((_, width, failed)), _) => Some((failed - logarithm) / (width - tried.width) as f64),
+            (None, None) => Some((logarithm - base) / tried.width as f64),
+            (None, known) => known,
+        };
+        let slope = learned.filter(|slope| *slope > 0.0).or(self.slope).unwrap_or(-base / (4.0 * tried.width as f64));
+        self.slope = Some(slope);
+        slope
+    }
+
+    /// By how much the level falls with each crowd.
+    fn drift(&self) -> f64 {
+        match (self.before, self.last) {
+            (Some((start, before)), Some((from, last))) if from > start => {
+                ((last - before) / (from - start) as f64).min(0.0)
+            }
+            _ => 0.0,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A crowd of both truths over three classes, with its exponentially tilted laws.
+
+use std::f64::consts::PI;
+
+/// So many steps find the tilts; they decide how sharp a bound is, never whether it holds.
+const SEARCH_STEPS: usize = 60;
+const NEWTON_STEPS: usize = 40;
+/// The tilt of the high count is at least about this over its standard deviation, which is taken to be at least the second.
+const LEAST: f64 = 1.5;
+const FEW: f64 = 3.0;
+/// A tilt leaves at least so many owners to a class, on average.
+const NEARLY_NOBODY: f64 = 0.3;
+
+/// How many owners of each truth, and their probabilities of the classes high, row and low.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crowd {
+    pub(crate) owners: [u64; 2],
+    pub(crate) laws: [[f64; 3]; 2],
+}
+
+/// Exponents for the counts of the classes high and row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tilt {
+    pub(crate) high: f64,
+    pub(crate) row: f64,
+}
+
+/// A bound on the probability of all histograms of a corner and, where the corner is reached exactly, on that of a single one over the
+/// former: one that goes further by (i, j) in the two directions is less likely by exp(−i·u − j·v), (u, v) being `at`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) all: f64,
+    pub(crate) single: f64,
+    pub(crate) at: [f64; 2],
+}
+
+/// Counts of high and row that are at least `reached` in each of two directions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Corner {
+    pub(crate) directions: [[f64; 2]; 2],
+    pub(crate) reached: [f64; 2],
+    /// Whether the second direction ends, so that its tilt may be negative.
+    pub(crate) ends: bool,
+}
+
+impl Crowd {
+    /// All owners.
+    pub(crate) fn size(&self) -> u64 {
+        self.owners[0] + self.owners[1]
+    }
+
+    /// ln E exp(tilt·counts). Its absolute error is some roundings of the owners times the tilt.
+    pub(crate) fn cumulant(&self, tilt: Tilt) -> f64 {
+        let (high, row) = (tilt.high.exp_m1(), tilt.row.exp_m1());
+        let group = |(owners, law): (&u64, &[f64; 3])| *owners as f64 * (law[0] * high + law[1] * row).ln_1p();
+        self.owners.iter().zip(&self.laws).map(group).sum()
+    }
+
+    /// The crowd whose owners draw from the tilted laws.
+    pub(crate) fn tilted(&self, tilt: Tilt) -> Self {
+        let factors = [tilt.high.exp(), tilt.row.exp(), 1.0];
+        let laws = self.laws.map(|law| {
+            let weights = [0, 1, 2].map(|class: usize| law[class] * factors[class]);
+            let total: f64 = weights.iter().sum();
+            weights.map(|weight| weight / total)
+        });
+        Self { laws, ..*self }
+    }
+
+    /// Expected counts of high and row.
+    pub(crate) fn mean(&self) -> [f64; 2] {
+        [0, 1].map(|class: usize| {
+            self.owners.iter().zip(&self.laws).map(|(owners, law)| *owners as f64 * law[class]).sum()
+        })
+    }
+
+    /// Σ over the owners of the product of two classes' probabilities.
+    pub(crate) fn product(&self, one: usize, other: usize) -> f64 {
+        self.owners.iter().zip(&self.laws).map(|(owners, law)| *owners as f64 * law[one] * law[other]).sum()
+    }
+
+    /// Variances of the counts of high and row, and their covariance.
+    pub(crate) fn covariance(&self) -> [f64; 3] {
+        let [both, high, row] = [self.product(0, 1), self.product(0, 2), self.product(1, 2)];
+        [high + both, row + both, -both]
+    }
+
+    /// A tilt whose mean is where the evidence turns, the likeliest such place: there the tilted target's weights `x` sum to
+    /// zero. The weights of high and low are positive and negative, and all weights together are not positive.
+    pub(crate) fn turning_tilt(&self, x: [f64; 3]) -> Tilt {
+        let surplus: f64 = x.iter().sum();
+        // A tilt of nearly nothing would make the sum beyond a turn a slow series.
+        let deviation = self.covariance()[0].sqrt().max(FEW);
+        let straight = (-surplus / x[0]).max(0.0).ln_1p().max(LEAST / deviation);
+        let surplus = -x[0] * straight.exp_m1();
+        // On the curve x₀·e^high + x₁·e^row + x₂ = 0.
+        let on_curve = |row: f64| {
+            let excess = (-surplus - x[1] * row.exp_m1()) / x[0];
+            (excess > -1.0).then(|| Tilt { high: excess.ln_1p(), row })
+        };
+        let rate = |row: f64| {
+            on_curve(row).map_or(f64::INFINITY, |tilt| {
+                let mean = self.tilted(tilt).mean();
+                let rate = tilt.high * mean[0] + tilt.row * mean[1] - self.cumulant(tilt);
+                if rate.is_nan() { f64::INFINITY } else { rate }
+            })
+        };
+        let mut reach = 3.0 * straight;
+        let mut row = least(-reach, reach, rate);
+        for _ in 0..4 {
+            if row.abs() < 0.9 * reach {
+                break;
+            }
+            reach *= 4.0;
+            row = least(-reach, reach, rate);
+        }
+        let tilt = on_curve(row).unwrap_or(Tilt { high: straight, row: 0.0 });
+        let mut tilt = self.within_reach(tilt);
+        let deviation = self.tilted(tilt).covariance()[0].sqrt().max(FEW);
+        tilt.high = tilt.high.max(0.5 * LEAST / deviation);
+        tilt
+    }
+
+    /// Less of a tilt where it would leave a class to nobody: the evidence then turns at the edge of what there is.
+    fn within_reach(&self, mut tilt: Tilt) -> Tilt {
+        for _ in 0..40 {
+            let [high, row] = self.tilted(tilt).mean();
+            let low = self.size() as f64 - high - row;
+            if low.min(high) >= NEARLY_NOBODY {
+                break;
+            }
+            tilt = Tilt { high: 0.8 * tilt.high, row: 0.8 * tilt.row };
+        }
+        tilt
+    }
+
+    /// A bound on the probabilities of a corner's histograms, by Chernoff's bound at nearly the best tilt.
+    pub(crate) fn chernoff(&self, corner: &Corner) -> Bound {
+        let tilt = |[u, v]: [f64; 2]| {
+            let [one, other] = corner.directions;
+            Tilt { high: u * one[0] + v * other[0], row: u * one[1] + v * other[1] }
+        };
+        let exponent = |at: [f64; 2]| {
+            let value = self.cumulant(tilt(at)) - at[0] * corner.reached[0] - at[1] * corner.reached[1];
+            if value.is_nan() { f64::INFINITY } else { value }
+        };
+        let mut at = [0.0; 2];
+        let mut value: f64 = 0.0;
+        for _ in 0..NEWTON_STEPS {
+            let step = self.newton_step(corner, tilt(at), at);
+            let mut scale = 1.0;
+            let moved = loop {
+                let moved = [0, 1].map(|axis: usize| at[axis] + scale * step[axis]);
+                let next = [moved[0].max(0.0), if corner.ends { moved[1] } else { moved[1].max(0.0) }];
+                let there = exponent(next);
+                if there < value {
+                    break Some((next, there));
+                }
+                scale *= 0.3;
+                if scale < 1e-4 {
+                    break None;
+                }
+            };
+            let Some((next, there)) = moved else { break };
+            let gain = value - there;
+            (at, value) = (next, there);
+            if gain < 0.02 {
+                break;
+            }
+        }
+        // The sums above are off by some roundings of the owners times the tilt.
+        let Tilt { high, row } = tilt(at);
+        let slack = 1e-6 + 1e-13 * self.size() as f64 * (high.abs() + row.abs());
+        Bound { all: (value + slack).exp(), single: self.tilted(tilt(at)).largest_probability(), at }
+    }
+
+    /// A bound on the probability of any single histogram: the mean size of the generating function on the two circles, which is at
+    /// most exp(−e·(1 − cos θ) − c·(1 − cos φ)) with c depending on θ, as told in the transform's decay; 1 − cos x ≥ 2x²/π².
+    fn largest_probability(&self) -> f64 {
+        let [both, high, row] = [self.product(0, 1), self.product(0, 2), self.product(1, 2)];
+        let whole = row + both;
+        let narrow = high + if whole > 0.0 { row * both / whole } else { 0.0 };
+        // For |θ| ≤ π/2, c is at least (row + both)/√2; beyond, the first factor is small by itself.
+        let near = (PI / narrow).sqrt() * (PI / whole).sqrt() * (0.5 * 2f64.sqrt()).sqrt() / 4.0;
+        let bound = near + 0.5 * (-narrow).exp();
+        if bound.is_nan() { 1.0 } else { bound.min(1.0) }
+    }
+
+    /// Newton's step for the exponent, within the quadrant of nonnegative numbers.
+    fn newton_step(&self, corner: &Corner, tilt: Tilt, at: [f64; 2]) -> [f64; 2] {
+        let tilted = self.tilted(tilt);
+        let (mean, [high, row, both]) = (tilted.mean(), tilted.covariance());
+        let along =
+            |a: [f64; 2], b: [f64; 2]| a[0] * b[0] * high + a[1] * b[1] * row + (a[0] * b[1] + a[1] * b[0]) * both;
+        let [one, other] = corner.directions;
+        let slope = |direction: [f64; 2], reached: f64| direction[0] * mean[0] + direction[1] * mean[1] - reached;
+        let gradient = [slope(one, corner.reached[0]), slope(other, corner.reached[1])];
+        let [a, b, c] = [along(one, one) + 1e-9, along(one, other), along(other, other) + 1e-9];
+        let free = [0, 1].map(|axis: usize| at[axis] > 0.0 || gradient[axis] < 0.0 || axis == 1 && corner.ends);
+        match free {
+            [true, true] => {
+                let determinant = a * c - b * b;
+                let step = [
+                    (b * gradient[1] - c * gradient[0]) / determinant,
+                    (b * gradient[0] - a * gradient[1]) / determinant,
+                ];
+                if determinant > 0.0 { step } else { [-gradient[0] / a, 0.0] }
+            }
+            [true, false] => [-gradient[0] / a, 0.0],
+            [false, true] => [0.0, -gradient[1] / c],
+            [false, false] => [0.0; 2],
+        }
+    }
+}
+
+/// Where a function that falls and then rises is least, by golden section.
+fn least(from: f64, to: f64, function: impl Fn(f64) -> f64) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let (mut low, mut high) = (from, to);
+    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+    let (mut at_left, mut at_right) = (function(left), function(right));
+    for _ in 0..SEARCH_STEPS {
+        if high - low <= 1e-4 * (to - from) {
+            break;
+        }
+        if at_left <= at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - GOLDEN * (high - low);
+            at_left = function(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + GOLDEN * (high - low);
+            at_right = function(right);
+        }
+    }
+    0.5 * (low + high)
+}
