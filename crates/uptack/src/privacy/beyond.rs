@@ -1,5 +1,6 @@
 //! What the rows that are too far away to be added up may add at most.
 
+use super::binomial::ROUNDOFF;
 use super::evidence::is_negative;
 use super::piece::Weight;
 use super::tilt::{Corner, Crowd, Tilt};
@@ -150,8 +151,6 @@ impl<'a> Beyond<'a> {
     /// A count before which the terms do not turn in the row `row`, if they do not before `turn` so many rows earlier.
     fn next_turn(&self, row: i64, turn: i64, length: i64, slope: f64) -> i64 {
         let known = if self.side == Side::Fewer { turn } else { turn - length };
-        let owners = self.crowd.size() as i64 + 1;
-        let x = self.weights.map(|weight| (weight.value(), 16.0 * super::binomial::ROUNDOFF * weight.magnitude()));
         // A little further than it should be, then back until it holds.
         let mut back = -2;
         loop {
@@ -159,13 +158,33 @@ impl<'a> Beyond<'a> {
             if candidate <= known {
                 return known;
             }
-            back += 1 + back.max(0);
-            let counts = [candidate - 1, row, owners - candidate + 1 - row];
-            let possible = counts.iter().all(|count| *count >= 0);
-            if possible && is_negative(self.crowd, x, counts) {
+            if self.is_negative_before(row, candidate) {
                 return candidate;
             }
+            back += 1 + back.max(0);
         }
+    }
+
+    /// A count before which the terms do not turn in the row `row`, which is likely near `guess`.
+    pub(crate) fn turn(&self, row: i64, guess: i64) -> i64 {
+        let mut back = 0;
+        loop {
+            let candidate = guess - back;
+            if candidate <= 0 {
+                return 0;
+            }
+            if self.is_negative_before(row, candidate) {
+                return candidate;
+            }
+            back = 2 * back + 1;
+        }
+    }
+
+    /// Whether the term before this count is certainly negative.
+    fn is_negative_before(&self, row: i64, turn: i64) -> bool {
+        let counts = [turn - 1, row, self.crowd.size() as i64 + 2 - turn - row];
+        let weights = self.weights.map(|weight| (weight.value(), 16.0 * ROUNDOFF * weight.magnitude()));
+        counts.iter().all(|count| *count >= 0) && is_negative(self.crowd, weights, counts)
     }
 }
 

@@ -40,6 +40,11 @@ impl Bracket {
         0.5 * (self.lower + self.upper)
     }
 
+    /// By how much the upper end is above the lower one, relatively.
+    pub(crate) fn width(&self) -> f64 {
+        if self.upper > self.lower { (self.upper - self.lower) / self.upper } else { 0.0 }
+    }
+
     pub(crate) fn max(self, other: Self) -> Self {
         Self { lower: self.lower.max(other.lower), upper: self.upper.max(other.upper) }
     }

@@ -3,6 +3,9 @@
 /// So much of the room that there should be is used: a range that fails has cost as much as one that does not.
 const SHARE: f64 = 0.94;
 
+/// A bound this far below the limit, as a logarithm, is far below.
+const FAR_BELOW: f64 = -5.0;
+
 /// What the ranges so far say about the next: the logarithm of a range's bound is about a level, which falls from the crowds of
 /// one truth inwards, and a part in proportion to the width.
 pub(crate) struct Pace {
@@ -34,6 +37,10 @@ impl Pace {
     /// divergence of the crowds of one truth, `limit` what a bound should not exceed, `loss` the logarithm of what the method loses.
     pub(crate) fn next(&mut self, tried: Tried, base: f64, limit: f64, loss: f64) -> u64 {
         let (logarithm, width) = ((tried.guess / limit).ln(), tried.width as f64);
+        // Far below the limit a bound is not sharp and tells nothing.
+        if tried.holds && logarithm < FAR_BELOW {
+            return tried.width.saturating_mul(4);
+        }
         let slope = self.learn(tried, logarithm, (base / limit).ln());
         let level = logarithm - slope * width;
         let ahead = if tried.holds {

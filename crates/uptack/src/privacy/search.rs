@@ -117,9 +117,11 @@ impl<'a> Search<'a> {
             return Some(self.enumerated_epsilon(delta, largest, ends, log_cut));
         }
         let mut best = ends;
-        for crowd in
-            self.samples(at(best.lower)).iter().filter(|found| found.bracket.lower() > delta).map(|found| found.crowd)
-        {
+        let worse = |found: &Found| found.bracket.lower() > delta;
+        for crowd in self.samples(at(best.lower)).iter().filter(|found| worse(found)).map(|found| found.crowd) {
+            if !worse(&self.exactly(crowd, at(best.lower))) {
+                continue;
+            }
             let answer = self.solve(delta, largest, &|epsilon| self.exactly(crowd, at(epsilon)));
             if answer.lower > best.lower {
                 best = Answer { upper: answer.upper.max(best.upper), ..answer };
@@ -301,8 +303,10 @@ impl<'a> Search<'a> {
             last: None,
         };
         let mut guess = first_guess(first.bracket.upper(), delta, largest);
+        // A function that is not precise itself need not be solved precisely.
+        let tolerance = (0.2 * first.bracket.width()).clamp(1e-11, 1e-4);
         for _ in 0..200 {
-            if bracket.high.0 - bracket.low.0 <= 1e-11 * bracket.high.0 {
+            if bracket.high.0 - bracket.low.0 <= tolerance * bracket.high.0 {
                 break;
             }
             let found = function(guess);

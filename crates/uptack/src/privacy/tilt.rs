@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 const SEARCH_STEPS: usize = 60;
 const NEWTON_STEPS: usize = 40;
 /// The tilt of the high count is at least about this over its standard deviation, which is taken to be at least the second.
-const LEAST: f64 = 1.5;
+const LEAST: f64 = 0.8;
 const FEW: f64 = 3.0;
 /// A tilt leaves at least so many owners to a class, on average.
 const NEARLY_NOBODY: f64 = 0.3;
