@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::compare::{Comparison, Levels, local, methods};
+use uptack::simulate::Progress;
+
+use crate::compare::{Comparison, Levels, ONE_ANSWER, local, methods};
 use crate::error::Error;
 use crate::longitudinal::Longitudinal;
-use crate::matched::{self, Wanted};
-use crate::measure::{Measured, Progress, StationResult, measure};
+use crate::measure::{Measured, StationResult, measure};
 use crate::method::{Claims, Curator, Kind, Law, Method};
+use crate::planned::{Crowd, Wanted};
 use crate::traffic::Traffic;
 
 /// What to evaluate.
@@ -93,7 +95,7 @@ pub struct Evaluation {
 /// Where an evaluation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Channels are matched to the guarantees.
+    /// Mechanisms are planned for the guarantees.
     Planning,
     /// Trials run.
     Measuring,
@@ -181,8 +183,8 @@ impl Evaluation {
         let epsilons = [0.25, 0.5, 1.0, 2.0, 4.0];
         let point = |index: usize| -> Result<Vec<CurvePoint>, Error> {
             let wanted = Wanted { epsilon: epsilons[index], delta: self.settings.levels.release.delta };
-            let planned = matched::best_normal_form(owners, yes, wanted)?;
-            let mut methods = vec![Method::family("planned normal form", planned)];
+            let planned = Crowd { owners, yes }.one_answer(wanted)?;
+            let mut methods = vec![Method::family(ONE_ANSWER, planned)];
             methods.extend(local(wanted.epsilon, stations)?);
             methods.push(Method::curator(Curator::gaussian(wanted.epsilon, wanted.delta)?));
             methods.push(Method::curator(Curator::laplace(wanted.epsilon)?));
@@ -281,14 +283,17 @@ fn check(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {
 
 /// All methods of all comparisons and populations; the same method of several comparisons once.
 fn plan(traffic: &Traffic, settings: &Settings, watch: &Watch) -> Result<Vec<Task>, Error> {
-    let crowd = |factor: u64| (traffic.total() * factor, traffic.stations.len() as u64, traffic.median());
+    let crowd = |factor: u64| Crowd { owners: traffic.total() * factor, yes: traffic.median() };
+    let stations = traffic.stations.len() as u64;
     let jobs: Vec<(u64, Comparison)> =
         settings.factors.iter().flat_map(|&factor| Comparison::ALL.map(|comparison| (factor, comparison))).collect();
     watch.plans.store(jobs.len(), Ordering::Relaxed);
     let work = |index: usize| -> Result<Vec<Method>, Error> {
         let (factor, comparison) = jobs[index];
-        let found =
-            if watch.progress.stopped() { Vec::new() } else { methods(comparison, crowd(factor), &settings.levels)? };
+        let found = match watch.progress.stopped() {
+            true => Vec::new(),
+            false => methods(comparison, crowd(factor), stations, &settings.levels)?,
+        };
         watch.planned.fetch_add(1, Ordering::Relaxed);
         Ok(found)
     };

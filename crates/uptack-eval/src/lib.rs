@@ -9,9 +9,9 @@ mod error;
 pub mod evaluation;
 mod html;
 pub mod longitudinal;
-pub mod matched;
 pub mod measure;
 pub mod method;
+pub mod planned;
 pub mod report;
 pub mod traffic;
 

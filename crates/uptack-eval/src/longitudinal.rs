@@ -5,10 +5,10 @@ use uptack::privacy::{Delta, Repeated, Target, Views, WorkLimit, release};
 use uptack::simulate::draw_counts;
 use uptack::{Channel, Mechanism, SeededCoins};
 
-use crate::compare::randomized_response;
+use crate::compare::{ONE_ANSWER, randomized_response};
 use crate::error::Error;
 use crate::evaluation::Settings;
-use crate::matched;
+use crate::planned::{Crowd, Wanted};
 use crate::traffic::Traffic;
 
 /// Five-minute windows of a day.
@@ -69,17 +69,19 @@ impl Longitudinal {
     pub fn of(traffic: &Traffic, settings: &Settings) -> Result<Self, Error> {
         let (owners, yes) = (traffic.total() * settings.factors[0], traffic.median());
         let wanted = settings.levels.release;
-        let rare = matched::best_normal_form(owners, yes, wanted)?;
-        let always = matched::normal_form(1.0, owners, wanted)?;
+        let crowd = Crowd { owners, yes };
+        let best = crowd.one_answer(wanted)?;
+        // In the family of randomized response everybody takes part.
+        let always = crowd.of_family("randomized-response", wanted)?;
         let mut composed = Vec::new();
-        for (label, mechanism) in [("planned normal form", &rare), ("planned normal form, f = 1", &always)] {
+        for (label, mechanism) in [(ONE_ANSWER, &best), ("planned, everybody takes part", &always)] {
             for windows in [1, 12, 72, WINDOWS] {
                 composed.push(compose(label, mechanism, (owners, yes), windows, wanted.delta)?);
             }
         }
         composed.push(planned_for_the_day(owners, yes, &always, wanted)?);
         let response = randomized_response(wanted.epsilon)?;
-        let memoized = [("planned normal form", &rare), ("randomized response", &response)]
+        let memoized = [(ONE_ANSWER, &best), ("randomized response", &response)]
             .into_iter()
             .map(|(label, mechanism)| memoize(label, mechanism, (owners, yes), settings.seed))
             .collect::<Result<_, _>>()?;
@@ -121,8 +123,10 @@ fn release_only(channel: &Channel, owners: u64, target: Target, limit: WorkLimit
 }
 
 /// Everybody takes part with so many flips that the whole day keeps what the others keep in a window.
-fn planned_for_the_day(owners: u64, yes: u64, window: &Mechanism, wanted: matched::Wanted) -> Result<Composed, Error> {
-    let label = "planned for the whole day, f = 1";
+///
+/// By bisection here: a request to the planner bounds one release, not a composition of many.
+fn planned_for_the_day(owners: u64, yes: u64, window: &Mechanism, wanted: Wanted) -> Result<Composed, Error> {
+    let label = "planned for the whole day, everybody takes part";
     let day = |flip: f64| -> Result<Composed, Error> {
         let mechanism: Mechanism = format!("normal-form(f=1,r={flip:.6})").parse()?;
         compose(label, &mechanism, (owners, yes), WINDOWS, wanted.delta)

@@ -3,11 +3,11 @@
 mod count_law;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use uptack::SeededCoins;
 use uptack::estimate::Confidence;
 use uptack::estimate::many::{Sharing, simultaneous};
+use uptack::simulate::Progress;
 
 use crate::error::Error;
 use crate::method::{Curator, Law, Method};
@@ -21,30 +21,6 @@ const Z: f64 = 1.959_963_984_540_054;
 pub const SMALL: u64 = 5;
 /// Where the rarest informative count expects at least this many, intervals should not be too wide either.
 pub const MANY: f64 = 50.0;
-
-/// Followed by whoever shows progress or wants to stop.
-#[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicU64,
-    stop: AtomicBool,
-}
-
-impl Progress {
-    /// How many trials of all methods and populations are done.
-    pub fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    /// Asks to stop after the trials under way.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody asked to stop.
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
 
 /// What came of one station's trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -111,7 +87,7 @@ pub fn measure(
         right += ranks.right(&estimates);
         together += u64::from(all_hold);
         done += 1;
-        progress.done.fetch_add(1, Ordering::Relaxed);
+        progress.advance();
     }
     let count = done.max(1) as f64;
     let result =
