@@ -68,7 +68,7 @@ pub fn methods(comparison: Comparison, crowd: Crowd, stations: u64, levels: &Lev
     match comparison {
         Comparison::Paper => methods.extend(settings(&PAPER)?),
         Comparison::Release => {
-            methods.push(Method::family(ONE_ANSWER, crowd.one_answer(release)?));
+            methods.push(Method::family(NORMAL_FORM, crowd.normal_form(release)?));
             // With the bound on its answers, so that it is the same as in their comparison.
             methods.push(several("blended")?);
             let shuffled = crowd.of_family("randomized-response", release)?;
@@ -82,7 +82,7 @@ pub fn methods(comparison: Comparison, crowd: Crowd, stations: u64, levels: &Lev
             methods.extend(local(answer, stations)?);
         }
         Comparison::Linked => {
-            methods.push(Method::family(ONE_ANSWER, crowd.linked(Form::One, levels.linked)?));
+            methods.push(Method::family("planned, one answer", crowd.linked(Form::One, levels.linked)?));
             methods.push(Method::family("planned, several answers", crowd.linked(Form::Several, levels.linked)?));
             methods.extend(settings(&LINKED_AT_THREE)?);
             methods.extend(local(levels.linked, stations)?);
@@ -91,8 +91,8 @@ pub fn methods(comparison: Comparison, crowd: Crowd, stations: u64, levels: &Lev
     Ok(methods)
 }
 
-/// What the planner chose among all families of one answer.
-pub const ONE_ANSWER: &str = "planned, one answer";
+/// What people call the planned mechanism of one answer.
+pub const NORMAL_FORM: &str = "planned normal form";
 
 /// The paper's settings where it names them (5 % sampled; truth told more than 80 % of the time), and values of the same
 /// size where it does not.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use uptack::simulate::Progress;
 
-use crate::compare::{Comparison, Levels, ONE_ANSWER, local, methods};
+use crate::compare::{Comparison, Levels, NORMAL_FORM, local, methods};
 use crate::error::Error;
 use crate::longitudinal::Longitudinal;
 use crate::measure::{Measured, StationResult, measure};
@@ -145,7 +145,7 @@ type Found = (Arc<Measured>, Arc<Claims>);
 impl Evaluation {
     /// Runs everything; stopped early, it has the rows that were begun.
     pub fn run(traffic: Traffic, settings: Settings, watch: &Watch) -> Result<Self, Error> {
-        let vehicles: Vec<u64> = traffic.stations.iter().map(|station| station.vehicles).collect();
+        let vehicles = traffic.vehicles();
         check(&traffic, &settings)?;
         let tasks = plan(&traffic, &settings, watch)?;
         watch.trials.store(tasks.len() * settings.trials as usize, Ordering::Relaxed);
@@ -172,6 +172,11 @@ impl Evaluation {
         Ok(evaluation)
     }
 
+    /// The vehicles of every station.
+    pub fn vehicles(&self) -> Vec<u64> {
+        self.traffic.vehicles()
+    }
+
     /// The rows of one comparison.
     pub fn of(&self, comparison: Comparison) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.comparison == comparison)
@@ -183,8 +188,8 @@ impl Evaluation {
         let epsilons = [0.25, 0.5, 1.0, 2.0, 4.0];
         let point = |index: usize| -> Result<Vec<CurvePoint>, Error> {
             let wanted = Wanted { epsilon: epsilons[index], delta: self.settings.levels.release.delta };
-            let planned = Crowd { owners, yes }.one_answer(wanted)?;
-            let mut methods = vec![Method::family(ONE_ANSWER, planned)];
+            let planned = Crowd { owners, yes }.normal_form(wanted)?;
+            let mut methods = vec![Method::family(NORMAL_FORM, planned)];
             methods.extend(local(wanted.epsilon, stations)?);
             methods.push(Method::curator(Curator::gaussian(wanted.epsilon, wanted.delta)?));
             methods.push(Method::curator(Curator::laplace(wanted.epsilon)?));

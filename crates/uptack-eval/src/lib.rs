@@ -7,6 +7,7 @@
 pub mod compare;
 mod error;
 pub mod evaluation;
+pub mod findings;
 mod html;
 pub mod longitudinal;
 pub mod measure;

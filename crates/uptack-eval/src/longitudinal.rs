@@ -5,7 +5,7 @@ use uptack::privacy::{Delta, Repeated, Target, Views, WorkLimit, release};
 use uptack::simulate::draw_counts;
 use uptack::{Channel, Mechanism, SeededCoins};
 
-use crate::compare::{ONE_ANSWER, randomized_response};
+use crate::compare::{NORMAL_FORM, randomized_response};
 use crate::error::Error;
 use crate::evaluation::Settings;
 use crate::planned::{Crowd, Wanted};
@@ -70,18 +70,18 @@ impl Longitudinal {
         let (owners, yes) = (traffic.total() * settings.factors[0], traffic.median());
         let wanted = settings.levels.release;
         let crowd = Crowd { owners, yes };
-        let best = crowd.one_answer(wanted)?;
+        let best = crowd.normal_form(wanted)?;
         // In the family of randomized response everybody takes part.
         let always = crowd.of_family("randomized-response", wanted)?;
         let mut composed = Vec::new();
-        for (label, mechanism) in [(ONE_ANSWER, &best), ("planned, everybody takes part", &always)] {
+        for (label, mechanism) in [(NORMAL_FORM, &best), ("planned, everybody takes part", &always)] {
             for windows in [1, 12, 72, WINDOWS] {
                 composed.push(compose(label, mechanism, (owners, yes), windows, wanted.delta)?);
             }
         }
         composed.push(planned_for_the_day(owners, yes, &always, wanted)?);
         let response = randomized_response(wanted.epsilon)?;
-        let memoized = [(ONE_ANSWER, &best), ("randomized response", &response)]
+        let memoized = [(NORMAL_FORM, &best), ("randomized response", &response)]
             .into_iter()
             .map(|(label, mechanism)| memoize(label, mechanism, (owners, yes), settings.seed))
             .collect::<Result<_, _>>()?;

@@ -25,9 +25,12 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// The mechanism of one answer with the least error under the guarantee of the release.
-    pub fn one_answer(self, wanted: Wanted) -> Result<Mechanism, Error> {
-        Ok(least_error(&self.released(wanted)?)?)
+    /// The `normal-form` of least error under the guarantee of the release.
+    ///
+    /// The planner's other families of one answer are left out: they have been better by a tenth of a per cent at most,
+    /// and in a crowd of 50 million each takes a minute to account for. A test looks for a better one in a smaller crowd.
+    pub fn normal_form(self, wanted: Wanted) -> Result<Mechanism, Error> {
+        self.of_family("normal-form", wanted)
     }
 
     /// The best member of a family under the guarantee of the release.
@@ -78,10 +81,21 @@ mod tests {
             let crowd = Crowd { owners: 50_000, yes };
             sd(&plan(crowd), crowd)
         };
-        let one = |crowd: Crowd| crowd.one_answer(WANTED).unwrap();
+        let one = |crowd: Crowd| crowd.normal_form(WANTED).unwrap();
         let several = |crowd: Crowd| crowd.several_answers("blended", WANTED, 3f64.ln()).unwrap();
         for (found, expected) in [(found(0, &one), 3.872), (found(500, &one), 7.007), (found(500, &several), 22.6)] {
             assert!((found / expected - 1.0).abs() < 0.005, "{found} where {expected} is known");
+        }
+    }
+
+    /// Planned among all families of one answer, the error is hardly less, wherever the stations' numbers are.
+    #[test]
+    fn no_other_family_of_one_answer_is_better_by_much() {
+        for yes in [0, 4, 140] {
+            let crowd = Crowd { owners: 50_186, yes };
+            let any = least_error(&crowd.released(WANTED).unwrap()).unwrap();
+            let gain = 1.0 - sd(&any, crowd) / sd(&crowd.normal_form(WANTED).unwrap(), crowd);
+            assert!(gain < 0.005, "{any}: {gain}");
         }
     }
 
@@ -96,7 +110,7 @@ mod tests {
             assert!(answers.fold(0.0, f64::max) <= answer + 1e-9, "{mechanism}");
         }
         let shuffled = crowd.of_family("randomized-response", WANTED).unwrap();
-        for mechanism in several.into_iter().chain([shuffled, crowd.one_answer(WANTED).unwrap()]) {
+        for mechanism in several.into_iter().chain([shuffled, crowd.normal_form(WANTED).unwrap()]) {
             let claim = release(&mechanism.channel(), 2000).unwrap().epsilon(Delta::new(1e-8).unwrap());
             let upper = claim.value().unwrap().upper();
             assert!(upper <= 1.0 && upper > 0.98, "{mechanism}: {upper}");
