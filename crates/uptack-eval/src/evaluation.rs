@@ -161,14 +161,13 @@ impl Evaluation {
             Ok(Some((Arc::new(measured), Arc::new(claims))))
         };
         let found = in_parallel(settings.threads, tasks.len(), &work)?;
-        let complete = !watch.progress.stopped();
         let rows = rows(&tasks, &found)?;
-        let mut evaluation = Self { traffic, settings, rows, curve: Vec::new(), longitudinal: None, complete };
+        let mut evaluation = Self { traffic, settings, rows, curve: Vec::new(), longitudinal: None, complete: false };
         watch.stage.store(2, Ordering::Relaxed);
-        if complete {
-            evaluation.curve = evaluation.error_against_epsilon()?;
-            evaluation.longitudinal = Some(Longitudinal::of(&evaluation.traffic, &evaluation.settings)?);
-        }
+        evaluation.curve = evaluation.error_against_epsilon(&watch.progress)?;
+        evaluation.longitudinal = Longitudinal::of(&evaluation.traffic, &evaluation.settings, &watch.progress)?;
+        // The day comes last and is left out by whoever is stopped.
+        evaluation.complete = evaluation.longitudinal.is_some();
         Ok(evaluation)
     }
 
@@ -182,11 +181,14 @@ impl Evaluation {
         self.rows.iter().filter(move |row| row.comparison == comparison)
     }
 
-    fn error_against_epsilon(&self) -> Result<Vec<CurvePoint>, Error> {
+    fn error_against_epsilon(&self, progress: &Progress) -> Result<Vec<CurvePoint>, Error> {
         let (owners, yes) = (self.traffic.total() * self.settings.factors[0], self.traffic.median());
         let stations = self.traffic.stations.len() as u64;
         let epsilons = [0.25, 0.5, 1.0, 2.0, 4.0];
         let point = |index: usize| -> Result<Vec<CurvePoint>, Error> {
+            if progress.stopped() {
+                return Ok(Vec::new());
+            }
             let wanted = Wanted { epsilon: epsilons[index], delta: self.settings.levels.release.delta };
             let planned = Crowd { owners, yes }.normal_form(wanted)?;
             let mut methods = vec![Method::family(NORMAL_FORM, planned)];

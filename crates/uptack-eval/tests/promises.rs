@@ -97,20 +97,20 @@ fn broken_intervals_are_caught() {
     assert!(!too_low(exact, trials, each.level(), checks), "{exact}");
 }
 
-/// Stations in the shape of the real window with 5 000 vehicles; the median has 4.
+/// Stations in the shape of the real window with 8 000 vehicles; the median has 4.
 fn small_network() -> Traffic {
     let rows: String =
-        (0..200).map(|index| format!("s{index},{}\n", [0, 1, 4, 4, 6, 20, 65, 100][index % 8])).collect();
+        (0..320).map(|index| format!("s{index},{}\n", [0, 1, 4, 4, 6, 20, 65, 100][index % 8])).collect();
     Traffic::read(format!("sensor,vehicles\n{rows}").as_bytes(), None).unwrap()
 }
 
 /// With the stations as they are and the population ×1000, at equal ε of a single answer: the planned mechanisms of several
-/// answers change their error by less than 10 %, that of randomized response grows by √1000. With 200 trials of 50
-/// stations an error is known to 0.7 %. At equal guarantee of the release, the curators and the best plan as theory
+/// answers change their error by less than 10 %, that of randomized response grows by √1000. With 100 trials of 80
+/// stations an error is known to 0.8 %. At equal guarantee of the release, the curators and the best plan as theory
 /// says. And the report says it.
 #[test]
 fn the_report_shows_that_the_planned_error_does_not_grow_with_the_crowd() {
-    let settings = Settings { factors: vec![1, 1000], ..Settings::default() };
+    let settings = Settings { factors: vec![1, 1000], trials: 100, ..Settings::default() };
     let evaluation = Evaluation::run(small_network(), settings, &Watch::default()).unwrap();
     let growth = evaluation.growth();
     let planned: Vec<_> = growth.iter().filter(|part| part.kind == Kind::Family).collect();
