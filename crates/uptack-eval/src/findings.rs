@@ -1,10 +1,12 @@
 //! What the rows say, in the few numbers that somebody may hold us to.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::compare::Comparison;
 use crate::evaluation::{Evaluation, Row};
-use crate::measure::{LEVEL, SMALL, StationResult};
+use crate::measure::{LEVEL, Measured, SMALL, StationResult};
 use crate::method::Kind;
 
 /// How a method's error changes as the population grows and the stations' vehicles do not.
@@ -60,7 +62,7 @@ pub struct Intervals {
     pub lowest_small: Option<f64>,
     /// The lowest and the highest of a row over the stations whose rarest informative count expects at least 50.
     pub many: Option<[f64; 2]>,
-    /// The share of all rows' trials in which the simultaneous intervals of all stations held.
+    /// The share of all methods' trials in which the simultaneous intervals of all stations held.
     pub simultaneous: f64,
     /// How many such trials there were.
     pub trials: u64,
@@ -119,17 +121,24 @@ impl Evaluation {
             self.rows.iter().filter_map(|row| row.coverage(&vehicles, counted)).collect()
         };
         let many = coverages(|station, _| station.many);
-        let trials = || self.rows.iter().map(|row| row.measured.trials);
-        let together: Vec<f64> = self.rows.iter().map(|row| row.measured.simultaneous).collect();
-        let held: f64 = together.iter().zip(trials()).map(|(share, trials)| share * trials as f64).sum();
+        // What is in several comparisons was measured once.
+        let mut once: Vec<&Arc<Measured>> = Vec::new();
+        for row in &self.rows {
+            if !once.iter().any(|other| Arc::ptr_eq(other, &row.measured)) {
+                once.push(&row.measured);
+            }
+        }
+        let trials: u64 = once.iter().map(|measured| measured.trials).sum();
+        let held: f64 = once.iter().map(|measured| measured.simultaneous * measured.trials as f64).sum();
+        let together: Vec<f64> = once.iter().map(|measured| measured.simultaneous).collect();
         Some(Intervals {
             lowest: least(&coverages(|_, _| true))?,
             lowest_small: least(&coverages(|_, yes| yes < SMALL)),
             many: least(&many).zip(many.iter().copied().max_by(f64::total_cmp)).map(|(low, high)| [low, high]),
-            simultaneous: held / trials().sum::<u64>() as f64,
-            trials: trials().sum(),
+            simultaneous: held / trials as f64,
+            trials,
             lowest_simultaneous: least(&together)?,
-            by_chance: least_by_chance(trials().min()?, LEVEL, RARELY / self.rows.len() as f64),
+            by_chance: least_by_chance(once.iter().map(|one| one.trials).min()?, LEVEL, RARELY / once.len() as f64),
         })
     }
 }
