@@ -46,7 +46,10 @@ impl Evaluation {
             .filter(|station| station.flags.iter().any(|flag| flag.is_suspect()))
             .map(|station| format!("{} with {} vehicles", escaped(&station.name), station.vehicles))
             .collect();
-        let flagged = traffic.stations.iter().filter(|station| !station.flags.is_empty()).count();
+        let flagged = match traffic.stations.iter().filter(|station| !station.flags.is_empty()).count() {
+            1 => "1 station carries".to_owned(),
+            count => format!("{count} stations carry"),
+        };
         let partial = if self.complete {
             String::new()
         } else {
@@ -59,7 +62,7 @@ impl Evaluation {
             format!(" Detectors in doubt, kept as published: {}.", doubtful.join(", "))
         };
         format!(
-            "{partial}<p>{}: {} vehicles at {} stations, the median station has {}. {flagged} stations carry a flag \
+            "{partial}<p>{}: {} vehicles at {} stations, the median station has {}. {flagged} a flag \
              (imputed, partly observed, doubtful).{doubt} For every station the question is “are you at this \
              station?”; the population grows by vehicles elsewhere. Every vehicle that crosses a station is taken as \
              one owner.</p>\n\
@@ -106,7 +109,10 @@ impl Evaluation {
     }
 
     fn found_at_release(&self) -> String {
-        let release = &self.settings.levels.release;
+        let (release, found) = (&self.settings.levels.release, self.at_release());
+        if found.is_empty() {
+            return String::new();
+        }
         let mut text = format!(
             "<p><strong>At equal guarantee of the release</strong>, (ε, δ) = ({}, {:e}), at the median station ({} \
              vehicles): the best planned mechanism, without a trusted party, and the curators, who see every truth. Discrete \
@@ -116,7 +122,7 @@ impl Evaluation {
             release.delta,
             self.traffic.median()
         );
-        for part in self.at_release() {
+        for part in found {
             let cells = [part.owners.to_string(), digits(part.median), digits(part.predicted), digits(part.all)];
             text.push_str(&line(&part.label, &cells));
         }

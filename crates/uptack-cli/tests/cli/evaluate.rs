@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::{Folder, json, run};
 
+/// Large enough that not every crowd is enumerated, which would take the composition of a day a minute.
 fn network(folder: &Folder) -> String {
-    let rows: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 300][index % 4])).collect();
+    let rows: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 3000][index % 4])).collect();
     folder.file("network.csv", format!("sensor,vehicles\n{rows}"))
 }
 
@@ -20,7 +21,7 @@ fn rows_have_what_the_contract_names() {
     let folder = Folder::new("evaluate-rows");
     let data = network(&folder);
     let document = json(&evaluate(&data, &["--json"]));
-    assert_eq!(document["data"]["vehicles"], 1032);
+    assert_eq!(document["data"]["vehicles"], 9132);
     assert_eq!(document["complete"], true);
     let rows = document["rows"].as_array().unwrap();
     for comparison in ["paper", "release", "answer", "linked"] {
