@@ -2,13 +2,15 @@
 //
 // Usage: node check.mjs DIR/index.html [path of chromium]
 //
-// The page must make no network request and log no error, hold every plot with its text, fit the width of the window
-// (tables may scroll by themselves), and show no text in a plot smaller than 8 pixels at 1280 and at 400 pixels.
+// The page must make no network request and log no error, begin with its findings, hold every plot with its text, fit the
+// width of the window (tables may scroll by themselves), and show no text in a plot smaller than 8 pixels at 1280 and at
+// 400 pixels.
 
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const PLOTS = ["error-paper", "error-release", "error-answer", "error-linked", "error-epsilon", "coverage", "map"];
+const FINDINGS = ["#findings", "#growth tbody tr", "#at-release tbody tr", "#intervals"];
 const SMALLEST_TEXT = 8;
 const [page_path, executablePath = "/usr/bin/chromium"] = process.argv.slice(2);
 
@@ -23,7 +25,8 @@ for (const width of [1280, 400]) {
     if (!local) faults.push(`${width}: asks the network for ${request.url()}`);
   });
   await page.goto(pathToFileURL(page_path).href);
-  const found = await page.evaluate(() => ({
+  const found = await page.evaluate((findings) => ({
+    missing: findings.filter((selector) => !document.querySelector(selector)?.textContent.trim()),
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     rows: document.querySelectorAll("tbody tr").length,
     plots: [...document.querySelectorAll("figure")].map((figure) => {
@@ -33,7 +36,8 @@ for (const width of [1280, 400]) {
       const smallest = Math.min(...texts.map((text) => parseFloat(getComputedStyle(text).fontSize) * scale));
       return { name: figure.id, texts: texts.length, width: box.width, smallest };
     }),
-  }));
+  }), FINDINGS);
+  for (const selector of found.missing) faults.push(`${width}: nothing at ${selector}`);
   if (found.overflow > 0) faults.push(`${width}: the page is ${found.overflow} pixels too wide`);
   if (found.rows === 0) faults.push(`${width}: the tables are empty`);
   for (const name of PLOTS) {

@@ -4,10 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 use uptack::Mechanism;
+use uptack::plan::Form;
 
 use crate::error::Error;
-use crate::matched::{self, Wanted};
 use crate::method::{Curator, Method, Oracle, OracleKind};
+use crate::planned::{Crowd, Wanted};
 
 /// What the methods of a comparison have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -57,38 +58,41 @@ impl Default for Levels {
     }
 }
 
-/// All methods of a comparison for this many owners and stations; planned ones are planned for `yes` vehicles.
-pub fn methods(
-    comparison: Comparison,
-    (owners, stations, yes): (u64, u64, u64),
-    levels: &Levels,
-) -> Result<Vec<Method>, Error> {
-    let release = levels.release;
+/// All methods of a comparison for this crowd and this many stations.
+pub fn methods(comparison: Comparison, crowd: Crowd, stations: u64, levels: &Levels) -> Result<Vec<Method>, Error> {
+    let (release, answer) = (levels.release, levels.answer);
+    let several = |family: &str| -> Result<Method, Error> {
+        Ok(Method::family(format!("planned {family}"), crowd.several_answers(family, release, answer)?))
+    };
     let mut methods = Vec::new();
     match comparison {
         Comparison::Paper => methods.extend(settings(&PAPER)?),
         Comparison::Release => {
-            let planned = matched::best_normal_form(owners, yes, release)?;
-            methods.push(Method::family("planned normal form", planned));
-            methods.push(Method::family("planned blended, f = ½", matched::blended(0.5, owners, release)?));
-            methods.push(Method::baseline("shuffled randomized response", matched::shuffled(owners, release)?));
+            methods.push(Method::family(NORMAL_FORM, crowd.normal_form(release)?));
+            // With the bound on its answers, so that it is the same as in their comparison.
+            methods.push(several("blended")?);
+            let shuffled = crowd.of_family("randomized-response", release)?;
+            methods.push(Method::baseline("shuffled randomized response", shuffled));
             methods.extend(local(release.epsilon, stations)?);
             methods.push(Method::curator(Curator::gaussian(release.epsilon, release.delta)?));
             methods.push(Method::curator(Curator::laplace(release.epsilon)?));
         }
         Comparison::Answer => {
-            // C of `blended` and each signal of `spread` is randomized response at (1+f)/(1−f), so 3 at f = ½ and f/J = ½.
-            methods.push(Method::family("planned blended, f = ½", matched::blended(0.5, owners, release)?));
-            methods.push(Method::family("planned spread, two pairs", matched::spread(owners, release)?));
-            methods.extend(local(levels.answer, stations)?);
+            methods.extend([several("blended")?, several("spread")?]);
+            methods.extend(local(answer, stations)?);
         }
         Comparison::Linked => {
+            methods.push(Method::family("planned, one answer", crowd.linked(Form::One, levels.linked)?));
+            methods.push(Method::family("planned, several answers", crowd.linked(Form::Several, levels.linked)?));
             methods.extend(settings(&LINKED_AT_THREE)?);
             methods.extend(local(levels.linked, stations)?);
         }
     }
     Ok(methods)
 }
+
+/// What people call the planned mechanism of one answer.
+pub const NORMAL_FORM: &str = "planned normal form";
 
 /// The paper's settings where it names them (5 % sampled; truth told more than 80 % of the time), and values of the same
 /// size where it does not.
@@ -103,7 +107,8 @@ const PAPER: [(&str, &str); 8] = [
     ("blended", "blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=0.0001,rn=0.0001)"),
 ];
 
-/// Members of the family whose largest ratio over the cells is exactly 3.
+/// Members of the family whose largest ratio over the cells is exactly 3, where a plan would not put them: it makes
+/// randomized response of each.
 const LINKED_AT_THREE: [(&str, &str); 5] = [
     ("normal form, f = ½", "normal-form(f=0.5,r=0.125)"),
     ("sampling and noise", "noisy-sampling(sy=0.3,sn=0.1)"),
@@ -144,23 +149,24 @@ mod tests {
     use uptack::estimate::Estimator;
     use uptack::privacy;
 
-    const CROWD: (u64, u64, u64) = (5000, 50, 4);
+    const CROWD: Crowd = Crowd { owners: 5000, yes: 4 };
+    const STATIONS: u64 = 50;
 
     fn claims(method: &Method) -> crate::method::Claims {
-        method.claims(CROWD.0, 1e-8).unwrap()
+        method.claims(CROWD.owners, 1e-8).unwrap()
     }
 
     #[test]
     fn everybody_keeps_the_guarantee_of_the_comparison() {
         let levels = Levels::default();
         let within = |value: Option<f64>, most: f64| value.is_some_and(|value| value <= most + 1e-9);
-        for method in methods(Comparison::Release, CROWD, &levels).unwrap() {
+        for method in methods(Comparison::Release, CROWD, STATIONS, &levels).unwrap() {
             assert!(within(claims(&method).release(), 1.0), "{}", method.label);
         }
-        for method in methods(Comparison::Answer, CROWD, &levels).unwrap() {
+        for method in methods(Comparison::Answer, CROWD, STATIONS, &levels).unwrap() {
             assert!(within(claims(&method).answer(), levels.answer), "{}", method.label);
         }
-        for method in methods(Comparison::Linked, CROWD, &levels).unwrap() {
+        for method in methods(Comparison::Linked, CROWD, STATIONS, &levels).unwrap() {
             assert!(within(claims(&method).linked(), levels.linked), "{}", method.label);
         }
     }
@@ -169,7 +175,7 @@ mod tests {
     #[test]
     fn nothing_beats_randomized_response_at_equal_linked_epsilon() {
         let randomized = Estimator::new(&randomized_response(3f64.ln()).unwrap().channel()).unwrap();
-        for method in methods(Comparison::Linked, CROWD, &Levels::default()).unwrap() {
+        for method in methods(Comparison::Linked, CROWD, STATIONS, &Levels::default()).unwrap() {
             let estimator = Estimator::new(&method.channel().unwrap().unwrap()).unwrap();
             for yes in [0.0, 4.0, 500.0, 2500.0] {
                 let (ours, theirs) = (estimator.sd(5000, yes).unwrap(), randomized.sd(5000, yes).unwrap());

@@ -21,6 +21,7 @@ impl Evaluation {
              <title>Uptack: evaluation</title><style>{STYLE}</style></head><body>\n<h1>Counting a crowd: the evaluation</h1>\n"
         );
         page.push_str(&self.introduction());
+        page.push_str(&self.found());
         for comparison in Comparison::ALL {
             let _ = write!(page, "<h2>{}</h2>\n<p>{}</p>\n", heading(comparison), explanation(comparison));
             page.push_str(&figure(plots, &format!("error-{comparison}")));
@@ -45,7 +46,10 @@ impl Evaluation {
             .filter(|station| station.flags.iter().any(|flag| flag.is_suspect()))
             .map(|station| format!("{} with {} vehicles", escaped(&station.name), station.vehicles))
             .collect();
-        let flagged = traffic.stations.iter().filter(|station| !station.flags.is_empty()).count();
+        let flagged = match traffic.stations.iter().filter(|station| !station.flags.is_empty()).count() {
+            1 => "1 station carries".to_owned(),
+            count => format!("{count} stations carry"),
+        };
         let partial = if self.complete {
             String::new()
         } else {
@@ -58,7 +62,7 @@ impl Evaluation {
             format!(" Detectors in doubt, kept as published: {}.", doubtful.join(", "))
         };
         format!(
-            "{partial}<p>{}: {} vehicles at {} stations, the median station has {}. {flagged} stations carry a flag \
+            "{partial}<p>{}: {} vehicles at {} stations, the median station has {}. {flagged} a flag \
              (imputed, partly observed, doubtful).{doubt} For every station the question is “are you at this \
              station?”; the population grows by vehicles elsewhere. Every vehicle that crosses a station is taken as \
              one owner.</p>\n\
@@ -71,6 +75,81 @@ impl Evaluation {
             traffic.total(),
             traffic.stations.len(),
             traffic.median()
+        )
+    }
+
+    /// The findings first, in words and numbers.
+    fn found(&self) -> String {
+        let mut text = String::from("<h2 id=\"findings\">What was found</h2>\n");
+        text.push_str(&self.found_by_growth());
+        text.push_str(&self.found_at_release());
+        text.push_str(&self.found_of_intervals());
+        text
+    }
+
+    fn found_by_growth(&self) -> String {
+        let growth = self.growth();
+        let Some(first) = growth.first() else { return String::new() };
+        let (grown, root) = (first.population(), first.population().sqrt());
+        let mut text = format!(
+            "<p><strong>With the stations as they are and {grown:.0} times the population</strong>, at equal ε of a \
+             single answer (ε = {:.4}): an error that does not grow has the factor 1, one that grows like the root of the \
+             crowd {root:.1}.</p>\n<div class=\"table\"><table id=\"growth\"><thead><tr><th>method</th>\
+             <th>median station, {} owners</th><th>{} owners</th><th>factor</th><th>factor, all stations</th></tr></thead>\
+             <tbody>\n",
+            self.settings.levels.answer, first.owners[0], first.owners[1],
+        );
+        for part in &growth {
+            let [median, all] = part.errors();
+            let cells = [digits(part.median[0]), digits(part.median[1]), digits(median), digits(all)];
+            text.push_str(&line(&part.label, &cells));
+        }
+        text.push_str("</tbody></table></div>\n");
+        text
+    }
+
+    fn found_at_release(&self) -> String {
+        let (release, found) = (&self.settings.levels.release, self.at_release());
+        if found.is_empty() {
+            return String::new();
+        }
+        let mut text = format!(
+            "<p><strong>At equal guarantee of the release</strong>, (ε, δ) = ({}, {:e}), at the median station ({} \
+             vehicles): the best planned mechanism, without a trusted party, and the curators, who see every truth. Discrete \
+             Laplace noise keeps ε at δ = 0.</p>\n<div class=\"table\"><table id=\"at-release\"><thead><tr><th>method</th>\
+             <th>owners</th><th>median station</th><th>theory</th><th>all stations</th></tr></thead><tbody>\n",
+            release.epsilon,
+            release.delta,
+            self.traffic.median()
+        );
+        for part in found {
+            let cells = [part.owners.to_string(), digits(part.median), digits(part.predicted), digits(part.all)];
+            text.push_str(&line(&part.label, &cells));
+        }
+        text.push_str("</tbody></table></div>\n");
+        text
+    }
+
+    fn found_of_intervals(&self) -> String {
+        let Some(found) = self.intervals() else { return String::new() };
+        let many = found.many.map_or(String::new(), |[low, high]| {
+            format!(
+                " Over the stations whose rarest informative count expects at least 50, every row is between {} and {}.",
+                percent(Some(low)),
+                percent(Some(high))
+            )
+        });
+        format!(
+            "<p id=\"intervals\"><strong>The 95 % intervals</strong> of the worst row hold the truth {} of the time, at \
+             stations with fewer than {SMALL} vehicles {}.{many} The simultaneous intervals of all stations hold together in \
+             {} of {} trials, where at least 95 % are promised; of the worst row in {}, and below {} a row falls by chance \
+             in one of a thousand evaluations.</p>\n",
+            percent(Some(found.lowest)),
+            percent(found.lowest_small),
+            percent(Some(found.simultaneous)),
+            found.trials,
+            percent(Some(found.lowest_simultaneous)),
+            percent(Some(found.by_chance))
         )
     }
 
@@ -87,7 +166,7 @@ impl Evaluation {
     }
 
     fn table_row(&self, row: &Row) -> String {
-        let vehicles: Vec<u64> = self.traffic.stations.iter().map(|station| station.vehicles).collect();
+        let vehicles = self.vehicles();
         let (worst, worst_rmse) = row.worst();
         let cells = [
             row.owners.to_string(),
@@ -192,6 +271,11 @@ fn explanation(comparison: Comparison) -> &'static str {
 fn figure(plots: &[(&'static str, Plot)], name: &str) -> String {
     let found = plots.iter().find(|(other, _)| *other == name);
     found.map_or(String::new(), |(_, plot)| format!("<figure id=\"{name}\">\n{}</figure>\n", plot.to_svg()))
+}
+
+fn line(label: &str, cells: &[String]) -> String {
+    let cells: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+    format!("<tr><td>{}</td>{cells}</tr>\n", escaped(label))
 }
 
 fn digits(value: f64) -> String {

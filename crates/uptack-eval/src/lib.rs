@@ -7,11 +7,12 @@
 pub mod compare;
 mod error;
 pub mod evaluation;
+pub mod findings;
 mod html;
 pub mod longitudinal;
-pub mod matched;
 pub mod measure;
 pub mod method;
+pub mod planned;
 pub mod report;
 pub mod traffic;
 

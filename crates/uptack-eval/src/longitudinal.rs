@@ -2,13 +2,13 @@
 
 use uptack::estimate::Estimator;
 use uptack::privacy::{Delta, Repeated, Target, Views, WorkLimit, release};
-use uptack::simulate::draw_counts;
+use uptack::simulate::{Progress, draw_counts};
 use uptack::{Channel, Mechanism, SeededCoins};
 
-use crate::compare::randomized_response;
+use crate::compare::{NORMAL_FORM, randomized_response};
 use crate::error::Error;
 use crate::evaluation::Settings;
-use crate::matched;
+use crate::planned::{Crowd, Wanted};
 use crate::traffic::Traffic;
 
 /// Five-minute windows of a day.
@@ -65,25 +65,34 @@ pub struct Longitudinal {
 const DAYS: u64 = 400;
 
 impl Longitudinal {
-    /// For the population as it is and the median station.
-    pub fn of(traffic: &Traffic, settings: &Settings) -> Result<Self, Error> {
+    /// For the population as it is and the median station; none if stopped.
+    pub fn of(traffic: &Traffic, settings: &Settings, progress: &Progress) -> Result<Option<Self>, Error> {
+        if progress.stopped() {
+            return Ok(None);
+        }
         let (owners, yes) = (traffic.total() * settings.factors[0], traffic.median());
         let wanted = settings.levels.release;
-        let rare = matched::best_normal_form(owners, yes, wanted)?;
-        let always = matched::normal_form(1.0, owners, wanted)?;
+        let crowd = Crowd { owners, yes };
+        let best = crowd.normal_form(wanted)?;
+        // In the family of randomized response everybody takes part.
+        let always = crowd.of_family("randomized-response", wanted)?;
         let mut composed = Vec::new();
-        for (label, mechanism) in [("planned normal form", &rare), ("planned normal form, f = 1", &always)] {
+        for (label, mechanism) in [(NORMAL_FORM, &best), ("planned, everybody takes part", &always)] {
             for windows in [1, 12, 72, WINDOWS] {
+                if progress.stopped() {
+                    return Ok(None);
+                }
                 composed.push(compose(label, mechanism, (owners, yes), windows, wanted.delta)?);
             }
         }
-        composed.push(planned_for_the_day(owners, yes, &always, wanted)?);
+        let Some(day) = planned_for_the_day(crowd, &always, wanted, progress)? else { return Ok(None) };
+        composed.push(day);
         let response = randomized_response(wanted.epsilon)?;
-        let memoized = [("planned normal form", &rare), ("randomized response", &response)]
+        let memoized = [(NORMAL_FORM, &best), ("randomized response", &response)]
             .into_iter()
             .map(|(label, mechanism)| memoize(label, mechanism, (owners, yes), settings.seed))
             .collect::<Result<_, _>>()?;
-        Ok(Self { delta: wanted.delta, composed, memoized })
+        Ok(Some(Self { delta: wanted.delta, composed, memoized }))
     }
 }
 
@@ -121,8 +130,15 @@ fn release_only(channel: &Channel, owners: u64, target: Target, limit: WorkLimit
 }
 
 /// Everybody takes part with so many flips that the whole day keeps what the others keep in a window.
-fn planned_for_the_day(owners: u64, yes: u64, window: &Mechanism, wanted: matched::Wanted) -> Result<Composed, Error> {
-    let label = "planned for the whole day, f = 1";
+///
+/// By bisection here: a request to the planner bounds one release, not a composition of many.
+fn planned_for_the_day(
+    Crowd { owners, yes }: Crowd,
+    window: &Mechanism,
+    wanted: Wanted,
+    progress: &Progress,
+) -> Result<Option<Composed>, Error> {
+    let label = "planned for the whole day, everybody takes part";
     let day = |flip: f64| -> Result<Composed, Error> {
         let mechanism: Mechanism = format!("normal-form(f=1,r={flip:.6})").parse()?;
         compose(label, &mechanism, (owners, yes), WINDOWS, wanted.delta)
@@ -131,6 +147,9 @@ fn planned_for_the_day(owners: u64, yes: u64, window: &Mechanism, wanted: matche
     let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
     let mut best = day(high)?;
     while keeps(&best) && high / low > 1.02 {
+        if progress.stopped() {
+            return Ok(None);
+        }
         let half = (low * high).sqrt();
         let tried = day(half)?;
         if keeps(&tried) {
@@ -139,7 +158,7 @@ fn planned_for_the_day(owners: u64, yes: u64, window: &Mechanism, wanted: matche
             low = half;
         }
     }
-    Ok(best)
+    Ok(Some(best))
 }
 
 /// Nearer to a half nothing is told any more.

@@ -83,6 +83,7 @@ impl Evaluation {
             "seed": self.settings.seed,
             "trials": self.settings.trials,
             "complete": self.complete,
+            "findings": {"growth": self.growth(), "release": self.at_release(), "intervals": self.intervals()},
             "rows": self.rows.iter().map(|row| self.row_json(row)).collect::<Vec<_>>(),
             "error_against_epsilon": self.curve.iter().map(|point| json!({
                 "label": point.label, "epsilon": point.epsilon, "predicted": point.predicted, "rmse": point.measured,
@@ -139,10 +140,6 @@ impl Evaluation {
                 "linked_fresh": part.fresh_linked, "linked_memoized": part.memoized_linked,
             })).collect::<Vec<_>>(),
         })
-    }
-
-    fn vehicles(&self) -> Vec<u64> {
-        self.traffic.stations.iter().map(|station| station.vehicles).collect()
     }
 
     fn rows_csv(&self) -> String {

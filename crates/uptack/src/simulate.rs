@@ -75,9 +75,19 @@ impl Progress {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Asks the simulation to stop after the trials under way.
+    /// One more trial is done.
+    pub fn advance(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Asks whoever works to stop after the trials under way.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked to stop.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }
 
@@ -231,7 +241,7 @@ impl Run {
         let next = AtomicU64::new(0);
         let work = || {
             let mut done = Vec::new();
-            while !progress.stop.load(Ordering::Relaxed) {
+            while !progress.stopped() {
                 let chunk = next.fetch_add(1, Ordering::Relaxed);
                 if chunk >= chunks {
                     break;
@@ -256,7 +266,7 @@ impl Run {
         let end = ((chunk + 1) * CHUNK).min(self.simulation.trials);
         for trial in chunk * CHUNK..end {
             sums.add(self.trial(trial));
-            progress.done.fetch_add(1, Ordering::Relaxed);
+            progress.advance();
         }
         sums
     }

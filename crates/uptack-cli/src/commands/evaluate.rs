@@ -130,7 +130,7 @@ fn write(evaluation: &Evaluation, folder: &Path) -> Result<(), Failure> {
 
 fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
     let traffic = &evaluation.traffic;
-    let vehicles: Vec<u64> = traffic.stations.iter().map(|station| station.vehicles).collect();
+    let vehicles = traffic.vehicles();
     let mut text = format!(
         "{}: {} vehicles at {} stations, median {}; {} trials, seed {}\n",
         traffic.origin,

@@ -1,9 +1,14 @@
 //! `uptack evaluate` on small networks made up here.
 
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
 use super::{Folder, json, run};
 
+/// Large enough that not every crowd is enumerated, which would take the composition of a day a minute.
 fn network(folder: &Folder) -> String {
-    let rows: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 300][index % 4])).collect();
+    let rows: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 3000][index % 4])).collect();
     folder.file("network.csv", format!("sensor,vehicles\n{rows}"))
 }
 
@@ -16,7 +21,7 @@ fn rows_have_what_the_contract_names() {
     let folder = Folder::new("evaluate-rows");
     let data = network(&folder);
     let document = json(&evaluate(&data, &["--json"]));
-    assert_eq!(document["data"]["vehicles"], 1032);
+    assert_eq!(document["data"]["vehicles"], 9132);
     assert_eq!(document["complete"], true);
     let rows = document["rows"].as_array().unwrap();
     for comparison in ["paper", "release", "answer", "linked"] {
@@ -61,6 +66,68 @@ fn the_report_is_complete_and_asks_nothing_of_the_network() {
     let left: Vec<_> =
         std::fs::read_dir(&out).unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     assert!(left.iter().all(|name| !name.ends_with("unfinished")), "{left:?}");
+}
+
+/// Interrupted in its trials, it leaves what was done: a valid document and report that say so, and nothing half written.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_a_valid_partial_report() {
+    let folder = Folder::new("evaluate-interrupt");
+    let data = network(&folder);
+    // More trials than anybody waits for. If the machine is so slow that planning is not over, it is given more time.
+    for (attempt, seconds) in [2, 5, 15, 45].into_iter().enumerate() {
+        let out = folder.0.join(format!("report-{attempt}"));
+        let output = interrupted(&data, &out, Duration::from_secs(seconds));
+        if output.status.code().is_none() {
+            continue;
+        }
+        let document = partial_report(&output, &out);
+        let rows = document["rows"].as_array().unwrap();
+        if !rows.is_empty() {
+            assert!(rows.iter().all(|row| (1..4_000_000_000u64).contains(&row["trials"].as_u64().unwrap())));
+            return;
+        }
+    }
+    panic!("the trials never began");
+}
+
+/// What comes of a run that is interrupted after a while.
+#[cfg(unix)]
+fn interrupted(data: &str, out: &Path, after: Duration) -> Output {
+    let child = Command::new(env!("CARGO_BIN_EXE_uptack"))
+        .args(["evaluate", "--data", data, "--trials", "4000000000", "--factors", "1", "--json", "--out"])
+        .arg(out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(after);
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success(), "it was over before it was interrupted");
+    child.wait_with_output().unwrap()
+}
+
+/// Checks all that a stopped run leaves, and gives its document.
+fn partial_report(output: &Output, out: &Path) -> serde_json::Value {
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stopped; what was done is kept"));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["complete"], false);
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&read("evaluation.json")).unwrap(), document);
+    let rows = document["rows"].as_array().unwrap().len();
+    assert_eq!(read("rows.csv").lines().count(), rows + 1);
+    assert_eq!(read("stations.csv").lines().count(), 12 * rows + 1);
+    let page = read("index.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</body></html>\n") && page.contains("Partial."));
+    for tag in ["figure", "svg", "table", "tr", "td", "p", "h2", "div", "strong"] {
+        let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "<{tag}>");
+    }
+    let names = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let unfinished: Vec<String> = names.filter(|name| name.starts_with('.')).collect();
+    assert!(unfinished.is_empty(), "{unfinished:?}");
+    document
 }
 
 #[test]

@@ -31,6 +31,9 @@ struct Class {
     informative: bool,
 }
 
+/// With a variance of a thousand a binomial's ends at one in 44 420 are within 0.1 standard deviations of the normal
+/// ones, for its skewness (z²−1)/6 times 1/32; further out the difference grows with z², but nobody has so many stations.
+const NEAR_THE_END: f64 = 0.4;
 /// An informative count that expects fewer is too discrete for the score interval.
 const FEW: f64 = 50.0;
 
@@ -114,11 +117,15 @@ impl CountLaw {
     fn most_informative(&self, estimate: f64) -> usize {
         let owners = self.owners as f64;
         let yes = estimate.clamp(0.5f64.min(owners / 2.0), (owners - 0.5).max(owners / 2.0));
-        let variance =
-            |c: &Class| (yes * c.p * (1.0 - c.p) + (owners - yes) * c.q * (1.0 - c.q)) / (c.difference * c.difference);
+        let variance = |class: usize| self.moments(class, yes).1 / self.classes[class].difference.powi(2);
         let informative = (0..self.classes.len()).filter(|&class| self.classes[class].informative);
-        let best = informative.min_by(|&a, &b| variance(&self.classes[a]).total_cmp(&variance(&self.classes[b])));
-        best.unwrap_or(0)
+        informative.min_by(|&a, &b| variance(a).total_cmp(&variance(b))).unwrap_or(0)
+    }
+
+    /// The mean and the variance of a class's count if `yes` owners hold *yes*.
+    fn moments(&self, class: usize, yes: f64) -> (f64, f64) {
+        let (c, no) = (&self.classes[class], self.owners as f64 - yes);
+        (yes * c.p + no * c.q, yes * c.p * (1.0 - c.p) + no * c.q * (1.0 - c.q))
     }
 
     fn expects_few(&self, estimate: f64) -> bool {
@@ -128,9 +135,8 @@ impl CountLaw {
 
     /// What the rarest informative class expects if `yes` owners hold *yes*.
     pub(crate) fn smallest_expected(&self, yes: f64) -> f64 {
-        let no = self.owners as f64 - yes;
-        let informative = self.classes.iter().filter(|class| class.informative);
-        informative.map(|class| yes * class.p + no * class.q).fold(f64::INFINITY, f64::min)
+        let informative = (0..self.classes.len()).filter(|&class| self.classes[class].informative);
+        informative.map(|class| self.moments(class, yes).0).fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -165,8 +171,14 @@ pub(crate) struct Coverage {
 pub(crate) struct Confidences {
     pub(crate) each: Confidence,
     pub(crate) all: Confidence,
-    /// The normal quantile of the first.
-    pub(crate) z: f64,
+    /// Their normal quantiles.
+    z: [f64; 2],
+}
+
+impl Confidences {
+    pub(crate) fn new(each: Confidence, all: Confidence) -> Self {
+        Self { each, all, z: [each.z(), all.z()] }
+    }
 }
 
 impl Coverage {
@@ -193,7 +205,7 @@ impl Coverage {
         if law.expects_few(estimate) {
             return self.exactly(law, counts, estimate, 0, by.each);
         }
-        Ok(self.score(law, counts).abs() <= by.z)
+        Ok(self.score(law, counts).abs() <= by.z[0])
     }
 
     /// The standardized residual of the truth.
@@ -210,10 +222,12 @@ impl Coverage {
         estimate: f64,
         by: &Confidences,
     ) -> Result<bool, Error> {
-        // With thousands counted the exact tail at 3.5 deviations is far above any α that is shared among stations.
-        let plain = law.smallest_expected(self.yes as f64) >= 20.0 * FEW && by.all.miss() < 1e-4;
-        if plain && self.score(law, counts).abs() < 3.5 {
-            return Ok(true);
+        let class = law.most_informative(estimate);
+        let (mean, variance) = law.moments(class, self.yes as f64);
+        let residual = (counts[class] as f64 - mean).abs() / variance.sqrt();
+        // Where much is counted the tails are nearly normal: only near the ends does it take the exact ones.
+        if variance >= 20.0 * FEW && (residual - by.z[1]).abs() > NEAR_THE_END {
+            return Ok(residual < by.z[1]);
         }
         self.exactly(law, counts, estimate, 1, by.all)
     }
@@ -249,12 +263,9 @@ fn accepted(law: &CountLaw, class: usize, yes: u64, confidence: Confidence) -> R
         let observation = estimator.observe_cells(&[count, owners - count]);
         estimator.covers(&observation, confidence, IntervalKind::Exact, yes)
     };
-    let c = &law.classes[class];
-    let no = (owners - yes) as f64;
-    let mean = yes as f64 * c.p + no * c.q;
-    let sd = (yes as f64 * c.p * (1.0 - c.p) + no * c.q * (1.0 - c.q)).sqrt();
+    let (mean, variance) = law.moments(class, yes as f64);
     let middle = middle(mean.round() as u64, owners, &holds);
-    let step = (sd * 1.5).max(1.0);
+    let step = (variance.sqrt() * 1.5).max(1.0);
     let low = edge(middle, step, 0, &holds);
     let high = edge(middle, step, owners, &holds);
     Ok((low, high))
@@ -296,7 +307,7 @@ mod tests {
     use super::*;
     use uptack::Mechanism;
 
-    const FAMILY: [&str; 12] = [
+    const FAMILY: [&str; 13] = [
         "randomized-response(t=0.8)",
         "sampling(sy=0.05,sn=0.05)",
         "noisy-sampling(sy=0.05,sn=0.01)",
@@ -308,16 +319,17 @@ mod tests {
         "blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=1e-4,rn=1e-4)",
         "normal-form(f=0.626,r=1.2e-4)",
         "normal-form(f=1,r=1e-3)",
+        "normal-form(f=0.5,r=0.125)",
         "spread(pairs=2,f=1,r=1e-3)",
     ];
 
-    /// Every estimate, and every verdict on a 95 % and on a simultaneous interval, is the core's, for the whole family.
+    /// Every estimate, and every verdict on a 95 % and on a simultaneous interval, is the core's, for the whole family: at
+    /// the truth, and as many deviations from it as bring the counts about the ends of the intervals.
     #[test]
     fn unrolled_is_the_same_as_the_core() {
         let each = Confidence::new(0.95).unwrap();
         let all = Confidence::of_miss(0.05 / 2221.0).unwrap();
-        let by = Confidences { each, all, z: 1.959_963_984_540_054 };
-        let mut disagreements = 0;
+        let by = Confidences::new(each, all);
         for (text, owners) in FAMILY.into_iter().flat_map(|text| [(text, 50_186u64), (text, 5_018_600)]) {
             let channel = text.parse::<Mechanism>().unwrap().channel();
             let (law, estimator) = (CountLaw::new(&channel, owners).unwrap(), Estimator::new(&channel).unwrap());
@@ -325,7 +337,9 @@ mod tests {
                 let coverage = Coverage::new(&law, yes);
                 assert!((coverage.sd() / estimator.sd(owners, yes as f64).unwrap() - 1.0).abs() < 1e-6, "{text} {yes}");
                 for trial in 0..60 {
-                    let counts = law.draw(yes, &mut SeededCoins::stream(11, trial)).unwrap();
+                    let away = [0.0, 0.0, 2.0, -2.0, 4.2, -4.2][trial as usize % 6] * coverage.sd();
+                    let truth = (yes as f64 + away).clamp(0.0, owners as f64) as u64;
+                    let counts = law.draw(truth, &mut SeededCoins::stream(11, trial)).unwrap();
                     let cells = cells(&channel, &counts);
                     let observation = estimator.observe_cells(&cells);
                     let reference = estimator.estimate_observed(&observation);
@@ -344,11 +358,9 @@ mod tests {
                         estimator.covers(&observation, all, IntervalKind::Auto, yes),
                         "{text} {owners} {yes}"
                     );
-                    disagreements += u32::from(one && !many);
                 }
             }
         }
-        assert_eq!(disagreements, 0, "what holds at 95 % holds at more");
     }
 
     /// Cell counts with these class counts: each class's on its first cell.

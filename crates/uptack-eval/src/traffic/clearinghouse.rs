@@ -236,7 +236,7 @@ mod tests {
         ]
         .concat();
         let traffic = read(&text, Some(0)).unwrap();
-        let counts: Vec<u64> = traffic.stations.iter().map(|station| station.vehicles).collect();
+        let counts = traffic.vehicles();
         assert_eq!((counts, traffic.silent), (vec![30, 7, 7], 1));
         assert_eq!(traffic.stations[1].flags, [Flag::Imputed]);
         assert_eq!(traffic.stations[2].flags, [Flag::PartlyObserved]);

@@ -77,7 +77,7 @@ mod tests {
     fn the_shape_is_that_of_the_real_window() {
         for seed in [1, 2, 3] {
             let traffic = generate(seed).unwrap();
-            let mut vehicles: Vec<u64> = traffic.stations.iter().map(|station| station.vehicles).collect();
+            let mut vehicles = traffic.vehicles();
             vehicles.sort_unstable();
             let at = |share: f64| vehicles[(share * STATIONS as f64) as usize];
             assert_eq!(vehicles.len(), 2221);

@@ -101,14 +101,19 @@ impl Traffic {
         Ok(traffic)
     }
 
+    /// The vehicles of every station.
+    pub fn vehicles(&self) -> Vec<u64> {
+        self.stations.iter().map(|station| station.vehicles).collect()
+    }
+
     /// All vehicles: the population.
     pub fn total(&self) -> u64 {
-        self.stations.iter().map(|station| station.vehicles).sum()
+        self.vehicles().iter().sum()
     }
 
     /// The median station's vehicles (the lower one of two).
     pub fn median(&self) -> u64 {
-        let mut vehicles: Vec<u64> = self.stations.iter().map(|station| station.vehicles).collect();
+        let mut vehicles = self.vehicles();
         vehicles.sort_unstable();
         vehicles[(vehicles.len() - 1) / 2]
     }

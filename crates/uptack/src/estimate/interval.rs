@@ -39,6 +39,16 @@ impl Confidence {
     pub fn miss(self) -> f64 {
         self.0
     }
+
+    /// How many standard deviations on either side of its mean a normal law keeps with this confidence.
+    ///
+    /// ```
+    /// assert!((uptack::estimate::Confidence::new(0.95)?.z() - 1.959_963_984_540).abs() < 1e-12);
+    /// # Ok::<(), uptack::Error>(())
+    /// ```
+    pub fn z(self) -> f64 {
+        normal::upper_quantile(self.0 / 2.0)
+    }
 }
 
 /// How an interval is made.
@@ -97,7 +107,7 @@ impl Estimator {
         let owners = observation.owners();
         match self.settle(kind, confidence, owners, estimate) {
             IntervalKind::Score => {
-                let z = normal::upper_quantile(confidence.miss() / 2.0);
+                let z = confidence.z();
                 self.score(observation, &self.excess(observation), inside(owners, yes as f64)).abs() <= z
             }
             kind => {
@@ -163,7 +173,7 @@ impl Estimator {
 
     fn score_interval(&self, observation: &Observation, confidence: Confidence, estimate: f64) -> (f64, f64) {
         let owners = observation.owners();
-        let z = normal::upper_quantile(confidence.miss() / 2.0);
+        let z = confidence.z();
         let excess = self.excess(observation);
         let score = |yes: f64| self.score(observation, &excess, inside(owners, yes));
         let (n, middle) = (owners as f64, estimate.clamp(0.0, owners as f64));

@@ -106,24 +106,33 @@ const STRICTER: [f64; 4] = [1.0, 0.998, 0.99, 0.95];
 
 /// The best mechanism for a request.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
-    request.check()?;
     let claim_owners = request.claim_owners()?;
-    let mut calls = 0;
-    let mut attempt = |share: f64| {
-        let stricter = request.with_release_times(share)?;
-        let limits = Limits::new(&stricter, Effort::FULL.accuracy)?;
-        let found = search_all(&stricter, &limits, Effort::FULL)?;
-        calls += limits.calls();
-        match claim_owners < SMALL_CROWD {
-            true => certify_all(request, &found, claim_owners),
-            false => certify_best(request, &found, claim_owners),
-        }
-    };
-    let first = attempt(STRICTER[0]);
-    let (best, alternatives) = STRICTER[1..].iter().fold(first, |found, &share| found.or_else(|_| attempt(share)))?;
+    let Settled { best, others, calls } = settle(request)?;
+    let best = choose(request, &best, claim_owners, WorkLimit::default())?;
+    let limit = if claim_owners < SMALL_CROWD { WorkLimit::default() } else { WorkLimit::steps(LITTLE_WORK) };
+    let alternatives =
+        others.iter().map(|other| choose(request, other, claim_owners, limit)).collect::<Result<_, _>>()?;
     let robustness = robustness(request, &best.channel, claim_owners);
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
     Ok(Plan { best, alternatives, owners, minimum_batch, claim_owners, robustness, calls })
+}
+
+/// The mechanism of [`plan`] alone, certified to keep the request.
+///
+/// What else a plan tells (every view, the other families, how it fares with fewer honest owners) takes most of its
+/// time in large crowds, above all where there are several answers.
+///
+/// ```
+/// use uptack::plan::{Prior, Request, least_error};
+/// let mut request = Request::new(50_000, Prior::at(500));
+/// request.linked_epsilon = Some(3f64.ln());
+/// // With a yes or no truth nothing is better than randomized response then.
+/// assert!(least_error(&request)?.to_string().starts_with("randomized-response(t=0.7"));
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn least_error(request: &Request) -> Result<Mechanism, Error> {
+    let best = settle(request)?.best;
+    best.family.mechanism(&best.law)
 }
 
 /// The least error that the search finds, without certifying anything.
@@ -214,25 +223,49 @@ fn choose(request: &Request, found: &Found, claim_owners: u64, limit: WorkLimit)
     Ok(Choice { mechanism, channel, sd, interval95_halfwidth: normal::upper_quantile(0.025) * sd, views })
 }
 
+/// What the search found, the best of it certified.
+struct Settled {
+    best: Found,
+    others: Vec<Found>,
+    calls: u64,
+}
+
+fn settle(request: &Request) -> Result<Settled, Error> {
+    request.check()?;
+    let claim_owners = request.claim_owners()?;
+    let mut calls = 0;
+    let mut attempt = |share: f64| {
+        let stricter = request.with_release_times(share)?;
+        let limits = Limits::new(&stricter, Effort::FULL.accuracy)?;
+        let found = search_all(&stricter, &limits, Effort::FULL)?;
+        calls += limits.calls();
+        match claim_owners < SMALL_CROWD {
+            true => certify_all(request, &found, claim_owners),
+            false => certify_best(request, found, claim_owners),
+        }
+    };
+    let first = attempt(STRICTER[0]);
+    let (best, others) = STRICTER[1..].iter().fold(first, |found, &share| found.or_else(|_| attempt(share)))?;
+    Ok(Settled { best, others, calls })
+}
+
 /// The best of a large crowd, certified, with the others as they are.
-fn certify_best(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Choice, Vec<Choice>), Error> {
-    let certified = found.iter().enumerate().find_map(|(at, one)| Some((at, certify(request, one, claim_owners)?.1)));
+fn certify_best(request: &Request, mut found: Vec<Found>, claim_owners: u64) -> Result<(Found, Vec<Found>), Error> {
+    let certified = found.iter().enumerate().find_map(|(at, one)| Some((at, certify(request, one, claim_owners)?)));
     let (at, best) = certified.ok_or_else(never_certified)?;
-    let others = found.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
-    let others = others.map(|other| choose(request, other, claim_owners, WorkLimit::steps(LITTLE_WORK)));
-    Ok((best, others.collect::<Result<_, _>>()?))
+    found.remove(at);
+    Ok((best, found))
 }
 
 /// In a small crowd the worst case is often a mixed one, by much and differently for each family: all are certified.
-fn certify_all(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Choice, Vec<Choice>), Error> {
-    let mut certified: Vec<(f64, Choice)> =
-        found.iter().filter_map(|one| certify(request, one, claim_owners)).collect();
-    let least = certified.iter().map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
+fn certify_all(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Found, Vec<Found>), Error> {
+    let mut certified: Vec<Found> = found.iter().filter_map(|one| certify(request, one, claim_owners)).collect();
+    let least = certified.iter().map(|found| found.cost).fold(f64::INFINITY, f64::min);
     // The first is the simplest among those that were equal before.
-    let best = certified.iter().position(|(cost, _)| *cost <= least * (1.0 + EQUAL)).ok_or_else(never_certified)?;
-    let (_, best) = certified.remove(best);
-    certified.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    Ok((best, certified.into_iter().map(|(_, choice)| choice).collect()))
+    let best = certified.iter().position(|found| found.cost <= least * (1.0 + EQUAL)).ok_or_else(never_certified)?;
+    let best = certified.remove(best);
+    certified.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    Ok((best, certified))
 }
 
 fn never_certified() -> Error {
@@ -240,9 +273,9 @@ fn never_certified() -> Error {
         .with_hint("fewer owners, a larger delta or another form may help")
 }
 
-/// The choice with its full certificate, and its cost; where the certificate is wider than the search allowed for, with
-/// more flips, as few as will do.
-fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<(f64, Choice)> {
+/// What was found if its full certificate keeps the request; where that is wider than the search allowed for, with more
+/// flips, as few as will do.
+fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<Found> {
     let with_flips_times = |factor: f64| Found { law: found.family.with_flips_times(&found.law, factor), ..*found };
     let kept = |factor: f64| keeps(request, &with_flips_times(factor), claim_owners).unwrap_or(false);
     let most = found.family.largest_factor(&found.law) * (1.0 - 1e-9);
@@ -257,9 +290,8 @@ fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<(f64, 
         let half = (factor * failed).sqrt();
         if kept(half) { factor = half } else { failed = half }
     }
-    let certified = with_flips_times(factor);
-    let choice = choose(request, &certified, claim_owners, WorkLimit::default()).ok()?;
-    Some((request.cost(&certified.law), choice))
+    let law = with_flips_times(factor).law;
+    Some(Found { law, cost: request.cost(&law), ..*found })
 }
 
 /// Whether what was found, its parameters rounded, keeps the request by the certified accounting.

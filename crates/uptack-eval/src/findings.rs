@@ -1,0 +1,179 @@
+//! What the rows say, in the few numbers that somebody may hold us to.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::compare::Comparison;
+use crate::evaluation::{Evaluation, Row};
+use crate::measure::{LEVEL, Measured, SMALL, StationResult};
+use crate::method::Kind;
+
+/// How a method's error changes as the population grows and the stations' vehicles do not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Growth {
+    /// What people call the method.
+    pub label: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// The owners of the smallest and of the largest population.
+    pub owners: [u64; 2],
+    /// The measured error at the median station in each.
+    pub median: [f64; 2],
+    /// The measured error over all stations in each.
+    pub all: [f64; 2],
+}
+
+impl Growth {
+    /// By which factor the population grows.
+    pub fn population(&self) -> f64 {
+        self.owners[1] as f64 / self.owners[0] as f64
+    }
+
+    /// By which factor the error grows: at the median station, and over all of them.
+    pub fn errors(&self) -> [f64; 2] {
+        [self.median, self.all].map(|[from, to]| to / from)
+    }
+}
+
+/// The error at the median station, at equal guarantee of the release.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AtRelease {
+    /// What people call the method.
+    pub label: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// All owners.
+    pub owners: u64,
+    /// As measured.
+    pub median: f64,
+    /// As theory predicts.
+    pub predicted: f64,
+    /// As measured over all stations.
+    pub all: f64,
+}
+
+/// What the intervals hold, over all rows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Intervals {
+    /// The lowest coverage of a row.
+    pub lowest: f64,
+    /// The lowest of a row over the stations with fewer than five vehicles.
+    pub lowest_small: Option<f64>,
+    /// The lowest and the highest of a row over the stations whose rarest informative count expects at least 50.
+    pub many: Option<[f64; 2]>,
+    /// The share of all methods' trials in which the simultaneous intervals of all stations held.
+    pub simultaneous: f64,
+    /// How many such trials there were.
+    pub trials: u64,
+    /// The lowest share of a row.
+    pub lowest_simultaneous: f64,
+    /// The least share that a row of as many trials has by chance once in a thousand such evaluations, if its intervals
+    /// hold exactly as often as they say.
+    pub by_chance: f64,
+}
+
+impl Evaluation {
+    /// How errors grow at equal ε of a single answer; none with one population.
+    pub fn growth(&self) -> Vec<Growth> {
+        let (Some(&least), Some(&most)) = (self.settings.factors.iter().min(), self.settings.factors.iter().max())
+        else {
+            return Vec::new();
+        };
+        let vehicles = self.vehicles();
+        let of = |factor: u64| self.of(Comparison::Answer).filter(move |row| row.factor == factor);
+        let pair = |from: &Row| {
+            let to = of(most).find(|to| to.label == from.label)?;
+            let both = |value: &dyn Fn(&Row) -> f64| [value(from), value(to)];
+            Some(Growth {
+                label: from.label.clone(),
+                kind: from.kind,
+                owners: [from.owners, to.owners],
+                median: both(&|row| row.at(&vehicles, self.traffic.median()).0),
+                all: both(&|row| row.rmse()),
+            })
+        };
+        if least == most { Vec::new() } else { of(least).filter_map(pair).collect() }
+    }
+
+    /// The best planned mechanism and the trusted curators, at equal guarantee of the release and in every population.
+    pub fn at_release(&self) -> Vec<AtRelease> {
+        let vehicles = self.vehicles();
+        let of = |row: &Row| {
+            let (median, predicted) = row.at(&vehicles, self.traffic.median());
+            let (label, kind) = (row.label.clone(), row.kind);
+            AtRelease { label, kind, owners: row.owners, median, predicted, all: row.rmse() }
+        };
+        let mut found = Vec::new();
+        for &factor in &self.settings.factors {
+            let rows = || self.of(Comparison::Release).filter(move |row| row.factor == factor);
+            let planned = rows().filter(|row| row.kind == Kind::Family).map(of);
+            found.extend(planned.min_by(|a, b| a.predicted.total_cmp(&b.predicted)));
+            found.extend(rows().filter(|row| row.kind == Kind::Curator).map(of));
+        }
+        found
+    }
+
+    /// What the intervals hold; none without rows.
+    pub fn intervals(&self) -> Option<Intervals> {
+        let vehicles = self.vehicles();
+        let coverages = |counted: fn(&StationResult, u64) -> bool| -> Vec<f64> {
+            self.rows.iter().filter_map(|row| row.coverage(&vehicles, counted)).collect()
+        };
+        let many = coverages(|station, _| station.many);
+        // What is in several comparisons was measured once.
+        let mut once: Vec<&Arc<Measured>> = Vec::new();
+        for row in &self.rows {
+            if !once.iter().any(|other| Arc::ptr_eq(other, &row.measured)) {
+                once.push(&row.measured);
+            }
+        }
+        let trials: u64 = once.iter().map(|measured| measured.trials).sum();
+        let held: f64 = once.iter().map(|measured| measured.simultaneous * measured.trials as f64).sum();
+        let together: Vec<f64> = once.iter().map(|measured| measured.simultaneous).collect();
+        Some(Intervals {
+            lowest: least(&coverages(|_, _| true))?,
+            lowest_small: least(&coverages(|_, yes| yes < SMALL)),
+            many: least(&many).zip(many.iter().copied().max_by(f64::total_cmp)).map(|(low, high)| [low, high]),
+            simultaneous: held / trials as f64,
+            trials,
+            lowest_simultaneous: least(&together)?,
+            by_chance: least_by_chance(once.iter().map(|one| one.trials).min()?, LEVEL, RARELY / once.len() as f64),
+        })
+    }
+}
+
+/// The chance that some row of an evaluation falls below [`Intervals::by_chance`].
+const RARELY: f64 = 1e-3;
+
+fn least(values: &[f64]) -> Option<f64> {
+    values.iter().copied().min_by(f64::total_cmp)
+}
+
+/// The largest share below which as many trials of this chance fall with a probability of at most `alpha`.
+pub fn least_by_chance(trials: u64, chance: f64, alpha: f64) -> f64 {
+    let miss = 1.0 - chance;
+    // P(misses > m) by the terms of the binomial law from none upwards.
+    let (mut term, mut left) = (trials as f64 * (-miss).ln_1p(), 1.0);
+    for misses in 0..=trials {
+        left -= term.exp();
+        if left <= alpha {
+            return (trials - misses) as f64 / trials as f64;
+        }
+        term += ((trials - misses) as f64 * miss / ((misses + 1) as f64 * chance)).ln();
+    }
+    0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against the tails of Binomial(200, 0.05) by another program: P(X ≥ 19) = 0.0058, P(X ≥ 20) = 0.0027.
+    #[test]
+    fn chance_is_binomial() {
+        assert_eq!(least_by_chance(200, 0.95, 0.006), 182.0 / 200.0);
+        assert_eq!(least_by_chance(200, 0.95, 0.003), 181.0 / 200.0);
+        assert_eq!(least_by_chance(1, 0.95, 0.04), 0.0);
+    }
+}
