@@ -77,7 +77,12 @@ impl Progress {
 
     /// One more trial is done.
     pub fn advance(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
+        self.advance_by(1);
+    }
+
+    /// So many more are done.
+    pub fn advance_by(&self, more: u64) {
+        self.done.fetch_add(more, Ordering::Relaxed);
     }
 
     /// Asks whoever works to stop after the trials under way.

@@ -1,16 +1,20 @@
 //! `uptack audit`
 
+use std::thread;
+
 use clap::Args;
 use serde::Serialize;
 use uptack::Channel;
 use uptack::audit::{Audit, AuditCoins, Claims, CoinFindings, Finding, Fit, Report, Verdict};
 use uptack::estimate::Confidence;
+use uptack::simulate::Progress;
 use uptack::{Fraction, answer_name};
 
 use crate::arguments::{confidence, count};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{Table, grouped, print, print_json, readable};
+use crate::progress::ProgressLine;
 
 /// Run the real sampler as an adversary would, and try to prove the privacy claims wrong
 #[derive(Args)]
@@ -97,13 +101,29 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
 fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
     Ok(match arguments.broken {
         Some(control) => audit.run_broken(channel, claims, control)?,
-        None => audit.run(channel, claims)?,
+        None => follow(audit, channel, claims)?,
     })
 }
 
 #[cfg(not(feature = "broken-controls"))]
 fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
-    Ok(audit.run(channel, claims)?)
+    follow(audit, channel, claims)
+}
+
+/// Runs the audit and shows how far it is.
+fn follow(audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
+    let progress = Progress::default();
+    thread::scope(|scope| {
+        let work = scope.spawn(|| audit.run_with(channel, claims, &progress));
+        let mut line = ProgressLine::new();
+        while !work.is_finished() {
+            line.show("calls of the sampler", progress.done(), audit.samples);
+            thread::park_timeout(ProgressLine::PAUSE / 20);
+        }
+        drop(line);
+        let report = work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(report?)
+    })
 }
 
 /// A sampler that does not keep its claims is a failure of the program.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::bound::{Hits, lower_tail, upper_tail};
-use super::collect::{Counts, HALVES, PairTable, TEST, TRAINING, on_all_threads};
+use super::collect::{Counts, HALVES, PairTable, Pieces, TEST, TRAINING, on_all_threads};
 use super::local::{Outcomes, Sample, attack};
 use super::subject::{AuditCoins, Replay, Subject};
 use super::{Finding, Verdict};
@@ -13,6 +13,7 @@ use crate::channel::Channel;
 use crate::error::Error;
 use crate::packed::Truths;
 use crate::sampler::Truth;
+use crate::simulate::Progress;
 
 /// Do the counts fit the probabilities that are stated?
 ///
@@ -182,7 +183,12 @@ pub struct Replays {
 const LARGEST_REPLAY: u64 = 4096;
 
 /// Spends up to `calls` calls on replays; also says how many it made.
-pub(super) fn replays(subject: &impl Subject, calls: u64, coins: AuditCoins) -> Result<(Replays, u64), Error> {
+pub(super) fn replays(
+    subject: &impl Subject,
+    calls: u64,
+    coins: AuditCoins,
+    progress: &Progress,
+) -> Result<(Replays, u64), Error> {
     let owners = (calls / 64).clamp(1, LARGEST_REPLAY);
     let crowds: [Truths; 3] = [
         (0..owners).map(|_| Truth::Yes).collect(),
@@ -208,7 +214,8 @@ pub(super) fn replays(subject: &impl Subject, calls: u64, coins: AuditCoins) -> 
         *differing += u64::from(batch != [batch[0]; 3]) + u64::from(single[0] != single[1]);
         Ok(())
     };
-    let differing = on_all_threads(pieces, || 0, work, |sum, part| *sum += part)?;
+    let differing =
+        on_all_threads(Pieces { count: pieces, calls: each, progress }, || 0, work, |sum, part| *sum += part)?;
     let replays = Replays { replayed: 2 * pieces, differing, verdict: Verdict::violated_if(differing > 0) };
     Ok((replays, pieces * each))
 }

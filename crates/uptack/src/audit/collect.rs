@@ -10,6 +10,7 @@ use super::subject::{AuditCoins, Counting, Source, Subject};
 use crate::error::Error;
 use crate::packed::{LANES, Truths};
 use crate::sampler::Truth;
+use crate::simulate::Progress;
 
 /// Which half a chunk belongs to.
 pub(super) const HALVES: usize = 2;
@@ -125,6 +126,7 @@ pub(super) fn collect(
     cells: usize,
     calls: u64,
     coins: AuditCoins,
+    progress: &Progress,
 ) -> Result<([Counts; HALVES], u64), Error> {
     let chunks = Chunks::new(calls);
     let truths: Vec<bool> = pattern(chunks.owners);
@@ -135,10 +137,12 @@ pub(super) fn collect(
         singly(subject, &truths, coins.of(1, chunk), half)?;
         in_batches(subject, &truths, &packed, coins.of(2, chunk), half)
     };
-    let halves = on_all_threads(chunks.count, empty, work, |all, part| {
+    let merge = |all: &mut [Counts; HALVES], part: [Counts; HALVES]| {
         all.iter_mut().zip(&part).for_each(|(half, other)| half.merge(other));
-    })?;
-    Ok((halves, 2 * chunks.count * chunks.owners as u64))
+    };
+    let each = 2 * chunks.owners as u64;
+    let pieces = Pieces { count: chunks.count, calls: each, progress };
+    Ok((on_all_threads(pieces, empty, work, merge)?, chunks.count * each))
 }
 
 fn singly(subject: &impl Subject, truths: &[bool], coins: Source, counts: &mut Counts) -> Result<(), Error> {
@@ -186,9 +190,16 @@ fn pattern(owners: usize) -> Vec<bool> {
     (1..=owners as u64).map(|owner| mix(owner) & 1 == 1).collect()
 }
 
-/// Does `pieces` pieces of work on all threads and merges what they add up, which must not depend on the order.
+/// Pieces of work: how many, and how many calls of the sampler each of them makes.
+pub(super) struct Pieces<'a> {
+    pub(super) count: u64,
+    pub(super) calls: u64,
+    pub(super) progress: &'a Progress,
+}
+
+/// Does pieces of work on all threads and merges what they add up, which must not depend on the order.
 pub(super) fn on_all_threads<T: Send>(
-    pieces: u64,
+    pieces: Pieces<'_>,
     empty: impl Fn() -> T + Sync,
     work: impl Fn(&mut T, u64) -> Result<(), Error> + Sync,
     merge: impl Fn(&mut T, T),
@@ -198,10 +209,11 @@ pub(super) fn on_all_threads<T: Send>(
         let mut sums = empty();
         loop {
             let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
+            if piece >= pieces.count {
                 return Ok(sums);
             }
             work(&mut sums, piece)?;
+            pieces.progress.advance_by(pieces.calls);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -225,7 +237,7 @@ mod tests {
         let channel = "sampling(0.5,0.5)".parse::<Mechanism>().unwrap().channel();
         let sampler = Sampler::new(&channel);
         for calls in [300, 5000, 100_000] {
-            let (halves, made) = collect(&sampler, 3, calls, AuditCoins::Seeded(1)).unwrap();
+            let (halves, made) = collect(&sampler, 3, calls, AuditCoins::Seeded(1), &Progress::default()).unwrap();
             let whole = Counts::whole(&halves);
             let total = |table: &PairTable| [false, true].iter().flat_map(|&t| table.owners(t)).sum::<u64>();
             assert_eq!(total(&whole.single) + total(&whole.batch), made);

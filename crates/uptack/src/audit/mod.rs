@@ -44,6 +44,7 @@ use crate::error::Error;
 use crate::estimate::Confidence;
 use crate::privacy::Direction;
 use crate::sampler::Sampler;
+use crate::simulate::Progress;
 use bound::Hits;
 use collect::{Counts, HALVES, TEST, TRAINING};
 use local::{Outcomes, Sample};
@@ -206,30 +207,41 @@ const FEWEST_RELEASES: u64 = 10;
 impl Audit {
     /// Audits the real sampler of a channel against what is claimed of it.
     pub fn run(&self, channel: &Channel, claims: &Claims) -> Result<Report, Error> {
-        self.run_subject(&Sampler::new(channel), channel, claims)
+        self.run_with(channel, claims, &Progress::default())
+    }
+
+    /// The same, telling of the calls of the sampler that were made.
+    pub fn run_with(&self, channel: &Channel, claims: &Claims, progress: &Progress) -> Result<Report, Error> {
+        self.run_subject(&Sampler::new(channel), channel, claims, progress)
     }
 
     /// Audits a sampler that is broken on purpose against what is claimed of the sound one.
     #[cfg(feature = "broken-controls")]
     pub fn run_broken(&self, channel: &Channel, claims: &Claims, control: BrokenControl) -> Result<Report, Error> {
-        self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims)
+        self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims, &Progress::default())
     }
 
     /// A quarter of the calls goes to single draws, a quarter to batches, a sixteenth to replays, the rest to releases.
-    fn run_subject(&self, subject: &impl Subject, channel: &Channel, claims: &Claims) -> Result<Report, Error> {
+    fn run_subject(
+        &self,
+        subject: &impl Subject,
+        channel: &Channel,
+        claims: &Claims,
+        progress: &Progress,
+    ) -> Result<Report, Error> {
         claims.check(channel)?;
         let releases = self.releases()?;
         // The answers, and six more: linked, release, law, length, neighbour, independence.
         let miss = self.confidence.miss() / (channel.answers().len() + 6) as f64;
-        let (halves, drawn) = collect::collect(subject, channel.cells().len(), self.samples / 4, self.coins)?;
-        let (replays, replayed) = checks::replays(subject, self.samples / 16, self.coins)?;
+        let (halves, drawn) = collect::collect(subject, channel.cells().len(), self.samples / 4, self.coins, progress)?;
+        let (replays, replayed) = checks::replays(subject, self.samples / 16, self.coins, progress)?;
         let (owners, delta, coins) = (self.owners, claims.delta, self.coins);
         let attack = release::Attack { channel, owners, releases, delta, miss, coins };
         let whole = Counts::whole(&halves);
         let mut report = Report {
             answers: answers(channel, &halves, claims, miss),
             linked: linked(channel, &halves, claims, miss),
-            release: attack.run(subject, claims.release)?,
+            release: attack.run(subject, claims.release, progress)?,
             law: checks::stated_law(channel, &whole, miss),
             coins: CoinFindings {
                 length: checks::lengths(&halves, miss),

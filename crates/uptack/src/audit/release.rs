@@ -11,7 +11,7 @@ use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
 use super::bound::{self, Hits};
-use super::collect::{HALVES, TEST, TRAINING, on_all_threads};
+use super::collect::{HALVES, Pieces, TEST, TRAINING, on_all_threads};
 use super::subject::{AuditCoins, Subject};
 use super::{Event, Finding};
 use crate::channel::{Channel, Class};
@@ -20,6 +20,7 @@ use crate::linear;
 use crate::packed::Truths;
 use crate::privacy::Direction;
 use crate::sampler::Truth;
+use crate::simulate::Progress;
 
 /// Two crowds, two worlds, two halves.
 pub(super) const KINDS: u64 = 8;
@@ -42,7 +43,12 @@ pub(super) struct Attack<'a> {
 }
 
 impl Attack<'_> {
-    pub(super) fn run(&self, subject: &impl Subject, claimed: Option<f64>) -> Result<Finding, Error> {
+    pub(super) fn run(
+        &self,
+        subject: &impl Subject,
+        claimed: Option<f64>,
+        progress: &Progress,
+    ) -> Result<Finding, Error> {
         let crowds = [false, true];
         let scores = crowds.map(|crowd| Score::new(self.channel, self.owners, crowd));
         let work = |counts: &mut [Scores; 2], piece: u64| {
@@ -52,7 +58,9 @@ impl Attack<'_> {
             }
             Ok(())
         };
-        let counts = on_all_threads(self.releases / group(self.owners), Default::default, work, merge)?;
+        let group = group(self.owners);
+        let pieces = Pieces { count: self.releases / group, calls: KINDS * group * self.owners, progress };
+        let counts = on_all_threads(pieces, Default::default, work, merge)?;
         Ok(self.conclude(&scores, &counts, claimed))
     }
 
