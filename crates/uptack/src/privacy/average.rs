@@ -164,7 +164,8 @@ pub(crate) fn expected(
     loop {
         work.spend(counts.steps);
         let values = Blocks::of(&counts, deviation, fineness).expectation(cut, &function);
-        let close = |value: &Bracket| value.upper() <= CLOSE * value.lower() || value.upper() <= 2.0 * cut;
+        let near = CLOSE.max(1.0 + question.precision);
+        let close = |value: &Bracket| value.upper() <= near * value.lower() || value.upper() <= 2.0 * cut;
         let largest = values[0].upper().max(values[1].upper());
         let enough = if exact {
             values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0)

@@ -5,7 +5,7 @@ use super::bracket::Bracket;
 use super::piece::{Direction, Share};
 
 /// One observation about the target, with the classes that it may be in and those that only others can be in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Detail {
     pub(crate) inside: Vec<Share>,
     pub(crate) outside: Vec<Share>,

@@ -150,6 +150,11 @@ impl Guarantee {
         }
     }
 
+    /// The same of another view that is alike.
+    pub(crate) fn of_view(self, view: View) -> Self {
+        Self { view, ..self }
+    }
+
     /// The view it is about.
     pub fn view(&self) -> View {
         self.view

@@ -87,7 +87,10 @@ pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Res
     check_owners(owners)?;
     check_answer(channel, answer)?;
     let groups: Vec<Vec<Class>> = outputs(channel, answer).map(|output| cells_with(channel, answer, output)).collect();
-    let garblings: Vec<Vec<Class>> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
+    let mut garblings: Vec<Vec<Class>> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
+    if channel.shows_classes() {
+        garblings.push(cells(channel));
+    }
     let observation = Observation::new(&groups, channel.determined(), &garblings);
     Ok(Accountant { observation, owners, view: View::AnswerWithRelease(answer), limit: WorkLimit::default() })
 }
@@ -123,21 +126,29 @@ impl Views {
     /// All views for `owners` owners who toss their coins.
     pub fn of(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Self, Error> {
         let count = channel.answers().len();
-        let joint = |answer| Ok(answer_with_release(channel, answer, owners)?.with_limit(limit).guarantee(target));
+        let joint: Vec<Accountant> =
+            (0..count).map(|answer| answer_with_release(channel, answer, owners)).collect::<Result<_, Error>>()?;
+        // Answers that are alike, as all first answers of pairs are, are accounted for once.
+        let first_alike = |answer: usize| joint.iter().position(|other| other.observation == joint[answer].observation);
+        let alike: Vec<usize> = (0..count).map(|answer| first_alike(answer).unwrap_or(answer)).collect();
         // Each view is a certificate of its own; they are independent of each other.
-        let (release, joint) = std::thread::scope(|scope| {
-            let views: Vec<_> = (0..count).map(|answer| scope.spawn(move || joint(answer))).collect();
+        let (release, different) = std::thread::scope(|scope| {
+            let guarantee = |answer: usize| joint[answer].clone().with_limit(limit).guarantee(target);
+            let own = |answer: usize| (alike[answer] == answer).then(|| scope.spawn(move || guarantee(answer)));
+            let views: Vec<_> = (0..count).map(own).collect();
             let release = release(channel, owners).map(|accountant| accountant.with_limit(limit).guarantee(target));
-            let joined = views.into_iter().map(|view| view.join());
-            let joint: Vec<Result<Guarantee, Error>> =
-                joined.map(|view| view.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
-            (release, joint)
+            let joined = |view: std::thread::ScopedJoinHandle<'_, Guarantee>| {
+                view.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            (release, views.into_iter().map(|view| view.map(joined)).collect::<Vec<_>>())
         });
+        let of_answer = |answer: usize| Some(different[alike[answer]]?.of_view(View::AnswerWithRelease(answer)));
+        let joint: Vec<Guarantee> = (0..count).filter_map(of_answer).collect();
         Ok(Self {
             answers: (0..count).map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
             linked: linked_epsilon(channel),
             release: release?,
-            answers_with_release: joint.into_iter().collect::<Result<_, Error>>()?,
+            answers_with_release: joint,
         })
     }
 }

@@ -12,7 +12,7 @@ use super::piece::{Direction, Piece, Share, Weight};
 use super::work::Work;
 
 /// A view in the form the accounting needs: pieces that bound it from above and from below, and all detail for enumeration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Observation {
     above: Vec<Piece>,
     /// Each of these is a garbling of the view; the largest counts.
@@ -40,6 +40,9 @@ impl Question {
     }
 }
 
+/// With so many owners a crowd takes long enough for a thread to each direction.
+const MANY_OWNERS: u64 = 5_000_000;
+
 impl Observation {
     /// The view of all tallies, where the cells fall into groups by what is seen of the target. `exact` says whether the
     /// tallies fix the cells; if not, `garblings` are coarser views that they do fix.
@@ -58,9 +61,18 @@ impl Observation {
                 .collect()
         };
         let whole = |classes: &Vec<Class>| vec![Piece::new(&merge_to_three(classes), Class::default())];
+        // What is seen of the target, without any tallies.
+        let target_alone = || -> Vec<Piece> {
+            let piece = |index: usize| Piece::new(&[total(&groups[index])], total(&without(groups, index)));
+            (0..groups.len()).filter(|index| !reduce([total(&groups[*index])]).is_empty()).map(piece).collect()
+        };
         Self {
             above: pieces(split_to_three),
-            below: if exact { vec![pieces(merge_to_three)] } else { garblings.iter().map(whole).collect() },
+            below: if exact {
+                vec![pieces(merge_to_three)]
+            } else {
+                garblings.iter().map(whole).chain([target_alone()]).collect()
+            },
             detail: exact.then(|| detail(groups)),
             floor: one_sided(&cells),
             ratios: reduce(cells),
@@ -287,7 +299,23 @@ impl Piece {
         }
         // Rows are counts of the class between the others by ratio, or of the outside.
         let row = if self.counts_outside() { 2 } else { 1 };
-        let exact = targets.map(|target| three_classes([target[0], target[1], target[2]], row, groups, question, work));
+        let direction = |target: &[Weight], work: &Work| {
+            three_classes([target[0], target[1], target[2]], row, groups, question, work)
+        };
+        let exact = if yes + no < MANY_OWNERS {
+            [direction(&targets[0], work), direction(&targets[1], work)]
+        } else {
+            let (one, (other, spent)) = std::thread::scope(|scope| {
+                let other = scope.spawn(|| {
+                    let work = Work::apart();
+                    (direction(&targets[1], &work), work.spent())
+                });
+                let one = direction(&targets[0], work);
+                (one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            });
+            work.spend(spent);
+            [one, other]
+        };
         if exact.iter().all(|value| value.upper() <= question.goal.max(1.01 * value.lower())) {
             return exact;
         }

@@ -44,6 +44,16 @@ impl Work {
         Self { spent: Cell::new(0), limit, allowed: Cell::new((0, limit)) }
     }
 
+    /// A count without a limit, for work that is done on a thread of its own.
+    pub(crate) fn apart() -> Self {
+        Self::within(WorkLimit::steps(u64::MAX), 1)
+    }
+
+    /// The steps taken so far.
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent.get()
+    }
+
     pub(crate) fn spend(&self, steps: u64) {
         self.spent.set(self.spent.get().saturating_add(steps));
     }
