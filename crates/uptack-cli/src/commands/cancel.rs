@@ -15,6 +15,8 @@ use crate::output::{print, print_json};
   uptack cancel QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst")]
 pub(crate) struct Arguments {
     /// The query's name, as `uptack ask` printed it
+    // A query's name may begin with a hyphen.
+    #[arg(allow_hyphen_values = true)]
     query: String,
     #[command(flatten)]
     desk: DeskArguments,

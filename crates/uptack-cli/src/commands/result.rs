@@ -29,6 +29,8 @@ use crate::output::{Table, grouped, print, print_json, readable, readable_up, wr
   uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst --confidence 99% --out record.json")]
 pub(crate) struct Arguments {
     /// The query's name, as `uptack ask` printed it
+    // A query's name may begin with a hyphen.
+    #[arg(allow_hyphen_values = true)]
     query: String,
     #[command(flatten)]
     desk: DeskArguments,

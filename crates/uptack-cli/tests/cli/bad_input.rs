@@ -110,3 +110,16 @@ fn usage() {
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
     }
 }
+
+/// A query's name is 43 signs of base64url, of which the first may be a hyphen.
+#[test]
+fn a_query_may_begin_with_a_hyphen() {
+    for query in ["-GRDm0p06vWDyrAZC", "--RDm0p06vWDyrAZC", "-hRDm0p06vWDyrAZC"] {
+        for command in ["cancel", "result"] {
+            let desk = ["--desk", "http://127.0.0.1:9/", "--token", "/no/such/token"];
+            let output = crate::run(&[&[command, query], desk.as_slice()].concat());
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains("/no/such/token"), "{command} {query}: {text}");
+        }
+    }
+}

@@ -1,6 +1,5 @@
 //! What the rows that are too far away to be added up may add at most.
 
-use super::binomial::ROUNDOFF;
 use super::evidence::is_negative;
 use super::piece::Weight;
 use super::tilt::{Corner, Crowd, Tilt};
@@ -63,7 +62,7 @@ impl<'a> Beyond<'a> {
                 return sum;
             }
             if step == 0 {
-                sum += self.edge(row, turn);
+                sum += self.edge(row, turn) + self.inside(row, turn);
             }
             let rest = self.all(row, self.natural(row, turn));
             if rest <= negligible {
@@ -124,8 +123,9 @@ impl<'a> Beyond<'a> {
 
     /// A bound for the histograms at the edge: the row class is what moves the target over it.
     fn edge(&self, row: i64, turn: i64) -> f64 {
-        let middle = self.weights[1].value();
-        let weight = if self.side == Side::Fewer { (-middle).max(0.0) } else { middle.max(0.0) };
+        let middle = self.weights[1];
+        let signed = if self.side == Side::Fewer { -middle.value() } else { middle.value() };
+        let weight = (signed + middle.value_error()).max(0.0);
         if weight == 0.0 {
             return 0.0;
         }
@@ -134,9 +134,20 @@ impl<'a> Beyond<'a> {
         weight * bound.all * (bound.single * series(bound.at[0], None)).min(1.0) * (1.0 + 1e-9)
     }
 
+    /// The weights' sum may be positive by rounding only; then also histograms with all of the target's classes beyond count.
+    fn inside(&self, row: i64, turn: i64) -> f64 {
+        let sum: f64 = self.weights.iter().map(Weight::value).sum();
+        let error: f64 = 2.0 * self.weights.iter().map(Weight::value_error).sum::<f64>();
+        if sum < -error {
+            return 0.0;
+        }
+        (sum + error) * self.crowd.chernoff(&self.corner(row, self.natural(row, turn), false)).all
+    }
+
     /// What a histogram one step before a turn adds at most.
     fn before(&self) -> f64 {
-        self.weights[0].value() + self.weights[1].value().max(0.0)
+        let [high, middle, _] = self.weights.map(|weight| weight.value() + weight.value_error());
+        high + middle.max(0.0)
     }
 
     fn corner(&self, row: i64, (direction, reached): Shape, ends: bool) -> Corner {
@@ -183,7 +194,7 @@ impl<'a> Beyond<'a> {
     /// Whether the term before this count is certainly negative.
     fn is_negative_before(&self, row: i64, turn: i64) -> bool {
         let counts = [turn - 1, row, self.crowd.size() as i64 + 2 - turn - row];
-        let weights = self.weights.map(|weight| (weight.value(), 16.0 * ROUNDOFF * weight.magnitude()));
+        let weights = self.weights.map(|weight| (weight.value(), weight.value_error()));
         counts.iter().all(|count| *count >= 0) && is_negative(self.crowd, weights, counts)
     }
 }

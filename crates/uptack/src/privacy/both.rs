@@ -96,7 +96,7 @@ impl Divergence {
     }
 
     fn sum(&self, work: &Work) -> Bracket {
-        let whole: f64 = self.weights.iter().map(|weight| weight.first).sum();
+        let whole = self.weights.iter().map(|weight| weight.first).sum::<f64>() * (1.0 + 8.0 * ROUNDOFF);
         let tilt = self.crowd.turning_tilt(self.weights.map(|weight| weight.value()));
         if let Some(little) = self.little(tilt, work) {
             return Bracket::new(0.0, little);
@@ -110,8 +110,10 @@ impl Divergence {
             beyond += self.walk(&mut rows, start, side, work);
         }
         work.spend(rows.steps);
-        let error = rows.error + rows.folded * rows.heaviest + rows.value * rows.relative_error;
-        let upper = (rows.value + error + beyond) * (1.0 + 1e-12);
+        let error = (rows.error + rows.folded * rows.heaviest) * (1.0 + rows.relative_error)
+            + rows.value.abs() * rows.relative_error;
+        // Numbers that are too small for a double are not nothing.
+        let upper = ((rows.value + error + beyond) * (1.0 + 1e-12)).max(0.0) + f64::MIN_POSITIVE;
         let lower = (rows.value - error) * (1.0 - 1e-12);
         if upper.is_finite() {
             Bracket::new(lower.clamp(0.0, upper), upper.min(whole.max(lower)))
@@ -138,7 +140,7 @@ impl Divergence {
                 beyond.bound(row, beyond.turn(row, center[0].round() as i64), slope, 0.1 * negligible, work)
             })
             .sum();
-        (bound <= negligible).then_some(bound)
+        (bound <= negligible).then_some(bound + f64::MIN_POSITIVE)
     }
 
     /// Adds the rows on one side of the first until the rest does not matter; returns a bound on the rest.

@@ -30,6 +30,11 @@ impl Weight {
         self.first - self.second
     }
 
+    /// How far the value may be off.
+    pub(crate) fn value_error(&self) -> f64 {
+        16.0 * ROUNDOFF * self.magnitude()
+    }
+
     pub(crate) fn magnitude(&self) -> f64 {
         self.first + self.second
     }

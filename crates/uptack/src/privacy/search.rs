@@ -414,6 +414,12 @@ impl<'a> Search<'a> {
         // A bound may be wrong by a hundred-thousandth of the limit.
         let log_cut = claim.question.log_cut.max(claim.limit.max(1e-300).ln() - 13.0);
         let unknown = self.others - yes - no;
+        // Ranges end at the half, so that the bound for every crowd, which is one of half crowds, stands in for this one, too.
+        debug_assert!(
+            yes.max(no) >= self.others.div_ceil(2),
+            "a range beyond the half: {yes} and {no} of {}",
+            self.others
+        );
         let rarely = (5e-4 * claim.limit / claim.everywhere).clamp(log_cut.exp(), 0.05);
         let [like_no, like_yes] = self.view.in_common();
         let share = like_no.max(like_yes);

@@ -52,7 +52,16 @@ impl Crowd {
     /// ln E exp(tilt·counts). Its absolute error is some roundings of the owners times the tilt.
     pub(crate) fn cumulant(&self, tilt: Tilt) -> f64 {
         let (high, row) = (tilt.high.exp_m1(), tilt.row.exp_m1());
-        let group = |(owners, law): (&u64, &[f64; 3])| *owners as f64 * (law[0] * high + law[1] * row).ln_1p();
+        let group = |(owners, law): (&u64, &[f64; 3])| {
+            let change = law[0] * high + law[1] * row;
+            // Where little is left of one, that is computed by itself.
+            let logarithm = if change < -0.5 {
+                (law[0] * tilt.high.exp() + law[1] * tilt.row.exp() + law[2]).ln()
+            } else {
+                change.ln_1p()
+            };
+            *owners as f64 * logarithm
+        };
         self.owners.iter().zip(&self.laws).map(group).sum()
     }
 
@@ -123,10 +132,15 @@ impl Crowd {
 
     /// Less of a tilt where it would leave a class to nobody: the evidence then turns at the edge of what there is.
     fn within_reach(&self, mut tilt: Tilt) -> Tilt {
+        let counts = |crowd: &Self| {
+            let [high, row] = crowd.mean();
+            [high, self.size() as f64 - high - row]
+        };
+        // A class that hardly anybody is in anyway stays one.
+        let least = counts(self).map(|count| NEARLY_NOBODY.min(0.01 * count));
         for _ in 0..40 {
-            let [high, row] = self.tilted(tilt).mean();
-            let low = self.size() as f64 - high - row;
-            if low.min(high) >= NEARLY_NOBODY {
+            let [high, low] = counts(&self.tilted(tilt));
+            if high >= least[0] && low >= least[1] {
                 break;
             }
             tilt = Tilt { high: 0.8 * tilt.high, row: 0.8 * tilt.row };

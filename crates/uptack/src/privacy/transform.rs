@@ -120,7 +120,10 @@ impl Transform {
             self.real[index] = scale * size * (factor[0] * cosine - factor[1] * sine);
             self.imaginary[index] = scale * size * (factor[0] * sine + factor[1] * cosine);
             let turned = 16.0 * crowd.size() as f64 * (theta.abs() + phi.abs());
-            error += size * (magnitude * (ROUNDOFF * (64.0 + turned) + horner) + 32.0 * ROUNDOFF * signed.magnitude);
+            // A factor near zero is off by some roundings of its parts, whatever its size.
+            let near_zero = 64.0 * ROUNDOFF * signed.magnitude;
+            error += size * (magnitude * (ROUNDOFF * (64.0 + turned) + horner) + 32.0 * ROUNDOFF * signed.magnitude)
+                + near_zero;
         }
         error
     }
@@ -228,10 +231,12 @@ fn generating(crowd: &Crowd, theta: f64, phi: f64, center: [i64; 2]) -> (f64, f6
     let [chord_high, chord_row, chord_both] = [theta, phi, theta - phi].map(|angle| 2.0 * (0.5 * angle).sin().powi(2));
     let (mut logarithm, mut angle) = (0.0, -theta * center[0] as f64 - phi * center[1] as f64);
     for (owners, [high, row, low]) in crowd.owners.iter().zip(crowd.laws) {
+        let (imaginary, real) = (high * theta.sin() + row * phi.sin(), high * theta.cos() + row * phi.cos() + low);
         // 1 − |…|², a sum of positive parts.
         let lost = 2.0 * (high * low * chord_high + row * low * chord_row + high * row * chord_both);
-        logarithm += 0.5 * *owners as f64 * (-lost.min(1.0)).ln_1p();
-        let (imaginary, real) = (high * theta.sin() + row * phi.sin(), high * theta.cos() + row * phi.cos() + low);
+        // Near a zero of the factor the square's complement says nothing about it, but the factor is at hand.
+        let factor = if lost > 0.5 { real.hypot(imaginary).ln() } else { 0.5 * (-lost).ln_1p() };
+        logarithm += *owners as f64 * factor;
         angle += *owners as f64 * imaginary.atan2(real);
     }
     (logarithm.exp(), angle)

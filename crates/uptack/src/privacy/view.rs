@@ -297,6 +297,9 @@ impl Piece {
         if yes_law.len() == 2 {
             return two_classes(targets.map(|target| [target[0], target[1]]), groups, question.log_cut, work);
         }
+        if let Some(value) = without_the_rarest(&targets, groups, question, work) {
+            return value;
+        }
         // Rows are counts of the class between the others by ratio, or of the outside.
         let row = if self.counts_outside() { 2 } else { 1 };
         let direction = |target: &[Weight], work: &Work| {
@@ -323,6 +326,38 @@ impl Piece {
         let fewer = self.one_truth_inside(yes > no, yes.max(no), question, work);
         [0, 1].map(|which: usize| exact[which].at_most(fewer[which].upper()))
     }
+}
+
+/// Three classes where one is so rare that it may be given away: then there are two. Nobody of the crowd is in it but for a small
+/// probability; the target's own mass there is added. None where that is too much.
+fn without_the_rarest(
+    targets: &[Vec<Weight>; 2],
+    groups: [Group<'_>; 2],
+    question: Question,
+    work: &Work,
+) -> Option<[Bracket; 2]> {
+    let expected = |class: usize| groups.iter().map(|group| group.owners as f64 * group.law[class]).sum::<f64>();
+    let rarest = (0..3).min_by(|a, b| expected(*a).total_cmp(&expected(*b)))?;
+    let somebody = expected(rarest) * (1.0 + 1e-12);
+    let price = [0, 1].map(|which: usize| somebody + targets[which][rarest].first);
+    let likely = question.precision * question.goal.max(1e-3);
+    if price[0].max(price[1]) > likely {
+        return None;
+    }
+    let [one, other] = [(rarest + 1) % 3, (rarest + 2) % 3];
+    let laws = groups.map(|group| [group.law[one], group.law[other]]);
+    if laws.iter().any(|law| law[0] + law[1] <= 0.0) {
+        return None;
+    }
+    let left = [0, 1].map(|index: usize| Group { owners: groups[index].owners, law: &laws[index] });
+    let weights = [0, 1].map(|which: usize| [targets[which][one], targets[which][other]]);
+    let values = two_classes(weights, left, question.log_cut, work);
+    let enough = |which: usize| price[which] <= question.precision * question.goal.max(values[which].lower());
+    let result = [0, 1].map(|which: usize| {
+        let lower = values[which].lower() * (1.0 - somebody).max(0.0);
+        Bracket::new(lower, (values[which].upper() + price[which]) * (1.0 + 1e-12))
+    });
+    (enough(0) && enough(1)).then_some(result)
 }
 
 /// One piece in a crowd of both truths: a guess at its divergence, and how to bound it.
