@@ -117,7 +117,7 @@ fn a_query_may_begin_with_a_hyphen() {
     for query in ["-GRDm0p06vWDyrAZC", "--RDm0p06vWDyrAZC", "-hRDm0p06vWDyrAZC"] {
         for command in ["cancel", "result"] {
             let desk = ["--desk", "http://127.0.0.1:9/", "--token", "/no/such/token"];
-            let output = crate::run(&[&[command, query], desk.as_slice()].concat());
+            let output = run(&[&[command, query], desk.as_slice()].concat());
             let text = String::from_utf8_lossy(&output.stderr);
             assert!(text.contains("/no/such/token"), "{command} {query}: {text}");
         }
