@@ -11,6 +11,7 @@
 //! - [`pair`]: both in one process.
 //! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
 //! - [`ballot`]: many queries in one report.
+//! - [`credential`]: what an enrolled owner shows with a report.
 //! - [`signed`]: query cards under their signature. [`card_task`]: the one task that a card defines.
 //! - [`server`], [`web`]: listening with limits, and calling with limits.
 //! - [`dap`]: everything that depends on the drafts.
@@ -21,6 +22,7 @@ pub mod card_task;
 pub mod client;
 pub mod clock;
 pub mod collector;
+pub mod credential;
 pub mod dap;
 pub mod error;
 #[doc(hidden)]
