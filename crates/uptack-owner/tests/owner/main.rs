@@ -2,5 +2,9 @@
 
 mod behaviour;
 mod crashes;
+mod dishonest_desk;
+mod dishonest_leader;
+mod dishonest_reader;
+mod migration;
 mod refusals;
 mod world;
