@@ -217,6 +217,12 @@ impl Client {
         Ok(outcomes)
     }
 
+    /// Makes the reports of all entries, waits for each one's moment and sends it.
+    pub async fn answer(&self, owners: &BTreeMap<String, Attributes>) -> Result<()> {
+        self.prepare(owners).await?;
+        self.finish(owners, None, |_| {}).await
+    }
+
     /// Brings outcomes up to what the ledger says now.
     pub fn update(&self, outcomes: &mut [Outcome]) -> Result<()> {
         let entries = self.ledger.entries()?;

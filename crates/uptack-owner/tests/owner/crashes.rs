@@ -143,7 +143,7 @@ async fn at_close_what_was_not_acknowledged_is_deleted_and_stays_spent() {
     assert!(outcome.is_empty());
     assert_eq!(client.ledger().entries().unwrap()[0].state, State::Expired);
     assert_eq!(client.ledger().spent().unwrap(), spent);
-    assert_eq!(client.next_due().unwrap(), None);
+    assert_eq!(client.ledger().next_due().unwrap(), None);
 }
 
 #[test]
