@@ -29,7 +29,7 @@ pub(crate) struct OwnerArguments {
     /// The folder of the ledger
     #[arg(long)]
     data: PathBuf,
-    /// Send within so long of accepting; by default at any moment while the query is open
+    /// Send within so long after the fixed delay of a few seconds; by default at any moment while the query is open
     #[arg(long, value_parser = seconds)]
     within: Option<u64>,
     /// Go on asking the desk this often, until Ctrl-C

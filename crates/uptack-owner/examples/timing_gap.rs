@@ -43,12 +43,13 @@ use uptack_owner::{
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Clients at once. They wait most of the time.
-const AT_ONCE: usize = 10;
+const AT_ONCE: usize = 20;
 /// Questions of the ballot.
 const QUESTIONS: usize = 200;
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    print_cost_of_a_step()?;
     let runs: usize = std::env::args().nth(1).map_or(Ok(200), |text| text.parse())?;
     let folder = tempfile::tempdir()?;
     let stage = Stage::start(folder.path()).await?;
@@ -67,6 +68,32 @@ async fn main() -> Result<()> {
             println!("{name:<20}{order:<10}{gap:.3}   {second:.3}");
         }
     }
+    Ok(())
+}
+
+/// How long a step takes here, for predicates that are expensive in different ways.
+fn print_cost_of_a_step() -> Result<()> {
+    let attributes = Attributes::from_json(&format!(r#"{{"taxi": true, "text": "{}"}}"#, "x".repeat(4000)))?;
+    for (name, text) in [
+        ("sums of texts", format!("taxi && size({}text) > 0", "text+".repeat(80))),
+        ("sums of numbers", format!("{}1 > 0", "1+".repeat(400))),
+        ("truth values", format!("{}taxi", "taxi&&".repeat(140))),
+        ("errors", format!("{}taxi", "1<\"\"||".repeat(100))),
+        ("searches", format!("{}taxi", r#"text.contains("xy")||"#.repeat(40))),
+        ("lists", format!("taxi in [{}taxi]", "taxi,".repeat(150))),
+    ] {
+        let predicate = Predicate::parse(&text)?;
+        let subject = Subject::new(&attributes, predicate.attributes());
+        let steps = predicate.steps(&subject);
+        let started = Instant::now();
+        let times = (20_000_000 / steps).max(1);
+        for _ in 0..times {
+            std::hint::black_box(predicate.is_true_of(&subject, u64::MAX));
+        }
+        let nanoseconds = started.elapsed().as_nanos() as f64 / (steps * times) as f64;
+        println!("{name:<20}{nanoseconds:>6.1} ns per step");
+    }
+    println!();
     Ok(())
 }
 

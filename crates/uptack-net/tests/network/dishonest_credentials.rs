@@ -131,6 +131,18 @@ async fn an_enrolled_owner_has_one_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_leader_without_a_list_does_not_pretend_to_have_one() {
+    let data = tempfile::tempdir().unwrap();
+    let pair = Pair::start(data.path(), |_| {}).await.unwrap();
+    let card = card(&pair);
+    let task = TaskSet::generate(card_task::parameters(&card).unwrap()).unwrap().with_card(&card.canonical()).unwrap();
+    // The helper sees no credentials and needs no list.
+    pair.helper.add_task(task.helper).await.unwrap();
+    let told = pair.leader.add_task(task.leader).await.unwrap_err().to_string();
+    assert!(told.contains("no list of enrolled owners"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_list_in_the_earlier_form_is_refused_with_what_to_do() {
     let data = tempfile::tempdir().unwrap();
     let list = data.path().join("keys");
