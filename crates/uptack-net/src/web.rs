@@ -41,7 +41,10 @@ pub fn check_address(url: &Url) -> Result<()> {
         return Err(Error::input(format!("`{url}` is not allowed: https, or http on this machine alone")));
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-        return Err(Error::input(format!("`{}` has more than a host, a port and a path", url.host_str().unwrap_or(""))));
+        return Err(Error::input(format!(
+            "`{}` has more than a host, a port and a path",
+            url.host_str().unwrap_or("")
+        )));
     }
     Ok(())
 }

@@ -53,14 +53,18 @@ async fn main() -> Result<()> {
     let runs: usize = std::env::args().nth(1).map_or(Ok(200), |text| text.parse())?;
     let folder = tempfile::tempdir()?;
     let stage = Stage::start(folder.path()).await?;
-    println!("{runs} runs each for yes and no; two samples of one law exceed {:.3} once in a hundred times\n", critical(runs));
+    println!(
+        "{runs} runs each for yes and no; two samples of one law exceed {:.3} once in a hundred times\n",
+        critical(runs)
+    );
     println!("question            order     gap     second");
     for (name, card) in [("expensive predicate", stage.one_question()?), ("ballot of 200", stage.ballot()?)] {
         let signed = stage.serve(card).await?;
         for (order, is_control) in [("today's", false), ("control", true)] {
             let seen = stage.time(&signed, runs, is_control).await?;
             let statistic = |of: fn(&Sample) -> f64| {
-                let [yes, no] = [true, false].map(|truth| seen.iter().filter(|sample| sample.truth == truth).map(of).collect());
+                let [yes, no] =
+                    [true, false].map(|truth| seen.iter().filter(|sample| sample.truth == truth).map(of).collect());
                 kolmogorov_smirnov(yes, no)
             };
             // A leader may also look at how far into its second a report arrives.
@@ -76,7 +80,7 @@ fn print_cost_of_a_step() -> Result<()> {
     let attributes = Attributes::from_json(&format!(r#"{{"taxi": true, "text": "{}"}}"#, "x".repeat(4000)))?;
     for (name, text) in [
         ("sums of texts", format!("taxi && size({}text) > 0", "text+".repeat(80))),
-        ("sums of numbers", format!("{}1 > 0", "1+".repeat(400))),
+        ("sums of numbers", format!("{}1 > 0", "1+".repeat(100))),
         ("truth values", format!("{}taxi", "taxi&&".repeat(140))),
         ("errors", format!("{}taxi", "1<\"\"||".repeat(100))),
         ("searches", format!("{}taxi", r#"text.contains("xy")||"#.repeat(40))),
@@ -141,7 +145,7 @@ impl Stage {
         Ok(Self { signer, pair, leader, notes, policy, folder: folder.to_owned() })
     }
 
-    /// Sums of long texts for those who say yes, nothing for the others; within what a device evaluates.
+    /// Sums of long texts for those who say yes, nothing for the others; within the steps that a device evaluates.
     fn one_question(&self) -> Result<Card> {
         let mut card = self.card()?;
         card.predicate = Some(format!("taxi && size({}text) > 0", "text+".repeat(80)));
@@ -152,7 +156,7 @@ impl Stage {
         let mut card = self.card()?;
         let query = |name: usize| BallotQuery {
             name: name.to_string(),
-            predicate: "taxi && size(text+text+text+text+text) > 0".to_owned(),
+            predicate: "taxi && size(text+text+text+text) > 0".to_owned(),
         };
         card.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: (0..QUESTIONS).map(query).collect() });
         self.with_claims(card)
@@ -206,10 +210,19 @@ impl Stage {
                 let name = format!("{}-{is_control}-{batch}-{run}", signed.query);
                 let attributes = attributes.clone();
                 async move {
-                    if is_control { control(signed, &attributes).await } else { self.answer(signed, attributes, &name).await }
+                    if is_control {
+                        control(signed, &attributes).await
+                    } else {
+                        self.answer(signed, attributes, &name).await
+                    }
                 }
             });
-            stream::iter(answers).buffer_unordered(at_once).collect::<Vec<_>>().await.into_iter().collect::<Result<()>>()?;
+            stream::iter(answers)
+                .buffer_unordered(at_once)
+                .collect::<Vec<_>>()
+                .await
+                .into_iter()
+                .collect::<Result<()>>()?;
         }
         let noted = std::mem::take(&mut self.notes.lock().expect("nobody panics").1);
         if noted.len() != 2 * batches * at_once {
@@ -289,7 +302,8 @@ async fn serve(mut client: TcpStream, keys: Vec<u8>, notes: Notes) {
 fn kolmogorov_smirnov(mut one: Vec<f64>, mut other: Vec<f64>) -> f64 {
     one.sort_by(f64::total_cmp);
     other.sort_by(f64::total_cmp);
-    let below = |sample: &[f64], value: f64| sample.partition_point(|found| *found <= value) as f64 / sample.len() as f64;
+    let below =
+        |sample: &[f64], value: f64| sample.partition_point(|found| *found <= value) as f64 / sample.len() as f64;
     one.iter().chain(&other).map(|value| (below(&one, *value) - below(&other, *value)).abs()).fold(0.0, f64::max)
 }
 

@@ -108,7 +108,9 @@ impl Checker {
     /// Whether the card may be answered now.
     pub fn check(&self, signed: &SignedCard, now: u64) -> Result<Arc<Accepted>, Refusal> {
         let accepted = self.check_card(signed)?;
-        if let Some(desk) = self.desk()? && !desk.signers.contains(&accepted.opened.signer) {
+        if let Some(desk) = self.desk()?
+            && !desk.signers.contains(&accepted.opened.signer)
+        {
             let (desk, signer) = (&desk.address, accepted.opened.signer);
             return Err(Refusal(format!("the card is signed by {signer}, whom the policy does not name for {desk}")));
         }

@@ -195,7 +195,9 @@ impl Policy {
         }
         let desks = policy.desks.as_deref().unwrap_or_default();
         if policy.signers.is_empty() && desks.iter().all(|desk| desk.signers.is_empty()) {
-            return Err(Error::Input("not a policy: there are no `signers`, so that no card could be answered".to_owned()));
+            return Err(Error::Input(
+                "not a policy: there are no `signers`, so that no card could be answered".to_owned(),
+            ));
         }
         if policy.aggregators.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::Input("not a policy: `aggregators` is empty; leave it out to allow any".to_owned()));
@@ -206,7 +208,11 @@ impl Policy {
     /// Whether a signer is named, for all cards or for those of some desk.
     pub(crate) fn knows(&self, signer: &PublicKey) -> bool {
         let mut desks = self.desks.iter().flatten();
-        if self.signers.is_empty() { desks.any(|desk| desk.signers.contains(signer)) } else { self.signers.contains(signer) }
+        if self.signers.is_empty() {
+            desks.any(|desk| desk.signers.contains(signer))
+        } else {
+            self.signers.contains(signer)
+        }
     }
 
     /// Reads a policy from a file.

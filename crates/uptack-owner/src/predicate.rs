@@ -28,10 +28,11 @@ pub const LONGEST: usize = 1024;
 pub const MOST_STEPS: u64 = 1 << 24;
 /// The longest time, in nanoseconds, that a step may take on a device for the fixed delay to hide it.
 ///
-/// The worst predicates take less than a tenth of it on a server of 2020; `docs/owner.md` has the measurement.
+/// `docs/owner.md` has what steps take where they were measured; a tenth of this leaves room for small devices.
 pub const SLOWEST_STEP: u64 = 100;
-/// The steps of visiting one node of the expression, in units of touching one byte.
-const NODE: u64 = 16;
+/// The steps of visiting one node of the expression, in units of touching one byte. With fewer, expressions of many
+/// small nodes would take longer per step than those that read long texts.
+const NODE: u64 = 64;
 
 /// A predicate that was checked.
 pub struct Predicate {

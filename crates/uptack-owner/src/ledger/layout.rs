@@ -55,14 +55,17 @@ pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     match busy {
         0 => Ok(()),
-        _ => Err(Error::Environment("ledger: another program reads the file, so that nothing is overwritten".to_owned())),
+        _ => {
+            Err(Error::Environment("ledger: another program reads the file, so that nothing is overwritten".to_owned()))
+        }
     }
 }
 
 /// One transaction from whatever is there: nothing is lost or half written if it ends in between.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
     let transaction = connection.transaction()?;
-    transaction.execute_batch("CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")?;
+    transaction
+        .execute_batch("CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")?;
     let layout: Option<String> =
         transaction.query_row("SELECT max(value) FROM meta WHERE key = 'layout'", [], |row| row.get(0))?;
     match layout.as_deref() {

@@ -159,9 +159,8 @@ impl Ledger {
                 signed.signature,
                 accepted.window.1 as i64
             ])?;
-            let one = |(owner, upload): &(&str, u64)| {
-                charge::accept(transaction, accepted, owner, *upload, lifetime, now)
-            };
+            let one =
+                |(owner, upload): &(&str, u64)| charge::accept(transaction, accepted, owner, *upload, lifetime, now);
             uploads.iter().map(one).collect()
         })
     }
@@ -229,9 +228,9 @@ impl Ledger {
     pub fn store(&self, reports: &[(Due, StoredReport)]) -> Result<()> {
         self.change(|transaction| {
             for (due, report) in reports {
-                transaction.prepare_cached("INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4, ?5, 0)")?.execute(
-                    params![due.owner, due.query, report.measurement, report.bytes, report.credential],
-                )?;
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4, ?5, 0)")?
+                    .execute(params![due.owner, due.query, report.measurement, report.bytes, report.credential])?;
                 transaction
                     .prepare_cached("UPDATE entries SET upload = ?3 WHERE owner = ?1 AND query = ?2")?
                     .execute(params![due.owner, due.query, due.upload as i64])?;

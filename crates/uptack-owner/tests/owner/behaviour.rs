@@ -11,10 +11,10 @@ use uptack_net::credential::OwnerSecret;
 use uptack_owner::client::Status;
 
 /// What clients sent through a proxy.
-pub(crate) type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
+type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Forwards to an address and keeps what the client sent.
-pub(crate) async fn proxy(to: String) -> (String, Seen) {
+async fn proxy(to: String) -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let seen = Seen::default();

@@ -255,7 +255,8 @@ fn addresses_that_others_can_listen_in_on() {
 
 #[test]
 fn aggregators_that_the_policy_does_not_name() {
-    let named = |text: String| format!("aggregators = [\"https://one.example\", \"https://two.example:8443/\"]\n{text}");
+    let named =
+        |text: String| format!("aggregators = [\"https://one.example\", \"https://two.example:8443/\"]\n{text}");
     assert_eq!(told("https://one.example/dap/", "https://two.example:8443/", named), None);
     for (leader, helper, word) in [
         ("https://three.example/", "https://two.example:8443/", "aggregators.leader"),

@@ -50,14 +50,14 @@ impl Leader {
             let mut answers = answers.into_iter();
             while let Ok((mut client, _)) = listener.accept().await {
                 let (head, body) = read(&mut client).await;
-                if head.starts_with("GET") {
+                if head.starts_with("get") {
                     events.lock().unwrap().push(Seen::Get);
-                    let path = head.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
-                    forward(&honest, &path, &mut client).await;
+                    hand_out_keys(&honest, &mut client).await;
                 } else {
                     events.lock().unwrap().push(Seen::Put);
                     kept.lock().unwrap().push((head, body));
-                    let answer = answers.next().unwrap_or("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+                    let answer =
+                        answers.next().unwrap_or("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
                     client.write_all(answer.as_bytes()).await.unwrap();
                 }
             }
@@ -78,24 +78,25 @@ async fn read(client: &mut TcpStream) -> (String, Vec<u8>) {
         bytes.extend_from_slice(&buffer[..read]);
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
         let head = String::from_utf8(bytes[..end].to_vec()).unwrap().to_lowercase();
-        let head = format!("{}{}", &String::from_utf8_lossy(&bytes[..3]), &head[3..]);
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |text| text.parse().unwrap());
+        let length =
+            head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |text| text.parse().unwrap());
         if bytes.len() >= end + 4 + length {
             return (head, bytes[end + 4..].to_vec());
         }
     }
 }
 
-/// Passes the honest leader's answer on; the path lost its capitals on the way, and keys are the same for all tasks.
-async fn forward(honest: &Url, _path: &str, client: &mut TcpStream) {
+/// Passes the honest leader's keys on, which are the same for all tasks.
+async fn hand_out_keys(honest: &Url, client: &mut TcpStream) {
     let keys = reqwest::get(honest.join("hpke_config").unwrap()).await.unwrap().bytes().await.unwrap();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", keys.len());
     client.write_all(&[head.as_bytes(), &keys].concat()).await.unwrap();
 }
 
-const OUTDATED: &str = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\ncontent-length: 57\r\n\
-                        connection: close\r\n\r\n{\"type\":\"urn:ietf:params:ppm:dap:error:outdatedConfig\"}  ";
-const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 100\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+const OUTDATED: &str = "HTTP/1.1 400 Bad Request\r\ncontent-length: 55\r\nconnection: close\r\n\r\n\
+                        {\"type\":\"urn:ietf:params:ppm:dap:error:outdatedConfig\"}";
+const BUSY: &str =
+    "HTTP/1.1 503 Service Unavailable\r\nretry-after: 100\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// A card that names this leader, and the honest helper.
 fn at(world: &World, leader: &Leader, mut card: Card) -> SignedCard {
@@ -121,9 +122,6 @@ async fn a_leader_that_times_the_gap_sees_nothing_of_the_evaluation() {
     let mut ballot = card(&world.signer, 40);
     with_ballot(&mut ballot, &["a", "b", "c"], 1);
     let signed = at(&world, &leader, ballot);
-    // The helper is honest and knows no such task; the keys are the same for all.
-    let (helper, _) = crate::behaviour::proxy(world.pair.helper.url().authority().to_owned()).await;
-    drop(helper);
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::standing_at(now());
     let observe = |config: &mut uptack_owner::client::Config| config.observer = observed(&leader.log);
@@ -220,7 +218,8 @@ async fn a_leader_that_says_the_key_is_outdated_again_and_again() {
     assert_eq!(device.upload(&owners).await.unwrap(), 1);
     sent_at.push(clock.now());
     assert!(sent_at.windows(2).all(|pair| pair[1] >= pair[0] + FIXED_DELAY), "{sent_at:?}");
-    let ids: Vec<_> = leader.uploads().into_iter().map(|(_, body)| *SealedReport::from_bytes(body).unwrap().id()).collect();
+    let ids: Vec<_> =
+        leader.uploads().into_iter().map(|(_, body)| *SealedReport::from_bytes(body).unwrap().id()).collect();
     assert_eq!(ids.len(), 3);
     assert!(ids.iter().all(|id| *id == ids[0]), "a report that is sealed again is the same report");
     let log = leader.log.lock().unwrap().clone();

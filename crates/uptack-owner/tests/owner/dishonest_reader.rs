@@ -102,14 +102,18 @@ fn child() {
     let mut raw = None;
     match life.as_str() {
         "settled" => {
-            let (one, two): (Vec<_>, Vec<_>) = reports.iter().partition(|(due, _)| due.owner.ends_with(['1', '4', '7']));
+            let (one, two): (Vec<_>, Vec<_>) =
+                reports.iter().partition(|(due, _)| due.owner.ends_with(['1', '4', '7']));
             for half in [one, two] {
-                ledger.settle(&half.into_iter().map(|(due, _)| (due.clone(), State::Sent)).collect::<Vec<_>>()).unwrap();
+                ledger
+                    .settle(&half.into_iter().map(|(due, _)| (due.clone(), State::Sent)).collect::<Vec<_>>())
+                    .unwrap();
             }
         }
         "deleted" => {
             let file = rusqlite::Connection::open(folder.join("ledger.sqlite3")).unwrap();
-            file.execute_batch("PRAGMA secure_delete = ON; DELETE FROM reports; UPDATE entries SET state = 'sent'").unwrap();
+            file.execute_batch("PRAGMA secure_delete = ON; DELETE FROM reports; UPDATE entries SET state = 'sent'")
+                .unwrap();
             raw = Some(file);
         }
         _ => {}

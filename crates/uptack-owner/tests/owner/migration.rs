@@ -48,11 +48,7 @@ fn first_layout(folder: &Path, signer: &Signer, signed: &SignedCard) -> Vec<Spen
          INSERT INTO series VALUES ('a', 'a name of the first layout');",
     )
     .unwrap();
-    old.execute(
-        "INSERT INTO reports VALUES ('b', ?1, x'0000000000000001', x'0102')",
-        [&signed.query],
-    )
-    .unwrap();
+    old.execute("INSERT INTO reports VALUES ('b', ?1, x'0000000000000001', x'0102')", [&signed.query]).unwrap();
     spent
 }
 

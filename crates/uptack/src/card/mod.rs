@@ -388,10 +388,12 @@ mod tests {
         better.claims.whole.as_mut().unwrap().release = (two - 1e-6).to_string();
         assert!(better.verify(WorkLimit::default()).unwrap_err().to_string().contains("all releases together"));
         let mut series = ballot.clone();
-        series.series =
-            Some(serde_json::from_value(json!({
+        series.series = Some(
+            serde_json::from_value(json!({
                 "times": "3", "number": "2", "starts": "2026-11-15T08:00:00Z", "every": "600"
-            })).unwrap());
+            }))
+            .unwrap(),
+        );
         assert!(series.verify(WorkLimit::default()).is_err());
         series.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
         assert_eq!(series.claims.whole.as_ref().unwrap().queries, "6");
@@ -411,9 +413,12 @@ mod tests {
     fn a_card_of_a_series_has_the_window_of_its_number() {
         let at = |number: &str, starts: &str, every: &str, opens: &str, closes: &str| {
             let mut card = card();
-            card.series = Some(serde_json::from_value(json!({
-                "times": "3", "number": number, "starts": starts, "every": every
-            })).unwrap());
+            card.series = Some(
+                serde_json::from_value(json!({
+                    "times": "3", "number": number, "starts": starts, "every": every
+                }))
+                .unwrap(),
+            );
             card.opens = Some(opens.to_owned());
             card.closes = Some(closes.to_owned());
             card.window().map_err(|error| error.to_string())
