@@ -31,8 +31,10 @@ use uptack_owner::{
 };
 use url::Url;
 
+/// The time at which the tests began. Cards open and clocks stand by it, however slow the machine is.
 pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    static BEGINNING: OnceLock<u64> = OnceLock::new();
+    *BEGINNING.get_or_init(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs())
 }
 
 /// A card that everything below accepts: open now, for `minimum` owners.
