@@ -58,10 +58,10 @@ async fn main() -> Result<()> {
         critical(runs)
     );
     println!("question            order     gap     second");
-    for (name, card) in [("expensive predicate", stage.one_question()?), ("ballot of 200", stage.ballot()?)] {
-        let signed = stage.serve(card).await?;
+    for (name, is_ballot) in [("expensive predicate", false), ("ballot of 200", true)] {
+        let cards = stage.cards(is_ballot).await?;
         for (order, is_control) in [("today's", false), ("control", true)] {
-            let seen = stage.time(&signed, runs, is_control).await?;
+            let seen = stage.time(&cards, runs, is_control).await?;
             let statistic = |of: fn(&Sample) -> f64| {
                 let [yes, no] =
                     [true, false].map(|truth| seen.iter().filter(|sample| sample.truth == truth).map(of).collect());
@@ -112,28 +112,33 @@ struct Sample {
 struct Stage {
     signer: Signer,
     pair: Pair,
-    leader: String,
+    leaders: Vec<String>,
     notes: Notes,
     policy: Policy,
     folder: PathBuf,
 }
 
-/// The truth of those who answer at the moment, which the leader does not look at, and what it noted of all.
-type Notes = Arc<Mutex<(bool, Vec<Sample>)>>;
+/// What the leader noted of all owners.
+type Notes = Arc<Mutex<Vec<Sample>>>;
+/// Those who say no, and those who say yes: they come by two addresses, so that the check can tell them apart.
+const TRUTHS: [bool; 2] = [false, true];
 
 impl Stage {
     async fn start(folder: &Path) -> Result<Self> {
         let pair = Pair::start(&folder.join("pair"), |_| {}).await?;
         let keys = reqwest::get(pair.leader.url().join("hpke_config")?).await?.bytes().await?.to_vec();
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let leader = format!("http://{}/", listener.local_addr()?);
         let notes = Notes::default();
-        let noted = Arc::clone(&notes);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(serve(client, keys.clone(), Arc::clone(&noted)));
-            }
-        });
+        let mut leaders = Vec::new();
+        for truth in TRUTHS {
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            leaders.push(format!("http://{}/", listener.local_addr()?));
+            let (keys, noted) = (keys.clone(), Arc::clone(&notes));
+            tokio::spawn(async move {
+                while let Ok((client, _)) = listener.accept().await {
+                    tokio::spawn(serve(client, keys.clone(), truth, Arc::clone(&noted)));
+                }
+            });
+        }
         let signer = Signer::generate();
         let policy = Policy::from_toml(&format!(
             "signers = [\"{}\"]\nattributes = [\"taxi\", \"text\"]\n\
@@ -142,27 +147,33 @@ impl Stage {
              enrolment = false\n[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-2\n",
             signer.public()
         ))?;
-        Ok(Self { signer, pair, leader, notes, policy, folder: folder.to_owned() })
+        Ok(Self { signer, pair, leaders, notes, policy, folder: folder.to_owned() })
     }
 
+    /// One card for each truth, alike but for the leader's address.
+    ///
     /// Sums of long texts for those who say yes, nothing for the others; within the steps that a device evaluates.
-    fn one_question(&self) -> Result<Card> {
-        let mut card = self.card()?;
-        card.predicate = Some(format!("taxi && size({}text) > 0", "text+".repeat(80)));
-        self.with_claims(card)
+    async fn cards(&self, is_ballot: bool) -> Result<Vec<SignedCard>> {
+        let mut cards = Vec::new();
+        for leader in &self.leaders {
+            let mut card = self.card(leader)?;
+            let query = |name: usize| BallotQuery {
+                name: name.to_string(),
+                predicate: "taxi && size(text+text+text+text) > 0".to_owned(),
+            };
+            if is_ballot {
+                card.ballot =
+                    Some(CardBallot { most_yes: "1".to_owned(), queries: (0..QUESTIONS).map(query).collect() });
+            } else {
+                card.predicate = Some(format!("taxi && size({}text) > 0", "text+".repeat(80)));
+            }
+            card.state_claims(Delta::new(1e-4)?, WorkLimit::default())?;
+            cards.push(self.serve(card).await?);
+        }
+        Ok(cards)
     }
 
-    fn ballot(&self) -> Result<Card> {
-        let mut card = self.card()?;
-        let query = |name: usize| BallotQuery {
-            name: name.to_string(),
-            predicate: "taxi && size(text+text+text+text) > 0".to_owned(),
-        };
-        card.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: (0..QUESTIONS).map(query).collect() });
-        self.with_claims(card)
-    }
-
-    fn card(&self) -> Result<Card> {
+    fn card(&self, leader: &str) -> Result<Card> {
         let mut request = Request::new(200, Prior::at(10));
         request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));
         let mut card = Card::new(&request, &plan(&request)?);
@@ -173,18 +184,12 @@ impl Stage {
         card.attributes = vec!["taxi".to_owned(), "text".to_owned()];
         card.operators = Some(Operators::One);
         card.enrolment = Some(Enrolment::None);
-        card.aggregators =
-            Some(Aggregators { leader: self.leader.clone(), helper: self.pair.helper.url().to_string() });
+        card.aggregators = Some(Aggregators { leader: leader.to_owned(), helper: self.pair.helper.url().to_string() });
         card.signer = Some(self.signer.public().to_string());
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let (opens, closes) = card_task::window(now, 3600)?;
         card.opens = Some(timestamp::text(opens)?);
         card.closes = Some(timestamp::text(closes)?);
-        Ok(card)
-    }
-
-    fn with_claims(&self, mut card: Card) -> Result<Card> {
-        card.state_claims(Delta::new(1e-4)?, WorkLimit::default())?;
         Ok(card)
     }
 
@@ -196,37 +201,29 @@ impl Stage {
         Ok(signed)
     }
 
-    /// Lets owners of both truths answer, in turn, and returns what the leader noted of each.
-    async fn time(&self, signed: &SignedCard, runs: usize, is_control: bool) -> Result<Vec<Sample>> {
+    /// Lets owners of both truths answer side by side, and returns what the leader noted of each.
+    async fn time(&self, cards: &[SignedCard], runs: usize, is_control: bool) -> Result<Vec<Sample>> {
         // The control keeps a processor busy all the time; more of them at once would blur what it shows.
         let at_once = if is_control { 1 } else { AT_ONCE };
-        let batches = runs.div_ceil(at_once);
-        for batch in 0..2 * batches {
-            let truth = batch % 2 == 0;
-            self.notes.lock().expect("nobody panics").0 = truth;
+        let answers = (0..2 * runs).map(|run| async move {
+            let truth = TRUTHS[run % 2];
+            let signed = &cards[run % 2];
             let text = "x".repeat(4000);
             let attributes = Attributes::from_json(&format!(r#"{{"taxi": {truth}, "text": "{text}"}}"#))?;
-            let answers = (0..at_once).map(|run| {
-                let name = format!("{}-{is_control}-{batch}-{run}", signed.query);
-                let attributes = attributes.clone();
-                async move {
-                    if is_control {
-                        control(signed, &attributes).await
-                    } else {
-                        self.answer(signed, attributes, &name).await
-                    }
-                }
-            });
-            stream::iter(answers)
-                .buffer_unordered(at_once)
-                .collect::<Vec<_>>()
-                .await
-                .into_iter()
-                .collect::<Result<()>>()?;
-        }
-        let noted = std::mem::take(&mut self.notes.lock().expect("nobody panics").1);
-        if noted.len() != 2 * batches * at_once {
-            return Err(format!("the leader timed {} owners of {}", noted.len(), 2 * batches * at_once).into());
+            if is_control {
+                return control(signed, &attributes).await;
+            }
+            self.answer(signed, attributes, &format!("{}-{run}", signed.query)).await
+        });
+        stream::iter(answers)
+            .buffer_unordered(at_once)
+            .collect::<Vec<_>>()
+            .await
+            .into_iter()
+            .collect::<Result<()>>()?;
+        let noted = std::mem::take(&mut *self.notes.lock().expect("nobody panics"));
+        if noted.len() != 2 * runs {
+            return Err(format!("the leader timed {} owners of {}", noted.len(), 2 * runs).into());
         }
         Ok(noted)
     }
@@ -234,7 +231,7 @@ impl Stage {
     /// One owner with a ledger of its own, at some moment of a second.
     async fn answer(&self, signed: &SignedCard, attributes: Attributes, name: &str) -> Result<()> {
         tokio::time::sleep(Duration::from_millis(rand::thread_rng().gen_range(0..1000))).await;
-        let config = Config { within: Some(0), ..Config::new(self.leader.parse()?) };
+        let config = Config { within: Some(0), ..Config::new(self.leaders[0].parse()?) };
         let ledger = Ledger::open(&self.folder.join(name))?;
         let client = Client::new(config, Checker::new(self.policy.clone()), ledger)?;
         client.consider(&["self"], std::slice::from_ref(signed))?;
@@ -265,7 +262,7 @@ async fn control(signed: &SignedCard, attributes: &Attributes) -> Result<()> {
 }
 
 /// Notes on each connection how long after the fetch of keys the report comes; hands out keys and takes every report.
-async fn serve(mut client: TcpStream, keys: Vec<u8>, notes: Notes) {
+async fn serve(mut client: TcpStream, keys: Vec<u8>, truth: bool, notes: Notes) {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 65_536];
     let mut fetched = Instant::now();
@@ -276,9 +273,7 @@ async fn serve(mut client: TcpStream, keys: Vec<u8>, notes: Notes) {
                 fetched = Instant::now();
             } else {
                 let gap = fetched.elapsed().as_secs_f64();
-                let mut notes = notes.lock().expect("nobody panics");
-                let truth = notes.0;
-                notes.1.push(Sample { truth, gap, arrived });
+                notes.lock().expect("nobody panics").push(Sample { truth, gap, arrived });
             }
         }
         bytes.extend_from_slice(&buffer[..read]);
