@@ -11,8 +11,8 @@
 //! - [`pair`]: both in one process.
 //! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
 //! - [`ballot`]: many queries in one report.
-//! - [`signed`]: query cards under their signature. [`card_task`]: the one task that a card defines.
-//! - [`server`], [`web`]: listening with limits, and calling with limits.
+//! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task that a card defines.
+//! - [`server`], [`web`]: listening with limits, and calling with limits. [`private`]: folders for one account.
 //! - [`dap`]: everything that depends on the drafts.
 
 pub mod aggregator;
@@ -26,13 +26,15 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod janus;
+pub mod listing;
 pub mod logging;
 pub mod pair;
+pub mod private;
+pub mod server;
 pub mod signed;
 mod store;
 pub mod task;
 pub mod token;
 pub mod web;
 
-pub use aggregator::server;
 pub use error::{Error, Result};

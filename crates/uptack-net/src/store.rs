@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::{Error, Result},
+    private,
     task::AggregatorRole,
 };
 
@@ -65,12 +66,11 @@ impl Store {
     /// `limit` bounds the file's size in bytes: beyond it changes are refused as on a full disk,
     /// before the disk is.
     pub(crate) fn open(directory: &Path, role: AggregatorRole, limit: Option<u64>) -> Result<Self> {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| Error::environment(format!("{}: {error}", directory.display())))?;
-        let lock = lock(directory)?;
+        private::create_folder(directory)?;
+        let lock = private::lock_folder(directory, "aggregator")?;
         let path = directory.join("state.sqlite3");
         let connection = open_connection(&path)?;
-        restrict(&path)?;
+        private::restrict_file(&path)?;
         if let Some(bytes) = limit {
             let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
             let pages = (bytes / page).clamp(64, i64::MAX as u64);
@@ -238,14 +238,6 @@ fn commit(connection: &mut Connection, group: &mut [Job]) -> std::result::Result
     })
 }
 
-/// Takes the directory for this process; the lock goes with the process, however it ends.
-fn lock(directory: &Path) -> Result<std::fs::File> {
-    let file = std::fs::File::create(directory.join("lock"))
-        .map_err(|error| Error::environment(format!("{}: {error}", directory.display())))?;
-    file.try_lock().map_err(|_| Error::input(format!("{} is in use by another aggregator", directory.display())))?;
-    Ok(file)
-}
-
 fn open_connection(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)
@@ -255,17 +247,6 @@ fn open_connection(path: &Path) -> Result<Connection> {
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = FAST;")?;
     Ok(connection)
-}
-
-/// Keys and shares are in it: for the owner alone.
-fn restrict(path: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    }
-    let _ = path;
-    Ok(())
 }
 
 /// A directory belongs to one role and one layout for good.

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::{
     dap::{DapProblemType, TaskId},
     error::Error,
+    logging::Occasional,
     store::StoreError,
 };
 
@@ -76,7 +77,8 @@ impl From<StoreError<Problem>> for Problem {
         match error {
             StoreError::Refused(problem) => problem,
             StoreError::Full => {
-                tracing::error!("storage is full; refusing changes until there is room");
+                static FULL: Occasional = Occasional::new();
+                FULL.note(|unsaid| tracing::error!(unsaid, "storage is full; refusing changes until there is room"));
                 Self::busy("The server's storage is full; nothing was stored.", 30)
             }
             StoreError::Broken(text) => Error::environment(text).into(),
@@ -86,7 +88,8 @@ impl From<StoreError<Problem>> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        tracing::error!(%error, "internal failure");
+        static FAILURE: Occasional = Occasional::new();
+        FAILURE.note(|unsaid| tracing::error!(unsaid, %error, "internal failure"));
         Self::http(
             StatusCode::INTERNAL_SERVER_ERROR,
             "The server failed; nothing was changed. It is safe to send the same request again.",
