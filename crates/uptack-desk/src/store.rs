@@ -4,6 +4,7 @@
 //! memory. Every call is one transaction and is durable when it returns.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::IgnoredAny;
 use std::{
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,7 +12,7 @@ use std::{
 use uptack_net::{
     dap::CollectionJobId,
     signed::SignedCard,
-    task::{AggregatorTask, CollectorTask, TaskSet},
+    task::CollectorTask,
 };
 
 use crate::error::{Error, Result};
@@ -63,8 +64,8 @@ pub(crate) struct Query {
     pub(crate) closes: u64,
     pub(crate) state: State,
     pub(crate) reason: Option<String>,
-    /// The task with its secrets; gone when the aggregators no longer have it.
-    pub(crate) tasks: Option<TaskSet>,
+    /// The collector's part of the task; gone when the aggregators no longer have the task.
+    pub(crate) tasks: Option<CollectorTask>,
     /// The name of the collection job; durable before it is requested.
     pub(crate) job: Option<CollectionJobId>,
     pub(crate) record: Option<String>,
@@ -289,7 +290,7 @@ fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
 }
 
 fn insert(connection: &Connection, query: &Query) -> Result<()> {
-    let tasks = query.tasks.as_ref().map(write_tasks);
+    let tasks = query.tasks.as_ref().map(|task| serde_json::to_string(task).expect("a task is plain data"));
     let SignedCard { query: name, card, signature } = &query.signed;
     connection.execute(
         "INSERT INTO queries(query, card, signature, opens, closes, state, tasks) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -315,13 +316,11 @@ fn read(row: &Row<'_>) -> Result<Query> {
     })
 }
 
-fn write_tasks(set: &TaskSet) -> String {
-    serde_json::to_string(&(&set.leader, &set.helper, &set.collector)).expect("task definitions are plain data")
-}
-
-fn read_tasks(text: &str) -> Option<TaskSet> {
-    let parts: (AggregatorTask, AggregatorTask, CollectorTask) = serde_json::from_str(text).ok()?;
-    Some(TaskSet { leader: parts.0, helper: parts.1, collector: parts.2 })
+/// Reads the collector's part of a task. Desks of the first version kept both aggregators' parts before it, with keys
+/// that are theirs alone; those are passed over.
+fn read_tasks(text: &str) -> Option<CollectorTask> {
+    let parts = serde_json::from_str::<(IgnoredAny, IgnoredAny, CollectorTask)>(text).map(|parts| parts.2);
+    parts.or_else(|_| serde_json::from_str(text)).ok()
 }
 
 /// Keys and tokens are in it: for the owner alone.
