@@ -93,7 +93,7 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
     let Some(tasks) = &query.tasks else {
         return Err(Error::environment(format!("query {name} has no task")));
     };
-    match shared.provisioner.add(tasks).await {
+    match shared.provisioner.add(&query.signed, tasks).await {
         Ok(()) => {
             let opened = move |store: &Store| {
                 let opened = store.advance(&name, &[State::Opening], State::Open, None)?;
@@ -102,7 +102,7 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
             match shared.store.run(opened).await? {
                 (true, _) => tracing::info!(query = query.signed.query, "open"),
                 // It was taken back while the aggregators heard of it.
-                (false, Some(State::Cancelled)) => shared.provisioner.remove(tasks).await?,
+                (false, Some(State::Cancelled)) => shared.provisioner.remove(&tasks.parameters.task_id).await?,
                 (false, _) => {}
             }
             Ok(true)
@@ -200,8 +200,8 @@ async fn ask_for_batch(shared: &Shared, query: &Query) -> uptack_net::Result<Col
     let (Some(tasks), Some(job)) = (&query.tasks, &query.job) else {
         unreachable!("a query keeps its task until it is over, and is closed together with its job");
     };
-    let collector = Collector::with_root(tasks.collector.clone(), shared.config.root.as_deref())?;
-    let batch = tasks.parameters().batch(query.opens, 1)?;
+    let collector = Collector::with_root(tasks.clone(), shared.config.root.as_deref())?;
+    let batch = tasks.parameters.batch(query.opens, 1)?;
     collector.collect(job, batch, PATIENCE).await
 }
 
@@ -220,7 +220,7 @@ async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: 
 /// Has the aggregators delete the task and all its reports.
 async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
     if let Some(tasks) = &query.tasks
-        && let Err(error) = shared.provisioner.remove(tasks).await
+        && let Err(error) = shared.provisioner.remove(&tasks.parameters.task_id).await
     {
         shared.metrics.add(Name::AggregatorFailures, "remove");
         return Err(error);

@@ -64,7 +64,7 @@ impl Desk {
         let signer = Signer::load_or_create(&config.data.join("signing.key"))?;
         let listener = server::bind(listen).await?;
         let address = listener.local_addr()?;
-        let provisioner = Provisioner::start(&config, &store).await?;
+        let provisioner = Provisioner::start(&config, &store, signer.public()).await?;
         let limits = Limits { connections: config.max_connections, patience: config.request_timeout };
         let shared = Arc::new(Shared::new(config, Arc::new(store), signer, provisioner));
         shared.refresh().await?;

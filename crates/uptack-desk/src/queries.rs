@@ -8,7 +8,7 @@ use uptack::{
     card::{Card, CardSeries, Enrolment, timestamp},
     privacy::WorkLimit,
 };
-use uptack_net::{card_task, task::TaskSet};
+use uptack_net::{card_task, task::CollectorTask};
 
 use crate::{
     collect,
@@ -227,7 +227,7 @@ fn make(shared: &Shared, card: &Card, index: usize, (opens, closes): (u64, u64))
         series.number = (index + 1).to_string();
     }
     let signed = shared.signer.sign(&card)?;
-    let tasks = TaskSet::generate(card_task::parameters(&card)?)?.with_card(&signed.card)?;
+    let tasks = CollectorTask::generate(card_task::parameters(&card)?);
     Ok(Query {
         signed,
         opens,

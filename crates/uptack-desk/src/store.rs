@@ -4,6 +4,7 @@
 //! memory. Every call is one transaction and is durable when it returns.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::IgnoredAny;
 use std::{
     path::Path,
     sync::{
@@ -15,7 +16,7 @@ use uptack_net::{
     dap::CollectionJobId,
     private,
     signed::SignedCard,
-    task::{AggregatorTask, CollectorTask, TaskSet},
+    task::CollectorTask,
 };
 
 use crate::{
@@ -70,8 +71,8 @@ pub(crate) struct Query {
     pub(crate) closes: u64,
     pub(crate) state: State,
     pub(crate) reason: Option<String>,
-    /// The task with its secrets; gone when the aggregators no longer have it.
-    pub(crate) tasks: Option<TaskSet>,
+    /// The collector's part of the task; gone when the aggregators no longer have the task.
+    pub(crate) tasks: Option<CollectorTask>,
     /// The name of the collection job; durable before it is requested.
     pub(crate) job: Option<CollectionJobId>,
     pub(crate) record: Option<String>,
@@ -98,11 +99,11 @@ pub(crate) struct Store {
 impl Store {
     /// Opens or creates the file `desk.sqlite3` below `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        private::create_folder(directory)?;
-        let lock = private::lock_folder(directory, "desk")?;
         let path = directory.join("desk.sqlite3");
+        private::prepare(directory, &path)?;
+        let lock = private::create_file(&directory.join("lock"))?;
+        lock.try_lock().map_err(|_| Error::input(format!("{} is in use by another desk", directory.display())))?;
         let mut connection = Connection::open(&path)?;
-        private::restrict_file(&path)?;
         // A backup may read beside us.
         connection.busy_timeout(std::time::Duration::from_secs(10))?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -291,7 +292,7 @@ pub(crate) fn find(connection: &Connection, name: &str) -> Result<Option<Query>>
 }
 
 pub(crate) fn insert(connection: &Connection, query: &Query) -> Result<()> {
-    let tasks = query.tasks.as_ref().map(write_tasks);
+    let tasks = query.tasks.as_ref().map(|task| serde_json::to_string(task).expect("a task is plain data"));
     let SignedCard { query: name, card, signature } = &query.signed;
     connection.execute(
         "INSERT INTO queries(query, card, signature, opens, closes, state, tasks, analyst)
@@ -328,13 +329,11 @@ fn read(row: &Row<'_>) -> Result<Query> {
     })
 }
 
-fn write_tasks(set: &TaskSet) -> String {
-    serde_json::to_string(&(&set.leader, &set.helper, &set.collector)).expect("task definitions are plain data")
-}
-
-fn read_tasks(text: &str) -> Option<TaskSet> {
-    let parts: (AggregatorTask, AggregatorTask, CollectorTask) = serde_json::from_str(text).ok()?;
-    Some(TaskSet { leader: parts.0, helper: parts.1, collector: parts.2 })
+/// Reads the collector's part of a task. Desks of the first version kept both aggregators' parts before it, with keys
+/// that are theirs alone; those are passed over.
+fn read_tasks(text: &str) -> Option<CollectorTask> {
+    let parts = serde_json::from_str::<(IgnoredAny, IgnoredAny, CollectorTask)>(text).map(|parts| parts.2);
+    parts.or_else(|_| serde_json::from_str(text)).ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Tokens of analysts and administrators: one file each below `tokens`, `NAME` or `NAME.admin`.
 
-use std::path::Path;
-use uptack_net::{logging::Occasional, private, task, token::Token};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+use uptack_net::{logging::Throttle, private, task, token::Token};
 
 use crate::error::Result;
 
@@ -57,8 +60,10 @@ const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token
 pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
     let found = read(folder)?;
     if let Some(name) = found.ignored.first() {
-        static IGNORED: Occasional = Occasional::new();
-        IGNORED.note(|_| tracing::warn!(file = name, "{NOT_A_TOKEN}"));
+        static IGNORED: Throttle = Throttle::new(Duration::from_secs(60));
+        if IGNORED.pass(Instant::now()).is_some() {
+            tracing::warn!(file = name, "{NOT_A_TOKEN}");
+        }
     }
     let mut caller = None;
     for (known, token) in found.tokens {

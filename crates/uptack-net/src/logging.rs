@@ -23,48 +23,30 @@ pub fn init_verbose(verbose: bool) {
     init(if verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
 }
 
-/// Between two log lines about the same trouble. Shorter, and a full disk is filled by its own log.
-const PAUSE: Duration = Duration::from_secs(30);
-
-/// A log line that repeats itself as often as somebody outside likes, and is written at most twice a minute.
-///
-/// ```
-/// use uptack_net::logging::Occasional;
-///
-/// static TROUBLE: Occasional = Occasional::new();
-/// TROUBLE.note(|unsaid| tracing::error!(unsaid, "storage is full"));
-/// ```
+/// Lets the first line through, then one in a while, with the number of those that were held back: a fault that every
+/// request meets must not fill the log, least of all when the fault is a full disk.
 #[derive(Debug)]
-pub struct Occasional(Mutex<(Option<Instant>, u64)>);
-
-impl Occasional {
-    /// A line that was not written yet.
-    pub const fn new() -> Self {
-        Self(Mutex::new((None, 0)))
-    }
-
-    /// Has the line written if it was not written lately; it is told how many times it was left out since.
-    pub fn note(&self, write: impl FnOnce(u64)) {
-        if let Some(unsaid) = self.count(Instant::now()) {
-            write(unsaid);
-        }
-    }
-
-    fn count(&self, now: Instant) -> Option<u64> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (written, unsaid) = &mut *state;
-        if written.is_some_and(|written| now < written + PAUSE) {
-            *unsaid += 1;
-            return None;
-        }
-        *written = Some(now);
-        Some(std::mem::take(unsaid))
-    }
+pub struct Throttle {
+    pause: Duration,
+    state: Mutex<Option<(Instant, u64)>>,
 }
 
-impl Default for Occasional {
-    fn default() -> Self {
-        Self::new()
+impl Throttle {
+    /// One line for each `pause`.
+    pub const fn new(pause: Duration) -> Self {
+        Self { pause, state: Mutex::new(None) }
+    }
+
+    /// Whether to log now: nothing, or how many lines were held back since the last.
+    pub fn pass(&self, now: Instant) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *state {
+            Some((last, held)) if now.duration_since(*last) < self.pause => {
+                *held += 1;
+                None
+            }
+            other => other.replace((now, 0)).map_or(Some(0), |(_, held)| Some(held)),
+        }
     }
 }
 
@@ -73,12 +55,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thousand_failures_are_two_lines() {
-        let line = Occasional::new();
+    fn one_line_passes_in_a_while_and_says_how_many_did_not() {
+        let throttle = Throttle::new(Duration::from_secs(60));
         let start = Instant::now();
-        let written: Vec<u64> = (0..1000).filter_map(|_| line.count(start)).collect();
-        assert_eq!(written, [0]);
-        assert_eq!(line.count(start + PAUSE), Some(999));
-        assert_eq!(line.count(start + PAUSE), None);
+        let at = |seconds| throttle.pass(start + Duration::from_secs(seconds));
+        assert_eq!([at(0), at(1), at(59), at(60), at(61), at(200)], [Some(0), None, None, Some(2), None, Some(1)]);
+        assert_eq!(at(300), Some(0));
     }
 }

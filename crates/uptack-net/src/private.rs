@@ -1,50 +1,54 @@
-//! Folders and files for the account that runs a server, and nobody else.
+//! Folders and files that nobody but their owner may look into.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    path::Path,
+};
 
 use crate::error::{Error, Result};
 
-/// Makes a folder that only its owner can enter. One that exists and lets others in is closed to them.
+/// Makes a folder for state, and the file for it, for the owner alone.
+///
+/// A folder that is there is closed to others only if it holds the state already: anything else could be a folder that
+/// others use as well.
+pub fn prepare(folder: &Path, file: &Path) -> Result<()> {
+    if file.exists() {
+        restrict(folder, 0o700)?;
+    } else {
+        create_folder(folder)?;
+    }
+    drop(create_file(file)?);
+    Ok(())
+}
+
+/// Makes a folder, with those above it, for the owner alone. One that is there stays as it is.
 pub fn create_folder(path: &Path) -> Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
+    let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|error| at(path, &error))?;
-    restrict(path, 0o700)
+    builder.create(path).map_err(|error| at(path, &error))
 }
 
-/// Takes a folder for this process, by a lock on the file `lock` in it, which goes with the process however it ends.
-/// `whose` names what already uses the folder if it is taken.
-pub fn lock_folder(path: &Path, whose: &str) -> Result<File> {
-    let file_path = path.join("lock");
-    let mut options = File::options();
-    options.create(true).write(true).truncate(false);
+/// Opens a file for writing, for the owner alone, and makes it if need be. What is in it stays.
+pub fn create_file(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(&file_path).map_err(|error| at(&file_path, &error))?;
-    restrict(&file_path, 0o600)?;
-    file.try_lock().map_err(|_| Error::input(format!("{} is in use by another {whose}", path.display())))?;
+    let file = options.open(path).map_err(|error| at(path, &error))?;
+    // It may be there from a time before.
+    restrict(path, 0o600)?;
     Ok(file)
 }
 
-/// Lets nobody but its owner read or write a file.
-pub fn restrict_file(path: &Path) -> Result<()> {
-    restrict(path, 0o600)
-}
-
-#[cfg(unix)]
 fn restrict(path: &Path, mode: u32) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let found = std::fs::metadata(path).map_err(|error| at(path, &error))?.permissions().mode();
-    if found & 0o077 == 0 {
-        return Ok(());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| at(path, &error))?;
     }
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| at(path, &error))
-}
-
-#[cfg(not(unix))]
-fn restrict(_: &Path, _: u32) -> Result<()> {
+    let _ = (path, mode);
     Ok(())
 }
 
@@ -62,19 +66,20 @@ mod tests {
     }
 
     #[test]
-    fn folders_and_locks_are_for_their_owner() {
+    fn state_is_closed_to_others_and_a_folder_of_others_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let folder = directory.path().join("a").join("b");
-        create_folder(&folder).unwrap();
-        assert_eq!((mode(&folder), mode(folder.parent().unwrap())), (0o700, 0o700));
-        // As an earlier version left them.
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
-        std::fs::write(folder.join("lock"), "").unwrap();
-        std::fs::set_permissions(folder.join("lock"), std::fs::Permissions::from_mode(0o644)).unwrap();
-        create_folder(&folder).unwrap();
-        let _lock = lock_folder(&folder, "desk").unwrap();
-        assert_eq!((mode(&folder), mode(&folder.join("lock"))), (0o700, 0o600));
-        let error = lock_folder(&folder, "desk").unwrap_err();
-        assert!(error.is_input() && error.to_string().contains("in use by another desk"), "{error}");
+        let (folder, shared) = (directory.path().join("a/b"), directory.path().join("shared"));
+        std::fs::create_dir(&shared).unwrap();
+        std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o755)).unwrap();
+        for place in [&folder, &shared] {
+            prepare(place, &place.join("state")).unwrap();
+            assert_eq!(mode(&place.join("state")), 0o600);
+        }
+        assert_eq!((mode(&folder), mode(&shared)), (0o700, 0o755));
+        // Once it holds the state, it is a folder of ours, such as one that an earlier version made.
+        std::fs::write(shared.join("state"), "kept").unwrap();
+        prepare(&shared, &shared.join("state")).unwrap();
+        assert_eq!(mode(&shared), 0o700);
+        assert_eq!(std::fs::read_to_string(shared.join("state")).unwrap(), "kept");
     }
 }

@@ -17,7 +17,7 @@ use uptack_net::{
     clock::Clock,
     dap::Measurement,
     signed::SignedCard,
-    task::{AggregatorTask, CollectorTask},
+    task::CollectorTask,
     token::Token,
 };
 use url::Url;
@@ -167,9 +167,7 @@ pub(crate) fn collector_task(data: &Path, query: &str) -> Option<CollectorTask> 
     let store = rusqlite::Connection::open(data.join("desk.sqlite3")).unwrap();
     let text: Option<String> =
         store.query_row("SELECT tasks FROM queries WHERE query = ?1", [query], |row| row.get(0)).unwrap();
-    let parts =
-        text.map(|text| serde_json::from_str::<(AggregatorTask, AggregatorTask, CollectorTask)>(&text).unwrap());
-    parts.map(|parts| parts.2)
+    text.map(|text| serde_json::from_str(&text).unwrap())
 }
 
 /// Rows that an embedded aggregator keeps of reports and their sums.

@@ -26,8 +26,9 @@ use crate::{
         AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
         Collection, CollectionReq, DapProblemType, HpkeConfigList, Report, TimeInterval, encode,
     },
+    definition::Definition,
     error::Error,
-    task::{self, AggregatorRole},
+    task::AggregatorRole,
     token::TokenHash,
 };
 
@@ -204,8 +205,8 @@ async fn add_task(State(shared): Server, Path(task): Path<String>, headers: Head
     authorize_operator(&shared, &headers)?;
     let id = upload::parse_task_id(&task)?;
     let body = read(&shared, body, SMALL).await?;
-    let definition = task::parse_aggregator_task(&body).map_err(at_fault)?;
-    if definition.parameters.task_id != id {
+    let definition = Definition::parse(&body).map_err(at_fault)?;
+    if definition.task_id() != id {
         return Err(at_fault(Error::input("the path and the definition name different tasks")));
     }
     super::add_task(&shared, definition).await.map_err(at_fault)?;

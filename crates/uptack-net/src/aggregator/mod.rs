@@ -7,6 +7,7 @@ mod batches;
 mod collection;
 mod driver;
 mod enrolment;
+mod expiry;
 mod helper;
 mod http;
 mod keys;
@@ -14,6 +15,7 @@ mod maintenance;
 mod metrics;
 mod peer;
 mod problem;
+mod rejection;
 mod shared;
 mod upload;
 
@@ -27,11 +29,13 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 use crate::{
+    admission::Admission,
     clock::Clock,
     dap::TaskId,
+    definition::Definition,
     error::{Error, Result},
     server::{self, Certificates, Limits, Signals},
-    task::{AggregatorRole, AggregatorTask},
+    task::AggregatorRole,
     token::Token,
 };
 use keys::Keys;
@@ -54,7 +58,9 @@ pub struct Config {
     pub peer: Option<Url>,
     /// Leader: a further root certificate for the helper's TLS, in a PEM file.
     pub peer_root: Option<PathBuf>,
-    /// Lets an operator add and remove tasks over HTTP with this token.
+    /// Which tasks are served, whoever adds them; none, unless this is changed.
+    pub admission: Admission,
+    /// Lets an operator, or a desk that the operator gives it to, add and remove tasks over HTTP with this token.
     pub admin_token: Option<Token>,
     /// Leader: a file with the hash of one credential a line, for tasks whose card requires enrolment. It is read
     /// again when it changes.
@@ -65,6 +71,8 @@ pub struct Config {
     pub job_size: usize,
     /// Aggregation jobs of one task under way at once.
     pub jobs_at_once: usize,
+    /// How often the helper may refuse a job before the job is split or, with a single report, abandoned.
+    pub job_attempts: u32,
     /// How long to gather reports before a job is made.
     pub gather: Duration,
     /// How long a request may take to arrive, and a call to the helper to be answered.
@@ -92,11 +100,13 @@ impl Config {
             tls: None,
             peer: None,
             peer_root: None,
+            admission: Admission::default(),
             admin_token: None,
             credentials: None,
             clock: Clock::system(),
             job_size: 256,
             jobs_at_once: 4,
+            job_attempts: 10,
             gather: Duration::from_millis(200),
             request_timeout: Duration::from_secs(30),
             max_connections: 1024,
@@ -128,6 +138,11 @@ impl Aggregator {
             Some((chain, key)) => Some(Certificates::read(chain, key)?),
             None => None,
         };
+        if config.admission.admits_nothing() {
+            tracing::warn!(
+                "no task is served: pin the key of a desk and give the pair's secret, or allow tasks without a card"
+            );
+        }
         let client = peer_client(&config)?;
         let listener = server::bind(config.listen).await?;
         let address = listener.local_addr()?;
@@ -180,9 +195,10 @@ impl Aggregator {
         }
     }
 
-    /// Serves a task from now on, durably. The identical definition again changes nothing.
-    pub async fn add_task(&self, definition: AggregatorTask) -> Result<()> {
-        add_task(&self.shared, definition).await
+    /// Serves a task from now on, durably, if the operator's [conditions](Admission) admit it. The identical
+    /// definition again changes nothing.
+    pub async fn add_task(&self, definition: impl Into<Definition>) -> Result<()> {
+        add_task(&self.shared, definition.into()).await
     }
 
     /// Stops serving a task and deletes all that is kept of it; says whether it was served.
@@ -192,12 +208,13 @@ impl Aggregator {
 
     /// Makes a new key for reports. The one before still opens what is on its way.
     pub async fn rotate_key(&self) -> Result<()> {
-        let keys = Keys::rotate(&self.shared.store, self.shared.now()).await?;
+        let keys = Keys::rotate(&self.shared.store, self.shared.expiry.now()).await?;
         self.shared.set_keys(keys);
         Ok(())
     }
 
-    /// Deletes expired data and keys now instead of within the minute.
+    /// Deletes expired data and keys now instead of within the minute. One call moves the time by which they expire
+    /// by at most an hour, as one minute would.
     pub async fn clean(&self) -> Result<()> {
         maintenance::clean(&self.shared).await
     }
@@ -236,8 +253,8 @@ pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> 
 }
 
 /// Registers a task and starts its driver where the role has one.
-pub(crate) async fn add_task(shared: &Arc<Shared>, definition: AggregatorTask) -> Result<()> {
-    if let Some(task) = shared.add_task(definition).await? {
+pub(crate) async fn add_task(shared: &Arc<Shared>, definition: Definition) -> Result<()> {
+    if let Some(task) = shared.add_task(&definition).await? {
         tracing::info!(task = %task.id(), "serving");
         spawn_driver(shared, task);
     }

@@ -6,12 +6,19 @@ use axum::{
 };
 use serde_json::json;
 
+use std::time::{Duration, Instant};
+
 use crate::{
     dap::{DapProblemType, TaskId},
     error::Error,
-    logging::Occasional,
+    logging::Throttle,
     store::StoreError,
 };
+
+/// Every upload meets a full disk; one line a minute says so.
+static FULL: Throttle = Throttle::new(LOG_PAUSE);
+static FAILURES: Throttle = Throttle::new(LOG_PAUSE);
+const LOG_PAUSE: Duration = Duration::from_secs(60);
 
 /// A refusal, with the status it is answered with.
 #[derive(Debug, Clone)]
@@ -77,8 +84,9 @@ impl From<StoreError<Problem>> for Problem {
         match error {
             StoreError::Refused(problem) => problem,
             StoreError::Full => {
-                static FULL: Occasional = Occasional::new();
-                FULL.note(|unsaid| tracing::error!(unsaid, "storage is full; refusing changes until there is room"));
+                if let Some(unlogged) = FULL.pass(Instant::now()) {
+                    tracing::error!(unlogged, "storage is full; refusing changes until there is room");
+                }
                 Self::busy("The server's storage is full; nothing was stored.", 30)
             }
             StoreError::Broken(text) => Error::environment(text).into(),
@@ -88,8 +96,9 @@ impl From<StoreError<Problem>> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        static FAILURE: Occasional = Occasional::new();
-        FAILURE.note(|unsaid| tracing::error!(unsaid, %error, "internal failure"));
+        if let Some(unlogged) = FAILURES.pass(Instant::now()) {
+            tracing::error!(%error, unlogged, "internal failure");
+        }
         Self::http(
             StatusCode::INTERNAL_SERVER_ERROR,
             "The server failed; nothing was changed. It is safe to send the same request again.",
