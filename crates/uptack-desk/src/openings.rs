@@ -54,6 +54,7 @@ impl Store {
     pub(crate) fn open_queries(&self, request: &Request, queries: &[Query], room: Room, now: u64) -> Result<Opened> {
         let mut connection = self.lock();
         let transaction = connection.transaction()?;
+        forget(&transaction, now)?;
         if let Some(before) = remembered(&transaction, request)? {
             return Ok(before);
         }
@@ -74,17 +75,17 @@ impl Store {
         self.note_change();
         Ok(Opened::Queries(names))
     }
+}
 
-    /// Forgets keys of long ago whose queries are over.
-    pub(crate) fn forget_keys(&self, now: u64) -> Result<()> {
-        self.lock().execute(
-            "DELETE FROM openings WHERE created < ?1 AND NOT EXISTS (
-                SELECT 1 FROM json_each(openings.queries) AS name JOIN queries ON queries.query = name.value
-                WHERE queries.state IN ('opening', 'open', 'closed'))",
-            [now.saturating_sub(REMEMBERED) as i64],
-        )?;
-        Ok(())
-    }
+/// Forgets keys of long ago whose queries are over.
+fn forget(connection: &Connection, now: u64) -> Result<()> {
+    connection.execute(
+        "DELETE FROM openings WHERE created < ?1 AND NOT EXISTS (
+            SELECT 1 FROM json_each(openings.queries) AS name JOIN queries ON queries.query = name.value
+            WHERE queries.state IN ('opening', 'open', 'closed'))",
+        [now.saturating_sub(REMEMBERED) as i64],
+    )?;
+    Ok(())
 }
 
 fn remembered(connection: &Connection, request: &Request) -> Result<Option<Opened>> {
@@ -151,12 +152,12 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(store.opened(&request("k")).unwrap(), Some(names(&["a"])));
         // Old, but its query runs; then over.
-        store.forget_keys(5 + 2 * REMEMBERED).unwrap();
+        forget(&store.lock(), 5 + 2 * REMEMBERED).unwrap();
         assert!(store.opened(&request("k")).unwrap().is_some());
         store.cancel("a", "taken back").unwrap();
-        store.forget_keys(5 + REMEMBERED).unwrap();
+        forget(&store.lock(), 5 + REMEMBERED).unwrap();
         assert!(store.opened(&request("k")).unwrap().is_some());
-        store.forget_keys(6 + REMEMBERED).unwrap();
+        forget(&store.lock(), 6 + REMEMBERED).unwrap();
         assert!(store.opened(&request("k")).unwrap().is_none());
     }
 

@@ -34,9 +34,8 @@ const STEPS: [&str; 2] = [
 
 /// Makes the tables, or brings those of an earlier version up to date: each step as a whole or not at all.
 pub(crate) fn migrate(connection: &mut Connection, place: &Path) -> Result<()> {
-    connection.execute_batch(
-        "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;",
-    )?;
+    connection
+        .execute_batch("CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;")?;
     let found = layout(connection, place)?;
     for (index, step) in STEPS.iter().enumerate().skip(found) {
         let transaction = connection.transaction()?;

@@ -12,12 +12,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use uptack_net::{
-    dap::CollectionJobId,
-    private,
-    signed::SignedCard,
-    task::CollectorTask,
-};
+use uptack_net::{dap::CollectionJobId, private, signed::SignedCard, task::CollectorTask};
 
 use crate::{
     error::{Error, Result},

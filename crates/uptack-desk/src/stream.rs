@@ -41,8 +41,7 @@ pub(crate) fn respond(shared: &Arc<Shared>, origin: Origin) -> Result<Response, 
     // First the events, then what is open: a query that opens in between is told twice rather than not at all.
     let events = shared.events.subscribe();
     let greeting = shared.listing.borrow().events().clone();
-    let follower =
-        Follower { greeting: Some(greeting), events, stopping: shared.stopping.subscribe(), _place: place };
+    let follower = Follower { greeting: Some(greeting), events, stopping: shared.stopping.subscribe(), _place: place };
     let events = stream::unfold(follower, |mut follower| async move {
         follower.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), follower))
     });

@@ -15,12 +15,13 @@
 //! - [`ballot`]: many queries in one report.
 //! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task
 //!   that a card defines.
-//! - [`private`]: folders and files for their owner alone.
+//! - [`private`]: folders and files for their owner alone. [`backup`]: copies of state that is being written.
 //! - [`server`], [`web`]: listening with limits, and calling with limits.
 //! - [`dap`]: everything that depends on the drafts.
 
 pub mod admission;
 pub mod aggregator;
+pub mod backup;
 pub mod ballot;
 pub mod card_task;
 pub mod client;
