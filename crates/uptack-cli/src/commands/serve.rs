@@ -39,10 +39,11 @@ pub(crate) struct Arguments {
     /// The helper's address, where it runs elsewhere
     #[arg(long, requires = "leader")]
     helper: Option<Url>,
-    /// A file with the token that lets the desk add tasks at the leader; without it, files are written for its operator
+    /// A file with the token that lets the desk ask the leader to serve its cards; without it, files are written for
+    /// the leader's operator
     #[arg(long, requires = "leader")]
     leader_admin: Option<PathBuf>,
-    /// A file with the token that lets the desk add tasks at the helper
+    /// A file with the token that lets the desk ask the helper to serve its cards
     #[arg(long, requires = "helper")]
     helper_admin: Option<PathBuf>,
     /// Leader and helper are in one hand; the cards then say so
