@@ -61,6 +61,9 @@ pub(crate) struct Arguments {
     /// A file with the token that lets you, or a desk that you give it to, add and remove tasks over HTTP
     #[arg(long)]
     admin_token: Option<PathBuf>,
+    /// Leader: the public keys of the enrolled owners, one per line, for cards that require enrolment
+    #[arg(long)]
+    credentials: Option<PathBuf>,
     /// Take nothing more when the state is larger than so many MiB
     #[arg(long)]
     max_store: Option<u64>,
@@ -97,6 +100,7 @@ impl Arguments {
             tls: self.certificate.clone().zip(self.key.clone()),
             allow_plaintext: self.allow_plaintext,
             admin_token,
+            credentials: self.credentials.clone(),
             max_store_bytes: self.max_store.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
             ..Config::new(role, &self.data)
         })

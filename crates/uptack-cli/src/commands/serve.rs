@@ -61,8 +61,9 @@ pub(crate) struct Arguments {
     /// The address that owners reach the helper in this process by, where that differs
     #[arg(long, conflicts_with = "leader")]
     helper_url: Option<Url>,
-    /// Only owners whose credential's hash is in DATA/credentials may answer, each once
-    #[arg(long, conflicts_with = "leader")]
+    /// Only enrolled owners may answer, each once: those whose keys are in DATA/credentials, or in the list of a leader
+    /// elsewhere
+    #[arg(long)]
     enrolment: bool,
     /// The certificate chain for TLS, as PEM
     #[arg(long, requires = "key")]

@@ -4,6 +4,7 @@ mod ballots;
 mod cheats;
 mod collection;
 mod corpus;
+mod dishonest_credentials;
 mod faults;
 mod interop;
 mod kills;
