@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use uptack_net::token::Token;
+use uptack_net::credential::OwnerSecret;
 use uptack_owner::attributes::Named;
 use uptack_owner::check::Checker;
 use uptack_owner::client::{Client, Config, Outcome};
@@ -48,7 +48,7 @@ impl OwnerArguments {
     pub(crate) fn answer(
         &self,
         owners: &[Named],
-        credentials: HashMap<String, Token>,
+        credentials: HashMap<String, OwnerSecret>,
         told: impl Fn(&[Outcome]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         uptack_net::logging::init_verbose(self.verbose);

@@ -19,8 +19,8 @@ pub struct Config {
     pub root: Option<PathBuf>,
     /// Who adds up the answers.
     pub aggregators: Aggregators,
-    /// Only holders of a credential may answer, each once: the embedded leader reads the hashes of the credentials from
-    /// the file `credentials`, one a line.
+    /// Only enrolled owners may answer, each once. The embedded leader reads their public keys from the file
+    /// `credentials`, one per line; a leader elsewhere has a list of its own, and refuses the cards if it has none.
     pub enrolment: bool,
     /// The time of day.
     pub clock: Clock,

@@ -144,7 +144,7 @@ struct Process {
 impl Process {
     fn start(program: &str, role: &'static str, directory: &Path, peer: Option<&Url>) -> Result<Self, Failure> {
         let mut child = Command::new(program)
-            .args(["aggregator", "--role", role, "--listen", "127.0.0.1:0", "--data"])
+            .args(["aggregator", "--allow-tasks-without-card", "--role", role, "--listen", "127.0.0.1:0", "--data"])
             .arg(directory.join(role))
             .args(peer.iter().flat_map(|url| ["--peer", url.as_str()]))
             .stdout(Stdio::piped())

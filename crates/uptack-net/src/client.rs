@@ -14,13 +14,13 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
+    credential::{self, Credential},
     dap::{
         self, Decode, HpkeConfig, HpkeConfigList, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
         encode,
     },
     error::{Error, Result},
     task::TaskParameters,
-    token::Token,
     web,
 };
 
@@ -98,14 +98,14 @@ impl Client {
         self.send_as(report, None).await
     }
 
-    /// Sends a report once, with the credential of an owner where the leader requires enrolment.
-    pub async fn send_as(&self, report: &SealedReport, credential: Option<&Token>) -> Result<()> {
+    /// Sends a report once, with the credential that an owner made for it where the leader requires enrolment.
+    pub async fn send_as(&self, report: &SealedReport, credential: Option<&Credential>) -> Result<()> {
         let path = format!("tasks/{}/reports", self.parameters.task_id);
         let url = join(&self.parameters.leader, &path)?;
         let mut request =
             self.http.put(url).header(header::CONTENT_TYPE, Report::MEDIA_TYPE).body(report.bytes.clone());
         if let Some(credential) = credential {
-            request = request.bearer_auth(credential.as_str());
+            request = request.header(credential::HEADER, credential.as_str());
         }
         let response = request.send().await.map_err(|error| web::no_answer("leader", error))?;
         web::check("leader", response).await.map(drop)

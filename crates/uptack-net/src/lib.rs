@@ -13,6 +13,7 @@
 //! - [`pair`]: both in one process.
 //! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
 //! - [`ballot`]: many queries in one report.
+//! - [`credential`]: what an enrolled owner shows with a report.
 //! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task
 //!   that a card defines.
 //! - [`private`]: folders and files for their owner alone. [`backup`]: copies of state that is being written.
@@ -27,6 +28,7 @@ pub mod card_task;
 pub mod client;
 pub mod clock;
 pub mod collector;
+pub mod credential;
 pub mod dap;
 pub mod definition;
 pub mod error;

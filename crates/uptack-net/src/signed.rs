@@ -117,12 +117,22 @@ pub struct PublicKey(VerifyingKey);
 const SCHEME: &str = "ed25519:";
 
 impl PublicKey {
-    fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
+    pub(crate) fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
         let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap_or_default();
         let signature = Signature::from_slice(&bytes).map_err(|_| Error::refused("the signature is malformed"))?;
         self.0
             .verify_strict(message, &signature)
             .map_err(|_| Error::refused("the signature is not the signer's over this card"))
+    }
+}
+
+impl From<VerifyingKey> for PublicKey {
+    fn from(key: VerifyingKey) -> Self {
+        Self(key)
     }
 }
 

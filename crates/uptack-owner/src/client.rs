@@ -8,12 +8,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use uptack::card::Enrolment;
 use uptack_net::{
     client::{Client as Writer, SealedReport},
     clock::Clock,
+    credential::{Credential, OwnerSecret},
     dap::TaskId,
     signed::SignedCard,
-    token::Token,
     web,
 };
 use url::Url;
@@ -42,8 +43,8 @@ pub struct Config {
     pub root: Option<PathBuf>,
     /// Reports are sent within so many seconds; by default at any time in the query's window.
     pub within: Option<u64>,
-    /// The credential of each owner, where enrolment is required.
-    pub credentials: HashMap<String, Token>,
+    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and is used for no others.
+    pub credentials: HashMap<String, OwnerSecret>,
     /// The time of day.
     pub clock: Clock,
 }
@@ -297,9 +298,8 @@ impl Client {
     /// Sends a report once; seals it again under the same id if a key is outdated.
     async fn send(&self, due: &Due, accepted: &Accepted, stored: StoredReport) -> Result<()> {
         let writer = self.writer(due, accepted)?;
-        let credential = self.config.credentials.get(&due.owner);
         let sealed = SealedReport::from_bytes(stored.bytes)?;
-        match writer.send_as(&sealed, credential).await {
+        match writer.send_as(&sealed, self.credential(&due.owner, accepted, &sealed).as_ref()).await {
             Err(error) if error.is_outdated_key() => {
                 let Some(measurement) = report::from_bytes(accepted, &stored.measurement) else {
                     return Err(error.into());
@@ -307,10 +307,18 @@ impl Client {
                 let again = writer.reseal(&measurement, &sealed).await?;
                 let bytes = again.as_bytes().to_vec();
                 self.ledger.store(&[(due.clone(), StoredReport { measurement: stored.measurement, bytes })])?;
-                Ok(writer.send_as(&again, credential).await?)
+                Ok(writer.send_as(&again, self.credential(&due.owner, accepted, &again).as_ref()).await?)
             }
             outcome => Ok(outcome?),
         }
+    }
+
+    /// What an enrolled owner shows with a report; nothing where the card does not ask for it.
+    fn credential(&self, owner: &str, accepted: &Accepted, report: &SealedReport) -> Option<Credential> {
+        if accepted.opened.card.enrolment != Some(Enrolment::Required) {
+            return None;
+        }
+        Some(self.config.credentials.get(owner)?.credential(&accepted.opened.id, report))
     }
 
     /// The client of a task; it keeps the aggregators' keys.

@@ -5,23 +5,29 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use uptack_net::admission::Admission;
 use uptack_net::aggregator::{self, Config};
 use uptack_net::task::AggregatorRole;
 use uptack_net::token::Token;
 use url::Url;
 
+use crate::admission::AdmissionArguments;
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file};
 
 /// Run one of the two aggregators of the private write (DAP-09)
 ///
-/// Tasks are read from DATA/tasks/*.json, as `uptack task` writes them. It prints its address once it takes requests,
-/// logs to stderr, and ends in order on Ctrl-C.
+/// It serves the tasks of cards that a desk whose key you pin has signed, and computes every parameter of a task from
+/// its card: nobody who adds tasks, a desk with the admin token included, can lower a minimum batch. Tasks come over
+/// HTTP with the admin token, or from DATA/tasks/*.json. It prints its address once it takes requests, logs to stderr,
+/// and ends in order on Ctrl-C.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002
-  uptack aggregator --role leader --data leader-state --listen 127.0.0.1:9001 --peer http://127.0.0.1:9002/
-  uptack aggregator --role helper --data state --listen 0.0.0.0:443 --certificate chain.pem --key key.pem")]
+  uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002 \\
+    --desk-key ed25519:… --pair-secret pair.secret --admin-token admin.token
+  uptack aggregator --role leader --data state --listen 0.0.0.0:443 --certificate chain.pem --key key.pem \\
+    --desk-key ed25519:… --pair-secret pair.secret --smallest-batch 1000
+  uptack aggregator --role helper --data helper-state --allow-tasks-without-card")]
 pub(crate) struct Arguments {
     /// Which of the two
     #[arg(long, value_enum)]
@@ -47,9 +53,17 @@ pub(crate) struct Arguments {
     /// Listen elsewhere than on loopback without TLS, because something in front does it
     #[arg(long)]
     allow_plaintext: bool,
-    /// A file with the token that lets an operator add and remove tasks over HTTP
+    #[command(flatten)]
+    admission: AdmissionArguments,
+    /// Serve DAP tasks that no signed card defines, too; whoever may add tasks then decides their minimum batch
+    #[arg(long)]
+    allow_tasks_without_card: bool,
+    /// A file with the token that lets you, or a desk that you give it to, add and remove tasks over HTTP
     #[arg(long)]
     admin_token: Option<PathBuf>,
+    /// Leader: the public keys of the enrolled owners, one per line, for cards that require enrolment
+    #[arg(long)]
+    credentials: Option<PathBuf>,
     /// Take nothing more when the state is larger than so many MiB
     #[arg(long)]
     max_store: Option<u64>,
@@ -76,13 +90,17 @@ impl Arguments {
             None => None,
             Some(path) => Some(Token::try_from(read_small_file(path)?.trim().to_owned())?),
         };
+        let admission =
+            Admission { allow_tasks_without_card: self.allow_tasks_without_card, ..self.admission.read()? };
         Ok(Config {
+            admission,
             listen: self.listen,
             peer: self.peer.clone(),
             peer_root: self.peer_root.clone(),
             tls: self.certificate.clone().zip(self.key.clone()),
             allow_plaintext: self.allow_plaintext,
             admin_token,
+            credentials: self.credentials.clone(),
             max_store_bytes: self.max_store.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
             ..Config::new(role, &self.data)
         })

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use uptack_owner::attributes::Attributes;
 use uptack_owner::client::Outcome;
 
-use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{Table, print, print_json, read_small_file};
 use crate::owner::OwnerArguments;
@@ -27,7 +26,7 @@ pub(crate) struct Arguments {
     /// What the owner knows of itself: a JSON object, read here and sent nowhere
     #[arg(long)]
     attributes: PathBuf,
-    /// A file with the owner's credential, where enrolment is required
+    /// A file with the owner's secret as `uptack enrol` writes it, where enrolment is required
     #[arg(long)]
     credential: Option<PathBuf>,
 }
@@ -41,7 +40,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         Attributes::from_json(&text).map_err(|error| Failure::from(error).at(arguments.attributes.display()))?;
     let mut credentials = HashMap::new();
     if let Some(path) = &arguments.credential {
-        credentials.insert(SELF.to_owned(), read_token(path)?);
+        let secret = read_small_file(path)?.trim().parse();
+        let secret = secret.map_err(|error: uptack_net::Error| Failure::from(error).at(path.display()))?;
+        credentials.insert(SELF.to_owned(), secret);
     }
     let owners = [(SELF.to_owned(), attributes)];
     arguments.owner.answer(&owners, credentials, |outcomes| {

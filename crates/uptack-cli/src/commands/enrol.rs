@@ -4,27 +4,28 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use uptack_net::token::Token;
+use uptack_net::credential::OwnerSecret;
 use uptack_owner::attributes;
 
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// Make a credential for every owner, so that nobody can invent owners
+/// Make a secret for every owner, so that nobody can invent owners
 ///
-/// The hashes go into DATA/credentials of `uptack serve --enrolment`, to each owner goes its own credential.
+/// Each owner gets its own secret and shows it to nobody: it signs each report for one task. The leader gets the public
+/// keys, as DATA/credentials of `uptack serve --enrolment` or as `uptack aggregator --credentials`.
 #[derive(Args)]
 #[command(after_help = "Example:
-  uptack enrol vehicles.csv --credentials credentials.csv --hashes desk/credentials")]
+  uptack enrol vehicles.csv --credentials credentials.csv --keys desk/credentials")]
 pub(crate) struct Arguments {
     /// A CSV with a column `owner`
     owners: PathBuf,
-    /// Where the credentials go: a CSV `owner,credential`, for the owners
+    /// Where the secrets go: a CSV `owner,secret`, for the owners
     #[arg(long)]
     credentials: PathBuf,
-    /// Where their hashes go, for the leader
+    /// Where the public keys go, for the leader
     #[arg(long)]
-    hashes: PathBuf,
+    keys: PathBuf,
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
@@ -32,14 +33,14 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         std::fs::read_to_string(&arguments.owners).map_err(|error| Failure::reading(&arguments.owners, &error))?;
     let owners =
         attributes::fleet_from_csv(&text).map_err(|error| Failure::from(error).at(arguments.owners.display()))?;
-    let (mut credentials, mut hashes) = ("owner,credential\n".to_owned(), String::new());
+    let (mut secrets, mut keys) = ("owner,secret\n".to_owned(), String::new());
     for (name, _) in &owners {
-        let token = Token::generate();
-        credentials.push_str(&format!("{name},{}\n", token.as_str()));
-        hashes.push_str(&format!("{}\n", token.hash().to_text()));
+        let secret = OwnerSecret::generate();
+        secrets.push_str(&format!("{name},{}\n", secret.to_text()));
+        keys.push_str(&format!("{}\n", secret.public()));
     }
-    uptack_net::task::write_secret(&arguments.credentials, &credentials)?;
-    uptack_net::task::write_secret(&arguments.hashes, &hashes)?;
+    uptack_net::task::write_secret(&arguments.credentials, &secrets)?;
+    uptack_net::task::write_secret(&arguments.keys, &keys)?;
     let made = owners.len();
-    if json { print_json(&json!({"owners": made})) } else { print(&format!("{made} credentials were made.\n")) }
+    if json { print_json(&json!({"owners": made})) } else { print(&format!("{made} owners were enrolled.\n")) }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack_net::token::Token;
+use uptack_net::credential::OwnerSecret;
 use uptack_owner::attributes::{self, Named};
 use uptack_owner::client::Outcome;
 
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     owners: PathBuf,
     #[command(flatten)]
     owner: OwnerArguments,
-    /// A CSV `owner,credential`, where enrolment is required
+    /// A CSV `owner,secret` as `uptack enrol` writes it, where enrolment is required
     #[arg(long)]
     credentials: Option<PathBuf>,
 }
@@ -49,14 +49,15 @@ fn read_owners(path: &Path) -> Result<Vec<Named>, Failure> {
     attributes::fleet_from_csv(&text).map_err(|error| Failure::from(error).at(path.display()))
 }
 
-fn read_credentials(path: &Path) -> Result<HashMap<String, Token>, Failure> {
+fn read_credentials(path: &Path) -> Result<HashMap<String, OwnerSecret>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?;
     let lines = text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(index, line)| {
-            let refuse = || Failure::request(format!("{}: line {}: not `owner,credential`", path.display(), index + 1));
-            let (owner, token) = line.trim().rsplit_once(',').ok_or_else(refuse)?;
-            Ok((owner.to_owned(), Token::try_from(token.to_owned()).map_err(|_| refuse())?))
+            let place = || format!("{}: line {}", path.display(), index + 1);
+            let missing = || Failure::request(format!("{}: not `owner,secret`", place()));
+            let (owner, secret) = line.trim().rsplit_once(',').ok_or_else(missing)?;
+            Ok((owner.to_owned(), secret.parse().map_err(|error| Failure::from(error).at(place()))?))
         })
         .collect()
 }

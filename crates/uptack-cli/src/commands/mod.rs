@@ -16,6 +16,7 @@ mod evaluate;
 mod fleet;
 mod ledger;
 mod man;
+mod pair_secret;
 mod plan;
 mod privacy;
 mod privatize;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Audit(audit::Arguments),
     Aggregator(aggregator::Arguments),
     Task(task::Arguments),
+    PairSecret(pair_secret::Arguments),
     Answer(answer::Arguments),
     Fleet(fleet::Arguments),
     Ledger(ledger::Arguments),
@@ -73,6 +75,7 @@ impl Command {
             Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Aggregator(arguments) => aggregator::run(&arguments, json),
             Self::Task(arguments) => task::run(&arguments, json),
+            Self::PairSecret(arguments) => pair_secret::run(&arguments, json),
             Self::Answer(arguments) => answer::run(&arguments, json),
             Self::Fleet(arguments) => fleet::run(&arguments, json),
             Self::Ledger(arguments) => ledger::run(&arguments, json),

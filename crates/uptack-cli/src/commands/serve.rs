@@ -39,10 +39,11 @@ pub(crate) struct Arguments {
     /// The helper's address, where it runs elsewhere
     #[arg(long, requires = "leader")]
     helper: Option<Url>,
-    /// A file with the token that lets the desk add tasks at the leader; without it, files are written for its operator
+    /// A file with the token that lets the desk ask the leader to serve its cards; without it, files are written for
+    /// the leader's operator
     #[arg(long, requires = "leader")]
     leader_admin: Option<PathBuf>,
-    /// A file with the token that lets the desk add tasks at the helper
+    /// A file with the token that lets the desk ask the helper to serve its cards
     #[arg(long, requires = "helper")]
     helper_admin: Option<PathBuf>,
     /// Leader and helper are in one hand; the cards then say so
@@ -60,8 +61,9 @@ pub(crate) struct Arguments {
     /// The address that owners reach the helper in this process by, where that differs
     #[arg(long, conflicts_with = "leader")]
     helper_url: Option<Url>,
-    /// Only owners whose credential's hash is in DATA/credentials may answer, each once
-    #[arg(long, conflicts_with = "leader")]
+    /// Only enrolled owners may answer, each once: those whose keys are in DATA/credentials, or in the list of a leader
+    /// elsewhere
+    #[arg(long)]
     enrolment: bool,
     /// The certificate chain for TLS, as PEM
     #[arg(long, requires = "key")]

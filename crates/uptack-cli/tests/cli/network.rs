@@ -206,8 +206,8 @@ fn only_enrolled_owners_are_counted() {
     let fleet = Fleet::new(&desk, fleet_csv(60, 12), "2s");
     let enrolled = desk.folder.file("enrolled.csv", fleet_csv(50, 12));
     let credentials = desk.folder.0.join("credentials.csv").to_str().unwrap().to_owned();
-    let hashes = desk.folder.0.join("desk").join("credentials").to_str().unwrap().to_owned();
-    assert_eq!(json(&["enrol", &enrolled, "--credentials", &credentials, "--hashes", &hashes, "--json"])["owners"], 50);
+    let keys = desk.folder.0.join("desk").join("credentials").to_str().unwrap().to_owned();
+    assert_eq!(json(&["enrol", &enrolled, "--credentials", &credentials, "--keys", &keys, "--json"])["owners"], 50);
     let asked = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "12s"]].concat());
     assert_eq!(asked["card"]["enrolment"], "required");
     // The leader looks at the list once a second.

@@ -7,7 +7,9 @@ use tokio::{
     net::TcpStream,
 };
 use uptack_desk::client::{Client, Schedule};
-use uptack_net::{card_task, client as owner, dap::Measurement, listing::Page, token::Token};
+use uptack_net::{
+    card_task, client as owner, credential::OwnerSecret, dap::Measurement, listing::Page, token::Token,
+};
 
 #[tokio::test]
 async fn only_analysts_ask_cancel_and_get_results() {
@@ -203,15 +205,18 @@ async fn with_enrolment_each_credential_counts_once() {
     let stage = Stage::with(|config| config.enrolment = true).await;
     let card = stage.ask().await.card;
     assert_eq!(card.enrolment, Some(uptack::card::Enrolment::Required));
-    let credential = Token::generate();
+    let secret = OwnerSecret::generate();
+    let task = card_task::parameters(&card).unwrap().task_id;
     let client = owner::Client::new(card_task::parameters(&card).unwrap()).unwrap();
     let report = client.seal(&Measurement::Cell(0), START).await.unwrap();
     assert!(client.send(&report).await.unwrap_err().is_refused());
+    let credential = secret.credential(&task, &report);
     assert!(client.send_as(&report, Some(&credential)).await.unwrap_err().is_refused());
     let list = stage.directory.path().join("credentials");
-    std::fs::write(list, format!("{}\n", credential.hash().to_text())).unwrap();
+    std::fs::write(list, format!("{}\n", secret.public())).unwrap();
     eventually("the list is read again", async || client.send_as(&report, Some(&credential)).await.is_ok()).await;
     let second = client.seal(&Measurement::Cell(0), START).await.unwrap();
-    assert!(client.send_as(&second, Some(&credential)).await.unwrap_err().is_refused());
+    let again = secret.credential(&task, &second);
+    assert!(client.send_as(&second, Some(&again)).await.unwrap_err().is_refused());
     client.send_as(&report, Some(&credential)).await.unwrap();
 }

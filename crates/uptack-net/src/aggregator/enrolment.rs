@@ -1,9 +1,10 @@
-//! Enrolment: one credential an owner, one report a task.
+//! Enrolment: one report per owner and task, from owners whose public keys the operator listed.
 //!
 //! Without it whoever reaches the leader can invent owners, and the claim for a crowd is worth what the crowd is. A
-//! credential tells the leader who reports, as the network address does anyhow; what is reported stays sealed.
+//! [credential](crate::credential) tells the leader who reports, as the network address does anyhow; what is reported
+//! stays sealed.
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use rusqlite::{Connection, params};
 use std::{
     collections::HashSet,
@@ -15,16 +16,17 @@ use uptack::card::{Card, Enrolment};
 
 use super::{problem::Problem, shared::Task};
 use crate::{
+    credential::{self, Credential},
     dap::ReportId,
     error::{Error, Result},
+    signed::PublicKey,
     task::{AggregatorRole, AggregatorTask},
-    token::TokenHash,
 };
 
-/// The credentials that a leader knows, by their hashes.
+/// The public keys of the owners whom a leader knows.
 pub(crate) struct Enrolled {
     file: Option<PathBuf>,
-    known: RwLock<(HashSet<TokenHash>, Option<SystemTime>)>,
+    known: RwLock<(HashSet<[u8; 32]>, Option<SystemTime>)>,
 }
 
 impl Enrolled {
@@ -44,39 +46,55 @@ impl Enrolled {
         }
         let text = std::fs::read_to_string(path).map_err(at)?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let hashes = lines.map(|(index, line)| {
-            TokenHash::try_from(line.trim().to_owned())
-                .map_err(|error| Error::input(format!("{}: line {}: {error}", path.display(), index + 1)))
+        let keys = lines.map(|(index, line)| {
+            let key = line.trim().parse::<PublicKey>().map_err(|error| {
+                let place = format!("{}: line {}", path.display(), index + 1);
+                Error::input(format!("{place}: {error}; hashes of an earlier version's credentials are not taken"))
+            })?;
+            Ok(*key.as_bytes())
         });
-        let hashes = hashes.collect::<Result<HashSet<_>>>()?;
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = (hashes, Some(changed));
+        let keys = keys.collect::<Result<HashSet<_>>>()?;
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = (keys, Some(changed));
         Ok(())
     }
 
     /// Whether a task can be served at all.
     pub(crate) fn check(&self, task: &AggregatorTask) -> Result<()> {
         if task.role == AggregatorRole::Leader && is_required(task) && self.file.is_none() {
-            return Err(Error::input("task: the card requires enrolment, and this leader has no list of credentials"));
+            return Err(Error::input("task: the card requires enrolment, and this leader has no list of enrolled owners"));
         }
         Ok(())
     }
 
-    /// The credential of an upload, where the task needs one.
-    pub(crate) fn credential(
+    /// The owner of an upload, where the task is for enrolled owners: one that is listed and signed these bytes.
+    pub(crate) fn owner(
         &self,
         task: &Task,
-        shown: Option<&[u8]>,
-    ) -> std::result::Result<Option<TokenHash>, Problem> {
+        shown: Option<Credential>,
+        report: &[u8],
+    ) -> std::result::Result<Option<PublicKey>, Problem> {
         if !task.needs_credential {
             return Ok(None);
         }
-        let hash = shown.map(TokenHash::of);
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        match hash {
-            Some(hash) if known.0.contains(&hash) => Ok(Some(hash)),
-            _ => Err(Problem::http(StatusCode::FORBIDDEN, "This task is for enrolled owners.")),
+        let refuse = || Problem::http(StatusCode::FORBIDDEN, "This task is for enrolled owners.");
+        let credential = shown.ok_or_else(refuse)?;
+        // The list is asked first, because looking up a stranger is cheaper than checking its signature.
+        let key = credential.key().filter(|key| self.is_listed(key)).ok_or_else(refuse)?;
+        if !credential.verify(task.id(), report) {
+            return Err(refuse());
         }
+        Ok(Some(key))
     }
+
+    fn is_listed(&self, key: &PublicKey) -> bool {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).0.contains(key.as_bytes())
+    }
+}
+
+/// The credential in a request.
+pub(crate) fn shown(headers: &HeaderMap) -> Option<Credential> {
+    let text = headers.get(credential::HEADER)?.to_str().ok()?;
+    Some(Credential::from_text(text.to_owned()))
 }
 
 /// Whether the task's card requires enrolment.
@@ -85,14 +103,14 @@ pub(crate) fn is_required(task: &AggregatorTask) -> bool {
     card.is_some_and(|card| card.enrolment == Some(Enrolment::Required))
 }
 
-/// Uses a credential for a report; false if it was used for another one.
+/// Gives an owner's place in a task to a report; false if another report has it.
 pub(crate) fn spend(
     connection: &Connection,
     task: i64,
-    credential: &TokenHash,
+    owner: &PublicKey,
     report: &ReportId,
 ) -> rusqlite::Result<bool> {
-    let key = credential.as_bytes();
+    let key = owner.as_bytes();
     connection.prepare_cached("INSERT OR IGNORE INTO enrolled VALUES (?1, ?2, ?3)")?.execute(params![
         task,
         key,

@@ -15,7 +15,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 use super::{
-    collection, helper,
+    collection, enrolment, helper,
     metrics::Name,
     problem::{Label, Problem},
     shared::{Shared, Task},
@@ -107,8 +107,8 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>, h
 async fn upload(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
     let task = find_task(&shared, &task)?;
     let body = read_message(&shared, &headers, Report::MEDIA_TYPE, body, upload::largest_body(&task)).await?;
-    let credential = shared.enrolled.credential(&task, token(&headers))?;
-    upload::upload(&shared, &task, &body, credential).await?;
+    let owner = shared.enrolled.owner(&task, enrolment::shown(&headers), &body)?;
+    upload::upload(&shared, &task, &body, owner).await?;
     Ok(allow_origin(StatusCode::OK.into_response(), &headers))
 }
 
@@ -121,7 +121,7 @@ async fn preflight(method: Method, request: Request) -> Response {
     for (name, value) in [
         (header::ALLOW, allowed),
         (header::ACCESS_CONTROL_ALLOW_METHODS, allowed),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, authorization"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, authorization, uptack-credential"),
         (header::ACCESS_CONTROL_MAX_AGE, "86400"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

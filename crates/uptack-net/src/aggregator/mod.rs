@@ -62,8 +62,8 @@ pub struct Config {
     pub admission: Admission,
     /// Lets an operator, or a desk that the operator gives it to, add and remove tasks over HTTP with this token.
     pub admin_token: Option<Token>,
-    /// Leader: a file with the hash of one credential a line, for tasks whose card requires enrolment. It is read
-    /// again when it changes.
+    /// Leader: a file with one enrolled owner's public key per line, for tasks whose card requires enrolment. It is
+    /// read again when it changes.
     pub credentials: Option<PathBuf>,
     /// The time of day.
     pub clock: Clock,

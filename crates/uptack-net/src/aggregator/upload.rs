@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     dap::{self, DapProblemType, Decode, HpkeCiphertext, OpenError, Report, ReportId, Role, TaskId, encode},
+    signed::PublicKey,
     store::StoreError,
-    token::TokenHash,
 };
 
 /// Checks a report, opens the leader's share and stores it; returns once it is durable.
@@ -24,7 +24,7 @@ pub(crate) async fn upload(
     shared: &Shared,
     task: &Arc<Task>,
     body: &[u8],
-    credential: Option<TokenHash>,
+    owner: Option<PublicKey>,
 ) -> Result<(), Problem> {
     let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     let time = report.metadata().time().as_seconds_since_epoch();
@@ -39,7 +39,7 @@ pub(crate) async fn upload(
     let digest: [u8; 32] = Sha256::digest(body).into();
     let stored = {
         let task = Arc::clone(task);
-        shared.store.write(move |connection| insert(connection, &task, &row, &digest, credential.as_ref())).await?
+        shared.store.write(move |connection| insert(connection, &task, &row, &digest, owner.as_ref())).await?
     };
     let kind = if stored { "new" } else { "repeated" };
     shared.metrics.add(Name::Uploads, kind, 1);
@@ -151,7 +151,7 @@ fn insert(
     task: &Task,
     report: &StoredReport,
     digest: &[u8; 32],
-    credential: Option<&TokenHash>,
+    owner: Option<&PublicKey>,
 ) -> Result<bool, StoreError<Problem>> {
     let refuse = |text| Err(StoreError::Refused(rejected(task, text)));
     let Some(floor) = floor(connection, task.row)? else {
@@ -174,10 +174,10 @@ fn insert(
     if batches::is_collected(connection, task.row, report.time)? {
         return refuse("The report's batch has been collected.");
     }
-    if let Some(credential) = credential
-        && !enrolment::spend(connection, task.row, credential, &report.id)?
+    if let Some(owner) = owner
+        && !enrolment::spend(connection, task.row, owner, &report.id)?
     {
-        return refuse("This credential has been used for another report.");
+        return refuse("This owner has sent another report.");
     }
     report.enqueue(connection, task.row)?;
     let window = task.definition.parameters.window(report.time);

@@ -199,7 +199,7 @@ async fn a_report_has_the_same_size_whatever_it_says() {
 }
 
 /// The leader's question to the helper, with the leader's token and a count of our choice.
-async fn ask_helper(stage: &Stage, interval: Interval, count: u64) -> (u16, String) {
+pub(crate) async fn ask_helper(stage: &Stage, interval: Interval, count: u64) -> (u16, String) {
     use uptack_net::dap::{AggregateShareReq, BatchSelector, ReportIdChecksum, TimeInterval, encode};
     let request = AggregateShareReq::<TimeInterval>::new(
         BatchSelector::new_time_interval(interval),

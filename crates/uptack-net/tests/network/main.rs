@@ -2,8 +2,13 @@
 
 mod ballots;
 mod cheats;
+mod clocks;
 mod collection;
 mod corpus;
+mod dishonest_credentials;
+mod dishonest_desk;
+mod dishonest_helper;
+mod dishonest_leader;
 mod faults;
 mod interop;
 mod kills;

@@ -7,7 +7,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use uptack::card::{Aggregators, Enrolment};
-use uptack_net::token::Token;
+use uptack_net::credential::OwnerSecret;
 use uptack_owner::{
     check::Checker,
     client::{Client, Config, Status},
@@ -150,25 +150,25 @@ async fn a_ballot_keeps_as_many_yes_as_it_allows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn enrolled_owners_report_once_and_others_not_at_all() {
-    let tokens = [Token::generate(), Token::generate()];
-    let world = World::start_with(Some(&tokens)).await;
+    let secrets = [OwnerSecret::generate(), OwnerSecret::generate()];
+    let world = World::start_with(Some(&secrets)).await;
     let mut card = card(&world.signer, 40);
     card.enrolment = Some(Enrolment::Required);
     let (signed, _) = world.serve(card).await;
-    let answer = async |name: &str, token: Option<&Token>| {
+    let answer = async |name: &str, secret: Option<&OwnerSecret>| {
         let directory = tempfile::tempdir().unwrap();
         let mut config = Config::new("http://127.0.0.1:9/".parse().unwrap());
         config.within = Some(0);
-        config.credentials.extend(token.map(|token| (name.to_owned(), token.clone())));
+        config.credentials.extend(secret.map(|secret| (name.to_owned(), secret.clone())));
         let checker = Checker::new(policy(&world.signer));
         let client = Client::new(config, checker, Ledger::open(directory.path()).unwrap()).unwrap();
         client.consider(&[name], std::slice::from_ref(&signed)).unwrap();
         client.upload_due(&[owner(name, "{}")].into_iter().collect()).await.unwrap()
     };
-    assert_eq!(answer("a", Some(&tokens[0])).await, 1);
-    assert_eq!(answer("b", Some(&tokens[1])).await, 1);
-    // The same credential with another report, an unknown one, none.
-    assert_eq!(answer("again", Some(&tokens[0])).await, 0);
-    assert_eq!(answer("stranger", Some(&Token::generate())).await, 0);
+    assert_eq!(answer("a", Some(&secrets[0])).await, 1);
+    assert_eq!(answer("b", Some(&secrets[1])).await, 1);
+    // The same owner with another report, an unknown one, none.
+    assert_eq!(answer("again", Some(&secrets[0])).await, 0);
+    assert_eq!(answer("stranger", Some(&OwnerSecret::generate())).await, 0);
     assert_eq!(answer("nobody", None).await, 0);
 }

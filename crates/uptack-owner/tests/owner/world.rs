@@ -16,10 +16,10 @@ use uptack_net::{
     card_task,
     clock::Clock,
     collector::{Collected, Collector},
+    credential::OwnerSecret,
     pair::Pair,
     signed::{SignedCard, Signer},
     task::TaskSet,
-    token::Token,
 };
 use uptack_owner::{
     attributes::Named,
@@ -123,11 +123,11 @@ impl World {
         Self::start_with(None).await
     }
 
-    pub(crate) async fn start_with(credentials: Option<&[Token]>) -> Self {
+    pub(crate) async fn start_with(enrolled: Option<&[OwnerSecret]>) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let file = credentials.map(|tokens| {
+        let file = enrolled.map(|secrets| {
             let path = data.path().join("credentials");
-            let lines: Vec<String> = tokens.iter().map(|token| token.hash().to_text()).collect();
+            let lines: Vec<String> = secrets.iter().map(|secret| secret.public().to_string()).collect();
             std::fs::write(&path, lines.join("\n")).unwrap();
             path
         });
