@@ -7,9 +7,7 @@ use tokio::{
     net::TcpStream,
 };
 use uptack_desk::client::{Client, Schedule};
-use uptack_net::{
-    card_task, client as owner, credential::OwnerSecret, dap::Measurement, listing::Page, token::Token,
-};
+use uptack_net::{card_task, client as owner, credential::OwnerSecret, dap::Measurement, listing::Page, token::Token};
 
 #[tokio::test]
 async fn only_analysts_ask_cancel_and_get_results() {

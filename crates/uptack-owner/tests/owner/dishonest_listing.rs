@@ -165,7 +165,8 @@ async fn names_that_are_paths_are_not_asked_for() {
 
 #[tokio::test]
 async fn cards_that_are_known_are_not_fetched_again() {
-    let desk = HostileDesk::start(|path| card_asked(path).map_or(Some(page(1..4, None)), |query| Some(signed(query)))).await;
+    let desk =
+        HostileDesk::start(|path| card_asked(path).map_or(Some(page(1..4, None)), |query| Some(signed(query)))).await;
     let http = uptack_net::web::client(None).unwrap();
     let known = |query: &str| (query == name(2)).then(|| serde_json::from_slice(&signed(query)).unwrap());
     let fetched = fetch(&http, &desk.url, Bounds::DEFAULT, known).await.unwrap();
