@@ -183,6 +183,7 @@ impl Provisioner {
                 credentials: credentials.clone(),
                 clock: config.clock.clone(),
                 request_timeout: config.request_timeout,
+                max_connections: config.max_connections,
                 max_connections_per_address: config.max_connections_per_address,
                 // The desk shows them beside its own.
                 operations: None,
