@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// How long to wait before a request is sent again, each time, unless the desk asks for more.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
 /// Longest wait between two attempts, whatever the desk asks for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// When a query runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

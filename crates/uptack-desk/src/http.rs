@@ -117,6 +117,8 @@ struct After {
 /// Every owner gets the same bytes, page by page.
 async fn list(State(shared): Desk, query: Result<Query<After>, QueryRejection>, headers: HeaderMap) -> Answer {
     let Query(After { after }) = query.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.body_text()))?;
+    // It may be a moment behind the clock; if it cannot be made anew, the one before is served, and the log says why.
+    let _ = shared.refresh().await;
     let page = shared.listing.borrow().page(after.as_deref()).clone();
     let cached = [(header::ETAG, page.tag.clone()), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
     if names_tag(&headers, &page.tag) {

@@ -2,11 +2,7 @@
 
 use crate::support::{MINIMUM, Stage, analyst, ballot, call, card, config, eventually, restart, result, state, upload};
 use serde_json::json;
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 use uptack_desk::client::Schedule;
 use uptack_net::token::Token;
 
@@ -81,20 +77,16 @@ async fn a_request_that_is_repeated_by_its_key_opens_one_query_also_after_a_rest
 async fn requests_that_are_repeated_at_the_same_time_open_one_query() {
     let stage = Stage::new().await;
     let (key, card) = (Token::generate(), card());
-    let done = AtomicBool::new(false);
     let posts = async {
         let names = (0..5).map(|_| stage.analyst.open_by_key(&card, ONCE, &key));
         let names = futures_util::future::join_all(names).await;
-        done.store(true, Ordering::SeqCst);
         names.into_iter().map(|opened| opened.unwrap().queries.remove(0).query).collect::<BTreeSet<String>>()
     };
-    // Meanwhile time flies, so that each post falls into a window of its own.
+    // Meanwhile time flies, so that posts fall into windows of their own, and the first is still open at the end.
     let flight = async {
-        let mut moment = crate::support::START;
-        while !done.load(Ordering::SeqCst) {
-            moment += 1000;
-            stage.clock.set(moment);
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        for minute in 1..9 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            stage.clock.set(crate::support::START + 60 * minute);
         }
     };
     let (names, ()) = tokio::join!(posts, flight);

@@ -80,8 +80,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.timed(context, outcome)
+        match Pin::new(&mut self.stream).poll_flush(context) {
+            // Where nothing is buffered here, nothing was taken by the other end either.
+            Poll::Ready(outcome) => Poll::Ready(outcome),
+            Poll::Pending => self.timed(context, Poll::Pending),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
