@@ -9,8 +9,12 @@ use uptack_desk::{
     config::{Aggregators, Remote},
 };
 use uptack_net::{
+    admission::Admission,
     aggregator::{self, Aggregator},
     clock::Clock,
+    definition::CardDefinition,
+    pair_secret::PairSecret,
+    signed::Signer,
     task::AggregatorRole,
     token::Token,
 };
@@ -20,6 +24,9 @@ struct Elsewhere {
     directory: tempfile::TempDir,
     clock: Clock,
     admin: Token,
+    /// The key of the desk that both pin, and the secret that they share.
+    signer: Signer,
+    pair: PairSecret,
     ports: [u16; 2],
 }
 
@@ -28,7 +35,14 @@ impl Elsewhere {
         // Both at once, so that they differ; free again when they are dropped.
         let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
-        Self { directory: tempfile::tempdir().unwrap(), clock, admin: Token::generate(), ports }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            clock,
+            admin: Token::generate(),
+            signer: Signer::generate(),
+            pair: PairSecret::generate(),
+            ports,
+        }
     }
 
     fn url(&self, index: usize) -> Url {
@@ -40,6 +54,11 @@ impl Elsewhere {
         let config = aggregator::Config {
             listen: SocketAddr::from(([127, 0, 0, 1], self.ports[index])),
             admin_token: Some(self.admin.clone()),
+            admission: Admission {
+                desk_keys: vec![self.signer.public()],
+                pair_secret: Some(self.pair.clone()),
+                ..Admission::default()
+            },
             clock: self.clock.clone(),
             ..aggregator::Config::new(role, self.directory.path().join(role.to_string()))
         };
@@ -65,8 +84,10 @@ impl Elsewhere {
 
 #[tokio::test]
 async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
-    let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
+    let mut elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
     let data = tempfile::tempdir().unwrap();
+    elsewhere.signer = Signer::load_or_create(&data.path().join("signing.key")).unwrap();
+    let elsewhere = elsewhere;
     let desk = uptack_desk::Desk::start(elsewhere.config(data.path())).await.unwrap();
     let opened = analyst(&desk).open(&card(), Schedule::Once { seconds: 600 }).await.unwrap();
     let query = &opened.queries[0].query;
@@ -123,12 +144,13 @@ async fn without_a_token_the_operators_get_files() {
     let query = &opened.queries[0].query;
     assert_eq!(state(&stage.analyst, query).await, "open");
     let folder = stage.directory.path().join("provision").join(query);
-    for name in ["leader.yaml", "helper.yaml", "leader.json", "helper.json", "client.json"] {
+    for name in ["leader.json", "helper.json", "client.json"] {
         assert!(folder.join(name).exists(), "{name}");
     }
     assert!(!folder.join("collector.json").exists(), "the desk alone collects");
-    let leader = std::fs::read_to_string(folder.join("leader.yaml")).unwrap();
-    assert!(leader.contains(query) && leader.contains(&format!("min_batch_size: {MINIMUM}")), "{leader}");
+    let leader = std::fs::read_to_string(folder.join("leader.json")).unwrap();
+    let leader: CardDefinition = serde_json::from_str(&leader).unwrap();
+    assert_eq!((&leader.card.query, leader.card.open().unwrap().card), (query, opened.card));
     stage.analyst.cancel(query).await.unwrap();
     eventually("the files are removed", async || !folder.exists()).await;
 }
