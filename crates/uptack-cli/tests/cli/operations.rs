@@ -294,7 +294,7 @@ fn is_served_from_elsewhere(address: &str, path: &str) -> bool {
     let host = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let answer = runtime.block_on(tokio::time::timeout(PATIENCE, async {
+    let exchange = async {
         let socket = tokio::net::TcpSocket::new_v4()?;
         socket.bind("127.0.0.9:0".parse().expect("an address"))?;
         let mut stream = socket.connect(host.parse().expect("an address")).await?;
@@ -302,6 +302,7 @@ fn is_served_from_elsewhere(address: &str, path: &str) -> bool {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         Ok::<_, std::io::Error>(answer)
-    }));
+    };
+    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, exchange).await });
     answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200")))
 }
