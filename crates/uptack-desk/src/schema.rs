@@ -99,10 +99,10 @@ mod tests {
     fn shape(directory: &Path) -> Vec<(String, Vec<String>)> {
         let connection = file(directory);
         let mut statement = connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").unwrap();
-        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(|text| text.unwrap()).collect();
         let columns = |name: &String| {
             let mut statement = connection.prepare("SELECT name || ' ' || type FROM pragma_table_info(?1)").unwrap();
-            statement.query_map([name], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+            statement.query_map([name], |row| row.get(0)).unwrap().map(|text| text.unwrap()).collect()
         };
         names.iter().map(|name| (name.clone(), columns(name))).collect()
     }
