@@ -7,7 +7,10 @@
 use futures_util::{StreamExt, stream};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
-use uptack_net::collector::{Collected, Collector};
+use uptack_net::{
+    collector::{Collected, Collector},
+    logging::Throttle,
+};
 
 use crate::{
     error::{Error, Result},
@@ -43,7 +46,7 @@ pub(crate) async fn keep_time(shared: Arc<Shared>) {
         match turn.await {
             Ok(true) => {}
             Ok(false) => opening_from = Instant::now() + OPEN_AGAIN,
-            Err(error) => tracing::error!(%error, "keeping time"),
+            Err(error) => log_failure(&error, "keeping time"),
         }
         tokio::select! {
             () = tokio::time::sleep(TICK) => {}
@@ -60,7 +63,7 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
         // A collection is cut off when the desk stops, and taken up by the next run.
         tokio::select! {
             outcome = turn(&shared, &mut waits) => if let Err(error) = outcome {
-                tracing::error!(%error, "collecting");
+                log_failure(&error, "collecting");
             },
             _ = stopping.changed() => break,
         }
@@ -69,6 +72,14 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
             () = shared.wake.notified() => {}
             _ = stopping.changed() => {}
         }
+    }
+}
+
+/// Both loops turn many times a second, and a full disk fails them every time.
+fn log_failure(error: &Error, doing: &'static str) {
+    static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
+    if let Some(unlogged) = FAILURES.pass(std::time::Instant::now()) {
+        tracing::error!(%error, unlogged, doing, "the desk's work failed and is tried again");
     }
 }
 

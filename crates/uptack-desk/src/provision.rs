@@ -120,6 +120,30 @@ impl Provisioner {
         }
     }
 
+    /// Has an embedded pair read its certificate again.
+    pub(crate) async fn reload_certificates(&self) {
+        if let Means::Embedded(pair) = &self.means
+            && let Some(pair) = pair.read().await.as_ref()
+        {
+            pair.leader.reload_certificates();
+            pair.helper.reload_certificates();
+        }
+    }
+
+    /// Health and counters of an embedded pair, below `leader` and `helper`.
+    pub(crate) async fn operations(&self) -> axum::Router {
+        let routes = axum::Router::new();
+        match &self.means {
+            Means::Embedded(pair) => match pair.read().await.as_ref() {
+                Some(pair) => routes
+                    .nest("/leader", pair.leader.operations_routes())
+                    .nest("/helper", pair.helper.operations_routes()),
+                None => routes,
+            },
+            Means::External { .. } => routes,
+        }
+    }
+
     pub(crate) async fn shutdown(&self) {
         if let Means::Embedded(pair) = &self.means
             && let Some(pair) = pair.write().await.take()
@@ -159,6 +183,10 @@ impl Provisioner {
                 credentials: credentials.clone(),
                 clock: config.clock.clone(),
                 request_timeout: config.request_timeout,
+                max_connections: config.max_connections,
+                max_connections_per_address: config.max_connections_per_address,
+                // The desk shows them beside its own.
+                operations: None,
                 ..aggregator::Config::new(role, config.data.join(role.to_string()))
             });
             async move { Ok::<_, Error>(Aggregator::start(config?).await?) }

@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(aggregator::run(config, |aggregator| {
         let mut output = std::io::stdout();
-        let _ = writeln!(output, "{}", aggregator.url());
+        let operations = aggregator.operations_url().map_or(String::new(), |url| url.to_string());
+        let _ = writeln!(output, "{}\n{operations}", aggregator.url());
         let _ = output.flush();
     }))?;
     Ok(())

@@ -125,7 +125,7 @@ impl Running {
             std::fs::create_dir_all(&tasks)?;
             let file = written.join(format!("{}.json", process.role));
             std::fs::rename(file, tasks.join("task.json"))?;
-            let health = process.url.join("metrics")?;
+            let health = process.operations.join("metrics")?;
             while !reqwest::get(health.clone()).await?.text().await?.contains("uptack_tasks 1") {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -138,6 +138,7 @@ impl Running {
 struct Process {
     role: &'static str,
     url: Url,
+    operations: Url,
     child: Child,
 }
 
@@ -150,9 +151,12 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { role, url: line.trim().parse()?, child })
+        let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
+        let mut address = || -> Result<Url, Failure> {
+            let line = lines.next().ok_or("the program ended")??;
+            Ok(line.rsplit(' ').next().unwrap_or_default().parse()?)
+        };
+        Ok(Self { role, url: address()?, operations: address()?, child })
     }
 }
 

@@ -49,11 +49,8 @@ impl Admission {
         let (Some(card), Some(signature)) = (&task.card, &task.card_signature) else {
             return self.check_without_card(task);
         };
-        let signed = SignedCard {
-            query: task.parameters.task_id.to_string(),
-            card: card.clone(),
-            signature: signature.clone(),
-        };
+        let signed =
+            SignedCard { query: task.parameters.task_id.to_string(), card: card.clone(), signature: signature.clone() };
         // The parameters were compared with the card's when the stored task was read.
         self.check_card(&signed.open()?.signer, task)
     }

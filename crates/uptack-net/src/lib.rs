@@ -14,13 +14,15 @@
 //! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
 //! - [`ballot`]: many queries in one report.
 //! - [`credential`]: what an enrolled owner shows with a report.
-//! - [`signed`]: query cards under their signature. [`card_task`]: the one task that a card defines.
-//! - [`private`]: folders and files for their owner alone.
+//! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task
+//!   that a card defines.
+//! - [`private`]: folders and files for their owner alone. [`backup`]: copies of state that is being written.
 //! - [`server`], [`web`]: listening with limits, and calling with limits.
 //! - [`dap`]: everything that depends on the drafts.
 
 pub mod admission;
 pub mod aggregator;
+pub mod backup;
 pub mod ballot;
 pub mod card_task;
 pub mod client;
@@ -33,15 +35,16 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod janus;
+pub mod listing;
 pub mod logging;
 pub mod pair;
 pub mod pair_secret;
 pub mod private;
+pub mod server;
 pub mod signed;
 mod store;
 pub mod task;
 pub mod token;
 pub mod web;
 
-pub use aggregator::server;
 pub use error::{Error, Result};

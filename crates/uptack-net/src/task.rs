@@ -308,11 +308,9 @@ impl TaskSet {
         let [leader, helper] = software;
         let leader = (leader, &self.leader, 1, ["leader.json", "leader.yaml"]);
         let helper = (helper, &self.helper, 2, ["helper.json", "helper.yaml"]);
-        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| {
-            match software {
-                Software::Uptack => write(&directory.join(names[0]), task).map(|()| names[0]),
-                Software::Janus => write_for_janus(&directory.join(names[1]), task, key).map(|()| names[1]),
-            }
+        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| match software {
+            Software::Uptack => write(&directory.join(names[0]), task).map(|()| names[0]),
+            Software::Janus => write_for_janus(&directory.join(names[1]), task, key).map(|()| names[1]),
         };
         Ok([write(leader)?, write(helper)?])
     }

@@ -30,10 +30,15 @@ pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
 }
 
 /// The body of an answer, of bounded size.
-pub async fn body(whose: &str, mut response: Response) -> Result<Vec<u8>> {
+pub async fn body(whose: &str, response: Response) -> Result<Vec<u8>> {
+    body_within(whose, response, LARGEST_ANSWER).await
+}
+
+/// The body of an answer of at most `limit` bytes.
+pub async fn body_within(whose: &str, mut response: Response, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(whose, error))? {
-        if bytes.len() + chunk.len() > LARGEST_ANSWER {
+        if bytes.len() + chunk.len() > limit {
             return Err(Error::refused(format!("the {whose}'s answer is too large")));
         }
         bytes.extend_from_slice(&chunk);
@@ -59,6 +64,12 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
         _ if is_passing(status) => Error::unreachable(text),
         _ => Error::refused(text),
     })
+}
+
+/// How long a server asks to be left alone, in seconds: an hour at most, whatever it says.
+pub fn retry_after(response: &Response) -> Option<u64> {
+    let text = response.headers().get("retry-after")?.to_str().ok()?;
+    text.trim().parse::<u64>().ok().map(|seconds| seconds.min(3600))
 }
 
 fn is_passing(status: StatusCode) -> bool {

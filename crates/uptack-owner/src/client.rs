@@ -24,6 +24,7 @@ use crate::{
     check::{Accepted, Checker, Refusal},
     error::{Error, Result},
     ledger::{Acceptance, Due, Ledger, State, StoredReport},
+    listing,
     report::{self, Tosser},
 };
 
@@ -115,18 +116,9 @@ impl Client {
         &self.ledger
     }
 
-    /// The desk's open queries. The request is the same for every owner.
+    /// The desk's open queries. The requests are the same for every owner.
     pub async fn fetch(&self) -> Result<Vec<SignedCard>> {
-        #[derive(serde::Deserialize)]
-        struct Listed {
-            queries: Vec<SignedCard>,
-        }
-        let url = self.config.desk.join("queries").map_err(|error| Error::Input(format!("desk: {error}")))?;
-        let response = self.http.get(url).send().await.map_err(|error| web::no_answer("desk", error))?;
-        let bytes = web::body("desk", web::check("desk", response).await?).await?;
-        let listed: Listed = serde_json::from_slice(&bytes)
-            .map_err(|_| Error::Input("the desk's answer is not a list of queries".to_owned()))?;
-        Ok(listed.queries)
+        listing::fetch(&self.http, &self.config.desk, |query| self.ledger.card(query).ok().flatten()).await
     }
 
     /// Decides about every card for every owner, and charges those who accept.

@@ -16,6 +16,7 @@ pub mod check;
 pub mod client;
 mod error;
 pub mod ledger;
+mod listing;
 pub mod policy;
 pub mod predicate;
 mod report;

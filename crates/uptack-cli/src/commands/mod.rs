@@ -5,6 +5,7 @@ mod algebra;
 mod answer;
 mod ask;
 mod audit;
+mod backup;
 mod cancel;
 mod channel;
 mod completions;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Ask(ask::Arguments),
     Result(result::Arguments),
     Cancel(cancel::Arguments),
+    Backup(backup::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -82,6 +84,7 @@ impl Command {
             Self::Ask(arguments) => ask::run(&arguments, json),
             Self::Result(arguments) => result::run(&arguments, json),
             Self::Cancel(arguments) => cancel::run(&arguments, json),
+            Self::Backup(arguments) => backup::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

@@ -23,8 +23,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    PairSecret::create(&arguments.file)
-        .map_err(|error| Failure::from(error).with_hint("give another file; tasks may depend on the one that is there"))?;
+    PairSecret::create(&arguments.file).map_err(|error| {
+        Failure::from(error).with_hint("give another file; tasks may depend on the one that is there")
+    })?;
     if json {
         return print_json(&json!({"file": arguments.file}));
     }

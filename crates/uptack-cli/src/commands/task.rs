@@ -149,7 +149,8 @@ fn from_mechanism(arguments: &Arguments) -> Result<Written, Failure> {
 
 /// Keys of a task that is in use must not be lost to a second call.
 fn refuse_existing(folder: &Path) -> Result<(), Failure> {
-    let taken = ["collector.json", "leader.json", "leader.yaml", "helper.yaml"].iter().find(|name| folder.join(name).exists());
+    let taken =
+        ["collector.json", "leader.json", "leader.yaml", "helper.yaml"].iter().find(|name| folder.join(name).exists());
     taken.map_or(Ok(()), |name| {
         Err(Failure::request(format!("{}: there is a task already", folder.join(name).display()))
             .with_hint("give another folder; its keys would be lost"))

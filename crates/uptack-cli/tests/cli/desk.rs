@@ -24,17 +24,29 @@ pub(crate) struct Process(Child, pub(crate) String);
 impl Process {
     /// Starts a server and reads its address from the end of its first line.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_uptack"))
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uptack"));
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().rsplit(' ').next().unwrap().to_owned();
         assert!(address.starts_with("http://127.0.0.1:"), "{arguments:?} printed `{line}`");
         Self(child, address)
+    }
+
+    /// Starts a server with `--json` and reads the document that it prints.
+    pub(crate) fn start_json(arguments: &[&str]) -> (Self, Value) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uptack"));
+        command.args(arguments).arg("--json").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let output = serde_json::Deserializer::from_reader(child.stdout.take().unwrap());
+        let document: Value = output.into_iter().next().unwrap().unwrap();
+        let address = document["address"].as_str().unwrap().to_owned();
+        (Self(child, address), document)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 
     /// SIGKILL: no handler runs, nothing is flushed.
@@ -89,7 +101,7 @@ impl Desk {
         json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn run(&self, command: &[&str], more: &[&str]) -> Output {
+    pub(crate) fn run(&self, command: &[&str], more: &[&str]) -> Output {
         let arguments = self.with_access(command, more);
         run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
@@ -99,7 +111,7 @@ impl Desk {
         uptack_net::signed::Signer::load_or_create(&self.data().join("signing.key")).unwrap().public().to_string()
     }
 
-    fn ask(&self, more: &[&str]) -> Value {
+    pub(crate) fn ask(&self, more: &[&str]) -> Value {
         self.json(&["ask", "--question", "Where are you?"], &[&PLAN[..], more].concat())
     }
 }
@@ -187,7 +199,7 @@ fn too_few_answers_and_a_cancelled_query_give_nothing() {
     let query = asked["query"].as_str().unwrap();
     assert_eq!(desk.json(&["cancel", query], &[])["state"], "cancelled");
     let (code, text) = failure(&desk.run(&["result", query], &["--wait"]));
-    assert!(code == Some(1) && text.contains("cancelled by analyst"), "{text}");
+    assert!(code == Some(1) && text.contains("cancelled by its analyst"), "{text}");
 }
 
 #[test]

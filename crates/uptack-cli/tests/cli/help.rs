@@ -26,6 +26,7 @@ const COMMANDS: [&str; 19] = [
     "ask",
     "result",
     "cancel",
+    "backup",
     "completions",
     "man",
 ];

@@ -11,6 +11,7 @@ mod evaluate;
 mod guide;
 mod help;
 mod network;
+mod operations;
 mod pipeline;
 mod plan;
 mod privacy;

@@ -102,11 +102,16 @@ async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
     let desk = restart(elsewhere.config(data.path())).await;
     let (record, _) = read(&result(&analyst(&desk), query).await.unwrap());
     assert_eq!(record.reports, MINIMUM + 1);
-    let served = async |url: Url| {
-        let text = reqwest::get(url.join("metrics").unwrap()).await.unwrap().text().await.unwrap();
+    let served = async |server: &Aggregator| {
+        let text = reqwest::get(server.operations_url().unwrap().join("metrics").unwrap())
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         text.lines().find_map(|line| line.strip_prefix("uptack_tasks ")).unwrap().parse::<u64>().unwrap()
     };
-    eventually("the tasks are removed", async || served(leader.url()).await + served(helper.url()).await == 0).await;
+    eventually("the tasks are removed", async || served(&leader).await + served(&helper).await == 0).await;
 }
 
 #[tokio::test]

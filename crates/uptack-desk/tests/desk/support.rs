@@ -13,12 +13,7 @@ use uptack_desk::{
     record::Record,
 };
 use uptack_net::{
-    card_task, client as owner,
-    clock::Clock,
-    dap::Measurement,
-    signed::SignedCard,
-    task::CollectorTask,
-    token::Token,
+    card_task, client as owner, clock::Clock, dap::Measurement, signed::SignedCard, task::CollectorTask, token::Token,
 };
 use url::Url;
 
@@ -49,6 +44,13 @@ impl Stage {
         adjust(&mut config);
         let desk = Desk::start(config).await.unwrap();
         Self { analyst: analyst(&desk), directory, clock, desk }
+    }
+
+    /// A caller with a token of its own: an analyst, or an administrator by the name of its file.
+    pub(crate) fn caller(&self, file: &str) -> Client {
+        let token = Token::generate();
+        std::fs::write(self.directory.path().join("tokens").join(file), token.as_str()).unwrap();
+        Client::new(&self.desk.url(), Some(token), None).unwrap()
     }
 
     /// Asks one question for ten minutes.

@@ -312,12 +312,7 @@ fn load(
 }
 
 /// Repeats the request until the helper answers: it has been told of the job, or may have been.
-async fn send(
-    shared: &Shared,
-    task: &Task,
-    job: &Job,
-    request: Vec<u8>,
-) -> std::result::Result<Vec<u8>, Stopped> {
+async fn send(shared: &Shared, task: &Task, job: &Job, request: Vec<u8>) -> std::result::Result<Vec<u8>, Stopped> {
     let media_types = (AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE, AggregationJobResp::MEDIA_TYPE);
     let path = format!("aggregation_jobs/{}", job.id);
     let answer = peer::call(shared, task, reqwest::Method::PUT, &path, media_types, request).await;
@@ -341,11 +336,7 @@ struct Finished {
     outcomes: Vec<&'static str>,
 }
 
-fn finish(
-    task: &Task,
-    reports: Vec<Waiting>,
-    answer: Option<&[u8]>,
-) -> std::result::Result<Finished, Stopped> {
+fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> std::result::Result<Finished, Stopped> {
     let other_reports = || Stopped::Rejected("its answer is for other reports".to_owned());
     let answer = answer
         .map(AggregationJobResp::get_decoded)
@@ -361,10 +352,8 @@ fn finish(
             *finished.done.entry(window).or_default() += 1;
             continue;
         };
-        let response = responses
-            .next()
-            .filter(|response| *response.report_id() == report.id)
-            .ok_or_else(other_reports)?;
+        let response =
+            responses.next().filter(|response| *response.report_id() == report.id).ok_or_else(other_reports)?;
         finish_report(task, report.number, state, response, window, &mut finished);
     }
     if responses.next().is_some() {

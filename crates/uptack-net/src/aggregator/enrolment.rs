@@ -61,7 +61,9 @@ impl Enrolled {
     /// Whether a task can be served at all.
     pub(crate) fn check(&self, task: &AggregatorTask) -> Result<()> {
         if task.role == AggregatorRole::Leader && is_required(task) && self.file.is_none() {
-            return Err(Error::input("task: the card requires enrolment, and this leader has no list of enrolled owners"));
+            return Err(Error::input(
+                "task: the card requires enrolment, and this leader has no list of enrolled owners",
+            ));
         }
         Ok(())
     }

@@ -39,10 +39,7 @@ type JobPath = Path<(String, String)>;
 
 /// Builds the routes that the role serves.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
-    let common = Router::new()
-        .route("/hpke_config", get(hpke_config).options(preflight))
-        .route("/healthz", get(health))
-        .route("/metrics", get(metrics));
+    let common = Router::new().route("/hpke_config", get(hpke_config).options(preflight));
     let common = match shared.config.admin_token {
         Some(_) => common.route("/uptack/tasks/{task}", put(add_task).delete(remove_task)),
         None => common,
@@ -62,6 +59,17 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
             Problem::http(StatusCode::METHOD_NOT_ALLOWED, "This resource does not take this method.")
         })
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
+        .with_state(shared)
+}
+
+/// What operators look at, on a listener of its own.
+pub(crate) fn operations(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics))
+        .fallback(|| async {
+            Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /healthz and /metrics.")
+        })
         .with_state(shared)
 }
 

@@ -12,11 +12,7 @@ use super::{
     keys::Keys,
     shared::{Shared, Task},
 };
-use crate::{
-    definition::Definition,
-    error::Result,
-    store::StoreError,
-};
+use crate::{definition::Definition, error::Result, store::StoreError};
 
 /// Between two looks at the task files.
 const PULSE: Duration = Duration::from_secs(1);

@@ -16,7 +16,6 @@ mod metrics;
 mod peer;
 mod problem;
 mod rejection;
-pub mod server;
 mod shared;
 mod upload;
 
@@ -35,11 +34,11 @@ use crate::{
     dap::TaskId,
     definition::Definition,
     error::{Error, Result},
+    server::{self, Certificates, Limits, Signals},
     task::AggregatorRole,
     token::Token,
 };
 use keys::Keys;
-use server::Limits;
 use shared::{Shared, Task};
 
 /// How an aggregator runs. [`Config::new`] gives defaults for everything but role and directory.
@@ -80,6 +79,10 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Connections at once.
     pub max_connections: usize,
+    /// Connections at once from one address; by default a quarter of all.
+    pub max_connections_per_address: Option<usize>,
+    /// Where health and counters are shown, without TLS and to whoever can reach it. Without one, nowhere.
+    pub operations: Option<SocketAddr>,
     /// Size of the state file beyond which nothing more is taken.
     pub max_store_bytes: Option<u64>,
     /// Age at which the key for reports is replaced.
@@ -107,6 +110,8 @@ impl Config {
             gather: Duration::from_millis(200),
             request_timeout: Duration::from_secs(30),
             max_connections: 1024,
+            max_connections_per_address: None,
+            operations: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             max_store_bytes: None,
             key_lifetime: Some(Duration::from_secs(30 * 24 * 3600)),
         }
@@ -117,6 +122,8 @@ impl Config {
 pub struct Aggregator {
     shared: Arc<Shared>,
     address: SocketAddr,
+    operations: Option<SocketAddr>,
+    certificates: Option<Arc<Certificates>>,
     workers: Vec<JoinHandle<()>>,
 }
 
@@ -127,8 +134,8 @@ impl Aggregator {
             crate::task::make_directory(peer);
         }
         server::check_exposure(config.listen, config.tls.is_some(), config.allow_plaintext)?;
-        let acceptor = match &config.tls {
-            Some((certificates, key)) => Some(server::tls(certificates, key)?),
+        let certificates = match &config.tls {
+            Some((chain, key)) => Some(Certificates::read(chain, key)?),
             None => None,
         };
         if config.admission.admits_nothing() {
@@ -139,26 +146,53 @@ impl Aggregator {
         let client = peer_client(&config)?;
         let listener = server::bind(config.listen).await?;
         let address = listener.local_addr()?;
-        let limits = Limits { connections: config.max_connections, patience: config.request_timeout };
+        let limits = Limits::new(config.max_connections, config.max_connections_per_address, config.request_timeout);
+        let operations = match config.operations {
+            Some(address) => Some(server::bind(address).await?),
+            None => None,
+        };
         let shared = Arc::new(Shared::open(config, client).await?);
         for task in shared.load_tasks()? {
             spawn_driver(&shared, task);
         }
         maintenance::load_files(&shared, &mut std::collections::HashMap::new()).await;
         let routes = http::routes(Arc::clone(&shared));
-        let stopping = shared.stopping.subscribe();
-        let workers = vec![
-            tokio::spawn(server::serve(listener, acceptor, routes, limits, stopping)),
+        let stopping = || shared.stopping.subscribe();
+        let mut workers = vec![
+            tokio::spawn(server::serve(listener, certificates.clone(), routes, limits, stopping())),
             tokio::spawn(maintenance::run(Arc::clone(&shared))),
         ];
+        let mut operations_address = None;
+        if let Some(listener) = operations {
+            operations_address = Some(listener.local_addr()?);
+            let routes = http::operations(Arc::clone(&shared));
+            workers.push(tokio::spawn(server::serve(listener, None, routes, limits, stopping())));
+        }
         tracing::info!(role = %shared.config.role, %address, version = env!("CARGO_PKG_VERSION"), "listening");
-        Ok(Self { shared, address, workers })
+        Ok(Self { shared, address, operations: operations_address, certificates, workers })
     }
 
     /// The address that is listened on, as a base for requests.
     pub fn url(&self) -> Url {
         let scheme = if self.shared.config.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}/", self.address).parse().expect("a socket address makes a URL")
+    }
+
+    /// Where health and counters are shown, as a base for requests.
+    pub fn operations_url(&self) -> Option<Url> {
+        self.operations.map(|address| format!("http://{address}/").parse().expect("a socket address makes a URL"))
+    }
+
+    /// Health and counters as routes, for a listener that shows those of several servers.
+    pub fn operations_routes(&self) -> axum::Router {
+        http::operations(Arc::clone(&self.shared))
+    }
+
+    /// Reads the certificate again; if there is a fault in it, the one before stays in use.
+    pub fn reload_certificates(&self) {
+        if let Some(certificates) = &self.certificates {
+            certificates.reload_or_log();
+        }
     }
 
     /// Serves a task from now on, durably, if the operator's [conditions](Admission) admit it. The identical
@@ -207,11 +241,13 @@ impl Drop for Aggregator {
 
 /// Runs an aggregator until the process is asked to stop (interrupt or termination signal).
 ///
-/// `ready` is called once, when requests are being taken.
+/// `ready` is called once, when requests are being taken. A hangup signal has the certificate read again.
 pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> {
+    // First of all, or a signal that comes before would end the process without ceremony.
+    let signals = Signals::install()?;
     let aggregator = Aggregator::start(config).await?;
     ready(&aggregator);
-    server::stop_signal().await?;
+    signals.wait(async || aggregator.reload_certificates()).await?;
     aggregator.shutdown().await;
     Ok(())
 }

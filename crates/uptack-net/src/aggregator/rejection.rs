@@ -94,18 +94,14 @@ fn count(
 /// The numbers and times of a job's reports.
 fn reports(connection: &Connection, task: i64, job: &Job) -> rusqlite::Result<Vec<(i64, u64)>> {
     connection
-        .prepare_cached("SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report")?
+        .prepare_cached(
+            "SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report",
+        )?
         .query_map([task, job.first, job.last], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?
         .collect()
 }
 
-fn split(
-    connection: &Connection,
-    task: i64,
-    job: &Job,
-    reports: &[(i64, u64)],
-    refusals: u32,
-) -> rusqlite::Result<()> {
+fn split(connection: &Connection, task: i64, job: &Job, reports: &[(i64, u64)], refusals: u32) -> rusqlite::Result<()> {
     let middle = reports[reports.len() / 2].0;
     for (first, last) in [(job.first, middle - 1), (middle, job.last)] {
         Job::new(first, last).insert(connection, task, refusals)?;

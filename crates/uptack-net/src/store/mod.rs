@@ -260,8 +260,7 @@ fn open_connection(path: &Path) -> Result<Connection> {
 /// A directory belongs to one role for good.
 fn claim(connection: &Connection, role: AggregatorRole, directory: &Path) -> Result<()> {
     connection.execute("INSERT OR IGNORE INTO meta(key, value) VALUES ('role', ?1)", [role.to_string()])?;
-    let owner: String =
-        connection.query_row("SELECT value FROM meta WHERE key = 'role'", [], |row| row.get(0))?;
+    let owner: String = connection.query_row("SELECT value FROM meta WHERE key = 'role'", [], |row| row.get(0))?;
     if owner != role.to_string() {
         return Err(Error::input(format!(
             "{} belongs to a {owner}, not to a {role}; give each role a directory of its own",

@@ -93,7 +93,10 @@ impl Stage {
     }
 
     async fn tasks(&self) -> [u64; 2] {
-        [metric(&self.leader.url(), "uptack_tasks ").await, metric(&self.helper.url(), "uptack_tasks ").await]
+        [
+            metric(&self.leader.operations_url().unwrap(), "uptack_tasks ").await,
+            metric(&self.helper.operations_url().unwrap(), "uptack_tasks ").await,
+        ]
     }
 
     async fn is_refused(&self, card: &SignedCard, words: &str) {
@@ -152,7 +155,7 @@ async fn single_reports_are_not_released_by_a_definition_without_a_card() {
         assert_eq!(status, 201, "{body}");
     }
     upload(&card, 29).await;
-    let base = stage.helper.url();
+    let base = stage.helper.operations_url().unwrap();
     let added = "uptack_reports_aggregated_total{outcome=\"added\"}";
     eventually("both have added them", async || metric(&base, added).await == 29).await;
     let desk = Collector::new(part).unwrap();
@@ -287,7 +290,7 @@ async fn an_operator_who_names_nobody_serves_nothing() {
     let nobody = Admission::default();
     assert!(nobody.admits_nothing());
     let helper = start(&nobody).await;
-    assert_eq!(metric(&helper.url(), "uptack_tasks ").await, 0);
+    assert_eq!(metric(&helper.operations_url().unwrap(), "uptack_tasks ").await, 0);
     let definition = CardDefinition::new(AggregatorRole::Helper, signed.clone(), &collector(&card));
     assert!(helper.add_task(definition).await.unwrap_err().is_input());
     helper.shutdown().await;
@@ -295,7 +298,7 @@ async fn an_operator_who_names_nobody_serves_nothing() {
     let desk_keys = vec![signed.open().unwrap().signer];
     let again = Admission { desk_keys, pair_secret: Some(PairSecret::generate()), ..Admission::default() };
     let helper = start(&again).await;
-    assert_eq!(metric(&helper.url(), "uptack_tasks ").await, 1);
+    assert_eq!(metric(&helper.operations_url().unwrap(), "uptack_tasks ").await, 1);
 }
 
 /// The desk sees a card, its own token and its own key; what the two aggregators share is in neither definition.

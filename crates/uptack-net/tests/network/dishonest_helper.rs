@@ -82,11 +82,15 @@ impl Stage {
     }
 
     async fn at_leader(&self, outcome: &str) -> u64 {
-        metric(&self.leader.url(), &format!("uptack_reports_aggregated_total{{outcome=\"{outcome}\"}}")).await
+        metric(
+            &self.leader.operations_url().unwrap(),
+            &format!("uptack_reports_aggregated_total{{outcome=\"{outcome}\"}}"),
+        )
+        .await
     }
 
     async fn is_settled(&self) {
-        let base = self.leader.url();
+        let base = self.leader.operations_url().unwrap();
         eventually("nothing is pending", async || metric(&base, "uptack_pending_reports ").await == 0).await;
     }
 }
@@ -157,7 +161,8 @@ async fn a_report_that_the_helper_always_refuses_is_dropped_and_no_other() {
     stage.upload(4).await;
     stage.is_settled().await;
     assert_eq!((stage.at_leader("added").await, stage.at_leader("abandoned").await), (7, 1));
-    let abandoned = metric(&stage.leader.url(), "uptack_aggregation_jobs_total{outcome=\"abandoned\"}").await;
+    let abandoned =
+        metric(&stage.leader.operations_url().unwrap(), "uptack_aggregation_jobs_total{outcome=\"abandoned\"}").await;
     assert_eq!(abandoned, 1);
     // Sent again it is a repetition, and the batch goes out without it.
     stage.client.send(&report).await.unwrap();
@@ -181,7 +186,8 @@ async fn a_helper_that_adds_reports_and_denies_it_has_no_batch_released() {
     stage.upload(3).await;
     stage.is_settled().await;
     assert_eq!(stage.at_leader("added").await, 3);
-    let helpers = metric(&stage.helper.url(), "uptack_reports_aggregated_total{outcome=\"added\"}").await;
+    let helpers =
+        metric(&stage.helper.operations_url().unwrap(), "uptack_reports_aggregated_total{outcome=\"added\"}").await;
     assert_eq!(helpers, 5);
     let error = stage.collect().await.unwrap_err();
     assert!(error.is_refused(), "{error}");

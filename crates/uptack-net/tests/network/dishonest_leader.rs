@@ -11,7 +11,7 @@ async fn a_leader_that_counts_other_reports_gets_no_share() {
     let stage = Stage::new(5).await;
     stage.upload_counts([3, 2, 1]).await;
     let added = "uptack_reports_aggregated_total{outcome=\"added\"}";
-    let base = stage.pair.helper.url();
+    let base = stage.pair.helper.operations_url().unwrap();
     eventually("the reports are added", async || stage.metric(&base, added).await == 6).await;
     for count in [5, 6, 7] {
         // The checksum of no reports goes with each count.

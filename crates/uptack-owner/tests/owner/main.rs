@@ -2,5 +2,6 @@
 
 mod behaviour;
 mod crashes;
+mod dishonest_listing;
 mod refusals;
 mod world;
