@@ -34,7 +34,9 @@ async fn a_desk_never_holds_the_keys_of_its_aggregators() {
 
 fn every_byte_below(folder: &Path) -> Vec<u8> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { every_byte_below(&path) } else { std::fs::read(path).unwrap() }).collect()
+    entries
+        .flat_map(|path| if path.is_dir() { every_byte_below(&path) } else { std::fs::read(path).unwrap() })
+        .collect()
 }
 
 fn holds(bytes: &[u8], part: &[u8]) -> bool {

@@ -34,7 +34,13 @@ impl Elsewhere {
         // Both at once, so that they differ; free again when they are dropped.
         let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
-        Self { directory: tempfile::tempdir().unwrap(), clock, admin: Token::generate(), pair: PairSecret::generate(), ports }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            clock,
+            admin: Token::generate(),
+            pair: PairSecret::generate(),
+            ports,
+        }
     }
 
     fn url(&self, index: usize) -> Url {
