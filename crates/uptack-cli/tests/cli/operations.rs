@@ -110,8 +110,8 @@ fn a_running_desk_is_backed_up_and_the_copy_goes_on_where_it_was() {
     let desk = Desk::new("operations-backup", &[]);
     let asked = desk.ask(&["--where", "station == \"7\"", "--closes", "1h"]);
     let query = asked["query"].as_str().unwrap();
-    let place = |name: &str| desk.folder.0.join(name).to_str().unwrap().to_owned();
-    let (data, copy) = (place("desk"), place("copy"));
+    let [data, copy, leader_copy] =
+        ["desk", "copy", "leader-copy"].map(|name| desk.folder.0.join(name).to_str().unwrap().to_owned());
     assert_eq!(json(&["backup", &data, &copy, "--json"])["kind"], "desk");
     let again = run(&["backup", &data, &copy]);
     assert_eq!(again.status.code(), Some(1), "nothing is written over");
@@ -128,7 +128,6 @@ fn a_running_desk_is_backed_up_and_the_copy_goes_on_where_it_was() {
     assert_eq!(desk.json(&["cancel", query], &[])["state"], "cancelled");
     assert_eq!(desk.run(&["cancel", later["query"].as_str().unwrap()], &[]).status.code(), Some(1));
     let leader = desk.folder.0.join("desk").join("leader");
-    let leader_copy = place("leader-copy");
     assert_eq!(json(&["backup", leader.to_str().unwrap(), &leader_copy, "--json"])["kind"], "aggregator");
     assert!(Path::new(&leader_copy).join("state.sqlite3").exists());
 }
