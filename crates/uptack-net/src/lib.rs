@@ -44,6 +44,7 @@ pub mod server;
 pub mod signed;
 mod store;
 pub mod task;
+mod tls_errors;
 pub mod token;
 pub mod web;
 

@@ -73,10 +73,6 @@ impl TokenHash {
         self.0.ct_eq(&Self::of(token).0).into()
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
     /// Unpadded base64url.
     pub fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)

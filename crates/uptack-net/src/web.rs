@@ -6,6 +6,7 @@ use std::{path::Path, time::Duration};
 use crate::{
     dap::DapProblemType,
     error::{Error, Result},
+    tls_errors,
 };
 
 /// Largest answer that is read.
@@ -26,7 +27,7 @@ pub fn client(root: Option<&Path>) -> Result<reqwest::Client> {
 
 /// No answer at all.
 pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
-    Error::unreachable(format!("the {whose} does not answer: {}", error.without_url()))
+    Error::unreachable(format!("the {whose} does not answer: {}", tls_errors::describe(error)))
 }
 
 /// The body of an answer, of bounded size.

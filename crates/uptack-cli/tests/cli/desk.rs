@@ -116,6 +116,13 @@ impl Desk {
     }
 }
 
+/// The key that a desk of this name will sign with: aggregators that pin it are started before the desk.
+pub(crate) fn key_of(name: &str) -> String {
+    let data = std::env::temp_dir().join(format!("uptack-cli-{}-{name}", std::process::id())).join("desk");
+    std::fs::create_dir_all(&data).unwrap();
+    uptack_net::signed::Signer::load_or_create(&data.join("signing.key")).unwrap().public().to_string()
+}
+
 const PLAN: [&str; 10] = ["--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2"];
 const ONE: [&str; 4] = ["--where", "station == \"7\"", "--closes", CLOSES];
 
@@ -244,19 +251,14 @@ fn a_ballot_through_aggregators_elsewhere() {
     let folder = Folder::new("desk-elsewhere");
     let admin = folder.file("admin", "the-operators-token");
     let place = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
-    let (leader, helper) = (place("leader"), place("helper"));
-    let helper = Process::start(&["aggregator", "--role", "helper", "--data", &helper, "--admin-token", &admin]);
-    let leader = Process::start(&[
-        "aggregator",
-        "--role",
-        "leader",
-        "--data",
-        &leader,
-        "--peer",
-        &helper.1,
-        "--admin-token",
-        &admin,
-    ]);
+    let (leader, helper, secret) = (place("leader"), place("helper"), place("pair.secret"));
+    assert!(run(&["pair-secret", &secret]).status.success());
+    assert_eq!(run(&["pair-secret", &secret]).status.code(), Some(1), "the secret of a pair is not written over");
+    let key = key_of("desk-ballot");
+    let common = ["--admin-token", &admin, "--pair-secret", &secret, "--desk-key", &key, "--smallest-batch", "24"];
+    let helper = Process::start(&[&["aggregator", "--role", "helper", "--data", &helper], &common[..]].concat());
+    let peer = ["aggregator", "--role", "leader", "--data", &leader, "--peer", &helper.1];
+    let leader = Process::start(&[&peer[..], &common[..]].concat());
     let external = ["--leader", &leader.1, "--helper", &helper.1, "--leader-admin", &admin, "--helper-admin", &admin];
     let desk = Desk::new("desk-ballot", &external);
     let values = desk.folder.file("stations", "north\nsouth\neast\n");

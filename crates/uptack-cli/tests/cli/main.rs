@@ -7,6 +7,7 @@ mod bad_input;
 mod card;
 mod contract;
 mod desk;
+mod dishonest_desk;
 mod evaluate;
 mod guide;
 mod help;

@@ -1,6 +1,7 @@
 //! The desk as analysts, owners and operators meet it.
 
 mod dishonest_analyst;
+mod dishonest_operator;
 mod dishonest_outsider;
 mod elsewhere;
 mod interface;

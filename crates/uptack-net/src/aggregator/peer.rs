@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode, header};
 use url::Url;
 
 use super::shared::{Shared, Task};
-use crate::{dap::DapProblemType, error::Error};
+use crate::{dap::DapProblemType, error::Error, tls_errors};
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) async fn call(
     media_types: (&'static str, &'static str),
     body: Vec<u8>,
 ) -> Result<Vec<u8>, PeerError> {
-    let passing = |error: reqwest::Error| PeerError::Passing(error.without_url().to_string());
+    let passing = |error: reqwest::Error| PeerError::Passing(tls_errors::describe(error));
     let url = address(shared, task, path).map_err(|error| PeerError::Passing(error.to_string()))?;
     let token = task
         .definition

@@ -1,6 +1,7 @@
 //! The network as a whole: processes, peers, faults.
 
 mod ballots;
+mod certificates;
 mod cheats;
 mod clocks;
 mod collection;
