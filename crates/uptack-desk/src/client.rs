@@ -155,7 +155,7 @@ impl Client {
             None => request,
         };
         let response = request.send().await.map_err(|error| web::no_answer("desk", error))?;
-        let (status, asked) = (response.status(), web::retry_after(&response).map(Duration::from_secs));
+        let (status, asked) = (response.status(), web::retry_after(response.headers()));
         let body = web::body("desk", response).await?;
         if status.is_success() {
             return Ok(body);

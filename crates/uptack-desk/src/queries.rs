@@ -269,10 +269,13 @@ impl Opening {
 async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<Card> {
     opening.check()?;
     let mut card = opening.card;
-    card.series = match opening.times {
-        Some(times) => {
-            Some(CardSeries { times: times.to_string(), number: "1".to_owned(), starts: timestamp::text(starts)? })
-        }
+    card.series = match opening.every.zip(opening.times) {
+        Some((every, times)) => Some(CardSeries {
+            times: times.to_string(),
+            number: "1".to_owned(),
+            starts: timestamp::text(starts)?,
+            every: every.to_string(),
+        }),
         None => None,
     };
     card.aggregators = Some(shared.provisioner.on_card());

@@ -13,10 +13,33 @@ use crate::{
     dap::{TaskId, VdafKind},
     error::{Error, Result},
     task::TaskParameters,
+    web,
 };
 
 /// What nobody collected is kept for so long after its window.
 const RETENTION: u64 = 14 * 24 * 3600;
+
+/// The names that a card stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CardNames {
+    /// The name of the query and of its task: the hash of the card.
+    pub query: TaskId,
+    /// What an owner pays for once: the hash of the series, or of the card where it belongs to none.
+    pub charge: TaskId,
+    /// Which answer of that charge the card asks for, from 1.
+    pub number: u64,
+}
+
+/// All names of a card, derived here and nowhere else: what is charged and what is answered cannot drift apart.
+///
+/// `docs/card.md` says what identifies a charge. Two cards have the same `charge` only if they differ in nothing but
+/// their number and the window that follows from it; an owner answers each (`charge`, `number`) once.
+pub fn names(card: &Card) -> Result<CardNames> {
+    let query = task_id(&card.canonical());
+    let Some(series) = &card.series else { return Ok(CardNames { query, charge: query, number: 1 }) };
+    let number = series.number().map_err(|error| Error::input(format!("card: {error}")))?;
+    Ok(CardNames { query, charge: task_id(&card.without_number().canonical()), number })
+}
 
 /// The name of a card's task, which is also the name of its query.
 pub fn task_id(canonical: &str) -> TaskId {
@@ -44,18 +67,21 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
     let Some(aggregators) = &card.aggregators else {
         return Err(Error::input("card: no aggregators are named"));
     };
-    let address = |text: &str| {
-        let refuse = |_| Error::input(format!("card: `{text}` is not the address of an aggregator"));
-        text.parse::<Url>().map_err(refuse)
+    let address = |name: &str, text: &str| {
+        let refuse = |_| Error::input(format!("card: aggregators.{name}: `{text}` is not an address"));
+        let url = text.parse::<Url>().map_err(refuse)?;
+        web::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
+        Ok::<_, Error>(url)
     };
     let vdaf = match &card.ballot {
         Some(ballot) => ballot::kind(ballot.queries.len()),
         None => VdafKind::for_channel(&card.checked_channel().map_err(fault)?),
     };
     let minimum = card.smallest_batch().map_err(fault)?;
-    let (leader, helper) = (address(&aggregators.leader)?, address(&aggregators.helper)?);
+    let leader = address("leader", &aggregators.leader)?;
+    let helper = address("helper", &aggregators.helper)?;
     let mut parameters = TaskParameters::new(leader, helper, vdaf, precision, minimum);
-    parameters.task_id = task_id(&card.canonical());
+    parameters.task_id = names(card)?.query;
     parameters.task_expiration = Some(closes);
     parameters.report_expiry_age = Some(precision + RETENTION);
     parameters.validate()?;

@@ -120,7 +120,8 @@ impl Client {
                 Err(error) if error.is_unreachable() && Instant::now() + wait < end => {
                     // Jitter, so that clients of a restarted leader do not come all at once.
                     let share = rand::thread_rng().gen_range(0.5..1.5);
-                    tokio::time::sleep(wait.mul_f64(share)).await;
+                    let asked = error.retry_after().unwrap_or_default();
+                    tokio::time::sleep_until((Instant::now() + asked.max(wait.mul_f64(share))).min(end)).await;
                     wait = (wait * 2).min(Duration::from_secs(10));
                 }
                 outcome => return outcome,

@@ -4,7 +4,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds since the epoch, from the system or from a hand that tests move.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,17 @@ impl Clock {
     pub fn set(&self, seconds: u64) {
         if let Some(hand) = &self.0 {
             hand.store(seconds, Ordering::SeqCst);
+        }
+    }
+
+    /// How long it is until a moment; nothing if it has passed. A standing clock's whole seconds are taken as they are.
+    pub fn until(&self, moment: u64) -> Duration {
+        match &self.0 {
+            Some(hand) => Duration::from_secs(moment.saturating_sub(hand.load(Ordering::SeqCst))),
+            None => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Duration::from_secs(moment).saturating_sub(now)
+            }
         }
     }
 

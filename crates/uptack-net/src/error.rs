@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 /// What went wrong, for callers who want to decide and for people who want to know.
 ///
@@ -9,6 +9,7 @@ use std::fmt;
 pub struct Error {
     kind: Kind,
     message: String,
+    retry_after: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,16 @@ impl Error {
     }
 
     fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn to_retry_after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
+    }
+
+    /// How long the server asks to be left alone; bounded, whatever it said.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// The caller's input is at fault: a malformed file, an impossible parameter.

@@ -46,7 +46,7 @@ impl SignedCard {
     /// Checks form, name and signature. Whether the signer is one to listen to is for the caller to say.
     pub fn open(&self) -> Result<OpenedCard> {
         let card = card_task::read(&self.card)?;
-        let id = card_task::task_id(&self.card);
+        let id = card_task::names(&card)?.query;
         if id.to_string() != self.query {
             return Err(Error::refused("the card is not the one that this query is named after"));
         }
@@ -100,7 +100,7 @@ impl Signer {
         }
         let canonical = card.canonical();
         let signature = URL_SAFE_NO_PAD.encode(self.0.sign(canonical.as_bytes()).to_bytes());
-        Ok(SignedCard { query: card_task::task_id(&canonical).to_string(), card: canonical, signature })
+        Ok(SignedCard { query: card_task::names(card)?.query.to_string(), card: canonical, signature })
     }
 }
 

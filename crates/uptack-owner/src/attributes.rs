@@ -30,6 +30,11 @@ impl Attributes {
         values.collect::<Result<_>>().map(Self)
     }
 
+    /// How many bytes an attribute holds, at most; none if it is missing.
+    pub(crate) fn size(&self, name: &str) -> u64 {
+        self.0.get(name).map_or(0, size)
+    }
+
     /// The value of one attribute.
     pub(crate) fn get(&self, name: &str) -> Option<Value> {
         self.0.get(name).cloned()
@@ -39,6 +44,14 @@ impl Attributes {
 impl fmt::Debug for Attributes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Attributes(…)")
+    }
+}
+
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64 + 8,
+        Value::List(items) => items.iter().map(size).sum::<u64>() + 8,
+        _ => 8,
     }
 }
 

@@ -5,18 +5,20 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use uptack::{
-    card::{Card, Enrolment, Operators, timestamp},
+    card::{Card, Enrolment, Operators},
     privacy::{self, WorkLimit, composition::Charge},
 };
 use uptack_net::{
-    card_task,
+    card_task::{self, CardNames},
     dap::TaskId,
     signed::{OpenedCard, SignedCard},
     task::TaskParameters,
+    web,
 };
+use url::Url;
 
 use crate::{
-    policy::{Limit, Policy},
+    policy::{Desk, Limit, Policy},
     predicate::Predicate,
 };
 
@@ -52,8 +54,8 @@ pub struct Accepted {
     pub predicates: Vec<Predicate>,
     /// How many of them may be answered with a true yes.
     pub most_yes: usize,
-    /// The name of its series, which is charged once as a whole.
-    pub series: Option<TaskId>,
+    /// Its names: what it is called, what is charged for it, and which answer of that charge it asks for.
+    pub names: CardNames,
     /// What it costs.
     pub price: Price,
 }
@@ -70,6 +72,7 @@ pub struct Price {
 /// Checks cards and remembers what it found, by the hash of the card.
 pub struct Checker {
     policy: Policy,
+    desk: Option<Url>,
     work: u64,
     known: Mutex<HashMap<TaskId, Result<Arc<Accepted>, Refusal>>>,
 }
@@ -82,7 +85,19 @@ impl Checker {
 
     /// A checker that gives up, and refuses, after so many steps.
     pub fn with_work(policy: Policy, work: u64) -> Self {
-        Self { policy, work, known: Mutex::new(HashMap::new()) }
+        Self { policy, desk: None, work, known: Mutex::new(HashMap::new()) }
+    }
+
+    /// A checker for the cards of one desk.
+    pub fn at(self, desk: &Url) -> Self {
+        Self { desk: Some(desk.clone()), ..self }
+    }
+
+    /// What the policy says of the desk; nothing if it names no desks, a refusal if it names only others.
+    fn desk(&self) -> Result<Option<&Desk>, Refusal> {
+        let (Some(named), Some(url)) = (&self.policy.desks, &self.desk) else { return Ok(None) };
+        let found = named.iter().find(|desk| desk.address.is_of(url));
+        found.map(Some).ok_or_else(|| Refusal(format!("the policy's `desks` do not name `{url}`")))
     }
 
     /// The policy.
@@ -93,6 +108,12 @@ impl Checker {
     /// Whether the card may be answered now.
     pub fn check(&self, signed: &SignedCard, now: u64) -> Result<Arc<Accepted>, Refusal> {
         let accepted = self.check_card(signed)?;
+        if let Some(desk) = self.desk()?
+            && !desk.signers.contains(&accepted.opened.signer)
+        {
+            let (desk, signer) = (&desk.address, accepted.opened.signer);
+            return Err(Refusal(format!("the card is signed by {signer}, whom the policy does not name for {desk}")));
+        }
         let (opens, closes) = accepted.window;
         if now < opens {
             return Err(Refusal("the query has not opened yet".to_owned()));
@@ -107,7 +128,7 @@ impl Checker {
     pub fn check_card(&self, signed: &SignedCard) -> Result<Arc<Accepted>, Refusal> {
         // Name and signature first: what is remembered is remembered of a card, not of what somebody calls it.
         let opened = signed.open().map_err(refusal)?;
-        if !self.policy.signers.contains(&opened.signer) {
+        if !self.policy.knows(&opened.signer) {
             return Err(Refusal(format!("the card is signed by {}, whom the policy does not name", opened.signer)));
         }
         let id = opened.id;
@@ -129,13 +150,13 @@ impl Checker {
             Some(ballot) => ballot.most_yes().map_err(refusal)?.min(predicates.len() as u64) as usize,
             None => 1,
         };
-        let series = series(card, window)?;
-        self.trust(card)?;
+        let names = card_task::names(card).map_err(refusal)?;
+        self.trust(card, &parameters)?;
         self.limits(card)?;
         affordable(card)?;
         card.verify(WorkLimit::steps(self.work)).map_err(refusal)?;
         let price = self.price(card)?;
-        Ok(Accepted { parameters, window, predicates, most_yes, series, price, opened })
+        Ok(Accepted { parameters, window, predicates, most_yes, names, price, opened })
     }
 
     /// The predicates, if they read what the policy allows and the card says.
@@ -158,9 +179,16 @@ impl Checker {
         Ok(predicates)
     }
 
-    fn trust(&self, card: &Card) -> Result<(), Refusal> {
-        if self.policy.card.separate_operators && card.operators != Some(Operators::Two) {
-            return Err(Refusal("the policy wants the aggregators in two hands".to_owned()));
+    fn trust(&self, card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
+        if self.policy.card.separate_operators {
+            check_separate(card, parameters)?;
+        }
+        if let Some(accepted) = &self.policy.aggregators {
+            for (name, url) in [("leader", &parameters.leader), ("helper", &parameters.helper)] {
+                if !accepted.iter().any(|origin| origin.is_of(url)) {
+                    return Err(Refusal(format!("aggregators.{name} is `{url}`, which the policy does not name")));
+                }
+            }
         }
         if self.policy.card.enrolment && card.enrolment != Some(Enrolment::Required) {
             return Err(Refusal("the policy wants owners to be enrolled, so that nobody can invent any".to_owned()));
@@ -191,7 +219,7 @@ impl Checker {
             let epsilon = epsilon.map_err(refusal)?;
             if !limit.allows(epsilon) {
                 let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
-                return Err(Refusal(format!("the card gives {view} {claimed}; the policy allows less")));
+                return Err(Refusal(format!("the card gives {view} {claimed}; the policy allows {limit}")));
             }
         }
         Ok(())
@@ -236,16 +264,19 @@ fn affordable(card: &Card) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The name of the card's series, if its number and times are those of one.
-fn series(card: &Card, (opens, closes): (u64, u64)) -> Result<Option<TaskId>, Refusal> {
-    let Some(series) = &card.series else { return Ok(None) };
-    let (times, number) = (series.times().map_err(refusal)?, series.number().map_err(refusal)?);
-    let starts = timestamp::seconds(&series.starts).map_err(refusal)?;
-    let expected = number.checked_sub(1).and_then(|before| before.checked_mul(closes - opens)?.checked_add(starts));
-    if number > times || expected != Some(opens) {
-        return Err(Refusal("the card's window is not the one of its number in the series".to_owned()));
+/// Refuses aggregators that are not in two hands, as far as that can be seen.
+fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
+    if card.operators != Some(Operators::Two) {
+        return Err(Refusal("`operators` is not `two`; the policy wants the aggregators in two hands".to_owned()));
     }
-    Ok(Some(card_task::task_id(&card.without_number().canonical())))
+    if web::is_same_host(&parameters.leader, &parameters.helper) {
+        return Err(Refusal(format!(
+            "aggregators.leader and aggregators.helper are both at `{}`; the policy wants them in two hands, and more \
+             than the port has to differ",
+            parameters.leader.host_str().unwrap_or_default()
+        )));
+    }
+    Ok(())
 }
 
 fn refusal(error: impl std::fmt::Display) -> Refusal {

@@ -1,9 +1,8 @@
 //! One owner or a whole fleet answering the queries of a desk.
 
 use futures_util::{StreamExt, stream};
-use rand::{Rng, rngs::OsRng};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -25,15 +24,18 @@ use crate::{
     error::{Error, Result},
     ledger::{Acceptance, Due, Ledger, State, StoredReport},
     listing,
+    observer::{Event, Observer},
     report::{self, Tosser},
+    schedule::{self, FIXED_DELAY},
 };
 
-/// Reports made, stored and sent together.
+/// Reports made and stored, or sent, together.
 const GROUP: usize = 256;
 /// Uploads at once.
 const AT_ONCE: usize = 32;
-/// Between two attempts to reach a leader that is away, in seconds.
-const PATIENCE: std::ops::RangeInclusive<u64> = 1..=5;
+/// How often a desk that asks for patience is asked again, and how long each time at most.
+const ATTEMPTS: usize = 3;
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How a client answers. [`Config::new`] gives defaults for everything but the desk.
 #[derive(Debug, Clone)]
@@ -42,18 +44,28 @@ pub struct Config {
     pub desk: Url,
     /// A further root certificate for TLS, in a PEM file.
     pub root: Option<PathBuf>,
-    /// Reports are sent within so many seconds; by default at any time in the query's window.
+    /// Reports are sent within so many seconds after the fixed delay; by default at any time in the query's window.
     pub within: Option<u64>,
     /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and is used for no others.
     pub credentials: HashMap<String, OwnerSecret>,
     /// The time of day.
     pub clock: Clock,
+    /// For tests: who hears in which order things happen.
+    #[doc(hidden)]
+    pub observer: Observer,
 }
 
 impl Config {
     /// A client of a desk.
     pub fn new(desk: Url) -> Self {
-        Self { desk, root: None, within: None, credentials: HashMap::new(), clock: Clock::system() }
+        Self {
+            desk,
+            root: None,
+            within: None,
+            credentials: HashMap::new(),
+            clock: Clock::system(),
+            observer: Observer::default(),
+        }
     }
 }
 
@@ -96,6 +108,10 @@ impl Status {
 }
 
 /// Answers queries for the owners whose attributes it is given.
+///
+/// A card goes through three steps, and what one of them does no other one can: [`Client::consider`] decides and draws
+/// the moment of sending without any attribute, [`Client::prepare`] looks at the truth and sends nothing, and
+/// [`Client::send_due`] sends stored bytes at their moment and has no attribute to look at.
 pub struct Client {
     config: Config,
     checker: Checker,
@@ -107,7 +123,9 @@ pub struct Client {
 impl Client {
     /// A client with a policy and a ledger.
     pub fn new(config: Config, checker: Checker, ledger: Ledger) -> Result<Self> {
+        web::check_address(&config.desk).map_err(|error| Error::Input(format!("desk: {error}")))?;
         let http = web::client(config.root.as_deref())?;
+        let checker = checker.at(&config.desk);
         Ok(Self { config, checker, ledger, http, writers: Mutex::new(HashMap::new()) })
     }
 
@@ -121,16 +139,24 @@ impl Client {
         listing::fetch(&self.http, &self.config.desk, |query| self.ledger.card(query).ok().flatten()).await
     }
 
-    /// Decides about every card for every owner, and charges those who accept.
+    /// Decides about every card for every owner, draws the moments of their reports and charges those who accept.
     ///
     /// Only names are taken: no attribute has a part in the decision.
     pub fn consider(&self, owners: &[&str], cards: &[SignedCard]) -> Result<Vec<Outcome>> {
         let now = self.config.clock.now();
         self.ledger.expire(now)?;
         let mut outcomes = Vec::new();
+        let mut to_make = 0;
         for signed in cards {
-            match self.checker.check(signed, now) {
-                Ok(accepted) => outcomes.extend(self.charge(owners, signed, &accepted, now)?),
+            let reports = owners.len().saturating_sub(self.ledger.entries_of(&signed.query)?);
+            let decided = self.checker.check(signed, now).and_then(|accepted| {
+                let time = to_make + schedule::time_to_make(reports, accepted.predicates.len());
+                let moments = self.moments(owners, &accepted, time, now)?;
+                to_make = time;
+                Ok((accepted, moments))
+            });
+            match decided {
+                Ok((accepted, moments)) => outcomes.extend(self.charge(signed, &accepted, &moments, now)?),
                 Err(refusal) => {
                     tracing::info!(query = signed.query, reason = %refusal, "refused");
                     outcomes.extend(owners.iter().map(|owner| refused(owner, &signed.query, &refusal)));
@@ -140,8 +166,27 @@ impl Client {
         Ok(outcomes)
     }
 
-    /// Sends every report whose moment has come, and says how many were acknowledged.
-    pub async fn upload_due(&self, owners: &BTreeMap<String, Attributes>) -> Result<usize> {
+    /// Makes and stores the report of every entry that has none: fetches both keys, then at once evaluates, tosses and
+    /// seals. Says how many were made; nothing is sent.
+    pub async fn prepare(&self, owners: &BTreeMap<String, Attributes>) -> Result<usize> {
+        let mut made = 0;
+        loop {
+            let now = self.config.clock.now();
+            let entries = self.ledger.unprepared(now, GROUP)?;
+            if entries.is_empty() {
+                break;
+            }
+            made += self.prepare_group(owners, entries, now).await?;
+        }
+        if made > 0 {
+            // A device that was slower than the delay allows for shows a multiple of it and not how slow it was.
+            self.ledger.realign(self.config.clock.now(), FIXED_DELAY)?;
+        }
+        Ok(made)
+    }
+
+    /// Sends every stored report whose moment has come, and says how many were acknowledged.
+    pub async fn send_due(&self) -> Result<usize> {
         let mut acknowledged = 0;
         loop {
             let now = self.config.clock.now();
@@ -149,36 +194,33 @@ impl Client {
             if due.is_empty() {
                 return Ok(acknowledged);
             }
-            acknowledged += self.upload(owners, due, now).await?;
+            acknowledged += self.send_group(due, now).await?;
         }
     }
 
-    /// The moment of the next report, if there is one to come.
-    pub fn next_due(&self) -> Result<Option<u64>> {
-        self.ledger.next_due()
-    }
-
-    /// One visit: fetches, decides, waits for each report's moment, sends, and tells what became of all.
+    /// One visit: fetches, decides, makes reports, waits for each one's moment, sends, and tells what became of all.
     ///
     /// `progress` is told how many reports were acknowledged so far, and how many there will be.
     pub async fn visit(&self, owners: &[Named], progress: impl Fn(usize, usize)) -> Result<Vec<Outcome>> {
-        let cards = self.fetch().await?;
+        let attributes: BTreeMap<String, Attributes> = owners.iter().cloned().collect();
+        // What an earlier run left comes first, so that nothing that is evaluated now delays it.
+        self.ledger.expire(self.config.clock.now())?;
+        self.finish(&attributes, Some(self.config.clock.now() + FIXED_DELAY), |_| {}).await?;
+        self.forget_keys();
+        let cards = self.fetch_patiently().await?;
         let names: Vec<&str> = owners.iter().map(|(name, _)| name.as_str()).collect();
         let mut outcomes = self.consider(&names, &cards)?;
-        let attributes: BTreeMap<String, Attributes> = owners.iter().cloned().collect();
-        let (mut sent, total) = (0, outcomes.iter().filter(|outcome| outcome.status == Status::Waiting).count());
-        while let Some(moment) = self.ledger.next_due()? {
-            progress(sent, total);
-            let now = self.config.clock.now();
-            if moment > now {
-                tokio::time::sleep(Duration::from_secs(moment - now).min(Duration::from_millis(500))).await;
-            }
-            self.ledger.expire(now)?;
-            sent += self.upload_due(&attributes).await?;
-        }
-        progress(sent, total);
+        let total = outcomes.iter().filter(|outcome| outcome.status == Status::Waiting).count();
+        self.prepare(&attributes).await?;
+        self.finish(&attributes, None, |sent| progress(sent, total)).await?;
         self.update(&mut outcomes)?;
         Ok(outcomes)
+    }
+
+    /// Makes the reports of all entries, waits for each one's moment and sends it.
+    pub async fn answer(&self, owners: &BTreeMap<String, Attributes>) -> Result<()> {
+        self.prepare(owners).await?;
+        self.finish(owners, None, |_| {}).await
     }
 
     /// Brings outcomes up to what the ledger says now.
@@ -194,15 +236,93 @@ impl Client {
         Ok(())
     }
 
-    fn charge(&self, owners: &[&str], signed: &SignedCard, accepted: &Accepted, now: u64) -> Result<Vec<Outcome>> {
-        let uploads: Vec<(&str, u64)> =
-            owners.iter().map(|owner| (*owner, moment(now, accepted.window.1, self.config.within))).collect();
+    /// Asks again if the desk wants to be asked later.
+    async fn fetch_patiently(&self) -> Result<Vec<SignedCard>> {
+        for _ in 1..ATTEMPTS {
+            match self.fetch().await {
+                Err(Error::Network(error)) if error.retry_after().is_some() => {
+                    tokio::time::sleep(error.retry_after().unwrap_or_default().min(LONGEST_PAUSE)).await;
+                }
+                fetched => return fetched,
+            }
+        }
+        self.fetch().await
+    }
+
+    /// Sends what lies ready until nothing is left, or nothing that is due before `until`.
+    ///
+    /// Reports whose keys were away, or that have to be sealed again, are made in pauses: evaluation ends before the
+    /// next moment comes, and so delays nothing.
+    async fn finish(
+        &self,
+        owners: &BTreeMap<String, Attributes>,
+        until: Option<u64>,
+        progress: impl Fn(usize),
+    ) -> Result<()> {
+        let mut sent = 0;
+        progress(sent);
+        loop {
+            let now = self.config.clock.now();
+            self.ledger.expire(now)?;
+            let is_in_time = |moment: &u64| until.is_none_or(|until| *moment <= until);
+            let ready = self.ledger.next_due()?.filter(is_in_time);
+            let unprepared = self.ledger.next_unprepared()?.filter(|_| until.is_none());
+            let is_pause = ready.is_none_or(|moment| moment > now + FIXED_DELAY);
+            match (ready, unprepared) {
+                (_, Some(moment)) if is_pause && moment <= now => self.prepare(owners).await.map(drop)?,
+                (Some(moment), _) if moment <= now => sent += self.send_due().await?,
+                (None, None) => return Ok(()),
+                (ready, unprepared) => {
+                    let next = ready.into_iter().chain(unprepared).filter(|moment| *moment > now).min();
+                    self.wait_for(next.unwrap_or(now + 1)).await;
+                }
+            }
+            progress(sent);
+        }
+    }
+
+    /// Waits until the very beginning of a second, so that the time of sending does not depend on when the wait began;
+    /// at most for a while, because clocks are set and queries close.
+    async fn wait_for(&self, moment: u64) {
+        tokio::time::sleep(self.config.clock.until(moment).min(Duration::from_millis(500))).await;
+    }
+
+    /// When each owner's report will be sent; a refusal if the window is over before that.
+    fn moments<'a>(
+        &self,
+        owners: &[&'a str],
+        accepted: &Accepted,
+        to_make: u64,
+        now: u64,
+    ) -> std::result::Result<Vec<(&'a str, u64)>, Refusal> {
+        let closes = accepted.window.1;
+        let draw = |owner: &&'a str| {
+            self.config.observer.on(Event::Drawn);
+            Some((*owner, schedule::moment(now, to_make, closes, self.config.within)?))
+        };
+        owners.iter().map(draw).collect::<Option<_>>().ok_or_else(|| {
+            Refusal(format!(
+                "the query closes in {} seconds; reports are sent {} seconds after acceptance or later, with time to \
+                 repeat them",
+                closes.saturating_sub(now),
+                FIXED_DELAY + to_make
+            ))
+        })
+    }
+
+    fn charge(
+        &self,
+        signed: &SignedCard,
+        accepted: &Accepted,
+        moments: &[(&str, u64)],
+        now: u64,
+    ) -> Result<Vec<Outcome>> {
         let lifetime = &self.checker.policy().lifetime;
-        let decided = self.ledger.accept(signed, accepted, &uploads, lifetime, now)?;
-        Ok(owners
+        let decided = self.ledger.accept(signed, accepted, moments, lifetime, now)?;
+        Ok(moments
             .iter()
             .zip(decided)
-            .map(|(owner, acceptance)| match acceptance {
+            .map(|((owner, _), acceptance)| match acceptance {
                 Acceptance::Refused(reason) => refused(owner, &signed.query, &Refusal(reason)),
                 Acceptance::Charged => outcome(owner, &signed.query, State::Due),
                 Acceptance::Known(state) => outcome(owner, &signed.query, state),
@@ -210,99 +330,134 @@ impl Client {
             .collect())
     }
 
-    /// Makes what is not made yet, stores it, sends all, and notes what became of each.
-    async fn upload(&self, owners: &BTreeMap<String, Attributes>, due: Vec<Due>, now: u64) -> Result<usize> {
-        let mut ready = Vec::new();
-        let mut made = Vec::new();
-        let mut ended = Vec::new();
-        let mut later = Vec::new();
-        for due in due {
-            let Some(accepted) = self.accepted(&due)? else {
+    async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: Vec<Due>, now: u64) -> Result<usize> {
+        let (mut made, mut ended, mut later) = (Vec::new(), Vec::new(), Vec::new());
+        let cards = self.cards(&group)?;
+        for due in group {
+            let Some(accepted) = cards.get(&due.query) else {
                 ended.push((due, State::Lost));
                 continue;
             };
-            match self.prepare(owners, &due, &accepted).await {
-                Ok((report, is_new)) => {
-                    if is_new {
-                        made.push((due.clone(), report.clone()));
-                    }
-                    ready.push((due, accepted, report));
-                }
+            match self.make(owners, &due, accepted).await {
+                Ok(report) => made.push(report),
                 // Without the aggregators' keys nothing can be made; nothing was tossed either.
-                Err(Error::Network(error)) if error.is_unreachable() => later.push((due, retry_at(now))),
+                Err(Error::Network(error)) if error.is_unreachable() => {
+                    later.push((due, schedule::retry_at(now, &error)));
+                }
                 Err(Error::Network(_)) => ended.push((due, State::Lost)),
                 Err(error) => return Err(error),
             }
         }
         self.ledger.store(&made)?;
-        let sent: Vec<(Due, Result<()>)> = stream::iter(ready)
-            .map(|(due, accepted, report)| async move {
-                let outcome = self.send(&due, &accepted, report).await;
+        self.ledger.settle(&ended)?;
+        self.ledger.postpone_preparing(&later)?;
+        Ok(made.len())
+    }
+
+    async fn send_group(&self, group: Vec<Due>, now: u64) -> Result<usize> {
+        let cards = &self.cards(&group)?;
+        let sent: Vec<(Due, Result<State>)> = stream::iter(group)
+            .map(|due| async move {
+                let outcome = match cards.get(&due.query) {
+                    Some(accepted) => self.send(&due, accepted).await,
+                    None => Ok(State::Lost),
+                };
                 (due, outcome)
             })
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let mut acknowledged = 0;
+        let (mut ended, mut later, mut outdated) = (Vec::new(), Vec::new(), Vec::new());
         for (due, outcome) in sent {
             match outcome {
-                Ok(()) => {
-                    acknowledged += 1;
-                    ended.push((due, State::Sent));
+                Ok(state) => ended.push((due, state)),
+                // Sealing again is put off like a first report, by a delay that nothing shortens.
+                Err(Error::Network(error)) if error.is_outdated_key() => outdated.push((due, now + FIXED_DELAY)),
+                Err(Error::Network(error)) if error.is_unreachable() => {
+                    later.push((due, schedule::retry_at(now, &error)));
                 }
-                Err(Error::Network(error)) if error.is_refused() => ended.push((due, State::Lost)),
-                Err(Error::Network(_)) => later.push((due, retry_at(now))),
+                Err(Error::Network(_)) => ended.push((due, State::Lost)),
                 Err(error) => return Err(error),
             }
         }
+        if !outdated.is_empty() {
+            self.forget_keys();
+        }
         self.ledger.settle(&ended)?;
         self.ledger.postpone(&later)?;
-        Ok(acknowledged)
+        self.ledger.outdate(&outdated)?;
+        Ok(ended.iter().filter(|(_, state)| *state == State::Sent).count())
     }
 
-    /// The checked card of an entry; nothing if the policy no longer allows it.
-    fn accepted(&self, due: &Due) -> Result<Option<Arc<Accepted>>> {
-        let card = self.ledger.card(&due.query)?;
-        Ok(card.and_then(|signed| self.checker.check_card(&signed).ok()))
+    /// The checked cards of entries, without those that the policy no longer allows.
+    fn cards(&self, entries: &[Due]) -> Result<HashMap<String, Arc<Accepted>>> {
+        let queries: BTreeSet<&String> = entries.iter().map(|due| &due.query).collect();
+        let mut cards = HashMap::new();
+        for query in queries {
+            let signed = self.ledger.card(query)?;
+            let accepted = signed.and_then(|signed| self.checker.check_card(&signed).ok());
+            cards.extend(accepted.map(|accepted| (query.clone(), accepted)));
+        }
+        Ok(cards)
     }
 
-    /// The stored report, or a new one.
-    async fn prepare(
+    /// Makes an entry's report, or seals it again under the same id with the cell that was tossed before.
+    async fn make(
         &self,
         owners: &BTreeMap<String, Attributes>,
         due: &Due,
         accepted: &Accepted,
-    ) -> Result<(StoredReport, bool)> {
-        if let Some(report) = self.ledger.report(due)? {
-            return Ok((report, false));
-        }
-        // An owner whose attributes are gone answers as one that has none.
-        let unknown = Attributes::default();
-        let attributes = owners.get(&due.owner).unwrap_or(&unknown);
-        let writer = self.writer(due, accepted)?;
+    ) -> Result<(Due, StoredReport)> {
+        let writer = self.writer(accepted)?;
         writer.fetch_keys().await?;
-        let measurement = Tosser::new(accepted)?.toss(accepted, attributes)?;
-        let sealed = writer.seal(&measurement, accepted.window.0).await?;
+        self.config.observer.on(Event::KeysFetched);
+        let due = self.with_delay(due, accepted);
+        let (measurement, sealed) = match self.ledger.report(&due)? {
+            Some(before) => {
+                let measurement = report::from_bytes(accepted, &before.measurement)
+                    .ok_or_else(|| Error::Environment("ledger: a stored report does not decode".to_owned()))?;
+                self.config.observer.on(Event::Sealed);
+                let refused = SealedReport::from_bytes(before.bytes)?;
+                let sealed = writer.reseal(&measurement, &refused).await?;
+                (measurement, sealed)
+            }
+            None => {
+                // An owner whose attributes are gone answers as one that has none.
+                let unknown = Attributes::default();
+                let attributes = owners.get(&due.owner).unwrap_or(&unknown);
+                let measurement = Tosser::new(accepted)?.toss(accepted, attributes, &self.config.observer)?;
+                self.config.observer.on(Event::Sealed);
+                let sealed = writer.seal(&measurement, accepted.window.0).await?;
+                (measurement, sealed)
+            }
+        };
+        let credential = self.credential(&due.owner, accepted, &sealed).map(|shown| shown.as_str().to_owned());
         let bytes = sealed.as_bytes().to_vec();
-        Ok((StoredReport { measurement: report::to_bytes(&measurement), bytes }, true))
+        Ok((due, StoredReport { measurement: report::to_bytes(&measurement), bytes, credential }))
     }
 
-    /// Sends a report once; seals it again under the same id if a key is outdated.
-    async fn send(&self, due: &Due, accepted: &Accepted, stored: StoredReport) -> Result<()> {
-        let writer = self.writer(due, accepted)?;
-        let sealed = SealedReport::from_bytes(stored.bytes)?;
-        match writer.send_as(&sealed, self.credential(&due.owner, accepted, &sealed).as_ref()).await {
-            Err(error) if error.is_outdated_key() => {
-                let Some(measurement) = report::from_bytes(accepted, &stored.measurement) else {
-                    return Err(error.into());
-                };
-                let again = writer.reseal(&measurement, &sealed).await?;
-                let bytes = again.as_bytes().to_vec();
-                self.ledger.store(&[(due.clone(), StoredReport { measurement: stored.measurement, bytes })])?;
-                Ok(writer.send_as(&again, self.credential(&due.owner, accepted, &again).as_ref()).await?)
-            }
-            outcome => Ok(outcome?),
+    /// The entry with a moment that is late enough: drawn anew, before the truth is looked at, where making the report
+    /// was put off for so long that the fixed delay no longer fits.
+    fn with_delay(&self, due: &Due, accepted: &Accepted) -> Due {
+        let now = self.config.clock.now();
+        if due.upload >= now + FIXED_DELAY {
+            return due.clone();
         }
+        self.config.observer.on(Event::Drawn);
+        let drawn = schedule::moment(now, 0, accepted.window.1, self.config.within);
+        // Where the window has no room left, the report is too late rather than too soon.
+        Due { upload: drawn.unwrap_or(now + FIXED_DELAY), ..due.clone() }
+    }
+
+    /// Sends stored bytes and does nothing else.
+    async fn send(&self, due: &Due, accepted: &Accepted) -> Result<State> {
+        let Some(stored) = self.ledger.report(due)? else { return Ok(State::Lost) };
+        let writer = self.writer(accepted)?;
+        let sealed = SealedReport::from_bytes(stored.bytes)?;
+        let credential = stored.credential.map(Credential::from_text);
+        self.config.observer.on(Event::Sent);
+        writer.send_as(&sealed, credential.as_ref()).await?;
+        Ok(State::Sent)
     }
 
     /// What an enrolled owner shows with a report; nothing where the card does not ask for it.
@@ -314,8 +469,7 @@ impl Client {
     }
 
     /// The client of a task; it keeps the aggregators' keys.
-    fn writer(&self, due: &Due, accepted: &Accepted) -> Result<Arc<Writer>> {
-        debug_assert_eq!(due.query, accepted.opened.id.to_string());
+    fn writer(&self, accepted: &Accepted) -> Result<Arc<Writer>> {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writers.get(&accepted.opened.id) {
             return Ok(Arc::clone(writer));
@@ -324,17 +478,11 @@ impl Client {
         writers.insert(accepted.opened.id, Arc::clone(&writer));
         Ok(writer)
     }
-}
 
-/// The moment of an upload, drawn before any truth is looked at: any second of the window that leaves time to retry.
-fn moment(now: u64, closes: u64, within: Option<u64>) -> u64 {
-    let remaining = closes.saturating_sub(now);
-    let spread = remaining - remaining.div_ceil(10).min(remaining);
-    now + OsRng.gen_range(0..=within.unwrap_or(spread).min(spread))
-}
-
-fn retry_at(now: u64) -> u64 {
-    now + OsRng.gen_range(PATIENCE)
+    /// Has the keys of every task fetched anew before the next report is made.
+    fn forget_keys(&self) {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 fn refused(owner: &str, query: &str, refusal: &Refusal) -> Outcome {

@@ -9,7 +9,7 @@
 //! - [`policy`]: what an owner allows. [`check`]: a card against it.
 //! - [`predicate`], [`attributes`]: the truth, computed on the device and nowhere else.
 //! - [`ledger`]: what was answered and what is left; durable before the first coin.
-//! - [`client`]: one owner or a whole fleet answering.
+//! - [`schedule`]: when a report is sent. [`client`]: one owner or a whole fleet answering.
 
 pub mod attributes;
 pub mod check;
@@ -17,8 +17,11 @@ pub mod client;
 mod error;
 pub mod ledger;
 mod listing;
+#[doc(hidden)]
+pub mod observer;
 pub mod policy;
 pub mod predicate;
 mod report;
+pub mod schedule;
 
 pub use error::{Error, Result};

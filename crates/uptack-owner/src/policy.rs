@@ -1,19 +1,22 @@
 //! What an owner allows, as a TOML file that the owner writes.
 
 use serde::Deserialize;
-use std::path::Path;
+use std::{fmt, path::Path};
 use uptack::Fraction;
-use uptack_net::signed::PublicKey;
+use uptack_net::{signed::PublicKey, web};
+use url::Url;
 
 use crate::error::{Error, Result};
 
 /// The limits of one owner, or of a fleet that shares them.
 ///
-/// Nothing has a default: whoever allows something has written it down.
+/// What limits disclosure has no default: whoever allows something has written it down. `aggregators` and `desks`
+/// restrict further, and may be left out.
 ///
 /// ```toml
 /// signers = ["ed25519:…"]           # whose cards are answered
 /// attributes = ["station", "speed"] # what predicates may read
+/// aggregators = ["https://leader.example", "https://helper.example"] # whom reports may go to; left out: anybody
 ///
 /// [card]                            # what one card may give away, at most
 /// answer = 8.0                      # ε of one answer alone
@@ -22,27 +25,77 @@ use crate::error::{Error, Result};
 /// answer-with-release = 8.0         # ε of an answer seen together with the counts
 /// delta = 1e-6                      # δ of the release views
 /// honest = 0.9                      # the share of honest owners that claims may count on
-/// separate-operators = false        # insist on two operators
+/// separate-operators = false        # insist on two operators, on two hosts; this machine counts as one host
 /// enrolment = false                 # insist on credentials, so that nobody can invent owners
 ///
 /// [lifetime]                        # what all cards together may give away
 /// linked = 100.0
 /// release = 10.0
 /// delta = 1e-5
+///
+/// [[desks]]                         # whose cards are looked at; left out: any desk's
+/// address = "https://desk.example"
+/// signers = ["ed25519:…"]           # whose signatures this desk's cards carry
 /// ```
 ///
-/// A limit on ε may also be `"unlimited"`.
+/// A limit on ε may also be `"unlimited"`. An address is compared by scheme, host and port. Where `desks` are named,
+/// `signers` may be left out; where both are, a card's signer has to be in both.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Policy {
-    /// Whose cards are answered.
+    /// Whose cards are answered; empty where `desks` name the signers.
+    #[serde(default)]
     pub signers: Vec<PublicKey>,
     /// The attributes that predicates may read.
     pub attributes: Vec<String>,
+    /// The aggregators that reports may go to; anybody if it is left out.
+    pub aggregators: Option<Vec<Origin>>,
+    /// The desks whose cards are looked at; any desk's if it is left out.
+    pub desks: Option<Vec<Desk>>,
     /// The limits of one card.
     pub card: CardLimits,
     /// The limits of all cards together.
     pub lifetime: LifetimeLimits,
+}
+
+/// A desk and those who sign for it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Desk {
+    /// Where it is.
+    pub address: Origin,
+    /// Whose signatures its cards carry.
+    pub signers: Vec<PublicKey>,
+}
+
+/// Scheme, host and port of a server: https, or http on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin(url::Origin);
+
+impl Origin {
+    /// Whether an address is below this origin.
+    pub fn is_of(&self, url: &Url) -> bool {
+        self.0 == url.origin()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.ascii_serialization())
+    }
+}
+
+impl<'de> Deserialize<'de> for Origin {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let refuse = |error: &dyn fmt::Display| serde::de::Error::custom(format!("`{text}`: {error}"));
+        let url: Url = text.parse().map_err(|error: url::ParseError| refuse(&error))?;
+        web::check_address(&url).map_err(|error| refuse(&error))?;
+        match url.path() {
+            "/" => Ok(Self(url.origin())),
+            _ => Err(refuse(&"an origin is a scheme, a host and a port, without a path")),
+        }
+    }
 }
 
 /// What one card may give away at most.
@@ -100,6 +153,15 @@ impl Limit {
     }
 }
 
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(most) => write!(formatter, "at most {most}"),
+            Self::Unlimited => formatter.write_str("any"),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -131,10 +193,26 @@ impl Policy {
                 return Err(Error::Input(format!("not a policy: {name} must be at least 0 and less than 1")));
             }
         }
-        if policy.signers.is_empty() {
-            return Err(Error::Input("not a policy: `signers` is empty, so that no card could be answered".to_owned()));
+        let desks = policy.desks.as_deref().unwrap_or_default();
+        if policy.signers.is_empty() && desks.iter().all(|desk| desk.signers.is_empty()) {
+            return Err(Error::Input(
+                "not a policy: there are no `signers`, so that no card could be answered".to_owned(),
+            ));
+        }
+        if policy.aggregators.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Error::Input("not a policy: `aggregators` is empty; leave it out to allow any".to_owned()));
         }
         Ok(policy)
+    }
+
+    /// Whether a signer is named, for all cards or for those of some desk.
+    pub(crate) fn knows(&self, signer: &PublicKey) -> bool {
+        let mut desks = self.desks.iter().flatten();
+        if self.signers.is_empty() {
+            desks.any(|desk| desk.signers.contains(signer))
+        } else {
+            self.signers.contains(signer)
+        }
     }
 
     /// Reads a policy from a file.
@@ -177,6 +255,9 @@ pub(crate) mod tests {
             ("delta = 1e-4", "delta = 1"),
             ("enrolment = false", "enrolment = false\nalso = 1"),
             ("ed25519:", "ed448:"),
+            ("attributes =", "aggregators = []\nattributes ="),
+            ("attributes =", "aggregators = [\"http://leader.example\"]\nattributes ="),
+            ("attributes =", "aggregators = [\"https://leader.example/path\"]\nattributes ="),
         ] {
             let bad = good.replacen(from, to, 1);
             assert_ne!(bad, good);

@@ -2,10 +2,14 @@
 //!
 //! Predicates are CEL, cut down to what ends by itself in a time that the text bounds: at most 1 KiB, operators,
 //! `in`, and a few functions on strings and numbers. Macros, comprehensions and regular expressions are refused.
+//!
+//! Work is bounded by a count of steps and never by a clock, so that what an owner answers does not depend on how fast
+//! its device is. Before a predicate is evaluated, [`Predicate::steps`] bounds from above what it can take with the
+//! attributes at hand; beyond the limit it is not evaluated at all, and the truth is *no*.
 
 use cel::{
     Context, IdedExpr, Program, Value,
-    common::ast::{EntryExpr, Expr},
+    common::ast::{EntryExpr, Expr, LiteralValue},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,6 +20,18 @@ use crate::{
 
 /// The longest predicate, in bytes.
 pub const LONGEST: usize = 1024;
+
+/// The most steps of all predicates of one card together; each has an equal share.
+///
+/// With more, evaluation would outlast the [fixed delay](crate::schedule::FIXED_DELAY) on a slow device; with fewer, a
+/// ballot of thousands of questions could not compare texts.
+pub const MOST_STEPS: u64 = 1 << 24;
+/// The longest time, in nanoseconds, that a step may take on a device for the fixed delay to hide it.
+///
+/// The worst predicates take less than a tenth of it on a server of 2020; `docs/owner.md` has the measurement.
+pub const SLOWEST_STEP: u64 = 100;
+/// The steps of visiting one node of the expression, in units of touching one byte.
+const NODE: u64 = 16;
 
 /// A predicate that was checked.
 pub struct Predicate {
@@ -55,18 +71,83 @@ impl Predicate {
         &self.attributes
     }
 
-    /// The truth of an owner: anything but a plain *true* is *no*, a missing attribute and an error among them.
-    pub fn is_true_of(&self, attributes: &Attributes) -> bool {
+    /// The truth of an owner: anything but a plain *true* is *no*, a missing attribute, an error and more than
+    /// `most_steps` of work among them.
+    pub fn is_true_of(&self, subject: &Subject<'_>, most_steps: u64) -> bool {
+        if self.steps(subject) > most_steps {
+            return false;
+        }
+        let evaluated = catch_unwind(AssertUnwindSafe(|| self.program.execute(&subject.context)));
+        matches!(evaluated, Ok(Ok(Value::Bool(true))))
+    }
+
+    /// An upper bound of the steps that evaluation takes: every branch is counted as if it were taken.
+    pub fn steps(&self, subject: &Subject<'_>) -> u64 {
+        let mut steps = 0;
+        measure(self.program.expression(), subject.attributes, &mut steps);
+        steps
+    }
+}
+
+/// An owner as predicates see it: made once for all predicates of a card.
+pub struct Subject<'a> {
+    attributes: &'a Attributes,
+    context: Context<'static, 'static>,
+}
+
+impl<'a> Subject<'a> {
+    /// What predicates that read `names` see of an owner.
+    pub fn new<'n>(attributes: &'a Attributes, names: impl IntoIterator<Item = &'n String>) -> Self {
         let mut context = Context::default();
-        for name in &self.attributes {
+        for name in names {
             if let Some(value) = attributes.get(name) {
                 context.add_variable_from_value(name.clone(), value);
             }
         }
-        let evaluated = catch_unwind(AssertUnwindSafe(|| self.program.execute(&context)));
-        matches!(evaluated, Ok(Ok(Value::Bool(true))))
+        Self { attributes, context }
     }
 }
+
+/// Adds the steps of an expression, and bounds the size of its value in bytes.
+///
+/// Every operation that is allowed passes over its operands once at most, and what it makes is no larger than all of
+/// them together, except for numbers written as text, which have a longest form.
+fn measure(expression: &IdedExpr, attributes: &Attributes, steps: &mut u64) -> u64 {
+    let mut all = |parts: &mut dyn Iterator<Item = &IdedExpr>| {
+        parts.fold(SCALAR, |sum, part| sum.saturating_add(measure(part, attributes, steps)))
+    };
+    let (touched, size) = match &expression.expr {
+        Expr::Literal(LiteralValue::String(text)) => alike(text.inner().len() as u64 + SCALAR),
+        Expr::Literal(LiteralValue::Bytes(bytes)) => alike(bytes.inner().len() as u64 + SCALAR),
+        Expr::Ident(name) => alike(attributes.size(name) + SCALAR),
+        Expr::Call(call) => {
+            let operands = all(&mut call.target.as_deref().into_iter().chain(&call.args));
+            match call.func_name.as_str() {
+                "_+_" | "_?_:_" | "_[_]" => alike(operands),
+                "string" => alike(operands.max(LONGEST_NUMBER)),
+                _ => (operands, SCALAR),
+            }
+        }
+        Expr::List(list) => alike(all(&mut list.elements.iter())),
+        Expr::Map(map) => alike(all(&mut map.entries.iter().flat_map(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+            EntryExpr::StructField(_) => Vec::new(),
+        }))),
+        _ => alike(SCALAR),
+    };
+    *steps = steps.saturating_add(touched).saturating_add(NODE);
+    size
+}
+
+/// What is touched is what results.
+fn alike(size: u64) -> (u64, u64) {
+    (size, size)
+}
+
+/// The size of a number or a truth value, and what each value of a list takes beside its content.
+const SCALAR: u64 = 8;
+/// The longest text of a number: a double near the smallest.
+const LONGEST_NUMBER: u64 = 400;
 
 /// Names the predicate without quoting it: it comes from a stranger and may be long.
 fn refuse(reason: impl std::fmt::Display) -> Error {
@@ -125,8 +206,12 @@ mod tests {
             .unwrap()
     }
 
+    fn is_true(predicate: &Predicate, attributes: &Attributes) -> bool {
+        predicate.is_true_of(&Subject::new(attributes, predicate.attributes()), MOST_STEPS)
+    }
+
     fn truth(text: &str) -> bool {
-        Predicate::parse(text).unwrap().is_true_of(&attributes())
+        is_true(&Predicate::parse(text).unwrap(), &attributes())
     }
 
     #[test]
@@ -184,6 +269,35 @@ mod tests {
     }
 
     #[test]
+    fn work_is_bounded_by_steps_and_beyond_them_the_truth_is_no() {
+        let predicate = Predicate::parse(r#"station == "1203871" || station + station == "x""#).unwrap();
+        let attributes = attributes();
+        let subject = Subject::new(&attributes, predicate.attributes());
+        let steps = predicate.steps(&subject);
+        assert!(predicate.is_true_of(&subject, steps));
+        assert!(!predicate.is_true_of(&subject, steps - 1));
+        // The bound grows with what is read and with the text, not with the truth.
+        let long = Attributes::from_json(&format!(r#"{{"station": "{}"}}"#, "1".repeat(4096))).unwrap();
+        assert!(predicate.steps(&Subject::new(&long, predicate.attributes())) > steps + 3 * 4096);
+    }
+
+    #[test]
+    fn the_most_expensive_text_is_within_the_steps_or_not_evaluated() {
+        let long = Attributes::from_json(&format!(r#"{{"a": "{}"}}"#, "x".repeat(4096))).unwrap();
+        // Each sum copies all that went before it: a quarter of a gigabyte.
+        let sums = format!("size({}a) > 0", "a+".repeat(480));
+        let predicate = Predicate::parse(&sums).unwrap();
+        let subject = Subject::new(&long, predicate.attributes());
+        assert!(predicate.steps(&subject) > MOST_STEPS);
+        assert!(!predicate.is_true_of(&subject, MOST_STEPS));
+        let nested = Attributes::from_json(&format!(r#"{{"a": [{}"x"]}}"#, "\"x\",".repeat(4000))).unwrap();
+        let searches = format!("{}\"y\" in a", "\"y\" in a||".repeat(80));
+        let predicate = Predicate::parse(&searches).unwrap();
+        let subject = Subject::new(&nested, predicate.attributes());
+        assert!(predicate.steps(&subject) > 80 * 4000 * SCALAR);
+    }
+
+    #[test]
     fn the_worst_kilobytes_neither_panic_nor_overflow() {
         for piece in
             ["(", "[", "{", "!", "-", "a.", "a?", "a[", "!(", "-(", "a+", "a&&", "a?a:", "[[", "\"", "'''", "0x"]
@@ -192,7 +306,7 @@ mod tests {
             let _ = Predicate::parse(&text);
             let closed = format!("{}a", piece.repeat(LONGEST / piece.len() - 1));
             if let Ok(predicate) = Predicate::parse(&closed) {
-                predicate.is_true_of(&attributes());
+                is_true(&predicate, &attributes());
             }
         }
     }
@@ -201,7 +315,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".{0,200}") {
             if let Ok(predicate) = Predicate::parse(&text) {
-                predicate.is_true_of(&attributes());
+                is_true(&predicate, &attributes());
             }
         }
     }

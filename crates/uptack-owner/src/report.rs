@@ -7,6 +7,8 @@ use crate::{
     attributes::Attributes,
     check::Accepted,
     error::{Error, Result},
+    observer::{Event, Observer},
+    predicate::{MOST_STEPS, Subject},
 };
 
 /// Draws the cells of a card.
@@ -25,13 +27,21 @@ impl Tosser {
     }
 
     /// Evaluates every predicate, and tosses coins for every one whatever its truth.
-    pub(crate) fn toss(&self, accepted: &Accepted, attributes: &Attributes) -> Result<Measurement> {
+    pub(crate) fn toss(
+        &self,
+        accepted: &Accepted,
+        attributes: &Attributes,
+        observer: &Observer,
+    ) -> Result<Measurement> {
         let mut left = accepted.most_yes;
+        let subject = Subject::new(attributes, &accepted.opened.card.attributes);
+        let most_steps = MOST_STEPS / accepted.predicates.len().max(1) as u64;
         let truths: Vec<bool> = accepted
             .predicates
             .iter()
             .map(|predicate| {
-                let truth = predicate.is_true_of(attributes);
+                observer.on(Event::Evaluated);
+                let truth = predicate.is_true_of(&subject, most_steps);
                 // More than a ballot allows: the first are kept and the rest are answered as no.
                 let kept = truth && left > 0;
                 left -= usize::from(kept);
@@ -39,6 +49,7 @@ impl Tosser {
             })
             .collect();
         let draw = |truth: &bool| {
+            observer.on(Event::Tossed);
             let drawn = self.sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
             drawn.map_err(|error| Error::Environment(error.to_string()))
         };

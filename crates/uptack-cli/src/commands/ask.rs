@@ -212,10 +212,11 @@ impl Arguments {
     }
 
     fn draft(&self, card: Card, question: &Question) -> Card {
-        let series = self.times.map(|times| CardSeries {
+        let series = self.every.zip(self.times).map(|(every, times)| CardSeries {
             times: times.to_string(),
             number: "1".to_owned(),
             starts: timestamp::text(0).expect("the epoch can be written"),
+            every: every.to_string(),
         });
         Card {
             question: Some(self.question.clone()),

@@ -38,7 +38,7 @@ fn full() -> Value {
     card["predicate"] = json!("station == \"7\"");
     card["attributes"] = json!(["station"]);
     card["ballot"] = json!({"most_yes": "1", "queries": [{"name": "a", "predicate": "b"}]});
-    card["series"] = json!({"times": "3", "number": "1", "starts": "2026-11-15T08:30:00Z"});
+    card["series"] = json!({"times": "3", "number": "1", "starts": "2026-11-15T08:30:00Z", "every": "300"});
     card["opens"] = json!("2026-11-15T08:30:00Z");
     card["closes"] = json!("2026-11-15T08:35:00Z");
     card["operators"] = json!("two");

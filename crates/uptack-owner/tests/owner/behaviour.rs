@@ -8,17 +8,13 @@ use tokio::{
 };
 use uptack::card::{Aggregators, Enrolment};
 use uptack_net::credential::OwnerSecret;
-use uptack_owner::{
-    check::Checker,
-    client::{Client, Config, Status},
-    ledger::Ledger,
-};
+use uptack_owner::client::Status;
 
 /// What clients sent through a proxy.
-type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
+pub(crate) type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Forwards to an address and keeps what the client sent.
-async fn proxy(to: String) -> (String, Seen) {
+pub(crate) async fn proxy(to: String) -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let seen = Seen::default();
@@ -74,7 +70,7 @@ async fn the_wire_looks_the_same_for_yes_no_bottom_and_no_attribute() {
             let client = client(directory.path(), policy(&world.signer));
             assert_eq!(client.consider(&[name], &[signed]).unwrap()[0].status, Status::Waiting);
             let owners = [owner(name, attributes)].into_iter().collect();
-            assert_eq!(client.upload_due(&owners).await.unwrap(), 1);
+            assert_eq!(client.upload(&owners).await.unwrap(), 1);
             let mask = |(lines, bytes): (Vec<String>, usize)| {
                 // The task's name is random and of one length.
                 let lines = lines.into_iter().map(|line| (line[..4].to_owned(), line.len()));
@@ -108,10 +104,10 @@ async fn a_fleet_is_counted_exactly_once_each() {
     let cards = [signed.clone()];
     assert!(client.consider(&names, &cards).unwrap().iter().all(|outcome| outcome.status == Status::Waiting));
     let attributes = owners.iter().cloned().collect();
-    assert_eq!(client.upload_due(&attributes).await.unwrap(), 60);
+    assert_eq!(client.upload(&attributes).await.unwrap(), 60);
     // Again, and again after a restart: nothing more is sent.
     assert!(client.consider(&names, &cards).unwrap().iter().all(|outcome| outcome.status == Status::Answered));
-    assert_eq!(client.upload_due(&attributes).await.unwrap(), 0);
+    assert_eq!(client.upload(&attributes).await.unwrap(), 0);
     let collected = collect(&signed, &collector).await.unwrap();
     let at = |output: char| {
         let card = uptack_net::card_task::read(&signed.card).unwrap();
@@ -141,7 +137,7 @@ async fn a_ballot_keeps_as_many_yes_as_it_allows() {
     let names: Vec<&str> = owners.iter().map(|(name, _)| name.as_str()).collect();
     let outcomes = client.consider(&names, std::slice::from_ref(&signed)).unwrap();
     assert!(outcomes.iter().all(|outcome| outcome.status == Status::Waiting), "{:?}", outcomes[0]);
-    assert_eq!(client.upload_due(&owners.into_iter().collect()).await.unwrap(), 40);
+    assert_eq!(client.upload(&owners.into_iter().collect()).await.unwrap(), 40);
     let collected = collect(&signed, &collector).await.unwrap();
     let outputs = uptack_net::ballot::outputs(&collected.counts, collected.reports).unwrap();
     let pairs: Vec<(u64, u64)> = outputs.iter().map(|output| (output.ones, output.zeros)).collect();
@@ -157,13 +153,12 @@ async fn enrolled_owners_report_once_and_others_not_at_all() {
     let (signed, _) = world.serve(card).await;
     let answer = async |name: &str, secret: Option<&OwnerSecret>| {
         let directory = tempfile::tempdir().unwrap();
-        let mut config = Config::new("http://127.0.0.1:9/".parse().unwrap());
-        config.within = Some(0);
-        config.credentials.extend(secret.map(|secret| (name.to_owned(), secret.clone())));
-        let checker = Checker::new(policy(&world.signer));
-        let client = Client::new(config, checker, Ledger::open(directory.path()).unwrap()).unwrap();
+        let clock = uptack_net::clock::Clock::standing_at(now());
+        let client = client_with(directory.path(), policy(&world.signer), clock, |config| {
+            config.credentials.extend(secret.map(|secret| (name.to_owned(), secret.clone())));
+        });
         client.consider(&[name], std::slice::from_ref(&signed)).unwrap();
-        client.upload_due(&[owner(name, "{}")].into_iter().collect()).await.unwrap()
+        client.upload(&[owner(name, "{}")].into_iter().collect()).await.unwrap()
     };
     assert_eq!(answer("a", Some(&secrets[0])).await, 1);
     assert_eq!(answer("b", Some(&secrets[1])).await, 1);

@@ -36,12 +36,12 @@ async fn between_ledger_and_coins_and_between_store_and_acknowledgement() {
         let client = client(aside.path(), policy(&away.signer));
         client.consider(&["one"], &[signed]).unwrap();
         away.pair.shutdown().await;
-        assert_eq!(client.upload_due(&BTreeMap::new()).await.unwrap(), 0);
+        assert_eq!(client.upload(&BTreeMap::new()).await.unwrap(), 0);
         assert_eq!(client.ledger().entries().unwrap()[0].state, State::Due);
     }
     {
         let client = client(directory.path(), policy(&world.signer));
-        assert_eq!(client.upload_due(&owners).await.unwrap(), 40);
+        assert_eq!(client.upload(&owners).await.unwrap(), 40);
         assert_eq!(client.ledger().spent().unwrap(), spent);
         assert!(client.ledger().entries().unwrap().iter().all(|entry| entry.state == State::Sent));
     }
@@ -68,14 +68,14 @@ async fn stored_bytes_are_resent_and_count_once() {
     .unwrap();
     {
         let client = client(directory.path(), policy(&world.signer));
-        assert!(client.upload_due(&BTreeMap::new()).await.is_err());
+        assert!(client.upload(&BTreeMap::new()).await.is_err());
         let kept: i64 = raw.query_row("SELECT count(*) FROM reports", [], |row| row.get(0)).unwrap();
         assert_eq!(kept, 40);
         assert!(client.ledger().entries().unwrap().iter().all(|entry| entry.state == State::Due));
     }
     raw.execute_batch("DROP TRIGGER forget").unwrap();
     let client = client(directory.path(), policy(&world.signer));
-    assert_eq!(client.upload_due(&BTreeMap::new()).await.unwrap(), 40);
+    assert_eq!(client.upload(&BTreeMap::new()).await.unwrap(), 40);
     let kept: i64 = raw.query_row("SELECT count(*) FROM reports", [], |row| row.get(0)).unwrap();
     assert_eq!(kept, 0, "cells and bytes are deleted when they are acknowledged");
     assert_eq!(collect(&signed, &collector).await.unwrap().reports, 40);
@@ -90,14 +90,16 @@ async fn the_ledger_holds_neither_truth_nor_cell() {
     let (signed, _) = world.serve(card).await;
     let text = policy_text(&world.signer).replace("20.0", "\"unlimited\"").replace("4.0", "\"unlimited\"");
     let text = text.replace("linked = 100.0", "linked = \"unlimited\"");
-    let clock = uptack_net::clock::Clock::standing_at(now());
+    let start = now();
+    let clock = uptack_net::clock::Clock::standing_at(start);
     let mut ledgers = Vec::new();
     for attributes in [r#"{"station": "a"}"#, r#"{"station": "b"}"#, "{}"] {
         let directory = tempfile::tempdir().unwrap();
         let policy = uptack_owner::policy::Policy::from_toml(&text).unwrap();
+        clock.set(start);
         let client = client_at(directory.path(), policy, clock.clone());
         client.consider(&["self"], std::slice::from_ref(&signed)).unwrap();
-        assert_eq!(client.upload_due(&[owner("self", attributes)].into_iter().collect()).await.unwrap(), 1);
+        assert_eq!(client.upload(&[owner("self", attributes)].into_iter().collect()).await.unwrap(), 1);
         drop(client);
         ledgers.push(everything(&open_raw(&directory.path().join("ledger.sqlite3"))));
     }
@@ -116,7 +118,7 @@ fn everything(connection: &rusqlite::Connection) -> String {
         };
         statement.query_map([], row).unwrap().map(|line: rusqlite::Result<String>| line.unwrap()).collect()
     };
-    let tables = ["meta", "cards", "entries", "reports", "budgets", "series"];
+    let tables = ["meta", "cards", "entries", "reports", "budgets"];
     assert_eq!(
         list("SELECT name FROM sqlite_master WHERE type = 'table'").len(),
         tables.len(),
@@ -135,13 +137,13 @@ async fn at_close_what_was_not_acknowledged_is_deleted_and_stays_spent() {
     client.consider(&["self"], std::slice::from_ref(&signed)).unwrap();
     let spent = client.ledger().spent().unwrap();
     // Nobody listens at the card's addresses.
-    assert_eq!(client.upload_due(&BTreeMap::new()).await.unwrap(), 0);
+    assert_eq!(client.upload(&BTreeMap::new()).await.unwrap(), 0);
     clock.set(now() + 100_000);
     let outcome = client.consider(&["self"], &[]).unwrap();
     assert!(outcome.is_empty());
     assert_eq!(client.ledger().entries().unwrap()[0].state, State::Expired);
     assert_eq!(client.ledger().spent().unwrap(), spent);
-    assert_eq!(client.next_due().unwrap(), None);
+    assert_eq!(client.ledger().next_due().unwrap(), None);
 }
 
 #[test]
@@ -157,8 +159,4 @@ fn two_clients_cannot_share_a_ledger_and_a_budget_cannot_be_swapped() {
     let mut other = card(&signer, 40);
     other.question = Some("another".to_owned());
     assert!(second.consider(&["self"], &[signer.sign(&other).unwrap()]).is_err());
-}
-
-fn open_raw(path: &std::path::Path) -> rusqlite::Connection {
-    rusqlite::Connection::open(path).unwrap()
 }

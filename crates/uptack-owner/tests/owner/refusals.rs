@@ -173,7 +173,8 @@ fn a_series_is_paid_once_and_as_a_whole() {
         card.opens = Some(uptack::card::timestamp::text(opens).unwrap());
         card.closes = Some(uptack::card::timestamp::text(opens + 300).unwrap());
         let starts = uptack::card::timestamp::text(starts).unwrap();
-        card.series = Some(CardSeries { times: times.to_string(), number: number.to_string(), starts });
+        let (times, number, every) = (times.to_string(), number.to_string(), "300".to_owned());
+        card.series = Some(CardSeries { times, number, starts, every });
         let delta = uptack::privacy::Delta::new(1e-4).unwrap();
         card.state_claims(delta, uptack::privacy::WorkLimit::default()).unwrap();
         card

@@ -1,6 +1,7 @@
 //! Cards, a pair of aggregators and an owner, as the tests need them.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::OnceLock,
     time::{SystemTime, UNIX_EPOCH},
@@ -22,7 +23,7 @@ use uptack_net::{
     task::TaskSet,
 };
 use uptack_owner::{
-    attributes::Named,
+    attributes::{Attributes, Named},
     check::Checker,
     client::{Client, Config},
     ledger::Ledger,
@@ -95,20 +96,55 @@ pub(crate) fn policy(signer: &Signer) -> Policy {
     Policy::from_toml(&policy_text(signer)).unwrap()
 }
 
-/// A client with a ledger in a directory; the desk is never asked.
-pub(crate) fn client(directory: &Path, policy: Policy) -> Client {
-    client_at(directory, policy, Clock::system())
+/// A client, and the clock that it goes by.
+pub(crate) struct Device {
+    client: Client,
+    pub(crate) clock: Clock,
 }
 
-pub(crate) fn client_at(directory: &Path, policy: Policy, clock: Clock) -> Client {
+impl Device {
+    /// Makes the reports of all entries, moves the clock to their moment and sends them once.
+    pub(crate) async fn upload(&self, owners: &BTreeMap<String, Attributes>) -> uptack_owner::Result<usize> {
+        self.client.prepare(owners).await?;
+        if let Some(moment) = self.client.ledger().next_due()? {
+            self.clock.set(moment.max(self.clock.now()));
+        }
+        self.client.send_due().await
+    }
+}
+
+impl std::ops::Deref for Device {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// A client with a ledger in a directory and a clock that stands; the desk is never asked.
+pub(crate) fn client(directory: &Path, policy: Policy) -> Device {
+    client_at(directory, policy, Clock::standing_at(now()))
+}
+
+pub(crate) fn client_at(directory: &Path, policy: Policy, clock: Clock) -> Device {
+    client_with(directory, policy, clock, |_| {})
+}
+
+pub(crate) fn client_with(directory: &Path, policy: Policy, clock: Clock, adjust: impl FnOnce(&mut Config)) -> Device {
     let mut config = Config::new("http://127.0.0.1:9/".parse::<Url>().unwrap());
     config.within = Some(0);
-    config.clock = clock;
-    Client::new(config, Checker::new(policy), Ledger::open(directory).unwrap()).unwrap()
+    config.clock = clock.clone();
+    adjust(&mut config);
+    let client = Client::new(config, Checker::new(policy), Ledger::open(directory).unwrap()).unwrap();
+    Device { client, clock }
 }
 
 pub(crate) fn owner(name: &str, attributes: &str) -> Named {
     (name.to_owned(), uptack_owner::attributes::Attributes::from_json(attributes).unwrap())
+}
+
+pub(crate) fn open_raw(file: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(file).unwrap()
 }
 
 /// A running pair, and the collector of the one card that it serves.
@@ -140,6 +176,13 @@ impl World {
         let (leader, helper) = (self.pair.leader.url().to_string(), self.pair.helper.url().to_string());
         card.aggregators = Some(Aggregators { leader, helper });
         self.serve_at(card).await
+    }
+
+    /// Has the helper know the task of a card whose leader is somebody else, so that it hands out its key.
+    pub(crate) async fn serve_keys(&self, signed: &SignedCard) {
+        let parameters = card_task::parameters(&card_task::read(&signed.card).unwrap()).unwrap();
+        let task = TaskSet::generate(parameters).unwrap().with_card(&signed.card).unwrap();
+        self.pair.helper.add_task(task.helper).await.unwrap();
     }
 
     /// The same for a card that names its aggregators already.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::timestamp;
 use crate::error::Error;
 
 /// Many questions on one card, all answered in one report.
@@ -26,7 +27,8 @@ pub struct BallotQuery {
 
 /// The same card again and again, priced as a whole.
 ///
-/// The cards of one series differ in `number`, `opens` and `closes`, and in nothing else.
+/// The cards of one series differ in `number`, `opens` and `closes`, and in nothing else; and the number decides the
+/// other two: card `number` opens at `starts` + (`number` − 1) · `every` and closes `every` later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardSeries {
@@ -36,6 +38,8 @@ pub struct CardSeries {
     pub number: String,
     /// When the first of them opens.
     pub starts: String,
+    /// How many seconds each of them is open; the next one opens when it closes.
+    pub every: String,
 }
 
 /// In whose hands the two aggregators are.
@@ -74,5 +78,33 @@ impl CardSeries {
     /// Which one this is.
     pub fn number(&self) -> Result<u64, Error> {
         super::whole_number("series.number", &self.number)
+    }
+
+    /// How many seconds each of them is open.
+    pub fn every(&self) -> Result<u64, Error> {
+        super::whole_number("series.every", &self.every)
+    }
+
+    /// When this card of the series opens and closes; nothing if the series has no such card.
+    ///
+    /// ```
+    /// use uptack::card::CardSeries;
+    /// let series = CardSeries {
+    ///     times: "12".into(),
+    ///     number: "3".into(),
+    ///     starts: "1970-01-01T00:10:00Z".into(),
+    ///     every: "300".into(),
+    /// };
+    /// assert_eq!(series.window()?, Some((1200, 1500)));
+    /// # Ok::<(), uptack::Error>(())
+    /// ```
+    pub fn window(&self) -> Result<Option<(u64, u64)>, Error> {
+        let (times, number, every) = (self.times()?, self.number()?, self.every()?);
+        let starts = timestamp::seconds(&self.starts)?;
+        if number == 0 || number > times || every == 0 {
+            return Ok(None);
+        }
+        let opens = (number - 1).checked_mul(every).and_then(|before| starts.checked_add(before));
+        Ok(opens.and_then(|opens| Some((opens, opens.checked_add(every)?))))
     }
 }

@@ -205,6 +205,9 @@ impl Card {
     }
 
     /// When answers are taken, as seconds since the epoch: from the first moment to before the second.
+    ///
+    /// A card of a series is refused if this is not the window of its number: otherwise many cards could pass for one
+    /// that is paid already.
     pub fn window(&self) -> Result<(u64, u64), Error> {
         let moment = |name: &str, text: &Option<String>| match text {
             Some(text) => timestamp::seconds(text),
@@ -214,7 +217,13 @@ impl Card {
         if opens >= closes {
             return Err(Error::law("the card closes before it opens"));
         }
-        Ok((opens, closes))
+        match &self.series {
+            Some(series) if series.window()? != Some((opens, closes)) => {
+                Err(Error::law("the card's window is not the one of its number in the series")
+                    .with_hint("card `number` opens at `starts` + (`number` − 1) · `every` and closes `every` later"))
+            }
+            _ => Ok((opens, closes)),
+        }
     }
 
     /// The predicates, in the order of the report.
@@ -310,6 +319,7 @@ mod tests {
     use super::*;
     use crate::plan::{Prior, plan};
     use crate::privacy::Epsilon;
+    use serde_json::json;
 
     fn card() -> Card {
         let mut request = Request::new(2000, Prior::at(20));
@@ -378,8 +388,12 @@ mod tests {
         better.claims.whole.as_mut().unwrap().release = (two - 1e-6).to_string();
         assert!(better.verify(WorkLimit::default()).unwrap_err().to_string().contains("all releases together"));
         let mut series = ballot.clone();
-        series.series =
-            Some(CardSeries { times: "3".into(), number: "2".into(), starts: "2026-11-15T08:00:00Z".into() });
+        series.series = Some(
+            serde_json::from_value(json!({
+                "times": "3", "number": "2", "starts": "2026-11-15T08:00:00Z", "every": "600"
+            }))
+            .unwrap(),
+        );
         assert!(series.verify(WorkLimit::default()).is_err());
         series.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
         assert_eq!(series.claims.whole.as_ref().unwrap().queries, "6");
@@ -388,8 +402,44 @@ mod tests {
         next.series.as_mut().unwrap().number = "3".to_owned();
         next.opens = Some("2026-11-15T08:20:00Z".to_owned());
         assert_eq!(next.without_number(), series.without_number());
+        next.series.as_mut().unwrap().every = "601".to_owned();
+        assert_ne!(next.without_number(), series.without_number());
         let mut twice = ballot;
         twice.ballot.as_mut().unwrap().queries[2].name = "a".to_owned();
         assert!(twice.verify(WorkLimit::default()).unwrap_err().to_string().contains("called `a`"));
+    }
+
+    #[test]
+    fn a_card_of_a_series_has_the_window_of_its_number() {
+        let at = |number: &str, starts: &str, every: &str, opens: &str, closes: &str| {
+            let mut card = card();
+            card.series = Some(
+                serde_json::from_value(json!({
+                    "times": "3", "number": number, "starts": starts, "every": every
+                }))
+                .unwrap(),
+            );
+            card.opens = Some(opens.to_owned());
+            card.closes = Some(closes.to_owned());
+            card.window().map_err(|error| error.to_string())
+        };
+        let (starts, epoch, last) = ("2026-11-15T08:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z");
+        let second = ("2026-11-15T08:10:00Z", "2026-11-15T08:20:00Z");
+        assert!(at("2", starts, "600", second.0, second.1).is_ok());
+        for (number, starts, every, opens, closes) in [
+            ("1", starts, "600", second.0, second.1),
+            ("0", starts, "600", second.0, second.1),
+            ("4", starts, "600", "2026-11-15T08:30:00Z", "2026-11-15T08:40:00Z"),
+            ("2", starts, "600", second.0, "2026-11-15T08:20:01Z"),
+            ("2", starts, "0", second.0, second.1),
+            // However long the first window from the epoch is said to be, only one length is the card's.
+            ("1", epoch, "600", epoch, second.1),
+            ("3", last, "18446744073709551615", second.0, second.1),
+            ("2", last, "18446744073709551615", second.0, second.1),
+        ] {
+            let told = at(number, starts, every, opens, closes).unwrap_err();
+            assert!(told.contains("its number in the series"), "{told}");
+        }
+        assert!(at("2", starts, "0600", second.0, second.1).unwrap_err().contains("series.every"));
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_whole_of_a_series_is_what_counts() {
         let mut card = card();
-        let series = r#"{"times":"4","number":"1","starts":"2026-11-15T08:00:00Z"}"#;
+        let series = r#"{"times":"4","number":"1","starts":"2026-11-15T08:00:00Z","every":"600"}"#;
         card.series = Some(serde_json::from_str(series).unwrap());
         card.state_claims(Delta::new(1e-4).unwrap(), Default::default()).unwrap();
         let trust = card.trust().unwrap();

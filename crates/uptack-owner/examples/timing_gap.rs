@@ -1,0 +1,286 @@
+//! What a leader learns by its clock: the gap between an owner's fetch of keys and its report, for yes and for no.
+//!
+//! `cargo run --package uptack-owner --example timing_gap [-- RUNS]` plays a leader, lets real clients answer it, and
+//! prints the two-sample Kolmogorov–Smirnov statistic: for the client as it is, and for a control that does things in
+//! the order that gives the truth away (keys, evaluation, sealing, sending). It takes about five minutes for 200 runs.
+
+use futures_util::{StreamExt, stream};
+use rand::Rng;
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use uptack::{
+    Mechanism, OsCoins, Sampler, Truth,
+    card::{Aggregators, BallotQuery, Card, CardBallot, Enrolment, Operators, timestamp},
+    plan::{Prior, Request, plan},
+    privacy::{Delta, Epsilon, WorkLimit},
+};
+use uptack_net::{
+    ballot, card_task,
+    client::Client as Writer,
+    dap::Measurement,
+    pair::Pair,
+    signed::{SignedCard, Signer},
+    task::TaskSet,
+};
+use uptack_owner::{
+    attributes::Attributes,
+    check::Checker,
+    client::{Client, Config},
+    ledger::Ledger,
+    policy::Policy,
+    predicate::{Predicate, Subject},
+};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Clients at once. They wait most of the time.
+const AT_ONCE: usize = 10;
+/// Questions of the ballot.
+const QUESTIONS: usize = 200;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let runs: usize = std::env::args().nth(1).map_or(Ok(200), |text| text.parse())?;
+    let folder = tempfile::tempdir()?;
+    let stage = Stage::start(folder.path()).await?;
+    println!(
+        "{runs} runs each for yes and no; two samples of one law exceed {:.3} once in a hundred times\n",
+        critical(runs)
+    );
+    println!("question            order     gap     second");
+    for (name, card) in [("expensive predicate", stage.one_question()?), ("ballot of 200", stage.ballot()?)] {
+        let signed = stage.serve(card).await?;
+        for (order, is_control) in [("today's", false), ("control", true)] {
+            let seen = stage.time(&signed, runs, is_control).await?;
+            let statistic = |of: fn(&Sample) -> f64| {
+                let [yes, no] =
+                    [true, false].map(|truth| seen.iter().filter(|sample| sample.truth == truth).map(of).collect());
+                kolmogorov_smirnov(yes, no)
+            };
+            // A leader may also look at how far into its second a report arrives.
+            let (gap, second) = (statistic(|sample| sample.gap), statistic(|sample| sample.arrived.fract()));
+            println!("{name:<20}{order:<10}{gap:.3}   {second:.3}");
+        }
+    }
+    Ok(())
+}
+
+/// What the leader noted of one owner, and the truth that it wants to learn.
+struct Sample {
+    truth: bool,
+    gap: f64,
+    arrived: f64,
+}
+
+/// A pair whose keys are handed out by a leader with a clock.
+struct Stage {
+    signer: Signer,
+    pair: Pair,
+    leader: String,
+    notes: Notes,
+    policy: Policy,
+    folder: PathBuf,
+}
+
+/// The truth of those who answer at the moment, which the leader does not look at, and what it noted of all.
+type Notes = Arc<Mutex<(bool, Vec<Sample>)>>;
+
+impl Stage {
+    async fn start(folder: &Path) -> Result<Self> {
+        let pair = Pair::start(&folder.join("pair"), |_| {}).await?;
+        let keys = reqwest::get(pair.leader.url().join("hpke_config")?).await?.bytes().await?.to_vec();
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let leader = format!("http://{}/", listener.local_addr()?);
+        let notes = Notes::default();
+        let noted = Arc::clone(&notes);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(serve(client, keys.clone(), Arc::clone(&noted)));
+            }
+        });
+        let signer = Signer::generate();
+        let policy = Policy::from_toml(&format!(
+            "signers = [\"{}\"]\nattributes = [\"taxi\", \"text\"]\n\
+             [card]\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = \"unlimited\"\n\
+             answer-with-release = \"unlimited\"\ndelta = 1e-2\nhonest = 1.0\nseparate-operators = false\n\
+             enrolment = false\n[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-2\n",
+            signer.public()
+        ))?;
+        Ok(Self { signer, pair, leader, notes, policy, folder: folder.to_owned() })
+    }
+
+    /// Sums of long texts for those who say yes, nothing for the others; within what a device evaluates.
+    fn one_question(&self) -> Result<Card> {
+        let mut card = self.card()?;
+        card.predicate = Some(format!("taxi && size({}text) > 0", "text+".repeat(80)));
+        self.with_claims(card)
+    }
+
+    fn ballot(&self) -> Result<Card> {
+        let mut card = self.card()?;
+        let query = |name: usize| BallotQuery {
+            name: name.to_string(),
+            predicate: "taxi && size(text+text+text+text+text) > 0".to_owned(),
+        };
+        card.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: (0..QUESTIONS).map(query).collect() });
+        self.with_claims(card)
+    }
+
+    fn card(&self) -> Result<Card> {
+        let mut request = Request::new(200, Prior::at(10));
+        request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));
+        let mut card = Card::new(&request, &plan(&request)?);
+        card.mechanism = "randomized-response(t=0.6)".parse::<Mechanism>()?;
+        let channel = card.mechanism.channel();
+        card.channel.answers = channel.answers().to_vec();
+        card.channel.cells = channel.cells().to_vec();
+        card.attributes = vec!["taxi".to_owned(), "text".to_owned()];
+        card.operators = Some(Operators::One);
+        card.enrolment = Some(Enrolment::None);
+        card.aggregators =
+            Some(Aggregators { leader: self.leader.clone(), helper: self.pair.helper.url().to_string() });
+        card.signer = Some(self.signer.public().to_string());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let (opens, closes) = card_task::window(now, 3600)?;
+        card.opens = Some(timestamp::text(opens)?);
+        card.closes = Some(timestamp::text(closes)?);
+        Ok(card)
+    }
+
+    fn with_claims(&self, mut card: Card) -> Result<Card> {
+        card.state_claims(Delta::new(1e-4)?, WorkLimit::default())?;
+        Ok(card)
+    }
+
+    /// Has the helper hand out its key for the card's task.
+    async fn serve(&self, card: Card) -> Result<SignedCard> {
+        let signed = self.signer.sign(&card)?;
+        let task = TaskSet::generate(card_task::parameters(&card)?)?.with_card(&signed.card)?;
+        self.pair.helper.add_task(task.helper).await?;
+        Ok(signed)
+    }
+
+    /// Lets owners of both truths answer, in turn, and returns what the leader noted of each.
+    async fn time(&self, signed: &SignedCard, runs: usize, is_control: bool) -> Result<Vec<Sample>> {
+        // The control keeps a processor busy all the time; more of them at once would blur what it shows.
+        let at_once = if is_control { 1 } else { AT_ONCE };
+        let batches = runs.div_ceil(at_once);
+        for batch in 0..2 * batches {
+            let truth = batch % 2 == 0;
+            self.notes.lock().expect("nobody panics").0 = truth;
+            let text = "x".repeat(4000);
+            let attributes = Attributes::from_json(&format!(r#"{{"taxi": {truth}, "text": "{text}"}}"#))?;
+            let answers = (0..at_once).map(|run| {
+                let name = format!("{}-{is_control}-{batch}-{run}", signed.query);
+                let attributes = attributes.clone();
+                async move {
+                    if is_control {
+                        control(signed, &attributes).await
+                    } else {
+                        self.answer(signed, attributes, &name).await
+                    }
+                }
+            });
+            stream::iter(answers)
+                .buffer_unordered(at_once)
+                .collect::<Vec<_>>()
+                .await
+                .into_iter()
+                .collect::<Result<()>>()?;
+        }
+        let noted = std::mem::take(&mut self.notes.lock().expect("nobody panics").1);
+        if noted.len() != 2 * batches * at_once {
+            return Err(format!("the leader timed {} owners of {}", noted.len(), 2 * batches * at_once).into());
+        }
+        Ok(noted)
+    }
+
+    /// One owner with a ledger of its own, at some moment of a second.
+    async fn answer(&self, signed: &SignedCard, attributes: Attributes, name: &str) -> Result<()> {
+        tokio::time::sleep(Duration::from_millis(rand::thread_rng().gen_range(0..1000))).await;
+        let config = Config { within: Some(0), ..Config::new(self.leader.parse()?) };
+        let ledger = Ledger::open(&self.folder.join(name))?;
+        let client = Client::new(config, Checker::new(self.policy.clone()), ledger)?;
+        client.consider(&["self"], std::slice::from_ref(signed))?;
+        client.answer(&BTreeMap::from([("self".to_owned(), attributes)])).await?;
+        Ok(())
+    }
+}
+
+/// The order that shows the truth: keys, evaluation, sealing and sending without a pause.
+async fn control(signed: &SignedCard, attributes: &Attributes) -> Result<()> {
+    let card = card_task::read(&signed.card)?;
+    let predicates = card.predicates().into_iter().map(Predicate::parse).collect::<std::result::Result<Vec<_>, _>>()?;
+    let channel = card.checked_channel()?;
+    let sampler = Sampler::new(&channel);
+    let writer = Writer::new(card_task::parameters(&card)?)?;
+    writer.fetch_keys().await?;
+    let subject = Subject::new(attributes, &card.attributes);
+    let truths: Vec<bool> = predicates.iter().map(|predicate| predicate.is_true_of(&subject, u64::MAX)).collect();
+    let draw = |truth: &bool| sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
+    let cells = truths.iter().map(draw).collect::<std::result::Result<Vec<usize>, _>>()?;
+    let measurement = match card.ballot {
+        Some(_) => ballot::measurement(&cells.iter().map(|cell| Some(*cell == 0)).collect::<Vec<_>>()),
+        None => Measurement::Cell(cells[0]),
+    };
+    let sealed = writer.seal(&measurement, card.window()?.0).await?;
+    writer.send(&sealed).await?;
+    Ok(())
+}
+
+/// Notes on each connection how long after the fetch of keys the report comes; hands out keys and takes every report.
+async fn serve(mut client: TcpStream, keys: Vec<u8>, notes: Notes) {
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; 65_536];
+    let mut fetched = Instant::now();
+    while let Ok(read @ 1..) = client.read(&mut buffer).await {
+        if bytes.is_empty() {
+            let arrived = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            if buffer.starts_with(b"GET") {
+                fetched = Instant::now();
+            } else {
+                let gap = fetched.elapsed().as_secs_f64();
+                let mut notes = notes.lock().expect("nobody panics");
+                let truth = notes.0;
+                notes.1.push(Sample { truth, gap, arrived });
+            }
+        }
+        bytes.extend_from_slice(&buffer[..read]);
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+        let length: usize = length.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        if bytes.len() < end + 4 + length {
+            continue;
+        }
+        let body = if head.starts_with("get") { &keys[..] } else { &[] };
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        if client.write_all(&[answer.as_bytes(), body].concat()).await.is_err() {
+            return;
+        }
+        bytes.clear();
+    }
+}
+
+/// The largest distance between the distribution functions of two samples.
+fn kolmogorov_smirnov(mut one: Vec<f64>, mut other: Vec<f64>) -> f64 {
+    one.sort_by(f64::total_cmp);
+    other.sort_by(f64::total_cmp);
+    let below =
+        |sample: &[f64], value: f64| sample.partition_point(|found| *found <= value) as f64 / sample.len() as f64;
+    one.iter().chain(&other).map(|value| (below(&one, *value) - below(&other, *value)).abs()).fold(0.0, f64::max)
+}
+
+/// What two samples of one law exceed with a probability of one in a hundred.
+fn critical(runs: usize) -> f64 {
+    1.628 * (2.0 / runs as f64).sqrt()
+}

@@ -1,0 +1,142 @@
+//! The ledger's file: who may read it, what is in it, and how an earlier layout becomes this one.
+
+use rusqlite::Connection;
+use std::{
+    fs::{self, File, OpenOptions},
+    path::Path,
+};
+
+use crate::error::{Error, Result};
+
+/// The name of the file.
+pub(super) const FILE: &str = "ledger.sqlite3";
+const LAYOUT: &str = "2";
+
+/// Takes the directory for this process; it and its files are made for this user alone.
+pub(super) fn lock(directory: &Path) -> Result<File> {
+    let at = |error: std::io::Error| Error::Environment(format!("{}: {error}", directory.display()));
+    let is_new = !directory.exists();
+    fs::create_dir_all(directory).map_err(at)?;
+    // A folder that holds other things than a ledger is left as it is.
+    if is_new || directory.join(FILE).exists() {
+        restrict(directory, 0o700).map_err(at)?;
+    }
+    for name in ["lock", FILE] {
+        let path = directory.join(name);
+        private(&path).map_err(at)?;
+        restrict(&path, 0o600).map_err(at)?;
+    }
+    let lock = private(&directory.join("lock")).map_err(at)?;
+    lock.try_lock().map_err(|_| Error::Input(format!("{} is in use by another client", directory.display())))?;
+    // Left by an earlier version, which made them with the permissions of its time.
+    for name in ["ledger.sqlite3-wal", "ledger.sqlite3-shm"] {
+        let path = directory.join(name);
+        if path.exists() {
+            restrict(&path, 0o600).map_err(at)?;
+        }
+    }
+    Ok(lock)
+}
+
+/// Opens the file, brings it to this layout, and empties the log that a killed process may have left.
+pub(super) fn open(path: &Path) -> Result<Connection> {
+    let mut connection = Connection::open(path)?;
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    // Deleted cells are overwritten, not merely forgotten.
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;")?;
+    connection.set_prepared_statement_cache_capacity(32);
+    migrate(&mut connection, path)?;
+    empty_log(&connection)?;
+    Ok(connection)
+}
+
+/// Writes the log back and cuts it to nothing: until then it holds what was deleted.
+pub(super) fn empty_log(connection: &Connection) -> Result<()> {
+    let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    match busy {
+        0 => Ok(()),
+        _ => {
+            Err(Error::Environment("ledger: another program reads the file, so that nothing is overwritten".to_owned()))
+        }
+    }
+}
+
+/// One transaction from whatever is there: nothing is lost or half written if it ends in between.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
+    let transaction = connection.transaction()?;
+    transaction
+        .execute_batch("CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")?;
+    let layout: Option<String> =
+        transaction.query_row("SELECT max(value) FROM meta WHERE key = 'layout'", [], |row| row.get(0))?;
+    match layout.as_deref() {
+        None => transaction.execute_batch(SCHEMA)?,
+        Some("1") => {
+            transaction.execute_batch(SET_ASIDE)?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.execute_batch(TAKE_OVER)?;
+        }
+        Some(LAYOUT) => {}
+        Some(other) => {
+            return Err(Error::Input(format!(
+                "{} has the layout {other} of a later version; this one knows layouts up to {LAYOUT}",
+                path.display()
+            )));
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+fn private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(unix)]
+fn restrict(path: &Path, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &Path, _: u32) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// An entry is one answer: to a query, and to one number of what was charged. Both are unique for an owner.
+const SCHEMA: &str = "
+INSERT OR REPLACE INTO meta VALUES ('layout', '2');
+CREATE TABLE IF NOT EXISTS cards(
+    query TEXT PRIMARY KEY, card TEXT NOT NULL, signature TEXT NOT NULL, closes INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE entries(
+    owner TEXT NOT NULL, query TEXT NOT NULL, charge TEXT NOT NULL, number INTEGER NOT NULL,
+    charged INTEGER NOT NULL, upload INTEGER NOT NULL, prepare INTEGER NOT NULL, state TEXT NOT NULL,
+    PRIMARY KEY(owner, query), UNIQUE(owner, charge, number)) WITHOUT ROWID;
+CREATE INDEX entries_by_moment ON entries(state, upload);
+CREATE TABLE reports(
+    owner TEXT NOT NULL, query TEXT NOT NULL, measurement BLOB NOT NULL, bytes BLOB NOT NULL, credential TEXT,
+    stale INTEGER NOT NULL, PRIMARY KEY(owner, query)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS budgets(
+    owner TEXT NOT NULL, view TEXT NOT NULL, filter TEXT NOT NULL, PRIMARY KEY(owner, view)) WITHOUT ROWID;
+";
+
+/// The tables of layout 1 that changed.
+const SET_ASIDE: &str = "
+DROP INDEX IF EXISTS entries_by_moment;
+ALTER TABLE entries RENAME TO entries_1;
+ALTER TABLE reports RENAME TO reports_1;
+";
+
+/// Layout 1 named a series without its window's length, so that its names stand for nothing now: an entry is taken over
+/// as one answer of its own, and a series that goes on is charged anew. What was spent stays spent. Reports for enrolled
+/// owners are sealed again, because layout 1 kept no credential with them.
+const TAKE_OVER: &str = "
+INSERT INTO entries SELECT owner, query, query, 1, charged, upload, 0, state FROM entries_1;
+INSERT INTO reports SELECT owner, query, measurement, bytes, NULL,
+    instr(card, '\"enrolment\":\"required\"') > 0 FROM reports_1 JOIN cards USING (query);
+DROP TABLE entries_1;
+DROP TABLE reports_1;
+DROP TABLE IF EXISTS series;
+";

@@ -1,0 +1,356 @@
+//! What an owner answered and what is left: durable before the first coin, without a truth or a cell in it.
+//!
+//! One SQLite file holds the ledgers of one owner or of a fleet. An entry and its charge are one transaction, made
+//! before anything is tossed, so that no crash leaves an answer without its price. A report is stored as the bytes
+//! that will be sent, before they are sent; it and its cell are deleted when it is acknowledged, and at close at the
+//! latest. Deleted means overwritten, in the file and in the log beside it.
+//!
+//! An owner answers each (`charge`, `number`) of [`names`](uptack_net::card_task::names) once, whatever else is on the
+//! card that asks.
+
+mod charge;
+mod layout;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use std::{
+    fs::File,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use uptack_net::signed::SignedCard;
+
+use crate::{check::Accepted, error::Result, policy::LifetimeLimits};
+
+/// Entries whose report lies ready.
+const READY: &str = "FROM entries JOIN reports USING (owner, query) WHERE state = 'due' AND stale = 0";
+/// Entries whose report was not made yet, or has to be sealed again.
+const UNPREPARED: &str =
+    "FROM entries LEFT JOIN reports USING (owner, query) WHERE state = 'due' AND ifnull(stale, 1) = 1";
+
+/// The ledgers of one directory; no two processes have it open at once.
+pub struct Ledger {
+    connection: Mutex<Connection>,
+    _lock: File,
+}
+
+/// What became of an owner's acceptance of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Charged, and to be answered.
+    Charged,
+    /// There has been an entry before; nothing was charged.
+    Known(State),
+    /// The budget does not cover it; nothing was charged.
+    Refused(String),
+}
+
+/// Where an entry stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Charged; the report is still to be sent.
+    Due,
+    /// Acknowledged by the leader.
+    Sent,
+    /// Refused by the leader for good. The budget stays spent.
+    Lost,
+    /// The query closed before the report was acknowledged. The budget stays spent.
+    Expired,
+}
+
+impl State {
+    /// The word in the file and in output.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Due => "due",
+            Self::Sent => "sent",
+            Self::Lost => "lost",
+            Self::Expired => "expired",
+        }
+    }
+
+    fn parse(word: &str) -> Self {
+        [Self::Sent, Self::Lost, Self::Expired].into_iter().find(|state| state.word() == word).unwrap_or(Self::Due)
+    }
+}
+
+/// A report that is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Whose.
+    pub owner: String,
+    /// For which query.
+    pub query: String,
+    /// When, in seconds since the epoch.
+    pub upload: u64,
+}
+
+/// A report that was made and not yet acknowledged. Its `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredReport {
+    /// The cell or the ballot's outputs, for sealing them again under another key.
+    pub measurement: Vec<u8>,
+    /// The bytes to send.
+    pub bytes: Vec<u8>,
+    /// What the owner shows with them, where its card requires enrolment.
+    pub credential: Option<String>,
+}
+
+impl std::fmt::Debug for StoredReport {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("StoredReport(…)")
+    }
+}
+
+/// One line of an owner's ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose.
+    pub owner: String,
+    /// The query.
+    pub query: String,
+    /// When it was charged, in seconds since the epoch.
+    pub charged: u64,
+    /// When the query closes.
+    pub closes: u64,
+    /// Where it stands.
+    pub state: State,
+}
+
+/// What is spent of an owner's budget for one view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spent {
+    /// Whose.
+    pub owner: String,
+    /// `linked` or `release`.
+    pub view: String,
+    /// The budget's ε.
+    pub epsilon: f64,
+    /// The budget's δ.
+    pub delta: f64,
+    /// The share of it that is spent.
+    pub fraction: f64,
+    /// Queries that were permitted.
+    pub queries: u64,
+}
+
+impl Ledger {
+    /// Opens or creates `ledger.sqlite3` below `directory`, for this user alone.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let lock = layout::lock(directory)?;
+        let connection = layout::open(&directory.join(layout::FILE))?;
+        Ok(Self { connection: Mutex::new(connection), _lock: lock })
+    }
+
+    /// Charges each owner and notes when its report will be sent, all in one durable step.
+    ///
+    /// `uploads` names the owners and the moments, which were drawn before any truth was looked at.
+    pub fn accept(
+        &self,
+        signed: &SignedCard,
+        accepted: &Accepted,
+        uploads: &[(&str, u64)],
+        lifetime: &LifetimeLimits,
+        now: u64,
+    ) -> Result<Vec<Acceptance>> {
+        self.change(|transaction| {
+            transaction.prepare_cached("INSERT OR IGNORE INTO cards VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+                signed.query,
+                signed.card,
+                signed.signature,
+                accepted.window.1 as i64
+            ])?;
+            let one =
+                |(owner, upload): &(&str, u64)| charge::accept(transaction, accepted, owner, *upload, lifetime, now);
+            uploads.iter().map(one).collect()
+        })
+    }
+
+    /// Reports that lie ready and whose moment has come, the earliest first.
+    pub fn due(&self, now: u64, most: usize) -> Result<Vec<Due>> {
+        self.select(&format!("{READY} AND upload <= ?1 ORDER BY upload, owner, query LIMIT ?2"), now, most)
+    }
+
+    /// Entries whose report has to be made, or to be sealed again.
+    pub fn unprepared(&self, now: u64, most: usize) -> Result<Vec<Due>> {
+        self.select(&format!("{UNPREPARED} AND prepare <= ?1 ORDER BY charged, owner, query LIMIT ?2"), now, most)
+    }
+
+    /// The moment of the next report that lies ready.
+    pub fn next_due(&self) -> Result<Option<u64>> {
+        self.earliest(&format!("SELECT min(upload) {READY}"))
+    }
+
+    /// When the next report can be made.
+    pub fn next_unprepared(&self) -> Result<Option<u64>> {
+        self.earliest(&format!("SELECT min(prepare) {UNPREPARED}"))
+    }
+
+    fn select(&self, rest: &str, now: u64, most: usize) -> Result<Vec<Due>> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(&format!("SELECT owner, query, upload {rest}"))?;
+        let rows = statement.query_map(params![now as i64, most as i64], |row| {
+            Ok(Due { owner: row.get(0)?, query: row.get(1)?, upload: row.get::<_, i64>(2)? as u64 })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn earliest(&self, query: &str) -> Result<Option<u64>> {
+        let next: Option<i64> = self.lock().query_row(query, [], |row| row.get(0))?;
+        Ok(next.map(|moment| moment as u64))
+    }
+
+    /// How many owners have an entry for a query.
+    pub fn entries_of(&self, query: &str) -> Result<usize> {
+        let count = "SELECT count(*) FROM entries WHERE query = ?1";
+        Ok(self.lock().query_row(count, [query], |row| row.get::<_, i64>(0))? as usize)
+    }
+
+    /// The card of a query that has an entry.
+    pub fn card(&self, query: &str) -> Result<Option<SignedCard>> {
+        let found = self.lock().query_row("SELECT card, signature FROM cards WHERE query = ?1", [query], |row| {
+            Ok(SignedCard { query: query.to_owned(), card: row.get(0)?, signature: row.get(1)? })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// A report that was made before.
+    pub fn report(&self, due: &Due) -> Result<Option<StoredReport>> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare_cached("SELECT measurement, bytes, credential FROM reports WHERE owner = ?1 AND query = ?2")?;
+        let found = statement.query_row([&due.owner, &due.query], |row| {
+            Ok(StoredReport { measurement: row.get(0)?, bytes: row.get(1)?, credential: row.get(2)? })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// Stores reports before they are sent, with the moments at which they will be.
+    pub fn store(&self, reports: &[(Due, StoredReport)]) -> Result<()> {
+        self.change(|transaction| {
+            for (due, report) in reports {
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4, ?5, 0)")?
+                    .execute(params![due.owner, due.query, report.measurement, report.bytes, report.credential])?;
+                transaction
+                    .prepare_cached("UPDATE entries SET upload = ?3 WHERE owner = ?1 AND query = ?2")?
+                    .execute(params![due.owner, due.query, due.upload as i64])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends entries: their cells and bytes are deleted and overwritten, their charges stay.
+    pub fn settle(&self, ended: &[(Due, State)]) -> Result<()> {
+        if ended.is_empty() {
+            return Ok(());
+        }
+        self.change(|transaction| {
+            for (due, state) in ended {
+                let key = params![due.owner, due.query, state.word()];
+                transaction
+                    .prepare_cached("UPDATE entries SET state = ?3 WHERE owner = ?1 AND query = ?2")?
+                    .execute(key)?;
+                transaction
+                    .prepare_cached("DELETE FROM reports WHERE owner = ?1 AND query = ?2")?
+                    .execute([&due.owner, &due.query])?;
+            }
+            Ok(())
+        })?;
+        layout::empty_log(&self.lock())
+    }
+
+    /// Puts off reports that could not be sent.
+    pub fn postpone(&self, later: &[(Due, u64)]) -> Result<()> {
+        self.update("UPDATE entries SET upload = ?3 WHERE owner = ?1 AND query = ?2", later)
+    }
+
+    /// Puts off making reports whose keys could not be fetched.
+    pub fn postpone_preparing(&self, later: &[(Due, u64)]) -> Result<()> {
+        self.update("UPDATE entries SET prepare = ?3 WHERE owner = ?1 AND query = ?2", later)
+    }
+
+    /// Notes that reports have to be sealed again under another key, and when they will be sent.
+    pub fn outdate(&self, outdated: &[(Due, u64)]) -> Result<()> {
+        self.postpone(outdated)?;
+        self.update("UPDATE reports SET stale = 1 WHERE owner = ?1 AND query = ?2 AND ?3 > 0", outdated)
+    }
+
+    /// Moves the moments of ready reports that have passed by whole multiples of `step`, until none has.
+    ///
+    /// Whoever sees such a report arrive learns in which multiple it was made, and nothing finer.
+    pub fn realign(&self, now: u64, step: u64) -> Result<()> {
+        let shift = "UPDATE entries SET upload = upload + ((?1 - upload) / ?2 + 1) * ?2 WHERE state = 'due' \
+                     AND upload <= ?1 AND (owner, query) IN (SELECT owner, query FROM reports WHERE stale = 0)";
+        self.change(|transaction| Ok(transaction.execute(shift, params![now as i64, step as i64]).map(drop)?))
+    }
+
+    /// Deletes what belongs to queries that have closed; says how many reports were not acknowledged in time.
+    pub fn expire(&self, now: u64) -> Result<usize> {
+        let late = "query IN (SELECT query FROM cards WHERE closes <= ?1)";
+        let (deleted, expired) = self.change(|transaction| {
+            let deleted = transaction.execute(&format!("DELETE FROM reports WHERE {late}"), [now as i64])?;
+            let update = format!("UPDATE entries SET state = 'expired' WHERE state = 'due' AND {late}");
+            Ok((deleted, transaction.execute(&update, [now as i64])?))
+        })?;
+        if deleted > 0 {
+            layout::empty_log(&self.lock())?;
+        }
+        Ok(expired)
+    }
+
+    /// The entries, the newest first.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        let connection = self.lock();
+        let mut statement = connection.prepare(
+            "SELECT owner, query, charged, closes, state FROM entries JOIN cards USING (query)
+             ORDER BY charged DESC, owner, query",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok(Entry {
+                owner: row.get(0)?,
+                query: row.get(1)?,
+                charged: row.get::<_, i64>(2)? as u64,
+                closes: row.get::<_, i64>(3)? as u64,
+                state: State::parse(&row.get::<_, String>(4)?),
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What is spent, per owner and view.
+    pub fn spent(&self) -> Result<Vec<Spent>> {
+        let connection = self.lock();
+        let mut statement = connection.prepare("SELECT owner, view, filter FROM budgets ORDER BY owner, view")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)))?;
+        rows.map(|row| {
+            let (owner, view, text) = row?;
+            let filter = charge::read_filter(&text)?;
+            let (epsilon, delta) = (filter.epsilon(), filter.delta());
+            let (fraction, queries) = (filter.fraction_spent(), filter.queries());
+            Ok(Spent { owner, view, epsilon, delta, fraction, queries })
+        })
+        .collect()
+    }
+
+    /// Runs a statement for each entry, with a moment as its third value.
+    fn update(&self, statement: &str, entries: &[(Due, u64)]) -> Result<()> {
+        self.change(|transaction| {
+            for (due, moment) in entries {
+                transaction.prepare_cached(statement)?.execute(params![due.owner, due.query, *moment as i64])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        let mut connection = self.lock();
+        let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
+        let changed = change(&transaction)?;
+        transaction.commit()?;
+        Ok(changed)
+    }
+}
