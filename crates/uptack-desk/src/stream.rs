@@ -71,3 +71,41 @@ impl Follower {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+    use uptack_net::server::Shares;
+
+    fn follower(events: &broadcast::Sender<Bytes>, stopping: &watch::Sender<bool>) -> Follower {
+        let place = Shares::new(1, 1).take(Origin::of(IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
+        let greeting = Some(Bytes::from_static(b"those of now"));
+        Follower { greeting, events: events.subscribe(), stopping: stopping.subscribe(), _place: place }
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_an_event_are_made_once_for_all_streams() {
+        let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
+        let mut followers: Vec<Follower> = (0..100).map(|_| follower(&events, &stopping)).collect();
+        let event = Bytes::from("event: query\ndata: name\n\n".to_owned());
+        events.send(event.clone()).unwrap();
+        for follower in &mut followers {
+            assert_eq!(follower.next().await.unwrap(), "those of now");
+            assert_eq!(follower.next().await.unwrap().as_ptr(), event.as_ptr());
+        }
+        stopping.send_replace(true);
+        assert_eq!(followers[0].next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_has_missed_events_ends() {
+        let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
+        let mut slow = follower(&events, &stopping);
+        slow.next().await.unwrap();
+        for _ in 0..5 {
+            events.send(STILL_HERE).unwrap();
+        }
+        assert_eq!(slow.next().await, None);
+    }
+}

@@ -18,6 +18,7 @@ const LONGEST_NAME: usize = 64;
 /// Whose token a request shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
+    /// The name of the token's file.
     pub(crate) name: String,
     pub(crate) role: Role,
 }
@@ -103,7 +104,8 @@ fn caller_named(file: &str) -> Option<Caller> {
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let is_name = (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed);
-    is_name.then(|| Caller { name: name.to_owned(), role })
+    // The whole name, so that an administrator's queries are not those of an analyst of the same name.
+    is_name.then(|| Caller { name: file.to_owned(), role })
 }
 
 #[cfg(test)]
@@ -132,7 +134,7 @@ mod tests {
         std::fs::write(folder.join("ops.admin"), "their-token\n").unwrap();
         std::fs::write(folder.join("empty"), "").unwrap();
         assert_eq!(caller(&folder, b"her-token").unwrap(), named("grace", Role::Analyst));
-        assert_eq!(caller(&folder, b"their-token").unwrap(), named("ops", Role::Admin));
+        assert_eq!(caller(&folder, b"their-token").unwrap(), named("ops.admin", Role::Admin));
         std::fs::remove_file(folder.join("grace")).unwrap();
         assert_eq!(caller(&folder, b"her-token").unwrap(), None);
     }
@@ -158,6 +160,6 @@ mod tests {
         assert!(ada.may_touch(Some("ada")) && !ada.may_touch(Some("grace")) && !ada.may_touch(None));
         assert!(ops.may_touch(Some("ada")) && ops.may_touch(None));
         // An administrator's name is not an analyst's.
-        assert!(!caller_named("ops").unwrap().may_touch(Some("ada")));
+        assert!(!caller_named("ops").unwrap().may_touch(Some(&ops.name)));
     }
 }
