@@ -90,7 +90,7 @@ impl From<uptack_net::Error> for Error {
         } else {
             Kind::Refused(400)
         };
-        Self { kind, message: error.to_string(), retry_after: None }
+        Self { kind, message: error.to_string(), retry_after: error.retry_after() }
     }
 }
 

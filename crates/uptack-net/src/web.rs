@@ -117,7 +117,7 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
     Err(match kind {
         Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
         Some(DapProblemType::InvalidBatchSize) => Error::too_small(text),
-        _ if is_passing(status) => Error::unreachable(text).to_retry_after(retry_after),
+        _ if is_passing(status) => Error::unreachable(text).with_retry_after(retry_after),
         _ => Error::refused(text),
     })
 }
