@@ -228,7 +228,7 @@ fn attack() {
         stream
     };
     let held: Vec<TcpStream> = (0..HELD).map(|_| open()).collect();
-    println!("\n{} connections are open", held.len());
+    writeln!(std::io::stdout(), "\n{} connections are open", held.len()).unwrap();
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -261,7 +261,8 @@ fn a_thousand_connections_that_never_read_cost_little_memory_and_keep_nobody_out
             most = most.max(resident(process));
         }
         drop(attack);
-        println!(
+        let _ = writeln!(
+            std::io::stderr(),
             "{name}: {before} MiB before, {most} MiB under 1000 connections that never read, {served} others served"
         );
         assert!(most <= before + MOST_GROWTH, "{name}: from {before} to {most} MiB");
