@@ -74,7 +74,7 @@ async fn measure(name: &str, kind: &VdafKind, count: usize) -> Result<String, Fa
     let tenth = count / 10;
     leader = leader.restart(directory.path(), &helper.url, false)?;
     upload(&leader.url, &task, &sealed, 0..tenth).await?;
-    drained(&leader.url).await?;
+    drained(&leader.operations).await?;
     let memory = leader.memory()? + helper.memory()?;
 
     let mut rounds = Vec::new();
@@ -120,7 +120,7 @@ async fn measure_round(
     let cpu = helper.cpu()?;
     leader = leader.restart(directory, &helper.url, false)?;
     let clock = Instant::now();
-    drained(&leader.url).await?;
+    drained(&leader.operations).await?;
     let aggregating = each(leader.cpu()? + helper.cpu()? - cpu);
     let rate = reports as f64 / clock.elapsed().as_secs_f64();
 
@@ -298,8 +298,8 @@ async fn upload(
     Ok(())
 }
 
-async fn drained(leader: &Url) -> Result<(), Failure> {
-    while metric(leader, "uptack_pending_reports ").await? != 0 {
+async fn drained(operations: &Url) -> Result<(), Failure> {
+    while metric(operations, "uptack_pending_reports ").await? != 0 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok(())
@@ -319,7 +319,7 @@ async fn hand_out(task: &TaskSet, directory: &Path, servers: &[&Server]) -> Resu
         std::fs::create_dir_all(&tasks)?;
         let file = written.join(format!("{}.json", server.role));
         std::fs::rename(file, tasks.join("task.json"))?;
-        while metric(&server.url, "uptack_tasks ").await? == 0 {
+        while metric(&server.operations, "uptack_tasks ").await? == 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -334,6 +334,7 @@ fn now() -> u64 {
 struct Server {
     role: &'static str,
     url: Url,
+    operations: Url,
     child: Child,
 }
 
@@ -347,9 +348,9 @@ impl Server {
             .args(peer.map(Url::as_str))
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { role, url: line.trim().parse()?, child })
+        let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
+        let mut address = || -> Result<Url, Failure> { Ok(lines.next().ok_or("the server ended")??.trim().parse()?) };
+        Ok(Self { role, url: address()?, operations: address()?, child })
     }
 
     fn restart(mut self, directory: &Path, peer: &Url, idle: bool) -> Result<Self, Failure> {
@@ -397,13 +398,15 @@ fn serve(arguments: &[String]) -> Result<(), Failure> {
         _ => AggregatorRole::Helper,
     };
     let mut config = Config::new(role, data);
+    config.admission.allow_tasks_without_card = true;
     if mode == "idle" {
         config.gather = Duration::from_secs(3600);
     }
     config.peer = peer.first().map(|url| url.parse()).transpose()?;
     tokio::runtime::Runtime::new()?.block_on(aggregator::run(config, |aggregator| {
         let mut output = std::io::stdout();
-        let _ = writeln!(output, "{}", aggregator.url());
+        let operations = aggregator.operations_url().map_or(String::new(), |url| url.to_string());
+        let _ = writeln!(output, "{}\n{operations}", aggregator.url());
         let _ = output.flush();
     }))?;
     Ok(())

@@ -1,5 +1,6 @@
 //! The command line of Uptack: stdout is data, stderr is talk.
 
+mod admission;
 mod arguments;
 mod card_file;
 mod commands;

@@ -2,12 +2,22 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{path::Path, time::Duration};
 use uptack::card::Card;
-use uptack_net::{signed::SignedCard, token::Token, web};
+use uptack_net::{
+    listing::{self, Bounds},
+    signed::SignedCard,
+    token::Token,
+    web,
+};
 use url::Url;
 
 use crate::error::{Error, Result};
+
+/// How long to wait before a request is sent again, each time, unless the desk asks for more.
+const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+/// Longest wait between two attempts, whatever the desk asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// When a query runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +61,6 @@ pub struct OpenedQuery {
 pub struct Status {
     /// Its name.
     pub query: String,
-    /// Its card's canonical text.
-    pub card: String,
-    /// The signature over it.
-    pub signature: String,
     /// Its state.
     pub state: String,
     /// When it closes or closed.
@@ -85,24 +91,43 @@ impl Client {
         Ok(Self { desk, token, http: web::client(root)? })
     }
 
-    /// Opens the queries of a card.
+    /// Opens the queries of a card. What fails on the way is sent again a few times, and opens them once all the same.
     pub async fn open(&self, card: &Card, schedule: Schedule) -> Result<Opened> {
+        self.open_by_key(card, schedule, &Token::generate()).await
+    }
+
+    /// The same by a key of the caller's, for programs that repeat the request after a restart: the same card, schedule
+    /// and key open the same queries, and nothing more.
+    pub async fn open_by_key(&self, card: &Card, schedule: Schedule, key: &Token) -> Result<Opened> {
         let body = match schedule {
             Schedule::Once { seconds } => json!({"card": card, "seconds": seconds}),
             Schedule::Series { every, times } => json!({"card": card, "every": every, "times": times}),
         };
-        let request = self.http.post(self.address("queries")?).body(body.to_string());
-        parse(&self.send(request).await?)
+        let body = body.to_string();
+        let request = || -> Result<_> {
+            let request = self.http.post(self.address("queries")?).header("idempotency-key", key.as_str());
+            Ok(request.body(body.clone()))
+        };
+        for pause in PAUSES {
+            match self.send(request()?).await {
+                Err(error) if error.is_unreachable() => {
+                    let wait = error.retry_after().map_or(pause, |asked| asked.max(pause).min(LONGEST_PAUSE));
+                    tokio::time::sleep(wait).await;
+                }
+                outcome => return parse(&outcome?),
+            }
+        }
+        parse(&self.send(request()?).await?)
     }
 
     /// The cards that are open now.
     pub async fn list(&self) -> Result<Vec<SignedCard>> {
-        #[derive(Deserialize)]
-        struct List {
-            queries: Vec<SignedCard>,
-        }
-        let list: List = parse(&self.send(self.http.get(self.address("queries")?)).await?)?;
-        Ok(list.queries)
+        Ok(listing::fetch(&self.http, &self.desk, Bounds::DEFAULT, |_| None).await?.cards)
+    }
+
+    /// The signed card of a query, also when it is over if it is the analyst's own.
+    pub async fn card(&self, query: &str) -> Result<SignedCard> {
+        parse(&self.send(self.http.get(self.address(&format!("{}/card", path(query)?))?)).await?)
     }
 
     /// What became of a query.
@@ -130,7 +155,7 @@ impl Client {
             None => request,
         };
         let response = request.send().await.map_err(|error| web::no_answer("desk", error))?;
-        let status = response.status();
+        let (status, asked) = (response.status(), web::retry_after(response.headers()));
         let body = web::body("desk", response).await?;
         if status.is_success() {
             return Ok(body);
@@ -139,7 +164,8 @@ impl Client {
         let detail = document["detail"].as_str().unwrap_or("no reason given");
         let text = format!("the desk answers {}: {detail}", status.as_u16());
         let passing = status.is_server_error() && status.as_u16() != 502;
-        Err(if passing { Error::unreachable(text) } else { Error::refused(status.as_u16(), text) })
+        let error = if passing { Error::unreachable(text) } else { Error::refused(status.as_u16(), text) };
+        Err(error.with_retry_after(asked))
     }
 
     fn address(&self, path: &str) -> Result<Url> {

@@ -7,7 +7,10 @@
 use futures_util::{StreamExt, stream};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
-use uptack_net::collector::{Collected, Collector};
+use uptack_net::{
+    collector::{Collected, Collector},
+    logging::Throttle,
+};
 
 use crate::{
     error::{Error, Result},
@@ -43,7 +46,7 @@ pub(crate) async fn keep_time(shared: Arc<Shared>) {
         match turn.await {
             Ok(true) => {}
             Ok(false) => opening_from = Instant::now() + OPEN_AGAIN,
-            Err(error) => tracing::error!(%error, "keeping time"),
+            Err(error) => log_failure(&error, "keeping time"),
         }
         tokio::select! {
             () = tokio::time::sleep(TICK) => {}
@@ -60,7 +63,7 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
         // A collection is cut off when the desk stops, and taken up by the next run.
         tokio::select! {
             outcome = turn(&shared, &mut waits) => if let Err(error) = outcome {
-                tracing::error!(%error, "collecting");
+                log_failure(&error, "collecting");
             },
             _ = stopping.changed() => break,
         }
@@ -69,6 +72,14 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
             () = shared.wake.notified() => {}
             _ = stopping.changed() => {}
         }
+    }
+}
+
+/// Both loops turn many times a second, and a full disk fails them every time.
+fn log_failure(error: &Error, doing: &'static str) {
+    static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
+    if let Some(unlogged) = FAILURES.pass(std::time::Instant::now()) {
+        tracing::error!(%error, unlogged, doing, "the desk's work failed and is tried again");
     }
 }
 
@@ -93,7 +104,7 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
     let Some(tasks) = &query.tasks else {
         return Err(Error::environment(format!("query {name} has no task")));
     };
-    match shared.provisioner.add(tasks).await {
+    match shared.provisioner.add(&query.signed, tasks).await {
         Ok(()) => {
             let opened = move |store: &Store| {
                 let opened = store.advance(&name, &[State::Opening], State::Open, None)?;
@@ -102,7 +113,7 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
             match shared.store.run(opened).await? {
                 (true, _) => tracing::info!(query = query.signed.query, "open"),
                 // It was taken back while the aggregators heard of it.
-                (false, Some(State::Cancelled)) => shared.provisioner.remove(tasks).await?,
+                (false, Some(State::Cancelled)) => shared.provisioner.remove(&tasks.parameters.task_id).await?,
                 (false, _) => {}
             }
             Ok(true)
@@ -200,8 +211,8 @@ async fn ask_for_batch(shared: &Shared, query: &Query) -> uptack_net::Result<Col
     let (Some(tasks), Some(job)) = (&query.tasks, &query.job) else {
         unreachable!("a query keeps its task until it is over, and is closed together with its job");
     };
-    let collector = Collector::with_root(tasks.collector.clone(), shared.config.root.as_deref())?;
-    let batch = tasks.parameters().batch(query.opens, 1)?;
+    let collector = Collector::with_root(tasks.clone(), shared.config.root.as_deref())?;
+    let batch = tasks.parameters.batch(query.opens, 1)?;
     collector.collect(job, batch, PATIENCE).await
 }
 
@@ -220,7 +231,7 @@ async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: 
 /// Has the aggregators delete the task and all its reports.
 async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
     if let Some(tasks) = &query.tasks
-        && let Err(error) = shared.provisioner.remove(tasks).await
+        && let Err(error) = shared.provisioner.remove(&tasks.parameters.task_id).await
     {
         shared.metrics.add(Name::AggregatorFailures, "remove");
         return Err(error);

@@ -1,7 +1,7 @@
 //! How a desk runs.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
-use uptack_net::{clock::Clock, token::Token};
+use uptack_net::{clock::Clock, listing, server::Limits, token::Token};
 use url::Url;
 
 /// How a desk runs. [`Config::new`] gives defaults for everything but the directory.
@@ -30,6 +30,13 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Connections at once; half of them may be streams.
     pub max_connections: usize,
+    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one.
+    pub max_connections_per_address: Option<usize>,
+    /// Where health and counters are shown, without TLS and to whoever can reach it. Without one, where they were in the
+    /// last run, or at first on a free port on loopback.
+    pub operations: Option<SocketAddr>,
+    /// Queries that are open or waiting to be, at once.
+    pub max_queries: usize,
 }
 
 /// Who adds up the answers.
@@ -87,6 +94,14 @@ impl Config {
             grace: Duration::from_secs(2),
             request_timeout: Duration::from_secs(30),
             max_connections: 4096,
+            max_connections_per_address: None,
+            operations: None,
+            max_queries: listing::MOST_QUERIES,
         }
+    }
+
+    /// The limits of the listeners.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::new(self.max_connections, self.max_connections_per_address, self.request_timeout)
     }
 }

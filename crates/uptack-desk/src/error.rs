@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 /// What went wrong, for callers who want to decide and for people who want to know.
 ///
@@ -9,6 +9,7 @@ use std::fmt;
 pub struct Error {
     kind: Kind,
     message: String,
+    retry_after: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,19 +22,29 @@ enum Kind {
 
 impl Error {
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Input, message: message.into() }
+        Self { kind: Kind::Input, message: message.into(), retry_after: None }
     }
 
     pub(crate) fn refused(status: u16, message: impl Into<String>) -> Self {
-        Self { kind: Kind::Refused(status), message: message.into() }
+        Self { kind: Kind::Refused(status), message: message.into(), retry_after: None }
     }
 
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Unreachable, message: message.into() }
+        Self { kind: Kind::Unreachable, message: message.into(), retry_after: None }
     }
 
     pub(crate) fn environment(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Environment, message: message.into() }
+        Self { kind: Kind::Environment, message: message.into(), retry_after: None }
+    }
+
+    /// The server asked to be left alone for so long.
+    pub(crate) fn with_retry_after(self, pause: Option<Duration>) -> Self {
+        Self { retry_after: pause, ..self }
+    }
+
+    /// How long the server asked to be left alone before it is asked again.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// The caller's input is at fault: a malformed file, an impossible setting.
@@ -79,7 +90,7 @@ impl From<uptack_net::Error> for Error {
         } else {
             Kind::Refused(400)
         };
-        Self { kind, message: error.to_string() }
+        Self { kind, message: error.to_string(), retry_after: error.retry_after() }
     }
 }
 

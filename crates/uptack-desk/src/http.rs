@@ -1,24 +1,29 @@
-//! The HTTP interface: for owners, for analysts, for operators.
+//! The HTTP interface: for owners and analysts, and on a listener of its own for operators.
 
 use axum::{
     Router,
-    body::Body,
-    extract::{Path, Request, State},
+    body::{Body, Bytes},
+    extract::{Extension, Path, Query, Request, State, rejection::QueryRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{fmt::Write, sync::Arc};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use uptack_net::server::Origin;
 
 use crate::{
     metrics::{Gauge, Name},
+    openings,
     problem::{Label, Problem},
-    queries::{self, Opening},
+    queries,
     shared::Shared,
-    stream, tokens,
+    stream,
+    tokens::{self, Caller},
 };
 
 type Answer = Result<Response, Problem>;
@@ -29,6 +34,8 @@ pub const OPENAPI: &str = include_str!("openapi.json");
 
 /// Largest body of a request.
 const LARGEST_BODY: usize = 1024 * 1024;
+/// Longest Idempotency-Key.
+const LONGEST_KEY: usize = 128;
 
 /// Builds the router from the table of routes.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
@@ -42,19 +49,26 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
+/// What operators look at: health and counters of the desk, and of an embedded pair below `leader` and `helper`.
+pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
+    let own = Router::new().route("/healthz", get(health)).route("/metrics", get(metrics));
+    own.with_state(Arc::clone(shared))
+        .merge(shared.provisioner.operations().await)
+        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "There is nothing here; see /healthz and /metrics.") })
+}
+
 /// A path, the methods that are documented for it, and what serves them.
 type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<Shared>>);
 
 /// Every route.
 fn table() -> Vec<Route> {
     vec![
-        ("/healthz", &["get"], get(health)),
-        ("/metrics", &["get"], get(metrics)),
-        ("/openapi.json", &["get"], get(|| async { document("application/json", OPENAPI.to_owned()) })),
+        ("/openapi.json", &["get"], get(|| async { document("application/json", OPENAPI) })),
         ("/key", &["get"], get(key)),
         ("/queries", &["get", "post"], get(list).post(open)),
         ("/queries/stream", &["get"], get(follow)),
         ("/queries/{query}", &["delete", "get"], get(status).delete(cancel)),
+        ("/queries/{query}/card", &["get"], get(card)),
         ("/queries/{query}/result", &["post"], post(result)),
     ]
 }
@@ -80,13 +94,12 @@ async fn health(State(shared): Desk) -> Answer {
 async fn metrics(State(shared): Desk) -> Answer {
     let census = shared.store.run(|store| store.census()).await?;
     let queries = census.iter().map(|(state, count)| (format!("{{state=\"{}\"}}", state.name()), *count)).collect();
-    let streams = (shared.config.max_connections / 2).max(1) - shared.streams.available_permits();
     let text = shared.metrics.render(&[
         Gauge { metric: "uptack_desk_queries", help: "Queries, by state.", values: queries },
         Gauge {
             metric: "uptack_desk_streams",
             help: "Owners who follow the stream.",
-            values: vec![(String::new(), streams as u64)],
+            values: vec![(String::new(), shared.streams.taken() as u64)],
         },
     ]);
     Ok(document("text/plain; version=0.0.4; charset=utf-8", text))
@@ -96,28 +109,70 @@ async fn key(State(shared): Desk) -> Response {
     json_answer(StatusCode::OK, &json!({"signer": shared.signer.public().to_string()}))
 }
 
-/// Nothing of the request is looked at: every owner gets the same bytes.
-async fn list(State(shared): Desk) -> Response {
-    let listing = Arc::clone(&shared.listing.borrow());
-    let now = shared.now();
-    let mut text = "{\"queries\":[".to_owned();
-    for (index, listed) in listing.iter().filter(|listed| listed.is_open(now)).enumerate() {
-        let _ = write!(text, "{}{}", if index > 0 { "," } else { "" }, listed.text);
-    }
-    text.push_str("]}");
-    document("application/json", text)
+#[derive(Deserialize)]
+struct After {
+    after: Option<String>,
 }
 
-async fn follow(State(shared): Desk) -> Answer {
-    stream::respond(&shared)
+/// Every owner gets the same bytes, page by page.
+async fn list(State(shared): Desk, query: Result<Query<After>, QueryRejection>, headers: HeaderMap) -> Answer {
+    let Query(After { after }) = query.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.body_text()))?;
+    // It may be a moment behind the clock; if it cannot be made anew, the one before is served, and the log says why.
+    let _ = shared.refresh().await;
+    let page = shared.listing.borrow().page(after.as_deref()).clone();
+    let cached = [(header::ETAG, page.tag.clone()), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
+    if names_tag(&headers, &page.tag) {
+        return Ok((StatusCode::NOT_MODIFIED, cached).into_response());
+    }
+    Ok((cached, document("application/json", page.bytes)).into_response())
+}
+
+/// Whether the caller has what the tag stands for.
+fn names_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
+    let Ok(tag) = tag.to_str() else { return false };
+    let lines = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .any(|item| item == "*" || item.trim_start_matches("W/") == tag)
+}
+
+/// A card never changes; that of an open query is for everybody, and the same bytes for all.
+async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Answer {
+    let open = shared.listing.borrow().card(&query).cloned();
+    if let Some(bytes) = open {
+        let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
+        return Ok(([(header::CACHE_CONTROL, forever)], document("application/json", bytes)).into_response());
+    }
+    let caller = authorize(&shared, &headers).map_err(|_| {
+        Problem::new(StatusCode::NOT_FOUND, "There is no such open query; other cards are for their analysts.")
+    })?;
+    Ok(document("application/json", queries::card(&shared, &caller, &query).await?))
+}
+
+async fn follow(State(shared): Desk, Extension(origin): Extension<Origin>) -> Answer {
+    stream::respond(&shared, origin)
 }
 
 async fn open(State(shared): Desk, headers: HeaderMap, body: Body) -> Answer {
-    let analyst = authorize(&shared, &headers).await?;
+    let analyst = authorize(&shared, &headers)?.name;
+    let key = idempotency_key(&headers)?;
     let body = read(&shared, body).await?;
-    let opening: Opening = serde_json::from_slice(&body)
-        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("The body is not a query: {error}")))?;
-    Ok(json_answer(StatusCode::CREATED, &queries::open(&shared, &analyst, opening).await?))
+    let request = openings::Request { analyst, key, digest: Sha256::digest(&body).into() };
+    Ok(json_answer(StatusCode::CREATED, &queries::open(&shared, request, &body).await?))
+}
+
+/// A key is not optional: owners pay for every query that is opened, also for one that a repeated request opened.
+fn idempotency_key(headers: &HeaderMap) -> Result<String, Problem> {
+    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(key.to_owned());
+    }
+    let detail = format!(
+        "The header Idempotency-Key must be 1 to {LONGEST_KEY} visible ASCII characters that you use for this request \
+         alone, such as a random UUID. Send the same key when you repeat the request: it is then carried out once."
+    );
+    Err(Problem::new(StatusCode::BAD_REQUEST, detail))
 }
 
 async fn status(State(shared): Desk, Path(query): Path<String>) -> Answer {
@@ -125,20 +180,20 @@ async fn status(State(shared): Desk, Path(query): Path<String>) -> Answer {
 }
 
 async fn cancel(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Answer {
-    let analyst = authorize(&shared, &headers).await?;
-    Ok(json_answer(StatusCode::OK, &queries::cancel(&shared, &analyst, &query).await?))
+    let caller = authorize(&shared, &headers)?;
+    Ok(json_answer(StatusCode::OK, &queries::cancel(&shared, &caller, &query).await?))
 }
 
 async fn result(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Answer {
-    let analyst = authorize(&shared, &headers).await?;
-    Ok(document("application/json", queries::result(&shared, &analyst, &query).await?))
+    let caller = authorize(&shared, &headers)?;
+    Ok(document("application/json", queries::result(&shared, &caller, &query).await?))
 }
 
-/// The analyst whose token the request shows.
-async fn authorize(shared: &Shared, headers: &HeaderMap) -> Result<String, Problem> {
+/// Whose token the request shows.
+fn authorize(shared: &Shared, headers: &HeaderMap) -> Result<Caller, Problem> {
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     let known = match shown {
-        Some(token) => tokens::analyst(&shared.tokens(), token)?,
+        Some(token) => tokens::caller(&shared.tokens(), token)?,
         None => None,
     };
     known.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "This needs the token of an analyst."))
@@ -161,8 +216,8 @@ fn json_answer(status: StatusCode, value: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
 }
 
-fn document(media_type: &'static str, text: String) -> Response {
-    ([(header::CONTENT_TYPE, media_type)], text).into_response()
+fn document(media_type: &'static str, bytes: impl Into<Bytes>) -> Response {
+    ([(header::CONTENT_TYPE, media_type)], bytes.into()).into_response()
 }
 
 #[cfg(test)]

@@ -7,18 +7,23 @@
 //! It sees sums and no answers, as long as the aggregators are in other hands than its own; with the embedded pair,
 //! whoever runs the desk can see everything, and the cards say so.
 //!
-//! - [`config`]: how it runs. [`record`]: what it releases. [`client`]: for analysts' programs.
+//! - [`config`]: how it runs. [`record`]: what it releases. [`client`]: for analysts' programs. [`backup`]: copies of a
+//!   running desk's state.
 
+pub mod backup;
 pub mod client;
 mod collect;
 pub mod config;
 pub mod error;
 mod http;
+mod listing;
 mod metrics;
+mod openings;
 mod problem;
 mod provision;
 mod queries;
 pub mod record;
+mod schema;
 mod shared;
 mod store;
 mod stream;
@@ -27,7 +32,7 @@ mod tokens;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::task::JoinHandle;
 use uptack_net::{
-    server::{self, Limits},
+    server::{self, Certificates, Signals},
     signed::{PublicKey, Signer},
 };
 use url::Url;
@@ -47,14 +52,16 @@ use store::Store;
 pub struct Desk {
     shared: Arc<Shared>,
     address: SocketAddr,
+    operations: SocketAddr,
+    certificates: Option<Arc<Certificates>>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Desk {
     /// Opens the state, takes up unfinished queries, listens.
     pub async fn start(config: Config) -> Result<Self> {
-        let acceptor = match &config.tls {
-            Some((certificates, key)) => Some(server::tls(certificates, key)?),
+        let certificates = match &config.tls {
+            Some((chain, key)) => Some(Certificates::read(chain, key)?),
             None => None,
         };
         let store = Store::open(&config.data)?;
@@ -63,20 +70,25 @@ impl Desk {
         tokens::prepare(&config.data.join("tokens"))?;
         let signer = Signer::load_or_create(&config.data.join("signing.key"))?;
         let listener = server::bind(listen).await?;
-        let address = listener.local_addr()?;
-        let provisioner = Provisioner::start(&config, &store).await?;
-        let limits = Limits { connections: config.max_connections, patience: config.request_timeout };
+        let operators = server::bind(remembered(&store, "operations-listen", config.operations)?).await?;
+        let (address, operations) = (listener.local_addr()?, operators.local_addr()?);
+        let provisioner = Provisioner::start(&config, &store, signer.public()).await?;
+        let limits = config.limits();
         let shared = Arc::new(Shared::new(config, Arc::new(store), signer, provisioner));
         shared.refresh().await?;
-        let stopping = shared.stopping.subscribe();
+        let stopping = || shared.stopping.subscribe();
         let routes = http::routes(Arc::clone(&shared));
+        let for_operators = http::operations(&shared).await;
         let workers = vec![
-            tokio::spawn(server::serve(listener, acceptor, routes, limits, stopping)),
+            tokio::spawn(server::serve(listener, certificates.clone(), routes, limits, stopping())),
+            tokio::spawn(server::serve(operators, None, for_operators, limits, stopping())),
             tokio::spawn(collect::keep_time(Arc::clone(&shared))),
             tokio::spawn(collect::keep_collecting(Arc::clone(&shared))),
+            tokio::spawn(stream::keep_alive(Arc::clone(&shared))),
         ];
-        let desk = Self { shared, address, workers };
+        let desk = Self { shared, address, operations, certificates, workers };
         remember(&desk.shared.store, "listen", &desk.url())?;
+        remember(&desk.shared.store, "operations-listen", &desk.operations_url())?;
         tracing::info!(%address, signer = %desk.signer(), version = env!("CARGO_PKG_VERSION"), "listening");
         Ok(desk)
     }
@@ -85,6 +97,21 @@ impl Desk {
     pub fn url(&self) -> Url {
         let scheme = if self.shared.config.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}/", self.address).parse().expect("a socket address makes a URL")
+    }
+
+    /// Where health and counters are shown, as a base for requests; those of an embedded pair below `leader/` and
+    /// `helper/`.
+    pub fn operations_url(&self) -> Url {
+        format!("http://{}/", self.operations).parse().expect("a socket address makes a URL")
+    }
+
+    /// Reads the certificate again, here and at an embedded pair; if there is a fault in it, the one before stays in use.
+    pub async fn reload_certificates(&self) {
+        match &self.certificates {
+            Some(certificates) => certificates.reload_or_log(),
+            None => tracing::info!("there is no certificate to read again"),
+        }
+        self.shared.provisioner.reload_certificates().await;
     }
 
     /// The key that signs the cards, which owners pin.
@@ -134,11 +161,13 @@ impl Drop for Desk {
 
 /// Runs a desk until the process is asked to stop (interrupt or termination signal).
 ///
-/// `ready` is called once, when requests are being taken.
+/// `ready` is called once, when requests are being taken. A hangup signal has the certificate read again.
 pub async fn run(config: Config, ready: impl FnOnce(&Desk)) -> Result<()> {
+    // First of all, or a signal that comes before would end the process without ceremony.
+    let signals = Signals::install()?;
     let desk = Desk::start(config).await?;
     ready(&desk);
-    server::stop_signal().await?;
+    signals.wait(async || desk.reload_certificates().await).await?;
     desk.shutdown().await;
     Ok(())
 }

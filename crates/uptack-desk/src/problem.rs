@@ -5,6 +5,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
+use std::time::{Duration, Instant};
+use uptack_net::logging::Throttle;
 
 use crate::{error::Error, store::State};
 
@@ -38,7 +40,10 @@ impl From<Error> for Problem {
         if error.is_input() {
             return Self::new(StatusCode::BAD_REQUEST, error.to_string());
         }
-        tracing::error!(%error, "internal failure");
+        static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
+        if let Some(unlogged) = FAILURES.pass(Instant::now()) {
+            tracing::error!(%error, unlogged, "internal failure");
+        }
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "The desk failed; it is safe to send the same request again.")
     }
 }

@@ -8,9 +8,15 @@ use std::{
 use tokio::sync::RwLock;
 use uptack::card::{self, Operators};
 use uptack_net::{
+    admission::Admission,
     aggregator::{self, Aggregator},
+    dap::TaskId,
+    definition::CardDefinition,
     pair::Pair,
-    task::{AggregatorRole, AggregatorTask, TaskSet},
+    pair_secret::PairSecret,
+    private,
+    signed::{PublicKey, SignedCard},
+    task::{self, AggregatorRole, CollectorTask, TaskParameters},
     web,
 };
 use url::Url;
@@ -42,9 +48,9 @@ enum Means {
 
 impl Provisioner {
     /// Starts the embedded pair, or makes ready to call the servers elsewhere.
-    pub(crate) async fn start(config: &Config, store: &Store) -> Result<Self> {
+    pub(crate) async fn start(config: &Config, store: &Store, signer: PublicKey) -> Result<Self> {
         match &config.aggregators {
-            Aggregators::Embedded { leader, helper } => Self::embedded(config, store, leader, helper).await,
+            Aggregators::Embedded { leader, helper } => Self::embedded(config, store, signer, leader, helper).await,
             Aggregators::External { leader, helper, one_operator } => {
                 Self::external(config, leader, helper, *one_operator)
             }
@@ -72,41 +78,69 @@ impl Provisioner {
         matches!(self.means, Means::Embedded(_))
     }
 
-    /// Has both serve a task. The same again changes nothing.
-    pub(crate) async fn add(&self, set: &TaskSet) -> Result<()> {
+    /// Has both serve the task of a card. The same again changes nothing.
+    ///
+    /// Each gets the signed card, the collector's public key and, the leader, the hash of the collector's token. What
+    /// else the task consists of they compute, and their own secrets they share with each other alone.
+    pub(crate) async fn add(&self, card: &SignedCard, collector: &CollectorTask) -> Result<()> {
         match &self.means {
             Means::Embedded(pair) => match pair.read().await.as_ref() {
-                Some(pair) => Ok(pair.add_task(set).await?),
+                Some(pair) => Ok(pair.add_card(card, collector).await?),
                 None => Err(stopped()),
             },
             Means::External { leader, helper, http, folder } => {
+                let define = |role| CardDefinition::new(role, card.clone(), collector);
+                let (to_helper, to_leader) = (define(AggregatorRole::Helper), define(AggregatorRole::Leader));
                 if leader.admin.is_none() || helper.admin.is_none() {
-                    write_files(folder, set)?;
+                    write_files(folder, &[&to_leader, &to_helper], &collector.parameters)?;
                 }
                 // The helper first, so that it knows what the leader speaks of.
-                put(http, helper, &set.helper).await?;
-                put(http, leader, &set.leader).await
+                put(http, helper, &to_helper).await?;
+                put(http, leader, &to_leader).await
             }
         }
     }
 
     /// Has both forget a task and its reports. Doing so twice is fine.
-    pub(crate) async fn remove(&self, set: &TaskSet) -> Result<()> {
+    pub(crate) async fn remove(&self, task: &TaskId) -> Result<()> {
         match &self.means {
             Means::Embedded(pair) => match pair.read().await.as_ref() {
                 Some(pair) => {
-                    let id = &set.parameters().task_id;
-                    pair.leader.remove_task(id).await?;
-                    pair.helper.remove_task(id).await?;
+                    pair.leader.remove_task(task).await?;
+                    pair.helper.remove_task(task).await?;
                     Ok(())
                 }
                 None => Err(stopped()),
             },
             Means::External { leader, helper, http, folder } => {
-                delete(http, leader, &set.leader).await?;
-                delete(http, helper, &set.helper).await?;
-                remove_files(folder, set)
+                delete(http, leader, AggregatorRole::Leader, task).await?;
+                delete(http, helper, AggregatorRole::Helper, task).await?;
+                remove_files(folder, task)
             }
+        }
+    }
+
+    /// Has an embedded pair read its certificate again.
+    pub(crate) async fn reload_certificates(&self) {
+        if let Means::Embedded(pair) = &self.means
+            && let Some(pair) = pair.read().await.as_ref()
+        {
+            pair.leader.reload_certificates();
+            pair.helper.reload_certificates();
+        }
+    }
+
+    /// Health and counters of an embedded pair, below `leader` and `helper`.
+    pub(crate) async fn operations(&self) -> axum::Router {
+        let routes = axum::Router::new();
+        match &self.means {
+            Means::Embedded(pair) => match pair.read().await.as_ref() {
+                Some(pair) => routes
+                    .nest("/leader", pair.leader.operations_routes())
+                    .nest("/helper", pair.helper.operations_routes()),
+                None => routes,
+            },
+            Means::External { .. } => routes,
         }
     }
 
@@ -118,12 +152,25 @@ impl Provisioner {
         }
     }
 
-    async fn embedded(config: &Config, store: &Store, leader: &Place, helper: &Place) -> Result<Self> {
+    async fn embedded(
+        config: &Config,
+        store: &Store,
+        signer: PublicKey,
+        leader: &Place,
+        helper: &Place,
+    ) -> Result<Self> {
         let credentials = config.enrolment.then(|| config.data.join("credentials"));
         if let Some(path) = &credentials {
             // Nobody is enrolled until somebody is written into it.
             std::fs::OpenOptions::new().create(true).append(true).open(path)?;
         }
+        let admission = Admission {
+            desk_keys: vec![signer],
+            pair_secret: Some(PairSecret::load_or_create(&config.data.join("pair.secret"))?),
+            // Tasks that an earlier version took without the signature run on. Nobody else can add one here.
+            allow_tasks_without_card: true,
+            ..Admission::default()
+        };
         let start = |role: AggregatorRole, place: &Place, peer: Option<Url>| {
             let listen = remembered(store, &format!("{role}-listen"), place.listen);
             let config = listen.map(|listen| aggregator::Config {
@@ -132,9 +179,14 @@ impl Provisioner {
                 allow_plaintext: config.allow_plaintext,
                 peer,
                 peer_root: config.root.clone(),
+                admission: admission.clone(),
                 credentials: credentials.clone(),
                 clock: config.clock.clone(),
                 request_timeout: config.request_timeout,
+                max_connections: config.max_connections,
+                max_connections_per_address: config.max_connections_per_address,
+                // The desk shows them beside its own.
+                operations: None,
                 ..aggregator::Config::new(role, config.data.join(role.to_string()))
             });
             async move { Ok::<_, Error>(Aggregator::start(config?).await?) }
@@ -216,20 +268,20 @@ fn directory(url: &Url) -> Result<Url> {
     Ok(url)
 }
 
-async fn put(http: &reqwest::Client, remote: &Remote, task: &AggregatorTask) -> Result<()> {
+async fn put(http: &reqwest::Client, remote: &Remote, definition: &CardDefinition) -> Result<()> {
     let Some(token) = &remote.admin else { return Ok(()) };
-    let body = serde_json::to_vec(task).expect("task definitions are plain data");
-    let request = http.put(address(remote, task)?).bearer_auth(token.as_str()).body(body);
-    let whose = task.role.to_string();
+    let body = serde_json::to_vec(definition).expect("task definitions are plain data");
+    let request = http.put(address(remote, &definition.card.query)?).bearer_auth(token.as_str()).body(body);
+    let whose = definition.role.to_string();
     let response = request.send().await.map_err(|error| web::no_answer(&whose, error))?;
     web::check(&whose, response).await?;
     Ok(())
 }
 
-async fn delete(http: &reqwest::Client, remote: &Remote, task: &AggregatorTask) -> Result<()> {
+async fn delete(http: &reqwest::Client, remote: &Remote, role: AggregatorRole, task: &TaskId) -> Result<()> {
     let Some(token) = &remote.admin else { return Ok(()) };
-    let whose = task.role.to_string();
-    let request = http.delete(address(remote, task)?).bearer_auth(token.as_str());
+    let whose = role.to_string();
+    let request = http.delete(address(remote, &task.to_string())?).bearer_auth(token.as_str());
     let response = request.send().await.map_err(|error| web::no_answer(&whose, error))?;
     let status = response.status();
     if status.is_success() {
@@ -243,27 +295,28 @@ async fn delete(http: &reqwest::Client, remote: &Remote, task: &AggregatorTask) 
     Err(Error::unreachable(format!("the {whose} answers {} to the removal of a task", status.as_u16())))
 }
 
-fn address(remote: &Remote, task: &AggregatorTask) -> Result<Url> {
-    let path = format!("uptack/tasks/{}", task.parameters.task_id);
+fn address(remote: &Remote, task: &str) -> Result<Url> {
+    let path = format!("uptack/tasks/{task}");
     remote.url.join(&path).map_err(|error| Error::input(format!("{}: {error}", remote.url)))
 }
 
-/// Definitions for operators, in both forms. They are written once: a second writing would draw other keys for Janus.
-fn write_files(folder: &Path, set: &TaskSet) -> Result<()> {
-    let place = folder.join(set.parameters().task_id.to_string());
+/// Definitions for operators who add tasks by hand. Nothing in them is secret.
+fn write_files(folder: &Path, definitions: &[&CardDefinition], parameters: &TaskParameters) -> Result<()> {
+    let place = folder.join(parameters.task_id.to_string());
     if place.exists() {
         return Ok(());
     }
     let partial = place.with_extension("partial");
-    set.write(&partial)?;
-    set.write_for_janus(&partial)?;
-    // It is the desk that collects; no operator needs its key.
-    std::fs::remove_file(partial.join("collector.json"))?;
+    private::create_folder(&partial)?;
+    for definition in definitions {
+        task::write(&partial.join(format!("{}.json", definition.role)), definition)?;
+    }
+    task::write(&partial.join("client.json"), parameters)?;
     Ok(std::fs::rename(&partial, &place)?)
 }
 
-fn remove_files(folder: &Path, set: &TaskSet) -> Result<()> {
-    match std::fs::remove_dir_all(folder.join(set.parameters().task_id.to_string())) {
+fn remove_files(folder: &Path, task: &TaskId) -> Result<()> {
+    match std::fs::remove_dir_all(folder.join(task.to_string())) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }

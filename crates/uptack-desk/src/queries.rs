@@ -8,20 +8,24 @@ use uptack::{
     card::{Card, CardSeries, Enrolment, timestamp},
     privacy::WorkLimit,
 };
-use uptack_net::{card_task, task::TaskSet};
+use uptack_net::{
+    card_task,
+    listing::{LARGEST_CARD, MOST_CARD_BYTES},
+    task::CollectorTask,
+};
 
 use crate::{
     collect,
     error::{Error, Result},
+    openings::{Opened, Request, Room},
     problem::Problem,
     shared::Shared,
     store::{Query, State},
+    tokens::{Caller, Role},
 };
 
 /// Longest predicate, in bytes.
 pub const LONGEST_PREDICATE: usize = 1024;
-/// Largest card, in bytes: every owner fetches it.
-const LARGEST_CARD: usize = 256 * 1024;
 /// Most cards of a series.
 const LONGEST_SERIES: u64 = 1000;
 /// Longest window, in seconds: ten years.
@@ -37,44 +41,106 @@ pub(crate) struct Opening {
     times: Option<u64>,
 }
 
-/// Opens the queries of a card: durable here first, then known to the aggregators.
-pub(crate) async fn open(shared: &Arc<Shared>, analyst: &str, opening: Opening) -> std::result::Result<Value, Problem> {
-    let windows = opening.windows(shared.now())?;
-    let card = prepare(shared, opening, windows[0].0).await?;
-    let queries = windows.iter().enumerate().map(|(index, window)| make(shared, &card, index, *window));
-    let queries: Vec<Query> = queries.collect::<Result<_>>()?;
-    let kept = queries.clone();
-    if let Some(state) = shared.store.run(move |store| store.insert(&kept)).await? {
-        let detail = format!("This very card was asked for this window before, and is {}.", state.name());
-        return Err(Problem::new(StatusCode::CONFLICT, detail).in_state(state));
-    }
-    tracing::info!(analyst, query = queries[0].signed.query, queries = queries.len(), "asked");
+/// Opens the queries of a card: durable here first, then known to the aggregators. The same request again, by the same
+/// key, is answered with the same queries.
+pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) -> std::result::Result<Value, Problem> {
+    let again = request.clone();
+    let opened = match shared.store.run(move |store| store.opened(&again)).await? {
+        Some(before) => before,
+        None => take_up(shared, request, body).await?,
+    };
+    let names = match opened {
+        Opened::Queries(names) => names,
+        refused => return Err(refusal(shared, &refused)),
+    };
     collect::open_due(shared).await?;
     shared.refresh().await?;
+    let mut queries = Vec::new();
+    for name in &names {
+        queries.push(find(shared, name).await?);
+    }
     // An aggregator that says no will not say yes later.
-    if let Some(known) = stored(shared, &queries[0].signed.query).await?.filter(|query| query.state == State::Cancelled)
-    {
-        return Err(Problem::new(StatusCode::BAD_GATEWAY, known.reason.unwrap_or_default()).in_state(State::Cancelled));
+    if queries[0].state == State::Cancelled {
+        let reason = queries[0].reason.clone().unwrap_or_default();
+        return Err(Problem::new(StatusCode::BAD_GATEWAY, reason).in_state(State::Cancelled));
     }
     answer(&queries).map_err(Problem::from)
 }
 
+/// Makes the queries of a request and puts them into the store.
+async fn take_up(shared: &Arc<Shared>, request: Request, body: &[u8]) -> std::result::Result<Opened, Problem> {
+    let opening: Opening = serde_json::from_slice(body)
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("The body is not a query: {error}")))?;
+    let windows = opening.windows(shared.now())?;
+    let card = prepare(shared, opening, windows[0].0).await?;
+    let queries = windows.iter().enumerate().map(|(index, window)| make(shared, &request, &card, index, *window));
+    let queries: Vec<Query> = queries.collect::<Result<_>>()?;
+    let (now, room) = (shared.now(), room(shared));
+    let (analyst, first, count) = (request.analyst.clone(), queries[0].signed.query.clone(), queries.len());
+    let opened = shared.store.run(move |store| store.open_queries(&request, &queries, room, now)).await?;
+    if matches!(&opened, Opened::Queries(names) if names[0] == first) {
+        tracing::info!(analyst, query = first, queries = count, "asked");
+    }
+    Ok(opened)
+}
+
+fn room(shared: &Shared) -> Room {
+    Room { queries: shared.config.max_queries as u64, bytes: MOST_CARD_BYTES }
+}
+
+fn refusal(shared: &Shared, opened: &Opened) -> Problem {
+    let problem = |status, detail: &str| Problem::new(status, detail);
+    match opened {
+        Opened::OtherRequest => problem(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "This Idempotency-Key was used for another request; a new request needs a new key.",
+        ),
+        Opened::OtherAnalyst => {
+            problem(StatusCode::CONFLICT, "Another analyst asks this very card for this window already.")
+        }
+        Opened::Over(state) => {
+            let detail = format!("This very card was asked for this window before, and is {}.", state.name());
+            Problem::new(StatusCode::CONFLICT, detail).in_state(*state)
+        }
+        Opened::Full => {
+            let Room { queries, bytes } = room(shared);
+            let detail = format!(
+                "There is no room: at most {queries} queries may be open or waiting at once, with cards of {bytes} \
+                 bytes together. Cancel some, or ask when others are over."
+            );
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(60)
+        }
+        Opened::Queries(_) => unreachable!("queries that were opened are no refusal"),
+    }
+}
+
 /// Takes a query back. Doing so twice is fine.
-pub(crate) async fn cancel(shared: &Arc<Shared>, analyst: &str, name: &str) -> std::result::Result<Value, Problem> {
+pub(crate) async fn cancel(shared: &Arc<Shared>, caller: &Caller, name: &str) -> std::result::Result<Value, Problem> {
+    find_own(shared, caller, name).await?;
     let owned = name.to_owned();
-    let reason = format!("cancelled by {analyst}");
-    let cancelled = shared.store.run(move |store| store.cancel(&owned, &reason)).await?;
+    // Anybody can read the reason, so it names nobody.
+    let reason = match caller.role {
+        Role::Analyst => "cancelled by its analyst",
+        Role::Admin => "cancelled by an administrator",
+    };
+    let cancelled = shared.store.run(move |store| store.cancel(&owned, reason)).await?;
     let state = find(shared, name).await?.state;
     if !cancelled && state != State::Cancelled {
         let detail = format!("The query is {} and can no longer be cancelled.", state.name());
         return Err(Problem::new(StatusCode::CONFLICT, detail).in_state(state));
     }
     if cancelled {
-        tracing::info!(analyst, query = name, "cancelled");
+        tracing::info!(caller = caller.name, query = name, "cancelled");
         shared.refresh().await?;
         shared.wake.notify_waiters();
     }
     Ok(json!({"query": name, "state": state.name()}))
+}
+
+/// The signed card of a query that is no longer open, or not yet, for those who may touch it.
+pub(crate) async fn card(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<String, Problem> {
+    let query = find_own(shared, caller, name).await?;
+    Ok(serde_json::to_string(&query.signed).expect("a signed card is strings"))
 }
 
 /// What became of a query, for anybody.
@@ -82,8 +148,6 @@ pub(crate) async fn status(shared: &Shared, name: &str) -> std::result::Result<V
     let query = find(shared, name).await?;
     let mut document = json!({
         "query": query.signed.query,
-        "card": query.signed.card,
-        "signature": query.signed.signature,
         "state": query.state_at(shared.now()).name(),
         "closes": timestamp::text(query.closes).map_err(Error::from)?,
     });
@@ -94,8 +158,8 @@ pub(crate) async fn status(shared: &Shared, name: &str) -> std::result::Result<V
 }
 
 /// The record of a query, which is thereby released; the same bytes to whoever asks again.
-pub(crate) async fn result(shared: &Shared, analyst: &str, name: &str) -> std::result::Result<String, Problem> {
-    let query = find(shared, name).await?;
+pub(crate) async fn result(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<String, Problem> {
+    let query = find_own(shared, caller, name).await?;
     let state = query.state_at(shared.now());
     let refuse = |status, detail: String| Problem::new(status, detail).in_state(state);
     let because = query.reason.clone().unwrap_or_default();
@@ -108,7 +172,7 @@ pub(crate) async fn result(shared: &Shared, analyst: &str, name: &str) -> std::r
             if !released.await? && find(shared, name).await?.state != State::Released {
                 return Err(refuse(StatusCode::GONE, "The query was cancelled; nothing is released.".to_owned()));
             }
-            tracing::info!(analyst, query = name, "released");
+            tracing::info!(caller = caller.name, query = name, "released");
             Ok(record)
         }
         (State::Released, Some(record)) => Ok(record),
@@ -141,6 +205,15 @@ async fn stored(shared: &Shared, name: &str) -> Result<Option<Query>> {
 async fn find(shared: &Shared, name: &str) -> std::result::Result<Query, Problem> {
     let unknown = || Problem::new(StatusCode::NOT_FOUND, "There is no such query.");
     stored(shared, name).await?.ok_or_else(unknown)
+}
+
+/// A query that the caller may cancel and read.
+async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<Query, Problem> {
+    let query = find(shared, name).await?;
+    if caller.may_touch(query.analyst.as_deref()) {
+        return Ok(query);
+    }
+    Err(Problem::new(StatusCode::FORBIDDEN, "This query is another analyst's."))
 }
 
 impl Opening {
@@ -210,7 +283,8 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
     card.enrolment = Some(if shared.config.enrolment { Enrolment::Required } else { Enrolment::None });
     card.signer = Some(shared.signer.public().to_string());
     if card.canonical().len() > LARGEST_CARD {
-        return Err(Error::input(format!("card: larger than {LARGEST_CARD} bytes")));
+        let size = card.canonical().len();
+        return Err(Error::input(format!("card: its {size} bytes are more than the {LARGEST_CARD} that are allowed")));
     }
     let delta = card.delta()?;
     let _turn = shared.checking.acquire().await;
@@ -222,7 +296,7 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
 }
 
 /// One query of the card's series.
-fn make(shared: &Shared, card: &Card, index: usize, (opens, closes): (u64, u64)) -> Result<Query> {
+fn make(shared: &Shared, request: &Request, card: &Card, index: usize, (opens, closes): (u64, u64)) -> Result<Query> {
     let mut card = card.clone();
     card.opens = Some(timestamp::text(opens)?);
     card.closes = Some(timestamp::text(closes)?);
@@ -230,7 +304,7 @@ fn make(shared: &Shared, card: &Card, index: usize, (opens, closes): (u64, u64))
         series.number = (index + 1).to_string();
     }
     let signed = shared.signer.sign(&card)?;
-    let tasks = TaskSet::generate(card_task::parameters(&card)?)?.with_card(&signed.card)?;
+    let tasks = CollectorTask::generate(card_task::parameters(&card)?);
     Ok(Query {
         signed,
         opens,
@@ -240,6 +314,7 @@ fn make(shared: &Shared, card: &Card, index: usize, (opens, closes): (u64, u64))
         tasks: Some(tasks),
         job: None,
         record: None,
+        analyst: Some(request.analyst.clone()),
     })
 }
 

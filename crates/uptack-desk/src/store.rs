@@ -4,17 +4,20 @@
 //! memory. Every call is one transaction and is durable when it returns.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::IgnoredAny;
 use std::{
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
-use uptack_net::{
-    dap::CollectionJobId,
-    signed::SignedCard,
-    task::{AggregatorTask, CollectorTask, TaskSet},
-};
+use uptack_net::{dap::CollectionJobId, private, signed::SignedCard, task::CollectorTask};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    schema,
+};
 
 /// What became of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,15 +66,27 @@ pub(crate) struct Query {
     pub(crate) closes: u64,
     pub(crate) state: State,
     pub(crate) reason: Option<String>,
-    /// The task with its secrets; gone when the aggregators no longer have it.
-    pub(crate) tasks: Option<TaskSet>,
+    /// The collector's part of the task; gone when the aggregators no longer have the task.
+    pub(crate) tasks: Option<CollectorTask>,
     /// The name of the collection job; durable before it is requested.
     pub(crate) job: Option<CollectionJobId>,
     pub(crate) record: Option<String>,
+    /// Who asked; unknown for queries of a desk that did not keep it.
+    pub(crate) analyst: Option<String>,
+}
+
+/// When a query is open, without its card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) query: String,
+    pub(crate) opens: u64,
+    pub(crate) closes: u64,
 }
 
 pub(crate) struct Store {
     connection: Mutex<Connection>,
+    /// How often queries were changed since the store was opened.
+    changes: AtomicU64,
     /// Held for as long as the store is open: a second desk would drive the same queries.
     _lock: std::fs::File,
 }
@@ -79,26 +94,17 @@ pub(crate) struct Store {
 impl Store {
     /// Opens or creates the file `desk.sqlite3` below `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        let at = |error: std::io::Error| Error::environment(format!("{}: {error}", directory.display()));
-        std::fs::create_dir_all(directory).map_err(at)?;
-        let lock = std::fs::File::create(directory.join("lock")).map_err(at)?;
-        lock.try_lock().map_err(|_| Error::input(format!("{} is in use by another desk", directory.display())))?;
         let path = directory.join("desk.sqlite3");
-        let connection = Connection::open(&path)?;
-        restrict(&path)?;
+        private::prepare(directory, &path)?;
+        let lock = private::create_file(&directory.join("lock"))?;
+        lock.try_lock().map_err(|_| Error::input(format!("{} is in use by another desk", directory.display())))?;
+        let mut connection = Connection::open(&path)?;
+        // A backup may read beside us.
+        connection.busy_timeout(std::time::Duration::from_secs(10))?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA secure_delete = FAST;")?;
-        connection.execute_batch(SCHEMA)?;
-        connection.execute("INSERT OR IGNORE INTO meta(key, value) VALUES ('layout', ?1)", [LAYOUT])?;
-        let store = Self { connection: Mutex::new(connection), _lock: lock };
-        match store.setting("layout")?.as_deref() {
-            Some(LAYOUT) => Ok(store),
-            layout => Err(Error::input(format!(
-                "{} was written by another version (layout {}, expected {LAYOUT})",
-                directory.display(),
-                layout.unwrap_or("unknown")
-            ))),
-        }
+        schema::migrate(&mut connection, directory)?;
+        Ok(Self { connection: Mutex::new(connection), changes: AtomicU64::new(0), _lock: lock })
     }
 
     /// Runs a call where it may block.
@@ -121,30 +127,37 @@ impl Store {
         Ok(())
     }
 
-    /// Takes up queries, all or none. Those that are known and still run stay as they are; the state of one that is
-    /// over is given back, and nothing is changed.
-    pub(crate) fn insert(&self, queries: &[Query]) -> Result<Option<State>> {
-        let mut connection = self.lock();
-        let transaction = connection.transaction()?;
-        for query in queries {
-            let known = find(&transaction, &query.signed.query)?;
-            match known.map(|known| known.state) {
-                None => insert(&transaction, query)?,
-                Some(State::Opening | State::Open) => {}
-                Some(over) => return Ok(Some(over)),
-            }
-        }
-        transaction.commit()?;
-        Ok(None)
+    /// Grows with every change of a query; as long as it stays the same, so do the queries.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Has whoever keeps a copy of something in the store look again.
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(crate) fn query(&self, name: &str) -> Result<Option<Query>> {
         find(&self.lock(), name)
     }
 
-    /// All queries in one state, those first that close first.
-    pub(crate) fn queries(&self, state: State) -> Result<Vec<Query>> {
-        self.select("state = ?1", params![state.name()])
+    /// The windows of all queries that the aggregators know.
+    pub(crate) fn open_windows(&self) -> Result<Vec<Window>> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare_cached("SELECT query, opens, closes FROM queries WHERE state = 'open'")?;
+        let windows = statement.query_map([], |row| {
+            let (opens, closes): (i64, i64) = (row.get(1)?, row.get(2)?);
+            Ok(Window { query: row.get(0)?, opens: opens as u64, closes: closes as u64 })
+        })?;
+        Ok(windows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The signed cards of queries, as far as they are known.
+    pub(crate) fn signed_cards(&self, names: &[String]) -> Result<Vec<SignedCard>> {
+        let connection = self.lock();
+        let found = names.iter().map(|name| Ok(find(&connection, name)?.map(|query| query.signed)));
+        found.filter_map(Result::transpose).collect()
     }
 
     /// Queries that wait to be opened, of those that open by `moment`.
@@ -191,6 +204,7 @@ impl Store {
                 params![name, state.name(), to.name(), reason],
             )?;
             if changed > 0 {
+                self.note_change();
                 return Ok(true);
             }
         }
@@ -203,6 +217,7 @@ impl Store {
             "UPDATE queries SET state = 'closed', job = ?2 WHERE query = ?1 AND state = 'open'",
             params![name, job.as_ref()],
         )?;
+        self.note_change();
         Ok(())
     }
 
@@ -223,6 +238,7 @@ impl Store {
              WHERE query = ?1 AND state IN ('opening', 'open', 'closed')",
             [name, reason],
         )?;
+        self.note_change();
         Ok(changed > 0)
     }
 
@@ -251,49 +267,41 @@ impl Store {
         Ok(queries)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Connection> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-const LAYOUT: &str = "1";
-
-const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS queries(
-    query TEXT PRIMARY KEY,
-    card TEXT NOT NULL,
-    signature TEXT NOT NULL,
-    opens INTEGER NOT NULL,
-    closes INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    reason TEXT,
-    tasks TEXT,
-    job BLOB,
-    record TEXT);
-CREATE INDEX IF NOT EXISTS queries_by_state ON queries(state, closes);
-CREATE INDEX IF NOT EXISTS queries_with_tasks ON queries(state) WHERE tasks IS NOT NULL;
-";
-
-const COLUMNS: &str = "SELECT query, card, signature, opens, closes, state, reason, tasks, job, record FROM queries";
+const COLUMNS: &str =
+    "SELECT query, card, signature, opens, closes, state, reason, tasks, job, record, analyst FROM queries";
 
 /// Moments as SQLite holds them.
 fn bounded(moment: u64) -> i64 {
     i64::try_from(moment).unwrap_or(i64::MAX)
 }
 
-fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
+pub(crate) fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE query = ?1"))?;
     let mut rows = statement.query([name])?;
     rows.next()?.map(read).transpose()
 }
 
-fn insert(connection: &Connection, query: &Query) -> Result<()> {
-    let tasks = query.tasks.as_ref().map(write_tasks);
+pub(crate) fn insert(connection: &Connection, query: &Query) -> Result<()> {
+    let tasks = query.tasks.as_ref().map(|task| serde_json::to_string(task).expect("a task is plain data"));
     let SignedCard { query: name, card, signature } = &query.signed;
     connection.execute(
-        "INSERT INTO queries(query, card, signature, opens, closes, state, tasks) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![name, card, signature, query.opens as i64, query.closes as i64, query.state.name(), tasks],
+        "INSERT INTO queries(query, card, signature, opens, closes, state, tasks, analyst)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            name,
+            card,
+            signature,
+            query.opens as i64,
+            query.closes as i64,
+            query.state.name(),
+            tasks,
+            query.analyst
+        ],
     )?;
     Ok(())
 }
@@ -312,34 +320,22 @@ fn read(row: &Row<'_>) -> Result<Query> {
         tasks: tasks.map(|text| read_tasks(&text).ok_or_else(broken)).transpose()?,
         job: job.transpose()?,
         record: row.get(9)?,
+        analyst: row.get(10)?,
     })
 }
 
-fn write_tasks(set: &TaskSet) -> String {
-    serde_json::to_string(&(&set.leader, &set.helper, &set.collector)).expect("task definitions are plain data")
-}
-
-fn read_tasks(text: &str) -> Option<TaskSet> {
-    let parts: (AggregatorTask, AggregatorTask, CollectorTask) = serde_json::from_str(text).ok()?;
-    Some(TaskSet { leader: parts.0, helper: parts.1, collector: parts.2 })
-}
-
-/// Keys and tokens are in it: for the owner alone.
-fn restrict(path: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    }
-    let _ = path;
-    Ok(())
+/// Reads the collector's part of a task. Desks of the first version kept both aggregators' parts before it, with keys
+/// that are theirs alone; those are passed over.
+fn read_tasks(text: &str) -> Option<CollectorTask> {
+    let parts = serde_json::from_str::<(IgnoredAny, IgnoredAny, CollectorTask)>(text).map(|parts| parts.2);
+    parts.or_else(|_| serde_json::from_str(text)).ok()
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn query(name: &str) -> Query {
+    pub(crate) fn query(name: &str) -> Query {
         Query {
             signed: SignedCard { query: name.to_owned(), card: "{}".to_owned(), signature: String::new() },
             opens: 0,
@@ -349,6 +345,7 @@ mod tests {
             tasks: None,
             job: None,
             record: None,
+            analyst: Some("ada".to_owned()),
         }
     }
 
@@ -356,7 +353,9 @@ mod tests {
     fn a_query_moves_only_from_where_it_is() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        assert_eq!(store.insert(&[query("a"), query("b")]).unwrap(), None);
+        for name in ["a", "b"] {
+            insert(&store.lock(), &query(name)).unwrap();
+        }
         assert!(!store.advance("a", &[State::Open], State::Closed, None).unwrap());
         assert!(store.advance("a", &[State::Opening], State::Open, None).unwrap());
         let job = uptack_net::collector::Collector::new_job();
@@ -370,18 +369,16 @@ mod tests {
         let cancelled = store.query("a").unwrap().unwrap();
         assert_eq!((cancelled.state, cancelled.record), (State::Cancelled, None));
         assert!(!store.collected("a", "late").unwrap());
-        // What is over is not opened again, and what stands beside it is not opened either.
-        assert_eq!(store.insert(&[query("c"), query("a")]).unwrap(), Some(State::Cancelled));
-        assert!(store.query("c").unwrap().is_none());
+        assert!(store.open_windows().unwrap().is_empty());
+        assert!(store.advance("b", &[State::Opening], State::Open, None).unwrap());
+        let window = Window { query: "b".to_owned(), opens: 0, closes: 10 };
+        assert_eq!(store.open_windows().unwrap(), [window]);
     }
 
     #[test]
-    fn a_directory_has_one_desk_and_one_layout() {
+    fn a_directory_has_one_desk() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
+        let _store = Store::open(directory.path()).unwrap();
         assert!(Store::open(directory.path()).err().unwrap().to_string().contains("in use"));
-        store.set_setting("layout", "2").unwrap();
-        drop(store);
-        assert!(Store::open(directory.path()).err().unwrap().is_input());
     }
 }

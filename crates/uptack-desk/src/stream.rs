@@ -1,43 +1,49 @@
-//! Open queries as server-sent events: those of now at once, and each later one when it opens.
+//! Names of open queries as server-sent events: those of now at once, and each later one when it opens.
+//!
+//! One watcher makes the bytes of an event, and every stream passes the same bytes on. A stream whose owner does not
+//! read is closed by the listener, or when it has missed an event.
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
-use std::{collections::HashSet, fmt::Write, sync::Arc, time::Duration};
-use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
-    time::Instant,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::sync::{broadcast, watch};
+use uptack_net::server::{Origin, Share};
 
-use crate::{
-    problem::Problem,
-    shared::{Listed, Shared},
-};
+use crate::{problem::Problem, shared::Shared};
 
-/// How often a stream looks whether a query has opened, where nothing tells it.
-const LOOK: Duration = Duration::from_millis(500);
 /// A word from time to time, so that no proxy takes the connection for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
+
+/// Tells all streams that the desk is still here, until it stops.
+pub(crate) async fn keep_alive(shared: Arc<Shared>) {
+    let mut stopping = shared.stopping.subscribe();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(KEEP_ALIVE) => {}
+            _ = stopping.wait_for(|stop| *stop) => return,
+        }
+        // Nobody may be listening.
+        let _ = shared.events.send(STILL_HERE);
+    }
+}
 
 /// A stream for one owner, as long as there is a place for it.
-pub(crate) fn respond(shared: &Arc<Shared>) -> Result<Response, Problem> {
-    let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else {
+pub(crate) fn respond(shared: &Arc<Shared>, origin: Origin) -> Result<Response, Problem> {
+    let Some(place) = shared.streams.take(origin) else {
         let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many streams; poll /queries instead.");
         return Err(busy.retry_after(60));
     };
-    let follower = Follower {
-        listing: shared.listing.subscribe(),
-        stopping: shared.stopping.subscribe(),
-        shared: Arc::clone(shared),
-        sent: HashSet::new(),
-        spoke: Instant::now(),
-        _place: place,
-    };
+    // First the events, then what is open: a query that opens in between is told twice rather than not at all.
+    let events = shared.events.subscribe();
+    let greeting = shared.listing.borrow().events().clone();
+    let follower = Follower { greeting: Some(greeting), events, stopping: shared.stopping.subscribe(), _place: place };
     let events = stream::unfold(follower, |mut follower| async move {
-        follower.next().await.map(|text| (Ok::<_, std::convert::Infallible>(text), follower))
+        follower.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), follower))
     });
     let mut response = Body::from_stream(events).into_response();
     let headers = response.headers_mut();
@@ -47,47 +53,59 @@ pub(crate) fn respond(shared: &Arc<Shared>) -> Result<Response, Problem> {
 }
 
 struct Follower {
-    shared: Arc<Shared>,
-    listing: watch::Receiver<Arc<Vec<Listed>>>,
+    greeting: Option<Bytes>,
+    events: broadcast::Receiver<Bytes>,
     stopping: watch::Receiver<bool>,
-    sent: HashSet<String>,
-    spoke: Instant,
-    _place: OwnedSemaphorePermit,
+    _place: Share,
 }
 
 impl Follower {
-    /// The next piece of text; nothing when the desk stops.
-    async fn next(&mut self) -> Option<String> {
-        loop {
-            if *self.stopping.borrow() {
-                return None;
-            }
-            if let Some(text) = self.news() {
-                self.spoke = Instant::now();
-                return Some(text);
-            }
-            tokio::select! {
-                changed = self.listing.changed() => changed.ok()?,
-                stopped = self.stopping.changed() => stopped.ok()?,
-                () = tokio::time::sleep(LOOK) => {}
-            }
+    /// The next bytes; nothing when the desk stops, or when too many went by unread.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(greeting) = self.greeting.take().filter(|greeting| !greeting.is_empty()) {
+            return Some(greeting);
+        }
+        tokio::select! {
+            event = self.events.recv() => event.ok(),
+            _ = self.stopping.wait_for(|stop| *stop) => None,
         }
     }
+}
 
-    fn news(&mut self) -> Option<String> {
-        let listing = Arc::clone(&self.listing.borrow_and_update());
-        let now = self.shared.now();
-        let mut text = String::new();
-        for listed in listing.iter().filter(|listed| listed.is_open(now)) {
-            if self.sent.insert(listed.query.clone()) {
-                let _ = write!(text, "event: query\ndata: {}\n\n", listed.text);
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+    use uptack_net::server::Shares;
+
+    fn follower(events: &broadcast::Sender<Bytes>, stopping: &watch::Sender<bool>) -> Follower {
+        let place = Shares::new(1, 1).take(Origin::of(IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
+        let greeting = Some(Bytes::from_static(b"those of now"));
+        Follower { greeting, events: events.subscribe(), stopping: stopping.subscribe(), _place: place }
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_an_event_are_made_once_for_all_streams() {
+        let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
+        let mut followers: Vec<Follower> = (0..100).map(|_| follower(&events, &stopping)).collect();
+        let event = Bytes::from("event: query\ndata: name\n\n".to_owned());
+        events.send(event.clone()).unwrap();
+        for follower in &mut followers {
+            assert_eq!(follower.next().await.unwrap(), "those of now");
+            assert_eq!(follower.next().await.unwrap().as_ptr(), event.as_ptr());
         }
-        // What is over does not come back; a stream of years stays small.
-        self.sent.retain(|query| listing.iter().any(|listed| listed.query == *query));
-        if text.is_empty() && self.spoke.elapsed() >= KEEP_ALIVE {
-            text.push_str(": still here\n\n");
+        stopping.send_replace(true);
+        assert_eq!(followers[0].next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_has_missed_events_ends() {
+        let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
+        let mut slow = follower(&events, &stopping);
+        slow.next().await.unwrap();
+        for _ in 0..5 {
+            events.send(STILL_HERE).unwrap();
         }
-        (!text.is_empty()).then_some(text)
+        assert_eq!(slow.next().await, None);
     }
 }

@@ -125,7 +125,7 @@ impl Running {
             std::fs::create_dir_all(&tasks)?;
             let file = written.join(format!("{}.json", process.role));
             std::fs::rename(file, tasks.join("task.json"))?;
-            let health = process.url.join("metrics")?;
+            let health = process.operations.join("metrics")?;
             while !reqwest::get(health.clone()).await?.text().await?.contains("uptack_tasks 1") {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -138,21 +138,25 @@ impl Running {
 struct Process {
     role: &'static str,
     url: Url,
+    operations: Url,
     child: Child,
 }
 
 impl Process {
     fn start(program: &str, role: &'static str, directory: &Path, peer: Option<&Url>) -> Result<Self, Failure> {
         let mut child = Command::new(program)
-            .args(["aggregator", "--role", role, "--listen", "127.0.0.1:0", "--data"])
+            .args(["aggregator", "--allow-tasks-without-card", "--role", role, "--listen", "127.0.0.1:0", "--data"])
             .arg(directory.join(role))
             .args(peer.iter().flat_map(|url| ["--peer", url.as_str()]))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { role, url: line.trim().parse()?, child })
+        let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
+        let mut address = || -> Result<Url, Failure> {
+            let line = lines.next().ok_or("the program ended")??;
+            Ok(line.rsplit(' ').next().unwrap_or_default().parse()?)
+        };
+        Ok(Self { role, url: address()?, operations: address()?, child })
     }
 }
 

@@ -56,7 +56,7 @@ impl Error {
         Self { kind, message: message.into(), retry_after: None }
     }
 
-    pub(crate) fn to_retry_after(self, retry_after: Option<Duration>) -> Self {
+    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..self }
     }
 

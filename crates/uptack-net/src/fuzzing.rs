@@ -4,6 +4,7 @@
 //! again: otherwise two parties could read one message differently. Not part of the interface.
 
 use crate::{
+    admission::Admission,
     aggregator,
     client::SealedReport,
     dap::{
@@ -11,6 +12,8 @@ use crate::{
         AggregationJobResp, Collection, CollectionReq, Decode, Encode, HpkeConfigList, Measurement, PingPongMessage,
         Report, ReportId, ReportMetadata, Role, Time, TimeInterval, Vdaf, VdafKind, encode,
     },
+    definition::Definition,
+    pair_secret::PairSecret,
     task::{self, AggregatorTask, CollectorTask, TaskParameters},
     token::{Token, TokenHash},
 };
@@ -80,6 +83,12 @@ pub fn ciphertexts(data: &[u8]) {
 /// Task definitions, and what they are made of.
 pub fn task_files(data: &[u8]) {
     let _ = task::parse_aggregator_task(data);
+    if let Ok(definition) = Definition::parse(data) {
+        // Whoever sends it, an operator who has named nobody serves nothing.
+        assert!(Admission::default().resolve(&definition).is_err(), "admitted by nobody");
+        let pair = PairSecret::generate();
+        let _ = Admission { pair_secret: Some(pair), ..Admission::default() }.resolve(&definition);
+    }
     if let Ok(parameters) = serde_json::from_slice::<TaskParameters>(data) {
         let _ = parameters.validate();
         if parameters.time_precision > 0 {

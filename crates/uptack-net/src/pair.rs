@@ -10,8 +10,10 @@ use std::path::Path;
 use crate::{
     aggregator::{Aggregator, Config},
     dap::VdafKind,
+    definition::CardDefinition,
     error::Result,
-    task::{AggregatorRole, TaskParameters, TaskSet},
+    signed::SignedCard,
+    task::{AggregatorRole, CollectorTask, TaskParameters, TaskSet},
 };
 
 /// A leader and a helper in this process.
@@ -28,10 +30,12 @@ impl Pair {
         every answer. There is no protection against the operator, only against others.";
 
     /// Starts both below `data`, in `data/leader` and `data/helper`; `adjust` may change each
-    /// configuration before it is used.
+    /// configuration before it is used. Tasks without a card are served unless that is changed:
+    /// nobody but the operator can add any.
     pub async fn start(data: &Path, adjust: impl Fn(&mut Config)) -> Result<Self> {
         let configure = |role: AggregatorRole| {
             let mut config = Config::new(role, data.join(role.to_string()));
+            config.admission.allow_tasks_without_card = true;
             adjust(&mut config);
             config
         };
@@ -53,6 +57,14 @@ impl Pair {
     pub async fn add_task(&self, task: &TaskSet) -> Result<()> {
         self.helper.add_task(task.helper.clone()).await?;
         self.leader.add_task(task.leader.clone()).await
+    }
+
+    /// Has both serve the task of a card.
+    pub async fn add_card(&self, card: &SignedCard, collector: &CollectorTask) -> Result<()> {
+        for (aggregator, role) in [(&self.helper, AggregatorRole::Helper), (&self.leader, AggregatorRole::Leader)] {
+            aggregator.add_task(CardDefinition::new(role, card.clone(), collector)).await?;
+        }
+        Ok(())
     }
 
     /// Stops both in order.

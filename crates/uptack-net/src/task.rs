@@ -124,6 +124,9 @@ pub struct AggregatorTask {
     /// defines: an aggregator that has the card enforces its minimum batch, whatever it was told otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
+    /// The desk's signature over the card, where the task was computed from a signed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_signature: Option<String>,
 }
 
 impl AggregatorTask {
@@ -201,6 +204,13 @@ pub struct CollectorTask {
     pub hpke_keypair: HpkeKeypair,
 }
 
+impl CollectorTask {
+    /// Draws the collector's secrets from the operating system's randomness.
+    pub fn generate(parameters: TaskParameters) -> Self {
+        Self { parameters, token: Token::generate(), hpke_keypair: dap::generate_keypair(1) }
+    }
+}
+
 impl fmt::Debug for CollectorTask {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -224,8 +234,8 @@ pub struct TaskSet {
 impl TaskSet {
     /// Draws the secrets of a task from the operating system's randomness.
     pub fn generate(parameters: TaskParameters) -> Result<Self> {
-        let keypair = dap::generate_keypair(1);
-        Self::with_collector(parameters, Token::generate(), keypair)
+        let CollectorTask { parameters, token, hpke_keypair } = CollectorTask::generate(parameters);
+        Self::with_collector(parameters, token, hpke_keypair)
     }
 
     /// Like [`TaskSet::generate`], for a collector that already has its token and key.
@@ -250,6 +260,7 @@ impl TaskSet {
             aggregator_token_hash: None,
             collector_token_hash: Some(collector_token.hash()),
             card: None,
+            card_signature: None,
         };
         let helper = AggregatorTask {
             role: AggregatorRole::Helper,
@@ -262,7 +273,8 @@ impl TaskSet {
         Ok(Self { leader, helper, collector })
     }
 
-    /// Has both aggregators know the card, so that each can check the task against it.
+    /// Has both aggregators know the card, so that each can check the task against it. Without the desk's signature it
+    /// is a [task without a card](crate::admission::Admission::allow_tasks_without_card) all the same.
     pub fn with_card(mut self, canonical: &str) -> Result<Self> {
         for task in [&mut self.leader, &mut self.helper] {
             task.card = Some(canonical.to_owned());
@@ -296,21 +308,24 @@ impl TaskSet {
         let [leader, helper] = software;
         let leader = (leader, &self.leader, 1, ["leader.json", "leader.yaml"]);
         let helper = (helper, &self.helper, 2, ["helper.json", "helper.yaml"]);
-        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| {
-            let (name, text) = match software {
-                Software::Uptack => (names[0], to_json(task)),
-                Software::Janus => (names[1], crate::janus::task_yaml(task, &dap::generate_keypair(key))),
-            };
-            write_secret(&directory.join(name), &text).map(|()| name)
+        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| match software {
+            Software::Uptack => write(&directory.join(names[0]), task).map(|()| names[0]),
+            Software::Janus => write_for_janus(&directory.join(names[1]), task, key).map(|()| names[1]),
         };
         Ok([write(leader)?, write(helper)?])
     }
 
     fn write_common(&self, directory: &Path) -> Result<()> {
         std::fs::create_dir_all(directory).map_err(|error| at(directory, error))?;
-        write_secret(&directory.join("collector.json"), &to_json(&self.collector))?;
-        write_secret(&directory.join("client.json"), &to_json(self.parameters()))
+        write(&directory.join("collector.json"), &self.collector)?;
+        write(&directory.join("client.json"), self.parameters())
     }
+}
+
+/// Writes one aggregator's part of a task in the form that Janus 0.7 provisions tasks from, with a fresh key pair of the
+/// number `key` for clients to seal to.
+pub fn write_for_janus(path: &Path, task: &AggregatorTask, key: u8) -> Result<()> {
+    write_secret(path, &crate::janus::task_yaml(task, &dap::generate_keypair(key)))
 }
 
 /// What an aggregator is run with.
@@ -336,8 +351,13 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     })
 }
 
-/// Parses an aggregator's task definition, as an operator sends or stores it.
-pub fn parse_aggregator_task(text: &[u8]) -> Result<AggregatorTask> {
+/// Writes a definition, or a part of one, for its owner alone.
+pub fn write(path: &Path, value: &impl Serialize) -> Result<()> {
+    write_secret(path, &to_json(value))
+}
+
+/// Parses a task as an aggregator keeps it.
+pub(crate) fn parse_aggregator_task(text: &[u8]) -> Result<AggregatorTask> {
     let task: AggregatorTask = serde_json::from_slice(text).map_err(|error| {
         Error::input(format!("not a task definition (line {}, column {})", error.line(), error.column()))
     })?;

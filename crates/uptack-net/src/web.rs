@@ -10,6 +10,7 @@ use url::{Host, Url};
 use crate::{
     dap::DapProblemType,
     error::{Error, Result},
+    tls_errors,
 };
 
 /// Largest answer that is read.
@@ -80,14 +81,19 @@ fn is_loopback(url: &Url) -> bool {
 
 /// No answer at all.
 pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
-    Error::unreachable(format!("the {whose} does not answer: {}", error.without_url()))
+    Error::unreachable(format!("the {whose} does not answer: {}", tls_errors::describe(error)))
 }
 
 /// The body of an answer, of bounded size.
-pub async fn body(whose: &str, mut response: Response) -> Result<Vec<u8>> {
+pub async fn body(whose: &str, response: Response) -> Result<Vec<u8>> {
+    body_within(whose, response, LARGEST_ANSWER).await
+}
+
+/// The body of an answer of at most `limit` bytes.
+pub async fn body_within(whose: &str, mut response: Response, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(whose, error))? {
-        if bytes.len() + chunk.len() > LARGEST_ANSWER {
+        if bytes.len() + chunk.len() > limit {
             return Err(Error::refused(format!("the {whose}'s answer is too large")));
         }
         bytes.extend_from_slice(&chunk);
@@ -111,13 +117,13 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
     Err(match kind {
         Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
         Some(DapProblemType::InvalidBatchSize) => Error::too_small(text),
-        _ if is_passing(status) => Error::unreachable(text).to_retry_after(retry_after),
+        _ if is_passing(status) => Error::unreachable(text).with_retry_after(retry_after),
         _ => Error::refused(text),
     })
 }
 
 /// What a server asks for in `Retry-After`, as seconds. Dates are not read, and nobody is waited for longer than an hour.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_PAUSE))
 }

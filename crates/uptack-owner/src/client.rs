@@ -134,9 +134,9 @@ impl Client {
         &self.ledger
     }
 
-    /// The desk's open queries. The request is the same for every owner.
+    /// The desk's open queries. The requests are the same for every owner.
     pub async fn fetch(&self) -> Result<Vec<SignedCard>> {
-        listing::fetch(&self.http, &self.config.desk).await
+        listing::fetch(&self.http, &self.config.desk, |query| self.ledger.card(query).ok().flatten()).await
     }
 
     /// Decides about every card for every owner, draws the moments of their reports and charges those who accept.

@@ -5,23 +5,29 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use uptack_net::admission::Admission;
 use uptack_net::aggregator::{self, Config};
 use uptack_net::task::AggregatorRole;
 use uptack_net::token::Token;
 use url::Url;
 
+use crate::admission::AdmissionArguments;
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file};
 
 /// Run one of the two aggregators of the private write (DAP-09)
 ///
-/// Tasks are read from DATA/tasks/*.json, as `uptack task` writes them. It prints its address once it takes requests,
-/// logs to stderr, and ends in order on Ctrl-C.
+/// It serves the tasks of cards that a desk whose key you pin has signed, and computes every parameter of a task from
+/// its card: nobody who adds tasks, a desk with the admin token included, can lower a minimum batch. Tasks come over
+/// HTTP with the admin token, or from DATA/tasks/*.json. It prints its address once it takes requests, logs to stderr,
+/// and ends in order on Ctrl-C; a hangup signal has it read its certificate again.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002
-  uptack aggregator --role leader --data leader-state --listen 127.0.0.1:9001 --peer http://127.0.0.1:9002/
-  uptack aggregator --role helper --data state --listen 0.0.0.0:443 --certificate chain.pem --key key.pem")]
+  uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002 \\
+    --desk-key ed25519:… --pair-secret pair.secret --admin-token admin.token
+  uptack aggregator --role leader --data state --listen 0.0.0.0:443 --certificate chain.pem --key key.pem \\
+    --desk-key ed25519:… --pair-secret pair.secret --smallest-batch 1000
+  uptack aggregator --role helper --data helper-state --allow-tasks-without-card")]
 pub(crate) struct Arguments {
     /// Which of the two
     #[arg(long, value_enum)]
@@ -47,7 +53,12 @@ pub(crate) struct Arguments {
     /// Listen elsewhere than on loopback without TLS, because something in front does it
     #[arg(long)]
     allow_plaintext: bool,
-    /// A file with the token that lets an operator add and remove tasks over HTTP
+    #[command(flatten)]
+    admission: AdmissionArguments,
+    /// Serve DAP tasks that no signed card defines, too; whoever may add tasks then decides their minimum batch
+    #[arg(long)]
+    allow_tasks_without_card: bool,
+    /// A file with the token that lets you, or a desk that you give it to, add and remove tasks over HTTP
     #[arg(long)]
     admin_token: Option<PathBuf>,
     /// Leader: the public keys of the enrolled owners, one per line, for cards that require enrolment
@@ -56,6 +67,15 @@ pub(crate) struct Arguments {
     /// Take nothing more when the state is larger than so many MiB
     #[arg(long)]
     max_store: Option<u64>,
+    /// Where health and counters are shown, without TLS and to whoever can reach it
+    #[arg(long, default_value = "127.0.0.1:0")]
+    operations: SocketAddr,
+    /// Connections at once
+    #[arg(long, default_value = "1024")]
+    connections: usize,
+    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one
+    #[arg(long)]
+    connections_per_address: Option<usize>,
     /// Log more, too
     #[arg(long)]
     verbose: bool,
@@ -79,7 +99,9 @@ impl Arguments {
             None => None,
             Some(path) => Some(Token::try_from(read_small_file(path)?.trim().to_owned())?),
         };
+        let admission = Admission { allow_tasks_without_card: self.allow_tasks_without_card, ..self.admission.read()? };
         Ok(Config {
+            admission,
             listen: self.listen,
             peer: self.peer.clone(),
             peer_root: self.peer_root.clone(),
@@ -87,6 +109,9 @@ impl Arguments {
             allow_plaintext: self.allow_plaintext,
             admin_token,
             credentials: self.credentials.clone(),
+            operations: Some(self.operations),
+            max_connections: self.connections,
+            max_connections_per_address: self.connections_per_address,
             max_store_bytes: self.max_store.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
             ..Config::new(role, &self.data)
         })
@@ -99,9 +124,14 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     uptack_net::logging::init_verbose(arguments.verbose);
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
     let started = |aggregator: &aggregator::Aggregator| {
-        let url = aggregator.url();
+        let (address, operations) = (aggregator.url(), aggregator.operations_url());
+        let shown = operations.as_ref().map_or(String::new(), |url| format!("health and counters on {url}\n"));
         // Nobody may be listening for the address; the server runs all the same.
-        let _ = if json { print_json(&json!({"role": role, "address": url})) } else { print(&format!("{url}\n")) };
+        let _ = if json {
+            print_json(&json!({"role": role, "address": address, "operations": operations}))
+        } else {
+            print(&format!("{address}\n{shown}"))
+        };
     };
     Ok(runtime.block_on(aggregator::run(config, started))?)
 }

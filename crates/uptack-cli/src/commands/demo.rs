@@ -261,6 +261,7 @@ fn saw(record: &Record, size: usize) -> String {
 }
 
 async fn keep(desk: &Desk, folder: &Path) -> Result<(), Failure> {
+    let signals = uptack_net::server::Signals::install()?;
     say(&format!(
         "\nrunning until Ctrl-C\n  desk    {}\n  leader  {}\n  helper  {}\n  token   {}\n  signer  {}\n  folder  {}\n",
         desk.url(),
@@ -270,5 +271,5 @@ async fn keep(desk: &Desk, folder: &Path) -> Result<(), Failure> {
         desk.signer(),
         folder.display(),
     ));
-    Ok(uptack_net::server::stop_signal().await?)
+    Ok(signals.wait(async || {}).await?)
 }

@@ -5,6 +5,7 @@ mod algebra;
 mod answer;
 mod ask;
 mod audit;
+mod backup;
 mod cancel;
 mod channel;
 mod completions;
@@ -15,6 +16,7 @@ mod evaluate;
 mod fleet;
 mod ledger;
 mod man;
+mod pair_secret;
 mod plan;
 mod privacy;
 mod privatize;
@@ -43,6 +45,7 @@ pub(crate) enum Command {
     Audit(audit::Arguments),
     Aggregator(aggregator::Arguments),
     Task(task::Arguments),
+    PairSecret(pair_secret::Arguments),
     Answer(answer::Arguments),
     Fleet(fleet::Arguments),
     Ledger(ledger::Arguments),
@@ -51,6 +54,7 @@ pub(crate) enum Command {
     Ask(ask::Arguments),
     Result(result::Arguments),
     Cancel(cancel::Arguments),
+    Backup(backup::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -71,6 +75,7 @@ impl Command {
             Self::Audit(arguments) => audit::run(&arguments, json),
             Self::Aggregator(arguments) => aggregator::run(&arguments, json),
             Self::Task(arguments) => task::run(&arguments, json),
+            Self::PairSecret(arguments) => pair_secret::run(&arguments, json),
             Self::Answer(arguments) => answer::run(&arguments, json),
             Self::Fleet(arguments) => fleet::run(&arguments, json),
             Self::Ledger(arguments) => ledger::run(&arguments, json),
@@ -79,6 +84,7 @@ impl Command {
             Self::Ask(arguments) => ask::run(&arguments, json),
             Self::Result(arguments) => result::run(&arguments, json),
             Self::Cancel(arguments) => cancel::run(&arguments, json),
+            Self::Backup(arguments) => backup::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

@@ -48,8 +48,9 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// How often a waiting command asks.
+/// How often a waiting command asks, unless the desk wants to be left alone for longer.
 const LOOK: Duration = Duration::from_millis(500);
+const LONGEST_LOOK: Duration = Duration::from_secs(60);
 /// There is no result yet.
 const NOT_YET: u16 = 409;
 
@@ -76,7 +77,7 @@ pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<St
     loop {
         match client.result(query).await {
             Err(error) if wait && (error.refused_with() == Some(NOT_YET) || error.is_unreachable()) => {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(error.retry_after().map_or(LOOK, |asked| asked.clamp(LOOK, LONGEST_LOOK))).await;
             }
             Err(error) if error.refused_with() == Some(NOT_YET) => {
                 return Err(Failure::from(error).with_hint("--wait waits for it"));

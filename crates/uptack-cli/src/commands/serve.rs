@@ -16,8 +16,8 @@ use crate::output::{print, print_json};
 /// Run a desk: the registry of queries and the collector, with both aggregators beside it unless they are elsewhere
 ///
 /// With both aggregators in one process whoever runs it can see every answer, and the cards say so. It prints its
-/// address and its key once it takes requests, logs to stderr, and ends in order on Ctrl-C. Addresses stay the same from
-/// run to run.
+/// address and its key once it takes requests, logs to stderr, and ends in order on Ctrl-C; a hangup signal has it read
+/// its certificate again. Addresses stay the same from run to run.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack serve --data desk
@@ -39,10 +39,11 @@ pub(crate) struct Arguments {
     /// The helper's address, where it runs elsewhere
     #[arg(long, requires = "leader")]
     helper: Option<Url>,
-    /// A file with the token that lets the desk add tasks at the leader; without it, files are written for its operator
+    /// A file with the token that lets the desk ask the leader to serve its cards; without it, files are written for
+    /// the leader's operator
     #[arg(long, requires = "leader")]
     leader_admin: Option<PathBuf>,
-    /// A file with the token that lets the desk add tasks at the helper
+    /// A file with the token that lets the desk ask the helper to serve its cards
     #[arg(long, requires = "helper")]
     helper_admin: Option<PathBuf>,
     /// Leader and helper are in one hand; the cards then say so
@@ -76,6 +77,19 @@ pub(crate) struct Arguments {
     /// Listen elsewhere than on loopback without TLS, because something in front does it
     #[arg(long)]
     allow_plaintext: bool,
+    /// Where health and counters are shown, without TLS and to whoever can reach it; by default as in the last run, or on
+    /// a free port of this machine
+    #[arg(long)]
+    operations: Option<SocketAddr>,
+    /// Connections at once
+    #[arg(long, default_value = "4096")]
+    connections: usize,
+    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one
+    #[arg(long)]
+    connections_per_address: Option<usize>,
+    /// Queries that may be open or waiting to be, at once
+    #[arg(long, default_value = "10000")]
+    queries: usize,
     /// Log more, too
     #[arg(long)]
     verbose: bool,
@@ -90,6 +104,10 @@ impl Arguments {
             root: self.root.clone(),
             aggregators: self.aggregators()?,
             enrolment: self.enrolment,
+            operations: self.operations,
+            max_connections: self.connections,
+            max_connections_per_address: self.connections_per_address,
+            max_queries: self.queries,
             ..Config::new(&self.data)
         })
     }
@@ -131,15 +149,17 @@ fn document(desk: &Desk) -> serde_json::Value {
         "leader": desk.leader_url(),
         "helper": desk.helper_url(),
         "token": desk.first_token(),
+        "operations": desk.operations_url(),
     })
 }
 
 fn describe(desk: &Desk) -> String {
     format!(
-        "listening on {}\nsigning with {}\nleader {}, helper {}\n",
+        "listening on {}\nsigning with {}\nleader {}, helper {}\nhealth and counters on {}\n",
         desk.url(),
         desk.signer(),
         desk.leader_url(),
-        desk.helper_url()
+        desk.helper_url(),
+        desk.operations_url()
     )
 }

@@ -5,42 +5,52 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use uptack_net::dap::VdafKind;
-use uptack_net::task::{Software, TaskParameters, TaskSet};
+use uptack_net::definition::Definition;
+use uptack_net::task::{AggregatorRole, Software, TaskParameters, TaskSet};
 use url::Url;
 
+use crate::admission::AdmissionArguments;
 use crate::arguments::{count, seconds};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{print, print_json};
 
-/// Write the definitions of a DAP task: one file for each party
+/// Write the definitions of a DAP task: for Janus from a desk's definition, or one file for each party of a new task
 ///
-/// Give each file to its party alone: leader and helper hold keys, the collector's opens the result. The client's holds
+/// With --pair-secret, MECHANISM is a definition that a desk wrote for an operator (`provision/QUERY/leader.json`). The
+/// card in it is checked as `uptack aggregator` would check it, the task's keys are derived from the secret that you
+/// share with the other operator, and the file for your own Janus is written.
+///
+/// Without it, a task of its own is made, which `uptack aggregator` serves with --allow-tasks-without-card alone. Give
+/// each file to its party alone: leader and helper hold keys, the collector's opens the result. The client's holds
 /// nothing secret.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  uptack task provision/QUERY/helper.json --for janus --out task --pair-secret pair.secret --desk-key ed25519:…
   uptack task 'normal-form(f=0.5,r=1e-4)' --leader http://127.0.0.1:9001/ --helper http://127.0.0.1:9002/ \\
     --window 5m --minimum-batch 1000 --out task
   uptack task card.toml --leader https://leader.example/ --helper https://helper.example/ --window 1h --out task
   uptack task card.toml --leader https://leader.example/ --helper https://helper.example/ --window 1h --out task \\
     --for janus")]
 pub(crate) struct Arguments {
-    /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote
+    /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote; or a desk's definition
     mechanism: String,
+    #[command(flatten)]
+    admission: AdmissionArguments,
     /// The leader's address
-    #[arg(long)]
-    leader: Url,
+    #[arg(long, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
+    leader: Option<Url>,
     /// The helper's address
-    #[arg(long)]
-    helper: Url,
+    #[arg(long, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
+    helper: Option<Url>,
     /// How long a batch's window is, such as 300s, 5m or 1h
-    #[arg(long, value_parser = seconds)]
-    window: u64,
+    #[arg(long, value_parser = seconds, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
+    window: Option<u64>,
     /// Below this many reports nothing is released; a card has its own
-    #[arg(long, value_parser = count)]
+    #[arg(long, value_parser = count, conflicts_with = "pair_secret")]
     minimum_batch: Option<u64>,
     /// A ballot of so many queries in one report, in place of one query
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pair_secret")]
     ballot: Option<usize>,
     /// The folder for the files
     #[arg(long)]
@@ -74,6 +84,49 @@ impl Pair {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let (task, files) =
+        if arguments.admission.has_pair_secret() { from_definition(arguments)? } else { from_mechanism(arguments)? };
+    if json {
+        return print_json(&json!({"task": task, "folder": arguments.out, "files": files}));
+    }
+    print(&format!("task {task}\n{} in {}\n", files.join(", "), arguments.out.display()))
+}
+
+/// The task's name and the files that were written.
+type Written = (String, Vec<&'static str>);
+
+/// Turns a definition that a desk wrote into the file for this operator's Janus.
+fn from_definition(arguments: &Arguments) -> Result<Written, Failure> {
+    let path = Path::new(&arguments.mechanism);
+    let admission = arguments.admission.read()?;
+    let task = Definition::read(path).and_then(|definition| admission.resolve(&definition));
+    let task = task.map_err(|error| {
+        Failure::from(error).with_hint(
+            "with --pair-secret, give the file that the desk wrote for your role, and the desk's key with --desk-key",
+        )
+    })?;
+    let [leader, helper] = arguments.pair.software();
+    let (software, name, key) = match task.role {
+        AggregatorRole::Leader => (leader, "leader.yaml", 1),
+        AggregatorRole::Helper => (helper, "helper.yaml", 2),
+    };
+    if software != Software::Janus {
+        return Err(Failure::request(format!("there is nothing to write for a {} of Uptack", task.role))
+            .with_hint("put the desk's file into DATA/tasks of `uptack aggregator`, or give --for janus"));
+    }
+    refuse_existing(&arguments.out)?;
+    uptack_net::private::create_folder(&arguments.out)?;
+    uptack_net::task::write_for_janus(&arguments.out.join(name), &task, key)?;
+    Ok((task.parameters.task_id.to_string(), vec![name]))
+}
+
+/// Makes a task of its own, with secrets that are drawn here.
+fn from_mechanism(arguments: &Arguments) -> Result<Written, Failure> {
+    let (Some(leader), Some(helper), Some(window)) =
+        (arguments.leader.clone(), arguments.helper.clone(), arguments.window)
+    else {
+        unreachable!("clap requires all three without a pair secret");
+    };
     let named = mechanism::read(&arguments.mechanism)?;
     let card_batch = named.card.as_ref().map(|card| card.smallest_batch()).transpose()?;
     let minimum_batch = arguments.minimum_batch.or(card_batch).ok_or_else(|| {
@@ -87,21 +140,17 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         None => VdafKind::for_channel(&named.channel),
         Some(queries) => uptack_net::ballot::kind(queries),
     };
-    let (leader, helper) = (arguments.leader.clone(), arguments.helper.clone());
-    let set = TaskSet::generate(TaskParameters::new(leader, helper, vdaf, arguments.window, minimum_batch))?;
+    let set = TaskSet::generate(TaskParameters::new(leader, helper, vdaf, window, minimum_batch))?;
     refuse_existing(&arguments.out)?;
     let [leader, helper] = set.write_for(&arguments.out, arguments.pair.software())?;
-    let files = [leader, helper, "collector.json", "client.json"];
-    let task = set.parameters().task_id.to_string();
-    if json {
-        return print_json(&json!({"task": task, "folder": arguments.out, "files": files}));
-    }
-    print(&format!("task {task}\n{} in {}\n", files.join(", "), arguments.out.display()))
+    let files = vec![leader, helper, "collector.json", "client.json"];
+    Ok((set.parameters().task_id.to_string(), files))
 }
 
 /// Keys of a task that is in use must not be lost to a second call.
 fn refuse_existing(folder: &Path) -> Result<(), Failure> {
-    let taken = ["collector.json", "leader.json", "leader.yaml"].iter().find(|name| folder.join(name).exists());
+    let taken =
+        ["collector.json", "leader.json", "leader.yaml", "helper.yaml"].iter().find(|name| folder.join(name).exists());
     taken.map_or(Ok(()), |name| {
         Err(Failure::request(format!("{}: there is a task already", folder.join(name).display()))
             .with_hint("give another folder; its keys would be lost"))

@@ -50,8 +50,9 @@ fn a_batch_is_written_added_up_and_collected() {
     let folder = Folder::new("aggregators");
     let place = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
     let (leader_data, helper_data, task) = (place("leader"), place("helper"), place("task"));
-    let helper = Process::start(&["--role", "helper", "--data", &helper_data]);
-    let leader = Process::start(&["--role", "leader", "--data", &leader_data, "--peer", &helper.1]);
+    let without = "--allow-tasks-without-card";
+    let helper = Process::start(&["--role", "helper", "--data", &helper_data, without]);
+    let leader = Process::start(&["--role", "leader", "--data", &leader_data, "--peer", &helper.1, without]);
     let mechanism = "sampling(sy=0.5,sn=0.5)";
     let window = format!("{WINDOW}s");
     let arguments = ["task", mechanism, "--leader", &leader.1, "--helper", &helper.1, "--window", &window];

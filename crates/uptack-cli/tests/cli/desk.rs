@@ -24,17 +24,29 @@ pub(crate) struct Process(Child, pub(crate) String);
 impl Process {
     /// Starts a server and reads its address from the end of its first line.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_uptack"))
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uptack"));
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().rsplit(' ').next().unwrap().to_owned();
         assert!(address.starts_with("http://127.0.0.1:"), "{arguments:?} printed `{line}`");
         Self(child, address)
+    }
+
+    /// Starts a server with `--json` and reads the document that it prints.
+    pub(crate) fn start_json(arguments: &[&str]) -> (Self, Value) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uptack"));
+        command.args(arguments).arg("--json").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let output = serde_json::Deserializer::from_reader(child.stdout.take().unwrap());
+        let document: Value = output.into_iter().next().unwrap().unwrap();
+        let address = document["address"].as_str().unwrap().to_owned();
+        (Self(child, address), document)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 
     /// SIGKILL: no handler runs, nothing is flushed.
@@ -89,7 +101,7 @@ impl Desk {
         json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn run(&self, command: &[&str], more: &[&str]) -> Output {
+    pub(crate) fn run(&self, command: &[&str], more: &[&str]) -> Output {
         let arguments = self.with_access(command, more);
         run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
@@ -99,9 +111,16 @@ impl Desk {
         uptack_net::signed::Signer::load_or_create(&self.data().join("signing.key")).unwrap().public().to_string()
     }
 
-    fn ask(&self, more: &[&str]) -> Value {
+    pub(crate) fn ask(&self, more: &[&str]) -> Value {
         self.json(&["ask", "--question", "Where are you?"], &[&PLAN[..], more].concat())
     }
+}
+
+/// The key that a desk of this name will sign with: aggregators that pin it are started before the desk.
+pub(crate) fn key_of(name: &str) -> String {
+    let data = std::env::temp_dir().join(format!("uptack-cli-{}-{name}", std::process::id())).join("desk");
+    std::fs::create_dir_all(&data).unwrap();
+    uptack_net::signed::Signer::load_or_create(&data.join("signing.key")).unwrap().public().to_string()
 }
 
 const PLAN: [&str; 10] = ["--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2"];
@@ -187,7 +206,7 @@ fn too_few_answers_and_a_cancelled_query_give_nothing() {
     let query = asked["query"].as_str().unwrap();
     assert_eq!(desk.json(&["cancel", query], &[])["state"], "cancelled");
     let (code, text) = failure(&desk.run(&["result", query], &["--wait"]));
-    assert!(code == Some(1) && text.contains("cancelled by analyst"), "{text}");
+    assert!(code == Some(1) && text.contains("cancelled by its analyst"), "{text}");
 }
 
 #[test]
@@ -232,19 +251,14 @@ fn a_ballot_through_aggregators_elsewhere() {
     let folder = Folder::new("desk-elsewhere");
     let admin = folder.file("admin", "the-operators-token");
     let place = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
-    let (leader, helper) = (place("leader"), place("helper"));
-    let helper = Process::start(&["aggregator", "--role", "helper", "--data", &helper, "--admin-token", &admin]);
-    let leader = Process::start(&[
-        "aggregator",
-        "--role",
-        "leader",
-        "--data",
-        &leader,
-        "--peer",
-        &helper.1,
-        "--admin-token",
-        &admin,
-    ]);
+    let (leader, helper, secret) = (place("leader"), place("helper"), place("pair.secret"));
+    assert!(run(&["pair-secret", &secret]).status.success());
+    assert_eq!(run(&["pair-secret", &secret]).status.code(), Some(1), "the secret of a pair is not written over");
+    let key = key_of("desk-ballot");
+    let common = ["--admin-token", &admin, "--pair-secret", &secret, "--desk-key", &key, "--smallest-batch", "24"];
+    let helper = Process::start(&[&["aggregator", "--role", "helper", "--data", &helper], &common[..]].concat());
+    let peer = ["aggregator", "--role", "leader", "--data", &leader, "--peer", &helper.1];
+    let leader = Process::start(&[&peer[..], &common[..]].concat());
     let external = ["--leader", &leader.1, "--helper", &helper.1, "--leader-admin", &admin, "--helper-admin", &admin];
     let desk = Desk::new("desk-ballot", &external);
     let values = desk.folder.file("stations", "north\nsouth\neast\n");

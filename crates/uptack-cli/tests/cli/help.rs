@@ -8,7 +8,7 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 20] = [
     "channel",
     "plan",
     "privacy",
@@ -21,10 +21,12 @@ const COMMANDS: [&str; 18] = [
     "evaluate",
     "aggregator",
     "task",
+    "pair-secret",
     "serve",
     "ask",
     "result",
     "cancel",
+    "backup",
     "completions",
     "man",
 ];

@@ -9,35 +9,50 @@ use uptack_desk::{
     config::{Aggregators, Remote},
 };
 use uptack_net::{
+    admission::Admission,
     aggregator::{self, Aggregator},
     clock::Clock,
+    definition::Definition,
+    pair_secret::PairSecret,
+    signed::{PublicKey, Signer},
     task::AggregatorRole,
     token::Token,
 };
 use url::Url;
 
-struct Elsewhere {
+pub(crate) struct Elsewhere {
     directory: tempfile::TempDir,
     clock: Clock,
     admin: Token,
+    /// What the two aggregators share.
+    pub(crate) pair: PairSecret,
     ports: [u16; 2],
 }
 
 impl Elsewhere {
-    fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         // Both at once, so that they differ; free again when they are dropped.
         let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
-        Self { directory: tempfile::tempdir().unwrap(), clock, admin: Token::generate(), ports }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            clock,
+            admin: Token::generate(),
+            pair: PairSecret::generate(),
+            ports,
+        }
     }
 
     fn url(&self, index: usize) -> Url {
         format!("http://127.0.0.1:{}", self.ports[index]).parse().unwrap()
     }
 
-    async fn start(&self, role: AggregatorRole) -> Aggregator {
+    /// Starts one of the two, which serves the cards of one desk.
+    pub(crate) async fn start(&self, role: AggregatorRole, desk: PublicKey) -> Aggregator {
         let index = usize::from(role == AggregatorRole::Helper);
+        let pair_secret = Some(self.pair.clone());
         let config = aggregator::Config {
+            admission: Admission { desk_keys: vec![desk], pair_secret, ..Admission::default() },
             listen: SocketAddr::from(([127, 0, 0, 1], self.ports[index])),
             admin_token: Some(self.admin.clone()),
             clock: self.clock.clone(),
@@ -58,7 +73,7 @@ impl Elsewhere {
         Aggregators::External { leader: remote(0), helper: remote(1), one_operator: false }
     }
 
-    fn config(&self, data: &Path) -> Config {
+    pub(crate) fn config(&self, data: &Path) -> Config {
         Config { aggregators: self.aggregators(Some(self.admin.clone())), ..config(data, &self.clock) }
     }
 }
@@ -73,11 +88,12 @@ async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
     assert_eq!(opened.card.operators, Some(Operators::Two));
     assert_eq!(state(&analyst(&desk), query).await, "opening");
     assert!(analyst(&desk).list().await.unwrap().is_empty(), "owners could not answer it yet");
+    let key = desk.signer();
     drop(desk);
 
     // Between opening and provisioning the desk ended; the next run takes it up.
-    let helper = elsewhere.start(AggregatorRole::Helper).await;
-    let leader = elsewhere.start(AggregatorRole::Leader).await;
+    let helper = elsewhere.start(AggregatorRole::Helper, key).await;
+    let leader = elsewhere.start(AggregatorRole::Leader, key).await;
     let desk = restart(elsewhere.config(data.path())).await;
     eventually("it opens", async || state(&analyst(&desk), query).await == "open").await;
     upload(&opened.card, &vec![1; MINIMUM as usize + 1]).await;
@@ -88,22 +104,28 @@ async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
     eventually("it closes", async || state(&analyst(&desk), query).await == "closed").await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(desk);
-    let leader = elsewhere.start(AggregatorRole::Leader).await;
+    let leader = elsewhere.start(AggregatorRole::Leader, key).await;
     let desk = restart(elsewhere.config(data.path())).await;
     let (record, _) = read(&result(&analyst(&desk), query).await.unwrap());
     assert_eq!(record.reports, MINIMUM + 1);
-    let served = async |url: Url| {
-        let text = reqwest::get(url.join("metrics").unwrap()).await.unwrap().text().await.unwrap();
+    let served = async |server: &Aggregator| {
+        let text = reqwest::get(server.operations_url().unwrap().join("metrics").unwrap())
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         text.lines().find_map(|line| line.strip_prefix("uptack_tasks ")).unwrap().parse::<u64>().unwrap()
     };
-    eventually("the tasks are removed", async || served(leader.url()).await + served(helper.url()).await == 0).await;
+    eventually("the tasks are removed", async || served(&leader).await + served(&helper).await == 0).await;
 }
 
 #[tokio::test]
 async fn an_aggregator_that_says_no_ends_the_query() {
     let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
-    let _helper = elsewhere.start(AggregatorRole::Helper).await;
-    let _leader = elsewhere.start(AggregatorRole::Leader).await;
+    let key = Signer::generate().public();
+    let _helper = elsewhere.start(AggregatorRole::Helper, key).await;
+    let _leader = elsewhere.start(AggregatorRole::Leader, key).await;
     let stage = Stage::with(|config| config.aggregators = elsewhere.aggregators(Some(Token::generate()))).await;
     let error = stage.analyst.open(&card(), Schedule::Once { seconds: 600 }).await.unwrap_err();
     assert_eq!(error.refused_with(), Some(502), "{error}");
@@ -118,12 +140,20 @@ async fn without_a_token_the_operators_get_files() {
     let query = &opened.queries[0].query;
     assert_eq!(state(&stage.analyst, query).await, "open");
     let folder = stage.directory.path().join("provision").join(query);
-    for name in ["leader.yaml", "helper.yaml", "leader.json", "helper.json", "client.json"] {
-        assert!(folder.join(name).exists(), "{name}");
+    let names = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut written: Vec<String> = std::fs::read_dir(&folder).unwrap().map(names).collect();
+    written.sort();
+    assert_eq!(written, ["client.json", "helper.json", "leader.json"]);
+    // Each operator computes the same task from them, with the minimum of the card.
+    let admission = Admission {
+        desk_keys: vec![stage.desk.signer()],
+        pair_secret: Some(elsewhere.pair.clone()),
+        ..Admission::default()
+    };
+    for name in ["leader.json", "helper.json"] {
+        let task = admission.resolve(&Definition::read(&folder.join(name)).unwrap()).unwrap();
+        assert_eq!((task.parameters.task_id.to_string(), task.parameters.min_batch_size), (query.clone(), MINIMUM));
     }
-    assert!(!folder.join("collector.json").exists(), "the desk alone collects");
-    let leader = std::fs::read_to_string(folder.join("leader.yaml")).unwrap();
-    assert!(leader.contains(query) && leader.contains(&format!("min_batch_size: {MINIMUM}")), "{leader}");
     stage.analyst.cancel(query).await.unwrap();
     eventually("the files are removed", async || !folder.exists()).await;
 }

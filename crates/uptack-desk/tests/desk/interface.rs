@@ -1,15 +1,13 @@
-//! The interface itself: who is let in, what is documented, what it survives.
+//! The interface itself: who is let in, what is documented and cached, what it survives.
 
-use crate::support::{START, Stage, call, card, eventually};
+use crate::support::{START, Stage, ballot, call, card, eventually};
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 use uptack_desk::client::{Client, Schedule};
-use uptack_net::{
-    card_task, client as owner, credential::OwnerSecret, dap::Measurement, signed::SignedCard, token::Token,
-};
+use uptack_net::{card_task, client as owner, credential::OwnerSecret, dap::Measurement, listing::Page, token::Token};
 
 #[tokio::test]
 async fn only_analysts_ask_cancel_and_get_results() {
@@ -30,14 +28,11 @@ async fn only_analysts_ask_cancel_and_get_results() {
     let stranger = Client::new(&stage.desk.url(), Some(wrong), None).unwrap();
     assert_eq!(stranger.open(&card(), Schedule::Once { seconds: 60 }).await.unwrap_err().refused_with(), Some(401));
     // Another analyst is let in, and shut out, without a restart.
-    let second = stage.directory.path().join("tokens").join("grace");
-    std::fs::write(&second, "her-own-token\n").unwrap();
-    let token = Token::try_from("her-own-token".to_owned()).unwrap();
-    let grace = Client::new(&stage.desk.url(), Some(token), None).unwrap();
-    grace.cancel(query).await.unwrap();
-    assert!(stage.analyst.status(query).await.unwrap().reason.unwrap().contains("grace"));
-    std::fs::remove_file(second).unwrap();
-    assert_eq!(grace.cancel(query).await.unwrap_err().refused_with(), Some(401));
+    let grace = stage.caller("grace");
+    let hers = grace.open(&ballot(&["north", "south"]), Schedule::Once { seconds: 60 }).await.unwrap();
+    grace.cancel(&hers.queries[0].query).await.unwrap();
+    std::fs::remove_file(stage.directory.path().join("tokens").join("grace")).unwrap();
+    assert_eq!(grace.cancel(&hers.queries[0].query).await.unwrap_err().refused_with(), Some(401));
 }
 
 #[tokio::test]
@@ -58,7 +53,7 @@ async fn every_documented_operation_answers() {
             answered += 1;
         }
     }
-    assert_eq!(answered, 9);
+    assert_eq!(answered, 8);
     let (status, _) = call("put", &stage.desk.url(), "queries", None).await;
     assert_eq!(status, 405);
     let (status, key) = call("get", &stage.desk.url(), "key", None).await;
@@ -72,14 +67,13 @@ async fn a_stream_tells_of_each_query_when_it_opens() {
     let response = reqwest::get(stage.desk.url().join("queries/stream").unwrap()).await.unwrap();
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let mut events = Events { response, text: String::new() };
-    let seen = events.next().await;
-    assert_eq!(seen.query, first);
-    seen.open().unwrap();
+    assert_eq!(events.next().await, first);
     let series = stage.analyst.open(&card(), Schedule::Series { every: 900, times: 2 }).await.unwrap();
     assert!(stage.analyst.list().await.unwrap().iter().all(|card| card.query == first));
     stage.clock.set(START - START % 900 + 900);
-    assert_eq!(events.next().await.query, series.queries[0].query);
-    let metrics = reqwest::get(stage.desk.url().join("metrics").unwrap()).await.unwrap().text().await.unwrap();
+    assert_eq!(events.next().await, series.queries[0].query);
+    let metrics =
+        reqwest::get(stage.desk.operations_url().join("metrics").unwrap()).await.unwrap().text().await.unwrap();
     assert!(metrics.contains("uptack_desk_streams 1"), "{metrics}");
     // A stream does not hold up the end.
     tokio::time::timeout(Duration::from_secs(8), stage.desk.shutdown()).await.unwrap();
@@ -91,13 +85,14 @@ struct Events {
 }
 
 impl Events {
-    async fn next(&mut self) -> SignedCard {
+    /// The name in the next event.
+    async fn next(&mut self) -> String {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let data = event.strip_prefix("event: query\ndata: ").map(|data| serde_json::from_str(data).unwrap());
+                let name = event.strip_prefix("event: query\ndata: ").map(str::to_owned);
                 self.text = rest.to_owned();
-                if let Some(card) = data {
-                    return card;
+                if let Some(name) = name {
+                    return name;
                 }
                 continue;
             }
@@ -105,6 +100,36 @@ impl Events {
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
+}
+
+#[tokio::test]
+async fn a_listing_is_fetched_once_and_cards_never_change() {
+    let stage = Stage::new().await;
+    let query = stage.ask().await.queries.remove(0).query;
+    let get = async |path: &str, tag: Option<&str>| {
+        let request = reqwest::Client::new().get(stage.desk.url().join(path).unwrap());
+        let request = tag.iter().fold(request, |request, tag| request.header("if-none-match", *tag));
+        request.send().await.unwrap()
+    };
+    let first = get("queries", None).await;
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let page: Page = serde_json::from_slice(&first.bytes().await.unwrap()).unwrap();
+    assert_eq!(page, Page { queries: vec![query.clone()], next: None });
+    for known in [tag.clone(), format!("\"other\", W/{tag}"), "*".to_owned()] {
+        let again = get("queries", Some(&known)).await;
+        assert_eq!((again.status().as_u16(), again.bytes().await.unwrap().len()), (304, 0), "{known}");
+    }
+    assert_eq!(get("queries", Some("\"other\"")).await.status(), 200);
+    assert_eq!(get("queries?after=a&after=b", None).await.status(), 400);
+    let card = get(&format!("queries/{query}/card"), None).await;
+    assert!(card.headers()["cache-control"].to_str().unwrap().contains("immutable"));
+    let bytes = card.bytes().await.unwrap();
+    // When it is over, the list is another and the card is for its analyst.
+    stage.analyst.cancel(&query).await.unwrap();
+    assert_eq!(get("queries", Some(&tag)).await.status(), 200);
+    assert_eq!(get(&format!("queries/{query}/card"), None).await.status(), 404);
+    let kept = stage.analyst.card(&query).await.unwrap();
+    assert_eq!(serde_json::to_vec(&kept).unwrap(), bytes);
 }
 
 #[tokio::test]
@@ -147,13 +172,14 @@ async fn any_bytes_are_survived() {
     let large = reqwest::Client::new()
         .post(stage.desk.url().join("queries").unwrap())
         .bearer_auth(token.trim())
+        .header("idempotency-key", "large")
         .body(vec![b' '; 2 << 20])
         .send()
         .await;
     // Either the refusal arrives, or the connection is closed before all was sent.
     assert!(large.is_err() || large.is_ok_and(|answer| answer.status() == 413));
-    let (status, _) = call("get", &stage.desk.url(), "healthz", None).await;
-    assert_eq!(status, 200);
+    let health = reqwest::get(stage.desk.operations_url().join("healthz").unwrap()).await.unwrap();
+    assert_eq!(health.status(), 200);
     eventually("the query is untouched", async || stage.analyst.status(&query).await.unwrap().state == "open").await;
 }
 

@@ -1,5 +1,8 @@
 //! The desk as analysts, owners and operators meet it.
 
+mod dishonest_analyst;
+mod dishonest_operator;
+mod dishonest_outsider;
 mod elsewhere;
 mod interface;
 mod lifecycle;

@@ -13,12 +13,7 @@ use uptack_desk::{
     record::Record,
 };
 use uptack_net::{
-    card_task, client as owner,
-    clock::Clock,
-    dap::Measurement,
-    signed::SignedCard,
-    task::{AggregatorTask, CollectorTask},
-    token::Token,
+    card_task, client as owner, clock::Clock, dap::Measurement, signed::SignedCard, task::CollectorTask, token::Token,
 };
 use url::Url;
 
@@ -49,6 +44,13 @@ impl Stage {
         adjust(&mut config);
         let desk = Desk::start(config).await.unwrap();
         Self { analyst: analyst(&desk), directory, clock, desk }
+    }
+
+    /// A caller with a token of its own: an analyst, or an administrator by the name of its file.
+    pub(crate) fn caller(&self, file: &str) -> Client {
+        let token = Token::generate();
+        std::fs::write(self.directory.path().join("tokens").join(file), token.as_str()).unwrap();
+        Client::new(&self.desk.url(), Some(token), None).unwrap()
     }
 
     /// Asks one question for ten minutes.
@@ -167,9 +169,7 @@ pub(crate) fn collector_task(data: &Path, query: &str) -> Option<CollectorTask> 
     let store = rusqlite::Connection::open(data.join("desk.sqlite3")).unwrap();
     let text: Option<String> =
         store.query_row("SELECT tasks FROM queries WHERE query = ?1", [query], |row| row.get(0)).unwrap();
-    let parts =
-        text.map(|text| serde_json::from_str::<(AggregatorTask, AggregatorTask, CollectorTask)>(&text).unwrap());
-    parts.map(|parts| parts.2)
+    text.map(|text| serde_json::from_str(&text).unwrap())
 }
 
 /// Rows that an embedded aggregator keeps of reports and their sums.

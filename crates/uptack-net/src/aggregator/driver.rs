@@ -4,7 +4,8 @@
 //! leader sends for it is computed from the stored reports alone, so that after a crash the same
 //! job makes the same request; the helper answers a repeated request as it did the first time. The
 //! leader then adds its contributions, deletes the reports and the job in one change. Whatever dies
-//! between two steps, the job is taken up again and counts once.
+//! between two steps, the job is taken up again and counts once. What becomes of a job that the helper
+//! refuses is told in [`rejection`].
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,6 +17,7 @@ use super::{
     helper::reason,
     metrics::Name,
     peer::{self, PeerError},
+    rejection::{self, Rejection},
     shared::{Shared, Task},
     upload::StoredReport,
 };
@@ -37,8 +39,12 @@ pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
         let mut wait = FIRST_WAIT;
         loop {
             match round(&shared, &task).await {
-                Ok(true) => wait = FIRST_WAIT,
-                Ok(false) => {
+                Ok(Progress::Again) => wait = FIRST_WAIT,
+                Ok(Progress::Delayed) => {
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+                Ok(Progress::Idle) => {
                     // Nothing to do until somebody says otherwise. Then gather a while, so that a
                     // job holds more than the first report of a burst.
                     task.wake.notified().await;
@@ -68,13 +74,24 @@ const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
 /// A report for which the helper's clock is behind is tried again after so long.
 const EARLY_WAIT: Duration = Duration::from_secs(1);
 
-/// Takes up what is there: open jobs, new jobs, collections. Says whether to look again at once.
-async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<bool> {
+/// When to look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// At once: something was done.
+    Again,
+    /// After a while: the helper refuses a job.
+    Delayed,
+    /// When somebody says that there is work.
+    Idle,
+}
+
+/// Takes up what is there: open jobs, new jobs, collections.
+async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
     let row = task.row;
     let mut open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
     open.reverse();
     let mut running = FuturesUnordered::new();
-    let mut worked = false;
+    let (mut worked, mut delayed) = (false, false);
     loop {
         while running.len() < shared.config.jobs_at_once {
             let job = match open.pop() {
@@ -85,22 +102,42 @@ async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<bool> {
             running.push(run_job(shared, task, job));
         }
         match running.next().await {
-            Some(outcome) => {
-                outcome?;
-                worked = true;
-            }
+            Some(outcome) => match outcome? {
+                Rejection::Gone => worked = true,
+                Rejection::Again => delayed = true,
+            },
             None => break,
         }
     }
-    Ok(collection::advance(shared, task).await? || worked)
+    let moved = collection::advance(shared, task).await?;
+    Ok(match (delayed, worked || moved) {
+        (true, _) => Progress::Delayed,
+        (false, true) => Progress::Again,
+        (false, false) => Progress::Idle,
+    })
 }
 
 /// A range of stored reports under one name.
 #[derive(Clone, Copy)]
-struct Job {
-    id: AggregationJobId,
-    first: i64,
-    last: i64,
+pub(super) struct Job {
+    pub(super) id: AggregationJobId,
+    pub(super) first: i64,
+    pub(super) last: i64,
+}
+
+impl Job {
+    /// A job under a fresh name.
+    pub(super) fn new(first: i64, last: i64) -> Self {
+        Self { id: rand::random(), first, last }
+    }
+
+    pub(super) fn insert(&self, connection: &Connection, task: i64, refusals: u32) -> rusqlite::Result<()> {
+        connection.execute(
+            "INSERT INTO leader_jobs(task, job_id, first, last, refusals) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![task, self.id.as_ref(), self.first, self.last, refusals],
+        )?;
+        Ok(())
+    }
 }
 
 fn open_jobs(connection: &Connection, task: i64) -> rusqlite::Result<Vec<Job>> {
@@ -148,14 +185,21 @@ fn take_range(connection: &Connection, task: i64, size: i64) -> std::result::Res
     let (Some(first), Some(last)) = range else {
         return Ok(None);
     };
-    let id: AggregationJobId = rand::random();
-    connection.execute("INSERT INTO leader_jobs VALUES (?1, ?2, ?3, ?4)", params![task, id.as_ref(), first, last])?;
+    let job = Job::new(first, last);
+    job.insert(connection, task, 0)?;
     connection.execute("UPDATE tasks SET assigned = ?2 WHERE task = ?1", [task, last])?;
-    Ok(Some(Job { id, first, last }))
+    Ok(Some(job))
 }
 
-async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<()> {
-    let finished = work_out(shared, task, job).await?;
+async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rejection> {
+    let finished = match work_out(shared, task, job).await {
+        Ok(finished) => finished,
+        Err(Stopped::Delayed(error)) => return Err(error),
+        Err(Stopped::Rejected(reason)) => {
+            shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
+            return rejection::note(shared, task, job, &reason).await;
+        }
+    };
     let early = finished.early.len();
     settle_job(shared, task, job, finished).await?;
     if early > 0 {
@@ -163,11 +207,26 @@ async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<()>
         tokio::time::sleep(EARLY_WAIT).await;
         task.wake.notify_one();
     }
-    Ok(())
+    Ok(Rejection::Gone)
+}
+
+/// Why a job got no further.
+#[derive(Debug)]
+enum Stopped {
+    /// Something is away or full; the job waits.
+    Delayed(Error),
+    /// The helper answered, and not with what was asked for.
+    Rejected(String),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::Delayed(error)
+    }
 }
 
 /// What a job comes to, with the helper's part; nothing is changed yet on this side.
-async fn work_out(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Finished> {
+async fn work_out(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> std::result::Result<Finished, Stopped> {
     let started = blocking(shared, task, move |shared, task| start(shared, task, job)).await??;
     let Started { reports, request } = started;
     let answer = match request {
@@ -253,16 +312,17 @@ fn load(
 }
 
 /// Repeats the request until the helper answers: it has been told of the job, or may have been.
-async fn send(shared: &Shared, task: &Task, job: &Job, request: Vec<u8>) -> Result<Vec<u8>> {
+async fn send(shared: &Shared, task: &Task, job: &Job, request: Vec<u8>) -> std::result::Result<Vec<u8>, Stopped> {
     let media_types = (AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE, AggregationJobResp::MEDIA_TYPE);
     let path = format!("aggregation_jobs/{}", job.id);
     let answer = peer::call(shared, task, reqwest::Method::PUT, &path, media_types, request).await;
-    answer.map_err(|error| {
-        shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
-        Error::unreachable(match error {
-            PeerError::Refused(kind) => format!("the helper refuses: {}", kind.description()),
-            PeerError::Passing(text) => format!("the helper does not answer: {text}"),
-        })
+    answer.map_err(|error| match error {
+        PeerError::Refused(kind) => Stopped::Rejected(kind.description().to_owned()),
+        PeerError::Rejected(text) => Stopped::Rejected(text),
+        PeerError::Passing(text) => {
+            shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
+            Stopped::Delayed(Error::unreachable(format!("the helper does not answer: {text}")))
+        }
     })
 }
 
@@ -276,11 +336,12 @@ struct Finished {
     outcomes: Vec<&'static str>,
 }
 
-fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> Result<Finished> {
+fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> std::result::Result<Finished, Stopped> {
+    let other_reports = || Stopped::Rejected("its answer is for other reports".to_owned());
     let answer = answer
         .map(AggregationJobResp::get_decoded)
         .transpose()
-        .map_err(|_| Error::unreachable("the helper's answer does not decode"))?;
+        .map_err(|_| Stopped::Rejected("its answer does not decode".to_owned()))?;
     let mut responses = answer.as_ref().map_or(&[][..], AggregationJobResp::prepare_resps).iter();
     let mut finished =
         Finished { additions: Additions::default(), done: HashMap::new(), early: Vec::new(), outcomes: Vec::new() };
@@ -291,14 +352,12 @@ fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> Result<F
             *finished.done.entry(window).or_default() += 1;
             continue;
         };
-        let response = responses
-            .next()
-            .filter(|response| *response.report_id() == report.id)
-            .ok_or_else(|| Error::unreachable("the helper's answer is for other reports"))?;
+        let response =
+            responses.next().filter(|response| *response.report_id() == report.id).ok_or_else(other_reports)?;
         finish_report(task, report.number, state, response, window, &mut finished);
     }
     if responses.next().is_some() {
-        return Err(Error::unreachable("the helper's answer is for other reports"));
+        return Err(other_reports());
     }
     Ok(finished)
 }

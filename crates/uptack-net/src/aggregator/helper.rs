@@ -61,7 +61,7 @@ async fn process(
         .await
         .map_err(|_| Problem::http(StatusCode::INTERNAL_SERVER_ERROR, "preparation failed"))?
     };
-    let now = shared.now();
+    let now = shared.expiry.now();
     let (answer, outcomes) =
         shared.store.write(move |connection| commit(connection, &task, &id, &digest, prepared, now)).await?;
     for outcome in outcomes {
@@ -182,14 +182,13 @@ fn prepare_all(shared: &Shared, task: &Task, request: &AggregationJobInitializeR
 fn prepare(shared: &Shared, task: &Task, init: &PrepareInit) -> Result<(Contribution, PingPongMessage), PrepareError> {
     let share = init.report_share();
     let time = share.metadata().time().as_seconds_since_epoch();
-    let now = shared.now();
-    if task.is_too_early(time, now) {
+    if task.is_too_early(time, shared.now()) {
         return Err(PrepareError::ReportTooEarly);
     }
     if task.is_after_end(time) {
         return Err(PrepareError::TaskExpired);
     }
-    if task.is_expired(time, now) {
+    if task.is_expired(time, shared.expiry.now()) {
         return Err(PrepareError::ReportDropped);
     }
     let ciphertext = share.encrypted_input_share();

@@ -26,8 +26,9 @@ use crate::{
         AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
         Collection, CollectionReq, DapProblemType, HpkeConfigList, Report, TimeInterval, encode,
     },
+    definition::Definition,
     error::Error,
-    task::{self, AggregatorRole},
+    task::AggregatorRole,
     token::TokenHash,
 };
 
@@ -38,10 +39,7 @@ type JobPath = Path<(String, String)>;
 
 /// Builds the routes that the role serves.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
-    let common = Router::new()
-        .route("/hpke_config", get(hpke_config).options(preflight))
-        .route("/healthz", get(health))
-        .route("/metrics", get(metrics));
+    let common = Router::new().route("/hpke_config", get(hpke_config).options(preflight));
     let common = match shared.config.admin_token {
         Some(_) => common.route("/uptack/tasks/{task}", put(add_task).delete(remove_task)),
         None => common,
@@ -61,6 +59,17 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
             Problem::http(StatusCode::METHOD_NOT_ALLOWED, "This resource does not take this method.")
         })
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
+        .with_state(shared)
+}
+
+/// What operators look at, on a listener of its own.
+pub(crate) fn operations(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics))
+        .fallback(|| async {
+            Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /healthz and /metrics.")
+        })
         .with_state(shared)
 }
 
@@ -196,8 +205,8 @@ async fn add_task(State(shared): Server, Path(task): Path<String>, headers: Head
     authorize_operator(&shared, &headers)?;
     let id = upload::parse_task_id(&task)?;
     let body = read(&shared, body, SMALL).await?;
-    let definition = task::parse_aggregator_task(&body).map_err(at_fault)?;
-    if definition.parameters.task_id != id {
+    let definition = Definition::parse(&body).map_err(at_fault)?;
+    if definition.task_id() != id {
         return Err(at_fault(Error::input("the path and the definition name different tasks")));
     }
     super::add_task(&shared, definition).await.map_err(at_fault)?;

@@ -12,11 +12,7 @@ use super::{
     keys::Keys,
     shared::{Shared, Task},
 };
-use crate::{
-    error::Result,
-    store::StoreError,
-    task::{self, AggregatorTask},
-};
+use crate::{definition::Definition, error::Result, store::StoreError};
 
 /// Between two looks at the task files.
 const PULSE: Duration = Duration::from_secs(1);
@@ -58,7 +54,7 @@ pub(crate) async fn load_files(shared: &Arc<Shared>, seen: &mut HashMap<PathBuf,
         if seen.insert(path.clone(), changed) == Some(changed) {
             continue;
         }
-        let added = match task::read::<AggregatorTask>(&path) {
+        let added = match Definition::read(&path) {
             Ok(definition) => super::add_task(shared, definition).await,
             Err(error) => Err(error),
         };
@@ -70,7 +66,7 @@ pub(crate) async fn load_files(shared: &Arc<Shared>, seen: &mut HashMap<PathBuf,
 
 /// Deletes what has expired, and rotates or purges keys.
 pub(crate) async fn clean(shared: &Shared) -> Result<()> {
-    let now = shared.now();
+    let now = shared.expiry.advance(&shared.store, shared.now()).await?;
     let mut longest = Some(SHORTEST_OVERLAP);
     for task in shared.tasks() {
         let age = task.definition.parameters.report_expiry_age;

@@ -7,6 +7,7 @@ mod batches;
 mod collection;
 mod driver;
 mod enrolment;
+mod expiry;
 mod helper;
 mod http;
 mod keys;
@@ -14,7 +15,7 @@ mod maintenance;
 mod metrics;
 mod peer;
 mod problem;
-pub mod server;
+mod rejection;
 mod shared;
 mod upload;
 
@@ -28,14 +29,16 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 use crate::{
+    admission::Admission,
     clock::Clock,
     dap::TaskId,
+    definition::Definition,
     error::{Error, Result},
-    task::{AggregatorRole, AggregatorTask},
+    server::{self, Certificates, Limits, Signals},
+    task::AggregatorRole,
     token::Token,
 };
 use keys::Keys;
-use server::Limits;
 use shared::{Shared, Task};
 
 /// How an aggregator runs. [`Config::new`] gives defaults for everything but role and directory.
@@ -55,7 +58,9 @@ pub struct Config {
     pub peer: Option<Url>,
     /// Leader: a further root certificate for the helper's TLS, in a PEM file.
     pub peer_root: Option<PathBuf>,
-    /// Lets an operator add and remove tasks over HTTP with this token.
+    /// Which tasks are served, whoever adds them; none, unless this is changed.
+    pub admission: Admission,
+    /// Lets an operator, or a desk that the operator gives it to, add and remove tasks over HTTP with this token.
     pub admin_token: Option<Token>,
     /// Leader: a file with one enrolled owner's public key per line, for tasks whose card requires enrolment. It is
     /// read again when it changes.
@@ -66,12 +71,18 @@ pub struct Config {
     pub job_size: usize,
     /// Aggregation jobs of one task under way at once.
     pub jobs_at_once: usize,
+    /// How often the helper may refuse a job before the job is split or, with a single report, abandoned.
+    pub job_attempts: u32,
     /// How long to gather reports before a job is made.
     pub gather: Duration,
     /// How long a request may take to arrive, and a call to the helper to be answered.
     pub request_timeout: Duration,
     /// Connections at once.
     pub max_connections: usize,
+    /// Connections at once from one address; by default a quarter of all.
+    pub max_connections_per_address: Option<usize>,
+    /// Where health and counters are shown, without TLS and to whoever can reach it. Without one, nowhere.
+    pub operations: Option<SocketAddr>,
     /// Size of the state file beyond which nothing more is taken.
     pub max_store_bytes: Option<u64>,
     /// Age at which the key for reports is replaced.
@@ -89,14 +100,18 @@ impl Config {
             tls: None,
             peer: None,
             peer_root: None,
+            admission: Admission::default(),
             admin_token: None,
             credentials: None,
             clock: Clock::system(),
             job_size: 256,
             jobs_at_once: 4,
+            job_attempts: 10,
             gather: Duration::from_millis(200),
             request_timeout: Duration::from_secs(30),
             max_connections: 1024,
+            max_connections_per_address: None,
+            operations: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             max_store_bytes: None,
             key_lifetime: Some(Duration::from_secs(30 * 24 * 3600)),
         }
@@ -107,6 +122,8 @@ impl Config {
 pub struct Aggregator {
     shared: Arc<Shared>,
     address: SocketAddr,
+    operations: Option<SocketAddr>,
+    certificates: Option<Arc<Certificates>>,
     workers: Vec<JoinHandle<()>>,
 }
 
@@ -117,27 +134,42 @@ impl Aggregator {
             crate::task::make_directory(peer);
         }
         server::check_exposure(config.listen, config.tls.is_some(), config.allow_plaintext)?;
-        let acceptor = match &config.tls {
-            Some((certificates, key)) => Some(server::tls(certificates, key)?),
+        let certificates = match &config.tls {
+            Some((chain, key)) => Some(Certificates::read(chain, key)?),
             None => None,
         };
+        if config.admission.admits_nothing() {
+            tracing::warn!(
+                "no task is served: pin the key of a desk and give the pair's secret, or allow tasks without a card"
+            );
+        }
         let client = peer_client(&config)?;
         let listener = server::bind(config.listen).await?;
         let address = listener.local_addr()?;
-        let limits = Limits { connections: config.max_connections, patience: config.request_timeout };
+        let limits = Limits::new(config.max_connections, config.max_connections_per_address, config.request_timeout);
+        let operations = match config.operations {
+            Some(address) => Some(server::bind(address).await?),
+            None => None,
+        };
         let shared = Arc::new(Shared::open(config, client).await?);
         for task in shared.load_tasks()? {
             spawn_driver(&shared, task);
         }
         maintenance::load_files(&shared, &mut std::collections::HashMap::new()).await;
         let routes = http::routes(Arc::clone(&shared));
-        let stopping = shared.stopping.subscribe();
-        let workers = vec![
-            tokio::spawn(server::serve(listener, acceptor, routes, limits, stopping)),
+        let stopping = || shared.stopping.subscribe();
+        let mut workers = vec![
+            tokio::spawn(server::serve(listener, certificates.clone(), routes, limits, stopping())),
             tokio::spawn(maintenance::run(Arc::clone(&shared))),
         ];
+        let mut operations_address = None;
+        if let Some(listener) = operations {
+            operations_address = Some(listener.local_addr()?);
+            let routes = http::operations(Arc::clone(&shared));
+            workers.push(tokio::spawn(server::serve(listener, None, routes, limits, stopping())));
+        }
         tracing::info!(role = %shared.config.role, %address, version = env!("CARGO_PKG_VERSION"), "listening");
-        Ok(Self { shared, address, workers })
+        Ok(Self { shared, address, operations: operations_address, certificates, workers })
     }
 
     /// The address that is listened on, as a base for requests.
@@ -146,9 +178,27 @@ impl Aggregator {
         format!("{scheme}://{}/", self.address).parse().expect("a socket address makes a URL")
     }
 
-    /// Serves a task from now on, durably. The identical definition again changes nothing.
-    pub async fn add_task(&self, definition: AggregatorTask) -> Result<()> {
-        add_task(&self.shared, definition).await
+    /// Where health and counters are shown, as a base for requests.
+    pub fn operations_url(&self) -> Option<Url> {
+        self.operations.map(|address| format!("http://{address}/").parse().expect("a socket address makes a URL"))
+    }
+
+    /// Health and counters as routes, for a listener that shows those of several servers.
+    pub fn operations_routes(&self) -> axum::Router {
+        http::operations(Arc::clone(&self.shared))
+    }
+
+    /// Reads the certificate again; if there is a fault in it, the one before stays in use.
+    pub fn reload_certificates(&self) {
+        if let Some(certificates) = &self.certificates {
+            certificates.reload_or_log();
+        }
+    }
+
+    /// Serves a task from now on, durably, if the operator's [conditions](Admission) admit it. The identical
+    /// definition again changes nothing.
+    pub async fn add_task(&self, definition: impl Into<Definition>) -> Result<()> {
+        add_task(&self.shared, definition.into()).await
     }
 
     /// Stops serving a task and deletes all that is kept of it; says whether it was served.
@@ -158,12 +208,13 @@ impl Aggregator {
 
     /// Makes a new key for reports. The one before still opens what is on its way.
     pub async fn rotate_key(&self) -> Result<()> {
-        let keys = Keys::rotate(&self.shared.store, self.shared.now()).await?;
+        let keys = Keys::rotate(&self.shared.store, self.shared.expiry.now()).await?;
         self.shared.set_keys(keys);
         Ok(())
     }
 
-    /// Deletes expired data and keys now instead of within the minute.
+    /// Deletes expired data and keys now instead of within the minute. One call moves the time by which they expire
+    /// by at most an hour, as one minute would.
     pub async fn clean(&self) -> Result<()> {
         maintenance::clean(&self.shared).await
     }
@@ -190,18 +241,20 @@ impl Drop for Aggregator {
 
 /// Runs an aggregator until the process is asked to stop (interrupt or termination signal).
 ///
-/// `ready` is called once, when requests are being taken.
+/// `ready` is called once, when requests are being taken. A hangup signal has the certificate read again.
 pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> {
+    // First of all, or a signal that comes before would end the process without ceremony.
+    let signals = Signals::install()?;
     let aggregator = Aggregator::start(config).await?;
     ready(&aggregator);
-    server::stop_signal().await?;
+    signals.wait(async || aggregator.reload_certificates()).await?;
     aggregator.shutdown().await;
     Ok(())
 }
 
 /// Registers a task and starts its driver where the role has one.
-pub(crate) async fn add_task(shared: &Arc<Shared>, definition: AggregatorTask) -> Result<()> {
-    if let Some(task) = shared.add_task(definition).await? {
+pub(crate) async fn add_task(shared: &Arc<Shared>, definition: Definition) -> Result<()> {
+    if let Some(task) = shared.add_task(&definition).await? {
         tracing::info!(task = %task.id(), "serving");
         spawn_driver(shared, task);
     }

@@ -4,13 +4,15 @@ use reqwest::{Method, StatusCode, header};
 use url::Url;
 
 use super::shared::{Shared, Task};
-use crate::{dap::DapProblemType, error::Error};
+use crate::{dap::DapProblemType, error::Error, tls_errors};
 
 /// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum PeerError {
-    /// The helper understood and refuses for good.
+    /// The helper understood and refuses the batch for good.
     Refused(DapProblemType),
+    /// The helper refuses this very request, and would most likely refuse it again.
+    Rejected(String),
     /// Anything that may pass: the helper is away, overloaded, restarted, not yet configured.
     Passing(String),
 }
@@ -27,7 +29,7 @@ pub(crate) async fn call(
     media_types: (&'static str, &'static str),
     body: Vec<u8>,
 ) -> Result<Vec<u8>, PeerError> {
-    let passing = |error: reqwest::Error| PeerError::Passing(error.without_url().to_string());
+    let passing = |error: reqwest::Error| PeerError::Passing(tls_errors::describe(error));
     let url = address(shared, task, path).map_err(|error| PeerError::Passing(error.to_string()))?;
     let token = task
         .definition
@@ -71,13 +73,14 @@ fn address(shared: &Shared, task: &Task, path: &str) -> Result<Url, Error> {
         .map_err(|error| Error::input(format!("the helper's address: {error}")))
 }
 
-/// Only what the helper says about the batch itself is final; a helper that does not know the task
-/// or the token yet may learn them.
+/// What the helper says about the batch itself is final. A helper that does not know the task or the token yet may
+/// learn them, and one that fails or is overloaded may recover; what is left is about the request.
 fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
     let uri = serde_json::from_slice::<serde_json::Value>(body)
         .ok()
         .and_then(|document| document["type"].as_str().map(str::to_owned));
     let kind = uri.and_then(|uri| uri.parse::<DapProblemType>().ok());
+    let text = kind.as_ref().map_or(status.to_string(), |kind| format!("{status}: {}", kind.description()));
     match kind {
         Some(
             kind @ (DapProblemType::BatchInvalid
@@ -86,7 +89,20 @@ fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
             | DapProblemType::BatchQueriedTooManyTimes
             | DapProblemType::InvalidBatchSize),
         ) if status.is_client_error() => PeerError::Refused(kind),
-        Some(kind) => PeerError::Passing(format!("{status}: {}", kind.description())),
-        None => PeerError::Passing(status.to_string()),
+        Some(DapProblemType::UnrecognizedTask | DapProblemType::UnauthorizedRequest) => PeerError::Passing(text),
+        Some(_) if status.is_client_error() => PeerError::Rejected(text),
+        _ if ABOUT_THE_REQUEST.contains(&status) => PeerError::Rejected(text),
+        _ => PeerError::Passing(text),
     }
 }
+
+/// Statuses that speak of the request where no reason of the protocol does. Others, such as 404 or 405, may as well be
+/// said by something between us and the helper.
+const ABOUT_THE_REQUEST: [StatusCode; 6] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::CONFLICT,
+    StatusCode::GONE,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    StatusCode::UNPROCESSABLE_ENTITY,
+];

@@ -6,11 +6,19 @@ use axum::{
 };
 use serde_json::json;
 
+use std::time::{Duration, Instant};
+
 use crate::{
     dap::{DapProblemType, TaskId},
     error::Error,
+    logging::Throttle,
     store::StoreError,
 };
+
+/// Every upload meets a full disk; one line a minute says so.
+static FULL: Throttle = Throttle::new(LOG_PAUSE);
+static FAILURES: Throttle = Throttle::new(LOG_PAUSE);
+const LOG_PAUSE: Duration = Duration::from_secs(60);
 
 /// A refusal, with the status it is answered with.
 #[derive(Debug, Clone)]
@@ -76,7 +84,9 @@ impl From<StoreError<Problem>> for Problem {
         match error {
             StoreError::Refused(problem) => problem,
             StoreError::Full => {
-                tracing::error!("storage is full; refusing changes until there is room");
+                if let Some(unlogged) = FULL.pass(Instant::now()) {
+                    tracing::error!(unlogged, "storage is full; refusing changes until there is room");
+                }
                 Self::busy("The server's storage is full; nothing was stored.", 30)
             }
             StoreError::Broken(text) => Error::environment(text).into(),
@@ -86,7 +96,9 @@ impl From<StoreError<Problem>> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        tracing::error!(%error, "internal failure");
+        if let Some(unlogged) = FAILURES.pass(Instant::now()) {
+            tracing::error!(%error, unlogged, "internal failure");
+        }
         Self::http(
             StatusCode::INTERNAL_SERVER_ERROR,
             "The server failed; nothing was changed. It is safe to send the same request again.",

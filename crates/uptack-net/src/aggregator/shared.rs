@@ -10,12 +10,14 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::{
     Config,
     enrolment::{self, Enrolled},
+    expiry::ExpiryClock,
     keys::Keys,
     metrics::Metrics,
     problem::Problem,
 };
 use crate::{
     dap::{DapProblemType, TaskId, Vdaf},
+    definition::Definition,
     error::{Error, Result},
     store::{Store, StoreError},
     task::{self, AggregatorTask},
@@ -31,6 +33,7 @@ pub(crate) struct Shared {
     /// Becomes true once, when the aggregator is to stop.
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) enrolled: Enrolled,
+    pub(crate) expiry: ExpiryClock,
     keys: RwLock<Arc<Keys>>,
     tasks: RwLock<HashMap<TaskId, Arc<Task>>>,
 }
@@ -58,9 +61,9 @@ impl Task {
         Problem::dap(kind, self.id())
     }
 
-    /// Whether reports of this time are too old to be accepted at `now`.
-    pub(crate) fn is_expired(&self, time: u64, now: u64) -> bool {
-        self.definition.parameters.report_expiry_age.is_some_and(|age| time.saturating_add(age) < now)
+    /// Whether reports of this time are too old to be accepted, by the time of an [`ExpiryClock`].
+    pub(crate) fn is_expired(&self, time: u64, expiry: u64) -> bool {
+        self.definition.parameters.report_expiry_age.is_some_and(|age| time.saturating_add(age) < expiry)
     }
 
     pub(crate) fn is_too_early(&self, time: u64, now: u64) -> bool {
@@ -76,7 +79,8 @@ impl Shared {
     pub(crate) async fn open(config: Config, peer: reqwest::Client) -> Result<Self> {
         let store = Store::open(&config.data, config.role, config.max_store_bytes)?;
         let enrolled = Enrolled::read(config.credentials.as_deref())?;
-        let keys = Keys::load(&store, config.clock.now()).await?;
+        let expiry = ExpiryClock::load(&store, config.clock.now())?;
+        let keys = Keys::load(&store, expiry.now()).await?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             config,
@@ -86,6 +90,7 @@ impl Shared {
             cores: Arc::new(Semaphore::new(cores)),
             stopping: watch::Sender::new(false),
             enrolled,
+            expiry,
             keys: RwLock::new(Arc::new(keys)),
             tasks: RwLock::new(HashMap::new()),
         })
@@ -116,7 +121,8 @@ impl Shared {
         self.tasks.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Takes up the tasks of an earlier run.
+    /// Takes up the tasks of an earlier run. One that the operator's conditions no longer admit is not served; what is
+    /// kept of it stays until it is admitted again or removed.
     pub(crate) fn load_tasks(&self) -> Result<Vec<Arc<Task>>> {
         let rows: Vec<(i64, Vec<u8>)> = self.store.read(|connection| {
             connection
@@ -124,33 +130,40 @@ impl Shared {
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect()
         })?;
-        rows.into_iter().map(|(row, text)| self.serve(row, task::parse_aggregator_task(&text)?)).collect()
+        let mut served = Vec::new();
+        for (row, text) in rows {
+            let admitted = task::parse_aggregator_task(&text)
+                .and_then(|task| self.config.admission.check_again(&task).map(|()| task));
+            match admitted {
+                Ok(task) => served.push(self.serve(row, task)?),
+                Err(error) => tracing::error!(row, %error, "a task is no longer served"),
+            }
+        }
+        Ok(served)
     }
 
     /// Registers a task durably. Gives nothing back if it is already served.
-    pub(crate) async fn add_task(&self, definition: AggregatorTask) -> Result<Option<Arc<Task>>> {
-        definition.validate()?;
-        if definition.role != self.config.role {
+    pub(crate) async fn add_task(&self, definition: &Definition) -> Result<Option<Arc<Task>>> {
+        if definition.role() != self.config.role {
             return Err(Error::input(format!(
                 "this is a {}; the task definition is for a {}",
-                self.config.role, definition.role
+                self.config.role,
+                definition.role()
             )));
         }
-        self.enrolled.check(&definition)?;
-        let id = definition.parameters.task_id;
-        let text = serde_json::to_vec(&definition).expect("task definitions are plain data");
-        let row =
-            self.store.write(move |connection| register(connection, &id, &text)).await.map_err(
-                |error| match error {
-                    StoreError::Refused(text) => Error::input(format!("task {id}: {text}")),
-                    StoreError::Full => Error::environment("storage is full"),
-                    StoreError::Broken(text) => Error::environment(text),
-                },
-            )?;
+        let task = self.config.admission.resolve(definition)?;
+        self.enrolled.check(&task)?;
+        let id = task.parameters.task_id;
+        let registered = self.store.write(move |connection| register(connection, &task)).await;
+        let (row, task) = registered.map_err(|error| match error {
+            StoreError::Refused(text) => Error::input(format!("task {id}: {text}")),
+            StoreError::Full => Error::environment("storage is full"),
+            StoreError::Broken(text) => Error::environment(text),
+        })?;
         if self.task(&id).is_ok() {
             return Ok(None);
         }
-        self.serve(row, definition).map(Some)
+        self.serve(row, task).map(Some)
     }
 
     /// Deletes all that is kept of a task. Its name stays taken: its reports cannot come back.
@@ -201,23 +214,41 @@ const TABLES_OF_A_TASK: [&str; 9] = [
     "collection_jobs",
 ];
 
+/// Stores a task, or finds the one of the same name if it says the same. Gives back what is stored.
 fn register(
     connection: &rusqlite::Connection,
-    id: &TaskId,
-    text: &[u8],
-) -> std::result::Result<i64, StoreError<&'static str>> {
+    task: &AggregatorTask,
+) -> std::result::Result<(i64, AggregatorTask), StoreError<&'static str>> {
+    let id = &task.parameters.task_id;
     let known: Option<(i64, Option<Vec<u8>>)> = connection
         .query_row("SELECT task, definition FROM tasks WHERE task_id = ?1", [id.as_ref()], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
         .optional()?;
     match known {
-        Some((row, Some(stored))) if stored == text => Ok(row),
-        Some((_, Some(_))) => Err(StoreError::Refused("a task of this name is already served with another definition")),
+        Some((row, Some(text))) => match task::parse_aggregator_task(&text) {
+            Ok(stored) if is_same(&stored, task) => Ok((row, stored)),
+            _ => Err(StoreError::Refused("a task of this name is already served with another definition")),
+        },
         Some((_, None)) => Err(StoreError::Refused("a task of this name was removed; names are not used twice")),
         None => {
+            let text = serde_json::to_vec(task).expect("task definitions are plain data");
             connection.execute("INSERT INTO tasks(task_id, definition) VALUES (?1, ?2)", params![id.as_ref(), text])?;
-            Ok(connection.last_insert_rowid())
+            Ok((connection.last_insert_rowid(), task.clone()))
         }
     }
+}
+
+/// Whether two tasks were asked for in the same words. What is derived from the pair's secret is not compared: a task
+/// keeps the keys that it began with when the secret is replaced.
+fn is_same(stored: &AggregatorTask, asked: &AggregatorTask) -> bool {
+    let words = |task: &AggregatorTask| {
+        let mut task = task.clone();
+        if task.card_signature.is_some() {
+            task.verify_key = Default::default();
+            (task.aggregator_token, task.aggregator_token_hash) = (None, None);
+        }
+        serde_json::to_vec(&task).expect("task definitions are plain data")
+    };
+    words(stored) == words(asked)
 }

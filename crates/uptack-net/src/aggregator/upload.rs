@@ -28,7 +28,7 @@ pub(crate) async fn upload(
 ) -> Result<(), Problem> {
     let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     let time = report.metadata().time().as_seconds_since_epoch();
-    check_time(task, time, shared.now())?;
+    check_time(shared, task, time)?;
     let row = StoredReport {
         id: *report.metadata().id(),
         time,
@@ -116,14 +116,14 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-fn check_time(task: &Task, time: u64, now: u64) -> Result<(), Problem> {
-    if task.is_too_early(time, now) {
+fn check_time(shared: &Shared, task: &Task, time: u64) -> Result<(), Problem> {
+    if task.is_too_early(time, shared.now()) {
         return Err(task.problem(DapProblemType::ReportTooEarly));
     }
     if task.is_after_end(time) {
         return Err(rejected(task, "The report is later than the end of the task."));
     }
-    if task.is_expired(time, now) {
+    if task.is_expired(time, shared.expiry.now()) {
         return Err(rejected(task, "The report is too old."));
     }
     Ok(())

@@ -126,7 +126,10 @@ pub(crate) async fn upload_two_cells(stage: &Stage) {
 async fn refused(stage: &Stage) -> [u64; 2] {
     let proof = "uptack_reports_aggregated_total{outcome=\"invalid-proof\"}";
     let share = "uptack_reports_aggregated_total{outcome=\"invalid-share\"}";
-    [stage.metric(&stage.pair.helper.url(), proof).await, stage.metric(&stage.pair.leader.url(), share).await]
+    [
+        stage.metric(&stage.pair.helper.operations_url().unwrap(), proof).await,
+        stage.metric(&stage.pair.leader.operations_url().unwrap(), share).await,
+    ]
 }
 
 /// One less than nothing, in the field.

@@ -43,7 +43,10 @@ async fn a_batch_below_its_minimum_is_not_collected_by_anybody() {
     assert!(error.is_batch_too_small(), "{error}");
     // The helper refuses by itself, whatever the leader claims, even with the leader's token.
     eventually("the reports are aggregated", async || {
-        stage.metric(&stage.pair.helper.url(), "uptack_reports_aggregated_total{outcome=\"added\"}").await == 4
+        stage
+            .metric(&stage.pair.helper.operations_url().unwrap(), "uptack_reports_aggregated_total{outcome=\"added\"}")
+            .await
+            == 4
     })
     .await;
     for count in [4, 5] {
@@ -199,7 +202,7 @@ async fn a_report_has_the_same_size_whatever_it_says() {
 }
 
 /// The leader's question to the helper, with the leader's token and a count of our choice.
-async fn ask_helper(stage: &Stage, interval: Interval, count: u64) -> (u16, String) {
+pub(crate) async fn ask_helper(stage: &Stage, interval: Interval, count: u64) -> (u16, String) {
     use uptack_net::dap::{AggregateShareReq, BatchSelector, ReportIdChecksum, TimeInterval, encode};
     let request = AggregateShareReq::<TimeInterval>::new(
         BatchSelector::new_time_interval(interval),

@@ -38,6 +38,7 @@ pub(crate) struct Stage {
 
 pub(crate) fn quick(config: &mut Config) {
     config.gather = Duration::from_millis(5);
+    config.admission.allow_tasks_without_card = true;
 }
 
 impl Stage {
@@ -90,7 +91,7 @@ impl Stage {
         self.collector.collect(&Collector::new_job(), self.batch(), PATIENCE).await
     }
 
-    /// The counter or gauge that starts with `name` on the aggregator at `base`.
+    /// The counter or gauge that starts with `name` of the aggregator whose operations listener is at `base`.
     pub(crate) async fn metric(&self, base: &Url, name: &str) -> u64 {
         metric(base, name).await
     }
@@ -120,13 +121,21 @@ pub(crate) struct Process {
     log: PathBuf,
     peer: Option<Url>,
     port: u16,
+    operations: Option<Url>,
     child: Option<Child>,
 }
 
 impl Process {
     pub(crate) fn new(role: &'static str, data: &Path, peer: Option<Url>) -> Self {
-        let mut process =
-            Self { role, data: data.join(role), log: data.join(format!("{role}.log")), peer, port: 0, child: None };
+        let mut process = Self {
+            role,
+            data: data.join(role),
+            log: data.join(format!("{role}.log")),
+            peer,
+            port: 0,
+            operations: None,
+            child: None,
+        };
         std::fs::create_dir_all(process.tasks()).unwrap();
         process.start();
         process
@@ -139,6 +148,10 @@ impl Process {
 
     pub(crate) fn url(&self) -> Url {
         format!("http://127.0.0.1:{}/", self.port).parse().unwrap()
+    }
+
+    pub(crate) fn operations_url(&self) -> Option<Url> {
+        self.operations.clone()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -156,10 +169,13 @@ impl Process {
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url: Url = line.trim().parse().unwrap_or_else(|_| panic!("{} did not start: {}", self.role, self.log()));
-        self.port = url.port().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next = || -> Url {
+            let line = lines.next().and_then(std::result::Result::ok).unwrap_or_default();
+            line.parse().unwrap_or_else(|_| panic!("{} did not start: {}", self.role, self.log()))
+        };
+        let (url, operations) = (next(), next());
+        (self.port, self.operations) = (url.port().unwrap(), Some(operations));
         self.child = Some(child);
     }
 
@@ -220,7 +236,7 @@ impl Processes {
             std::fs::rename(from, process.tasks().join("task.json")).unwrap();
         }
         for process in [&helper, &leader] {
-            let base = process.url();
+            let base = process.operations_url().unwrap();
             eventually("the task file is read", async || metric(&base, "uptack_tasks ").await == 1).await;
         }
         Self { leader, helper, task, directory }

@@ -4,6 +4,7 @@ mod behaviour;
 mod crashes;
 mod dishonest_desk;
 mod dishonest_leader;
+mod dishonest_listing;
 mod dishonest_reader;
 mod migration;
 mod refusals;

@@ -19,8 +19,11 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::{Error, Result},
+    private,
     task::AggregatorRole,
 };
+
+mod layout;
 
 /// Changes that may wait for the writer; beyond it callers wait in turn.
 const QUEUE: usize = 4096;
@@ -65,18 +68,16 @@ impl Store {
     /// `limit` bounds the file's size in bytes: beyond it changes are refused as on a full disk,
     /// before the disk is.
     pub(crate) fn open(directory: &Path, role: AggregatorRole, limit: Option<u64>) -> Result<Self> {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| Error::environment(format!("{}: {error}", directory.display())))?;
-        let lock = lock(directory)?;
         let path = directory.join("state.sqlite3");
-        let connection = open_connection(&path)?;
-        restrict(&path)?;
+        private::prepare(directory, &path)?;
+        let lock = lock(directory)?;
+        let mut connection = open_connection(&path)?;
         if let Some(bytes) = limit {
             let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
             let pages = (bytes / page).clamp(64, i64::MAX as u64);
             connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
         }
-        connection.execute_batch(SCHEMA)?;
+        layout::bring_up_to_date(&mut connection, directory)?;
         claim(&connection, role, directory)?;
         let reader = open_connection(&path)?;
         let (sender, receiver) = sync_channel(QUEUE);
@@ -240,8 +241,7 @@ fn commit(connection: &mut Connection, group: &mut [Job]) -> std::result::Result
 
 /// Takes the directory for this process; the lock goes with the process, however it ends.
 fn lock(directory: &Path) -> Result<std::fs::File> {
-    let file = std::fs::File::create(directory.join("lock"))
-        .map_err(|error| Error::environment(format!("{}: {error}", directory.display())))?;
+    let file = private::create_file(&directory.join("lock"))?;
     file.try_lock().map_err(|_| Error::input(format!("{} is in use by another aggregator", directory.display())))?;
     Ok(file)
 }
@@ -257,114 +257,18 @@ fn open_connection(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Keys and shares are in it: for the owner alone.
-fn restrict(path: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    }
-    let _ = path;
-    Ok(())
-}
-
-/// A directory belongs to one role and one layout for good.
+/// A directory belongs to one role for good.
 fn claim(connection: &Connection, role: AggregatorRole, directory: &Path) -> Result<()> {
-    connection
-        .execute("INSERT OR IGNORE INTO meta(key, value) VALUES ('role', ?1), ('layout', '1')", [role.to_string()])?;
-    let value = |key: &str| -> rusqlite::Result<String> {
-        connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
-    };
-    let (owner, layout) = (value("role")?, value("layout")?);
+    connection.execute("INSERT OR IGNORE INTO meta(key, value) VALUES ('role', ?1)", [role.to_string()])?;
+    let owner: String = connection.query_row("SELECT value FROM meta WHERE key = 'role'", [], |row| row.get(0))?;
     if owner != role.to_string() {
         return Err(Error::input(format!(
             "{} belongs to a {owner}, not to a {role}; give each role a directory of its own",
             directory.display()
         )));
     }
-    if layout != "1" {
-        return Err(Error::input(format!(
-            "{} was written by another version (layout {layout}, expected 1)",
-            directory.display()
-        )));
-    }
     Ok(())
 }
-
-/// What each table means, and which states its rows go through, is told in `docs/DATA_MODEL.md`.
-const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tasks(
-    task INTEGER PRIMARY KEY,
-    task_id BLOB NOT NULL UNIQUE,
-    definition BLOB,
-    floor INTEGER NOT NULL DEFAULT 0,
-    assigned INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS hpke_keys(
-    id INTEGER PRIMARY KEY,
-    config BLOB NOT NULL,
-    private_key BLOB NOT NULL,
-    created INTEGER NOT NULL,
-    retired INTEGER);
-CREATE TABLE IF NOT EXISTS report_ids(
-    task INTEGER NOT NULL,
-    report_id BLOB NOT NULL,
-    time INTEGER NOT NULL,
-    digest BLOB,
-    PRIMARY KEY(task, report_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS enrolled(
-    task INTEGER NOT NULL,
-    credential BLOB NOT NULL,
-    report_id BLOB NOT NULL,
-    PRIMARY KEY(task, credential)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS reports(
-    report INTEGER PRIMARY KEY AUTOINCREMENT,
-    task INTEGER NOT NULL,
-    report_id BLOB NOT NULL,
-    time INTEGER NOT NULL,
-    content BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS reports_of_task ON reports(task, report);
-CREATE TABLE IF NOT EXISTS pending(
-    task INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    reports INTEGER NOT NULL,
-    PRIMARY KEY(task, start)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS leader_jobs(
-    task INTEGER NOT NULL,
-    job_id BLOB NOT NULL,
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS helper_jobs(
-    task INTEGER NOT NULL,
-    job_id BLOB NOT NULL,
-    request BLOB NOT NULL,
-    response BLOB,
-    created INTEGER NOT NULL,
-    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batches(
-    task INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    reports INTEGER NOT NULL,
-    checksum BLOB NOT NULL,
-    share BLOB NOT NULL,
-    PRIMARY KEY(task, start)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS collected(
-    task INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    finish INTEGER NOT NULL,
-    request BLOB,
-    response BLOB,
-    PRIMARY KEY(task, start, finish)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS collection_jobs(
-    task INTEGER NOT NULL,
-    job_id BLOB NOT NULL,
-    start INTEGER NOT NULL,
-    finish INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    detail BLOB,
-    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
-";
 
 #[cfg(test)]
 mod tests {

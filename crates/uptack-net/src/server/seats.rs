@@ -1,0 +1,277 @@
+//! Who may hold how many connections, and who gives one up when there are none left.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+use tokio::{sync::Notify, time::Instant};
+
+/// Where connections come from: an IPv4 address, or an IPv6 network of 64 bits, which is what one host gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Origin(IpAddr);
+
+impl Origin {
+    /// The origin of an address.
+    pub fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()),
+            address => Self(address),
+        }
+    }
+}
+
+/// The connections of a listener.
+pub(super) struct Seats {
+    connections: usize,
+    per_origin: usize,
+    started: Instant,
+    taken: Mutex<Taken>,
+}
+
+type Taken = HashMap<Origin, Vec<Arc<Activity>>>;
+
+/// A connection's place, free again when it is dropped.
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    origin: Origin,
+    activity: Arc<Activity>,
+}
+
+/// What a connection is doing.
+struct Activity {
+    /// A handler works on a request of the connection.
+    serving: AtomicBool,
+    /// When bytes went either way for the last time, in milliseconds since the listener started.
+    progressed: AtomicU64,
+    leave: Notify,
+}
+
+impl Seats {
+    pub(super) fn new(connections: usize, per_origin: usize) -> Arc<Self> {
+        Arc::new(Self { connections, per_origin, started: Instant::now(), taken: Mutex::default() })
+    }
+
+    /// A place for a new connection.
+    ///
+    /// An origin that has its full share gives up its own worst connection for it. When all places are taken, the origin
+    /// that holds the most gives up one, unless the newcomer holds as many.
+    pub(super) fn admit(self: &Arc<Self>, origin: Origin) -> Option<Arc<Seat>> {
+        let mut taken = self.lock();
+        let held = |origin: &Origin| taken.get(origin).map_or(0, Vec::len);
+        let own = held(&origin);
+        if own >= self.per_origin {
+            evict(&mut taken, origin);
+        } else if taken.values().map(Vec::len).sum::<usize>() >= self.connections {
+            let largest = *taken.keys().max_by_key(|origin| held(origin))?;
+            if held(&largest) <= own {
+                return None;
+            }
+            evict(&mut taken, largest);
+        }
+        let activity = Arc::new(Activity {
+            serving: AtomicBool::new(false),
+            progressed: AtomicU64::new(self.now()),
+            leave: Notify::new(),
+        });
+        taken.entry(origin).or_default().push(Arc::clone(&activity));
+        Some(Arc::new(Seat { seats: Arc::clone(self), origin, activity }))
+    }
+
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has an origin's worst connection closed: of those that no handler works for, or else of all, the one on which nothing
+/// has moved for the longest time.
+fn evict(taken: &mut Taken, origin: Origin) {
+    let Some(held) = taken.get_mut(&origin) else { return };
+    let order =
+        |activity: &Activity| (activity.serving.load(Ordering::Relaxed), activity.progressed.load(Ordering::Relaxed));
+    if let Some(worst) = (0..held.len()).min_by_key(|index| order(&held[*index])) {
+        held.swap_remove(worst).leave.notify_one();
+    }
+}
+
+impl Seat {
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Notes that bytes went either way.
+    pub(super) fn progress(&self) {
+        self.activity.progressed.store(self.seats.now(), Ordering::Relaxed);
+    }
+
+    /// Notes that a handler works on a request, until what is given back is dropped.
+    pub(super) fn serve(&self) -> Serving {
+        self.activity.serving.store(true, Ordering::Relaxed);
+        Serving(Arc::clone(&self.activity))
+    }
+
+    /// Waits until the place is needed by somebody else.
+    pub(super) async fn asked_to_leave(&self) {
+        self.activity.leave.notified().await;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = self.seats.lock();
+        if let Some(held) = taken.get_mut(&self.origin) {
+            held.retain(|activity| !Arc::ptr_eq(activity, &self.activity));
+            if held.is_empty() {
+                taken.remove(&self.origin);
+            }
+        }
+    }
+}
+
+/// A handler works on a request.
+pub(super) struct Serving(Arc<Activity>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.serving.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Places of a resource that is costly to hold, such as a stream: so many in all, and so many for one origin.
+#[derive(Debug)]
+pub struct Shares {
+    all: usize,
+    per_origin: usize,
+    taken: Mutex<HashMap<Origin, usize>>,
+}
+
+/// One of [`Shares`], free again when it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    shares: Arc<Shares>,
+    origin: Origin,
+}
+
+impl Shares {
+    /// So many places, of which one origin gets so many.
+    pub fn new(all: usize, per_origin: usize) -> Arc<Self> {
+        Arc::new(Self { all, per_origin, taken: Mutex::default() })
+    }
+
+    /// A place, if there is one left for this origin.
+    pub fn take(self: &Arc<Self>, origin: Origin) -> Option<Share> {
+        let mut taken = self.lock();
+        if taken.values().sum::<usize>() >= self.all {
+            return None;
+        }
+        let held = taken.entry(origin).or_default();
+        if *held >= self.per_origin {
+            return None;
+        }
+        *held += 1;
+        Some(Share { shares: Arc::clone(self), origin })
+    }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.lock().values().sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, usize>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut taken = self.shares.lock();
+        if let Some(held) = taken.get_mut(&self.origin) {
+            *held -= 1;
+            if *held == 0 {
+                taken.remove(&self.origin);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(last: u8) -> Origin {
+        Origin::of(IpAddr::from([192, 0, 2, last]))
+    }
+
+    fn is_told(seat: &Seat) -> bool {
+        use futures_util::FutureExt;
+        seat.asked_to_leave().now_or_never().is_some()
+    }
+
+    #[test]
+    fn a_host_is_one_origin_however_many_addresses_it_takes() {
+        let of = |text: &str| Origin::of(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::7"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+
+    #[test]
+    fn an_origin_beyond_its_share_gives_up_its_own_idle_connection() {
+        let seats = Seats::new(10, 2);
+        let (busy, idle) = (seats.admit(origin(1)).unwrap(), seats.admit(origin(1)).unwrap());
+        let other = seats.admit(origin(2)).unwrap();
+        // The busy one has been without bytes for longer, but a handler works for it.
+        idle.activity.progressed.store(5, Ordering::Relaxed);
+        let _serving = busy.serve();
+        let _newcomer = seats.admit(origin(1)).unwrap();
+        assert!(is_told(&idle) && !is_told(&busy) && !is_told(&other));
+    }
+
+    #[test]
+    fn when_all_places_are_taken_who_holds_most_gives_way_to_who_holds_fewer() {
+        let seats = Seats::new(4, 3);
+        let many: Vec<_> = (0..3).map(|_| seats.admit(origin(1)).unwrap()).collect();
+        let one = seats.admit(origin(2)).unwrap();
+        many[0].activity.progressed.store(9, Ordering::Relaxed);
+        many[2].activity.progressed.store(9, Ordering::Relaxed);
+        let newcomer = seats.admit(origin(3)).unwrap();
+        assert!(is_told(&many[1]) && !is_told(&many[0]) && !is_told(&one));
+        // Two and two of four: a third origin's second connection pushes nobody out who holds no more than it would.
+        let second = seats.admit(origin(3)).unwrap();
+        assert!(is_told(&many[0]) || is_told(&many[2]));
+        assert!(seats.admit(origin(3)).is_none());
+        drop((newcomer, second));
+        assert!(seats.admit(origin(3)).is_some());
+    }
+
+    #[test]
+    fn places_are_free_again_when_connections_end() {
+        let seats = Seats::new(2, 2);
+        let (first, second) = (seats.admit(origin(1)).unwrap(), seats.admit(origin(2)).unwrap());
+        drop(first);
+        let third = seats.admit(origin(3)).unwrap();
+        assert!(!is_told(&second));
+        drop((second, third));
+        assert!(seats.lock().is_empty());
+    }
+
+    #[test]
+    fn shares_are_counted_in_all_and_for_each_origin() {
+        let shares = Shares::new(3, 2);
+        let (first, _second) = (shares.take(origin(1)).unwrap(), shares.take(origin(1)).unwrap());
+        assert!(shares.take(origin(1)).is_none());
+        let _third = shares.take(origin(2)).unwrap();
+        assert!(shares.take(origin(3)).is_none() && shares.taken() == 3);
+        drop(first);
+        assert!(shares.take(origin(3)).is_some());
+        assert_eq!(shares.taken(), 2);
+    }
+}
