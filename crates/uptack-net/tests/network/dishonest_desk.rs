@@ -1,7 +1,7 @@
 //! A desk that cheats: it holds the operators' admin tokens, and asks two honest aggregators for what its card does not
 //! allow.
 
-use std::path::Path;
+use std::{path::Path, sync::LazyLock};
 use tempfile::TempDir;
 use uptack::{
     card::{Aggregators, Card, timestamp},
@@ -56,10 +56,7 @@ impl Stage {
 
     /// A card with this minimum batch. Its claims are those of the promised one: they are for owners to check.
     fn card(&self, minimum: u64) -> Card {
-        let mut request = Request::new(200, Prior::at(20));
-        request.minimum_batch = PROMISED;
-        request.release = Some((Epsilon::new(3.0).unwrap(), Delta::new(1e-2).unwrap()));
-        let mut card = Card::new(&request, &plan(&request).unwrap());
+        let mut card = planned();
         card.minimum_batch = minimum.to_string();
         let (opens, closes) = card_task::window(now(), 3600).unwrap();
         card.opens = Some(timestamp::text(opens).unwrap());
@@ -106,6 +103,17 @@ impl Stage {
         }
         assert_eq!(self.tasks().await, [0, 0]);
     }
+}
+
+/// A card as it is planned, which takes a while and is the same for all tests.
+fn planned() -> Card {
+    static PLANNED: LazyLock<Card> = LazyLock::new(|| {
+        let mut request = Request::new(200, Prior::at(20));
+        request.minimum_batch = PROMISED;
+        request.release = Some((Epsilon::new(3.0).unwrap(), Delta::new(1e-2).unwrap()));
+        Card::new(&request, &plan(&request).unwrap())
+    });
+    PLANNED.clone()
 }
 
 fn config(role: AggregatorRole, directory: &Path, admission: &Admission, admin: &Token) -> Config {
@@ -305,9 +313,7 @@ async fn an_operator_who_names_nobody_serves_nothing() {
 #[test]
 fn nothing_that_the_desk_sends_tells_the_aggregators_secrets() {
     let desk = Signer::generate();
-    let mut request = Request::new(200, Prior::at(20));
-    request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
-    let mut card = Card::new(&request, &plan(&request).unwrap());
+    let mut card = planned();
     let (opens, closes) = card_task::window(now(), 600).unwrap();
     (card.opens, card.closes) = (Some(timestamp::text(opens).unwrap()), Some(timestamp::text(closes).unwrap()));
     let (leader, helper) = ("http://127.0.0.1:1/".to_owned(), "http://127.0.0.1:2/".to_owned());
