@@ -30,6 +30,8 @@ mod evidence;
 mod guarantee;
 mod guess;
 mod homogeneous;
+mod lattice;
+mod many_classes;
 mod mixed;
 mod mixture;
 mod pace;

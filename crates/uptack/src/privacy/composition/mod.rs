@@ -35,7 +35,7 @@ mod ballot;
 mod composed;
 mod convolution;
 mod filter;
-mod fourier;
+pub(super) mod fourier;
 #[cfg(test)]
 mod known_answers;
 mod local;
