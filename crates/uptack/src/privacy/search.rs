@@ -1,5 +1,7 @@
 //! The largest divergence over all crowds, from both sides.
 
+use std::sync::Arc;
+
 use super::average::Attempt;
 use super::binomial::{Binomial, Coin, window};
 use super::bracket::Bracket;
@@ -7,6 +9,7 @@ use super::classes::finite_epsilon;
 use super::pace::{Pace, Tried};
 use super::view::{Observation, Question};
 use super::work::{Work, WorkLimit};
+use crate::simulate::Progress;
 
 /// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin, and
 /// with the share given of the work that is left.
@@ -52,6 +55,12 @@ pub(crate) struct Search<'a> {
 impl<'a> Search<'a> {
     pub(crate) fn new(view: &'a Observation, owners: u64, limit: WorkLimit) -> Self {
         Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration: ENUMERATION }
+    }
+
+    /// The same search, watched.
+    pub(crate) fn watched(mut self, progress: Option<Arc<Progress>>) -> Self {
+        self.work = self.work.watched(progress);
+        self
     }
 
     /// The same search without evaluating all crowds one by one, however few they are.

@@ -98,7 +98,7 @@ impl Observation {
 
     /// Whether the values from below are those of the very same view as the values from above.
     pub(crate) fn is_exact(&self) -> bool {
-        self.detail.is_some() && self.below.len() == 1 && self.below[0] == self.above
+        self.detail.is_some() && self.below.len() == 1 && self.below[0] == self.above && !self.needs_sums()
     }
 
     /// Whether both ends of a crowd of one truth are close to each other.
@@ -111,9 +111,10 @@ impl Observation {
         self.members.iter().all(Detail::is_small)
     }
 
-    /// Whether an observation has more classes than the formulas for crowds of one truth take.
-    fn has_many_inside(&self) -> bool {
-        self.members.iter().any(|member| member.inside.len() > 3)
+    /// Whether an observation has more classes than the formulas for crowds of one truth take: sums of scores take any number.
+    fn needs_sums(&self) -> bool {
+        let many = |member: &Detail| member.inside.len() > if member.outside.is_empty() { 3 } else { 2 };
+        self.members.iter().any(many)
     }
 
     /// The sum over the observations of a function of their classes, in both directions.
@@ -122,6 +123,16 @@ impl Observation {
             let value = |detail: &Detail| function(&detail.members(direction, growth));
             self.members.iter().map(value).sum::<f64>() * (1.0 + 1e-14)
         })
+    }
+
+    /// Views of all tallies as classes: the view itself if the tallies fix the cells, else what they do fix. Each is a function of
+    /// what is seen, so that what it gives away is given away.
+    pub(crate) fn shown(&self) -> Vec<&[Share]> {
+        if let Some([detail]) = self.detail.as_deref() {
+            return vec![&detail.inside];
+        }
+        let whole = |pieces: &'_ Vec<Piece>| pieces.len() == 1 && !pieces[0].has_outside();
+        self.below.iter().filter(|pieces| whole(pieces)).map(|pieces| pieces[0].classes.as_slice()).collect()
     }
 
     /// A bound for every crowd of so many others at once: the privacy blanket.
@@ -174,30 +185,37 @@ impl Observation {
         let sum = |pieces: &[Piece]| {
             pieces.iter().map(|piece| piece.one_truth(yes, others, question, work)).fold([Bracket::ZERO; 2], add)
         };
-        let above = sum(&self.above);
-        if self.is_exact() {
-            return above;
-        }
-        let below: Vec<[Bracket; 2]> = self.below.iter().map(|pieces| sum(pieces)).collect();
-        let [tests, sums] = self.many_one_truth(yes, others, question, work);
+        let shown = || self.below.iter().map(|pieces| sum(pieces)).collect::<Vec<[Bracket; 2]>>();
+        let (lower, upper) = if self.needs_sums() {
+            let lower = self.tests(yes, others, question, work).map_or_else(shown, |tests| vec![tests]);
+            (lower, self.sums(yes, others, question, work))
+        } else {
+            let above = sum(&self.above);
+            if self.is_exact() {
+                return above;
+            }
+            (shown(), above.map(|value| value.upper()))
+        };
         [0, 1].map(|direction: usize| {
-            let lower = below.iter().map(|value| value[direction].lower()).fold(tests[direction], f64::max);
-            let upper = above[direction].upper().min(sums[direction]);
-            Bracket::new(lower.min(upper), upper)
+            let lower = lower.iter().map(|value| value[direction].lower()).fold(0.0, f64::max);
+            Bracket::new(lower.min(upper[direction]), upper[direction])
         })
     }
 
-    /// The same by sums of scores, from below and from above, where there are more classes than three.
-    fn many_one_truth(&self, yes: bool, others: u64, question: Question, work: &Work) -> [[f64; 2]; 2] {
-        if !self.has_many_inside() {
-            return [[0.0; 2], [1.0; 2]];
-        }
+    /// A crowd of one truth by sums of scores, from above.
+    fn sums(&self, yes: bool, others: u64, question: Question, work: &Work) -> [f64; 2] {
         let (yes, no) = if yes { (others, 0) } else { (0, others) };
         let fineness = if others > VERY_MANY { Fineness::LARGE } else { Fineness::FINE };
         let above = |members: &[Member]| many_classes::upper(members, yes, no, question.log_cut, fineness, work);
+        self.sum_of_members(question.growth, above)
+    }
+
+    /// The same from below, if the tallies fix the cells.
+    fn tests(&self, yes: bool, others: u64, question: Question, work: &Work) -> Option<[Bracket; 2]> {
+        let (yes, no) = if yes { (others, 0) } else { (0, others) };
         let below = |members: &[Member]| many_classes::lower(members, yes, no, question.log_cut, work);
-        let tests = if self.is_determined() { self.sum_of_members(question.growth, below) } else { [0.0; 2] };
-        [tests.map(|value| value * (1.0 - 1e-13)), self.sum_of_members(question.growth, above)]
+        let values = self.is_determined().then(|| self.sum_of_members(question.growth, below))?;
+        Some(values.map(|value| Bracket::new(value * (1.0 - 1e-13), 1.0)))
     }
 
     /// A crowd of both truths, in both directions, exactly; only for [`Observation::is_exact_in_every_crowd`].

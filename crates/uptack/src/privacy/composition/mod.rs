@@ -31,6 +31,7 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+pub(super) mod attained;
 mod ballot;
 mod composed;
 mod convolution;

@@ -1,6 +1,7 @@
 //! The accounting against enumeration, an independent program's values, and a published bound.
 
 mod brute_force;
+mod repeated;
 mod claims;
 mod variation_ratio;
 mod vectors;
