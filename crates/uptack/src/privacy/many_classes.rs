@@ -61,8 +61,12 @@ pub(crate) fn upper(
 /// The same from below, by the best test on a sum of scores.
 pub(crate) fn lower(members: &[Member], yes: u64, no: u64, log_cut: f64, work: &Work) -> f64 {
     let (alone, crowd) = split(members, yes, no);
-    let value = crowd.map_or(0.0, |crowd| if crowd.dropped { 0.0 } else { crowd.lower(log_cut, work) });
-    alone * (1.0 - 1e-12) + value
+    match crowd {
+        // Owners of the rarer truth may hide what seems to show by itself.
+        Some(crowd) if crowd.dropped => 0.0,
+        Some(crowd) => alone * (1.0 - 1e-12) + crowd.lower(log_cut, work),
+        None => alone * (1.0 - 1e-12),
+    }
 }
 
 /// The divergence of one direction in every crowd of `owners` with the target, from above, by the privacy blanket: each owner

@@ -249,6 +249,12 @@ impl Accountant {
         self.search().epsilon_of_ends(delta.value()).map(|answer| (answer.lower, answer.upper))
     }
 
+    /// What the privacy blanket alone certifies at `delta`, for comparison: it holds for every crowd, and is one of the bounds of
+    /// which [`Accountant::epsilon`] takes the smallest. None below the floor.
+    pub fn blanket_epsilon(&self, delta: Delta) -> Option<f64> {
+        self.search().blanket_epsilon(delta.value())
+    }
+
     /// The certified δ from above, for whoever builds on the profile. Any nonnegative ε; an infinite one gives the floor.
     pub fn delta_upper(&self, epsilon: f64) -> f64 {
         self.search().delta(epsilon.max(0.0)).upper

@@ -199,6 +199,19 @@ impl<'a> Search<'a> {
         Answer { upper, ..found }
     }
 
+    /// ε at one δ by the privacy blanket alone.
+    pub(crate) fn blanket_epsilon(&self, delta: f64) -> Option<f64> {
+        if delta < self.floor().bracket.upper() {
+            return None;
+        }
+        let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
+        let function = |epsilon: f64| {
+            let value = self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
+            Found { bracket: Bracket::new(0.0, value), crowd: 0 }
+        };
+        Some(self.solve_from_above(delta, finite_epsilon(self.view.ratios()), &function))
+    }
+
     /// ε at one δ for the two crowds of one truth.
     pub(crate) fn epsilon_of_ends(&self, delta: f64) -> Option<Answer> {
         if delta < self.floor().bracket.upper() {
