@@ -119,14 +119,25 @@ fn compose(
         Target::Delta(delta) => above.epsilon(delta.value())?,
         Target::Epsilon(epsilon) => Some(above.delta(epsilon.value())?),
     };
-    let value = |attained: &Attained| match target {
-        Target::Delta(delta) => attained.epsilon(delta.value()),
-        Target::Epsilon(epsilon) => attained.delta(epsilon.value()),
-    };
     Ok(upper.map(|upper| {
-        let lower = attained(profile.accountant, worst_crowd, times).iter().map(value).fold(0.0, f64::max);
+        let lower = attained_value(&attained(profile.accountant, worst_crowd, times), target, upper.upper);
         Certified::new(lower.min(upper.upper), upper.upper)
     }))
+}
+
+/// The largest value of the histories. For an ε they are compared a little below its upper end, and the worst one is solved.
+fn attained_value(histories: &[Attained], target: Target, upper: f64) -> f64 {
+    let epsilon = match target {
+        Target::Epsilon(epsilon) => epsilon.value(),
+        Target::Delta(_) => 0.97 * upper,
+    };
+    let values = histories.iter().map(|history| (history, history.delta(epsilon)));
+    let worst = values.max_by(|a, b| a.1.total_cmp(&b.1));
+    match (target, worst) {
+        (_, None) => 0.0,
+        (Target::Epsilon(_), Some((_, value))) => value,
+        (Target::Delta(delta), Some((history, _))) => history.epsilon(delta.value(), upper),
+    }
 }
 
 /// Pairs of neighbouring histories: the crowd is the same one in every query, and the target is *yes* in the first and *no* in

@@ -53,28 +53,25 @@ impl Attained {
         self.0.tail_at(epsilon).lower(epsilon).clamp(0.0, 1.0)
     }
 
-    /// ε at `delta` is at least this.
-    pub(in crate::privacy) fn epsilon(&self, delta: f64) -> f64 {
-        let mut best = 0.0;
-        let mut focus = self.0.likely_epsilon(delta);
-        for _ in 0..2 {
-            let tail = self.0.tail_at(focus);
-            if tail.lower(0.0) <= delta {
-                return best;
-            }
-            let (mut low, mut high) = (0.0, tail.top().max(0.0));
-            for _ in 0..60 {
-                let middle = 0.5 * (low + high);
-                if tail.lower(middle) > delta {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            best = f64::max(best, low);
-            focus = low;
+    /// ε at `delta` is at least this, and at most `above`, within a thousandth.
+    ///
+    /// Every ε tried has a transform of its own, centred on it: far from its centre a transform loses what it is asked for.
+    pub(in crate::privacy) fn epsilon(&self, delta: f64, above: f64) -> f64 {
+        let holds = |epsilon: f64| self.delta(epsilon) > delta;
+        let (mut high, mut distance) = (above, 2e-3 * above);
+        while distance < above && !holds(above - distance) {
+            (high, distance) = (above - distance, 2.0 * distance);
         }
-        best
+        let mut low = (above - distance).max(0.0);
+        while high - low > 1e-3 * high && high > 1e-9 {
+            let middle = 0.5 * (low + high);
+            if holds(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 }
 
@@ -91,7 +88,7 @@ mod tests {
         let truth = 0.75_f64.powi(3) * (1.0 - 3.0 / 27.0);
         let found = attained.delta(loss);
         assert!(found <= truth && found > 0.99 * truth, "{found} against {truth}");
-        let back = attained.epsilon(found * 0.999);
+        let back = attained.epsilon(found * 0.999, 3.0);
         assert!(back <= loss * 1.01 && back > 0.98 * loss, "{back}");
     }
 

@@ -95,11 +95,6 @@ impl Composition {
         self.tail(self.order_for(epsilon), epsilon)
     }
 
-    /// An ε that is likely near the one for `delta`.
-    pub(super) fn likely_epsilon(&self, delta: f64) -> f64 {
-        self.chernoff(delta)
-    }
-
     /// The mass at infinite loss: below this δ there is no guarantee (upper bound).
     pub fn floor(&self) -> f64 {
         infinite_mass(&self.parts).1
