@@ -13,9 +13,10 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
-    /// Whether there are three classes at most and no more than one of them is only the others'.
+    /// Whether there are three classes at most and no more than one of them is only the others', or the target's class is certain,
+    /// so that the others tell nothing.
     pub(crate) fn is_small(&self) -> bool {
-        self.groups() <= 3 && self.outside.len() <= 1
+        self.inside.len() <= 1 || self.groups() <= 3 && self.outside.len() <= 1
     }
 
     /// All classes with the target's weights, which are zero where only others are.

@@ -114,7 +114,7 @@ fn rare_classes_and_nearly_equal_laws_are_bounded_closely() {
     let claim = release_of("deniable-sampling(sy=0.823726,sn=0.28,p1=0.106,p2=0.9943654)", 2723).epsilon(delta(1e-8));
     assert!(claim.certificate().gap() < 0.1, "{claim:?}");
     let accountant = release_of("paired(b=0.000258,sy=0.000101,sn=0.000125)", 455);
-    let claim = accountant.delta(epsilon(0.1));
+    let claim = accountant.delta(epsilon(0.001));
     assert!(claim.certificate().gap() < 1.0, "{claim:?}");
 }
 
