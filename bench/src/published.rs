@@ -125,7 +125,8 @@ fn variation_ratio_delta(owners: u64, ratio: f64, distance: f64, epsilon: f64) -
             + (n - s) * (-clone).ln_1p()
     };
     let given = |s: f64| {
-        let (fewer, all) = (if s > 0.0 { log_mass(s - 1.0).exp() } else { 0.0 }, if s <= n { log_mass(s).exp() } else { 0.0 });
+        let (fewer, all) =
+            (if s > 0.0 { log_mass(s - 1.0).exp() } else { 0.0 }, if s <= n { log_mass(s).exp() } else { 0.0 });
         // First law less e^ε times the second: constant + slope·a, times P(Binomial(s, ½) = a).
         let share = if s > 0.0 { 2.0 * fewer / s } else { 0.0 };
         let slope = share * alpha * (ratio - 1.0) * (1.0 + growth);

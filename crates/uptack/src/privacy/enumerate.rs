@@ -28,7 +28,8 @@ impl Detail {
 
     /// The same with the truths exchanged.
     pub(crate) fn mirrored(&self) -> Self {
-        let exchange = |shares: &[Share]| shares.iter().rev().map(|share| Share { yes: share.no, no: share.yes }).collect();
+        let exchange =
+            |shares: &[Share]| shares.iter().rev().map(|share| Share { yes: share.no, no: share.yes }).collect();
         Self { inside: exchange(&self.inside), outside: exchange(&self.outside) }
     }
 

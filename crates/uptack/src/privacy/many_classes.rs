@@ -42,14 +42,7 @@ impl Fineness {
 const LOG_LEFT: f64 = -50.0;
 
 /// The divergence of one direction in a crowd of so many *yes* and *no* others, from above.
-pub(crate) fn upper(
-    members: &[Member],
-    yes: u64,
-    no: u64,
-    log_cut: f64,
-    fineness: Fineness,
-    work: &Work,
-) -> f64 {
+pub(crate) fn upper(members: &[Member], yes: u64, no: u64, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
     let (alone, crowd) = split(members, yes, no);
     let value = match &crowd {
         None => 0.0,
@@ -86,8 +79,17 @@ pub(crate) fn blanket(members: &[Member], owners: u64, log_cut: f64, fineness: F
 /// What a sum of scores shows in a crowd of so many *yes* and *no* others when the target is *yes* against *no*: the losses and
 /// masses of its outcomes, from below, in both directions. None where it cannot be told.
 pub(crate) fn pair_laws(shares: &[Share], yes: u64, no: u64, work: &Work) -> Option<[PairLaw; 2]> {
-    let members: Vec<Member> = shares.iter().map(|share| share.member(share.weight(Direction::YesOverNo, 1.0))).collect();
-    let reached = |share: &&Share| if yes == 0 { share.no > 0.0 } else if no == 0 { share.yes > 0.0 } else { share.yes > 0.0 && share.no > 0.0 };
+    let members: Vec<Member> =
+        shares.iter().map(|share| share.member(share.weight(Direction::YesOverNo, 1.0))).collect();
+    let reached = |share: &&Share| {
+        if yes == 0 {
+            share.no > 0.0
+        } else if no == 0 {
+            share.yes > 0.0
+        } else {
+            share.yes > 0.0 && share.no > 0.0
+        }
+    };
     let scores = integer_scores(&members, yes, no)?;
     let atoms = |of: fn(&Share) -> f64| -> Vec<(i64, f64)> {
         shares.iter().zip(&scores).map(|(share, score)| (*score, of(share))).filter(|(_, mass)| *mass > 0.0).collect()
@@ -207,7 +209,8 @@ fn split(members: &[Member], yes: u64, no: u64) -> (f64, Option<Crowd>) {
     for member in members {
         let (own, other) = if common_is_no { (member.no, member.yes) } else { (member.yes, member.no) };
         if own == 0.0 || common == 0 {
-            alone += member.weight.value().max(0.0) + if member.weight.value() > 0.0 { member.weight.value_error() } else { 0.0 };
+            alone += member.weight.value().max(0.0)
+                + if member.weight.value() > 0.0 { member.weight.value_error() } else { 0.0 };
             continue;
         }
         let score = member.weight.value() / own;
@@ -284,7 +287,8 @@ impl Crowd {
         let (common, rare) = (law(|class| class.common), law(|class| class.rare));
         let owners = (self.common + self.rare) as f64;
         // Where the evidence is even.
-        let turn = if self.rare == 0 { -self.drawn() * zero } else { -centre * self.rare as f64 - (owners + 1.0) * zero };
+        let turn =
+            if self.rare == 0 { -self.drawn() * zero } else { -centre * self.rare as f64 - (owners + 1.0) * zero };
         let deviation = (RealLaw(&common).moments(0.0).1).sqrt();
         let spacing = deviation / if owners > 100_000.0 { 8.0 } else { 24.0 };
         if spacing <= 0.0 || !spacing.is_finite() {
@@ -331,7 +335,11 @@ fn best_test(sum: &ScoreSum, scores: &[i64], classes: &[Seen], turn: f64, log_cu
         let part = |(class, score): (&Seen, &i64)| {
             let place = (threshold - score - from).clamp(0, size as i64 - 1) as usize;
             let weight = class.weight.value() - class.weight.value_error();
-            if weight > 0.0 { weight * tails[place].0 * (1.0 - rounding) } else { weight * tails[place].1 * (1.0 + rounding) }
+            if weight > 0.0 {
+                weight * tails[place].0 * (1.0 - rounding)
+            } else {
+                weight * tails[place].1 * (1.0 + rounding)
+            }
         };
         classes.iter().zip(scores).map(part).sum()
     };

@@ -100,7 +100,13 @@ pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Res
         garblings.push(cells(channel));
     }
     let observation = Observation::new(&groups, channel.determined(), &garblings);
-    Ok(Accountant { observation, owners, view: View::AnswerWithRelease(answer), limit: WorkLimit::default(), progress: None })
+    Ok(Accountant {
+        observation,
+        owners,
+        view: View::AnswerWithRelease(answer),
+        limit: WorkLimit::default(),
+        progress: None,
+    })
 }
 
 /// How many of `owners` may be counted on when only a fraction is honest: the floor of the product, the target among them.

@@ -188,9 +188,8 @@ impl<'a> Search<'a> {
 
     /// The smaller of what was found and the bound by the privacy blanket, where what was found is not closed.
     fn at_most_blanket(&self, found: Answer, delta: f64, log_cut: f64) -> Answer {
-        let blanket = |epsilon: f64| {
-            self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work)
-        };
+        let blanket =
+            |epsilon: f64| self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
         if found.upper <= found.lower * (1.0 + CLOSED[0]) || blanket(found.upper * 0.999) > delta {
             return found;
         }

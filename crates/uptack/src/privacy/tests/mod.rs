@@ -1,8 +1,8 @@
 //! The accounting against enumeration, an independent program's values, and a published bound.
 
 mod brute_force;
-mod repeated;
 mod claims;
+mod repeated;
 mod variation_ratio;
 mod vectors;
 
