@@ -263,6 +263,9 @@ impl<'a> Search<'a> {
     }
 
     fn ends(&self, question: Question) -> Found {
+        if self.enumerable_by_histogram() {
+            return larger(self.exactly(0, question), self.exactly(self.others, question));
+        }
         let end = |yes| {
             let [one, other] = self.view.one_truth(yes, self.others, question, &self.work);
             Found { bracket: one.max(other), crowd: if yes { self.others } else { 0 } }

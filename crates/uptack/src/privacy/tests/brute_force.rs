@@ -203,7 +203,7 @@ fn members(channel: &Channel, answer: Option<usize>, growth: f64, yes_first: boo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// Crowd by crowd and direction by direction, not only the worst of them.
     #[test]
