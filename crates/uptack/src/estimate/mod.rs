@@ -4,6 +4,7 @@
 //! the paper's own estimators; [`many`] is for the answers to many queries at once.
 
 mod combined;
+mod hypothesis;
 mod interval;
 pub mod many;
 mod observation;
