@@ -42,11 +42,11 @@ pub(super) struct Verdict {
 
 /// Below this variance, in units of the largest weight, laws are computed exactly and above by saddle points. Larger is
 /// slower; smaller makes [`SADDLE_POINT_ERROR`] matter.
-const LARGEST_EXACT: f64 = 1000.0;
+const LARGEST_EXACT: f64 = 250.0;
 /// An exact law of more values than this is not formed.
 const MOST_VALUES: f64 = 65_536.0;
 /// Times range²/variance, more than the relative error of a saddle point.
-const SADDLE_POINT_ERROR: f64 = 5.0;
+const SADDLE_POINT_ERROR: f64 = 0.25;
 /// More than the absolute error of an exact tail.
 const EXACT_ERROR: f64 = 2e-13;
 /// Below this α tails are computed with a relative error of 1e-6 at most.
@@ -194,12 +194,21 @@ impl Estimator {
         Zone { first, last, owners, weights, values, yes, no }
     }
 
+    /// What an owner who wrote each of the cells adds.
+    pub(super) fn cell_values(&self, zone: &Zone) -> Vec<i64> {
+        (0..self.cells().len()).map(|cell| self.cell_value(&zone.weights, cell)).collect()
+    }
+
+    fn cell_value(&self, weights: &[i64], cell: usize) -> i64 {
+        let counted = weights.iter().zip(self.statistics()).filter(|(_, statistic)| statistic.cells[cell]);
+        counted.map(|(weight, _)| weight).sum()
+    }
+
     /// What one owner adds, with its probability by truth.
     fn owner_law(&self, weights: &[i64]) -> (Vec<i64>, Vec<f64>, Vec<f64>) {
         let (mut values, mut yes, mut no): (Vec<i64>, Vec<u128>, Vec<u128>) = Default::default();
         for (index, cell) in self.cells().iter().enumerate() {
-            let counted = weights.iter().zip(self.statistics()).filter(|(_, statistic)| statistic.cells[index]);
-            let value = counted.map(|(weight, _)| weight).sum();
+            let value = self.cell_value(weights, index);
             let place = values.iter().position(|&other| other == value).unwrap_or_else(|| {
                 values.push(value);
                 yes.push(0);
@@ -272,7 +281,7 @@ const FINE_CROWD: u64 = 400;
 
 /// The largest weight: finer in small crowds, where the law is cheap and outcomes are few.
 fn finest(owners: u64) -> i64 {
-    if owners <= FINE_CROWD { 24 } else { 12 }
+    if owners <= FINE_CROWD { 25 } else { 12 }
 }
 
 /// Scores as whole numbers from 0 to `scale`, divided by what they have in common.
