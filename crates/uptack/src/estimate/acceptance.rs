@@ -68,8 +68,7 @@ impl Estimator {
         let zone = self.zone_of(owners, yes);
         let hypothesis = zone.hypothesis(yes, confidence.miss());
         let accepts = |statistic: i128| rule.accepts(&hypothesis.verdict(statistic), confidence.miss());
-        let (mean, sd) = hypothesis.moments();
-        let middle = mean.round() as i128;
+        let (middle, sd) = (hypothesis.middle(), hypothesis.sd());
         // At the ends of all hypotheses nothing speaks against them on one side.
         let edge = |direction: i128| {
             let open = if direction < 0 { yes == 0 } else { yes == owners };

@@ -37,7 +37,20 @@ pub(super) struct Verdict {
     /// The same with half of the probability of one that is exactly as unacceptable.
     pub(super) mid: f64,
     /// The last value of the opposite tail that is as unacceptable.
-    pub(super) opposite: Option<i128>,
+    opposite: Option<i128>,
+}
+
+impl Verdict {
+    /// Which tail is the smaller one, and where the opposite one ends.
+    pub(super) fn stretch(&self) -> (bool, Option<i128>) {
+        (self.upper < self.lower, self.opposite)
+    }
+
+    /// Of a hypothesis that is out of the question: one tail is at most `bound`.
+    fn rejected(bound: f64, upper: bool) -> Self {
+        let (upper, lower) = if upper { (bound, 1.0) } else { (1.0, bound) };
+        Self { upper, lower, p: 2.0 * bound, mid: 2.0 * bound, opposite: None }
+    }
 }
 
 /// Below this variance, in units of the largest weight, laws are computed exactly and above by saddle points. Larger is
@@ -82,6 +95,13 @@ impl Zone {
 
     /// Tests that `yes` owners hold *yes*, for an interval that may miss with probability `miss`.
     pub(super) fn test(&self, yes: u64, statistic: i128, miss: f64) -> Verdict {
+        if yes > 0 && yes < self.owners {
+            // By Chernoff's bound most hypotheses are rejected without their law.
+            let (bound, upper) = self.sum(yes).tail_bound(statistic);
+            if bound < miss / 8.0 {
+                return Verdict::rejected(bound, upper);
+            }
+        }
         self.hypothesis(yes, miss).verdict(statistic)
     }
 
@@ -129,9 +149,14 @@ pub(super) struct Hypothesis<'a> {
 }
 
 impl Hypothesis<'_> {
-    /// Where the statistic is expected, and its standard deviation.
-    pub(super) fn moments(&self) -> (f64, f64) {
-        (self.sum.mean(), self.sum.variance().sqrt())
+    /// The most acceptable statistic: the median, or the mean where the two are as good as the same.
+    pub(super) fn middle(&self) -> i128 {
+        self.law.as_ref().map_or_else(|| self.sum.mean().round() as i128, ExactLaw::median)
+    }
+
+    /// The standard deviation of the statistic.
+    pub(super) fn sd(&self) -> f64 {
+        self.sum.variance().sqrt()
     }
 
     pub(super) fn verdict(&self, statistic: i128) -> Verdict {
@@ -183,10 +208,11 @@ impl Estimator {
         zones
     }
 
-    /// The zone that a hypothesis belongs to.
+    /// The zone that a hypothesis belongs to, or a part of it.
     pub(super) fn zone_of(&self, owners: u64, yes: u64) -> Zone {
-        let zones = self.zones(owners);
-        zones.into_iter().find(|zone| (zone.first..=zone.last).contains(&yes)).expect("zones have all hypotheses")
+        let ranges = ranges(owners);
+        let (first, last) = ranges[ranges.partition_point(|&(_, last)| last < yes)];
+        self.zone(owners, (first, last), self.whole_weights(owners, middle(owners, first, last)))
     }
 
     fn zone(&self, owners: u64, (first, last): (u64, u64), weights: Vec<i64>) -> Zone {
@@ -312,6 +338,10 @@ fn ranges(owners: u64) -> Vec<(u64, u64)> {
 /// The geometric middle of a range, seen from the nearer end of all hypotheses.
 fn middle(owners: u64, first: u64, last: u64) -> f64 {
     let geometric = |a: u64, b: u64| ((a as f64).max(0.5) * (b as f64).max(0.5)).sqrt();
-    let yes = if first <= owners - last { geometric(first, last) } else { owners as f64 - geometric(owners - last, owners - first) };
+    let yes = if first <= owners - last {
+        geometric(first, last)
+    } else {
+        owners as f64 - geometric(owners - last, owners - first)
+    };
     yes.clamp(0.5f64.min(owners as f64 / 2.0), (owners as f64 - 0.5).max(owners as f64 / 2.0))
 }

@@ -1,11 +1,12 @@
 //! Intervals for the number of yes-owners.
 
+use std::cell::OnceCell;
+
 use super::combined::Estimator;
 use super::hypothesis::{Verdict, Zone};
 use super::observation::Observation;
 use crate::error::Error;
 use crate::numeric::normal;
-
 
 /// How sure an interval is to hold the truth: a probability strictly between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -117,8 +118,9 @@ impl Estimator {
     fn tested_interval(&self, observation: &Observation, confidence: Confidence, rule: Rule) -> Option<(f64, f64)> {
         let zones = self.zones(observation.owners());
         let search = |zone| Search::new(zone, self.counts(observation), rule, confidence.miss());
-        let low = zones.iter().find_map(|zone| search(zone).first())?;
-        let high = zones.iter().rev().find_map(|zone| search(zone).last())?;
+        let searches: Vec<Search<'_>> = zones.iter().map(search).collect();
+        let low = searches.iter().find_map(Search::first)?;
+        let high = searches.iter().rev().find_map(Search::last)?;
         Some((low as f64, high as f64))
     }
 
@@ -174,6 +176,7 @@ struct Search<'a> {
     miss: f64,
     guess: u64,
     spread: f64,
+    bracket: OnceCell<Option<(u64, u64)>>,
 }
 
 impl<'a> Search<'a> {
@@ -181,7 +184,7 @@ impl<'a> Search<'a> {
         let statistic = zone.statistic(counts);
         let (guess, spread) = zone.guess(statistic);
         let guess = (guess as u64).clamp(zone.first, zone.last);
-        Self { zone, statistic, rule, miss, guess, spread: spread.max(1.0) }
+        Self { zone, statistic, rule, miss, guess, spread: spread.max(1.0), bracket: OnceCell::new() }
     }
 
     fn verdict(&self, yes: u64) -> Verdict {
@@ -207,14 +210,18 @@ impl<'a> Search<'a> {
             return Some(self.zone.last);
         }
         let (from, to) = self.bracket()?;
-        let verdict = |mirrored| self.verdict(to - (mirrored - from));
-        let first = first_accepted(from, to, verdict, |verdict| self.rule.accepts(verdict, self.miss))?;
-        Some(to - (first - from))
+        let mirrored = |yes: u64| to - (yes - from);
+        let verdict = |yes| self.verdict(mirrored(yes));
+        first_accepted(from, to, verdict, |verdict| self.rule.accepts(verdict, self.miss)).map(mirrored)
+    }
+
+    fn bracket(&self) -> Option<(u64, u64)> {
+        *self.bracket.get_or_init(|| self.find_bracket())
     }
 
     /// The hypotheses neither of whose tails is as small as α/2. They include all that are accepted but 0 and all
     /// owners, since p is at most twice the smaller tail.
-    fn bracket(&self) -> Option<(u64, u64)> {
+    fn find_bracket(&self) -> Option<(u64, u64)> {
         let (first, last) = (self.zone.first, self.zone.last);
         // The margin that p has over the tails is below a thousandth.
         let half = self.miss / 2.0 * 0.999;
@@ -232,7 +239,7 @@ impl<'a> Search<'a> {
 
 /// The first number in `from..=to` whose verdict is accepted.
 ///
-/// As long as the opposite tail ends at the same value, p is one less the probability of what lies between two fixed
+/// As long as the same tail is the smaller one and the opposite tail ends at the same value, p is one less the probability of what lies between two fixed
 /// values, which first rises and then falls with the hypothesis: so p has no peak inside such a stretch, and what is accepted of it
 /// reaches one of its ends. The stretches are walked one after the other; seldom more than three.
 fn first_accepted(
@@ -247,7 +254,7 @@ fn first_accepted(
         if accepted(&at_start) {
             return Some(start);
         }
-        let same = |yes: u64| verdict(yes).opposite == at_start.opposite;
+        let same = |yes: u64| verdict(yes).stretch() == at_start.stretch();
         let end = last_true_from(start, to, same);
         if end > start && accepted(&verdict(end)) {
             return Some(first_true((start, end), end, 1.0, |yes| accepted(&verdict(yes))));

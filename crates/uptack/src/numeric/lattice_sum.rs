@@ -105,7 +105,9 @@ impl Draws<'_> {
 
     fn ends(&self) -> (i128, i128) {
         let count = i128::from(self.count);
-        let possible = || self.values.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0).map(|(value, _)| i128::from(*value));
+        let possible = || {
+            self.values.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0).map(|(value, _)| i128::from(*value))
+        };
         (possible().min().unwrap_or(0) * count, possible().max().unwrap_or(0) * count)
     }
 
@@ -166,7 +168,9 @@ impl LatticeSum<'_> {
         if far {
             let Cumulants { mean, variance, .. } = self.cumulants(0.0);
             for side in [-1.0, 1.0] {
-                let tilt = self.tilt_for(mean + side * 6.5 * variance.sqrt());
+                // Not to the very end of the range, where the tilted law would have only one value.
+                let room = 0.8 * (if side < 0.0 { mean - self.ends().0 as f64 } else { self.ends().1 as f64 - mean });
+                let tilt = self.tilt_for(mean + side * room.min(6.5 * variance.sqrt()));
                 for (index, mass) in self.masses(first, last, tilt).into_iter().enumerate() {
                     let beyond = side * ((first + index as i128) as f64 - mean) > 0.0;
                     if beyond && masses[index] < WELL_RESOLVED {
@@ -184,13 +188,15 @@ impl LatticeSum<'_> {
         let size = length.next_power_of_two();
         let tilted = self.groups.each_ref().map(|group| group.tilted(tilt));
         let bases = self.groups.each_ref().map(|group| group.base(tilt));
-        let start: i128 = self.groups.iter().zip(bases).map(|(g, b)| i128::from(g.values[b]) * i128::from(g.count)).sum();
+        let start: i128 =
+            self.groups.iter().zip(bases).map(|(g, b)| i128::from(g.values[b]) * i128::from(g.count)).sum();
         let shift = (first - start) as f64;
         let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
         for index in 0..=size / 2 {
             let angle = 2.0 * std::f64::consts::PI * index as f64 / size as f64;
             let (mut re, mut im) = (0.0, -angle * shift);
-            for ((group, masses), base) in self.groups.iter().zip(&tilted).zip(bases).filter(|((g, _), _)| g.count > 0) {
+            for ((group, masses), base) in self.groups.iter().zip(&tilted).zip(bases).filter(|((g, _), _)| g.count > 0)
+            {
                 let (log_size, turn) = group.log_characteristic(masses, base, angle);
                 re += log_size;
                 im += turn;
@@ -213,13 +219,35 @@ impl LatticeSum<'_> {
         real.into_iter().enumerate().map(back).collect()
     }
 
+    /// A bound on the upper tail at `x`, or on the lower one; the flag says which.
+    pub(crate) fn tail_bound(&self, x: i128) -> (f64, bool) {
+        let (low, high) = self.ends();
+        if x < low || x > high {
+            return (0.0, x > high);
+        }
+        let tilt = self.tilt_for(x as f64);
+        ((self.cumulants(tilt).value - tilt * x as f64).exp().min(1.0), tilt > 0.0)
+    }
+
     /// The tails at `x` by the Lugannani–Rice formula for lattice variables (Daniels' second continuity correction,
     /// 1987). Its relative error falls like range²/variance.
     pub(crate) fn saddle_point(&self, x: i128) -> Tails {
         let (low, high) = self.ends();
         let beyond = |x: i128, sign: f64| self.saddle_point_beyond(x as f64 - sign * 0.5, sign);
-        let upper = if x <= low { 1.0 } else if x > high { 0.0 } else { beyond(x, 1.0) };
-        let lower = if x >= high { 1.0 } else if x < low { 0.0 } else { beyond(x, -1.0) };
+        let upper = if x <= low {
+            1.0
+        } else if x > high {
+            0.0
+        } else {
+            beyond(x, 1.0)
+        };
+        let lower = if x >= high {
+            1.0
+        } else if x < low {
+            0.0
+        } else {
+            beyond(x, -1.0)
+        };
         // Either difference is exact in theory; the one on the side of the smaller tail loses fewer digits.
         let point = if upper < lower {
             upper - if x >= high { 0.0 } else { beyond(x + 1, 1.0) }
@@ -283,12 +311,16 @@ impl ExactLaw {
     pub(crate) fn tails(&self, x: i128) -> Tails {
         let offset = x - self.first;
         match usize::try_from(offset).ok().filter(|&index| index < self.masses.len()) {
-            Some(index) => {
-                Tails { upper: self.at_least[index], lower: self.at_most[index], point: self.masses[index] }
-            }
+            Some(index) => Tails { upper: self.at_least[index], lower: self.at_most[index], point: self.masses[index] },
             None if offset < 0 => Tails { upper: 1.0, lower: 0.0, point: 0.0 },
             None => Tails { upper: 0.0, lower: 1.0, point: 0.0 },
         }
+    }
+
+    /// The least value whose lower tail is at least one half.
+    pub(crate) fn median(&self) -> i128 {
+        let index = self.at_most.partition_point(|&lower| lower < 0.5).min(self.masses.len() - 1);
+        self.first + index as i128
     }
 
     /// The greatest value whose lower tail is at most `tail`, with that tail; none below which something is left.
@@ -339,6 +371,7 @@ mod tests {
         for sum in [
             sum(&[0, 1], (5, &[0.7, 0.3]), (12, &[0.95, 0.05])),
             sum(&[0, 1], (9, &[0.0, 1.0]), (3, &[1.0, 0.0])),
+            sum(&[0, 1], (10, &[0.2, 0.8]), (50, &[0.8, 0.2])),
             sum(&[-3, 0, 8], (11, &[0.3, 0.5, 0.2]), (0, &[0.1, 0.2, 0.7])),
             sum(&[0, 1, 5, 16], (20, &[0.25, 0.25, 0.25, 0.25]), (40, &[0.001, 0.499, 0.4, 0.1])),
         ] {
