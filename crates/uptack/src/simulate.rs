@@ -58,7 +58,8 @@ pub struct Simulated {
     pub rmse: f64,
     /// What theory says the standard deviation is at the true number of yes-owners.
     pub predicted_sd: f64,
-    /// The share of intervals that held the truth.
+    /// The share of trials in which the truth was accepted, so that the interval held it; see
+    /// [`Estimator::covers`](crate::estimate::Estimator::covers).
     pub coverage: f64,
 }
 

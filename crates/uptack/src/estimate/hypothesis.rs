@@ -305,9 +305,10 @@ const WORTHWHILE: f64 = 5e-4;
 /// Up to this many owners the finest scale is always used: it parts outcomes that a coarser one counts as equal.
 const FINE_CROWD: u64 = 400;
 
-/// The largest weight: finer in small crowds, where the law is cheap and outcomes are few.
+/// The largest weight: finer in small crowds, where the law is cheap and outcomes are few. It is odd there, so that what
+/// lies half way between two classes is not exactly half way between their weights, and fewer outcomes count the same.
 fn finest(owners: u64) -> i64 {
-    if owners <= FINE_CROWD { 25 } else { 12 }
+    if owners <= FINE_CROWD { (1800 / owners.max(1) as i64).clamp(7, 25) | 1 } else { 12 }
 }
 
 /// Scores as whole numbers from 0 to `scale`, divided by what they have in common.

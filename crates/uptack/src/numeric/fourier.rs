@@ -1,27 +1,55 @@
 //! The discrete Fourier transform that turns characteristic functions into laws.
 
 use std::f64::consts::PI;
+use std::sync::OnceLock;
+
+/// The sines of all multiples of π/size, twice around: with whole multiples as indices, no angle is ever rounded.
+pub(crate) struct Sines {
+    size: usize,
+    sines: Vec<f64>,
+}
+
+/// The largest size is 2 to the power of one less than this many.
+const SIZES: usize = 24;
+
+impl Sines {
+    /// The table for a size that is a power of two; computed once.
+    pub(crate) fn of(size: usize) -> &'static Self {
+        static TABLES: [OnceLock<Sines>; SIZES] = [const { OnceLock::new() }; SIZES];
+        debug_assert!(size.is_power_of_two());
+        TABLES[size.trailing_zeros() as usize].get_or_init(|| {
+            let sine = |index: usize| (PI * index as f64 / size as f64).sin();
+            Self { size, sines: (0..2 * size).map(sine).collect() }
+        })
+    }
+
+    /// sin(π·multiple/size).
+    pub(crate) fn sine(&self, multiple: i64) -> f64 {
+        // A power of two: the remainder is a mask, also of negative numbers.
+        self.sines[multiple as usize & (2 * self.size - 1)]
+    }
+
+    /// sin and cos of 2π·multiple/size.
+    fn root(&self, multiple: usize) -> (f64, f64) {
+        let mask = 2 * self.size - 1;
+        (self.sines[2 * multiple & mask], self.sines[(2 * multiple + self.size / 2) & mask])
+    }
+}
 
 /// Σₖ values\[k\]·e^(−2πi·kx/size) for every x, in place; the size must be a power of two.
 pub(crate) fn transform(real: &mut [f64], imaginary: &mut [f64]) {
     let size = real.len();
-    debug_assert!(size.is_power_of_two() && imaginary.len() == size);
     permute(real, imaginary);
-    let roots: Vec<(f64, f64)> = (0..size / 2)
-        .map(|k| {
-            let (sine, cosine) = (-2.0 * PI * k as f64 / size as f64).sin_cos();
-            (cosine, sine)
-        })
-        .collect();
+    let sines = Sines::of(size);
     let mut half = 1;
     while half < size {
         let stride = size / (2 * half);
         for start in (0..size).step_by(2 * half) {
             for offset in 0..half {
-                let (cosine, sine) = roots[offset * stride];
+                let (sine, cosine) = sines.root(offset * stride);
                 let (low, high) = (start + offset, start + offset + half);
-                let re = real[high] * cosine - imaginary[high] * sine;
-                let im = real[high] * sine + imaginary[high] * cosine;
+                let re = real[high] * cosine + imaginary[high] * sine;
+                let im = imaginary[high] * cosine - real[high] * sine;
                 (real[high], imaginary[high]) = (real[low] - re, imaginary[low] - im);
                 (real[low], imaginary[low]) = (real[low] + re, imaginary[low] + im);
             }

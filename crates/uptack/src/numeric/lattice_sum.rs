@@ -1,6 +1,7 @@
 //! Sums of many independent whole numbers: what any weighted count of answers is.
 
-use super::{fourier, normal};
+use super::fourier::{self, Sines};
+use super::normal;
 
 /// Independent draws of one law on whole numbers.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +48,10 @@ pub(crate) struct ExactLaw {
     at_most: Vec<f64>,
 }
 
-/// e^−60 is below 1e-26: what is left out of an exact law on either side.
-const NEGLIGIBLE: f64 = 60.0;
+/// e^−42 is below 1e-18: what is left out of an exact law on either side.
+const NEGLIGIBLE: f64 = 42.0;
+/// The same where tails are far.
+const FAR_NEGLIGIBLE: f64 = 120.0;
 /// From here on masses of the plain transform are too inexact, in relation to themselves, and tilted ones are used.
 const WELL_RESOLVED: f64 = 1e-7;
 
@@ -82,17 +85,16 @@ impl Draws<'_> {
         }
     }
 
-    /// ln E\[e^(i·angle·(sum − count·base))\] under a tilted law, where `masses` are tilted already.
-    fn log_characteristic(&self, masses: &[f64], base: usize, angle: f64) -> (f64, f64) {
+    /// E\[e^(i·angle·(value − base))\] − 1 under tilted masses, at the angle 2π·turn/size.
+    fn characteristic(&self, masses: &[f64], base: usize, sines: &Sines, turn: i64) -> (f64, f64) {
         let (mut re, mut im) = (0.0, 0.0);
         for (&value, &mass) in self.values.iter().zip(masses) {
-            let turn = angle * (value - self.values[base]) as f64;
-            let half = (0.5 * turn).sin();
+            let multiple = turn * (value - self.values[base]);
+            let half = sines.sine(multiple);
             re -= 2.0 * mass * half * half;
-            im += mass * turn.sin();
+            im += mass * sines.sine(2 * multiple);
         }
-        let count = self.count as f64;
-        (0.5 * count * (2.0 * re + re * re + im * im).ln_1p(), count * im.atan2(1.0 + re))
+        (re, im)
     }
 
     fn tilted(&self, tilt: f64) -> Vec<f64> {
@@ -163,7 +165,7 @@ impl LatticeSum<'_> {
     /// The law by inverting the characteristic function. Masses are right to about 1e-14, and in `far` tails to about
     /// 1e-9 of themselves down to 1e-20.
     pub(crate) fn exact(&self, far: bool) -> ExactLaw {
-        let (first, last) = self.window(if far { 2.0 * NEGLIGIBLE } else { NEGLIGIBLE });
+        let (first, last) = self.window(if far { FAR_NEGLIGIBLE } else { NEGLIGIBLE });
         let mut masses = self.masses(first, last, 0.0);
         if far {
             let Cumulants { mean, variance, .. } = self.cumulants(0.0);
@@ -190,20 +192,24 @@ impl LatticeSum<'_> {
         let bases = self.groups.each_ref().map(|group| group.base(tilt));
         let start: i128 =
             self.groups.iter().zip(bases).map(|(g, b)| i128::from(g.values[b]) * i128::from(g.count)).sum();
-        let shift = (first - start) as f64;
+        let shift = (first - start).rem_euclid(size as i128) as f64;
+        let sines = Sines::of(size);
         let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
         for index in 0..=size / 2 {
-            let angle = 2.0 * std::f64::consts::PI * index as f64 / size as f64;
-            let (mut re, mut im) = (0.0, -angle * shift);
-            for ((group, masses), base) in self.groups.iter().zip(&tilted).zip(bases).filter(|((g, _), _)| g.count > 0)
-            {
-                let (log_size, turn) = group.log_characteristic(masses, base, angle);
-                re += log_size;
-                im += turn;
-            }
-            if re > -NEGLIGIBLE {
-                let magnitude = re.exp() / size as f64;
-                (real[index], imaginary[index]) = (magnitude * im.cos(), magnitude * im.sin());
+            let parts: [(f64, f64); 2] =
+                std::array::from_fn(|at| self.groups[at].characteristic(&tilted[at], bases[at], sines, index as i64));
+            let counts = self.groups.map(|group| group.count as f64);
+            let log_size = |at: usize| {
+                let (re, im) = parts[at];
+                if counts[at] == 0.0 { 0.0 } else { 0.5 * counts[at] * (2.0 * re + re * re + im * im).ln_1p() }
+            };
+            let log_size = log_size(0) + log_size(1);
+            if log_size > -NEGLIGIBLE {
+                let turned: f64 = (0..2).map(|at| counts[at] * parts[at].1.atan2(1.0 + parts[at].0)).sum();
+                let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * shift) % size as f64) / size as f64;
+                let (sine, cosine) = angle.sin_cos();
+                let magnitude = log_size.exp() / size as f64;
+                (real[index], imaginary[index]) = (magnitude * cosine, magnitude * sine);
                 if index > 0 && index < size / 2 {
                     (real[size - index], imaginary[size - index]) = (real[index], -imaginary[index]);
                 }
