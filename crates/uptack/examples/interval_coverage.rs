@@ -27,12 +27,7 @@ const MECHANISMS: [&str; 14] = [
     "spread(pairs=2,f=0.5,r=0.05)",
     "custom(1=50/122:13/122, 0=3/122:41/122, ⊥=69/122:68/122)",
 ];
-const KINDS: [(IntervalKind, &str); 4] = [
-    (IntervalKind::Auto, "auto"),
-    (IntervalKind::Exact, "exact"),
-    (IntervalKind::MidP, "mid-p"),
-    (IntervalKind::Score, "score"),
-];
+const KINDS: [IntervalKind; 4] = [IntervalKind::Auto, IntervalKind::Exact, IntervalKind::MidP, IntervalKind::Score];
 const LEVELS: [f64; 3] = [0.9, 0.95, 0.999];
 
 fn main() -> Result<(), uptack::Error> {
@@ -49,10 +44,14 @@ fn main() -> Result<(), uptack::Error> {
 
 fn print_rows(text: &str, owners: u64) -> Result<(), uptack::Error> {
     let channel = text.parse::<Mechanism>()?.channel();
+    let mut cases = Vec::new();
     for level in LEVELS {
         let confidence = Confidence::new(level)?;
-        let cases = KINDS.map(|(kind, _)| (kind, confidence));
-        let cells: Vec<String> = exact_coverage(&channel, owners, &cases).iter().map(|held| summary(held)).collect();
+        cases.extend(KINDS.map(|kind| (kind, confidence)));
+    }
+    let held = exact_coverage(&channel, owners, &cases);
+    for (level, held) in LEVELS.iter().zip(held.chunks(KINDS.len())) {
+        let cells: Vec<String> = held.iter().map(|held| summary(held)).collect();
         println!("| `{text}` | {level} | {} |", cells.join(" | "));
     }
     Ok(())
