@@ -7,13 +7,13 @@ use uptack::estimate::{Confidence, IntervalKind};
 /// How an interval is made
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum IntervalArgument {
-    /// Exact for small counts or high confidence, else score
+    /// Close to the stated confidence: misses at most a tenth more often, and half a point more
     Auto,
-    /// Inversion of the exact tails: never misses more often than it says
+    /// Inversion of an exact test: never misses more often than it says
     Exact,
-    /// As exact, with half the weight of the count itself
+    /// As exact, but the outcome itself weighs half: nearest to the stated confidence, on either side
     MidP,
-    /// Inversion of the standardized residual
+    /// Inversion of the standardized residual: an approximation for large counts
     Score,
 }
 

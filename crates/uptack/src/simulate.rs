@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::channel::Channel;
 use crate::coins::SeededCoins;
 use crate::error::Error;
-use crate::estimate::{Confidence, Estimator, IntervalKind};
+use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
 use crate::numeric::binomial;
 use crate::packed::Truths;
 use crate::probability::Probability;
@@ -58,7 +58,8 @@ pub struct Simulated {
     pub rmse: f64,
     /// What theory says the standard deviation is at the true number of yes-owners.
     pub predicted_sd: f64,
-    /// The share of intervals that held the truth.
+    /// The share of trials in which the truth was accepted, so that the interval held it; see
+    /// [`Estimator::covers`](crate::estimate::Estimator::covers).
     pub coverage: f64,
 }
 
@@ -114,7 +115,8 @@ impl Simulation {
         let estimator = Estimator::new(channel)?;
         let predicted_sd =
             check_crowd(self.owners, self.yes).and_then(|()| estimator.sd(self.owners, self.yes as f64))?;
-        let run = Run { simulation: *self, estimator, draw: Draw::new(channel, self) };
+        let acceptance = estimator.acceptance(self.owners, self.yes, self.confidence, self.interval)?;
+        let run = Run { simulation: *self, estimator, acceptance, draw: Draw::new(channel, self) };
         let sums = run.all(threads.max(1), progress);
         if sums.trials == 0 {
             return Err(Error::request("stopped before the first trial was done"));
@@ -220,6 +222,7 @@ impl CountLaws {
 struct Run {
     simulation: Simulation,
     estimator: Estimator,
+    acceptance: Acceptance,
     draw: Draw,
 }
 
@@ -283,7 +286,7 @@ impl Run {
         let observation = self.estimator.observe_cells(&counts);
         let (estimate, _) = self.estimator.solve(&observation);
         let error = estimate - simulation.yes as f64;
-        let covered = self.estimator.covers(&observation, simulation.confidence, simulation.interval, simulation.yes);
+        let covered = self.acceptance.holds(&counts);
         Sums { trials: 1, error, squared_error: error * error, covered: u64::from(covered) }
     }
 }

@@ -3,6 +3,7 @@
 mod count_law;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use uptack::SeededCoins;
 use uptack::estimate::Confidence;
@@ -63,10 +64,10 @@ pub fn measure(
 ) -> Result<Measured, Error> {
     let each = Confidence::new(LEVEL)?;
     let all = simultaneous(each, vehicles.len(), Sharing::Bonferroni)?;
-    let confidences = Confidences::new(each, all);
+    let confidences = Confidences { each, all };
     let mut counter: Box<dyn Counter> = match (&method.law, method.channel()?) {
         (Law::Curator(curator), _) => Box::new(Noise::new(curator, &confidences)),
-        (_, Some(channel)) => Box::new(Questions::new(CountLaw::new(&channel, owners)?, vehicles, confidences)),
+        (_, Some(channel)) => Box::new(Questions::new(CountLaw::new(&channel, owners)?, vehicles, &confidences)?),
         (_, None) => return Err(Error::new("a method without a channel and without a curator")),
     };
     let ranks = TrueRanks::new(vehicles);
@@ -116,7 +117,6 @@ trait Counter {
 /// Every owner answers by a channel.
 struct Questions {
     law: CountLaw,
-    confidences: Confidences,
     /// One for each distinct number of vehicles.
     coverages: Vec<Coverage>,
     /// Which of them is a station's.
@@ -125,19 +125,18 @@ struct Questions {
 }
 
 impl Questions {
-    fn new(law: CountLaw, vehicles: &[u64], confidences: Confidences) -> Self {
+    fn new(law: CountLaw, vehicles: &[u64], confidences: &Confidences) -> Result<Self, Error> {
         let (mut coverages, mut known) = (Vec::new(), HashMap::new());
-        let index = vehicles
-            .iter()
-            .map(|&yes| {
-                *known.entry(yes).or_insert_with(|| {
-                    coverages.push(Coverage::new(&law, yes));
-                    coverages.len() - 1
-                })
-            })
-            .collect();
+        let mut index = Vec::with_capacity(vehicles.len());
+        for &yes in vehicles {
+            if let Entry::Vacant(entry) = known.entry(yes) {
+                entry.insert(coverages.len());
+                coverages.push(Coverage::new(&law, yes, confidences)?);
+            }
+            index.push(known[&yes]);
+        }
         let many = vehicles.iter().map(|&yes| law.smallest_expected(yes as f64) >= MANY).collect();
-        Self { law, confidences, coverages, index, many }
+        Ok(Self { law, coverages, index, many })
     }
 }
 
@@ -146,9 +145,7 @@ impl Counter for Questions {
         let counts = self.law.draw(yes, coins)?;
         let estimate = self.law.estimate(&counts);
         let coverage = &self.coverages[self.index[station]];
-        let holds = coverage.each(&self.law, &counts, estimate, &self.confidences)?;
-        // By another statistic, so that one may hold without the other.
-        let holds_together = coverage.all(&self.law, &counts, estimate, &self.confidences)?;
+        let (holds, holds_together) = (coverage.each(&counts), coverage.all(&counts));
         Ok(Seen { estimate, holds, holds_together })
     }
 

@@ -195,14 +195,42 @@ impl Estimator {
         self.counted.is_some()
     }
 
-    fn statistics(&self) -> &[Statistic] {
+    /// How much more an owner counted by each statistic speaks for *yes*, at `yes` of `owners`.
+    ///
+    /// For classes, S⁻¹d is (p−q)/(yes·p + no·q) but for a factor and a constant that all classes share: S differs from the
+    /// covariance of a multinomial by a multiple of ddᵀ (Sherman and Morrison).
+    pub(super) fn scores(&self, owners: f64, yes: f64) -> Vec<f64> {
+        match self.source {
+            Source::Classes => {
+                let score = |class: &Statistic| class.difference() / (yes * class.p() + (owners - yes) * class.q());
+                self.reader.classes.iter().map(score).collect()
+            }
+            Source::Bins => {
+                let mut scores = vec![0.0; self.reader.bins.len()];
+                let (weights, _) = self.weights(owners, yes);
+                self.chosen.iter().zip(weights).for_each(|(&index, weight)| scores[index] = weight);
+                scores
+            }
+        }
+    }
+
+    /// The variance of the estimate at `yes` of `owners`.
+    pub(super) fn variance(&self, owners: f64, yes: f64) -> f64 {
+        1.0 / self.weights(owners, yes).1
+    }
+
+    pub(super) fn cells(&self) -> &[crate::Cell] {
+        self.reader.channel.cells()
+    }
+
+    pub(super) fn statistics(&self) -> &[Statistic] {
         match self.source {
             Source::Classes => &self.reader.classes,
             Source::Bins => &self.reader.bins,
         }
     }
 
-    fn counts<'a>(&self, observation: &'a Observation) -> &'a [u64] {
+    pub(super) fn counts<'a>(&self, observation: &'a Observation) -> &'a [u64] {
         match self.source {
             Source::Classes => &observation.classes,
             Source::Bins => &observation.bins,

@@ -14,8 +14,7 @@ pub enum Sharing {
 
 /// The confidence that each of `queries` intervals needs, so that all of them hold at once with confidence `all`.
 ///
-/// Such intervals are made from exact tails (which `Auto` does by itself below α = 0.01): the score interval's far
-/// tails are wrong.
+/// Such intervals are made from exact tails, as all kinds but `Score` are: the score interval's far tails are wrong.
 ///
 /// ```
 /// use uptack::estimate::{Confidence, many::{Sharing, simultaneous}};

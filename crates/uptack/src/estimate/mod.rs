@@ -3,12 +3,15 @@
 //! [`Estimator`] combines all that the tallies show by generalized least squares and gives intervals; [`paper`] has
 //! the paper's own estimators; [`many`] is for the answers to many queries at once.
 
+mod acceptance;
 mod combined;
+mod hypothesis;
 mod interval;
 pub mod many;
 mod observation;
 pub mod paper;
 
+pub use acceptance::Acceptance;
 pub use combined::{BinEstimate, Estimate, Estimator};
 pub use interval::{Confidence, Interval, IntervalKind};
 pub use observation::Observation;

@@ -63,7 +63,7 @@ impl Statistic {
 /// How the tallies of a channel are read and checked.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    channel: Channel,
+    pub(super) channel: Channel,
     /// One a bin.
     pub(super) bins: Vec<Statistic>,
     /// One a class of equal ratio, where the tallies show its count; the class's place in the falling ratios beside it.

@@ -57,40 +57,6 @@ fn deviance(x: f64, mean: f64) -> f64 {
     sum
 }
 
-/// The counts that a binomial variable takes, but for a probability below e^−[`NEGLIGIBLE`] on either side.
-///
-/// By Bernstein's inequality P(|X − mean| ≥ w) ≤ 2·exp(−w²/(2(variance + w/3))).
-pub(crate) fn window(trials: u64, p: f64) -> (u64, u64) {
-    let mean = trials as f64 * p;
-    let variance = mean * (1.0 - p);
-    let width = NEGLIGIBLE / 3.0 + (NEGLIGIBLE * NEGLIGIBLE / 9.0 + 2.0 * variance * NEGLIGIBLE).sqrt() + 1.0;
-    let low = (mean - width).floor().max(0.0) as u64;
-    let high = (mean + width).ceil().min(trials as f64) as u64;
-    (low.min(trials), high.min(trials))
-}
-
-/// e^−60 is below 1e-26.
-const NEGLIGIBLE: f64 = 60.0;
-
-/// The probabilities of all counts in `low..=high`, by recurrence outward from the most likely one.
-pub(crate) fn probabilities(trials: u64, p: f64, low: u64, high: u64) -> Vec<f64> {
-    let n = trials as f64;
-    let mode = (((n + 1.0) * p).floor() as u64).clamp(low, high);
-    let mut masses = vec![0.0; (high - low + 1) as usize];
-    let start = (mode - low) as usize;
-    masses[start] = probability(mode as f64, n, p);
-    let odds = p / (1.0 - p);
-    for index in start + 1..masses.len() {
-        let k = (low + index as u64) as f64;
-        masses[index] = masses[index - 1] * (n - k + 1.0) / k * odds;
-    }
-    for index in (0..start).rev() {
-        let k = (low + index as u64 + 1) as f64;
-        masses[index] = masses[index + 1] * k / ((n - k + 1.0) * odds);
-    }
-    masses
-}
-
 /// One draw, from uniform doubles in \[0, 1).
 ///
 /// Small means by inversion; others by Hörmann's transformed rejection (BTRS, *The Generation of Binomial Random
@@ -182,6 +148,18 @@ fn deviance_at_zero(mean: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// The counts within 12 standard deviations and 60 of the mean.
+    fn likely(trials: u64, p: f64) -> (u64, u64) {
+        let mean = trials as f64 * p;
+        let width = 60.0 + 12.0 * (mean * (1.0 - p)).sqrt();
+        ((mean - width).max(0.0) as u64, ((mean + width) as u64).min(trials))
+    }
+
+    fn masses(trials: u64, p: f64) -> Vec<f64> {
+        let (low, high) = likely(trials, p);
+        (low..=high).map(|hits| probability(hits as f64, trials as f64, p)).collect()
+    }
+
     #[test]
     fn agrees_with_direct_products() {
         for n in [1u32, 2, 7, 20, 60] {
@@ -205,8 +183,8 @@ mod tests {
         {
             let mut coins = crate::SeededCoins::new(11);
             let draws = 200_000u32;
-            let (low, high) = window(trials, p);
-            let expected = probabilities(trials, p, low, high);
+            let low = likely(trials, p).0;
+            let expected = masses(trials, p);
             let mut counts = vec![0u32; expected.len()];
             for _ in 0..draws {
                 counts[(draw(trials, p, || coins.unit()) - low) as usize] += 1;
@@ -240,8 +218,7 @@ mod tests {
             (10, 1.0),
             (10, 0.0),
         ] {
-            let (low, high) = window(n, p);
-            let sum: f64 = probabilities(n, p, low, high).iter().sum();
+            let sum: f64 = masses(n, p).iter().sum();
             assert!((sum - 1.0).abs() < 1e-10, "{n} {p}: {sum}");
         }
     }

@@ -1,5 +1,6 @@
 //! Tails of the distributions that tallies have.
 
 pub(crate) mod binomial;
+mod fourier;
+pub(crate) mod lattice_sum;
 pub(crate) mod normal;
-pub(crate) mod two_binomials;

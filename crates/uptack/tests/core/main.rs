@@ -1,6 +1,8 @@
 //! The core as its users see it: one binary, a module a subject.
 
+mod coverage;
+mod exact_coverage;
 mod family;
-mod misses;
+
 mod promises;
 mod vectors;

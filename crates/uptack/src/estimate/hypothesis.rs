@@ -1,0 +1,350 @@
+//! Tests of how many owners hold *yes*, by a weighted count of what they wrote.
+//!
+//! A test of one hypothesis may use any statistic that does not depend on the tallies, so each uses the one that is
+//! best for it: every owner counts by the score of its class. Scores are rounded to small whole numbers, so that the
+//! law of their sum is a law on a lattice and can be computed exactly, and they are the same throughout a zone of
+//! neighbouring hypotheses, so that within a zone the tails are monotone in the hypothesis.
+
+use num_integer::Integer;
+
+use super::combined::Estimator;
+use super::observation::Statistic;
+use crate::numeric::lattice_sum::{Draws, ExactLaw, LatticeSum};
+
+/// The hypotheses that are tested by one statistic.
+#[derive(Clone, Debug)]
+pub(super) struct Zone {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    owners: u64,
+    /// What one owner counted by each of the estimator's statistics adds.
+    weights: Vec<i64>,
+    /// What one owner adds in all, with its probability by truth.
+    values: Vec<i64>,
+    yes: Vec<f64>,
+    no: Vec<f64>,
+}
+
+/// What a test says of a hypothesis.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verdict {
+    /// The probability of a statistic as great or greater.
+    pub(super) upper: f64,
+    /// The probability of one as small or smaller.
+    pub(super) lower: f64,
+    /// The probability of one as unacceptable or more so. Blaker's: how acceptable one is, is the smaller of its tails.
+    pub(super) p: f64,
+    /// The same with half of the probability of one that is exactly as unacceptable.
+    pub(super) mid: f64,
+    /// The last value of the opposite tail that is as unacceptable.
+    opposite: Option<i128>,
+}
+
+impl Verdict {
+    /// Which tail is the smaller one, and where the opposite one ends.
+    pub(super) fn stretch(&self) -> (bool, Option<i128>) {
+        (self.upper < self.lower, self.opposite)
+    }
+
+    /// Of a hypothesis that is out of the question: one tail is at most `bound`.
+    fn rejected(bound: f64, upper: bool) -> Self {
+        let (upper, lower) = if upper { (bound, 1.0) } else { (1.0, bound) };
+        Self { upper, lower, p: 2.0 * bound, mid: 2.0 * bound, opposite: None }
+    }
+}
+
+/// Below this variance, in units of the largest weight, laws are computed exactly and above by saddle points. Larger is
+/// slower; smaller makes [`SADDLE_POINT_ERROR`] matter.
+const LARGEST_EXACT: f64 = 250.0;
+/// An exact law of more values than this is not formed.
+const MOST_VALUES: f64 = 65_536.0;
+/// Times range²/variance, more than the relative error of a saddle point.
+const SADDLE_POINT_ERROR: f64 = 0.25;
+/// More than the absolute error of an exact tail.
+const EXACT_ERROR: f64 = 2e-13;
+/// Below this α tails are computed with a relative error of 1e-6 at most.
+const FAR: f64 = 1e-7;
+/// Tails that differ by less than this in relation to themselves are equal but for rounding.
+const TIE: f64 = 1e-9;
+
+impl Zone {
+    /// The statistic that these counts have.
+    pub(super) fn statistic(&self, counts: &[u64]) -> i128 {
+        self.weights.iter().zip(counts).map(|(&weight, &count)| i128::from(weight) * i128::from(count)).sum()
+    }
+
+    /// Whether its last hypothesis is that all owners hold *yes*.
+    pub(super) fn ends_all(&self) -> bool {
+        self.last == self.owners
+    }
+
+    /// The hypothesis under which the statistic is expected to be `statistic`, and its standard deviation there.
+    pub(super) fn guess(&self, statistic: i128) -> (f64, f64) {
+        let mean = |law: &[f64]| -> f64 { self.values.iter().zip(law).map(|(&v, p)| v as f64 * p).sum() };
+        let (yes, no) = (mean(&self.yes), mean(&self.no));
+        let owners = self.owners as f64;
+        let guess = ((statistic as f64 - owners * no) / (yes - no)).clamp(0.0, owners);
+        let inside = guess.clamp(0.5f64.min(owners / 2.0), (owners - 0.5).max(owners / 2.0));
+        (guess, self.sum(inside as u64).variance().sqrt() / (yes - no))
+    }
+
+    fn sum(&self, yes: u64) -> LatticeSum<'_> {
+        let draws = |count, masses| Draws { count, values: &self.values, masses };
+        LatticeSum { groups: [draws(yes, &self.yes), draws(self.owners - yes, &self.no)] }
+    }
+
+    /// Tests that `yes` owners hold *yes*, for an interval that may miss with probability `miss`.
+    pub(super) fn test(&self, yes: u64, statistic: i128, miss: f64) -> Verdict {
+        if yes > 0 && yes < self.owners {
+            // By Chernoff's bound most hypotheses are rejected without their law.
+            let (bound, upper) = self.sum(yes).tail_bound(statistic);
+            if bound < miss / 8.0 {
+                return Verdict::rejected(bound, upper);
+            }
+        }
+        self.hypothesis(yes, miss).verdict(statistic)
+    }
+
+    /// One hypothesis, for tests of several statistics.
+    pub(super) fn hypothesis(&self, yes: u64, miss: f64) -> Hypothesis<'_> {
+        let sum = self.sum(yes);
+        let size = sum.variance() / (sum.range() * sum.range()).max(1.0);
+        let exact = size <= LARGEST_EXACT && sum.exact_size() <= MOST_VALUES;
+        let side = match yes {
+            0 => Some(Side::Upper),
+            _ if yes == self.owners => Some(Side::Lower),
+            _ => None,
+        };
+        let far = miss < FAR;
+        let law = exact.then(|| sum.exact(far));
+        let margin = match (exact, far) {
+            (true, false) => Margin { factor: 1.0, term: EXACT_ERROR },
+            (true, true) => Margin { factor: 1.0 + 1e-6, term: 0.0 },
+            (false, _) => Margin { factor: 1.0 + SADDLE_POINT_ERROR / size, term: 0.0 },
+        };
+        Hypothesis { sum, law, margin, side }
+    }
+}
+
+/// At an end of the range only one tail speaks against a hypothesis: nothing lies on the other side of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Upper,
+    Lower,
+}
+
+/// Covers the errors of arithmetic.
+#[derive(Clone, Copy, Debug)]
+struct Margin {
+    factor: f64,
+    term: f64,
+}
+
+/// A hypothesis with the law of its statistic.
+pub(super) struct Hypothesis<'a> {
+    sum: LatticeSum<'a>,
+    law: Option<ExactLaw>,
+    margin: Margin,
+    side: Option<Side>,
+}
+
+impl Hypothesis<'_> {
+    /// The most acceptable statistic: the median, or the mean where the two are as good as the same.
+    pub(super) fn middle(&self) -> i128 {
+        self.law.as_ref().map_or_else(|| self.sum.mean().round() as i128, ExactLaw::median)
+    }
+
+    /// The standard deviation of the statistic.
+    pub(super) fn sd(&self) -> f64 {
+        self.sum.variance().sqrt()
+    }
+
+    pub(super) fn verdict(&self, statistic: i128) -> Verdict {
+        let tails = self.law.as_ref().map_or_else(|| self.sum.saddle_point(statistic), |law| law.tails(statistic));
+        let (upper, lower) = (tails.upper, tails.lower);
+        let (p, mid, opposite) = match self.side {
+            Some(Side::Upper) => (upper, upper - 0.5 * tails.point, None),
+            Some(Side::Lower) => (lower, lower - 0.5 * tails.point, None),
+            None => {
+                let smaller = upper.min(lower);
+                let opposite = self.opposite(upper < lower, smaller);
+                let tied = (opposite.tail >= smaller * (1.0 - TIE)).then_some(opposite.point).unwrap_or(0.0);
+                let p = smaller + opposite.tail;
+                (p, p - 0.5 * (tails.point + tied), opposite.end)
+            }
+        };
+        let p = (p * self.margin.factor + self.margin.term).min(1.0);
+        Verdict { upper, lower, p, mid, opposite }
+    }
+
+    /// The part of the opposite tail that is as unacceptable as a tail of probability `smaller`.
+    fn opposite(&self, low: bool, smaller: f64) -> Opposite {
+        // Where the lattice is fine, all of it but for less than one value.
+        let Some(law) = &self.law else { return Opposite { tail: smaller, point: 0.0, end: None } };
+        let most = smaller * (1.0 + TIE);
+        let end = if low { law.low_end(most) } else { law.high_end(most) };
+        let point = end.map_or(0.0, |(at, _)| law.tails(at).point);
+        Opposite { tail: end.map_or(0.0, |(_, tail)| tail), point, end: end.map(|(at, _)| at) }
+    }
+}
+
+struct Opposite {
+    tail: f64,
+    point: f64,
+    end: Option<i128>,
+}
+
+impl Estimator {
+    /// All hypotheses 0..=owners, in zones.
+    pub(super) fn zones(&self, owners: u64) -> Vec<Zone> {
+        let mut zones: Vec<Zone> = Vec::new();
+        for (first, last) in ranges(owners) {
+            let weights = self.whole_weights(owners, middle(owners, first, last));
+            match zones.last_mut() {
+                Some(zone) if zone.weights == weights => zone.last = last,
+                _ => zones.push(self.zone(owners, (first, last), weights)),
+            }
+        }
+        zones
+    }
+
+    /// The zone that a hypothesis belongs to, or a part of it.
+    pub(super) fn zone_of(&self, owners: u64, yes: u64) -> Zone {
+        let ranges = ranges(owners);
+        let (first, last) = ranges[ranges.partition_point(|&(_, last)| last < yes)];
+        self.zone(owners, (first, last), self.whole_weights(owners, middle(owners, first, last)))
+    }
+
+    fn zone(&self, owners: u64, (first, last): (u64, u64), weights: Vec<i64>) -> Zone {
+        let (values, yes, no) = self.owner_law(&weights);
+        Zone { first, last, owners, weights, values, yes, no }
+    }
+
+    /// What an owner who wrote each of the cells adds.
+    pub(super) fn cell_values(&self, zone: &Zone) -> Vec<i64> {
+        (0..self.cells().len()).map(|cell| self.cell_value(&zone.weights, cell)).collect()
+    }
+
+    fn cell_value(&self, weights: &[i64], cell: usize) -> i64 {
+        let counted = weights.iter().zip(self.statistics()).filter(|(_, statistic)| statistic.cells[cell]);
+        counted.map(|(weight, _)| weight).sum()
+    }
+
+    /// What one owner adds, with its probability by truth.
+    fn owner_law(&self, weights: &[i64]) -> (Vec<i64>, Vec<f64>, Vec<f64>) {
+        let (mut values, mut yes, mut no): (Vec<i64>, Vec<u128>, Vec<u128>) = Default::default();
+        for (index, cell) in self.cells().iter().enumerate() {
+            let value = self.cell_value(weights, index);
+            let place = values.iter().position(|&other| other == value).unwrap_or_else(|| {
+                values.push(value);
+                yes.push(0);
+                no.push(0);
+                values.len() - 1
+            });
+            yes[place] += cell.yes().numerator();
+            no[place] += cell.no().numerator();
+        }
+        let part = |sums: Vec<u128>| {
+            sums.into_iter().map(|sum| sum as f64 / crate::Probability::ONE.numerator() as f64).collect()
+        };
+        (values, part(yes), part(no))
+    }
+
+    /// The score of each statistic at `yes`, rounded to whole numbers without a common divisor.
+    fn whole_weights(&self, owners: u64, yes: f64) -> Vec<i64> {
+        let scores = self.scores(owners as f64, yes);
+        let finest = finest(owners);
+        let mut best = (0.0, Vec::new());
+        for scale in if owners <= FINE_CROWD { finest..=finest } else { 1..=finest } {
+            let weights = rounded(&scores, scale);
+            let efficiency = self.efficiency(&weights, owners as f64, yes);
+            if efficiency > best.0 + WORTHWHILE {
+                best = (efficiency, weights);
+            }
+        }
+        if dominates(&self.owner_law(&best.1)) { best.1 } else { self.single(owners as f64) }
+    }
+
+    /// Counts by one statistic alone: the best one for a crowd of two halves.
+    fn single(&self, owners: f64) -> Vec<i64> {
+        let sign = |statistic: &Statistic| if statistic.yes > statistic.no { 1 } else { -1 };
+        let informative = self.statistics().iter().enumerate().filter(|(_, statistic)| statistic.yes != statistic.no);
+        let variance = |statistic: &Statistic| statistic.variance(owners, owners / 2.0);
+        let best = informative.min_by(|(_, a), (_, b)| variance(a).total_cmp(&variance(b)));
+        let (best, weight) = best.map(|(index, s)| (index, sign(s))).expect("an estimator has an informative count");
+        (0..self.statistics().len()).map(|index| if index == best { weight } else { 0 }).collect()
+    }
+
+    /// (difference of the means)²/variance of the weighted count: what it says about the truth.
+    fn efficiency(&self, weights: &[i64], owners: f64, yes: f64) -> f64 {
+        let (values, p, q) = self.owner_law(weights);
+        let moment = |law: &[f64], power: i32| -> f64 {
+            values.iter().zip(law).map(|(&value, mass)| (value as f64).powi(power) * mass).sum()
+        };
+        let (mean_yes, mean_no) = (moment(&p, 1), moment(&q, 1));
+        let variance = |law: &[f64], mean: f64| (moment(law, 2) - mean * mean).max(0.0);
+        let total = yes * variance(&p, mean_yes) + (owners - yes) * variance(&q, mean_no);
+        (mean_yes - mean_no).powi(2) / total * self.variance(owners, yes)
+    }
+}
+
+/// Whether a yes-owner adds more than a no-owner, stochastically: then tails are monotone in the hypothesis. Scores of
+/// classes rise with the ratio of the laws, so that it is always so; weights of bins may be different.
+fn dominates((values, yes, no): &(Vec<i64>, Vec<f64>, Vec<f64>)) -> bool {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by_key(|&index| values[index]);
+    let mut lead = 0.0;
+    order.into_iter().all(|index| {
+        lead += no[index] - yes[index];
+        lead >= -1e-12
+    })
+}
+
+/// A finer scale is used only if it explains so much more of the variance.
+const WORTHWHILE: f64 = 5e-4;
+/// Up to this many owners the finest scale is always used: it parts outcomes that a coarser one counts as equal.
+const FINE_CROWD: u64 = 400;
+
+/// The largest weight: finer in small crowds, where the law is cheap and outcomes are few. It is odd there, so that what
+/// lies half way between two classes is not exactly half way between their weights, and fewer outcomes count the same.
+fn finest(owners: u64) -> i64 {
+    if owners <= FINE_CROWD { (1800 / owners.max(1) as i64).clamp(7, 25) | 1 } else { 12 }
+}
+
+/// Scores as whole numbers from 0 to `scale`, divided by what they have in common.
+fn rounded(scores: &[f64], scale: i64) -> Vec<i64> {
+    let (low, high) =
+        scores.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &s| (low.min(s), high.max(s)));
+    let place = |score: f64| ((score - low) / (high - low) * scale as f64).round() as i64;
+    let weights: Vec<i64> = scores.iter().map(|&score| place(score)).collect();
+    let divisor = weights.iter().fold(0, |divisor: i64, weight| divisor.gcd(weight)).max(1);
+    weights.into_iter().map(|weight| weight / divisor).collect()
+}
+
+/// Ranges of hypotheses over which the smaller of yes and no changes by a factor of at most √2.
+fn ranges(owners: u64) -> Vec<(u64, u64)> {
+    let mut starts = vec![0u64];
+    let mut next = 1.0f64;
+    while next.ceil() as u64 <= owners / 2 {
+        starts.push(next.ceil() as u64);
+        starts.push(owners - next.ceil() as u64 + 1);
+        next *= std::f64::consts::SQRT_2;
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts[1..].iter().map(|start| start - 1).chain([owners]);
+    starts.iter().copied().zip(ends).collect()
+}
+
+/// The geometric middle of a range, seen from the nearer end of all hypotheses.
+fn middle(owners: u64, first: u64, last: u64) -> f64 {
+    let geometric = |a: u64, b: u64| ((a as f64).max(0.5) * (b as f64).max(0.5)).sqrt();
+    let yes = if first <= owners - last {
+        geometric(first, last)
+    } else {
+        owners as f64 - geometric(owners - last, owners - first)
+    };
+    // Beyond 2^53 owners, half an owner less is no other number.
+    let all = owners as f64;
+    yes.clamp(0.5f64.min(all / 2.0), (all - 0.5).max(all / 2.0).min(all.next_down()))
+}

@@ -1,0 +1,436 @@
+//! Sums of many independent whole numbers: what any weighted count of answers is.
+
+use super::fourier::{self, Sines};
+use super::normal;
+
+/// Independent draws of one law on whole numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draws<'a> {
+    /// How many are drawn.
+    pub(crate) count: u64,
+    /// The numbers, each different.
+    pub(crate) values: &'a [i64],
+    /// Their probabilities.
+    pub(crate) masses: &'a [f64],
+}
+
+/// The sum of several groups of independent draws.
+///
+/// All that is used of a group is its cumulant generating function, on the real axis for the saddle point and on the
+/// imaginary axis for the exact law; anything else that has one can be added to the sum.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LatticeSum<'a> {
+    pub(crate) groups: [Draws<'a>; 2],
+}
+
+/// P(sum ≥ x), P(sum ≤ x) and P(sum = x).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tails {
+    pub(crate) upper: f64,
+    pub(crate) lower: f64,
+    pub(crate) point: f64,
+}
+
+/// A cumulant generating function with its first two derivatives.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cumulants {
+    value: f64,
+    mean: f64,
+    variance: f64,
+}
+
+/// The probabilities of all values that matter, and their sums from either side.
+#[derive(Clone, Debug)]
+pub(crate) struct ExactLaw {
+    first: i128,
+    masses: Vec<f64>,
+    at_least: Vec<f64>,
+    at_most: Vec<f64>,
+}
+
+/// e^−42 is below 1e-18: what is left out of an exact law on either side.
+const NEGLIGIBLE: f64 = 42.0;
+/// The same where tails are far.
+const FAR_NEGLIGIBLE: f64 = 120.0;
+/// From here on masses of the plain transform are too inexact, in relation to themselves, and tilted ones are used.
+const WELL_RESOLVED: f64 = 1e-7;
+
+impl Draws<'_> {
+    /// The index of the likeliest value under an exponential tilt. Everything is computed relative to it, so that
+    /// a large count of a nearly certain law loses no digits.
+    fn base(&self, tilt: f64) -> usize {
+        let weight = |index: usize| self.masses[index].ln() + tilt * self.values[index] as f64;
+        (0..self.values.len()).max_by(|&a, &b| weight(a).total_cmp(&weight(b))).expect("a law has values")
+    }
+
+    fn cumulants(&self, tilt: f64) -> Cumulants {
+        if self.count == 0 {
+            return Cumulants::default();
+        }
+        let base = self.values[self.base(tilt)];
+        let (mut growth, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (&value, &mass) in self.values.iter().zip(self.masses) {
+            let distance = (value - base) as f64;
+            let change = mass * (tilt * distance).exp_m1();
+            growth += change;
+            first += distance * (mass + change);
+            second += distance * distance * (mass + change);
+        }
+        let (count, total) = (self.count as f64, 1.0 + growth);
+        let mean = first / total;
+        Cumulants {
+            value: count * (growth.ln_1p() + tilt * base as f64),
+            mean: count * (mean + base as f64),
+            variance: count * (second / total - mean * mean).max(0.0),
+        }
+    }
+
+    /// E\[e^(i·angle·(value − base))\] − 1 under tilted masses, at the angle 2π·turn/size.
+    fn characteristic(&self, masses: &[f64], base: usize, sines: &Sines, turn: i64) -> (f64, f64) {
+        let (mut re, mut im) = (0.0, 0.0);
+        for (&value, &mass) in self.values.iter().zip(masses) {
+            let multiple = turn * (value - self.values[base]);
+            let half = sines.sine(multiple);
+            re -= 2.0 * mass * half * half;
+            im += mass * sines.sine(2 * multiple);
+        }
+        (re, im)
+    }
+
+    fn tilted(&self, tilt: f64) -> Vec<f64> {
+        let base = self.values[self.base(tilt)];
+        let weights: Vec<f64> =
+            self.values.iter().zip(self.masses).map(|(&v, &m)| m * (tilt * (v - base) as f64).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        weights.into_iter().map(|weight| weight / total).collect()
+    }
+
+    fn ends(&self) -> (i128, i128) {
+        let count = i128::from(self.count);
+        let possible = || {
+            self.values.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0).map(|(value, _)| i128::from(*value))
+        };
+        (possible().min().unwrap_or(0) * count, possible().max().unwrap_or(0) * count)
+    }
+
+    fn range(&self) -> f64 {
+        let (low, high) = (self.values.iter().min(), self.values.iter().max());
+        low.zip(high).map_or(0.0, |(low, high)| (high - low) as f64)
+    }
+}
+
+impl LatticeSum<'_> {
+    pub(crate) fn mean(&self) -> f64 {
+        self.cumulants(0.0).mean
+    }
+
+    pub(crate) fn variance(&self) -> f64 {
+        self.cumulants(0.0).variance
+    }
+
+    /// The largest step that one draw can make.
+    pub(crate) fn range(&self) -> f64 {
+        self.groups.iter().map(Draws::range).fold(0.0, f64::max)
+    }
+
+    fn cumulants(&self, tilt: f64) -> Cumulants {
+        self.groups.iter().map(|group| group.cumulants(tilt)).fold(Cumulants::default(), |a, b| Cumulants {
+            value: a.value + b.value,
+            mean: a.mean + b.mean,
+            variance: a.variance + b.variance,
+        })
+    }
+
+    /// The least and the greatest value of the sum.
+    fn ends(&self) -> (i128, i128) {
+        let [yes, no] = self.groups.each_ref().map(Draws::ends);
+        (yes.0 + no.0, yes.1 + no.1)
+    }
+
+    /// How many values an exact law has to hold.
+    pub(crate) fn exact_size(&self) -> f64 {
+        let (low, high) = self.window(NEGLIGIBLE);
+        (high - low) as f64 + 1.0
+    }
+
+    /// All values but for a probability below e^−`exponent` on either side, by Bernstein's inequality.
+    fn window(&self, exponent: f64) -> (i128, i128) {
+        let Cumulants { mean, variance, .. } = self.cumulants(0.0);
+        let third = exponent * self.range() / 3.0;
+        let width = third + (third * third + 2.0 * variance * exponent).sqrt() + 1.0;
+        let (low, high) = self.ends();
+        (((mean - width).floor() as i128).clamp(low, high), ((mean + width).ceil() as i128).clamp(low, high))
+    }
+
+    /// The law by inverting the characteristic function. Masses are right to about 1e-14, and in `far` tails to about
+    /// 1e-9 of themselves down to 1e-20.
+    pub(crate) fn exact(&self, far: bool) -> ExactLaw {
+        let (first, last) = self.window(if far { FAR_NEGLIGIBLE } else { NEGLIGIBLE });
+        let mut masses = self.masses(first, last, 0.0);
+        if far {
+            let Cumulants { mean, variance, .. } = self.cumulants(0.0);
+            for side in [-1.0, 1.0] {
+                // Not to the very end of the range, where the tilted law would have only one value.
+                let room = 0.8 * (if side < 0.0 { mean - self.ends().0 as f64 } else { self.ends().1 as f64 - mean });
+                let tilt = self.tilt_for(mean + side * room.min(6.5 * variance.sqrt()));
+                for (index, mass) in self.masses(first, last, tilt).into_iter().enumerate() {
+                    let beyond = side * ((first + index as i128) as f64 - mean) > 0.0;
+                    if beyond && masses[index] < WELL_RESOLVED {
+                        masses[index] = mass;
+                    }
+                }
+            }
+        }
+        ExactLaw::new(first, masses)
+    }
+
+    /// The masses of `first..=last`, transformed under a tilt and tilted back.
+    fn masses(&self, first: i128, last: i128, tilt: f64) -> Vec<f64> {
+        let length = (last - first + 1) as usize;
+        let size = length.next_power_of_two();
+        let tilted = self.groups.each_ref().map(|group| group.tilted(tilt));
+        let bases = self.groups.each_ref().map(|group| group.base(tilt));
+        let start: i128 =
+            self.groups.iter().zip(bases).map(|(g, b)| i128::from(g.values[b]) * i128::from(g.count)).sum();
+        let shift = (first - start).rem_euclid(size as i128) as f64;
+        let sines = Sines::of(size);
+        let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
+        for index in 0..=size / 2 {
+            let parts: [(f64, f64); 2] =
+                std::array::from_fn(|at| self.groups[at].characteristic(&tilted[at], bases[at], sines, index as i64));
+            let counts = self.groups.map(|group| group.count as f64);
+            let log_size = |at: usize| {
+                let (re, im) = parts[at];
+                if counts[at] == 0.0 { 0.0 } else { 0.5 * counts[at] * (2.0 * re + re * re + im * im).ln_1p() }
+            };
+            let log_size = log_size(0) + log_size(1);
+            if log_size > -NEGLIGIBLE {
+                let turned: f64 = (0..2).map(|at| counts[at] * parts[at].1.atan2(1.0 + parts[at].0)).sum();
+                let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * shift) % size as f64) / size as f64;
+                let (sine, cosine) = angle.sin_cos();
+                let magnitude = log_size.exp() / size as f64;
+                (real[index], imaginary[index]) = (magnitude * cosine, magnitude * sine);
+                if index > 0 && index < size / 2 {
+                    (real[size - index], imaginary[size - index]) = (real[index], -imaginary[index]);
+                }
+            }
+        }
+        fourier::transform(&mut real, &mut imaginary);
+        let log_total = self.cumulants(tilt).value;
+        let back = |(index, mass): (usize, f64)| {
+            let value = (first + index as i128) as f64;
+            if tilt == 0.0 { mass.max(0.0) } else { mass.max(0.0) * (log_total - tilt * value).exp() }
+        };
+        real.truncate(length);
+        real.into_iter().enumerate().map(back).collect()
+    }
+
+    /// A bound on the upper tail at `x`, or on the lower one; the flag says which.
+    pub(crate) fn tail_bound(&self, x: i128) -> (f64, bool) {
+        let (low, high) = self.ends();
+        if x < low || x > high {
+            return (0.0, x > high);
+        }
+        let tilt = self.tilt_for(x as f64);
+        ((self.cumulants(tilt).value - tilt * x as f64).exp().min(1.0), tilt > 0.0)
+    }
+
+    /// The tails at `x` by the Lugannani–Rice formula for lattice variables (Daniels' second continuity correction,
+    /// 1987). Its relative error falls like range²/variance.
+    pub(crate) fn saddle_point(&self, x: i128) -> Tails {
+        let (low, high) = self.ends();
+        let beyond = |x: i128, sign: f64| self.saddle_point_beyond(x as f64 - sign * 0.5, sign);
+        let upper = if x <= low {
+            1.0
+        } else if x > high {
+            0.0
+        } else {
+            beyond(x, 1.0)
+        };
+        let lower = if x >= high {
+            1.0
+        } else if x < low {
+            0.0
+        } else {
+            beyond(x, -1.0)
+        };
+        // Either difference is exact in theory; the one on the side of the smaller tail loses fewer digits.
+        let point = if upper < lower {
+            upper - if x >= high { 0.0 } else { beyond(x + 1, 1.0) }
+        } else {
+            lower - if x <= low { 0.0 } else { beyond(x - 1, -1.0) }
+        };
+        Tails { upper, lower, point: point.max(0.0) }
+    }
+
+    /// P(sum > at) for sign 1 and P(sum < at) for sign −1, where `at` lies half way between two values.
+    fn saddle_point_beyond(&self, at: f64, sign: f64) -> f64 {
+        let tilt = self.tilt_for(at);
+        let cumulants = self.cumulants(tilt);
+        let deviation = (2.0 * (tilt * at - cumulants.value)).max(0.0).sqrt().copysign(tilt);
+        if deviation.abs() < 1e-3 {
+            let plain = self.cumulants(0.0);
+            return normal::upper_tail(sign * (at - plain.mean) / plain.variance.sqrt());
+        }
+        let lattice = 2.0 * (tilt / 2.0).sinh() * cumulants.variance.sqrt();
+        let correction = normal::density(deviation) * (1.0 / lattice - 1.0 / deviation);
+        (normal::upper_tail(sign * deviation) + sign * correction).clamp(0.0, 1.0)
+    }
+
+    /// The tilt under which the mean is `target`, by Newton's method safeguarded by bisection.
+    fn tilt_for(&self, target: f64) -> f64 {
+        let most = 50.0 / self.range().max(1.0);
+        let (mut low, mut high) = (-most, most);
+        let mut tilt = 0.0;
+        for _ in 0..100 {
+            let Cumulants { mean, variance, .. } = self.cumulants(tilt);
+            if mean < target {
+                low = tilt
+            } else {
+                high = tilt
+            }
+            let newton = tilt - (mean - target) / variance;
+            let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+            if (next - tilt).abs() <= 1e-14 * tilt.abs().max(1e-3 / self.range().max(1.0)) {
+                return next;
+            }
+            tilt = next;
+        }
+        tilt
+    }
+}
+
+impl ExactLaw {
+    fn new(first: i128, masses: Vec<f64>) -> Self {
+        let mut at_least = masses.clone();
+        for index in (0..masses.len().saturating_sub(1)).rev() {
+            at_least[index] += at_least[index + 1];
+        }
+        let mut at_most = masses.clone();
+        for index in 1..masses.len() {
+            at_most[index] += at_most[index - 1];
+        }
+        Self { first, masses, at_least, at_most }
+    }
+
+    /// The tails at `x`.
+    pub(crate) fn tails(&self, x: i128) -> Tails {
+        let offset = x - self.first;
+        match usize::try_from(offset).ok().filter(|&index| index < self.masses.len()) {
+            Some(index) => Tails { upper: self.at_least[index], lower: self.at_most[index], point: self.masses[index] },
+            None if offset < 0 => Tails { upper: 1.0, lower: 0.0, point: 0.0 },
+            None => Tails { upper: 0.0, lower: 1.0, point: 0.0 },
+        }
+    }
+
+    /// The least value whose lower tail is at least one half.
+    pub(crate) fn median(&self) -> i128 {
+        let index = self.at_most.partition_point(|&lower| lower < 0.5).min(self.masses.len() - 1);
+        self.first + index as i128
+    }
+
+    /// The greatest value whose lower tail is at most `tail`, with that tail; none below which something is left.
+    pub(crate) fn low_end(&self, tail: f64) -> Option<(i128, f64)> {
+        let count = self.at_most.partition_point(|&lower| lower <= tail);
+        count.checked_sub(1).map(|index| (self.first + index as i128, self.at_most[index]))
+    }
+
+    /// The least value whose upper tail is at most `tail`, with that tail.
+    pub(crate) fn high_end(&self, tail: f64) -> Option<(i128, f64)> {
+        let index = self.at_least.partition_point(|&upper| upper > tail);
+        self.at_least.get(index).map(|&upper| (self.first + index as i128, upper))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::binomial;
+
+    /// The law by convolving draw after draw.
+    fn convolved(sum: &LatticeSum<'_>) -> (i128, Vec<f64>) {
+        let lows = sum.groups.map(|group| *group.values.iter().min().unwrap());
+        let low: i128 = sum.groups.iter().zip(lows).map(|(g, low)| i128::from(low) * i128::from(g.count)).sum();
+        let most: i64 = sum.groups.iter().map(|g| g.count as i64 * g.range() as i64).sum();
+        let mut law = vec![0.0; most as usize + 1];
+        law[0] = 1.0;
+        for (group, low) in sum.groups.iter().zip(lows) {
+            for _ in 0..group.count {
+                let mut next = vec![0.0; law.len()];
+                for (at, mass) in law.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
+                    for (value, part) in group.values.iter().zip(group.masses).filter(|(_, part)| **part > 0.0) {
+                        next[at + (value - low) as usize] += mass * part;
+                    }
+                }
+                law = next;
+            }
+        }
+        (low, law)
+    }
+
+    fn sum<'a>(values: &'a [i64], yes: (u64, &'a [f64]), no: (u64, &'a [f64])) -> LatticeSum<'a> {
+        LatticeSum { groups: [yes, no].map(|(count, masses)| Draws { count, values, masses }) }
+    }
+
+    #[test]
+    fn exact_laws_agree_with_convolution() {
+        for sum in [
+            sum(&[0, 1], (5, &[0.7, 0.3]), (12, &[0.95, 0.05])),
+            sum(&[0, 1], (9, &[0.0, 1.0]), (3, &[1.0, 0.0])),
+            sum(&[0, 1], (10, &[0.2, 0.8]), (50, &[0.8, 0.2])),
+            sum(&[-3, 0, 8], (11, &[0.3, 0.5, 0.2]), (0, &[0.1, 0.2, 0.7])),
+            sum(&[0, 1, 5, 16], (20, &[0.25, 0.25, 0.25, 0.25]), (40, &[0.001, 0.499, 0.4, 0.1])),
+        ] {
+            let (low, slow) = convolved(&sum);
+            for far in [false, true] {
+                let fast = sum.exact(far);
+                let (mut upper, mut lower) = (1.0, 0.0);
+                for (index, mass) in slow.iter().enumerate() {
+                    lower += mass;
+                    let tails = fast.tails(low + index as i128);
+                    assert!((tails.point - mass).abs() < 1e-14, "{sum:?} {index}: {tails:?} {mass}");
+                    assert!((tails.upper - upper).abs() < 1e-13 && (tails.lower - lower).abs() < 1e-13);
+                    let relative = (tails.point / mass - 1.0).abs();
+                    assert!(!far || *mass < 1e-20 || relative < 1e-6, "{sum:?} {index}: {relative} of {mass}");
+                    upper -= mass;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rare_value_in_a_huge_crowd_is_as_exact() {
+        let sum = sum(&[0, 1], (0, &[0.5, 0.5]), (1_000_000_000, &[1.0 - 1e-6, 1e-6]));
+        let law = sum.exact(false);
+        for hits in [850i128, 1000, 1150] {
+            let mass = binomial::probability(hits as f64, 1e9, 1e-6);
+            assert!((law.tails(hits).point / mass - 1.0).abs() < 1e-9, "{hits}");
+        }
+    }
+
+    /// Where saddle points take over, at variance/range² = 250, the relative error of every tail is below a thousandth:
+    /// a margin of ¼·range²/variance is enough, and more than that beyond.
+    #[test]
+    fn saddle_points_meet_the_exact_law_where_they_take_over() {
+        let sums = [
+            sum(&[0, 1], (100, &[0.2, 0.8]), (1500, &[0.8, 0.2])),
+            sum(&[0, 1], (50, &[0.5, 0.5]), (250_000, &[0.999, 0.001])),
+            sum(&[0, 1], (0, &[0.5, 0.5]), (250_000_000, &[1.0 - 1e-6, 1e-6])),
+            sum(&[0, 1, 2], (2100, &[0.4999, 0.5, 0.0001]), (2000, &[0.0001, 0.5, 0.4999])),
+            sum(&[0, 1, 12], (280, &[0.001, 0.5, 0.499]), (74_000, &[0.499, 0.5, 0.001])),
+            sum(&[0, 3, 8], (800, &[0.25, 0.5, 0.25]), (1200, &[0.3, 0.5, 0.2])),
+        ];
+        for sum in sums {
+            let law = sum.exact(true);
+            let size = sum.variance() / (sum.range() * sum.range());
+            assert!((240.0..300.0).contains(&size), "{size}");
+            for z in -65..=65 {
+                let x = (sum.mean() + f64::from(z) / 10.0 * sum.variance().sqrt()).round() as i128;
+                let (fast, slow) = (sum.saddle_point(x), law.tails(x));
+                for (fast, slow) in [(fast.upper, slow.upper), (fast.lower, slow.lower)] {
+                    assert!((fast / slow - 1.0).abs() * size < 0.2, "{sum:?} at {z}: {fast} {slow}, size {size}");
+                }
+            }
+        }
+    }
+}
