@@ -8,7 +8,7 @@ use uptack::Channel;
 use uptack::audit::{Audit, AuditCoins, Claims, CoinFindings, Finding, Fit, Report, Verdict};
 use uptack::estimate::Confidence;
 use uptack::simulate::Progress;
-use uptack::{Fraction, answer_name};
+use uptack::{Fraction, answer_name, display};
 
 use crate::arguments::{confidence, count};
 use crate::failure::Failure;
@@ -157,14 +157,14 @@ fn document<'a>(mechanism: String, arguments: &Arguments, delta: f64, report: &'
 fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report) -> String {
     let mut views = Table::new(&["view", "claimed", "proved", "verdict"]);
     let mut view = |name: String, finding: &Finding| {
-        let claimed = readable(finding.claimed.unwrap_or(f64::INFINITY));
-        views.row([name, claimed, readable(finding.observed_lower), verdict(finding.verdict).to_owned()]);
+        let (claimed, proved) = (display::claim(finding.claimed), display::lower_end(finding.observed_lower));
+        views.row([name, claimed, proved, verdict(finding.verdict).to_owned()]);
     };
     for (answer, finding) in report.answers.iter().enumerate() {
         view(format!("answer {}", answer_name(answer)), finding);
     }
     view("linked".to_owned(), &report.linked);
-    view(format!("release ({} owners, delta {})", grouped(arguments.owners), readable(delta)), &report.release);
+    view(format!("release ({} owners, delta {})", grouped(arguments.owners), display::claim(delta)), &report.release);
     view("bytes of coins read".to_owned(), &report.coins.length);
     view("linked, with another owner's cell".to_owned(), &report.coins.neighbour);
     let mut checks = Table::new(&["check", "p-value", "verdict"]);

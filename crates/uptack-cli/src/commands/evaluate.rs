@@ -153,16 +153,15 @@ fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
             "ε release",
         ]);
         for row in evaluation.of(comparison) {
-            let epsilon = |value: Option<f64>| value.map_or("none".to_owned(), readable_up);
             table.row([
                 row.label.clone(),
                 grouped(row.owners),
                 readable(row.rmse()),
                 readable(row.at(&vehicles, traffic.median()).0),
                 row.coverage(&vehicles, |_, _| true).map_or(String::new(), |share| format!("{:.2} %", 100.0 * share)),
-                epsilon(row.claims.answer()),
-                epsilon(row.claims.linked()),
-                epsilon(row.claims.release()),
+                readable_up(row.claims.answer()),
+                readable_up(row.claims.linked()),
+                readable_up(row.claims.release()),
             ]);
         }
         text += &table.render();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::Channel;
+use uptack::{Channel, display};
 use uptack::card::{Card, Trust};
 use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, Estimator};
@@ -126,13 +126,8 @@ impl Arguments {
             let observation = estimator.observe(tally).map_err(|error| Failure::from(error).at(name))?;
             let estimate = estimator.estimate_observed(&observation);
             let interval = estimator.interval(&observation, each, self.interval.into());
-            table.row([
-                name.clone(),
-                readable(estimate.estimate),
-                readable(estimate.sd),
-                readable(interval.low),
-                readable(interval.high),
-            ]);
+            let [low, high] = display::interval(interval.low, interval.high);
+            table.row([name.clone(), readable(estimate.estimate), readable(estimate.sd), low, high]);
             entries.push(json!({
                 "name": name,
                 "owners": estimate.owners,
@@ -176,7 +171,7 @@ fn heading(card: &Card) -> String {
 
 fn trust_words(trust: &[Trust]) -> String {
     let word = |trust: &Trust| {
-        let epsilon = trust.epsilon.map_or("none".to_owned(), readable_up);
+        let epsilon = readable_up(trust.epsilon);
         format!(
             "ε of the {}: {epsilon}. {}\n",
             if trust.view == "linked" { "owner's own report" } else { "release" },

@@ -3,11 +3,13 @@
 mod asked;
 mod canonical;
 mod claims;
+mod recomputation;
 pub mod timestamp;
 mod trust;
 
 pub use asked::{BallotQuery, CardBallot, CardSeries, Enrolment, Operators};
 pub use claims::{Claims, WholeClaims};
+pub use recomputation::{Check, Verdict};
 pub use trust::{Model, Trust};
 
 use serde::{Deserialize, Serialize};
@@ -271,9 +273,13 @@ impl Card {
     fn found_claims(&self, delta: Delta, limit: WorkLimit) -> Result<(Views, Claims), Error> {
         let channel = self.checked_channel()?;
         self.check_form(&channel)?;
+        self.claims_for(&channel, delta, limit)
+    }
+
+    fn claims_for(&self, channel: &Channel, delta: Delta, limit: WorkLimit) -> Result<(Views, Claims), Error> {
         let owners = self.claim_owners()?;
-        let views = Views::of(&channel, owners, Target::Delta(delta), limit)?;
-        let whole = claims::whole(&channel, owners, &views, self.counted_queries()?, limit)?;
+        let views = Views::of(channel, owners, Target::Delta(delta), limit)?;
+        let whole = claims::whole(channel, owners, &views, self.counted_queries()?, limit)?;
         let claims = Claims::of(&views, whole.as_ref());
         Ok((views, claims))
     }

@@ -1,0 +1,242 @@
+//! Everything that a card states, computed again and compared, number by number.
+
+use serde::Serialize;
+
+use super::{Card, Claims, NEIGHBOURING, VERSION, WholeClaims};
+use crate::channel::{Cell, Channel, Output};
+use crate::display::Decimal;
+use crate::error::Error;
+use crate::estimate::Estimator;
+use crate::plan::{Over, Prior};
+use crate::privacy::WorkLimit;
+use crate::probability::Probability;
+
+/// One thing that is stated, and what it is when it is computed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Where it is stated, such as `claims.release` or `channel.cells[2].yes`.
+    pub what: String,
+    /// As it is stated; none where it is left out.
+    pub stated: Option<String>,
+    /// What was found.
+    pub recomputed: String,
+    /// How the two compare.
+    pub verdict: Verdict,
+}
+
+/// How what is stated compares with what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// To the last digit.
+    Equal,
+    /// A claim that is rounded up to fewer digits, at least three.
+    RoundedUp,
+    /// A claim that is sound, but promises less than is true by more than its rounding.
+    Wider,
+    /// It is not what was found; a claim is better than the truth.
+    Wrong,
+    /// It is not stated, so that there is nothing to be wrong.
+    NotStated,
+}
+
+/// Fewer digits than this are not a rounding but another number.
+const FEWEST_DIGITS: usize = 3;
+
+impl Check {
+    /// Something that has to be exactly what was found.
+    pub fn equal(what: impl Into<String>, stated: impl Into<String>, recomputed: impl Into<String>) -> Self {
+        let (stated, recomputed) = (stated.into(), recomputed.into());
+        let verdict = if stated == recomputed { Verdict::Equal } else { Verdict::Wrong };
+        Self { what: what.into(), stated: Some(stated), recomputed, verdict }
+    }
+
+    /// Something that has to keep a rule, in words.
+    pub fn rule(what: impl Into<String>, stated: impl Into<String>, rule: impl Into<String>, kept: bool) -> Self {
+        let verdict = if kept { Verdict::Equal } else { Verdict::Wrong };
+        Self { what: what.into(), stated: Some(stated.into()), recomputed: rule.into(), verdict }
+    }
+
+    /// Something that was found and is not stated.
+    pub fn not_stated(what: impl Into<String>, recomputed: impl Into<String>) -> Self {
+        Self { what: what.into(), stated: None, recomputed: recomputed.into(), verdict: Verdict::NotStated }
+    }
+
+    /// A claim of privacy, an ε or `none`: never better than what was found.
+    pub fn claim(what: impl Into<String>, stated: impl Into<String>, recomputed: impl Into<String>) -> Self {
+        let check = Self::equal(what, stated, recomputed);
+        let verdict = compare_claim(check.stated.as_deref().unwrap_or_default(), &check.recomputed);
+        Self { verdict, ..check }
+    }
+
+    /// Whether it is what was found, a claim's rounding allowed for.
+    pub fn holds(&self) -> bool {
+        matches!(self.verdict, Verdict::Equal | Verdict::RoundedUp | Verdict::NotStated)
+    }
+
+    /// The same check of a part, named after the whole that it stands in.
+    #[must_use]
+    pub fn within(self, whole: &str) -> Self {
+        Self { what: format!("{whole}.{}", self.what), ..self }
+    }
+}
+
+fn compare_claim(stated: &str, recomputed: &str) -> Verdict {
+    if stated == recomputed {
+        return Verdict::Equal;
+    }
+    let number = |text: &str| Decimal::read(text).filter(|_| !text.starts_with('-'));
+    match (number(stated), number(recomputed)) {
+        (Some(stated), Some(found)) if stated == found => Verdict::Equal,
+        (Some(stated), Some(found)) if stated.is_below(&found) => Verdict::Wrong,
+        (Some(stated), Some(found)) => {
+            let rounded = found.keeping(stated.len().max(FEWEST_DIGITS) as i64, crate::display::Rounding::Up);
+            if stated == rounded { Verdict::RoundedUp } else { Verdict::Wider }
+        }
+        // No guarantee is claimed where there is one.
+        (None, Some(_)) if stated == super::claims::NONE => Verdict::Wider,
+        _ => Verdict::Wrong,
+    }
+}
+
+impl Card {
+    /// Computes everything that follows from something else on this card, and compares: the mechanism's integers,
+    /// every claim, the predicted error, and that counts and times fit together.
+    ///
+    /// What a card merely lays down (the question, the number of owners, δ) cannot be wrong by itself; it is what
+    /// the rest is computed from. `progress` hears before each long step what is computed, of how many steps.
+    pub fn recompute(&self, limit: WorkLimit, progress: &mut dyn FnMut(usize, usize)) -> Vec<Check> {
+        let channel = self.mechanism.channel();
+        let mut checks = self.form_checks();
+        checks.extend(self.channel_checks(&channel));
+        progress(0, 2);
+        checks.extend(self.sd_check(&channel));
+        progress(1, 2);
+        checks.extend(self.claim_checks(&channel, limit));
+        progress(2, 2);
+        checks
+    }
+
+    fn form_checks(&self) -> Vec<Check> {
+        let mut checks = vec![
+            Check::equal("version", &self.version, VERSION),
+            Check::equal("neighbouring", &self.neighbouring, NEIGHBOURING),
+        ];
+        let batch = (self.smallest_batch().ok(), self.planned_owners().ok());
+        let fits = matches!(batch, (Some(batch), Some(owners)) if batch <= owners);
+        checks.push(Check::rule("minimum_batch", &self.minimum_batch, format!("at most {}", self.owners), fits));
+        if let Err(error) = self.check_form(&self.mechanism.channel()) {
+            checks.push(Check::rule("ballot", "a ballot", error.to_string(), false));
+        }
+        checks.extend(self.series_check());
+        if self.opens.is_some() || self.closes.is_some() {
+            let stated = format!("{} to {}", self.opens.as_deref().unwrap_or("?"), self.closes.as_deref().unwrap_or("?"));
+            let (rule, kept) = match self.window() {
+                Ok((opens, closes)) => (format!("{} seconds", closes - opens), true),
+                Err(error) => (error.to_string(), false),
+            };
+            checks.push(Check::rule("opens, closes", stated, rule, kept));
+        }
+        checks
+    }
+
+    fn series_check(&self) -> Option<Check> {
+        let series = self.series.as_ref()?;
+        let kept = matches!((series.number(), series.times()), (Ok(number), Ok(times)) if (1..=times).contains(&number));
+        // A draft without a number stands for all of its series.
+        let draft = series.number.is_empty();
+        Some(Check::rule("series.number", &series.number, format!("from 1 to {}", series.times), kept || draft))
+    }
+
+    /// The integers of the mechanism's text.
+    fn channel_checks(&self, channel: &Channel) -> Vec<Check> {
+        let stated = &self.channel;
+        let outputs = |answers: &[Vec<Output>]| answers.iter().map(|answer| written(answer)).collect::<Vec<_>>().join(", ");
+        let mut checks = vec![
+            Check::equal("channel.bits", &stated.bits, Probability::BITS.to_string()),
+            Check::equal("channel.answers", outputs(&stated.answers), outputs(channel.answers())),
+            Check::equal("channel.cells", stated.cells.len().to_string(), channel.cells().len().to_string()),
+        ];
+        for (index, (stated, found)) in stated.cells.iter().zip(channel.cells()).enumerate() {
+            let check = |part: &str, value: &dyn Fn(&Cell) -> String| {
+                Check::equal(format!("channel.cells[{index}].{part}"), value(stated), value(found))
+            };
+            checks.push(check("outputs", &|cell| written(cell.outputs())));
+            checks.push(check("yes", &|cell| cell.yes().numerator().to_string()));
+            checks.push(check("no", &|cell| cell.no().numerator().to_string()));
+        }
+        checks
+    }
+
+    /// The predicted error; a card does not say whether the planner took the worst over its range or the mean.
+    fn sd_check(&self, channel: &Channel) -> Vec<Check> {
+        let what = "predicted.sd";
+        let predicted = |over: Over| -> Result<String, Error> {
+            let prior = Prior {
+                low: super::whole_number("predicted.yes_low", &self.predicted.yes_low)?,
+                high: super::whole_number("predicted.yes_high", &self.predicted.yes_high)?,
+                over,
+            };
+            let owners = self.planned_owners()?;
+            if prior.low > prior.high || prior.high > owners {
+                return Err(Error::law("yes_low is at most yes_high, and that at most the owners"));
+            }
+            Ok(prior.predicted_sd(&Estimator::new(channel)?, owners)?.to_string())
+        };
+        let stated = &self.predicted.sd;
+        vec![match (predicted(Over::Worst), predicted(Over::Mean)) {
+            (Ok(_), Ok(mean)) if mean == *stated => Check::equal(what, stated, mean),
+            (Ok(worst), _) => Check::equal(what, stated, worst),
+            (Err(error), _) => Check::rule(what, stated, error.to_string(), false),
+        }]
+    }
+
+    fn claim_checks(&self, channel: &Channel, limit: WorkLimit) -> Vec<Check> {
+        let found = self.delta().and_then(|delta| Ok(self.claims_for(channel, delta, limit)?.1));
+        match found {
+            Ok(found) => self.claims.compared_with(&found),
+            Err(error) => vec![Check::rule("claims", &self.claims.release, error.to_string(), false)],
+        }
+    }
+}
+
+impl Claims {
+    fn compared_with(&self, found: &Self) -> Vec<Check> {
+        let mut checks = each("claims.answers", &self.answers, &found.answers);
+        checks.push(Check::claim("claims.linked", &self.linked, &found.linked));
+        checks.push(Check::claim("claims.release", &self.release, &found.release));
+        checks.extend(each("claims.answers_with_release", &self.answers_with_release, &found.answers_with_release));
+        match (&self.whole, &found.whole) {
+            (None, None) => {}
+            (Some(stated), Some(found)) => checks.extend(stated.compared_with(found)),
+            (stated, found) => {
+                let queries = |whole: &Option<WholeClaims>| whole.as_ref().map_or("1".to_owned(), |whole| whole.queries.clone());
+                checks.push(Check::equal("claims.whole.queries", queries(stated), queries(found)));
+            }
+        }
+        checks
+    }
+}
+
+impl WholeClaims {
+    fn compared_with(&self, found: &Self) -> Vec<Check> {
+        vec![
+            Check::equal("claims.whole.queries", &self.queries, &found.queries),
+            Check::claim("claims.whole.linked", &self.linked, &found.linked),
+            Check::claim("claims.whole.release", &self.release, &found.release),
+        ]
+    }
+}
+
+/// A list of claims, one for each answer.
+fn each(what: &str, stated: &[String], found: &[String]) -> Vec<Check> {
+    if stated.len() != found.len() {
+        return vec![Check::equal(what, stated.len().to_string(), found.len().to_string())];
+    }
+    let pairs = stated.iter().zip(found).enumerate();
+    pairs.map(|(index, (stated, found))| Check::claim(format!("{what}[{index}]"), stated, found)).collect()
+}
+
+fn written(outputs: &[Output]) -> String {
+    outputs.iter().map(|output| output.symbol()).collect()
+}
