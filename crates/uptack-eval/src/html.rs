@@ -99,7 +99,9 @@ impl Evaluation {
              crowd {root:.1}.</p>\n<div class=\"table\"><table id=\"growth\"><thead><tr><th>method</th>\
              <th>median station, {} owners</th><th>{} owners</th><th>factor</th><th>factor, all stations</th></tr></thead>\
              <tbody>\n",
-            display::claim(self.settings.levels.answer), first.owners[0], first.owners[1],
+            display::claim(self.settings.levels.answer),
+            first.owners[0],
+            first.owners[1],
         );
         for part in &growth {
             let [median, all] = part.errors();

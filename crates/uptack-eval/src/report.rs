@@ -234,7 +234,7 @@ impl Evaluation {
             Comparison::Release => {
                 let (epsilon, delta) = (levels.release.epsilon, levels.release.delta);
                 format!("ε = {}, δ = {}; ", display::claim(epsilon), display::claim(delta))
-            },
+            }
             Comparison::Answer => format!("ε = {}; ", display::claim(levels.answer)),
             Comparison::Linked => format!("ε = {}; ", display::claim(levels.linked)),
         };

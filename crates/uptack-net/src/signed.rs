@@ -117,7 +117,8 @@ pub struct PublicKey(VerifyingKey);
 const SCHEME: &str = "ed25519:";
 
 impl PublicKey {
-    fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
+    /// Checks a signature over a message, strictly.
+    pub fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
         let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap_or_default();
         let signature = Signature::from_slice(&bytes).map_err(|_| Error::refused("the signature is malformed"))?;
         self.0

@@ -230,8 +230,7 @@ impl Arguments {
 
 fn describe(opened: &Opened) -> String {
     let claims = &opened.card.claims;
-    let epsilon =
-        |claim: Result<Option<f64>, uptack::Error>| readable_up(claim.ok().flatten());
+    let epsilon = |claim: Result<Option<f64>, uptack::Error>| readable_up(claim.ok().flatten());
     let mut text = String::new();
     for query in &opened.queries {
         text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);

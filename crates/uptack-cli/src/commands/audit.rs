@@ -1,7 +1,5 @@
 //! `uptack audit`
 
-use std::thread;
-
 use clap::Args;
 use serde::Serialize;
 use uptack::Channel;
@@ -14,7 +12,7 @@ use crate::arguments::{confidence, count};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{Table, grouped, print, print_json, readable};
-use crate::progress::ProgressLine;
+use crate::progress::{self, Step};
 
 /// Run the real sampler as an adversary would, and try to prove the privacy claims wrong
 #[derive(Args)]
@@ -113,17 +111,8 @@ fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> 
 /// Runs the audit and shows how far it is.
 fn follow(audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
     let progress = Progress::default();
-    thread::scope(|scope| {
-        let work = scope.spawn(|| audit.run_with(channel, claims, &progress));
-        let mut line = ProgressLine::new();
-        while !work.is_finished() {
-            line.show("calls of the sampler", progress.done(), audit.samples);
-            thread::park_timeout(ProgressLine::PAUSE / 20);
-        }
-        drop(line);
-        let report = work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(report?)
-    })
+    let now = || Step { what: "calls of the sampler", done: progress.done(), all: audit.samples };
+    Ok(progress::follow(now, || audit.run_with(channel, claims, &progress))?)
 }
 
 /// A sampler that does not keep its claims is a failure of the program.

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use clap::Args;
 use uptack_eval::evaluation::{Evaluation, Settings, Stage, Watch};
@@ -11,7 +10,7 @@ use uptack_eval::traffic::{self, Traffic};
 use crate::arguments::count;
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, readable, readable_up};
-use crate::progress::ProgressLine;
+use crate::progress::{self, Step};
 
 /// Repeat the paper's evaluation on real or generated traffic, at equal guarantees
 ///
@@ -90,22 +89,11 @@ fn follow(traffic: Traffic, settings: Settings) -> Result<Evaluation, Failure> {
     let stopper = std::sync::Arc::clone(&watch);
     // Where no handler can be set, Ctrl-C ends the program as usual, without a report.
     let _ = ctrlc::set_handler(move || stopper.stop());
-    thread::scope(|scope| {
-        let work = scope.spawn(|| Evaluation::run(traffic, settings, &watch));
-        let mut lines: Option<(Stage, ProgressLine)> = None;
-        while !work.is_finished() {
-            let (stage, done, all) = watch.now();
-            if lines.as_ref().is_none_or(|(shown, _)| *shown != stage) {
-                lines = Some((stage, ProgressLine::new()));
-            }
-            if let Some((_, line)) = &mut lines {
-                line.show(what(stage), done, all);
-            }
-            thread::park_timeout(ProgressLine::PAUSE / 4);
-        }
-        drop(lines);
-        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(from)
-    })
+    let now = || {
+        let (stage, done, all) = watch.now();
+        Step { what: what(stage), done, all }
+    };
+    progress::follow(now, || Evaluation::run(traffic, settings, &watch)).map_err(from)
 }
 
 fn what(stage: Stage) -> &'static str {

@@ -23,6 +23,7 @@ mod serve;
 mod simulate;
 mod tally;
 mod task;
+mod verify;
 
 use clap::Subcommand;
 
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     Ask(ask::Arguments),
     Result(result::Arguments),
     Cancel(cancel::Arguments),
+    Verify(verify::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -79,6 +81,7 @@ impl Command {
             Self::Ask(arguments) => ask::run(&arguments, json),
             Self::Result(arguments) => result::run(&arguments, json),
             Self::Cancel(arguments) => cancel::run(&arguments, json),
+            Self::Verify(arguments) => verify::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

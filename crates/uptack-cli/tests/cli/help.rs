@@ -8,7 +8,7 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "channel",
     "plan",
     "privacy",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 18] = [
     "ask",
     "result",
     "cancel",
+    "verify",
     "completions",
     "man",
 ];

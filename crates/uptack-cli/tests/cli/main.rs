@@ -1,6 +1,7 @@
 //! The command line as its users meet it.
 
 mod aggregators;
+mod agreement;
 mod algebra;
 mod audit;
 mod bad_input;

@@ -5,3 +5,4 @@ mod interface;
 mod lifecycle;
 mod restarts;
 mod support;
+mod verification;

@@ -130,7 +130,8 @@ impl Card {
         }
         checks.extend(self.series_check());
         if self.opens.is_some() || self.closes.is_some() {
-            let stated = format!("{} to {}", self.opens.as_deref().unwrap_or("?"), self.closes.as_deref().unwrap_or("?"));
+            let stated =
+                format!("{} to {}", self.opens.as_deref().unwrap_or("?"), self.closes.as_deref().unwrap_or("?"));
             let (rule, kept) = match self.window() {
                 Ok((opens, closes)) => (format!("{} seconds", closes - opens), true),
                 Err(error) => (error.to_string(), false),
@@ -142,7 +143,8 @@ impl Card {
 
     fn series_check(&self) -> Option<Check> {
         let series = self.series.as_ref()?;
-        let kept = matches!((series.number(), series.times()), (Ok(number), Ok(times)) if (1..=times).contains(&number));
+        let kept =
+            matches!((series.number(), series.times()), (Ok(number), Ok(times)) if (1..=times).contains(&number));
         // A draft without a number stands for all of its series.
         let draft = series.number.is_empty();
         Some(Check::rule("series.number", &series.number, format!("from 1 to {}", series.times), kept || draft))
@@ -151,7 +153,8 @@ impl Card {
     /// The integers of the mechanism's text.
     fn channel_checks(&self, channel: &Channel) -> Vec<Check> {
         let stated = &self.channel;
-        let outputs = |answers: &[Vec<Output>]| answers.iter().map(|answer| written(answer)).collect::<Vec<_>>().join(", ");
+        let outputs =
+            |answers: &[Vec<Output>]| answers.iter().map(|answer| written(answer)).collect::<Vec<_>>().join(", ");
         let mut checks = vec![
             Check::equal("channel.bits", &stated.bits, Probability::BITS.to_string()),
             Check::equal("channel.answers", outputs(&stated.answers), outputs(channel.answers())),
@@ -210,7 +213,8 @@ impl Claims {
             (None, None) => {}
             (Some(stated), Some(found)) => checks.extend(stated.compared_with(found)),
             (stated, found) => {
-                let queries = |whole: &Option<WholeClaims>| whole.as_ref().map_or("1".to_owned(), |whole| whole.queries.clone());
+                let queries =
+                    |whole: &Option<WholeClaims>| whole.as_ref().map_or("1".to_owned(), |whole| whole.queries.clone());
                 checks.push(Check::equal("claims.whole.queries", queries(stated), queries(found)));
             }
         }

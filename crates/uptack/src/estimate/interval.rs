@@ -52,7 +52,8 @@ impl Confidence {
 }
 
 /// How an interval is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum IntervalKind {
     /// `Exact` where α < 0.01 or an informative count expects fewer than 50, else `Score`.
     Auto,

@@ -92,7 +92,9 @@ fn loss(claim: &Guarantee) -> f64 {
 
 fn claim_words(claim: &Guarantee) -> String {
     match (claim.target(), claim.value()) {
-        (Target::Delta(delta), Some(value)) => format!("ε = {} at δ = {}", display::claim(value.upper()), display::claim(delta.value())),
+        (Target::Delta(delta), Some(value)) => {
+            format!("ε = {} at δ = {}", display::claim(value.upper()), display::claim(delta.value()))
+        }
         (Target::Epsilon(epsilon), Some(value)) => {
             format!("δ = {} at ε = {}", display::claim(value.upper()), display::claim(epsilon.value()))
         }

@@ -1,0 +1,131 @@
+//! The same quantity, asked of several commands: one number, to the last digit that each prints.
+
+use serde_json::Value;
+use uptack::display;
+
+use crate::{Folder, json, run};
+
+fn text(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The lines of the table of views: as one function prints them.
+fn views_lines(text: &str) -> Vec<&str> {
+    let is_view = |line: &&str| ["answer ", "linked", "release"].iter().any(|view| line.starts_with(view));
+    text.lines().filter(is_view).take_while(|line| !line.is_empty()).collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+/// What `verify` found, by name.
+fn recomputed<'a>(verified: &'a Value, what: &str) -> &'a str {
+    let checks = verified["checked"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["what"] == what);
+    found.and_then(|check| check["recomputed"].as_str()).unwrap_or_else(|| panic!("{what} in {verified}"))
+}
+
+#[test]
+fn plan_privacy_verify_and_simulate_agree() {
+    let folder = Folder::new("agreement");
+    let card = folder.0.join("card.json");
+    let card = card.to_str().unwrap();
+    let one = &["--owners", "3000", "--yes", "30", "--epsilon", "1", "--delta", "1e-6"][..];
+    let fewer = &[one, &["--honest", "0.8", "--minimum-batch", "2500"]].concat()[..];
+    let several = &[
+        "--owners",
+        "400",
+        "--yes",
+        "9",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-4",
+        "--answer-epsilon",
+        "1.1",
+        "--form",
+        "several",
+        "--mechanism",
+        "blended",
+    ][..];
+    for request in [one, fewer, several] {
+        let planned = json(&[&["plan", "--out", card, "--json"], request].concat());
+        let private = json(&["privacy", card, "--json"]);
+        assert_eq!(planned["views"], private["views"]);
+
+        let (mechanism, owners) = (planned["mechanism"].as_str().unwrap(), planned["claim_owners"].to_string());
+        let delta = planned["views"]["release"]["delta"].to_string();
+        let named = ["privacy", mechanism, "--owners", &owners, "--delta", &delta];
+        assert_eq!(json(&[&named[..], &["--json"]].concat())["views"], planned["views"]);
+
+        let verified = json(&["verify", card, "--json"]);
+        let views = &planned["views"];
+        assert_eq!(recomputed(&verified, "claims.release"), number(&views["release"]["epsilon"]["upper"]).to_string());
+        assert_eq!(recomputed(&verified, "claims.linked"), number(&views["linked"]).to_string());
+        for (answer, epsilon) in views["answers"].as_array().unwrap().iter().enumerate() {
+            assert_eq!(recomputed(&verified, &format!("claims.answers[{answer}]")), number(epsilon).to_string());
+        }
+        let sd = number(&planned["sd"]);
+        assert_eq!(recomputed(&verified, "predicted.sd"), sd.to_string());
+
+        let crowd = ["--owners", request[1], "--yes", request[3], "--trials", "1", "--json"];
+        assert_eq!(json(&[&["simulate", mechanism], &crowd[..]].concat())["predicted_sd"], planned["sd"]);
+
+        // And what people read is that number, rounded in one way.
+        let (plan, privacy) = (text(&[&["plan"], request].concat()), text(&named));
+        assert_eq!(views_lines(&plan), views_lines(&privacy));
+        let release = views_lines(&plan).into_iter().find(|line| line.starts_with("release")).unwrap();
+        let epsilon = display::claim(number(&views["release"]["epsilon"]["upper"]));
+        assert_eq!(release.split_whitespace().nth(1), Some(epsilon.as_str()));
+        assert!(plan.contains(&format!("Error: {} (", display::nearest(sd))), "{plan}");
+    }
+}
+
+/// Large enough that not every crowd is enumerated, which would take the composition of a day a minute.
+fn network(folder: &Folder) -> String {
+    let rows: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 3000][index % 4])).collect();
+    folder.file("network.csv", format!("sensor,vehicles\n{rows}"))
+}
+
+#[test]
+fn the_evaluation_and_its_files_agree_with_privacy() {
+    let folder = Folder::new("agreement-evaluate");
+    let (data, out) = (network(&folder), folder.0.join("report"));
+    let evaluate = ["evaluate", "--data", &data, "--trials", "2", "--factors", "1", "--out", out.to_str().unwrap()];
+    let document = json(&[&evaluate[..], &["--json"]].concat());
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&read("evaluation.json")).unwrap(), document);
+    let (rows, table, page) = (document["rows"].as_array().unwrap(), read("rows.csv"), read("index.html"));
+    for (number, row) in rows.iter().enumerate() {
+        agrees_with_privacy(row);
+        let line = table.lines().nth(number + 1).unwrap();
+        let upper = &row["views"]["release"]["epsilon"]["upper"];
+        let stated: Vec<&str> = line.rsplit(',').take(2).collect();
+        assert_eq!(stated[0], if upper.is_null() { String::new() } else { upper.to_string() }, "{line}");
+        let linked = &row["views"]["linked"];
+        assert_eq!(stated[1], if linked.is_null() { String::new() } else { linked.to_string() }, "{line}");
+        let cells = [linked, upper].map(|value| format!("<td>{}</td>", display::claim(value.as_f64())));
+        assert!(page.contains(&cells.concat()), "{row}");
+        let rmse = format!("<td>{}</td>", display::nearest(row["rmse"].as_f64().unwrap()));
+        assert!(page.contains(&rmse), "{rmse}");
+    }
+    for part in document["longitudinal"]["composed"].as_array().unwrap() {
+        let upper = part["epsilon"]["upper"].as_f64();
+        assert!(page.contains(&format!("<td>{}</td>", display::claim(upper))), "{part}");
+    }
+}
+
+/// One question of a family's mechanism: what `privacy` says of it.
+fn agrees_with_privacy(row: &Value) {
+    if row["kind"] != "family" {
+        return;
+    }
+    let (mechanism, owners) = (row["mechanism"].as_str().unwrap(), row["owners"].to_string());
+    let views = json(&["privacy", mechanism, "--owners", &owners, "--delta", "1e-8", "--json"])["views"].clone();
+    for view in ["answers", "linked", "release"] {
+        assert_eq!(row["views"][view], views[view], "{view} of {mechanism}");
+    }
+}
