@@ -9,6 +9,7 @@ mod card;
 mod contract;
 mod desk;
 mod evaluate;
+mod examples;
 mod guide;
 mod help;
 mod network;
