@@ -3,6 +3,8 @@
 use serde_json::Value;
 use uptack::display;
 
+use crate::desk::Desk;
+use crate::network::{AT_SEVEN, Fleet, all_answered, ask, fleet_csv};
 use crate::{Folder, json, run};
 
 fn text(arguments: &[&str]) -> String {
@@ -81,6 +83,57 @@ fn plan_privacy_verify_and_simulate_agree() {
         let epsilon = display::claim(number(&views["release"]["epsilon"]["upper"]));
         assert_eq!(release.split_whitespace().nth(1), Some(epsilon.as_str()));
         assert!(plan.contains(&format!("Error: {} (", display::nearest(sd))), "{plan}");
+    }
+}
+
+#[test]
+fn ask_result_ledger_and_verify_agree() {
+    let desk = Desk::new("agreement-desk", &[]);
+    let asked = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "15s"]].concat());
+    let fleet = Fleet::new(&desk, fleet_csv(60, 12), "1s");
+    all_answered(&fleet.run(), &asked["query"], 60);
+    let (record, query) = (desk.folder.0.join("record.json"), asked["query"].as_str().unwrap());
+    let record = record.to_str().unwrap();
+    let result = desk.json(&["result", query], &["--wait", "--out", record]);
+    let verified = json(&["verify", record, "--desk-key", &desk.signer(), "--json"]);
+    assert_eq!(verified["holds"], true);
+
+    let (claims, trust) = (&asked["card"]["claims"], &result["trust"]);
+    for (view, stated) in [(0, "release"), (1, "linked")] {
+        assert_eq!(claims[stated], recomputed(&verified, &format!("card.claims.{stated}")));
+        assert_eq!(number(&trust[view]["epsilon"]).to_string(), claims[stated].as_str().unwrap());
+    }
+    for (name, what) in [("estimate", "estimate"), ("sd", "sd")] {
+        assert_eq!(number(&result[name]).to_string(), recomputed(&verified, &format!("results.estimates[0].{what}")));
+    }
+    for end in [0, 1] {
+        let stated = recomputed(&verified, &format!("results.estimates[0].interval[{end}]"));
+        assert_eq!(number(&result["interval"][end]).to_string(), stated);
+    }
+
+    // One query is charged with the ε of its card, and the share is shown against the owner.
+    let linked = number(&trust[1]["epsilon"]);
+    let ledger = fleet.ledger();
+    for budget in ledger["budgets"].as_array().unwrap().iter().filter(|budget| budget["view"] == "linked") {
+        let spent = number(&budget["spent"]) * number(&budget["epsilon"]);
+        assert!((spent - linked).abs() <= 1e-12 * linked, "{budget}");
+    }
+
+    // What people read.
+    let printed = desk.run(&["result", query], &[]).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let [low, high] = display::interval(number(&result["interval"][0]), number(&result["interval"][1]));
+    for words in [
+        format!("ε of the release: {}.", display::claim(number(&trust[0]["epsilon"]))),
+        format!("ε of the owner's own report: {}.", display::claim(linked)),
+        format!(
+            "{} of 60 owners hold yes, give or take {}",
+            display::nearest(number(&result["estimate"])),
+            display::nearest(number(&result["sd"]))
+        ),
+        format!("between {low} and {high}"),
+    ] {
+        assert!(printed.contains(&words), "`{words}` in\n{printed}");
     }
 }
 

@@ -89,7 +89,7 @@ impl Desk {
         json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn run(&self, command: &[&str], more: &[&str]) -> Output {
+    pub(crate) fn run(&self, command: &[&str], more: &[&str]) -> Output {
         let arguments = self.with_access(command, more);
         run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }

@@ -93,11 +93,10 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let stage = Self { folder: Folder::new("examples"), signer: Signer::generate() };
-        let yes_no = |yes: usize, no: usize| "yes\n".repeat(yes) + &"no\n".repeat(no);
         let stations: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 3000][index % 4])).collect();
         for (name, text) in [
-            ("truths.txt", yes_no(30, 170)),
-            ("rows.csv", format!("A\n{}", "1\n".repeat(60) + &"0\n".repeat(140))),
+            ("truths.txt", ["yes\n".repeat(30), "no\n".repeat(170)].concat()),
+            ("rows.csv", ["A\n".to_owned(), "1\n".repeat(60), "0\n".repeat(140)].concat()),
             ("monday.csv", "A\n1\n0\n".to_owned()),
             ("tuesday.csv", "A\n0\n0\n".to_owned()),
             ("tally.json", r#"{"answers":[{"1":260,"0":24740,"bottom":25000}]}"#.to_owned()),

@@ -70,7 +70,8 @@ fn every_number_counts(text: &str) {
     let mut paths = Vec::new();
     numbers(&document, "", &mut paths);
     assert!(paths.len() > 8, "{paths:?}");
-    for path in &paths {
+    // The confidence is laid down, not computed; intervals of few owners may be the same at another one.
+    for path in paths.iter().filter(|path| *path != "/results/confidence") {
         for by in [1, 9] {
             let mut wrong = document.clone();
             let value = wrong.pointer_mut(path).unwrap();
