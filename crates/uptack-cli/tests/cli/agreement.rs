@@ -5,12 +5,33 @@ use uptack::display;
 
 use crate::desk::Desk;
 use crate::network::{AT_SEVEN, Fleet, all_answered, ask, fleet_csv};
-use crate::{Folder, json, run};
+use crate::{Folder, run};
 
 fn text(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The document that a command prints, every number kept as the text that was printed: what a reader makes of its last
+/// digit is not what is compared here.
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&quoted(&text(arguments))).unwrap()
+}
+
+/// JSON with every number between quotes.
+fn quoted(document: &str) -> String {
+    let (mut quoted, mut in_text, mut escaped, mut in_number) = (String::new(), false, false, false);
+    for c in document.chars() {
+        let numeric = !in_text && (c.is_ascii_digit() || (in_number && "+-.eE".contains(c)) || c == '-');
+        if numeric != in_number {
+            quoted.push('"');
+            in_number = numeric;
+        }
+        (in_text, escaped) = (in_text ^ (c == '"' && !escaped), in_text && c == '\\' && !escaped);
+        quoted.push(c);
+    }
+    quoted
 }
 
 /// The lines of the table of views: as one function prints them.
@@ -19,8 +40,17 @@ fn views_lines(text: &str) -> Vec<&str> {
     text.lines().filter(is_view).take_while(|line| !line.is_empty()).collect()
 }
 
+fn digits(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+    digits(value).parse().unwrap_or_else(|_| panic!("{value} is not a number"))
+}
+
+/// A claim that may be missing, as people read it.
+fn claim(value: &Value) -> String {
+    display::claim((!value.is_null()).then(|| number(value)))
 }
 
 /// What `verify` found, by name.
@@ -58,9 +88,9 @@ fn plan_privacy_verify_and_simulate_agree() {
         let private = json(&["privacy", card, "--json"]);
         assert_eq!(planned["views"], private["views"]);
 
-        let (mechanism, owners) = (planned["mechanism"].as_str().unwrap(), planned["claim_owners"].to_string());
-        let delta = planned["views"]["release"]["delta"].to_string();
-        let named = ["privacy", mechanism, "--owners", &owners, "--delta", &delta];
+        let (mechanism, owners) = (planned["mechanism"].as_str().unwrap(), digits(&planned["claim_owners"]));
+        let delta = digits(&planned["views"]["release"]["delta"]);
+        let named = ["privacy", mechanism, "--owners", owners, "--delta", delta];
         assert_eq!(json(&[&named[..], &["--json"]].concat())["views"], planned["views"]);
 
         let verified = json(&["verify", card, "--json"]);
@@ -94,14 +124,15 @@ fn ask_result_ledger_and_verify_agree() {
     all_answered(&fleet.run(), &asked["query"], 60);
     let (record, query) = (desk.folder.0.join("record.json"), asked["query"].as_str().unwrap());
     let record = record.to_str().unwrap();
-    let result = desk.json(&["result", query], &["--wait", "--out", record]);
+    let printed = desk.run(&["result", query], &["--wait", "--out", record, "--json"]).stdout;
+    let result: Value = serde_json::from_str(&quoted(std::str::from_utf8(&printed).unwrap())).unwrap();
     let verified = json(&["verify", record, "--desk-key", &desk.signer(), "--json"]);
     assert_eq!(verified["holds"], true);
 
     let (claims, trust) = (&asked["card"]["claims"], &result["trust"]);
     for (view, stated) in [(0, "release"), (1, "linked")] {
         assert_eq!(claims[stated], recomputed(&verified, &format!("card.claims.{stated}")));
-        assert_eq!(number(&trust[view]["epsilon"]).to_string(), claims[stated].as_str().unwrap());
+        assert_eq!(number(&trust[view]["epsilon"]), number(&claims[stated]));
     }
     for (name, what) in [("estimate", "estimate"), ("sd", "sd")] {
         assert_eq!(number(&result[name]).to_string(), recomputed(&verified, &format!("results.estimates[0].{what}")));
@@ -115,7 +146,7 @@ fn ask_result_ledger_and_verify_agree() {
     let linked = number(&trust[1]["epsilon"]);
     let ledger = fleet.ledger();
     for budget in ledger["budgets"].as_array().unwrap().iter().filter(|budget| budget["view"] == "linked") {
-        let spent = number(&budget["spent"]) * number(&budget["epsilon"]);
+        let spent = budget["spent"].as_f64().unwrap() * budget["epsilon"].as_f64().unwrap();
         assert!((spent - linked).abs() <= 1e-12 * linked, "{budget}");
     }
 
@@ -150,25 +181,40 @@ fn the_evaluation_and_its_files_agree_with_privacy() {
     let evaluate = ["evaluate", "--data", &data, "--trials", "2", "--factors", "1", "--out", out.to_str().unwrap()];
     let document = json(&[&evaluate[..], &["--json"]].concat());
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&read("evaluation.json")).unwrap(), document);
+    assert_eq!(serde_json::from_str::<Value>(&quoted(&read("evaluation.json"))).unwrap(), document);
     let (rows, table, page) = (document["rows"].as_array().unwrap(), read("rows.csv"), read("index.html"));
-    for (number, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         agrees_with_privacy(row);
-        let line = table.lines().nth(number + 1).unwrap();
+        let line = table.lines().nth(index + 1).unwrap();
         let upper = &row["views"]["release"]["epsilon"]["upper"];
         let stated: Vec<&str> = line.rsplit(',').take(2).collect();
-        assert_eq!(stated[0], if upper.is_null() { String::new() } else { upper.to_string() }, "{line}");
+        assert_eq!(stated[0], optional(upper), "{line}");
         let linked = &row["views"]["linked"];
-        assert_eq!(stated[1], if linked.is_null() { String::new() } else { linked.to_string() }, "{line}");
-        let cells = [linked, upper].map(|value| format!("<td>{}</td>", display::claim(value.as_f64())));
+        assert_eq!(stated[1], optional(linked), "{line}");
+        let cells = [linked, upper].map(|value| format!("<td>{}</td>", claim(value)));
         assert!(page.contains(&cells.concat()), "{row}");
-        let rmse = format!("<td>{}</td>", display::nearest(row["rmse"].as_f64().unwrap()));
+        let rmse = format!("<td>{}</td>", display::nearest(number(&row["rmse"])));
         assert!(page.contains(&rmse), "{rmse}");
     }
     for part in document["longitudinal"]["composed"].as_array().unwrap() {
-        let upper = part["epsilon"]["upper"].as_f64();
-        assert!(page.contains(&format!("<td>{}</td>", display::claim(upper))), "{part}");
+        assert!(page.contains(&format!("<td>{}</td>", claim(&part["epsilon"]["upper"]))), "{part}");
+        composes_as_privacy_does(part, &document);
     }
+}
+
+/// A number in a CSV; nothing where there is none.
+fn optional(value: &Value) -> String {
+    if value.is_null() { String::new() } else { number(value).to_string() }
+}
+
+/// Many windows: what `privacy --repeat` says of them.
+fn composes_as_privacy_does(part: &Value, document: &Value) {
+    let (mechanism, windows) = (part["mechanism"].as_str().unwrap(), digits(&part["windows"]));
+    let owners = digits(&document["data"]["vehicles"]);
+    let repeat = ["privacy", mechanism, "--owners", owners, "--delta", "1e-8", "--repeat", windows, "--json"];
+    let repeated = json(&repeat)["repeated"].clone();
+    assert_eq!(repeated["release"]["epsilon"], part["epsilon"], "{windows} windows of {mechanism}");
+    assert_eq!(repeated["linked"], part["linked"], "{windows} windows of {mechanism}");
 }
 
 /// One question of a family's mechanism: what `privacy` says of it.
@@ -176,8 +222,8 @@ fn agrees_with_privacy(row: &Value) {
     if row["kind"] != "family" {
         return;
     }
-    let (mechanism, owners) = (row["mechanism"].as_str().unwrap(), row["owners"].to_string());
-    let views = json(&["privacy", mechanism, "--owners", &owners, "--delta", "1e-8", "--json"])["views"].clone();
+    let (mechanism, owners) = (row["mechanism"].as_str().unwrap(), digits(&row["owners"]));
+    let views = json(&["privacy", mechanism, "--owners", owners, "--delta", "1e-8", "--json"])["views"].clone();
     for view in ["answers", "linked", "release"] {
         assert_eq!(row["views"][view], views[view], "{view} of {mechanism}");
     }
