@@ -104,7 +104,7 @@ fn bound_delta(owners: u64, local: f64, epsilon: f64) -> f64 {
 }
 
 /// P(Binomial(trials, ½) ≥ hits), by the regularized incomplete beta function.
-fn fair_tail(trials: f64, hits: f64) -> f64 {
+pub fn fair_tail(trials: f64, hits: f64) -> f64 {
     if hits <= 0.0 {
         return 1.0;
     }

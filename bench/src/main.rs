@@ -6,6 +6,7 @@
 mod accounting;
 mod clock;
 mod numpy;
+mod published;
 mod sampling;
 mod simulation;
 mod table;
@@ -30,8 +31,12 @@ fn main() -> ExitCode {
     let size = match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
         [] => WHOLE,
         [flag] if flag == "--quick" => QUICK,
+        [flag] if flag == "--published" => {
+            published::print();
+            return ExitCode::SUCCESS;
+        }
         _ => {
-            eprintln!("usage: uptack-bench [--quick]");
+            eprintln!("usage: uptack-bench [--quick | --published]");
             return ExitCode::from(1);
         }
     };

@@ -5,11 +5,13 @@
 //! as the question or the sums themselves, is the desk's word; SECURITY.md says who stands behind the sums.
 
 use serde::Deserialize;
+use std::sync::Arc;
 use uptack::{
     Tally,
     card::{Card, Check, timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
+    simulate::Progress,
 };
 use uptack_net::{
     card_task,
@@ -89,8 +91,8 @@ impl Document {
 impl Verifier<'_> {
     /// Computes everything again that can be, and compares. An error means that the document cannot be read at all.
     ///
-    /// `progress` is told how many steps of how many are done; the long ones are the claims and each question's interval.
-    pub fn verify(&self, document: &Document, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Check>> {
+    /// `progress` counts elementary steps, of [`Verifier::work`] at most.
+    pub fn verify(&self, document: &Document, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         match document {
             Document::Card(card) if self.desk_key.is_some() => {
                 let stated = card.signer.clone().unwrap_or_else(|| "nobody".to_owned());
@@ -104,7 +106,12 @@ impl Verifier<'_> {
         }
     }
 
-    fn verify_signed(&self, signed: &SignedCard, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Check>> {
+    /// The elementary steps that a verification takes at most, as far as that can be told beforehand.
+    pub fn work(&self, document: &Document) -> u64 {
+        document.card().map_or(0, |card| card.work(self.limit))
+    }
+
+    fn verify_signed(&self, signed: &SignedCard, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         let card = Card::from_json(&signed.card)?;
         let mut checks = vec![
             Check::equal("query", &signed.query, card_task::task_id(&signed.card).to_string()),
@@ -135,7 +142,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn verify_record(&self, record: &Record, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Check>> {
+    fn verify_record(&self, record: &Record, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         let card = Card::from_json(&record.card)?;
         let questions = card.ballot.as_ref().map_or(1, |ballot| ballot.queries.len());
         if questions > MOST_QUESTIONS {

@@ -1,7 +1,7 @@
 //! One day of five-minute windows: what an owner who answers all of them gives away, and what memoized coins change.
 
 use uptack::estimate::Estimator;
-use uptack::privacy::{Delta, Repeated, Target, Views, WorkLimit, release};
+use uptack::privacy::{Accountant, Delta, ReleaseProfile, Repeated, Target, Views, release};
 use uptack::simulate::{Progress, draw_counts};
 use uptack::{Channel, Mechanism, SeededCoins};
 
@@ -78,12 +78,10 @@ impl Longitudinal {
         let always = crowd.of_family("randomized-response", wanted)?;
         let mut composed = Vec::new();
         for (label, mechanism) in [(NORMAL_FORM, &best), ("planned, everybody takes part", &always)] {
-            for windows in [1, 12, 72, WINDOWS] {
-                if progress.stopped() {
-                    return Ok(None);
-                }
-                composed.push(compose(label, mechanism, (owners, yes), windows, wanted.delta)?);
+            if progress.stopped() {
+                return Ok(None);
             }
+            composed.extend(compose(label, mechanism, (owners, yes), &[1, 12, 72, WINDOWS], wanted.delta)?);
         }
         let Some(day) = planned_for_the_day(crowd, &always, wanted, progress)? else { return Ok(None) };
         composed.push(day);
@@ -96,37 +94,42 @@ impl Longitudinal {
     }
 }
 
+/// The releases of so many windows together, as `uptack privacy --repeat` has them: by the same function with the same work.
 fn compose(
     label: &str,
     mechanism: &Mechanism,
     (owners, yes): (u64, u64),
-    windows: u64,
+    windows: &[u64],
     delta: f64,
-) -> Result<Composed, Error> {
+) -> Result<Vec<Composed>, Error> {
     let channel = mechanism.channel();
     let target = Target::Delta(Delta::new(delta)?);
-    let limit = WorkLimit::steps(3_000_000);
-    let views = release_only(&channel, owners, target, limit)?;
-    let accountant = release(&channel, owners)?.with_limit(limit);
-    let repeated = Repeated::of(&views, &accountant, target, windows)?;
-    Ok(Composed {
-        label: label.to_owned(),
-        mechanism: mechanism.to_string(),
-        windows,
-        release: repeated.release.map(|value| (value.lower(), value.upper())),
-        linked: repeated.linked,
-        error: Estimator::new(&channel)?.sd(owners, yes as f64)?,
-    })
+    let accountant = release(&channel, owners)?;
+    let views = release_only(&channel, &accountant, target);
+    let profile = ReleaseProfile::new(&accountant);
+    let error = Estimator::new(&channel)?.sd(owners, yes as f64)?;
+    let composed = |&windows: &u64| -> Result<Composed, Error> {
+        let repeated = Repeated::with_profile(&views, &profile, target, windows)?;
+        Ok(Composed {
+            label: label.to_owned(),
+            mechanism: mechanism.to_string(),
+            windows,
+            release: repeated.release.map(|value| (value.lower(), value.upper())),
+            linked: repeated.linked,
+            error,
+        })
+    };
+    windows.iter().map(composed).collect()
 }
 
 /// The views that a composition needs; the joint ones would only cost time.
-fn release_only(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Views, Error> {
-    Ok(Views {
+fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> Views {
+    Views {
         answers: Vec::new(),
         linked: uptack::privacy::linked_epsilon(channel),
-        release: release(channel, owners)?.with_limit(limit).guarantee(target),
+        release: accountant.guarantee(target),
         answers_with_release: Vec::new(),
-    })
+    }
 }
 
 /// Everybody takes part with so many flips that the whole day keeps what the others keep in a window.
@@ -141,7 +144,8 @@ fn planned_for_the_day(
     let label = "planned for the whole day, everybody takes part";
     let day = |flip: f64| -> Result<Composed, Error> {
         let mechanism: Mechanism = format!("normal-form(f=1,r={flip:.6})").parse()?;
-        compose(label, &mechanism, (owners, yes), WINDOWS, wanted.delta)
+        let composed = compose(label, &mechanism, (owners, yes), &[WINDOWS], wanted.delta)?;
+        composed.into_iter().next().ok_or_else(|| Error::new("no window was composed"))
     };
     let keeps = |part: &Composed| part.release.is_some_and(|(_, upper)| upper <= wanted.epsilon);
     let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
@@ -192,4 +196,27 @@ fn memoize(label: &str, mechanism: &Mechanism, (owners, yes): (u64, u64), seed: 
         fresh_linked: linked.map(|epsilon| epsilon * WINDOWS as f64),
         memoized_linked: linked,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uptack::privacy::WorkLimit;
+
+    /// The report, the command and a card's claims for a series are one composition.
+    #[test]
+    fn windows_compose_as_the_command_and_a_card_do() {
+        let mechanism: Mechanism = "normal-form(f=1,r=0.02)".parse().unwrap();
+        let (channel, owners, times) = (mechanism.channel(), 2000, 12);
+        let target = Target::Delta(Delta::new(1e-6).unwrap());
+        let report = compose("", &mechanism, (owners, 20), &[1, times], 1e-6).unwrap();
+        let views = Views::of(&channel, owners, target, WorkLimit::default()).unwrap();
+        let command = Repeated::of(&views, &release(&channel, owners).unwrap(), target, times).unwrap();
+        let ends = |repeated: &Repeated| repeated.release.map(|value| (value.lower(), value.upper()));
+        assert_eq!(report[1].release, ends(&command));
+        assert_eq!(report[1].linked, command.linked);
+        assert_eq!(report[0].release, views.release.value().map(|value| (value.lower(), value.upper())));
+        let (lower, upper) = report[1].release.unwrap();
+        assert!(lower <= upper && lower > 0.95 * upper, "{lower} and {upper}");
+    }
 }

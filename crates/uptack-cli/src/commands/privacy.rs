@@ -1,15 +1,19 @@
 //! `uptack privacy`
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::json;
 use uptack::card::Card as QueryCard;
 use uptack::privacy::{self, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
+use uptack::simulate::Progress;
 use uptack::{Channel, Fraction};
 
 use crate::arguments::{count, fraction};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{grouped, print, print_json};
+use crate::progress::{self, Step};
 use crate::views::{repeated_json, views_json, views_table};
 
 /// Show what a mechanism gives away, in every view
@@ -39,6 +43,9 @@ pub(crate) struct Arguments {
     /// The share of owners who toss their coins as they should; by default that of the card, or all
     #[arg(long, value_parser = fraction)]
     honest: Option<Fraction>,
+    /// How much work each view may take, in units of the usual (some seconds); where it ends, the bounds found so far are shown
+    #[arg(long, value_parser = count, default_value = "1")]
+    work: u64,
 }
 
 /// Where neither the request nor a card says otherwise.
@@ -52,6 +59,10 @@ impl Arguments {
             (None, None, Some(card)) => Target::Delta(card.delta()?),
             (None, None, None) => Target::Delta(Delta::new(USUAL_DELTA)?),
         })
+    }
+
+    fn limit(&self) -> WorkLimit {
+        WorkLimit::default().times(self.work)
     }
 
     /// The owners who are counted on; those of a card are its smallest batch, for which its claims are made.
@@ -89,9 +100,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let same = |views: &Views| views.release.owners() == owners && views.release.target() == target;
     let views = match verified.filter(same) {
         Some(views) => views,
-        None => Views::of(&named.channel, owners, target, WorkLimit::default())?,
+        None => follow(&named.channel, owners, target, arguments.limit())?,
     };
-    let card = Card::new(&named.channel, views, arguments.repeat)?;
+    let card = Card::new(&named.channel, views, arguments.repeat, arguments.limit())?;
     let mechanism = named.mechanism.to_string();
     if json {
         return print_json(&card.json(&mechanism));
@@ -99,10 +110,19 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     print(&card.describe(&mechanism))
 }
 
+/// Computes all views and shows how much of the work allowed is done.
+fn follow(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Views, Failure> {
+    let progress = Arc::new(Progress::default());
+    let million = 1_000_000;
+    let all = Views::work(channel, owners, limit).div_ceil(million);
+    let now = || Step { what: "million steps at most", done: (progress.done() / million).min(all), all };
+    Ok(progress::follow(now, || Views::of_watched(channel, owners, target, limit, Some(&progress)))?)
+}
+
 impl Card {
-    fn new(channel: &Channel, views: Views, repeat: Option<u64>) -> Result<Self, Failure> {
+    fn new(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<Self, Failure> {
         let (owners, target) = (views.release.owners(), views.release.target());
-        let accountant = privacy::release(channel, owners)?;
+        let accountant = privacy::release(channel, owners)?.with_limit(limit);
         let repeated = repeat.map(|times| Repeated::of(&views, &accountant, target, times)).transpose()?;
         let statement = privacy::statement(channel, &views, &accountant, repeated.as_ref());
         Ok(Self { owners, target, views, repeated, statement })

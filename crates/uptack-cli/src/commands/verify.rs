@@ -1,12 +1,13 @@
 //! `uptack verify`
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{Check, Trust, Verdict};
 use uptack::privacy::WorkLimit;
+use uptack::simulate::Progress;
 use uptack_desk::verification::{Document, Verifier};
 use uptack_net::signed::PublicKey;
 
@@ -39,9 +40,9 @@ pub(crate) struct Arguments {
     /// Accept claims that are sound but promise less than is true
     #[arg(long)]
     allow_wider: bool,
-    /// Elementary steps (about ten nanoseconds each) that each claim may take to recompute
-    #[arg(long, value_parser = count, value_name = "STEPS")]
-    work: Option<u64>,
+    /// How much work each claim may take, in units of the usual (some seconds)
+    #[arg(long, value_parser = count, default_value = "1")]
+    work: u64,
 }
 
 /// What is longer is cut off in the table, not in JSON.
@@ -49,10 +50,8 @@ const LONGEST_SHOWN: usize = 100;
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let document = arguments.read()?;
-    let verifier = Verifier {
-        desk_key: arguments.desk_key.as_ref(),
-        limit: arguments.work.map_or_else(WorkLimit::default, WorkLimit::steps),
-    };
+    let verifier =
+        Verifier { desk_key: arguments.desk_key.as_ref(), limit: WorkLimit::default().times(arguments.work) };
     let checks = follow(&verifier, &document).map_err(|error| error.at(arguments.file.display()))?;
     let holds = |check: &Check| check.holds() || (arguments.allow_wider && check.verdict == Verdict::Wider);
     // What a false claim would rest on is of no interest.
@@ -81,15 +80,10 @@ impl Arguments {
 }
 
 fn follow(verifier: &Verifier<'_>, document: &Document) -> Result<Vec<Check>, Failure> {
-    let (done, all) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let load = |value: &AtomicUsize| value.load(Ordering::Relaxed) as u64;
-    let now = || Step { what: "parts verified", done: load(&done), all: load(&all) };
-    Ok(progress::follow(now, || {
-        verifier.verify(document, &mut |now, of| {
-            done.store(now, Ordering::Relaxed);
-            all.store(of, Ordering::Relaxed);
-        })
-    })?)
+    let (progress, million) = (Arc::new(Progress::default()), 1_000_000);
+    let all = verifier.work(document).div_ceil(million);
+    let now = || Step { what: "million steps at most", done: (progress.done() / million).min(all), all };
+    Ok(progress::follow(now, || verifier.verify(document, &progress))?)
 }
 
 fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<(), Failure> {

@@ -16,20 +16,8 @@ use uptack_net::signed::Signer;
 use crate::{Folder, run};
 
 /// These talk to servers, which are met in tests of their own.
-const NEED_A_DESK: [&str; 11] = [
-    "--desk",
-    "serve",
-    "aggregator",
-    "demo",
-    "ledger",
-    "answer",
-    "fleet",
-    "ask",
-    "result",
-    "cancel",
-    "help",
-    "queries",
-];
+const NEED_A_DESK: [&str; 11] =
+    ["--desk", "serve", "aggregator", "demo", "ledger", "answer", "fleet", "ask", "result", "cancel", "queries"];
 /// These take seconds; an ordinary run of the tests does them with less to do, elsewhere.
 const SLOW: [&str; 3] = ["evaluate", "--samples 1e8", "uptack plan"];
 

@@ -1,5 +1,7 @@
 //! Everything that a card states, computed again and compared, number by number.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::{Card, Claims, NEIGHBOURING, VERSION, WholeClaims};
@@ -8,8 +10,9 @@ use crate::display::Decimal;
 use crate::error::Error;
 use crate::estimate::Estimator;
 use crate::plan::{Over, Prior};
-use crate::privacy::WorkLimit;
+use crate::privacy::{Views, WorkLimit};
 use crate::probability::Probability;
+use crate::simulate::Progress;
 
 /// One thing that is stated, and what it is when it is computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -104,17 +107,19 @@ impl Card {
     /// every claim, the predicted error, and that counts and times fit together.
     ///
     /// What a card merely lays down (the question, the number of owners, δ) cannot be wrong by itself; it is what
-    /// the rest is computed from. `progress` hears before each long step what is computed, of how many steps.
-    pub fn recompute(&self, limit: WorkLimit, progress: &mut dyn FnMut(usize, usize)) -> Vec<Check> {
+    /// the rest is computed from. `progress` counts the steps taken, of [`Card::work`] at most.
+    pub fn recompute(&self, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
         let channel = self.mechanism.channel();
         let mut checks = self.form_checks();
         checks.extend(self.channel_checks(&channel));
-        progress(0, 2);
         checks.extend(self.sd_check(&channel));
-        progress(1, 2);
-        checks.extend(self.claim_checks(&channel, limit));
-        progress(2, 2);
+        checks.extend(self.claim_checks(&channel, limit, progress));
         checks
+    }
+
+    /// The elementary steps that recomputing the claims takes at most; 0 where the card has no crowd.
+    pub fn work(&self, limit: WorkLimit) -> u64 {
+        self.claim_owners().map_or(0, |owners| Views::work(&self.mechanism.channel(), owners, limit))
     }
 
     fn form_checks(&self) -> Vec<Check> {
@@ -194,8 +199,8 @@ impl Card {
         }]
     }
 
-    fn claim_checks(&self, channel: &Channel, limit: WorkLimit) -> Vec<Check> {
-        let found = self.delta().and_then(|delta| Ok(self.claims_for(channel, delta, limit)?.1));
+    fn claim_checks(&self, channel: &Channel, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
+        let found = self.delta().and_then(|delta| Ok(self.claims_for(channel, delta, limit, Some(progress))?.1));
         match found {
             Ok(found) => self.claims.compared_with(&found),
             Err(error) => vec![Check::rule("claims", &self.claims.release, error.to_string(), false)],

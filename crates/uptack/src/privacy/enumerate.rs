@@ -2,6 +2,7 @@
 
 use super::binomial::ROUNDOFF;
 use super::bracket::Bracket;
+use super::many_classes::Member;
 use super::piece::{Direction, Share};
 
 /// One observation about the target, with the classes that it may be in and those that only others can be in.
@@ -12,6 +13,25 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
+    /// Whether there are three classes at most and no more than one of them is only the others'.
+    pub(crate) fn is_small(&self) -> bool {
+        self.groups() <= 3 && self.outside.len() <= 1
+    }
+
+    /// All classes with the target's weights, which are zero where only others are.
+    pub(crate) fn members(&self, direction: Direction, growth: f64) -> Vec<Member> {
+        let nothing = Share { yes: 0.0, no: 0.0 };
+        let inside = self.inside.iter().map(|share| share.member(share.weight(direction, growth)));
+        inside.chain(self.outside.iter().map(|share| share.member(nothing.weight(direction, growth)))).collect()
+    }
+
+    /// The same with the truths exchanged.
+    pub(crate) fn mirrored(&self) -> Self {
+        let exchange =
+            |shares: &[Share]| shares.iter().rev().map(|share| Share { yes: share.no, no: share.yes }).collect();
+        Self { inside: exchange(&self.inside), outside: exchange(&self.outside) }
+    }
+
     fn groups(&self) -> usize {
         self.inside.len() + self.outside.len()
     }

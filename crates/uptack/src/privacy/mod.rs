@@ -30,6 +30,8 @@ mod evidence;
 mod guarantee;
 mod guess;
 mod homogeneous;
+mod lattice;
+mod many_classes;
 mod mixed;
 mod mixture;
 mod pace;
@@ -48,16 +50,22 @@ pub use bracket::Bracket;
 pub use guarantee::{Certificate, Certified, Delta, Epsilon, Guarantee, Neighbours, Target, View};
 pub use guess::Guess;
 pub use piece::Direction;
-pub use repeated::{Repeated, release_loss};
+pub use repeated::{ReleaseProfile, Repeated, release_loss};
 pub use statement::statement;
 pub use work::WorkLimit;
+
+use std::sync::Arc;
 
 use crate::channel::{Channel, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
+use crate::simulate::Progress;
 use classes::{Class, local_epsilon, reduce};
+use composition::attained::PairLaw;
+use piece::Share;
 use search::Search;
 use view::Observation;
+use work::Work;
 
 /// More owners than this are not accounted for: the error bounds are stated up to here.
 pub const MOST_OWNERS: u64 = 1_000_000_000;
@@ -79,7 +87,7 @@ pub fn release(channel: &Channel, owners: u64) -> Result<Accountant, Error> {
     let garblings: Vec<Vec<Class>> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
     // The ratio of a cell histogram depends on its classes' counts alone: showing these is showing all.
     let observation = Observation::new(&[cells(channel)], channel.shows_classes(), &garblings);
-    Ok(Accountant { observation, owners, view: View::Release, limit: WorkLimit::default() })
+    Ok(Accountant { observation, owners, view: View::Release, limit: WorkLimit::default(), progress: None })
 }
 
 /// Accounting for the view of the target's answer number `answer` (0 is A) together with all tallies.
@@ -92,7 +100,13 @@ pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Res
         garblings.push(cells(channel));
     }
     let observation = Observation::new(&groups, channel.determined(), &garblings);
-    Ok(Accountant { observation, owners, view: View::AnswerWithRelease(answer), limit: WorkLimit::default() })
+    Ok(Accountant {
+        observation,
+        owners,
+        view: View::AnswerWithRelease(answer),
+        limit: WorkLimit::default(),
+        progress: None,
+    })
 }
 
 /// How many of `owners` may be counted on when only a fraction is honest: the floor of the product, the target among them.
@@ -125,6 +139,17 @@ pub struct Views {
 impl Views {
     /// All views for `owners` owners who toss their coins.
     pub fn of(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Self, Error> {
+        Self::of_watched(channel, owners, target, limit, None)
+    }
+
+    /// The same, telling `progress` the steps taken: all views together take at most about as many as [`Views::work`] says.
+    pub fn of_watched(
+        channel: &Channel,
+        owners: u64,
+        target: Target,
+        limit: WorkLimit,
+        progress: Option<&Arc<Progress>>,
+    ) -> Result<Self, Error> {
         let count = channel.answers().len();
         let joint: Vec<Accountant> =
             (0..count).map(|answer| answer_with_release(channel, answer, owners)).collect::<Result<_, Error>>()?;
@@ -133,10 +158,11 @@ impl Views {
         let alike: Vec<usize> = (0..count).map(|answer| first_alike(answer).unwrap_or(answer)).collect();
         // Each view is a certificate of its own; they are independent of each other.
         let (release, different) = std::thread::scope(|scope| {
-            let guarantee = |answer: usize| joint[answer].clone().with_limit(limit).guarantee(target);
+            let guarantee = |answer: usize| joint[answer].clone().with_limit(limit).watched(progress).guarantee(target);
             let own = |answer: usize| (alike[answer] == answer).then(|| scope.spawn(move || guarantee(answer)));
             let views: Vec<_> = (0..count).map(own).collect();
-            let release = release(channel, owners).map(|accountant| accountant.with_limit(limit).guarantee(target));
+            let release = release(channel, owners)
+                .map(|accountant| accountant.with_limit(limit).watched(progress).guarantee(target));
             let joined = |view: std::thread::ScopedJoinHandle<'_, Guarantee>| {
                 view.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
@@ -151,6 +177,11 @@ impl Views {
             answers_with_release: joint,
         })
     }
+
+    /// The steps that all views of a channel together may take.
+    pub fn work(channel: &Channel, owners: u64, limit: WorkLimit) -> u64 {
+        limit.for_owners(owners).saturating_mul(channel.answers().len() as u64 + 1)
+    }
 }
 
 /// Answers questions about one view of one channel with a given number of owners.
@@ -160,6 +191,7 @@ pub struct Accountant {
     owners: u64,
     view: View,
     limit: WorkLimit,
+    progress: Option<Arc<Progress>>,
 }
 
 impl Accountant {
@@ -167,6 +199,13 @@ impl Accountant {
     #[must_use]
     pub fn with_limit(mut self, limit: WorkLimit) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// The same, telling `progress` the steps taken.
+    #[must_use]
+    pub fn watched(mut self, progress: Option<&Arc<Progress>>) -> Self {
+        self.progress = progress.map(Arc::clone);
         self
     }
 
@@ -216,6 +255,12 @@ impl Accountant {
         self.search().epsilon_of_ends(delta.value()).map(|answer| (answer.lower, answer.upper))
     }
 
+    /// What the privacy blanket alone certifies at `delta`, for comparison: it holds for every crowd, and is one of the bounds of
+    /// which [`Accountant::epsilon`] takes the smallest. None below the floor.
+    pub fn blanket_epsilon(&self, delta: Delta) -> Option<f64> {
+        self.search().blanket_epsilon(delta.value())
+    }
+
     /// The certified δ from above, for whoever builds on the profile. Any nonnegative ε; an infinite one gives the floor.
     pub fn delta_upper(&self, epsilon: f64) -> f64 {
         self.search().delta(epsilon.max(0.0)).upper
@@ -234,8 +279,16 @@ impl Accountant {
         values
     }
 
+    /// What the crowd of so many *yes* others shows of the target in both directions, from below; several where the tallies are
+    /// only known to show several coarser views.
+    fn pair_laws(&self, crowd: u64) -> Vec<[PairLaw; 2]> {
+        let work = Work::apart();
+        let laws = |shares: &&[Share]| many_classes::pair_laws(shares, crowd, self.owners - 1 - crowd, &work);
+        self.observation.shown().iter().filter_map(laws).collect()
+    }
+
     fn search(&self) -> Search<'_> {
-        Search::new(&self.observation, self.owners, self.limit)
+        Search::new(&self.observation, self.owners, self.limit).watched(self.progress.clone())
     }
 
     fn wrap(&self, target: Target, answer: Option<search::Answer>) -> Guarantee {

@@ -3,6 +3,7 @@
 use super::binomial::{Coin, ROUNDOFF};
 use super::bracket::Bracket;
 use super::classes::{Class, ratio_order};
+use super::many_classes::Member;
 
 /// Which truth the event under study speaks for: the divergence is P(first) − e^ε·P(second).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +60,11 @@ pub(crate) struct Share {
 impl Share {
     pub(crate) fn of(self, yes: bool) -> f64 {
         if yes { self.yes } else { self.no }
+    }
+
+    /// A class of the crowd in which the target has this weight.
+    pub(crate) fn member(self, weight: Weight) -> Member {
+        Member { yes: self.yes, no: self.no, weight }
     }
 
     pub(crate) fn weight(self, direction: Direction, growth: f64) -> Weight {

@@ -1,7 +1,11 @@
 //! One owner who answers the same query many times, with fresh coins each time.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::composition::attained::{Attained, PairLaw};
 use super::composition::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
-use super::{Accountant, Certified, Epsilon, Target, Views};
+use super::{Accountant, Certified, Target, Views};
 use crate::error::Error;
 
 /// What all releases, and all of an owner's answers, together give away.
@@ -25,6 +29,16 @@ impl Repeated {
     ///
     /// It holds if every answer is drawn with coins of its own, and the mechanism was fixed before the first.
     pub fn of(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Self, Error> {
+        Self::with_profile(views, &ReleaseProfile::new(accountant), target, times)
+    }
+
+    /// The same from a profile that several compositions share, so that no certificate is asked for twice.
+    pub fn with_profile(
+        views: &Views,
+        profile: &ReleaseProfile<'_>,
+        target: Target,
+        times: u64,
+    ) -> Result<Self, Error> {
         if times == 0 {
             return Err(Error::request("the number of repetitions must be at least 1"));
         }
@@ -32,7 +46,11 @@ impl Repeated {
         let linked = add(&views.linked)?;
         // Where one release has no guarantee at this δ, several have none.
         let none = matches!(target, Target::Delta(_)) && views.release.value().is_none();
-        let composed = if times == 1 || none { views.release.value() } else { compose(accountant, target, times)? };
+        let composed = if times == 1 || none {
+            views.release.value()
+        } else {
+            compose(profile, views.release.crowd(), target, times)?
+        };
         Ok(Self {
             times,
             answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
@@ -43,34 +61,86 @@ impl Repeated {
 }
 
 /// A measure on privacy losses that dominates one release, sharp for `repetitions` of it down to `smallest_delta`: what
-/// a budget is charged with.
+/// compositions are made of, and what a budget is charged with.
 pub fn release_loss(accountant: &Accountant, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
-    let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
-    LossDistribution::from_profile(&Above(accountant), accuracy)
+    ReleaseProfile::new(accountant).loss(repetitions, smallest_delta)
 }
 
-fn compose(accountant: &Accountant, target: Target, times: u64) -> Result<Option<Certified>, Error> {
+/// The certified profile of a release, from above; it remembers what it was asked.
+#[derive(Debug)]
+pub struct ReleaseProfile<'a> {
+    accountant: &'a Accountant,
+    known: RefCell<BTreeMap<u64, f64>>,
+}
+
+impl<'a> ReleaseProfile<'a> {
+    /// The profile of the release that `accountant` is about.
+    pub fn new(accountant: &'a Accountant) -> Self {
+        Self { accountant, known: RefCell::new(BTreeMap::new()) }
+    }
+
+    fn loss(&self, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
+        let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
+        LossDistribution::from_profile(self, accuracy)
+    }
+}
+
+impl Profile for ReleaseProfile<'_> {
+    fn delta_upper(&self, epsilon: f64) -> f64 {
+        let known = self.known.borrow().get(&epsilon.to_bits()).copied();
+        known.unwrap_or_else(|| {
+            let delta = self.accountant.delta_upper(epsilon);
+            self.known.borrow_mut().insert(epsilon.to_bits(), delta);
+            delta
+        })
+    }
+
+    fn floor(&self) -> f64 {
+        self.accountant.floor()
+    }
+}
+
+/// A composed δ at a given ε is sharp down to this.
+const SMALLEST_DELTA: f64 = 1e-12;
+
+fn compose(
+    profile: &ReleaseProfile<'_>,
+    worst_crowd: u64,
+    target: Target,
+    times: u64,
+) -> Result<Option<Certified>, Error> {
     let smallest = match target {
+        Target::Delta(delta) if delta.value() >= 1.0 => return Ok(Some(Certified::new(0.0, 0.0))),
         Target::Delta(delta) => delta.value(),
-        Target::Epsilon(_) => 1e-12,
+        Target::Epsilon(_) => SMALLEST_DELTA,
     };
-    let accuracy = Accuracy::for_repetitions(times, smallest).cells_per_deviation(CELLS_PER_DEVIATION);
-    let of = |profile: &dyn Profile| -> Result<Composition, Error> {
-        let loss = LossDistribution::from_profile(profile, accuracy)?;
-        Ok(Composition::new(FixedInAdvance::repeated(loss, times)?))
+    let above = Composition::new(FixedInAdvance::repeated(profile.loss(times, smallest)?, times)?);
+    let upper = match target {
+        Target::Delta(delta) => above.epsilon(delta.value())?,
+        Target::Epsilon(epsilon) => Some(above.delta(epsilon.value())?),
     };
-    let (above, below) = (of(&Above(accountant))?, of(&Below(accountant))?);
-    Ok(match target {
-        Target::Delta(delta) if delta.value() >= 1.0 => Some(Certified::new(0.0, 0.0)),
-        Target::Delta(delta) => above.epsilon(delta.value())?.map(|upper| {
-            let lower = below.epsilon(delta.value()).ok().flatten().map_or(0.0, |bounds| bounds.lower);
-            Certified::new(lower.min(upper.upper), upper.upper)
-        }),
-        Target::Epsilon(epsilon) => {
-            let (upper, lower) = (above.delta(epsilon.value())?, below.delta(epsilon.value())?);
-            Some(Certified::new(lower.lower.min(upper.upper), upper.upper))
-        }
-    })
+    let value = |attained: &Attained| match target {
+        Target::Delta(delta) => attained.epsilon(delta.value()),
+        Target::Epsilon(epsilon) => attained.delta(epsilon.value()),
+    };
+    Ok(upper.map(|upper| {
+        let lower = attained(profile.accountant, worst_crowd, times).iter().map(value).fold(0.0, f64::max);
+        Certified::new(lower.min(upper.upper), upper.upper)
+    }))
+}
+
+/// Pairs of neighbouring histories: the crowd is the same one in every query, and the target is *yes* in the first and *no* in
+/// the second history in all, none or half of the queries. What any of them gives away, the truth does.
+fn attained(accountant: &Accountant, worst_crowd: u64, times: u64) -> Vec<Attained> {
+    let mut crowds = vec![worst_crowd, 0, accountant.owners() - 1];
+    crowds.dedup();
+    let half = times / 2;
+    let histories = |[forth, back]: [PairLaw; 2]| {
+        let all = [Attained::new(&[(&forth, times)]), Attained::new(&[(&back, times)])];
+        let mixed = Attained::new(&[(&forth, times - half), (&back, half)]);
+        all.into_iter().chain([mixed]).flatten().collect::<Vec<_>>()
+    };
+    crowds.into_iter().flat_map(|crowd| accountant.pair_laws(crowd)).flat_map(histories).collect()
 }
 
 /// All releases together say no more than all cells: ε is never above the sum of the linked ones.
@@ -79,31 +149,6 @@ fn cap(value: Certified, target: Target, linked: Option<f64>) -> Certified {
         (Target::Delta(_), Some(linked)) if linked < value.upper() => Certified::new(value.lower().min(linked), linked),
         (Target::Epsilon(epsilon), Some(linked)) if epsilon.value() >= linked => Certified::new(0.0, 0.0),
         _ => value,
-    }
-}
-
-/// The certified profile from above.
-struct Above<'a>(&'a Accountant);
-
-impl Profile for Above<'_> {
-    fn delta_upper(&self, epsilon: f64) -> f64 {
-        self.0.delta_upper(epsilon)
-    }
-
-    fn floor(&self) -> f64 {
-        self.0.floor()
-    }
-}
-
-/// The largest divergence evaluated: a profile that the truth is never below.
-struct Below<'a>(&'a Accountant);
-
-impl Profile for Below<'_> {
-    fn delta_upper(&self, epsilon: f64) -> f64 {
-        match Epsilon::new(epsilon) {
-            Ok(epsilon) => self.0.delta_of_ends(epsilon).lower(),
-            Err(_) => 0.0,
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The largest divergence over all crowds, from both sides.
 
+use std::sync::Arc;
+
 use super::average::Attempt;
 use super::binomial::{Binomial, Coin, window};
 use super::bracket::Bracket;
@@ -7,6 +9,7 @@ use super::classes::finite_epsilon;
 use super::pace::{Pace, Tried};
 use super::view::{Observation, Question};
 use super::work::{Work, WorkLimit};
+use crate::simulate::Progress;
 
 /// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin, and
 /// with the share given of the work that is left.
@@ -52,6 +55,12 @@ pub(crate) struct Search<'a> {
 impl<'a> Search<'a> {
     pub(crate) fn new(view: &'a Observation, owners: u64, limit: WorkLimit) -> Self {
         Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration: ENUMERATION }
+    }
+
+    /// The same search, watched.
+    pub(crate) fn watched(mut self, progress: Option<Arc<Progress>>) -> Self {
+        self.work = self.work.watched(progress);
+        self
     }
 
     /// The same search without evaluating all crowds one by one, however few they are.
@@ -102,6 +111,9 @@ impl<'a> Search<'a> {
                 break;
             }
         }
+        if upper > (1.0 + CLOSED[1]) * lower.value {
+            upper = upper.min(self.view.blanket(self.others, question, &self.work).max(lower.value));
+        }
         Answer { lower: lower.value, upper: upper.min(1.0), crowd: lower.crowd }
     }
 
@@ -132,12 +144,25 @@ impl<'a> Search<'a> {
         let mut lower = Lower { value: best.lower, crowd: best.crowd };
         let trivial = largest.exp();
         let learned = |claim: &Claim, found: &Found| {
-            if found.bracket.lower() > delta { claim.question.growth.ln() * (1.0 - 1e-12) } else { 0.0 }
+            if found.bracket.lower() > delta {
+                return claim.question.growth.ln() * (1.0 - 1e-12);
+            }
+            // The crowd may still be the worst one so far, at a smaller ε.
+            let crowd = found.crowd;
+            if !self.view.is_two_classes() || found.bracket.upper() < 0.98 * delta {
+                return 0.0;
+            }
+            self.solve(delta, largest, &|epsilon| self.exactly(crowd, at(epsilon))).lower
         };
         let everywhere = self.half_crowd_bound(at(best.upper));
         let apart = best.upper > (1.0 + CLOSED[0]) * best.lower;
         let skipped = if best.upper > FAR_APART * best.lower { EPSILON_MARGINS.len() - 1 } else { usize::from(apart) };
-        for (margin, share) in EPSILON_MARGINS.into_iter().skip(skipped) {
+        let mut margins: Vec<(f64, f64)> = EPSILON_MARGINS.into_iter().skip(skipped).collect();
+        if skipped == 0 {
+            // What is lost at the ends leaves less room for the certificate to close.
+            margins[0].0 -= (best.upper / best.lower - 1.0).max(0.0);
+        }
+        for (margin, share) in margins {
             self.work.allow(share);
             let start = (best.upper * (1.0 + margin)).min(largest);
             let base = self.ends(at(start)).bracket.lower();
@@ -152,11 +177,38 @@ impl<'a> Search<'a> {
             };
             if self.sweep(&mut claim, &mut lower, weaken, learned) {
                 let upper = claim.question.growth.ln() * (1.0 + 1e-14);
-                return Some(Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd });
+                let found = Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd };
+                return Some(self.at_most_blanket(found, delta, log_cut));
             }
         }
         let upper = self.half_crowds(delta, largest, log_cut).max(lower.value);
-        Some(Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd })
+        let found = Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd };
+        Some(self.at_most_blanket(found, delta, log_cut))
+    }
+
+    /// The smaller of what was found and the bound by the privacy blanket, where what was found is not closed.
+    fn at_most_blanket(&self, found: Answer, delta: f64, log_cut: f64) -> Answer {
+        let blanket =
+            |epsilon: f64| self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
+        if found.upper <= found.lower * (1.0 + CLOSED[0]) || blanket(found.upper * 0.999) > delta {
+            return found;
+        }
+        let function = |epsilon: f64| Found { bracket: Bracket::new(0.0, blanket(epsilon)), crowd: 0 };
+        let upper = self.solve_from_above(delta, found.upper, &function).max(found.lower);
+        Answer { upper, ..found }
+    }
+
+    /// ε at one δ by the privacy blanket alone.
+    pub(crate) fn blanket_epsilon(&self, delta: f64) -> Option<f64> {
+        if delta < self.floor().bracket.upper() {
+            return None;
+        }
+        let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
+        let function = |epsilon: f64| {
+            let value = self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
+            Found { bracket: Bracket::new(0.0, value), crowd: 0 }
+        };
+        Some(self.solve_from_above(delta, finite_epsilon(self.view.ratios()), &function))
     }
 
     /// ε at one δ for the two crowds of one truth.
@@ -207,7 +259,7 @@ impl<'a> Search<'a> {
     /// A question to the view. Where it is bounded by different views from both sides, these need not be precise.
     fn question(&self, growth: f64, log_cut: f64, goal: f64) -> Question {
         let question = Question::new(growth, log_cut, goal);
-        if self.view.is_exact() { question } else { Question { precision: 0.1, ..question } }
+        if self.view.is_sharp() { question } else { Question { precision: 0.1, ..question } }
     }
 
     fn ends(&self, question: Question) -> Found {
@@ -313,7 +365,13 @@ impl<'a> Search<'a> {
         };
         let mut guess = first_guess(first.bracket.upper(), delta, largest);
         // A function that is not precise itself need not be solved precisely.
-        let tolerance = if self.view.is_exact() { (0.2 * first.bracket.width()).clamp(1e-11, 1e-4) } else { 1e-3 };
+        let tolerance = if self.view.is_exact() {
+            (0.2 * first.bracket.width()).clamp(1e-11, 1e-4)
+        } else if self.view.is_sharp() {
+            3e-5
+        } else {
+            1e-3
+        };
         for _ in 0..200 {
             if bracket.high.0 - bracket.low.0 <= tolerance * bracket.high.0 {
                 break;
@@ -395,10 +453,12 @@ impl<'a> Search<'a> {
                 continue;
             }
             if self.view.is_exact_in_every_crowd() {
-                let found = self.exactly(oriented(from), claim.question);
-                let value = learned(claim, &found);
-                if value > lower.value {
-                    *lower = Lower { value, crowd: found.crowd };
+                for crowd in [oriented(from), oriented(to)] {
+                    let found = self.exactly(crowd, claim.question);
+                    let value = learned(claim, &found);
+                    if value > lower.value {
+                        *lower = Lower { value, crowd: found.crowd };
+                    }
                 }
             }
             weaken(claim, guess);

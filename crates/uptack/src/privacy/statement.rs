@@ -15,7 +15,7 @@ pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repe
     parts.push(release(views, accountant));
     parts.extend(joint(views));
     parts.extend(repeated.map(repetition));
-    parts.push(limits(views));
+    parts.push(limits(views, repeated));
     parts.join("\n\n")
 }
 
@@ -114,10 +114,16 @@ fn repetition(repeated: &Repeated) -> String {
     }
 }
 
-fn limits(views: &Views) -> String {
-    let linked = match views.linked {
-        Some(epsilon) => format!("what all answers of one person give away (ε = {})", display::claim(epsilon)),
-        None => "no guarantee at all".to_owned(),
+fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
+    let linked = match (repeated, views.linked) {
+        (Some(Repeated { times, linked: Some(epsilon), .. }), _) if *times > 1 => {
+            format!(
+                "what all answers of one person to all {times} queries give away (ε = {})",
+                display::claim(*epsilon)
+            )
+        }
+        (_, Some(epsilon)) => format!("what all answers of one person give away (ε = {})", display::claim(epsilon)),
+        (_, None) => "no guarantee at all".to_owned(),
     };
     format!(
         "Not protected: that somebody was asked; what is true of the whole crowd, or follows from it for anybody; and \

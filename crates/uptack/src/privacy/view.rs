@@ -7,6 +7,7 @@ use super::bracket::Bracket;
 use super::classes::{Class, merge_to_three, one_sided, reduce, split_to_three, total};
 use super::enumerate::Detail;
 use super::homogeneous;
+use super::many_classes::{self, Fineness, Member};
 use super::mixed::{Group, two_classes};
 use super::piece::{Direction, Piece, Share, Weight};
 use super::work::Work;
@@ -19,6 +20,8 @@ pub(crate) struct Observation {
     below: Vec<Vec<Piece>>,
     /// None where the tallies do not fix the cells, so that enumerating cells is not exact.
     detail: Option<Vec<Detail>>,
+    /// All classes of each observation, whether or not enumerating them is exact: from above they always hold.
+    members: Vec<Detail>,
     floor: Class,
     ratios: Vec<Class>,
 }
@@ -39,6 +42,9 @@ impl Question {
         Self { growth, log_cut, goal, precision: 1e-4 }
     }
 }
+
+/// With more owners than this, lattices are coarser.
+const VERY_MANY: u64 = 300_000;
 
 /// With so many owners a crowd takes long enough for a thread to each direction.
 const MANY_OWNERS: u64 = 5_000_000;
@@ -74,6 +80,7 @@ impl Observation {
                 garblings.iter().map(whole).chain([target_alone()]).collect()
             },
             detail: exact.then(|| detail(groups)),
+            members: detail(groups),
             floor: one_sided(&cells),
             ratios: reduce(cells),
         }
@@ -91,7 +98,49 @@ impl Observation {
 
     /// Whether the values from below are those of the very same view as the values from above.
     pub(crate) fn is_exact(&self) -> bool {
-        self.detail.is_some() && self.below.len() == 1 && self.below[0] == self.above
+        self.detail.is_some() && self.below.len() == 1 && self.below[0] == self.above && !self.needs_sums()
+    }
+
+    /// Whether both ends of a crowd of one truth are close to each other.
+    pub(crate) fn is_sharp(&self) -> bool {
+        self.is_exact() || self.is_determined()
+    }
+
+    /// Whether three classes at most, the others' included, tell all there is to tell in crowds of both truths.
+    fn has_few_members(&self) -> bool {
+        self.members.iter().all(Detail::is_small)
+    }
+
+    /// Whether an observation has more classes than the formulas for crowds of one truth take: sums of scores take any number.
+    fn needs_sums(&self) -> bool {
+        let many = |member: &Detail| member.inside.len() > if member.outside.is_empty() { 3 } else { 2 };
+        self.members.iter().any(many)
+    }
+
+    /// The sum over the observations of a function of their classes, in both directions.
+    fn sum_of_members(&self, growth: f64, function: impl Fn(&[Member]) -> f64) -> [f64; 2] {
+        Direction::BOTH.map(|direction| {
+            let value = |detail: &Detail| function(&detail.members(direction, growth));
+            self.members.iter().map(value).sum::<f64>() * (1.0 + 1e-14)
+        })
+    }
+
+    /// Views of all tallies as classes: the view itself if the tallies fix the cells, else what they do fix. Each is a function of
+    /// what is seen, so that what it gives away is given away.
+    pub(crate) fn shown(&self) -> Vec<&[Share]> {
+        if let Some([detail]) = self.detail.as_deref() {
+            return vec![&detail.inside];
+        }
+        let whole = |pieces: &'_ Vec<Piece>| pieces.len() == 1 && !pieces[0].has_outside();
+        self.below.iter().filter(|pieces| whole(pieces)).map(|pieces| pieces[0].classes.as_slice()).collect()
+    }
+
+    /// A bound for every crowd of so many others at once: the privacy blanket.
+    pub(crate) fn blanket(&self, others: u64, question: Question, work: &Work) -> f64 {
+        let fineness = if others > VERY_MANY { Fineness::LARGE } else { Fineness::FINE };
+        let bound = |members: &[Member]| many_classes::blanket(members, others + 1, question.log_cut, fineness, work);
+        let [one, other] = self.sum_of_members(question.growth, bound);
+        one.max(other)
     }
 
     /// Whether the tallies fix the cells.
@@ -128,7 +177,7 @@ impl Observation {
 
     /// Whether [`Observation::both_truths`] is exact: three classes at most, the outside being one of them.
     pub(crate) fn is_exact_in_every_crowd(&self) -> bool {
-        self.is_exact() && self.above.iter().all(Piece::has_few_classes)
+        self.is_exact() && self.has_few_members() && self.above.iter().all(Piece::has_few_classes)
     }
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
@@ -136,15 +185,37 @@ impl Observation {
         let sum = |pieces: &[Piece]| {
             pieces.iter().map(|piece| piece.one_truth(yes, others, question, work)).fold([Bracket::ZERO; 2], add)
         };
-        let above = sum(&self.above);
-        if self.is_exact() {
-            return above;
-        }
-        let below: Vec<[Bracket; 2]> = self.below.iter().map(|pieces| sum(pieces)).collect();
+        let shown = || self.below.iter().map(|pieces| sum(pieces)).collect::<Vec<[Bracket; 2]>>();
+        let (lower, upper) = if self.needs_sums() {
+            let lower = self.tests(yes, others, question, work).map_or_else(shown, |tests| vec![tests]);
+            (lower, self.sums(yes, others, question, work))
+        } else {
+            let above = sum(&self.above);
+            if self.is_exact() {
+                return above;
+            }
+            (shown(), above.map(|value| value.upper()))
+        };
         [0, 1].map(|direction: usize| {
-            let lower = below.iter().map(|value| value[direction].lower()).fold(0.0, f64::max);
-            Bracket::new(lower.min(above[direction].upper()), above[direction].upper())
+            let lower = lower.iter().map(|value| value[direction].lower()).fold(0.0, f64::max);
+            Bracket::new(lower.min(upper[direction]), upper[direction])
         })
+    }
+
+    /// A crowd of one truth by sums of scores, from above.
+    fn sums(&self, yes: bool, others: u64, question: Question, work: &Work) -> [f64; 2] {
+        let (yes, no) = if yes { (others, 0) } else { (0, others) };
+        let fineness = if others > VERY_MANY { Fineness::LARGE } else { Fineness::FINE };
+        let above = |members: &[Member]| many_classes::upper(members, yes, no, question.log_cut, fineness, work);
+        self.sum_of_members(question.growth, above)
+    }
+
+    /// The same from below, if the tallies fix the cells.
+    fn tests(&self, yes: bool, others: u64, question: Question, work: &Work) -> Option<[Bracket; 2]> {
+        let (yes, no) = if yes { (others, 0) } else { (0, others) };
+        let below = |members: &[Member]| many_classes::lower(members, yes, no, question.log_cut, work);
+        let values = self.is_determined().then(|| self.sum_of_members(question.growth, below))?;
+        Some(values.map(|value| Bracket::new(value * (1.0 - 1e-13), 1.0)))
     }
 
     /// A crowd of both truths, in both directions, exactly; only for [`Observation::is_exact_in_every_crowd`].
@@ -156,6 +227,9 @@ impl Observation {
     /// A crowd with at least these numbers of owners, in both directions, from above. Where a guess says that the question's
     /// goal is out of reach, nothing is bounded.
     pub(crate) fn bound(&self, yes: u64, no: u64, question: Question, work: &Work) -> Attempt {
+        if !self.has_few_members() {
+            return Attempt::exact(self.many_bound(yes, no, question, work));
+        }
         let crowds: Vec<Crowd<'_>> =
             self.above.iter().map(|piece| Crowd::new(piece, yes, no, question, work)).collect();
         let guess = crowds.iter().fold([0.0; 2], |sum, crowd| [sum[0] + crowd.guess[0], sum[1] + crowd.guess[1]]);
@@ -176,6 +250,22 @@ impl Observation {
         Attempt { bound, guess }
     }
 
+    /// A crowd of both truths by sums of scores, finer where a coarse lattice misses the goal by little.
+    fn many_bound(&self, yes: u64, no: u64, question: Question, work: &Work) -> [f64; 2] {
+        let bound = |fineness: Fineness| {
+            let bound = |members: &[Member]| many_classes::upper(members, yes, no, question.log_cut, fineness, work);
+            self.sum_of_members(question.growth, bound)
+        };
+        let coarse = bound(Fineness::COARSE);
+        let largest = coarse[0].max(coarse[1]);
+        let little = largest > question.goal && largest < 1.3 * question.goal && !work.exhausted();
+        if !little || yes + no > VERY_MANY {
+            return coarse;
+        }
+        let fine = bound(Fineness::FINE);
+        [coarse[0].min(fine[0]), coarse[1].min(fine[1])]
+    }
+
     /// Whether the two truths may be exchanged: then crowds of few yes-owners are like crowds of few no-owners.
     pub(crate) fn is_symmetric(&self) -> bool {
         let mirrored = |piece: &Piece| {
@@ -184,6 +274,7 @@ impl Observation {
             Piece { classes, outside: exchange(&piece.outside) }
         };
         self.above.iter().all(|piece| self.above.contains(&mirrored(piece)))
+            && self.members.iter().all(|member| self.members.contains(&member.mirrored()))
     }
 
     /// The largest parts of the laws that an owner of either truth has in common with one of *no*, and with one of *yes*: a
@@ -266,6 +357,14 @@ impl Piece {
         expected(Binomial::new(others, self.inside(yes)), true, question, work, divergence)
     }
 
+    /// The classes in the form that takes any number of them; the outside, if it is taken as one, is the last.
+    fn members(&self, direction: Direction, growth: f64) -> Vec<Member> {
+        let nothing = Share { yes: 0.0, no: 0.0 };
+        let inside = |share: &Share| share.member(share.weight(direction, growth));
+        let outside = self.counts_outside().then(|| self.outside.member(nothing.weight(direction, growth)));
+        self.classes.iter().map(inside).chain(outside).collect()
+    }
+
     /// Whether the classes, the outside being one of them if there is any, are three at most.
     fn has_few_classes(&self) -> bool {
         self.classes.len() < 3 || !self.has_outside()
@@ -324,7 +423,11 @@ impl Piece {
         }
         // Where an edge of what is possible was in the way, the commoner truth's owners alone are a bound.
         let fewer = self.one_truth_inside(yes > no, yes.max(no), question, work);
-        [0, 1].map(|which: usize| exact[which].at_most(fewer[which].upper()))
+        let labelled = Direction::BOTH.map(|which| {
+            let members = self.members(which, question.growth);
+            many_classes::upper(&members, yes, no, question.log_cut, Fineness::FINE, work)
+        });
+        [0, 1].map(|which: usize| exact[which].at_most(fewer[which].upper()).at_most(labelled[which]))
     }
 }
 

@@ -1,6 +1,9 @@
 //! A limit on how much a certificate may cost.
 
 use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::simulate::Progress;
 
 /// How many elementary steps (about ten nanoseconds each) a computation may take before it settles for a sound but wider
 /// answer. A client that checks a stranger's claim sets it low and refuses what does not close.
@@ -17,12 +20,22 @@ impl WorkLimit {
         Self { steps, grows: false }
     }
 
-    fn for_owners(self, owners: u64) -> u64 {
-        if self.grows && owners > 1_000_000 { self.steps.saturating_mul(8) } else { self.steps }
+    /// So many times as much.
+    #[must_use]
+    pub fn times(self, factor: u64) -> Self {
+        Self { steps: self.steps.saturating_mul(factor), ..self }
+    }
+
+    /// The steps that one view of so many owners may take.
+    pub fn for_owners(self, owners: u64) -> u64 {
+        if self.grows && owners > 1_000_000 { self.steps.saturating_mul(LARGE_CROWD_FACTOR) } else { self.steps }
     }
 }
 
-/// About a second, and some seconds above a million owners.
+/// Above a million owners a view may take so many times as much: a single crowd costs more there.
+const LARGE_CROWD_FACTOR: u64 = 4;
+
+/// About a second for each view, and some seconds above a million owners.
 impl Default for WorkLimit {
     fn default() -> Self {
         Self { steps: 120_000_000, grows: true }
@@ -34,6 +47,8 @@ impl Default for WorkLimit {
 pub(crate) struct Work {
     spent: Cell<u64>,
     limit: u64,
+    /// Told about every step, for whoever watches.
+    progress: Option<Arc<Progress>>,
     /// What was spent before, and what may be spent until further notice.
     allowed: Cell<(u64, u64)>,
 }
@@ -41,12 +56,17 @@ pub(crate) struct Work {
 impl Work {
     pub(crate) fn within(limit: WorkLimit, owners: u64) -> Self {
         let limit = limit.for_owners(owners);
-        Self { spent: Cell::new(0), limit, allowed: Cell::new((0, limit)) }
+        Self { spent: Cell::new(0), limit, progress: None, allowed: Cell::new((0, limit)) }
     }
 
     /// A count without a limit, for work that is done on a thread of its own.
     pub(crate) fn apart() -> Self {
         Self::within(WorkLimit::steps(u64::MAX), 1)
+    }
+
+    /// The same, watched.
+    pub(crate) fn watched(self, progress: Option<Arc<Progress>>) -> Self {
+        Self { progress, ..self }
     }
 
     /// The steps taken so far.
@@ -56,6 +76,9 @@ impl Work {
 
     pub(crate) fn spend(&self, steps: u64) {
         self.spent.set(self.spent.get().saturating_add(steps));
+        if let Some(progress) = &self.progress {
+            progress.advance_by(steps);
+        }
     }
 
     /// Allows this share of what is left; `exhausted` then speaks of that.

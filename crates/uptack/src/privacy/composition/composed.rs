@@ -47,8 +47,8 @@ impl FixedInAdvance {
 ///
 /// `upper` is the claim. `lower` bounds the composition of the pair of laws whose profile is *exactly* the given one
 /// (or lies above it): the gap says what discretization and arithmetic cost at most. A query whose worst crowd or
-/// direction changes with ε may be better than that pair, never worse. For a sound lower value from a certified
-/// lower profile, compose that one and take its `lower`.
+/// direction changes with ε may be better than that pair, never worse: where the profile is a maximum over several pairs,
+/// `lower` is not a lower bound of what any one of them gives away.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// No smaller than this.
@@ -83,6 +83,21 @@ impl Composition {
             coarsen(&mut parts, spacing);
         }
         Self { parts, spacing }
+    }
+
+    /// Queries that are on one grid already, as they are.
+    pub(super) fn on_grid(parts: Vec<Part>, spacing: f64) -> Self {
+        Self { parts, spacing }
+    }
+
+    /// The tail of the composed measure, sharp around `epsilon`.
+    pub(super) fn tail_at(&self, epsilon: f64) -> Tail {
+        self.tail(self.order_for(epsilon), epsilon)
+    }
+
+    /// An ε that is likely near the one for `delta`.
+    pub(super) fn likely_epsilon(&self, delta: f64) -> f64 {
+        self.chernoff(delta)
     }
 
     /// The mass at infinite loss: below this δ there is no guarantee (upper bound).

@@ -82,6 +82,23 @@ impl LossDistribution {
         }
     }
 
+    /// Losses rounded down to the grid, with masses from below: whatever it says from below holds of the pair of laws.
+    pub(super) fn from_below(losses: &[(f64, f64)], infinite: f64, spacing: f64) -> Self {
+        let cell = |loss: f64| (loss / spacing).floor() as i64;
+        let kept = || losses.iter().filter(|(loss, mass)| loss.abs() < Self::LARGEST_LOSS && *mass > 0.0);
+        let half = kept().map(|(loss, _)| cell(*loss).unsigned_abs() as usize).max().unwrap_or(0) + 1;
+        let mut masses = vec![0.0; 2 * half + 1];
+        let mut beyond = 0.0;
+        for (loss, mass) in losses.iter().filter(|(loss, _)| *loss >= Self::LARGEST_LOSS) {
+            beyond += if loss.is_finite() { 0.0 } else { *mass };
+        }
+        kept().for_each(|(loss, mass)| masses[(cell(*loss) + half as i64) as usize] += mass * (1.0 - 4.0 * UNIT));
+        // Adding up may have rounded upwards.
+        let shrink = 1.0 - 2.0 * UNIT * (losses.len() as f64 + 4.0);
+        masses.iter_mut().for_each(|mass| *mass *= shrink);
+        Self { spacing, masses, infinite: (infinite + beyond) * shrink, inflation: 1.0, moved: 0.0 }
+    }
+
     /// The distance of two knots, a power of two.
     pub fn spacing(&self) -> f64 {
         self.spacing

@@ -31,11 +31,12 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+pub(super) mod attained;
 mod ballot;
 mod composed;
 mod convolution;
 mod filter;
-mod fourier;
+pub(super) mod fourier;
 #[cfg(test)]
 mod known_answers;
 mod local;

@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::super::many_classes::{self, Fineness, Member};
+use super::super::piece::Weight;
 use super::super::search::Search;
+use super::super::view::Question;
+use super::super::work::Work;
 use super::super::{Accountant, WorkLimit, answer_with_release, release};
 use super::{delta, epsilon};
 use crate::{Cell, Channel, Output, Probability};
@@ -173,6 +177,72 @@ proptest! {
                     // At what is said to be too small an ε, the view that the lower end speaks of breaks δ.
                     let below = truth(&channel, answer, owners, value.lower()).0;
                     prop_assert!(below >= given - ROUNDING, "{answer:?}: δ({}) = {below} < {given}", value.lower());
+                }
+            }
+        }
+    }
+}
+
+/// The members of each observation of a view in a direction: classes with the target's weights.
+fn members(channel: &Channel, answer: Option<usize>, growth: f64, yes_first: bool) -> Vec<Vec<Member>> {
+    let weight = |cell: &Cell| {
+        let (yes, no) = (cell.yes().to_f64(), cell.no().to_f64());
+        if yes_first { Weight { first: yes, second: growth * no } } else { Weight { first: no, second: growth * yes } }
+    };
+    let nothing = Weight { first: 0.0, second: 0.0 };
+    let outputs: Vec<Option<Output>> = match answer {
+        None => vec![None],
+        Some(answer) => channel.answers()[answer].iter().map(|output| Some(*output)).collect(),
+    };
+    let member = |cell: &Cell, output: &Option<Output>| {
+        let inside = output.is_none_or(|output| cell.outputs()[answer.unwrap_or(0)] == output);
+        let weight = if inside { weight(cell) } else { nothing };
+        Member { yes: cell.yes().to_f64(), no: cell.no().to_f64(), weight }
+    };
+    outputs.iter().map(|output| channel.cells().iter().map(|cell| member(cell, output)).collect()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, max_shrink_iters: 100, ..ProptestConfig::default() })]
+
+    /// Crowd by crowd and direction by direction, not only the worst of them.
+    #[test]
+    fn any_number_of_classes_is_enclosed_in_every_crowd(channel in channels(), others in 0_u64..=6, at in 0.0_f64..2.5) {
+        let work = Work::apart();
+        for answer in std::iter::once(None).chain((0..channel.answers().len()).map(Some)) {
+            if !channel.determined() {
+                continue;
+            }
+            for yes in 0..=others {
+                let truth = divergence(&channel, answer, yes, others - yes, at.exp());
+                for (direction, truth) in truth.into_iter().enumerate() {
+                    let pieces = members(&channel, answer, at.exp(), direction == 0);
+                    for fineness in [Fineness::COARSE] {
+                        let above: f64 = pieces.iter().map(|piece| many_classes::upper(piece, yes, others - yes, -60.0, fineness, &work)).sum();
+                        prop_assert!(above >= truth - ROUNDING, "{answer:?}, {yes} of {others}, {direction}: {above} below {truth}");
+                    }
+                    let below: f64 = pieces.iter().map(|piece| many_classes::lower(piece, yes, others - yes, -60.0, &work)).sum();
+                    prop_assert!(below <= truth + ROUNDING, "{answer:?}, {yes} of {others}, {direction}: {below} above {truth}");
+                }
+            }
+        }
+    }
+
+    /// The same for the pieces of at most three classes.
+    #[test]
+    fn pieces_are_enclosed_in_every_crowd(channel in channels(), others in 0_u64..=6, at in 0.0_f64..2.5) {
+        let work = Work::apart();
+        for (answer, accountant) in views(&channel, others + 1) {
+            for yes in 0..=others {
+                let truth = divergence(&channel, answer, yes, others - yes, at.exp());
+                let question = Question::new(at.exp(), -60.0, 0.0);
+                let bound = if accountant.observation.is_exact_in_every_crowd() {
+                    accountant.observation.both_truths(yes, others - yes, question, &work).map(|value| value.upper())
+                } else {
+                    accountant.observation.bound(yes, others - yes, Question { goal: 1.0, ..question }, &work).bound
+                };
+                for (bound, truth) in bound.into_iter().zip(truth) {
+                    prop_assert!(bound >= truth - ROUNDING, "{answer:?}, {yes} of {others}: {bound} below {truth}");
                 }
             }
         }

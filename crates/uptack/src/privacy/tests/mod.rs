@@ -2,6 +2,7 @@
 
 mod brute_force;
 mod claims;
+mod repeated;
 mod variation_ratio;
 mod vectors;
 
