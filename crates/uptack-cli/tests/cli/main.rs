@@ -16,6 +16,7 @@ mod network;
 mod pipeline;
 mod plan;
 mod privacy;
+mod verify;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -249,3 +249,109 @@ fn each(what: &str, stated: &[String], found: &[String]) -> Vec<Check> {
 fn written(outputs: &[Output]) -> String {
     outputs.iter().map(|output| output.symbol()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{BallotQuery, CardBallot};
+    use crate::plan::{Request, plan};
+    use crate::privacy::{Delta, Epsilon};
+    use serde_json::Value;
+
+    fn card() -> Card {
+        let mut request = Request::new(300, Prior { low: 10, high: 30, over: Over::Worst });
+        request.minimum_batch = 250;
+        request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
+        Card::new(&request, &plan(&request).unwrap())
+    }
+
+    fn failures(card: &Card) -> Vec<String> {
+        let checks = card.recompute(WorkLimit::default(), &Arc::default());
+        checks.into_iter().filter(|check| !check.holds()).map(|check| check.what).collect()
+    }
+
+    #[test]
+    fn claims_may_be_rounded_up_and_nothing_else() {
+        let found = "0.9998160652735346";
+        for (stated, verdict) in [
+            (found, Verdict::Equal),
+            ("0.99981606527353460", Verdict::Equal),
+            ("9.998160652735346e-1", Verdict::Equal),
+            ("0.99982", Verdict::RoundedUp),
+            ("1", Verdict::RoundedUp),
+            ("0.9998160652735347", Verdict::Wider),
+            ("0.99983", Verdict::Wider),
+            ("1.01", Verdict::Wider),
+            ("2", Verdict::Wider),
+            ("none", Verdict::Wider),
+            ("0.9998160652735345", Verdict::Wrong),
+            ("0.99981", Verdict::Wrong),
+            ("0", Verdict::Wrong),
+            ("-1", Verdict::Wrong),
+            ("NaN", Verdict::Wrong),
+            ("inf", Verdict::Wrong),
+            ("", Verdict::Wrong),
+            ("1e99999999999", Verdict::Wrong),
+        ] {
+            assert_eq!(compare_claim(stated, found), verdict, "{stated}");
+        }
+        assert_eq!(compare_claim("none", "none"), Verdict::Equal);
+        assert_eq!(compare_claim("5", "none"), Verdict::Wrong);
+        assert_eq!(compare_claim("0.5", "0"), Verdict::Wider);
+        assert_eq!(compare_claim("0", "1e-300"), Verdict::Wrong);
+    }
+
+    /// What a card lays down shows in what depends on it; where a digit of it changes nothing else, nothing is false.
+    #[test]
+    fn every_digit_that_something_depends_on_is_found() {
+        let card = card();
+        assert_eq!(failures(&card), [""; 0]);
+        let document: Value = serde_json::from_str(&card.canonical()).unwrap();
+        for (path, named) in [
+            ("/owners", "predicted.sd"),
+            ("/minimum_batch", "claims.release"),
+            ("/honest", "claims.release"),
+            ("/claims/delta", "claims.release"),
+            ("/claims/release", "claims.release"),
+            ("/claims/linked", "claims.linked"),
+            ("/claims/answers/0", "claims.answers[0]"),
+            ("/claims/answers_with_release/0", "claims.answers_with_release[0]"),
+            ("/predicted/sd", "predicted.sd"),
+            ("/predicted/yes_high", "predicted.sd"),
+            ("/channel/bits", "channel.bits"),
+            ("/channel/cells/0/yes", "channel.cells[0].yes"),
+            ("/channel/cells/0/no", "channel.cells[0].no"),
+            ("/channel/cells/1/yes", "channel.cells[1].yes"),
+            ("/channel/cells/1/no", "channel.cells[1].no"),
+            ("/version", "version"),
+        ] {
+            for by in [1, 9] {
+                let mut wrong = document.clone();
+                let value = wrong.pointer_mut(path).unwrap();
+                *value = Value::from(falsified(value.as_str().unwrap(), by));
+                // What cannot be read at all is refused in words.
+                let Ok(wrong) = Card::from_json(&wrong.to_string()) else { continue };
+                let failed = failures(&wrong);
+                assert!(failed.iter().any(|what| what == named), "{path}: {failed:?}");
+            }
+        }
+    }
+
+    fn falsified(text: &str, by: u8) -> String {
+        let at = text.rfind(|c: char| c.is_ascii_digit()).unwrap();
+        format!("{}{}{}", &text[..at], (text.as_bytes()[at] - b'0' + by) % 10, &text[at + 1..])
+    }
+
+    #[test]
+    fn a_ballot_states_its_whole() {
+        let mut ballot = card();
+        let query = |name: &str| BallotQuery { name: name.to_owned(), predicate: format!("station == \"{name}\"") };
+        ballot.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: ["a", "b", "c"].map(query).to_vec() });
+        assert_eq!(failures(&ballot), ["claims.whole.queries"]);
+        ballot.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+        assert_eq!(failures(&ballot), [""; 0]);
+        let whole = ballot.claims.whole.as_mut().unwrap();
+        whole.release = falsified(&whole.release, 9);
+        assert_eq!(failures(&ballot), ["claims.whole.release"]);
+    }
+}
