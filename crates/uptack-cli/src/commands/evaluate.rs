@@ -24,7 +24,7 @@ use crate::progress::{self, Step};
     --trials 20 --factors 1 --out report
 
 Without --trials and --factors each question is asked 200 times in populations of up to 1000 times the traffic, which
-takes some minutes.")]
+takes about a minute.")]
 pub(crate) struct Arguments {
     /// Caltrans' station 5-minute file, plain or gzipped, or a CSV with the header sensor,vehicles
     #[arg(long)]
