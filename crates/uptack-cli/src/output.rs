@@ -6,6 +6,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+pub(crate) use uptack::display::{claim as readable_up, grouped, nearest as readable};
+
 use crate::failure::Failure;
 
 /// No card, tally or mechanism is as large as this.
@@ -99,73 +101,5 @@ impl Table {
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
         };
         self.rows.iter().map(line).collect()
-    }
-}
-
-/// A number with as many digits as a person reads: about six, or none behind a large one's point.
-pub(crate) fn readable(value: f64) -> String {
-    if !value.is_finite() {
-        return "none".to_owned();
-    }
-    let size = value.abs();
-    if value == 0.0 {
-        "0".to_owned()
-    } else if !(1e-4..1e15).contains(&size) {
-        format!("{value:.3e}")
-    } else {
-        let places = (4 - size.log10().floor() as i32).clamp(0, 8);
-        let text = format!("{value:.*}", places as usize);
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-    }
-}
-
-/// As [`readable`], but never less than the value: for claims of privacy.
-pub(crate) fn readable_up(value: f64) -> String {
-    if !value.is_finite() || value <= 0.0 {
-        return readable(value);
-    }
-    let scale = 10f64.powi(4 - value.log10().floor() as i32);
-    // Where the scale overflows, the value has been at the end of what doubles hold anyway.
-    let up = if scale.is_finite() { (value * scale * (1.0 - 1e-14)).ceil() / scale } else { value };
-    if (1e-4..1e15).contains(&value) { readable(up) } else { format!("{up:.4e}") }
-}
-
-/// A count with its thousands apart.
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_readable() {
-        for (value, text) in [
-            (0.0, "0"),
-            (500.0, "500"),
-            (22.693_875, "22.694"),
-            (-0.25, "-0.25"),
-            (1e-9, "1.000e-9"),
-            (1_234_567.8, "1234568"),
-            (0.05, "0.05"),
-            (f64::INFINITY, "none"),
-        ] {
-            assert_eq!(readable(value), text);
-        }
-        assert_eq!(readable_up(0.999_380_3), "0.99939");
-        assert_eq!(readable_up(5.4927), "5.4927");
-        assert_eq!(readable_up(8.3805e-9), "8.3805e-9");
-        assert_eq!(readable_up(8.380_53e-9), "8.3806e-9");
-        assert_eq!(readable_up(0.2), "0.2");
-        assert_eq!([0, 999, 1000, 50_000_000].map(grouped), ["0", "999", "1 000", "50 000 000"]);
     }
 }

@@ -10,7 +10,7 @@ use uptack::privacy::{Epsilon, MOST_OWNERS};
 use uptack_chart::{Axis, Chart, Look, Scale, Series, Sheet};
 
 use crate::failure::Failure;
-use crate::output::{grouped, readable};
+use crate::output::{grouped, readable, readable_up};
 use crate::progress::ProgressLine;
 
 /// The form of a picture, by the ending of its file.
@@ -189,7 +189,7 @@ fn conditions(request: &Request, owners_vary: bool) -> String {
         false => format!("{yes} of {} owners hold yes", grouped(request.owners)),
     };
     if let (true, Some((epsilon, delta))) = (owners_vary, request.release) {
-        text += &format!("; published counts ε ≤ {}, δ = {:e}", readable(epsilon.value()), delta.value());
+        text += &format!("; published counts ε ≤ {}, δ = {}", readable_up(epsilon.value()), readable_up(delta.value()));
     }
     let local = [("one answer", request.answer_epsilon), ("linked answers", request.linked_epsilon)];
     // The one that varies is on the axis.
@@ -197,7 +197,7 @@ fn conditions(request: &Request, owners_vary: bool) -> String {
         if owners_vary || request.release.is_some() { 2 } else { usize::from(request.answer_epsilon.is_none()) };
     for (index, (name, epsilon)) in local.into_iter().enumerate() {
         if let Some(epsilon) = epsilon.filter(|_| index != varies) {
-            text += &format!("; {name} ε ≤ {}", readable(epsilon));
+            text += &format!("; {name} ε ≤ {}", readable_up(epsilon));
         }
     }
     if let Some(share) = request.participation {

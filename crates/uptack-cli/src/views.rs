@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use uptack::answer_name;
+use uptack::display::lower_end;
 use uptack::privacy::{Certified, Guarantee, Repeated, Target, Views};
 
-use crate::output::{Table, grouped, readable, readable_up};
+use crate::output::{Table, grouped, readable_up};
 
 /// The `views` of a privacy card.
 pub(crate) fn views_json(views: &Views) -> Value {
@@ -47,13 +48,12 @@ pub(crate) fn repeated_json(repeated: &Repeated, target: Target) -> Value {
 /// All views as a table; ε and δ are the upper ends, which are what is claimed.
 pub(crate) fn views_table(views: &Views) -> String {
     let mut table = Table::new(&["view", "ε", "δ", "worst crowd", "certificate"]);
-    let local = |epsilon: Option<f64>| epsilon.map_or("none".to_owned(), readable_up);
     for (answer, &epsilon) in views.answers.iter().enumerate() {
         let delta = if epsilon.is_some() { "0" } else { "" };
-        table.row([format!("answer {}", answer_name(answer)), local(epsilon), delta.to_owned()]);
+        table.row([format!("answer {}", answer_name(answer)), readable_up(epsilon), delta.to_owned()]);
     }
     let delta = if views.linked.is_some() { "0" } else { "" };
-    table.row(["linked".to_owned(), local(views.linked), delta.to_owned()]);
+    table.row(["linked".to_owned(), readable_up(views.linked), delta.to_owned()]);
     for claim in std::iter::once(&views.release).chain(&views.answers_with_release) {
         table.row(guarantee_row(claim));
     }
@@ -64,15 +64,15 @@ fn guarantee_row(claim: &Guarantee) -> [String; 5] {
     let upper = claim.value().map(|ends| ends.upper());
     let (epsilon, delta) = match claim.target() {
         Target::Delta(delta) => {
-            let floor = || format!("≥ {}", readable(claim.floor()));
-            (upper.map_or("none".to_owned(), readable_up), upper.map_or_else(floor, |_| readable(delta.value())))
+            let floor = || format!("≥ {}", lower_end(claim.floor()));
+            (readable_up(upper), upper.map_or_else(floor, |_| readable_up(delta.value())))
         }
-        Target::Epsilon(epsilon) => (readable(epsilon.value()), upper.map_or("none".to_owned(), readable_up)),
+        Target::Epsilon(epsilon) => (readable_up(epsilon.value()), readable_up(upper)),
     };
     let certificate = match (upper, claim.certificate().closed()) {
         (None, _) => "exact".to_owned(),
         (_, true) => "closed".to_owned(),
-        (_, false) => format!("open, gap {}", readable(claim.certificate().gap())),
+        (_, false) => format!("open, gap {}", readable_up(claim.certificate().gap())),
     };
     [claim.view().to_string(), epsilon, delta, format!("{} yes", grouped(claim.crowd())), certificate]
 }

@@ -7,8 +7,8 @@
 //! It sees sums and no answers, as long as the aggregators are in other hands than its own; with the embedded pair,
 //! whoever runs the desk can see everything, and the cards say so.
 //!
-//! - [`config`]: how it runs. [`record`]: what it releases. [`client`]: for analysts' programs. [`backup`]: copies of a
-//!   running desk's state.
+//! - [`config`]: how it runs. [`record`]: what it releases; [`results`]: what follows from it. [`verification`]: the
+//!   check of both by anyone. [`client`]: for analysts' programs. [`backup`]: copies of a running desk's state.
 
 pub mod backup;
 pub mod client;
@@ -23,11 +23,13 @@ mod problem;
 mod provision;
 mod queries;
 pub mod record;
+pub mod results;
 mod schema;
 mod shared;
 mod store;
 mod stream;
 mod tokens;
+pub mod verification;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::task::JoinHandle;

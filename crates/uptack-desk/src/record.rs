@@ -13,6 +13,7 @@ use uptack_net::{
 };
 
 use crate::error::{Error, Result};
+use crate::results::Results;
 
 /// What was released of one query, once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct Record {
     pub tallies: Option<Vec<NamedTally>>,
     /// When the sums were collected.
     pub collected: String,
+    /// What follows from the sums, as an analyst read it; for everyone to compute again.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub results: Option<Results>,
 }
 
 /// One question's tally of a ballot.
@@ -50,7 +54,7 @@ pub struct NamedTally {
     pub tally: Tally,
 }
 
-const VERSION: &str = "1";
+pub(crate) const VERSION: &str = "1";
 
 impl Record {
     /// The record of a collected batch.
@@ -67,14 +71,19 @@ impl Record {
             tally,
             tallies,
             collected: timestamp::text(now)?,
+            results: None,
         })
+    }
+
+    /// Reads a record and checks nothing but its form.
+    pub fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|error| Error::input(format!("not a release record: {error}")))
     }
 
     /// Reads a record and checks everything in it that can be checked: the card's name and signature, and that the
     /// tallies are those of the sums.
     pub fn read(text: &str) -> Result<(Self, OpenedCard)> {
-        let record: Self =
-            serde_json::from_str(text).map_err(|error| Error::input(format!("not a release record: {error}")))?;
+        let record = Self::parse(text)?;
         if record.version != VERSION {
             return Err(Error::input("the release record's version is not 1"));
         }
@@ -92,9 +101,9 @@ impl Record {
     }
 }
 
-type Tallies = (Option<Tally>, Option<Vec<NamedTally>>);
+pub(crate) type Tallies = (Option<Tally>, Option<Vec<NamedTally>>);
 
-fn tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
+pub(crate) fn tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
     let channel = card.checked_channel()?;
     let Some(asked) = &card.ballot else {
         return Ok((Some(Tally::from_cells(&channel, &possible(&channel, counts))?), None));

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use uptack::display::{self, Rounding};
+
 use crate::compare::Comparison;
 use crate::evaluation::{Evaluation, Row};
 use crate::measure::SMALL;
@@ -93,11 +95,13 @@ impl Evaluation {
         let (grown, root) = (first.population(), first.population().sqrt());
         let mut text = format!(
             "<p><strong>With the stations as they are and {grown:.0} times the population</strong>, at equal ε of a \
-             single answer (ε = {:.4}): an error that does not grow has the factor 1, one that grows like the root of the \
+             single answer (ε = {}): an error that does not grow has the factor 1, one that grows like the root of the \
              crowd {root:.1}.</p>\n<div class=\"table\"><table id=\"growth\"><thead><tr><th>method</th>\
              <th>median station, {} owners</th><th>{} owners</th><th>factor</th><th>factor, all stations</th></tr></thead>\
              <tbody>\n",
-            self.settings.levels.answer, first.owners[0], first.owners[1],
+            display::claim(self.settings.levels.answer),
+            first.owners[0],
+            first.owners[1],
         );
         for part in &growth {
             let [median, all] = part.errors();
@@ -114,12 +118,12 @@ impl Evaluation {
             return String::new();
         }
         let mut text = format!(
-            "<p><strong>At equal guarantee of the release</strong>, (ε, δ) = ({}, {:e}), at the median station ({} \
+            "<p><strong>At equal guarantee of the release</strong>, (ε, δ) = ({}, {}), at the median station ({} \
              vehicles): the best planned mechanism, without a trusted party, and the curators, who see every truth. Discrete \
              Laplace noise keeps ε at δ = 0.</p>\n<div class=\"table\"><table id=\"at-release\"><thead><tr><th>method</th>\
              <th>owners</th><th>median station</th><th>theory</th><th>all stations</th></tr></thead><tbody>\n",
-            release.epsilon,
-            release.delta,
+            display::claim(release.epsilon),
+            display::claim(release.delta),
             self.traffic.median()
         );
         for part in found {
@@ -179,9 +183,9 @@ impl Evaluation {
             percent(row.coverage(&vehicles, |_, yes| yes < SMALL)),
             percent(Some(row.measured.simultaneous)),
             percent(Some(row.measured.ranks)),
-            epsilon(row.claims.answer()),
-            epsilon(row.claims.linked()),
-            epsilon(row.claims.release()),
+            display::claim(row.claims.answer()),
+            display::claim(row.claims.linked()),
+            display::claim(row.claims.release()),
             format!("{}{}", row.bytes.0, if row.bytes.1 { " (all)" } else { "" }),
             row.coins.to_string(),
         ];
@@ -193,10 +197,10 @@ impl Evaluation {
         let Some(day) = &self.longitudinal else { return String::new() };
         let mut text = format!(
             "<h2>One day of five-minute windows</h2>\n<p>An owner who answers every window with fresh coins gives away \
-             more and more; ε of all releases together at δ = {:e}, certified:</p>\n<div class=\"table\"><table><thead>\
+             more and more; ε of all releases together at δ = {}, certified:</p>\n<div class=\"table\"><table><thead>\
              <tr><th>method</th><th>windows</th><th>ε of the releases</th><th>ε of all reports</th>\
              <th>error of a window</th></tr></thead><tbody>\n",
-            day.delta
+            display::claim(day.delta)
         );
         for part in &day.composed {
             let _ = writeln!(
@@ -205,8 +209,8 @@ impl Evaluation {
                 escaped(&part.mechanism),
                 escaped(&part.label),
                 part.windows,
-                epsilon(part.release.map(|(_, upper)| upper)),
-                epsilon(part.linked),
+                display::claim(part.release.map(|(_, upper)| upper)),
+                display::claim(part.linked),
                 digits(part.error)
             );
         }
@@ -228,8 +232,8 @@ impl Evaluation {
                 digits(part.window),
                 digits(part.fresh),
                 digits(part.memoized),
-                epsilon(part.fresh_linked),
-                epsilon(part.memoized_linked)
+                display::claim(part.fresh_linked),
+                display::claim(part.memoized_linked)
             );
         }
         text.push_str("</tbody></table></div>\n");
@@ -279,21 +283,11 @@ fn line(label: &str, cells: &[String]) -> String {
 }
 
 fn digits(value: f64) -> String {
-    match value.abs() {
-        size if !size.is_finite() => "–".to_owned(),
-        size if size >= 1000.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
-    }
+    if value.is_finite() { display::nearest(value) } else { "–".to_owned() }
 }
 
 fn percent(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |value| format!("{:.1} %", 100.0 * value))
-}
-
-/// Upwards, as every claim.
-fn epsilon(value: Option<f64>) -> String {
-    value.map_or("none".to_owned(), |value| format!("{:.3}", (value * 1000.0 - 1e-6).ceil() / 1000.0))
+    value.map_or("–".to_owned(), |value| display::percent(value, 1, Rounding::Nearest))
 }
 
 fn escaped(text: &str) -> String {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use uptack::display;
 use uptack_chart::{Axis, Chart, Dot, Look, Map, Panel, RenderError, Scale, Series};
 
 use crate::compare::Comparison;
@@ -191,7 +192,7 @@ impl Evaluation {
                 let flags: Vec<String> = station.flags.iter().map(Flag::to_string).collect();
                 let _ = writeln!(
                     text,
-                    "{number},{},{},{},{:.4},{:.4},{:.4},{}",
+                    "{number},{},{},{},{},{},{},{}",
                     quoted(&station.name),
                     station.vehicles,
                     flags.join(" "),
@@ -230,9 +231,12 @@ impl Evaluation {
         let levels = &self.settings.levels;
         let at = match comparison {
             Comparison::Paper => String::new(),
-            Comparison::Release => format!("ε = {}, δ = {:e}; ", levels.release.epsilon, levels.release.delta),
-            Comparison::Answer => format!("ε = {:.4}; ", levels.answer),
-            Comparison::Linked => format!("ε = {:.4}; ", levels.linked),
+            Comparison::Release => {
+                let (epsilon, delta) = (levels.release.epsilon, levels.release.delta);
+                format!("ε = {}, δ = {}; ", display::claim(epsilon), display::claim(delta))
+            }
+            Comparison::Answer => format!("ε = {}; ", display::claim(levels.answer)),
+            Comparison::Linked => format!("ε = {}; ", display::claim(levels.linked)),
         };
         let trials = self.settings.trials;
         let mut chart = Chart::new(
@@ -267,10 +271,10 @@ impl Evaluation {
             Axis::new("root mean squared error (vehicles)", Scale::Log),
         )
         .subtitled(format!(
-            "{} owners, {} vehicles, δ = {:e}; lines: theory, points: measured",
+            "{} owners, {} vehicles, δ = {}; lines: theory, points: measured",
             self.traffic.total() * self.settings.factors[0],
             self.traffic.median(),
-            self.settings.levels.release.delta
+            display::claim(self.settings.levels.release.delta)
         ));
         let mut labels: Vec<&str> = Vec::new();
         for point in &self.curve {

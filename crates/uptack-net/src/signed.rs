@@ -121,7 +121,8 @@ impl PublicKey {
         self.0.as_bytes()
     }
 
-    pub(crate) fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
+    /// Checks a signature over a message, strictly.
+    pub fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
         let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap_or_default();
         let signature = Signature::from_slice(&bytes).map_err(|_| Error::refused("the signature is malformed"))?;
         self.0

@@ -26,6 +26,7 @@ pub mod audit;
 pub mod card;
 mod channel;
 mod coins;
+pub mod display;
 mod error;
 pub mod estimate;
 mod fraction;

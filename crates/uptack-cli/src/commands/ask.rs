@@ -231,8 +231,7 @@ impl Arguments {
 
 fn describe(opened: &Opened) -> String {
     let claims = &opened.card.claims;
-    let epsilon =
-        |claim: Result<Option<f64>, uptack::Error>| claim.ok().flatten().map_or("none".to_owned(), readable_up);
+    let epsilon = |claim: Result<Option<f64>, uptack::Error>| readable_up(claim.ok().flatten());
     let mut text = String::new();
     for query in &opened.queries {
         text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);
@@ -244,7 +243,7 @@ fn describe(opened: &Opened) -> String {
         opened.card.mechanism,
         opened.card.minimum_batch,
         epsilon(claims.whole_release()),
-        claims.delta,
+        readable_up(claims.delta().ok().map(Delta::value)),
         epsilon(claims.whole_linked()),
     )
 }

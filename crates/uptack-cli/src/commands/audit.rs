@@ -1,20 +1,18 @@
 //! `uptack audit`
 
-use std::thread;
-
 use clap::Args;
 use serde::Serialize;
 use uptack::Channel;
 use uptack::audit::{Audit, AuditCoins, Claims, CoinFindings, Finding, Fit, Report, Verdict};
 use uptack::estimate::Confidence;
 use uptack::simulate::Progress;
-use uptack::{Fraction, answer_name};
+use uptack::{Fraction, answer_name, display};
 
 use crate::arguments::{confidence, count};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{Table, grouped, print, print_json, readable};
-use crate::progress::ProgressLine;
+use crate::progress::{self, Step};
 
 /// Run the real sampler as an adversary would, and try to prove the privacy claims wrong
 #[derive(Args)]
@@ -113,17 +111,8 @@ fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> 
 /// Runs the audit and shows how far it is.
 fn follow(audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
     let progress = Progress::default();
-    thread::scope(|scope| {
-        let work = scope.spawn(|| audit.run_with(channel, claims, &progress));
-        let mut line = ProgressLine::new();
-        while !work.is_finished() {
-            line.show("calls of the sampler", progress.done(), audit.samples);
-            thread::park_timeout(ProgressLine::PAUSE / 20);
-        }
-        drop(line);
-        let report = work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(report?)
-    })
+    let now = || Step { what: "calls of the sampler", done: progress.done(), all: audit.samples };
+    Ok(progress::follow(now, || audit.run_with(channel, claims, &progress))?)
 }
 
 /// A sampler that does not keep its claims is a failure of the program.
@@ -157,14 +146,14 @@ fn document<'a>(mechanism: String, arguments: &Arguments, delta: f64, report: &'
 fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report) -> String {
     let mut views = Table::new(&["view", "claimed", "proved", "verdict"]);
     let mut view = |name: String, finding: &Finding| {
-        let claimed = readable(finding.claimed.unwrap_or(f64::INFINITY));
-        views.row([name, claimed, readable(finding.observed_lower), verdict(finding.verdict).to_owned()]);
+        let (claimed, proved) = (display::claim(finding.claimed), display::lower_end(finding.observed_lower));
+        views.row([name, claimed, proved, verdict(finding.verdict).to_owned()]);
     };
     for (answer, finding) in report.answers.iter().enumerate() {
         view(format!("answer {}", answer_name(answer)), finding);
     }
     view("linked".to_owned(), &report.linked);
-    view(format!("release ({} owners, delta {})", grouped(arguments.owners), readable(delta)), &report.release);
+    view(format!("release ({} owners, delta {})", grouped(arguments.owners), display::claim(delta)), &report.release);
     view("bytes of coins read".to_owned(), &report.coins.length);
     view("linked, with another owner's cell".to_owned(), &report.coins.neighbour);
     let mut checks = Table::new(&["check", "p-value", "verdict"]);

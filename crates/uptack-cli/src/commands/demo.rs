@@ -6,11 +6,11 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use tempfile::TempDir;
-use uptack::Fraction;
 use uptack::card::Card;
 use uptack::estimate::{Confidence, Estimate, Estimator, Interval, IntervalKind};
 use uptack::plan::{Over, Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon};
+use uptack::{Fraction, display};
 use uptack_desk::client::{Client as Analyst, Schedule};
 use uptack_desk::record::Record;
 use uptack_desk::{Config, Desk};
@@ -209,15 +209,13 @@ impl Outcome {
     }
 
     fn describe(&self, card: &Card, saw: &str) -> String {
-        let epsilon = |claim: Result<Option<f64>, uptack::Error>| match claim {
-            Ok(Some(epsilon)) => readable_up(epsilon),
-            Ok(None) | Err(_) => "none".to_owned(),
-        };
+        let epsilon = |claim: Result<Option<f64>, uptack::Error>| readable_up(claim.ok().flatten());
+        let [low, high] = display::interval(self.interval.low, self.interval.high);
         format!(
             "{QUESTION}\n\n\
              truth      {}\n\
              estimate   {} ± {}\n\
-             interval   {} to {} (99.99 %)\n\
+             interval   {low} to {high} (99.99 %)\n\
              reports    {}\n\
              seconds    {:.1}\n\n\
              The card: {}\n  \
@@ -227,13 +225,11 @@ impl Outcome {
             grouped(self.truth),
             readable(self.estimate.estimate),
             readable(self.estimate.sd),
-            readable(self.interval.low),
-            readable(self.interval.high),
             grouped(self.reports),
             self.seconds,
             card.mechanism,
             epsilon(card.claims.whole_release()),
-            card.claims.delta,
+            readable_up(card.delta().ok().map(Delta::value)),
             card.claim_owners().map_or(String::new(), grouped),
             epsilon(card.claims.whole_linked()),
             card.minimum_batch,

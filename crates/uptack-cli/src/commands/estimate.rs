@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSystem};
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval};
-use uptack::{Channel, Tally, answer_name};
+use uptack::{Channel, Tally, answer_name, display};
 
 use crate::arguments::{IntervalArgument, confidence, interval_name};
 use crate::failure::Failure;
@@ -185,17 +185,16 @@ pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved)
         bins.row([difference.name.clone(), cell(difference.estimate), cell(difference.sd)]);
     }
     bins.row(["combined".to_owned(), readable(estimate.estimate), readable(estimate.sd)]);
+    let [low, high] = display::interval(interval.low, interval.high);
     format!(
         "{mechanism}\n\n\
          {} of {} owners hold yes, give or take {} (standard deviation).\n\
-         With confidence {} it is between {} and {} ({}).\n\
+         With confidence {} it is between {low} and {high} ({}).\n\
          Of the error, {} is from sampling and {} from privacy (squares add up).\n\n{}",
         readable(estimate.estimate),
         grouped(estimate.owners),
         readable(estimate.sd),
         confidence.level(),
-        readable(interval.low),
-        readable(interval.high),
         interval_name(interval.kind),
         readable(estimate.sampling_sd),
         readable(estimate.privacy_sd),

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use clap::Args;
 use uptack_eval::evaluation::{Evaluation, Settings, Stage, Watch};
@@ -11,7 +10,7 @@ use uptack_eval::traffic::{self, Traffic};
 use crate::arguments::count;
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, readable, readable_up};
-use crate::progress::ProgressLine;
+use crate::progress::{self, Step};
 
 /// Repeat the paper's evaluation on real or generated traffic, at equal guarantees
 ///
@@ -19,9 +18,13 @@ use crate::progress::ProgressLine;
 /// generated. Ctrl-C leaves a valid report of what was done.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack evaluate
-  uptack evaluate --data snapshot.csv --out report
-  uptack evaluate --data d12_text_station_5min_2019_10_08.txt.gz --at 00:55 --stations d12_text_meta.txt --out report")]
+  uptack evaluate --trials 20 --factors 1
+  uptack evaluate --data snapshot.csv --trials 20 --factors 1 --out report
+  uptack evaluate --data d12_text_station_5min_2019_10_08.txt.gz --at 00:55 --stations d12_text_meta.txt \\
+    --trials 20 --factors 1 --out report
+
+Without --trials and --factors each question is asked 200 times in populations of up to 1000 times the traffic, which
+takes about a minute.")]
 pub(crate) struct Arguments {
     /// Caltrans' station 5-minute file, plain or gzipped, or a CSV with the header sensor,vehicles
     #[arg(long)]
@@ -90,22 +93,11 @@ fn follow(traffic: Traffic, settings: Settings) -> Result<Evaluation, Failure> {
     let stopper = std::sync::Arc::clone(&watch);
     // Where no handler can be set, Ctrl-C ends the program as usual, without a report.
     let _ = ctrlc::set_handler(move || stopper.stop());
-    thread::scope(|scope| {
-        let work = scope.spawn(|| Evaluation::run(traffic, settings, &watch));
-        let mut lines: Option<(Stage, ProgressLine)> = None;
-        while !work.is_finished() {
-            let (stage, done, all) = watch.now();
-            if lines.as_ref().is_none_or(|(shown, _)| *shown != stage) {
-                lines = Some((stage, ProgressLine::new()));
-            }
-            if let Some((_, line)) = &mut lines {
-                line.show(what(stage), done, all);
-            }
-            thread::park_timeout(ProgressLine::PAUSE / 4);
-        }
-        drop(lines);
-        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(from)
-    })
+    let now = || {
+        let (stage, done, all) = watch.now();
+        Step { what: what(stage), done, all }
+    };
+    progress::follow(now, || Evaluation::run(traffic, settings, &watch)).map_err(from)
 }
 
 fn what(stage: Stage) -> &'static str {
@@ -153,16 +145,15 @@ fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
             "ε release",
         ]);
         for row in evaluation.of(comparison) {
-            let epsilon = |value: Option<f64>| value.map_or("none".to_owned(), readable_up);
             table.row([
                 row.label.clone(),
                 grouped(row.owners),
                 readable(row.rmse()),
                 readable(row.at(&vehicles, traffic.median()).0),
                 row.coverage(&vehicles, |_, _| true).map_or(String::new(), |share| format!("{:.2} %", 100.0 * share)),
-                epsilon(row.claims.answer()),
-                epsilon(row.claims.linked()),
-                epsilon(row.claims.release()),
+                readable_up(row.claims.answer()),
+                readable_up(row.claims.linked()),
+                readable_up(row.claims.release()),
             ]);
         }
         text += &table.render();

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::timestamp;
+use uptack::display::{self, Rounding};
 use uptack_owner::ledger::{Entry, Ledger, Spent};
 
 use crate::failure::Failure;
-use crate::output::{Table, print, print_json, readable};
+use crate::output::{Table, print, print_json};
 
 /// Show what an owner answered, and what is left of the budget
 ///
@@ -79,9 +80,9 @@ fn describe(entries: &[Entry], spent: &[Spent]) -> String {
         budgets.row([
             spent.view.clone(),
             spent.owner.clone(),
-            readable(spent.epsilon),
-            readable(spent.delta),
-            format!("{:.1} %", 100.0 * spent.fraction),
+            display::claim(spent.epsilon),
+            display::claim(spent.delta),
+            display::percent(spent.fraction, 1, Rounding::Up),
             spent.queries.to_string(),
         ]);
     }

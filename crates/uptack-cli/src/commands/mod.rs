@@ -25,6 +25,7 @@ mod serve;
 mod simulate;
 mod tally;
 mod task;
+mod verify;
 
 use clap::Subcommand;
 
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Result(result::Arguments),
     Cancel(cancel::Arguments),
     Backup(backup::Arguments),
+    Verify(verify::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -85,6 +87,7 @@ impl Command {
             Self::Result(arguments) => result::run(&arguments, json),
             Self::Cancel(arguments) => cancel::run(&arguments, json),
             Self::Backup(arguments) => backup::run(&arguments, json),
+            Self::Verify(arguments) => verify::run(&arguments, json),
             Self::Completions(arguments) => completions::run(&arguments, json),
             Self::Man(arguments) => man::run(&arguments, json),
         }

@@ -277,7 +277,7 @@ impl Outcome {
 }
 
 fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
-    let epsilon = epsilon.map_or("none".to_owned(), readable_up);
+    let epsilon = readable_up(*epsilon);
     format!("{epsilon} with {} %", 100.0 * honest.to_f64())
 }
 

@@ -1,7 +1,6 @@
 //! `uptack privacy`
 
 use std::sync::Arc;
-use std::thread;
 
 use clap::Args;
 use serde_json::json;
@@ -14,7 +13,7 @@ use crate::arguments::{count, fraction};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{grouped, print, print_json};
-use crate::progress::ProgressLine;
+use crate::progress::{self, Step};
 use crate::views::{repeated_json, views_json, views_table};
 
 /// Show what a mechanism gives away, in every view
@@ -116,15 +115,8 @@ fn follow(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> R
     let progress = Arc::new(Progress::default());
     let million = 1_000_000;
     let all = Views::work(channel, owners, limit).div_ceil(million);
-    let mut line = ProgressLine::new();
-    thread::scope(|scope| {
-        let work = scope.spawn(|| Views::of_watched(channel, owners, target, limit, Some(&progress)));
-        while !work.is_finished() {
-            line.show("million steps at most", (progress.done() / million).min(all), all);
-            thread::park_timeout(ProgressLine::PAUSE / 20);
-        }
-        Ok(work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
-    })
+    let now = || Step { what: "million steps at most", done: (progress.done() / million).min(all), all };
+    Ok(progress::follow(now, || Views::of_watched(channel, owners, target, limit, Some(&progress)))?)
 }
 
 impl Card {

@@ -9,6 +9,7 @@ use uptack::{Channel, OsCoins, Sampler, Truth, Truths, answer_name};
 
 use crate::failure::Failure;
 use crate::mechanism;
+use crate::progress::Watched;
 
 /// Draw one row an owner from one truth a line
 ///
@@ -63,8 +64,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     }
 }
 
-fn open(path: &Path) -> Result<File, Failure> {
-    File::open(path).map_err(|error| Failure::reading(path, &error))
+fn open(path: &Path) -> Result<Watched<File>, Failure> {
+    let file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
+    Ok(Watched::file(file).unless(io::stdout().is_terminal()))
 }
 
 /// Where truths come from, for messages.

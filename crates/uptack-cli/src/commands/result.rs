@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::Channel;
 use uptack::card::{Card, Trust};
 use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, Estimator};
 use uptack::privacy::WorkLimit;
+use uptack::{Channel, display};
 use uptack_desk::client::Client;
 use uptack_desk::record::{NamedTally, Record};
+use uptack_desk::results::Results;
 
 use super::estimate;
 use crate::arguments::{IntervalArgument, confidence, interval_name};
@@ -22,7 +23,8 @@ use crate::output::{Table, grouped, print, print_json, readable, readable_up, wr
 /// Get the result of a query, with its interval and what each claim rests on
 ///
 /// The desk gives a record, and everything else is computed from it here: the card's name, signature and claims are
-/// checked, the estimate and its interval are made from the sums. --out keeps the record, so that others can do the same.
+/// checked, the estimate and its interval are made from the sums. --out keeps the record together with them, so that
+/// anyone can compute all of it again with `uptack verify`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst --wait
@@ -43,7 +45,7 @@ pub(crate) struct Arguments {
     /// Wait until the query is closed and collected
     #[arg(long)]
     wait: bool,
-    /// Write the record, from which anyone can recompute all this
+    /// Write the record with its estimates, for `uptack verify`
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -62,11 +64,13 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::environment("the desk answers with the record of another query"));
     }
     opened.card.verify(WorkLimit::default()).map_err(|error| Failure::from(error).at("the desk's card"))?;
-    if let Some(path) = &arguments.out {
-        write_whole(path, format!("{text}\n").as_bytes())?;
-    }
     let channel = opened.card.checked_channel()?;
     let trust = opened.card.trust()?;
+    if let Some(path) = &arguments.out {
+        let results = Results::of(&record, &channel, arguments.confidence, arguments.interval.into())?;
+        let record = Record { results: Some(results), ..record.clone() };
+        write_whole(path, format!("{}\n", serde_json::to_string(&record).expect("plain data")).as_bytes())?;
+    }
     match &record.tallies {
         None => arguments.single(json, &record, &opened.card, &channel, &trust),
         Some(tallies) => arguments.ballot(json, &record, &opened.card, &channel, &trust, tallies),
@@ -127,13 +131,8 @@ impl Arguments {
             let observation = estimator.observe(tally).map_err(|error| Failure::from(error).at(name))?;
             let estimate = estimator.estimate_observed(&observation);
             let interval = estimator.interval(&observation, each, self.interval.into());
-            table.row([
-                name.clone(),
-                readable(estimate.estimate),
-                readable(estimate.sd),
-                readable(interval.low),
-                readable(interval.high),
-            ]);
+            let [low, high] = display::interval(interval.low, interval.high);
+            table.row([name.clone(), readable(estimate.estimate), readable(estimate.sd), low, high]);
             entries.push(json!({
                 "name": name,
                 "owners": estimate.owners,
@@ -175,9 +174,9 @@ fn heading(card: &Card) -> String {
     card.question.as_ref().map_or(String::new(), |question| format!("{question}\n\n"))
 }
 
-fn trust_words(trust: &[Trust]) -> String {
+pub(super) fn trust_words(trust: &[Trust]) -> String {
     let word = |trust: &Trust| {
-        let epsilon = trust.epsilon.map_or("none".to_owned(), readable_up);
+        let epsilon = readable_up(trust.epsilon);
         format!(
             "ε of the {}: {epsilon}. {}\n",
             if trust.view == "linked" { "owner's own report" } else { "release" },

@@ -12,7 +12,7 @@ use crate::arguments::{IntervalArgument, confidence, count};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{grouped, print, print_json, readable};
-use crate::progress::ProgressLine;
+use crate::progress::{self, Step};
 
 /// Repeat the whole way from truths to estimate, and see whether it keeps its promises
 #[derive(Args)]
@@ -91,17 +91,8 @@ fn new_seed() -> Result<u64, Failure> {
 fn follow(simulation: &Simulation, channel: &Channel) -> Result<Simulated, Failure> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let progress = Progress::default();
-    thread::scope(|scope| {
-        let work = scope.spawn(|| simulation.run_with(channel, threads, &progress));
-        let mut line = ProgressLine::new();
-        while !work.is_finished() {
-            line.show("trials", progress.done(), simulation.trials);
-            thread::park_timeout(ProgressLine::PAUSE / 20);
-        }
-        drop(line);
-        let result = work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(result?)
-    })
+    let now = || Step { what: "trials", done: progress.done(), all: simulation.trials };
+    Ok(progress::follow(now, || simulation.run_with(channel, threads, &progress))?)
 }
 
 fn document(mechanism: String, simulation: &Simulation, result: &Simulated) -> Document {

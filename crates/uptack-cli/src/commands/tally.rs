@@ -9,6 +9,7 @@ use uptack::{Output, RowFormat, RowReader, Tally, answer_name};
 
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json};
+use crate::progress::Watched;
 
 /// Count rows into tallies
 ///
@@ -65,9 +66,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
 fn tally_of(path: &Path, format: Option<RowFormat>) -> Result<Tally, Failure> {
     if path == Path::new("-") {
         let place = |error: uptack::Error| Failure::from(error).at("standard input");
-        return read(&mut io::stdin().lock(), format, &place, &Failure::reading_input);
+        return read(&mut Watched::stream(io::stdin().lock()), format, &place, &Failure::reading_input);
     }
-    let mut file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
+    let mut file = Watched::file(File::open(path).map_err(|error| Failure::reading(path, &error))?);
     let place = |error: uptack::Error| Failure::from(error).at(path.display());
     read(&mut file, format, &place, &|error| Failure::reading(path, error))
 }

@@ -186,6 +186,9 @@ fn a_query_survives_kills_and_its_record_lets_anyone_recompute() {
     for (name, value) in estimated.as_object().unwrap() {
         assert_eq!(&result[name], value, "{name}");
     }
+    // Or all at once.
+    let verified = json(&["verify", record.to_str().unwrap(), "--desk-key", &desk.signer(), "--json"]);
+    assert_eq!((&verified["holds"], &verified["trust"]), (&true.into(), &result["trust"]));
     let views = json(&["privacy", &card, "--json"]);
     let trust = result["trust"].as_array().unwrap();
     assert_eq!((&trust[0]["view"], &trust[0]["model"]), (&"release".into(), &"OAMC".into()));

@@ -8,7 +8,7 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "channel",
     "plan",
     "privacy",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 20] = [
     "result",
     "cancel",
     "backup",
+    "verify",
     "completions",
     "man",
 ];

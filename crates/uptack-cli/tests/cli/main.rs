@@ -1,6 +1,7 @@
 //! The command line as its users meet it.
 
 mod aggregators;
+mod agreement;
 mod algebra;
 mod audit;
 mod bad_input;
@@ -9,6 +10,7 @@ mod contract;
 mod desk;
 mod dishonest_desk;
 mod evaluate;
+mod examples;
 mod guide;
 mod help;
 mod network;
@@ -16,6 +18,7 @@ mod operations;
 mod pipeline;
 mod plan;
 mod privacy;
+mod verify;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -21,18 +21,18 @@ fn policy(desk: &Desk) -> String {
 }
 
 /// Owners of whom every `stations`-th is at each station.
-fn fleet_csv(owners: usize, stations: usize) -> String {
+pub(crate) fn fleet_csv(owners: usize, stations: usize) -> String {
     let row = |index: usize| format!("owner-{index},{}\n", index % stations);
     format!("owner,station\n{}", (0..owners).map(row).collect::<String>())
 }
 
-struct Fleet {
+pub(crate) struct Fleet {
     arguments: Vec<String>,
     data: PathBuf,
 }
 
 impl Fleet {
-    fn new(desk: &Desk, csv: String, within: &str) -> Self {
+    pub(crate) fn new(desk: &Desk, csv: String, within: &str) -> Self {
         let (owners, policy) = (desk.folder.file("owners.csv", csv), desk.folder.file("policy.toml", policy(desk)));
         let data = desk.folder.0.join("fleet");
         let text = |path: &Path| path.to_str().unwrap().to_owned();
@@ -42,7 +42,7 @@ impl Fleet {
         Self { arguments: arguments.into_iter().chain(more).chain(last).collect(), data }
     }
 
-    fn run(&self) -> Value {
+    pub(crate) fn run(&self) -> Value {
         json(&self.arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
@@ -52,7 +52,7 @@ impl Fleet {
     }
 
     /// Entries and the share of the linked budget that is spent, of all owners.
-    fn ledger(&self) -> Value {
+    pub(crate) fn ledger(&self) -> Value {
         json(&["ledger", "--data", self.data.to_str().unwrap(), "--json"])
     }
 
@@ -67,7 +67,7 @@ impl Fleet {
     }
 }
 
-fn all_answered(outcome: &Value, query: &Value, owners: usize) {
+pub(crate) fn all_answered(outcome: &Value, query: &Value, owners: usize) {
     assert_eq!(
         outcome["outcomes"],
         json!([{"query": query, "status": "answered", "reason": null, "owners": owners}]),
@@ -80,13 +80,13 @@ fn plan(owners: &str, minimum: &str) -> Vec<String> {
     fixed.map(str::to_owned).to_vec()
 }
 
-fn ask(desk: &Desk, owners: &str, minimum: &str, more: &[&str]) -> Value {
+pub(crate) fn ask(desk: &Desk, owners: &str, minimum: &str, more: &[&str]) -> Value {
     let plan = plan(owners, minimum);
     let plan: Vec<&str> = plan.iter().map(String::as_str).collect();
     desk.json(&["ask", "--question", "Where are you?"], &[&plan[..], more].concat())
 }
 
-const AT_SEVEN: [&str; 2] = ["--where", "station == \"7\""];
+pub(crate) const AT_SEVEN: [&str; 2] = ["--where", "station == \"7\""];
 
 #[test]
 fn the_demo_counts_its_vehicles() {

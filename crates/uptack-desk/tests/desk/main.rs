@@ -8,3 +8,4 @@ mod interface;
 mod lifecycle;
 mod restarts;
 mod support;
+mod verification;

@@ -120,8 +120,6 @@ impl Method {
 
 /// Steps for each joint view: about a tenth of a second. What does not close is printed with its gap.
 const EFFORT: u64 = 10_000_000;
-/// Steps for the release, which is what methods are compared by: what is planned closes in far fewer.
-const RELEASE_EFFORT: u64 = 10 * EFFORT;
 /// Beyond this many owners the joint views are bounded by the linked one instead of being certified, which takes minutes.
 const MOST_FOR_JOINT: u64 = 200_000;
 
@@ -150,11 +148,8 @@ fn certify(channel: &Channel, owners: u64, target: Target) -> Result<Certificate
     Ok(Certificates {
         answers: answers.clone().map(|answer| privacy::answer_epsilon(channel, answer)).collect::<Result<_, _>>()?,
         linked: privacy::linked_epsilon(channel),
-        // Cells of one class have the same law given the class whatever the truth, so that the counts of the classes say
-        // all that the cells say, and at least what the tallies say.
-        release: privacy::release(&by_class(channel)?, owners)?
-            .with_limit(WorkLimit::steps(RELEASE_EFFORT))
-            .guarantee(target),
+        // As `privacy` asks, so that both print the same number.
+        release: privacy::release(channel, owners)?.with_limit(WorkLimit::default()).guarantee(target),
         joint: answers.map(joint).collect::<Result<_, _>>()?,
     })
 }

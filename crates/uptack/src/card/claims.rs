@@ -37,7 +37,7 @@ pub struct WholeClaims {
     pub release: String,
 }
 
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 
 impl Claims {
     /// The claims that certified views support, those of `queries` such queries together among them.

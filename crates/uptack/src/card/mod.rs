@@ -3,12 +3,16 @@
 mod asked;
 mod canonical;
 mod claims;
+mod recomputation;
 pub mod timestamp;
 mod trust;
 
 pub use asked::{BallotQuery, CardBallot, CardSeries, Enrolment, Operators};
 pub use claims::{Claims, WholeClaims};
+pub use recomputation::{Check, Verdict};
 pub use trust::{Model, Trust};
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +24,7 @@ use crate::plan::{Choice, Plan, Request};
 use crate::privacy::composition::Ballot;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
 use crate::probability::Probability;
+use crate::simulate::Progress;
 
 /// What is asked, by which mechanism, and what is promised.
 ///
@@ -280,9 +285,19 @@ impl Card {
     fn found_claims(&self, delta: Delta, limit: WorkLimit) -> Result<(Views, Claims), Error> {
         let channel = self.checked_channel()?;
         self.check_form(&channel)?;
+        self.claims_for(&channel, delta, limit, None)
+    }
+
+    fn claims_for(
+        &self,
+        channel: &Channel,
+        delta: Delta,
+        limit: WorkLimit,
+        progress: Option<&Arc<Progress>>,
+    ) -> Result<(Views, Claims), Error> {
         let owners = self.claim_owners()?;
-        let views = Views::of(&channel, owners, Target::Delta(delta), limit)?;
-        let whole = claims::whole(&channel, owners, &views, self.counted_queries()?, limit)?;
+        let views = Views::of_watched(channel, owners, Target::Delta(delta), limit, progress)?;
+        let whole = claims::whole(channel, owners, &views, self.counted_queries()?, limit)?;
         let claims = Claims::of(&views, whole.as_ref());
         Ok((views, claims))
     }

@@ -57,7 +57,8 @@ impl Confidence {
 ///
 /// All kinds but `Score` collect the numbers of yes-owners that a test does not reject; the law of the test's statistic
 /// is known exactly, and what the test looks at does not depend on the tallies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum IntervalKind {
     /// `MidP` for every number of yes-owners under which that misses at most α + min(α/10, 0.005) of the time, and
     /// `Exact` for the others. So it misses at most that often, and about α of the time where outcomes are many.

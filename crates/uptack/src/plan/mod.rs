@@ -215,10 +215,7 @@ fn target(request: &Request) -> Result<Target, Error> {
 fn choose(request: &Request, found: &Found, claim_owners: u64, limit: WorkLimit) -> Result<Choice, Error> {
     let mechanism = found.family.mechanism(&found.law)?;
     let channel = mechanism.channel();
-    let estimator = Estimator::new(&channel)?;
-    let points = request.yes.points();
-    let sds = points.iter().map(|&yes| estimator.sd(request.owners, yes)).collect::<Result<Vec<f64>, _>>()?;
-    let sd = request.yes.summarize(sds.into_iter());
+    let sd = request.yes.predicted_sd(&Estimator::new(&channel)?, request.owners)?;
     let views = Views::of(&channel, claim_owners, target(request)?, limit)?;
     Ok(Choice { mechanism, channel, sd, interval95_halfwidth: normal::upper_quantile(0.025) * sd, views })
 }

@@ -2,6 +2,7 @@
 
 use super::law::Law;
 use crate::error::Error;
+use crate::estimate::Estimator;
 use crate::fraction::Fraction;
 use crate::privacy::{self, Delta, Epsilon};
 
@@ -81,6 +82,12 @@ impl Prior {
     /// One value.
     pub fn at(yes: u64) -> Self {
         Self { low: yes, high: yes, over: Over::Worst }
+    }
+
+    /// The standard deviation of an estimate from so many owners, as this prior weighs it.
+    pub fn predicted_sd(&self, estimator: &Estimator, owners: u64) -> Result<f64, Error> {
+        let sds = self.points().into_iter().map(|yes| estimator.sd(owners, yes)).collect::<Result<Vec<f64>, _>>()?;
+        Ok(self.summarize(sds.into_iter()))
     }
 
     /// The points at which the error is looked at: the variance is smooth and nearly quadratic in yes.

@@ -2,6 +2,7 @@
 
 use super::{Accountant, Guarantee, Guess, Repeated, Target, Views};
 use crate::channel::{Channel, answer_name};
+use crate::display::{self, Rounding};
 
 /// What somebody can conclude from each view, and what is not protected, for a reader without mathematics.
 pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repeated: Option<&Repeated>) -> String {
@@ -91,9 +92,11 @@ fn loss(claim: &Guarantee) -> f64 {
 
 fn claim_words(claim: &Guarantee) -> String {
     match (claim.target(), claim.value()) {
-        (Target::Delta(delta), Some(value)) => format!("ε = {} at δ = {:e}", rounded_up(value.upper()), delta.value()),
+        (Target::Delta(delta), Some(value)) => {
+            format!("ε = {} at δ = {}", display::claim(value.upper()), display::claim(delta.value()))
+        }
         (Target::Epsilon(epsilon), Some(value)) => {
-            format!("δ = {} at ε = {}", rounded_up(value.upper()), epsilon.value())
+            format!("δ = {} at ε = {}", display::claim(value.upper()), display::claim(epsilon.value()))
         }
         (_, None) => "there is no guarantee".to_owned(),
     }
@@ -105,7 +108,7 @@ fn repetition(repeated: &Repeated) -> String {
         (Some(release), _) => format!(
             "Somebody who answers {times} times, with fresh coins each time, gives away more: all {times} published counts \
              together have {} for what one of them has above.",
-            rounded_up(release.upper())
+            display::claim(release.upper())
         ),
         (None, _) => format!("Somebody who answers {times} times has no guarantee for all the counts together."),
     }
@@ -114,9 +117,12 @@ fn repetition(repeated: &Repeated) -> String {
 fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
     let linked = match (repeated, views.linked) {
         (Some(Repeated { times, linked: Some(epsilon), .. }), _) if *times > 1 => {
-            format!("what all answers of one person to all {times} queries give away (ε = {})", rounded_up(*epsilon))
+            format!(
+                "what all answers of one person to all {times} queries give away (ε = {})",
+                display::claim(*epsilon)
+            )
         }
-        (_, Some(epsilon)) => format!("what all answers of one person give away (ε = {})", rounded_up(epsilon)),
+        (_, Some(epsilon)) => format!("what all answers of one person give away (ε = {})", display::claim(epsilon)),
         (_, None) => "no guarantee at all".to_owned(),
     };
     format!(
@@ -128,27 +134,7 @@ fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
 
 /// Rounded up, so that the words are never better than the number.
 fn percent(share: f64) -> String {
-    let steps = 1e4;
-    let up = (share * 100.0 * steps - 1e-6).ceil() / steps;
-    format!("{} %", trimmed(&format!("{up:.4}")))
-}
-
-fn rounded_up(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let digits = 3 - value.abs().log10().floor() as i32;
-    let scale = 10f64.powi(digits);
-    let up = (value * scale).ceil() / scale;
-    if (1e-3..1e6).contains(&value) {
-        trimmed(&format!("{up:.*}", digits.max(0) as usize))
-    } else {
-        format!("{up:.3e}")
-    }
-}
-
-fn trimmed(text: &str) -> String {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text.to_owned() }
+    display::percent(share, 4, Rounding::Up)
 }
 
 #[cfg(test)]
@@ -179,8 +165,8 @@ mod tests {
     fn words_are_never_better_than_numbers() {
         assert_eq!(percent(0.500_000_1), "50.0001 %");
         assert_eq!(percent(0.8), "80 %");
-        assert_eq!(rounded_up(1.000_01), "1.001");
-        assert_eq!(rounded_up(8.725_28), "8.726");
-        assert_eq!(rounded_up(1.234e-9), "1.234e-9");
+        // As every other place prints it.
+        let text = words("randomized-response(t=0.8)", 5000);
+        assert!(text.contains(&format!("(ε = {})", display::claim(4f64.ln()))), "{text}");
     }
 }

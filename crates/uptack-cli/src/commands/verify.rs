@@ -1,0 +1,145 @@
+//! `uptack verify`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Value, json};
+use uptack::card::{Check, Trust, Verdict};
+use uptack::privacy::WorkLimit;
+use uptack::simulate::Progress;
+use uptack_desk::verification::{Document, Verifier};
+use uptack_net::signed::PublicKey;
+
+use super::result::trust_words;
+use crate::arguments::count;
+use crate::card_file;
+use crate::failure::Failure;
+use crate::output::{Table, print, print_json, read_small_file};
+use crate::progress::{self, Step};
+
+/// Recompute everything that a card or a release record states
+///
+/// Takes a query card (TOML or JSON), a signed card, or the record that `uptack result --out` wrote, and needs no desk
+/// and no network. The query's name, the signature, the mechanism's integers, every claim, the predicted error, the
+/// tallies and the estimates are computed again. Numbers have to be equal to the last digit; a claim may be rounded up.
+/// Exits with 1 if anything is off, and says what.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack verify card.toml
+  uptack verify record.json --json
+  uptack verify record.json --desk-key ed25519:…
+
+The sums themselves are the desk's word: nobody else saw them. SECURITY.md says who stands behind them.")]
+pub(crate) struct Arguments {
+    /// The card or record
+    file: PathBuf,
+    /// The key that must have signed the card; by default the key that the card names, which proves less
+    #[arg(long, value_name = "KEY")]
+    desk_key: Option<PublicKey>,
+    /// Accept claims that are sound but promise less than is true
+    #[arg(long)]
+    allow_wider: bool,
+    /// How much work each claim may take, in units of the usual (some seconds)
+    #[arg(long, value_parser = count, default_value = "1")]
+    work: u64,
+}
+
+/// What is longer is cut off in the table, not in JSON.
+const LONGEST_SHOWN: usize = 100;
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let document = arguments.read()?;
+    let verifier =
+        Verifier { desk_key: arguments.desk_key.as_ref(), limit: WorkLimit::default().times(arguments.work) };
+    let checks = follow(&verifier, &document).map_err(|error| error.at(arguments.file.display()))?;
+    let holds = |check: &Check| check.holds() || (arguments.allow_wider && check.verdict == Verdict::Wider);
+    // What a false claim would rest on is of no interest.
+    let sound = checks.iter().all(holds);
+    let trust = document.card().ok().filter(|_| sound).and_then(|card| card.trust().ok()).unwrap_or_default();
+    if json {
+        print_json(&to_json(&document, &checks, &trust, holds))?;
+    } else {
+        print(&describe(&document, &checks, &trust))?;
+    }
+    conclude(&checks, holds)
+}
+
+impl Arguments {
+    fn read(&self) -> Result<Document, Failure> {
+        let text = read_small_file(&self.file)?;
+        if card_file::is_toml(&self.file) {
+            return Ok(Document::Card(Box::new(card_file::parse(&self.file, &text)?)));
+        }
+        Document::from_json(&text).map_err(|error| {
+            Failure::from(error)
+                .at(self.file.display())
+                .with_hint("give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote")
+        })
+    }
+}
+
+fn follow(verifier: &Verifier<'_>, document: &Document) -> Result<Vec<Check>, Failure> {
+    let (progress, million) = (Arc::new(Progress::default()), 1_000_000);
+    let all = verifier.work(document).div_ceil(million);
+    let now = || Step { what: "million steps at most", done: (progress.done() / million).min(all), all };
+    Ok(progress::follow(now, || verifier.verify(document, &progress))?)
+}
+
+fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<(), Failure> {
+    let failed: Vec<&Check> = checks.iter().filter(|check| !holds(check)).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = failed.iter().map(|check| shown(&check.what)).collect();
+    let failure = Failure::request(format!("{} of {} checks fail: {}", failed.len(), checks.len(), names.join(", ")));
+    Err(match failed.iter().all(|check| check.verdict == Verdict::Wider) {
+        true => failure.with_hint("these claims are sound but not what was computed here; --allow-wider accepts them"),
+        false => failure.with_hint("do not rely on this document: it does not state what follows from it"),
+    })
+}
+
+fn to_json(document: &Document, checks: &[Check], trust: &[Trust], holds: impl Fn(&Check) -> bool) -> Value {
+    let entry = |check: &Check| {
+        json!({
+            "what": check.what,
+            "stated": check.stated,
+            "recomputed": check.recomputed,
+            "holds": holds(check),
+            "verdict": check.verdict,
+        })
+    };
+    json!({
+        "document": document.name(),
+        "checked": checks.iter().map(entry).collect::<Vec<_>>(),
+        "holds": checks.iter().all(&holds),
+        "trust": trust,
+    })
+}
+
+fn describe(document: &Document, checks: &[Check], trust: &[Trust]) -> String {
+    let mut table = Table::new(&[document.name(), "stated", "recomputed", ""]);
+    for check in checks {
+        let stated = check.stated.as_deref().unwrap_or("-");
+        table.row([shown(&check.what), shown(stated), shown(&check.recomputed), word(check.verdict).to_owned()]);
+    }
+    format!("{}\n{}", table.render(), trust_words(trust))
+}
+
+/// On one line, and nothing that a terminal would obey: the text is a stranger's.
+fn shown(text: &str) -> String {
+    let start: String = text.chars().take(LONGEST_SHOWN).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    let safe = |c: char| if c.is_control() { c.escape_default().collect::<String>() } else { c.to_string() };
+    format!("{}{more}", start.chars().map(safe).collect::<String>())
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Equal => "holds",
+        Verdict::RoundedUp => "holds, rounded up",
+        Verdict::Wider => "WIDER",
+        Verdict::Wrong => "WRONG",
+        Verdict::NotStated => "not stated",
+    }
+}

@@ -1,0 +1,230 @@
+//! The same quantity, asked of several commands: one number, to the last digit that each prints.
+
+use serde_json::Value;
+use uptack::display;
+
+use crate::desk::Desk;
+use crate::network::{AT_SEVEN, Fleet, all_answered, ask, fleet_csv};
+use crate::{Folder, run};
+
+fn text(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The document that a command prints, every number kept as the text that was printed: what a reader makes of its last
+/// digit is not what is compared here.
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&quoted(&text(arguments))).unwrap()
+}
+
+/// JSON with every number between quotes.
+fn quoted(document: &str) -> String {
+    let (mut quoted, mut in_text, mut escaped, mut in_number) = (String::new(), false, false, false);
+    for c in document.chars() {
+        let numeric = !in_text && (c.is_ascii_digit() || (in_number && "+-.eE".contains(c)) || c == '-');
+        if numeric != in_number {
+            quoted.push('"');
+            in_number = numeric;
+        }
+        (in_text, escaped) = (in_text ^ (c == '"' && !escaped), in_text && c == '\\' && !escaped);
+        quoted.push(c);
+    }
+    quoted
+}
+
+/// The lines of the table of views: as one function prints them.
+fn views_lines(text: &str) -> Vec<&str> {
+    let is_view = |line: &&str| ["answer ", "linked", "release"].iter().any(|view| line.starts_with(view));
+    text.lines().filter(is_view).take_while(|line| !line.is_empty()).collect()
+}
+
+fn digits(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+fn number(value: &Value) -> f64 {
+    digits(value).parse().unwrap_or_else(|_| panic!("{value} is not a number"))
+}
+
+/// A claim that may be missing, as people read it.
+fn claim(value: &Value) -> String {
+    display::claim((!value.is_null()).then(|| number(value)))
+}
+
+/// What `verify` found, by name.
+fn recomputed<'a>(verified: &'a Value, what: &str) -> &'a str {
+    let checks = verified["checked"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["what"] == what);
+    found.and_then(|check| check["recomputed"].as_str()).unwrap_or_else(|| panic!("{what} in {verified}"))
+}
+
+#[test]
+fn plan_privacy_verify_and_simulate_agree() {
+    let folder = Folder::new("agreement");
+    let card = folder.0.join("card.json");
+    let card = card.to_str().unwrap();
+    let one = &["--owners", "3000", "--yes", "30", "--epsilon", "1", "--delta", "1e-6"][..];
+    let fewer = &[one, &["--honest", "0.8", "--minimum-batch", "2500"]].concat()[..];
+    let several = &[
+        "--owners",
+        "400",
+        "--yes",
+        "9",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-4",
+        "--answer-epsilon",
+        "1.1",
+        "--form",
+        "several",
+        "--mechanism",
+        "blended",
+    ][..];
+    for request in [one, fewer, several] {
+        let planned = json(&[&["plan", "--out", card, "--json"], request].concat());
+        let private = json(&["privacy", card, "--json"]);
+        assert_eq!(planned["views"], private["views"]);
+
+        let (mechanism, owners) = (planned["mechanism"].as_str().unwrap(), digits(&planned["claim_owners"]));
+        let delta = digits(&planned["views"]["release"]["delta"]);
+        let named = ["privacy", mechanism, "--owners", owners, "--delta", delta];
+        assert_eq!(json(&[&named[..], &["--json"]].concat())["views"], planned["views"]);
+
+        let verified = json(&["verify", card, "--json"]);
+        let views = &planned["views"];
+        assert_eq!(recomputed(&verified, "claims.release"), number(&views["release"]["epsilon"]["upper"]).to_string());
+        assert_eq!(recomputed(&verified, "claims.linked"), number(&views["linked"]).to_string());
+        for (answer, epsilon) in views["answers"].as_array().unwrap().iter().enumerate() {
+            assert_eq!(recomputed(&verified, &format!("claims.answers[{answer}]")), number(epsilon).to_string());
+        }
+        let sd = number(&planned["sd"]);
+        assert_eq!(recomputed(&verified, "predicted.sd"), sd.to_string());
+
+        let crowd = ["--owners", request[1], "--yes", request[3], "--trials", "1", "--json"];
+        assert_eq!(json(&[&["simulate", mechanism], &crowd[..]].concat())["predicted_sd"], planned["sd"]);
+
+        // And what people read is that number, rounded in one way.
+        let (plan, privacy) = (text(&[&["plan"], request].concat()), text(&named));
+        assert_eq!(views_lines(&plan), views_lines(&privacy));
+        let release = views_lines(&plan).into_iter().find(|line| line.starts_with("release")).unwrap();
+        let epsilon = display::claim(number(&views["release"]["epsilon"]["upper"]));
+        assert_eq!(release.split_whitespace().nth(1), Some(epsilon.as_str()));
+        assert!(plan.contains(&format!("Error: {} (", display::nearest(sd))), "{plan}");
+    }
+}
+
+#[test]
+fn ask_result_ledger_and_verify_agree() {
+    let desk = Desk::new("agreement-desk", &[]);
+    let asked = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "15s"]].concat());
+    let fleet = Fleet::new(&desk, fleet_csv(60, 12), "1s");
+    all_answered(&fleet.run(), &asked["query"], 60);
+    let (record, query) = (desk.folder.0.join("record.json"), asked["query"].as_str().unwrap());
+    let record = record.to_str().unwrap();
+    let printed = desk.run(&["result", query], &["--wait", "--out", record, "--json"]).stdout;
+    let result: Value = serde_json::from_str(&quoted(std::str::from_utf8(&printed).unwrap())).unwrap();
+    let verified = json(&["verify", record, "--desk-key", &desk.signer(), "--json"]);
+    assert_eq!(verified["holds"], true);
+
+    let (claims, trust) = (&asked["card"]["claims"], &result["trust"]);
+    for (view, stated) in [(0, "release"), (1, "linked")] {
+        assert_eq!(claims[stated], recomputed(&verified, &format!("card.claims.{stated}")));
+        assert_eq!(number(&trust[view]["epsilon"]), number(&claims[stated]));
+    }
+    for (name, what) in [("estimate", "estimate"), ("sd", "sd")] {
+        assert_eq!(number(&result[name]).to_string(), recomputed(&verified, &format!("results.estimates[0].{what}")));
+    }
+    for end in [0, 1] {
+        let stated = recomputed(&verified, &format!("results.estimates[0].interval[{end}]"));
+        assert_eq!(number(&result["interval"][end]).to_string(), stated);
+    }
+
+    // One query is charged with the ε of its card, and the share is shown against the owner.
+    let linked = number(&trust[1]["epsilon"]);
+    let ledger = fleet.ledger();
+    for budget in ledger["budgets"].as_array().unwrap().iter().filter(|budget| budget["view"] == "linked") {
+        let spent = budget["spent"].as_f64().unwrap() * budget["epsilon"].as_f64().unwrap();
+        assert!((spent - linked).abs() <= 1e-12 * linked, "{budget}");
+    }
+
+    // What people read.
+    let printed = desk.run(&["result", query], &[]).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let [low, high] = display::interval(number(&result["interval"][0]), number(&result["interval"][1]));
+    for words in [
+        format!("ε of the release: {}.", display::claim(number(&trust[0]["epsilon"]))),
+        format!("ε of the owner's own report: {}.", display::claim(linked)),
+        format!(
+            "{} of 60 owners hold yes, give or take {}",
+            display::nearest(number(&result["estimate"])),
+            display::nearest(number(&result["sd"]))
+        ),
+        format!("between {low} and {high}"),
+    ] {
+        assert!(printed.contains(&words), "`{words}` in\n{printed}");
+    }
+}
+
+/// Large enough that not every crowd is enumerated, which would take the composition of a day a minute.
+fn network(folder: &Folder) -> String {
+    let rows: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 3000][index % 4])).collect();
+    folder.file("network.csv", format!("sensor,vehicles\n{rows}"))
+}
+
+#[test]
+fn the_evaluation_and_its_files_agree_with_privacy() {
+    let folder = Folder::new("agreement-evaluate");
+    let (data, out) = (network(&folder), folder.0.join("report"));
+    let evaluate = ["evaluate", "--data", &data, "--trials", "2", "--factors", "1", "--out", out.to_str().unwrap()];
+    let document = json(&[&evaluate[..], &["--json"]].concat());
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&quoted(&read("evaluation.json"))).unwrap(), document);
+    let (rows, table, page) = (document["rows"].as_array().unwrap(), read("rows.csv"), read("index.html"));
+    for (index, row) in rows.iter().enumerate() {
+        agrees_with_privacy(row);
+        let line = table.lines().nth(index + 1).unwrap();
+        let upper = &row["views"]["release"]["epsilon"]["upper"];
+        let stated: Vec<&str> = line.rsplit(',').take(2).collect();
+        assert_eq!(stated[0], optional(upper), "{line}");
+        let linked = &row["views"]["linked"];
+        assert_eq!(stated[1], optional(linked), "{line}");
+        let cells = [linked, upper].map(|value| format!("<td>{}</td>", claim(value)));
+        assert!(page.contains(&cells.concat()), "{row}");
+        let rmse = format!("<td>{}</td>", display::nearest(number(&row["rmse"])));
+        assert!(page.contains(&rmse), "{rmse}");
+    }
+    for part in document["longitudinal"]["composed"].as_array().unwrap() {
+        assert!(page.contains(&format!("<td>{}</td>", claim(&part["epsilon"]["upper"]))), "{part}");
+        composes_as_privacy_does(part, &document);
+    }
+}
+
+/// A number in a CSV; nothing where there is none.
+fn optional(value: &Value) -> String {
+    if value.is_null() { String::new() } else { number(value).to_string() }
+}
+
+/// Many windows: what `privacy --repeat` says of them.
+fn composes_as_privacy_does(part: &Value, document: &Value) {
+    let (mechanism, windows) = (part["mechanism"].as_str().unwrap(), digits(&part["windows"]));
+    let owners = digits(&document["data"]["vehicles"]);
+    let repeat = ["privacy", mechanism, "--owners", owners, "--delta", "1e-8", "--repeat", windows, "--json"];
+    let repeated = json(&repeat)["repeated"].clone();
+    assert_eq!(repeated["release"]["epsilon"], part["epsilon"], "{windows} windows of {mechanism}");
+    assert_eq!(repeated["linked"], part["linked"], "{windows} windows of {mechanism}");
+}
+
+/// One question of a family's mechanism: what `privacy` says of it.
+fn agrees_with_privacy(row: &Value) {
+    if row["kind"] != "family" {
+        return;
+    }
+    let (mechanism, owners) = (row["mechanism"].as_str().unwrap(), digits(&row["owners"]));
+    let views = json(&["privacy", mechanism, "--owners", owners, "--delta", "1e-8", "--json"])["views"].clone();
+    for view in ["answers", "linked", "release"] {
+        assert_eq!(row["views"][view], views[view], "{view} of {mechanism}");
+    }
+}

@@ -1,0 +1,357 @@
+//! Everything that a card states, computed again and compared, number by number.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{Card, Claims, NEIGHBOURING, VERSION, WholeClaims};
+use crate::channel::{Cell, Channel, Output};
+use crate::display::Decimal;
+use crate::error::Error;
+use crate::estimate::Estimator;
+use crate::plan::{Over, Prior};
+use crate::privacy::{Views, WorkLimit};
+use crate::probability::Probability;
+use crate::simulate::Progress;
+
+/// One thing that is stated, and what it is when it is computed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Where it is stated, such as `claims.release` or `channel.cells[2].yes`.
+    pub what: String,
+    /// As it is stated; none where it is left out.
+    pub stated: Option<String>,
+    /// What was found.
+    pub recomputed: String,
+    /// How the two compare.
+    pub verdict: Verdict,
+}
+
+/// How what is stated compares with what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// To the last digit.
+    Equal,
+    /// A claim that is rounded up to fewer digits, at least three.
+    RoundedUp,
+    /// A claim that is sound, but promises less than is true by more than its rounding.
+    Wider,
+    /// It is not what was found; a claim is better than the truth.
+    Wrong,
+    /// It is not stated, so that there is nothing to be wrong.
+    NotStated,
+}
+
+/// Fewer digits than this are not a rounding but another number.
+const FEWEST_DIGITS: usize = 3;
+
+impl Check {
+    /// Something that has to be exactly what was found.
+    pub fn equal(what: impl Into<String>, stated: impl Into<String>, recomputed: impl Into<String>) -> Self {
+        let (stated, recomputed) = (stated.into(), recomputed.into());
+        let verdict = if stated == recomputed { Verdict::Equal } else { Verdict::Wrong };
+        Self { what: what.into(), stated: Some(stated), recomputed, verdict }
+    }
+
+    /// Something that has to keep a rule, in words.
+    pub fn rule(what: impl Into<String>, stated: impl Into<String>, rule: impl Into<String>, kept: bool) -> Self {
+        let verdict = if kept { Verdict::Equal } else { Verdict::Wrong };
+        Self { what: what.into(), stated: Some(stated.into()), recomputed: rule.into(), verdict }
+    }
+
+    /// Something that was found and is not stated.
+    pub fn not_stated(what: impl Into<String>, recomputed: impl Into<String>) -> Self {
+        Self { what: what.into(), stated: None, recomputed: recomputed.into(), verdict: Verdict::NotStated }
+    }
+
+    /// A claim of privacy, an ε or `none`: never better than what was found.
+    pub fn claim(what: impl Into<String>, stated: impl Into<String>, recomputed: impl Into<String>) -> Self {
+        let check = Self::equal(what, stated, recomputed);
+        let verdict = compare_claim(check.stated.as_deref().unwrap_or_default(), &check.recomputed);
+        Self { verdict, ..check }
+    }
+
+    /// Whether it is what was found, a claim's rounding allowed for.
+    pub fn holds(&self) -> bool {
+        matches!(self.verdict, Verdict::Equal | Verdict::RoundedUp | Verdict::NotStated)
+    }
+
+    /// The same check of a part, named after the whole that it stands in.
+    #[must_use]
+    pub fn within(self, whole: &str) -> Self {
+        Self { what: format!("{whole}.{}", self.what), ..self }
+    }
+}
+
+fn compare_claim(stated: &str, recomputed: &str) -> Verdict {
+    if stated == recomputed {
+        return Verdict::Equal;
+    }
+    let number = |text: &str| Decimal::read(text).filter(|_| !text.starts_with('-'));
+    match (number(stated), number(recomputed)) {
+        (Some(stated), Some(found)) if stated == found => Verdict::Equal,
+        (Some(stated), Some(found)) if stated.is_below(&found) => Verdict::Wrong,
+        (Some(stated), Some(found)) => {
+            let rounded = found.keeping(stated.len().max(FEWEST_DIGITS) as i64, crate::display::Rounding::Up);
+            if stated == rounded { Verdict::RoundedUp } else { Verdict::Wider }
+        }
+        // No guarantee is claimed where there is one.
+        (None, Some(_)) if stated == super::claims::NONE => Verdict::Wider,
+        _ => Verdict::Wrong,
+    }
+}
+
+impl Card {
+    /// Computes everything that follows from something else on this card, and compares: the mechanism's integers,
+    /// every claim, the predicted error, and that counts and times fit together.
+    ///
+    /// What a card merely lays down (the question, the number of owners, δ) cannot be wrong by itself; it is what
+    /// the rest is computed from. `progress` counts the steps taken, of [`Card::work`] at most.
+    pub fn recompute(&self, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
+        let channel = self.mechanism.channel();
+        let mut checks = self.form_checks();
+        checks.extend(self.channel_checks(&channel));
+        checks.extend(self.sd_check(&channel));
+        checks.extend(self.claim_checks(&channel, limit, progress));
+        checks
+    }
+
+    /// The elementary steps that recomputing the claims takes at most; 0 where the card has no crowd.
+    pub fn work(&self, limit: WorkLimit) -> u64 {
+        self.claim_owners().map_or(0, |owners| Views::work(&self.mechanism.channel(), owners, limit))
+    }
+
+    fn form_checks(&self) -> Vec<Check> {
+        let mut checks = vec![
+            Check::equal("version", &self.version, VERSION),
+            Check::equal("neighbouring", &self.neighbouring, NEIGHBOURING),
+        ];
+        let batch = (self.smallest_batch().ok(), self.planned_owners().ok());
+        let fits = matches!(batch, (Some(batch), Some(owners)) if batch <= owners);
+        checks.push(Check::rule("minimum_batch", &self.minimum_batch, format!("at most {}", self.owners), fits));
+        if let Err(error) = self.check_form(&self.mechanism.channel()) {
+            checks.push(Check::rule("ballot", "a ballot", error.to_string(), false));
+        }
+        checks.extend(self.series_check());
+        if self.opens.is_some() || self.closes.is_some() {
+            let stated =
+                format!("{} to {}", self.opens.as_deref().unwrap_or("?"), self.closes.as_deref().unwrap_or("?"));
+            let (rule, kept) = match self.window() {
+                Ok((opens, closes)) => (format!("{} seconds", closes - opens), true),
+                Err(error) => (error.to_string(), false),
+            };
+            checks.push(Check::rule("opens, closes", stated, rule, kept));
+        }
+        checks
+    }
+
+    fn series_check(&self) -> Option<Check> {
+        let series = self.series.as_ref()?;
+        let kept =
+            matches!((series.number(), series.times()), (Ok(number), Ok(times)) if (1..=times).contains(&number));
+        // A draft without a number stands for all of its series.
+        let draft = series.number.is_empty();
+        Some(Check::rule("series.number", &series.number, format!("from 1 to {}", series.times), kept || draft))
+    }
+
+    /// The integers of the mechanism's text.
+    fn channel_checks(&self, channel: &Channel) -> Vec<Check> {
+        let stated = &self.channel;
+        let outputs =
+            |answers: &[Vec<Output>]| answers.iter().map(|answer| written(answer)).collect::<Vec<_>>().join(", ");
+        let mut checks = vec![
+            Check::equal("channel.bits", &stated.bits, Probability::BITS.to_string()),
+            Check::equal("channel.answers", outputs(&stated.answers), outputs(channel.answers())),
+            Check::equal("channel.cells", stated.cells.len().to_string(), channel.cells().len().to_string()),
+        ];
+        for (index, (stated, found)) in stated.cells.iter().zip(channel.cells()).enumerate() {
+            let check = |part: &str, value: &dyn Fn(&Cell) -> String| {
+                Check::equal(format!("channel.cells[{index}].{part}"), value(stated), value(found))
+            };
+            checks.push(check("outputs", &|cell| written(cell.outputs())));
+            checks.push(check("yes", &|cell| cell.yes().numerator().to_string()));
+            checks.push(check("no", &|cell| cell.no().numerator().to_string()));
+        }
+        checks
+    }
+
+    /// The predicted error; a card does not say whether the planner took the worst over its range or the mean.
+    fn sd_check(&self, channel: &Channel) -> Vec<Check> {
+        let what = "predicted.sd";
+        let predicted = |over: Over| -> Result<String, Error> {
+            let prior = Prior {
+                low: super::whole_number("predicted.yes_low", &self.predicted.yes_low)?,
+                high: super::whole_number("predicted.yes_high", &self.predicted.yes_high)?,
+                over,
+            };
+            let owners = self.planned_owners()?;
+            if prior.low > prior.high || prior.high > owners {
+                return Err(Error::law("yes_low is at most yes_high, and that at most the owners"));
+            }
+            Ok(prior.predicted_sd(&Estimator::new(channel)?, owners)?.to_string())
+        };
+        let stated = &self.predicted.sd;
+        vec![match (predicted(Over::Worst), predicted(Over::Mean)) {
+            (Ok(_), Ok(mean)) if mean == *stated => Check::equal(what, stated, mean),
+            (Ok(worst), _) => Check::equal(what, stated, worst),
+            (Err(error), _) => Check::rule(what, stated, error.to_string(), false),
+        }]
+    }
+
+    fn claim_checks(&self, channel: &Channel, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
+        let found = self.delta().and_then(|delta| Ok(self.claims_for(channel, delta, limit, Some(progress))?.1));
+        match found {
+            Ok(found) => self.claims.compared_with(&found),
+            Err(error) => vec![Check::rule("claims", &self.claims.release, error.to_string(), false)],
+        }
+    }
+}
+
+impl Claims {
+    fn compared_with(&self, found: &Self) -> Vec<Check> {
+        let mut checks = each("claims.answers", &self.answers, &found.answers);
+        checks.push(Check::claim("claims.linked", &self.linked, &found.linked));
+        checks.push(Check::claim("claims.release", &self.release, &found.release));
+        checks.extend(each("claims.answers_with_release", &self.answers_with_release, &found.answers_with_release));
+        match (&self.whole, &found.whole) {
+            (None, None) => {}
+            (Some(stated), Some(found)) => checks.extend(stated.compared_with(found)),
+            (stated, found) => {
+                let queries =
+                    |whole: &Option<WholeClaims>| whole.as_ref().map_or("1".to_owned(), |whole| whole.queries.clone());
+                checks.push(Check::equal("claims.whole.queries", queries(stated), queries(found)));
+            }
+        }
+        checks
+    }
+}
+
+impl WholeClaims {
+    fn compared_with(&self, found: &Self) -> Vec<Check> {
+        vec![
+            Check::equal("claims.whole.queries", &self.queries, &found.queries),
+            Check::claim("claims.whole.linked", &self.linked, &found.linked),
+            Check::claim("claims.whole.release", &self.release, &found.release),
+        ]
+    }
+}
+
+/// A list of claims, one for each answer.
+fn each(what: &str, stated: &[String], found: &[String]) -> Vec<Check> {
+    if stated.len() != found.len() {
+        return vec![Check::equal(what, stated.len().to_string(), found.len().to_string())];
+    }
+    let pairs = stated.iter().zip(found).enumerate();
+    pairs.map(|(index, (stated, found))| Check::claim(format!("{what}[{index}]"), stated, found)).collect()
+}
+
+fn written(outputs: &[Output]) -> String {
+    outputs.iter().map(|output| output.symbol()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{BallotQuery, CardBallot};
+    use crate::plan::{Request, plan};
+    use crate::privacy::{Delta, Epsilon};
+    use serde_json::Value;
+
+    fn card() -> Card {
+        let mut request = Request::new(300, Prior { low: 10, high: 30, over: Over::Worst });
+        request.minimum_batch = 250;
+        request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
+        Card::new(&request, &plan(&request).unwrap())
+    }
+
+    fn failures(card: &Card) -> Vec<String> {
+        let checks = card.recompute(WorkLimit::default(), &Arc::default());
+        checks.into_iter().filter(|check| !check.holds()).map(|check| check.what).collect()
+    }
+
+    #[test]
+    fn claims_may_be_rounded_up_and_nothing_else() {
+        let found = "0.9998160652735346";
+        for (stated, verdict) in [
+            (found, Verdict::Equal),
+            ("0.99981606527353460", Verdict::Equal),
+            ("9.998160652735346e-1", Verdict::Equal),
+            ("0.99982", Verdict::RoundedUp),
+            ("1", Verdict::RoundedUp),
+            ("0.9998160652735347", Verdict::Wider),
+            ("0.99983", Verdict::Wider),
+            ("1.01", Verdict::Wider),
+            ("2", Verdict::Wider),
+            ("none", Verdict::Wider),
+            ("0.9998160652735345", Verdict::Wrong),
+            ("0.99981", Verdict::Wrong),
+            ("0", Verdict::Wrong),
+            ("-1", Verdict::Wrong),
+            ("NaN", Verdict::Wrong),
+            ("inf", Verdict::Wrong),
+            ("", Verdict::Wrong),
+            ("1e99999999999", Verdict::Wrong),
+        ] {
+            assert_eq!(compare_claim(stated, found), verdict, "{stated}");
+        }
+        assert_eq!(compare_claim("none", "none"), Verdict::Equal);
+        assert_eq!(compare_claim("5", "none"), Verdict::Wrong);
+        assert_eq!(compare_claim("0.5", "0"), Verdict::Wider);
+        assert_eq!(compare_claim("0", "1e-300"), Verdict::Wrong);
+    }
+
+    /// What a card lays down shows in what depends on it; where a digit of it changes nothing else, nothing is false.
+    #[test]
+    fn every_digit_that_something_depends_on_is_found() {
+        let card = card();
+        assert_eq!(failures(&card), [""; 0]);
+        let document: Value = serde_json::from_str(&card.canonical()).unwrap();
+        for (path, named) in [
+            ("/owners", "predicted.sd"),
+            ("/minimum_batch", "claims.release"),
+            ("/honest", "claims.release"),
+            ("/claims/delta", "claims.release"),
+            ("/claims/release", "claims.release"),
+            ("/claims/linked", "claims.linked"),
+            ("/claims/answers/0", "claims.answers[0]"),
+            ("/claims/answers_with_release/0", "claims.answers_with_release[0]"),
+            ("/predicted/sd", "predicted.sd"),
+            ("/predicted/yes_high", "predicted.sd"),
+            ("/channel/bits", "channel.bits"),
+            ("/channel/cells/0/yes", "channel.cells[0].yes"),
+            ("/channel/cells/0/no", "channel.cells[0].no"),
+            ("/channel/cells/1/yes", "channel.cells[1].yes"),
+            ("/channel/cells/1/no", "channel.cells[1].no"),
+            ("/version", "version"),
+        ] {
+            for by in [1, 9] {
+                let mut wrong = document.clone();
+                let value = wrong.pointer_mut(path).unwrap();
+                *value = Value::from(falsified(value.as_str().unwrap(), by));
+                // What cannot be read at all is refused in words.
+                let Ok(wrong) = Card::from_json(&wrong.to_string()) else { continue };
+                let failed = failures(&wrong);
+                assert!(failed.iter().any(|what| what == named), "{path}: {failed:?}");
+            }
+        }
+    }
+
+    fn falsified(text: &str, by: u8) -> String {
+        let at = text.rfind(|c: char| c.is_ascii_digit()).unwrap();
+        format!("{}{}{}", &text[..at], (text.as_bytes()[at] - b'0' + by) % 10, &text[at + 1..])
+    }
+
+    #[test]
+    fn a_ballot_states_its_whole() {
+        let mut ballot = card();
+        let query = |name: &str| BallotQuery { name: name.to_owned(), predicate: format!("station == \"{name}\"") };
+        ballot.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: ["a", "b", "c"].map(query).to_vec() });
+        assert_eq!(failures(&ballot), ["claims.whole.queries"]);
+        ballot.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+        assert_eq!(failures(&ballot), [""; 0]);
+        let whole = ballot.claims.whole.as_mut().unwrap();
+        whole.release = falsified(&whole.release, 9);
+        assert_eq!(failures(&ballot), ["claims.whole.release"]);
+    }
+}
