@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
+use uptack_net::credential::OwnerSecret;
 use uptack_owner::attributes::Attributes;
 use uptack_owner::client::Outcome;
 
@@ -40,8 +41,8 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         Attributes::from_json(&text).map_err(|error| Failure::from(error).at(arguments.attributes.display()))?;
     let mut credentials = HashMap::new();
     if let Some(path) = &arguments.credential {
-        let secret = read_small_file(path)?.trim().parse();
-        let secret = secret.map_err(|error: uptack_net::Error| Failure::from(error).at(path.display()))?;
+        let text = read_small_file(path)?;
+        let secret = text.trim().parse::<OwnerSecret>().map_err(|error| Failure::from(error).at(path.display()))?;
         credentials.insert(SELF.to_owned(), secret);
     }
     let owners = [(SELF.to_owned(), attributes)];

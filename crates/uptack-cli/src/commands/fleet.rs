@@ -57,7 +57,8 @@ fn read_credentials(path: &Path) -> Result<HashMap<String, OwnerSecret>, Failure
             let place = || format!("{}: line {}", path.display(), index + 1);
             let missing = || Failure::request(format!("{}: not `owner,secret`", place()));
             let (owner, secret) = line.trim().rsplit_once(',').ok_or_else(missing)?;
-            Ok((owner.to_owned(), secret.parse().map_err(|error| Failure::from(error).at(place()))?))
+            let secret = secret.parse::<OwnerSecret>().map_err(|error| Failure::from(error).at(place()))?;
+            Ok((owner.to_owned(), secret))
         })
         .collect()
 }
