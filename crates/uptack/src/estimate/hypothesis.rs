@@ -168,7 +168,7 @@ impl Hypothesis<'_> {
             None => {
                 let smaller = upper.min(lower);
                 let opposite = self.opposite(upper < lower, smaller);
-                let tied = (opposite.tail >= smaller * (1.0 - TIE)).then_some(opposite.point).unwrap_or(0.0);
+                let tied = if opposite.tail >= smaller * (1.0 - TIE) { opposite.point } else { 0.0 };
                 let p = smaller + opposite.tail;
                 (p, p - 0.5 * (tails.point + tied), opposite.end)
             }
@@ -255,7 +255,8 @@ impl Estimator {
         let scores = self.scores(owners as f64, yes);
         let finest = finest(owners);
         let mut best = (0.0, Vec::new());
-        for scale in if owners <= FINE_CROWD { finest..=finest } else { 1..=finest } {
+        let coarsest = if owners <= FINE_CROWD { finest } else { 1 };
+        for scale in coarsest..=finest {
             let weights = rounded(&scores, scale);
             let efficiency = self.efficiency(&weights, owners as f64, yes);
             if efficiency > best.0 + WORTHWHILE {

@@ -32,7 +32,7 @@ impl Sines {
     /// sin and cos of 2π·multiple/size.
     fn root(&self, multiple: usize) -> (f64, f64) {
         let mask = 2 * self.size - 1;
-        (self.sines[2 * multiple & mask], self.sines[(2 * multiple + self.size / 2) & mask])
+        (self.sines[(2 * multiple) & mask], self.sines[(2 * multiple + self.size / 2) & mask])
     }
 }
 
