@@ -469,7 +469,9 @@ fn lattice_sum(law: &[(f64, f64)], owners: u64, wanted: f64, fineness: Fineness,
     loop {
         let sum = ScoreSum { groups: vec![Draws { owners, atoms: on_lattice(law, spacing) }] };
         let window = sum.window(sum.tilt_for(0.0), log_cut.max(-60.0));
-        let excess = (window.high - window.low) as f64 / fineness.most_cells as f64;
+        // In a large crowd the usual number of cells is larger, and no class is so rare.
+        let most = (fineness.most_cells as f64).max(100.0 * (owners as f64).sqrt()).min(LONGEST as f64 / 2.0);
+        let excess = (window.high - window.low) as f64 / most;
         if excess <= 1.0 {
             return (sum, spacing);
         }
