@@ -124,12 +124,6 @@ impl Request {
         privacy::honest_owners(self.minimum_batch, &self.honest)
     }
 
-    /// The same with a share of the release's ε.
-    pub(super) fn with_release_times(&self, share: f64) -> Result<Self, Error> {
-        let scale = |(epsilon, delta): (Epsilon, Delta)| Ok((Epsilon::new(epsilon.value() * share)?, delta));
-        Ok(Self { release: self.release.map(scale).transpose()?, ..self.clone() })
-    }
-
     pub(super) fn check(&self) -> Result<(), Error> {
         let refuse = |message: String, hint: &str| Err(Error::request(message).with_hint(hint));
         if self.owners == 0 || self.owners > privacy::MOST_OWNERS {

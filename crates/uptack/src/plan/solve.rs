@@ -137,6 +137,12 @@ fn relaxations(request: &Request) -> Vec<(&'static str, Option<Request>, WithVal
     all
 }
 
+/// The error for a request that nothing keeps, whatever the error may be.
+pub(super) fn nothing_keeps(_request: &Request) -> Error {
+    Error::request("no mechanism of the requested form keeps all constraints")
+        .with_hint("allow more participation, another form, or a larger epsilon")
+}
+
 /// The error for a request whose error cannot be had, with what binds and what would do.
 pub fn unattainable(request: &Request, error: f64) -> Error {
     let detail = explain(request, error).map(|infeasible| describe(&infeasible)).unwrap_or_default();

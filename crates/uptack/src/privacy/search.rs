@@ -174,6 +174,24 @@ impl<'a> Search<'a> {
         self.beyond_all_ratios(epsilon).unwrap_or_else(|| self.ends_at_depth(epsilon).0)
     }
 
+    /// δ at one ε for the two crowds of one truth and for `crowds` besides, where only values near `delta` matter: far below
+    /// it, what is left out counts for more than what is there. Once one of them is above it the others are left out.
+    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Bracket {
+        if let Some(floor) = self.beyond_all_ratios(epsilon) {
+            return floor.bracket;
+        }
+        let log_cut = (delta.max(1e-300).ln() - 14.0).max(DEEPEST_CUT);
+        let question = self.question(epsilon.exp(), log_cut, delta);
+        let mut found = self.ends(question);
+        for &crowd in crowds.iter().filter(|_| self.view.is_exact_in_every_crowd()) {
+            if found.bracket.lower() > delta {
+                break;
+            }
+            found = larger(found, self.exactly(crowd, question));
+        }
+        found.bracket
+    }
+
     /// The δ that no ε gets below, with the crowd that shows it.
     pub(crate) fn floor(&self) -> Found {
         let mass = self.view.floor();

@@ -1,0 +1,113 @@
+//! From a law to a mechanism whose certificate keeps the request: what a family is worth is decided here.
+
+use super::family::Family;
+use super::limits::Limits;
+use super::request::Request;
+use super::search::Found;
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::estimate::Estimator;
+use crate::mechanism::Mechanism;
+use crate::privacy::{self, Guarantee, Target};
+
+/// A mechanism that keeps the request, certified over every crowd.
+#[derive(Clone, Debug)]
+pub(super) struct Certified {
+    pub(super) family: Family,
+    pub(super) mechanism: Mechanism,
+    pub(super) channel: Channel,
+    /// The error of the mechanism as it is written.
+    pub(super) sd: f64,
+    /// What is minimized, of the mechanism as it is written.
+    pub(super) cost: f64,
+    /// What the release gives away.
+    pub(super) release: Guarantee,
+    /// The law it was written from.
+    pub(super) found: Found,
+    /// What the release's ε was divided by in the search, so that the certificate keeps it.
+    pub(super) allowance: f64,
+}
+
+/// A certificate is wider than the crowds of one truth by about this in large crowds; the search starts from it and learns
+/// what it really is.
+const FIRST_ALLOWANCE: f64 = 1.000_951;
+/// So often the search is repeated with another allowance. Two or three are enough but where lattice effects move the worst crowd.
+const ATTEMPTS: u32 = 9;
+/// A certificate that is this far below the bound leaves room worth using.
+const ROOM: f64 = 1.5e-4;
+
+/// The least costly mechanism for which `search` finds a law at an allowance that the certificate then keeps.
+///
+/// Where the certificate misses, the allowance grows by as much as it missed, and participation and doubt are both
+/// searched for again: just below the cliff at participation 1 − e^(−ε) no doubt would help.
+pub(super) fn certify(request: &Request, limits: &Limits, search: impl Fn(f64, Option<&Found>) -> Option<Found>) -> Option<Certified> {
+    let mut allowance = if request.release.is_some() { FIRST_ALLOWANCE } else { 1.0 };
+    let mut best: Option<Certified> = None;
+    let mut near: Option<Found> = None;
+    let (mut kept, mut missed) = (f64::INFINITY, 0.0f64);
+    for _ in 0..ATTEMPTS {
+        let Some(found) = search(allowance, near.as_ref()) else { break };
+        near = Some(found);
+        let candidate = written(request, &found, allowance).ok()?;
+        let upper = candidate.release.value().map_or(f64::INFINITY, |value| value.upper());
+        let share = request.release.map_or(0.0, |(epsilon, _)| upper / epsilon.value());
+        if std::env::var("DBG").is_ok() { eprintln!("{:?} allowance {allowance} place {} {} cost {} upper {upper} share {share} crowd {}", found.family, found.place, candidate.mechanism, candidate.cost, candidate.release.crowd()); }
+        if share <= 1.0 && keeps_local(request, &candidate.channel) {
+            kept = kept.min(allowance);
+            if best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
+                best = Some(candidate);
+            }
+            let less = (allowance * share * (1.0 + 2e-6)).max(1.0);
+            if request.release.is_none() || share > 1.0 - ROOM || less <= missed * (1.0 + 1e-5) || allowance == less {
+                break;
+            }
+            allowance = less;
+        } else {
+            // A crowd of both truths that is worse is watched from now on; else it is the certificate that is wide.
+            let lower = candidate.release.value().map_or(0.0, |value| value.lower());
+            let worse = request.release.is_some_and(|(epsilon, _)| lower > epsilon.value());
+            if worse && limits.watch(candidate.release.crowd()) {
+                continue;
+            }
+            missed = missed.max(allowance);
+            let more = if share.is_finite() && share > 1.0 { allowance * share.min(1.5) } else { allowance * 1.0005 };
+            allowance = more * (1.0 + 2e-6);
+            if allowance >= kept * (1.0 - 1e-5) {
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// A law as a mechanism with few digits, and its certificate.
+fn written(request: &Request, found: &Found, allowance: f64) -> Result<Certified, Error> {
+    let mechanism = found.family.mechanism(&found.law)?;
+    let channel = mechanism.channel();
+    let sd = sd(request, &channel)?;
+    let release = privacy::release(&channel, request.claim_owners()?)?.guarantee(target(request)?);
+    let cost = if sd.is_finite() { found.cost * sd / request.sd(&found.law) } else { f64::INFINITY };
+    Ok(Certified { family: found.family, mechanism, channel, sd, cost, release, found: *found, allowance })
+}
+
+/// The error of a channel, as the request's prior weighs it.
+pub(super) fn sd(request: &Request, channel: &Channel) -> Result<f64, Error> {
+    let estimator = Estimator::new(channel)?;
+    let points = request.yes.points();
+    let sds = points.iter().map(|&yes| estimator.sd(request.owners, yes)).collect::<Result<Vec<f64>, _>>()?;
+    Ok(request.yes.summarize(sds.into_iter()))
+}
+
+/// The δ at which the release is accounted for.
+pub(super) fn target(request: &Request) -> Result<Target, Error> {
+    let usual = || privacy::Delta::new(super::USUAL_DELTA);
+    Ok(Target::Delta(request.release.map_or_else(usual, |(_, delta)| Ok(delta))?))
+}
+
+/// Whether the local ε of each answer and of the whole cell are small enough.
+fn keeps_local(request: &Request, channel: &Channel) -> bool {
+    let within = |epsilon: Option<f64>, most: f64| epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12));
+    let answer = |answer: usize| privacy::answer_epsilon(channel, answer).ok().flatten();
+    request.linked_epsilon.is_none_or(|most| within(privacy::linked_epsilon(channel), most))
+        && request.answer_epsilon.is_none_or(|most| (0..channel.answers().len()).all(|k| within(answer(k), most)))
+}
