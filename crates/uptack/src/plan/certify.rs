@@ -28,11 +28,12 @@ pub(super) struct Certified {
     pub(super) allowance: f64,
 }
 
-/// A certificate is wider than the crowds of one truth by about this in large crowds; the search starts from it and learns
-/// what it really is.
-const FIRST_ALLOWANCE: f64 = 1.000_951;
+/// A certificate is wider than the worst crowd by about this; the search starts from it and learns what it really is.
+const WIDE: f64 = 1.000_951;
+/// Up to here all crowds of two classes are enumerated, so that their certificate is not wide at all.
+const ENUMERATED_OWNERS: u64 = 1900;
 /// So often the search is repeated with another allowance. Two or three are enough but where lattice effects move the worst crowd.
-const ATTEMPTS: u32 = 9;
+const ATTEMPTS: u32 = 16;
 /// A certificate that is this far below the bound leaves room worth using.
 const ROOM: f64 = 1.5e-4;
 
@@ -41,13 +42,19 @@ const ROOM: f64 = 1.5e-4;
 /// Where the certificate misses, the allowance grows by as much as it missed, and participation and doubt are both
 /// searched for again: just below the cliff at participation 1 − e^(−ε) no doubt would help.
 pub(super) fn certify(request: &Request, limits: &Limits, search: impl Fn(f64, Option<&Found>) -> Option<Found>) -> Option<Certified> {
-    let mut allowance = if request.release.is_some() { FIRST_ALLOWANCE } else { 1.0 };
+    let mut allowance = 1.0;
     let mut best: Option<Certified> = None;
     let mut near: Option<Found> = None;
     let (mut kept, mut missed) = (f64::INFINITY, 0.0f64);
     for _ in 0..ATTEMPTS {
         let Some(found) = search(allowance, near.as_ref()) else { break };
-        near = Some(found);
+        if near.is_none() {
+            allowance = first_allowance(request, &found)?;
+        }
+        let moved = near.replace(found).is_none() && allowance > 1.0;
+        if moved || limits.finds_worse_crowd(&found.law) {
+            continue;
+        }
         let candidate = written(request, &found, allowance).ok()?;
         let upper = candidate.release.value().map_or(f64::INFINITY, |value| value.upper());
         let share = request.release.map_or(0.0, |(epsilon, _)| upper / epsilon.value());
@@ -66,7 +73,7 @@ pub(super) fn certify(request: &Request, limits: &Limits, search: impl Fn(f64, O
             // A crowd of both truths that is worse is watched from now on; else it is the certificate that is wide.
             let lower = candidate.release.value().map_or(0.0, |value| value.lower());
             let worse = request.release.is_some_and(|(epsilon, _)| lower > epsilon.value());
-            if worse && limits.watch(candidate.release.crowd()) {
+            if worse && share > 1.001 && limits.watch(candidate.release.crowd()) {
                 continue;
             }
             missed = missed.max(allowance);
@@ -78,6 +85,14 @@ pub(super) fn certify(request: &Request, limits: &Limits, search: impl Fn(f64, O
         }
     }
     best
+}
+
+/// By how much a certificate is wider than the worst crowd: not at all where all crowds are enumerated.
+fn first_allowance(request: &Request, found: &Found) -> Option<f64> {
+    let (yes, no) = (found.law.yes(), found.law.no());
+    let two_classes = (0..3).filter(|&class| yes[class] > 0.0 || no[class] > 0.0).count() < 3;
+    let enumerated = two_classes && request.claim_owners().ok()? <= ENUMERATED_OWNERS;
+    Some(if request.release.is_none() || enumerated { 1.0 } else { WIDE })
 }
 
 /// A law as a mechanism with few digits, and its certificate.

@@ -114,19 +114,30 @@ fn digits(value: f64, count: i32, round: fn(f64) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::curve::Curve;
+    use super::super::request::{Prior, Request};
     use super::*;
-    use crate::privacy::answer_epsilon;
+    use crate::privacy::{answer_epsilon, linked_epsilon};
 
+    /// What the curve says of single answers is what the accounting says of the mechanism.
     #[test]
-    fn answers_alone_are_as_the_accounting_has_them() {
-        let law = Law::symmetric(0.5, 1e-3);
-        for family in Family::ALL.into_iter().filter(|family| *family != Family::RandomizedResponse) {
-            let law = if family == Family::NoisySampling { Law { part: [0.5, 1e-3], flip: [0.0, 1e-3] } } else { law };
-            let channel = family.mechanism(&law).unwrap().channel();
-            let answers = 0..channel.answers().len();
-            let worst = answers.map(|k| answer_epsilon(&channel, k).unwrap().unwrap()).fold(0.0, f64::max);
-            let ours = family.answer_epsilon(&law);
-            assert!((ours - worst).abs() < 1e-5, "{family:?}: {ours} {worst}");
+    fn the_least_doubt_keeps_the_local_bounds_and_no_less_does() {
+        for (answer, linked) in [(Some(0.9), None), (None, Some(2.0)), (Some(1.2), Some(3.0))] {
+            let mut request = Request::new(1000, Prior::at(10));
+            (request.answer_epsilon, request.linked_epsilon) = (answer, linked);
+            for family in Family::ALL.into_iter().filter(|family| *family != Family::Tuned) {
+                let curve = Curve::of(family, &request).unwrap();
+                let place = if family == Family::RandomizedResponse { 1.0 } else { 0.5 };
+                let doubt = curve.least_doubt(family, &request, place).unwrap();
+                let worst = |doubt: f64| {
+                    let channel = family.mechanism(&curve.law(place, doubt)).unwrap().channel();
+                    let answers = (0..channel.answers().len()).map(|k| answer_epsilon(&channel, k).unwrap().unwrap());
+                    let room = |epsilon: f64, most: Option<f64>| most.map_or(-1.0, |most| epsilon - most);
+                    answers.map(|epsilon| room(epsilon, answer)).fold(room(linked_epsilon(&channel).unwrap(), linked), f64::max)
+                };
+                assert!(worst(doubt) <= 1e-12, "{family:?}: {}", worst(doubt));
+                assert!(doubt == 0.0 || worst(0.999 * doubt) > 0.0, "{family:?}");
+            }
         }
     }
 
@@ -134,6 +145,6 @@ mod tests {
     fn parameters_have_few_digits_rounded_against_ourselves() {
         let text =
             Family::NormalForm.mechanism(&Law::symmetric(0.626_123_456_789, 1.174_200_1e-4)).unwrap().to_string();
-        assert_eq!(text, "normal-form(f=0.6261235,r=0.000117421)");
+        assert_eq!(text, "normal-form(f=0.626123,r=0.00011742)");
     }
 }

@@ -46,14 +46,24 @@ impl Limits {
         self.release
     }
 
-    /// Looks at one more crowd from now on; false where it is looked at already, or there are enough.
+    /// Looks at one more crowd from now on; false where it is looked at already.
     pub(super) fn watch(&self, crowd: u64) -> bool {
         let mut crowds = self.crowds.borrow_mut();
-        let new = crowd > 0 && crowd + 1 < self.owners && !crowds.contains(&crowd) && crowds.len() < MOST_CROWDS;
+        let new = crowd > 0 && crowd + 1 < self.owners && !crowds.contains(&crowd);
         if new {
-            crowds.push(crowd);
+            // The newest is the likeliest to matter.
+            crowds.insert(0, crowd);
+            crowds.truncate(MOST_CROWDS);
         }
         new
+    }
+
+    /// Whether a crowd of both truths breaks the bound where those of one truth keep it: it is watched from now on.
+    pub(super) fn finds_worse_crowd(&self, law: &Law) -> bool {
+        let Some((epsilon, delta)) = self.release.filter(|_| self.owners <= PROBED_OWNERS) else { return false };
+        let accountant = law.channel().and_then(|channel| privacy::release(&channel, self.owners)).ok();
+        let worse = accountant.and_then(|accountant| accountant.worse_crowd(epsilon, delta));
+        worse.is_some_and(|crowd| self.watch(crowd))
     }
 
     /// Whether a crowd of one truth shows that the law breaks the bound: it is impossible, whatever a certificate would say.
@@ -103,7 +113,9 @@ impl Limits {
 }
 
 /// Crowds beyond those of one truth cost as much as these each; more than a few have never been needed.
-const MOST_CROWDS: usize = 6;
+const MOST_CROWDS: usize = 4;
+/// In larger crowds the worst one is hardly worse than those of one truth, and costs more than a certificate.
+const PROBED_OWNERS: u64 = 100_000;
 /// Less doubt than this is none: the integers of a channel hardly tell it from zero.
 const SMALLEST_DOUBT: f64 = 1e-17;
 
