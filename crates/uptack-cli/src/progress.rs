@@ -1,12 +1,29 @@
 //! Progress on a terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use uptack::simulate::Progress;
 
 /// A line of talk on stderr.
 pub(crate) fn say(text: &str) {
     // Whoever closed stderr does not want to hear it.
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Does work that counts its progress up to `all` on a thread of its own, and shows how far it is.
+pub(crate) fn watched<T: Send>(what: &str, all: u64, work: impl FnOnce(&Progress) -> T + Send) -> T {
+    let progress = Progress::default();
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| work(&progress));
+        let mut line = ProgressLine::new();
+        while !worker.is_finished() {
+            line.show(what, progress.done().min(all), all);
+            thread::park_timeout(ProgressLine::PAUSE / 4);
+        }
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// One line on stderr that is written over; silent where stderr is no terminal.

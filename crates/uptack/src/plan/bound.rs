@@ -44,7 +44,9 @@ impl Search<'_> {
                 continue;
             }
             let here = [a, b].into_iter().filter(|_| news).filter_map(|place| self.at(place, allowance, 1e-3));
-            if let Some(better) = here.filter(|found| found.cost < known * (1.0 - NEWS)).min_by(|x, y| x.cost.total_cmp(&y.cost)) {
+            if let Some(better) =
+                here.filter(|found| found.cost < known * (1.0 - NEWS)).min_by(|x, y| x.cost.total_cmp(&y.cost))
+            {
                 return Bound::Better(better);
             }
             let Some(share) = shares.next() else { return Bound::AtLeast(0.0) };

@@ -33,7 +33,7 @@ const WIDE: f64 = 1.000_951;
 /// Up to here all crowds of two classes are enumerated, so that their certificate is not wide at all.
 const ENUMERATED_OWNERS: u64 = 1900;
 /// So often the search is repeated with another allowance. Two or three are enough but where lattice effects move the worst crowd.
-const ATTEMPTS: u32 = 16;
+const ATTEMPTS: u32 = 11;
 /// A certificate that is this far below the bound leaves room worth using.
 const ROOM: f64 = 1.5e-4;
 
@@ -41,13 +41,19 @@ const ROOM: f64 = 1.5e-4;
 ///
 /// Where the certificate misses, the allowance grows by as much as it missed, and participation and doubt are both
 /// searched for again: just below the cliff at participation 1 − e^(−ε) no doubt would help.
-pub(super) fn certify(request: &Request, limits: &Limits, search: impl Fn(f64, Option<&Found>) -> Option<Found>) -> Option<Certified> {
+pub(super) fn certify(
+    request: &Request,
+    limits: &Limits,
+    search: impl Fn(&Aim, Option<&Found>) -> Option<Found>,
+) -> Option<Certified> {
     let mut allowance = 1.0;
     let mut best: Option<Certified> = None;
     let mut near: Option<Found> = None;
-    let (mut kept, mut missed) = (f64::INFINITY, 0.0f64);
+    let (mut kept, mut missed, mut misses) = (f64::INFINITY, 0.0f64, 0);
+    let (mut most, mut share_before) = (1.0, 0.0);
     for _ in 0..ATTEMPTS {
-        let Some(found) = search(allowance, near.as_ref()) else { break };
+        let aim = Aim { allowance, most };
+        let Some(found) = search(&aim, near.as_ref()) else { break };
         if near.is_none() {
             allowance = first_allowance(request, &found)?;
         }
@@ -58,7 +64,6 @@ pub(super) fn certify(request: &Request, limits: &Limits, search: impl Fn(f64, O
         let candidate = written(request, &found, allowance).ok()?;
         let upper = candidate.release.value().map_or(f64::INFINITY, |value| value.upper());
         let share = request.release.map_or(0.0, |(epsilon, _)| upper / epsilon.value());
-        if std::env::var("DBG").is_ok() { eprintln!("{:?} allowance {allowance} place {} {} cost {} upper {upper} share {share} crowd {}", found.family, found.place, candidate.mechanism, candidate.cost, candidate.release.crowd()); }
         if share <= 1.0 && keeps_local(request, &candidate.channel) {
             kept = kept.min(allowance);
             if best.as_ref().is_none_or(|best| candidate.cost < best.cost) {
@@ -70,12 +75,20 @@ pub(super) fn certify(request: &Request, limits: &Limits, search: impl Fn(f64, O
             }
             allowance = less;
         } else {
-            // A crowd of both truths that is worse is watched from now on; else it is the certificate that is wide.
-            let lower = candidate.release.value().map_or(0.0, |value| value.lower());
-            let worse = request.release.is_some_and(|(epsilon, _)| lower > epsilon.value());
-            if worse && share > 1.001 && limits.watch(candidate.release.crowd()) {
+            // A crowd of both truths that is much worse, or that more allowance did not help, is watched from now on.
+            misses += 1;
+            if (share > 1.001 || misses > 1) && limits.watch(candidate.release.crowd()) {
+                misses = 0;
                 continue;
             }
+            // Where neither helps, participation has to give way, in growing steps.
+            if best.is_none() && share.is_finite() && (share - share_before).abs() < 1e-5 {
+                most = found.place - (0.01 * (1.0 - found.place)).max(1.0 - most - (1.0 - found.place));
+                allowance = WIDE;
+                share_before = 0.0;
+                continue;
+            }
+            share_before = share;
             missed = missed.max(allowance);
             let more = if share.is_finite() && share > 1.0 { allowance * share.min(1.5) } else { allowance * 1.0005 };
             allowance = more * (1.0 + 2e-6);
@@ -93,6 +106,15 @@ fn first_allowance(request: &Request, found: &Found) -> Option<f64> {
     let two_classes = (0..3).filter(|&class| yes[class] > 0.0 || no[class] > 0.0).count() < 3;
     let enumerated = two_classes && request.claim_owners().ok()? <= ENUMERATED_OWNERS;
     Some(if request.release.is_none() || enumerated { 1.0 } else { WIDE })
+}
+
+/// What a search aims at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    /// The release's ε is divided by this.
+    pub(super) allowance: f64,
+    /// Nobody takes part more often.
+    pub(super) most: f64,
 }
 
 /// A law as a mechanism with few digits, and its certificate.

@@ -133,7 +133,9 @@ mod tests {
                     let channel = family.mechanism(&curve.law(place, doubt)).unwrap().channel();
                     let answers = (0..channel.answers().len()).map(|k| answer_epsilon(&channel, k).unwrap().unwrap());
                     let room = |epsilon: f64, most: Option<f64>| most.map_or(-1.0, |most| epsilon - most);
-                    answers.map(|epsilon| room(epsilon, answer)).fold(room(linked_epsilon(&channel).unwrap(), linked), f64::max)
+                    answers
+                        .map(|epsilon| room(epsilon, answer))
+                        .fold(room(linked_epsilon(&channel).unwrap(), linked), f64::max)
                 };
                 assert!(worst(doubt) <= 1e-12, "{family:?}: {}", worst(doubt));
                 assert!(doubt == 0.0 || worst(0.999 * doubt) > 0.0, "{family:?}");

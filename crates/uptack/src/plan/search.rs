@@ -1,6 +1,7 @@
 //! The best law of a family that is a plane of two numbers: a grid that is refined around the cliff and both ends, then
 //! golden section.
 
+use super::certify::Aim;
 use super::curve::Curve;
 use super::family::Family;
 use super::law::Law;
@@ -73,8 +74,10 @@ impl<'a> Search<'a> {
     }
 
     /// The least costly law near a place, as far as neighbours on the grid would be.
-    pub(super) fn best_near(&self, place: f64, allowance: f64) -> Option<Found> {
+    pub(super) fn best_near(&self, place: f64, aim: &Aim) -> Option<Found> {
         let (least, most) = self.domain();
+        let (most, allowance) = (most.min(aim.most.max(least)), aim.allowance);
+        let place = place.min(most);
         if self.family == Family::RandomizedResponse {
             return self.at(1.0, allowance, FINAL_ACCURACY);
         }

@@ -13,12 +13,12 @@ use super::search::{Found, cheaper};
 /// The best certified mechanism of the family that the walk finds; `starts` are where it begins.
 pub(super) fn certified(request: &Request, limits: &Limits, starts: &[Certified]) -> Option<Certified> {
     let walk = Walk { request, limits };
-    certify(request, limits, |allowance, near| match near {
-        Some(near) => walk.from(&Shape::of(&near.law), SMALL_STEP, allowance),
+    certify(request, limits, |aim, near| match near {
+        Some(near) => walk.from(&Shape::of(&near.law), SMALL_STEP, aim.allowance),
         None => {
             let of = |family: Family| starts.iter().filter(move |start| start.family == family);
             let starts = of(Family::NormalForm).chain(of(Family::NoisySampling));
-            let found = starts.map(|start| walk.from(&Shape::of(&start.found.law), FIRST_STEP, allowance));
+            let found = starts.map(|start| walk.from(&Shape::of(&start.found.law), FIRST_STEP, aim.allowance));
             found.fold(None, cheaper)
         }
     })
@@ -120,6 +120,10 @@ impl Walk<'_> {
         let least = self.least_doubt(shape, most)?;
         let doubt = self.limits.least_doubt(|doubt| shape.law(doubt), (least, most), allowance, accuracy)?;
         let law = shape.law(doubt);
+        // A class that one truth alone can reach would show nothing at all where nobody holds it.
+        if law.no()[1] <= 1e-3 * law.yes()[1] || law.yes()[0] <= law.no()[0] {
+            return None;
+        }
         let cost = self.request.cost(&law);
         cost.is_finite().then_some(Found { family: Family::Tuned, law, cost, place: law.part[0] })
     }
