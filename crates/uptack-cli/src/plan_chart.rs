@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use uptack::plan::{Request, sketch};
+use uptack::plan::{Request, errors_by_family};
 use uptack::privacy::{Epsilon, MOST_OWNERS};
 use uptack_chart::{Axis, Chart, Look, Scale, Series, Sheet};
 
@@ -126,7 +126,7 @@ fn sketches(requests: &[&Request]) -> Vec<Errors> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(request) = requests.get(index) else { return };
-            let errors = sketch(request).unwrap_or_default();
+            let errors = errors_by_family(request).unwrap_or_default();
             found.lock().expect("no worker panics with the lock")[index] = errors;
             done.fetch_add(1, Ordering::Relaxed);
         }

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use uptack::simulate::Progress;
+
 /// A line of talk on stderr.
 pub(crate) fn say(text: &str) {
     // Whoever closed stderr does not want to hear it.
@@ -56,6 +58,12 @@ impl Drop for End<'_> {
         self.over.store(true, Ordering::Release);
         self.watcher.unpark();
     }
+}
+
+/// Does some work that counts its progress up to `all`, and shows how far it is.
+pub(crate) fn watched<T: Send>(what: &'static str, all: u64, work: impl FnOnce(&Progress) -> T + Send) -> T {
+    let progress = Progress::default();
+    follow(|| Step { what, done: progress.done().min(all), all }, || work(&progress))
 }
 
 /// One line on stderr that is written over; silent where stderr is not a terminal.

@@ -6,14 +6,16 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
-use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request};
+use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request, Rule};
 use uptack::privacy::{Delta, Epsilon};
+use uptack::simulate::Progress;
 
 use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_whole};
 use crate::plan_chart::{self, Picture};
+use crate::progress::watched;
 use crate::views::{views_json, views_table};
 
 /// Choose the best mechanism, and prove what it gives away
@@ -61,9 +63,9 @@ pub(crate) struct Arguments {
     /// What to solve for; by default what is left out
     #[arg(long, value_enum)]
     solve: Option<Unknown>,
-    /// How answers are written
-    #[arg(long, value_enum, default_value = "one")]
-    form: FormArgument,
+    /// How answers are written; by default any way if --answer-epsilon is given, else one answer
+    #[arg(long, value_enum)]
+    form: Option<FormArgument>,
     /// What is minimized
     #[arg(long, value_enum, default_value = "sd")]
     objective: ObjectiveArgument,
@@ -120,7 +122,7 @@ struct Outcome {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let picture = arguments.chart.as_deref().map(Picture::of).transpose()?;
-    let outcome = arguments.solve()?;
+    let outcome = watched("of the plan", plan::PROGRESS, |progress| arguments.solve(progress))?;
     let sheet = picture.map(|_| plan_chart::draw(&outcome.request, outcome.plan.best.sd)).transpose()?;
     if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
         write_whole(path, &picture.bytes(sheet)?)?;
@@ -132,24 +134,24 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
 }
 
 impl Arguments {
-    fn solve(&self) -> Result<Outcome, Failure> {
+    fn solve(&self, progress: &Progress) -> Result<Outcome, Failure> {
         let request = self.request()?;
         let unknown = self.unknown()?;
         let given = |name: &str| Failure::request(format!("--{name} is needed to solve for the rest"));
         let (plan, solved) = match unknown {
             None | Some(Unknown::Error) => {
-                let plan = plan::plan(&request)?;
+                let plan = plan::plan_with(&request, progress)?;
                 self.check_error(&request, &plan)?;
                 let sd = plan.best.sd;
                 (plan, ("error", sd))
             }
             Some(Unknown::Epsilon) => {
-                let plan = plan::solve_epsilon(&request, self.error.ok_or_else(|| given("error"))?)?;
+                let plan = plan::solve_epsilon_with(&request, self.error.ok_or_else(|| given("error"))?, progress)?;
                 let epsilon = plan.best.views.release.value().map_or(f64::INFINITY, |value| value.upper());
                 (plan, ("epsilon", epsilon))
             }
             Some(Unknown::Owners) => {
-                let plan = plan::solve_owners(&request, self.error.ok_or_else(|| given("error"))?)?;
+                let plan = plan::solve_owners_with(&request, self.error.ok_or_else(|| given("error"))?, progress)?;
                 let owners = plan.owners as f64;
                 (plan, ("owners", owners))
             }
@@ -189,9 +191,13 @@ impl Arguments {
         };
         let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
         let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !locally;
-        let release = match wants_release {
-            true => Some((Epsilon::new(self.epsilon.unwrap_or(1.0))?, Delta::new(self.delta)?)),
-            false => None,
+        // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
+        let unbounded_tallies = self.linked_epsilon.is_none() && !matches!(self.form, Some(FormArgument::One));
+        let default = self.answer_epsilon.filter(|_| unbounded_tallies);
+        let release = match self.epsilon.or(default) {
+            Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
+            None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
+            None => None,
         };
         if self.error.is_some_and(|error| !(error.is_finite() && error > 0.0)) {
             return Err(Failure::request("the error must be a positive number"));
@@ -216,9 +222,11 @@ impl Arguments {
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(owners),
             form: match self.form {
-                FormArgument::One => Form::One,
-                FormArgument::Several => Form::Several,
-                FormArgument::Any => Form::Any,
+                Some(FormArgument::One) => Form::One,
+                Some(FormArgument::Several) => Form::Several,
+                Some(FormArgument::Any) => Form::Any,
+                None if self.answer_epsilon.is_some() => Form::Any,
+                None => Form::One,
             },
             objective,
             family: self.mechanism.clone(),
@@ -244,15 +252,20 @@ impl Outcome {
         document["robustness"] =
             degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
         document["accounting_calls"] = json!(self.plan.calls);
-        document["searched_to"] = json!(plan::SEARCHED_TO);
+        document["gap"] = json!(self.plan.gap);
+        document["rule"] = json!(match self.plan.rule {
+            Rule::Best => "best",
+            Rule::Simplest(_) => "simplest",
+        });
         document
     }
 
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
-        let mut table = Table::new(&["mechanism", "sd", "against the best"]);
+        let mut table = Table::new(&["mechanism", "sd", "against the plan"]);
         for choice in std::iter::once(best).chain(&self.plan.alternatives) {
-            let more = format!("{:+.1} %", 100.0 * (choice.sd / best.sd - 1.0));
+            // Rounded to nothing, a difference has no sign.
+            let more = format!("{:+.1} %", 100.0 * (choice.sd / best.sd - 1.0)).replace("-0.0 %", "+0.0 %");
             table.row([choice.mechanism.to_string(), readable(choice.sd), more]);
         }
         let degraded: Vec<String> = self.plan.robustness.iter().map(robust).collect();
@@ -263,30 +276,52 @@ impl Outcome {
             "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n\
              Certified for {certified} honest owners; batches below {batch} are not released.\n\
              With fewer honest owners than that, ε of the release is {}.\n\n{}\n\
-             The search is deterministic and refines to about {} %; that is measured, not proven.\n{written}",
+             {}\n{written}",
             best.mechanism,
             readable(best.sd),
             readable(best.interval95_halfwidth),
-            solved_words(self.solved),
+            self.solved_words(),
             views_table(&best.views),
             degraded.join(", "),
             table.render(),
-            100.0 * plan::SEARCHED_TO,
+            self.rule_words(),
         )
+    }
+
+    fn solved_words(&self) -> String {
+        match self.solved {
+            ("epsilon", value) => format!("The least ε for that error: {}.", readable_up(value)),
+            ("owners", value) => format!("The fewest owners for that error: {}.", grouped(value as u64)),
+            _ => self.gap_words(),
+        }
+    }
+
+    /// How much better anything else could be.
+    fn gap_words(&self) -> String {
+        match self.plan.gap {
+            Some(gap) => format!(
+                "No mechanism of the families below can have an error that is smaller by more than {} %.",
+                readable_up(100.0 * gap)
+            ),
+            None => "The objective is not the error; how near the least of it this is was not bounded.".to_owned(),
+        }
+    }
+
+    fn rule_words(&self) -> String {
+        match self.plan.rule {
+            Rule::Best => "It is the best of them.".to_owned(),
+            Rule::Simplest(behind) => format!(
+                "It is the simplest of those within {} % of the best, which is better by {} %.",
+                100.0 * plan::EQUAL,
+                readable_up(100.0 * behind)
+            ),
+        }
     }
 }
 
 fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
     let epsilon = readable_up(*epsilon);
     format!("{epsilon} with {} %", 100.0 * honest.to_f64())
-}
-
-fn solved_words((name, value): (&str, f64)) -> String {
-    match name {
-        "epsilon" => format!("The least ε for that error: {}.", readable_up(value)),
-        "owners" => format!("The fewest owners for that error: {}.", grouped(value as u64)),
-        _ => format!("Nothing that was found is better by {} % under the constraints.", 100.0 * plan::SEARCHED_TO),
-    }
 }
 
 fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {

@@ -1,6 +1,6 @@
 //! The families that the planner chooses among: which laws each can have, and how it is written.
 
-use super::law::{Law, ratio_epsilon};
+use super::law::Law;
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::mechanism::{Blended, Mechanism, NoisySampling, NormalForm, RandomizedResponse, Spread, Tuned};
@@ -44,70 +44,43 @@ impl Family {
         !matches!(self, Self::Blended | Self::Spread(_))
     }
 
-    /// The family's law for a structural parameter (who takes part) before its flips are settled.
-    pub(super) fn shape(self, part: f64) -> Law {
-        match self {
-            Self::RandomizedResponse => Law::symmetric(1.0, 1e-6),
-            Self::NoisySampling => Law { part: [part, 1e-6 * part], flip: [0.0, 1e-6 * part] },
-            _ => Law::symmetric(part, 1e-6 * part),
-        }
-    }
-
-    /// The shape with its flips multiplied; in `noisy-sampling` a no-owner takes part only to flip.
-    pub(super) fn with_flips_times(self, shape: &Law, factor: f64) -> Law {
-        let law = shape.with_flips_times(factor);
-        match self {
-            Self::NoisySampling => Law { part: [law.part[0], law.flip[1]], ..law },
-            _ => law,
-        }
-    }
-
-    /// The largest factor of [`Family::with_flips_times`].
-    pub(super) fn largest_factor(self, shape: &Law) -> f64 {
-        match self {
-            Self::NoisySampling => shape.part[0] / shape.flip[1],
-            _ => shape.largest_factor(),
-        }
-    }
-
-    /// The largest local ε of a single answer.
-    pub(super) fn answer_epsilon(self, law: &Law) -> f64 {
-        let [yes, no] = match self {
-            Self::Blended => blended_signal(law),
-            Self::Spread(pairs) => spread_signal(law, pairs as f64),
-            _ => return law.linked_epsilon(),
-        };
-        ratio_epsilon(&yes, &no)
-    }
-
-    /// The mechanism, its parameters rounded to a few digits, against ourselves.
+    /// The mechanism, its parameters rounded to a few digits, against ourselves: towards the law that gives away less.
     pub(super) fn mechanism(self, law: &Law) -> Result<Mechanism, Error> {
-        let sy = digits(law.part[0], 7, f64::round);
-        let [ry, rn] = law.flip.map(|flip| digits(flip, 6, f64::ceil));
         let exact = Fraction::from_f64;
+        let part = fewer(law.part[0]);
+        // The flips keep their share of who takes part.
+        let flip = digits(law.flip[0] * (part / law.part[0]), 6, f64::ceil);
         Ok(match self {
-            Self::RandomizedResponse => Mechanism::RandomizedResponse(RandomizedResponse::new(exact(ry)?.complement())),
-            Self::NormalForm => Mechanism::NormalForm(NormalForm::new(exact(sy)?, exact(ry)?)?),
-            Self::NoisySampling => Mechanism::NoisySampling(NoisySampling::new(exact(sy)?, exact(rn)?)),
+            Self::RandomizedResponse => {
+                Mechanism::RandomizedResponse(RandomizedResponse::new(exact(flip)?.complement()))
+            }
+            Self::NormalForm => Mechanism::NormalForm(NormalForm::new(exact(part)?, exact(flip)?)?),
+            Self::NoisySampling => {
+                let [yes, no] = [law.yes()[0], law.no()[0]];
+                let speaks = |probability: f64, rarer: bool| match rarer {
+                    true => digits(probability, 6, f64::ceil),
+                    false => fewer(probability),
+                };
+                let (sy, sn) = (speaks(yes, yes < no), speaks(no, no < yes));
+                Mechanism::NoisySampling(NoisySampling::new(exact(sy)?, exact(sn)?))
+            }
             Self::Tuned => Mechanism::Tuned(tuned(law)?),
-            Self::Blended => Mechanism::Blended(blended(sy, ry, rn)?),
-            Self::Spread(pairs) => Mechanism::Spread(Spread::new(pairs, exact(sy)?, exact(ry)?)?),
+            Self::Blended => Mechanism::Blended(blended(part, flip, flip)?),
+            Self::Spread(pairs) => Mechanism::Spread(Spread::new(pairs, exact(part)?, exact(flip)?)?),
         })
     }
 }
 
-/// C of `blended` with equal bases: outputs 3 and 2.
-fn blended_signal(law: &Law) -> [[f64; 2]; 2] {
-    let base = (1.0 - law.part[0]) / 2.0;
-    let (yes, no) = (law.yes(), law.no());
-    [[base + yes[0], base + yes[1]], [base + no[0], base + no[1]]]
-}
-
-/// One of the signals of `spread`: it carries with probability part/pairs and is a fair coin else.
-fn spread_signal(law: &Law, pairs: f64) -> [[f64; 2]; 2] {
-    let base = (1.0 - law.part[0] / pairs) / 2.0;
-    let (yes, no) = (law.yes(), law.no());
-    [[base + yes[0] / pairs, base + yes[1] / pairs], [base + no[0] / pairs, base + no[1] / pairs]]
+/// A participation with few digits, not more of it; near one, few digits of what is missing.
+fn fewer(part: f64) -> f64 {
+    match part > 0.5 {
+        true if part >= 1.0 => 1.0,
+        true => {
+            let places = 10f64.powi(5 - (1.0 - part).log10().floor() as i32).min(1e15);
+            (part * places).floor() / places
+        }
+        false => digits(part, 7, f64::floor),
+    }
 }
 
 /// sy2 = 0; the flips as shares of who takes part.
@@ -141,19 +114,32 @@ fn digits(value: f64, count: i32, round: fn(f64) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::curve::Curve;
+    use super::super::request::{Prior, Request};
     use super::*;
-    use crate::privacy::answer_epsilon;
+    use crate::privacy::{answer_epsilon, linked_epsilon};
 
+    /// What the curve says of single answers is what the accounting says of the mechanism.
     #[test]
-    fn answers_alone_are_as_the_accounting_has_them() {
-        let law = Law::symmetric(0.5, 1e-3);
-        for family in Family::ALL.into_iter().filter(|family| *family != Family::RandomizedResponse) {
-            let law = if family == Family::NoisySampling { Law { part: [0.5, 1e-3], flip: [0.0, 1e-3] } } else { law };
-            let channel = family.mechanism(&law).unwrap().channel();
-            let answers = 0..channel.answers().len();
-            let worst = answers.map(|k| answer_epsilon(&channel, k).unwrap().unwrap()).fold(0.0, f64::max);
-            let ours = family.answer_epsilon(&law);
-            assert!((ours - worst).abs() < 1e-5, "{family:?}: {ours} {worst}");
+    fn the_least_doubt_keeps_the_local_bounds_and_no_less_does() {
+        for (answer, linked) in [(Some(0.9), None), (None, Some(2.0)), (Some(1.2), Some(3.0))] {
+            let mut request = Request::new(1000, Prior::at(10));
+            (request.answer_epsilon, request.linked_epsilon) = (answer, linked);
+            for family in Family::ALL.into_iter().filter(|family| *family != Family::Tuned) {
+                let curve = Curve::of(family, &request).unwrap();
+                let place = if family == Family::RandomizedResponse { 1.0 } else { 0.5 };
+                let doubt = curve.least_doubt(family, &request, place).unwrap();
+                let worst = |doubt: f64| {
+                    let channel = family.mechanism(&curve.law(place, doubt)).unwrap().channel();
+                    let answers = (0..channel.answers().len()).map(|k| answer_epsilon(&channel, k).unwrap().unwrap());
+                    let room = |epsilon: f64, most: Option<f64>| most.map_or(-1.0, |most| epsilon - most);
+                    answers
+                        .map(|epsilon| room(epsilon, answer))
+                        .fold(room(linked_epsilon(&channel).unwrap(), linked), f64::max)
+                };
+                assert!(worst(doubt) <= 1e-12, "{family:?}: {}", worst(doubt));
+                assert!(doubt == 0.0 || worst(0.999 * doubt) > 0.0, "{family:?}");
+            }
         }
     }
 
@@ -161,6 +147,6 @@ mod tests {
     fn parameters_have_few_digits_rounded_against_ourselves() {
         let text =
             Family::NormalForm.mechanism(&Law::symmetric(0.626_123_456_789, 1.174_200_1e-4)).unwrap().to_string();
-        assert_eq!(text, "normal-form(f=0.6261235,r=0.000117421)");
+        assert_eq!(text, "normal-form(f=0.626123,r=0.00011742)");
     }
 }

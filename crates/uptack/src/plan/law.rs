@@ -29,20 +29,6 @@ impl Law {
         [self.flip[1], (self.part[1] - self.flip[1]).max(0.0), 1.0 - self.part[1]]
     }
 
-    /// The same with both flips multiplied.
-    pub(super) fn with_flips_times(&self, factor: f64) -> Self {
-        Self { part: self.part, flip: self.flip.map(|flip| flip * factor) }
-    }
-
-    /// The largest factor for the flips at which the two laws still differ: there the classes cross over.
-    pub(super) fn largest_factor(&self) -> f64 {
-        // p1 = q1 where sy − c·ry = c·rn; likewise for the other class.
-        let sum = self.flip[0] + self.flip[1];
-        let ends = [self.part[0] / sum, self.part[1] / sum];
-        let limits = [0, 1].map(|truth| self.part[truth] / self.flip[truth]);
-        ends.into_iter().chain(limits).filter(|factor| factor.is_finite()).fold(f64::INFINITY, f64::min)
-    }
-
     /// A channel with this law, for the accounting.
     pub(super) fn channel(&self) -> Result<Channel, Error> {
         let grid = |law: [f64; 3]| -> Result<[Probability; 3], Error> {
@@ -118,13 +104,5 @@ mod tests {
                 assert!((ours / theirs - 1.0).abs() < 1e-9, "{law:?} {yes}: {ours} {theirs}");
             }
         }
-    }
-
-    #[test]
-    fn flips_end_where_the_laws_meet() {
-        let law = Law::symmetric(0.5, 0.1);
-        let end = law.with_flips_times(law.largest_factor());
-        assert!((end.yes()[0] - end.no()[0]).abs() < 1e-12);
-        assert!(law.with_flips_times(0.999 * law.largest_factor()).linked_epsilon() > 0.0);
     }
 }

@@ -1,103 +1,128 @@
-//! The constraints of a request, and the fewest flips under which a law keeps them.
+//! The release's bound, and the least doubt under which a law keeps it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use super::family::Family;
 use super::law::Law;
 use super::request::Request;
 use crate::error::Error;
-use crate::privacy::{self, Epsilon};
+use crate::privacy;
 
-/// The constraints, with the number of owners that a claim may count on.
-pub(super) struct Limits<'a> {
-    request: &'a Request,
+/// The bound of the release, at the number of owners that a claim may count on.
+pub(super) struct Limits {
+    /// ε and δ.
+    release: Option<(f64, f64)>,
     owners: u64,
     /// How often the accounting was called.
     calls: Cell<u64>,
     /// The larger flip of the law found last, and how steeply ln δ fell there: the next one is near it.
     last: Cell<(f64, f64)>,
-    /// How exactly the search solves for the flips, in their logarithm: the error moves by half of it.
-    accuracy: f64,
+    /// Crowds of both truths (how many of the others are *yes*) that turned out worse than those of one truth.
+    crowds: RefCell<Vec<u64>>,
 }
 
-/// The certificate is wider than the ends by up to 0.8 per mille in ε; the search aims below it by a little more.
-const CERTIFICATE_SHARE: f64 = 1.0 - 8.5e-4;
-/// How exactly what was found is solved for in the end.
-const FINAL_ACCURACY: f64 = 2e-5;
-
-impl<'a> Limits<'a> {
-    pub(super) fn new(request: &'a Request, accuracy: f64) -> Result<Self, Error> {
+impl Limits {
+    pub(super) fn new(request: &Request) -> Result<Self, Error> {
         let owners = request.claim_owners()?;
-        Ok(Self { request, owners, calls: Cell::new(0), last: Cell::new((20.0 / owners as f64, -10.0)), accuracy })
+        let release = request.release.map(|(epsilon, delta)| (epsilon.value(), delta.value()));
+        let last = Cell::new((20.0 / owners as f64, -10.0));
+        Ok(Self { release, owners, calls: Cell::new(0), last, crowds: RefCell::default() })
+    }
+
+    /// The same bound for another number of owners.
+    pub(super) fn for_owners(&self, owners: u64) -> Self {
+        let last = Cell::new((20.0 / owners as f64, -10.0));
+        Self { release: self.release, owners, calls: Cell::new(0), last, crowds: RefCell::default() }
     }
 
     pub(super) fn calls(&self) -> u64 {
         self.calls.get()
     }
 
-    /// The law with the fewest flips that keeps every constraint; none where the flips would drown the truth.
-    pub(super) fn fewest_flips(&self, family: Family, shape: &Law) -> Option<Law> {
-        self.solve(family, shape, self.accuracy)
+    pub(super) fn owners(&self) -> u64 {
+        self.owners
     }
 
-    /// The same, exactly.
-    pub(super) fn polished(&self, family: Family, law: &Law) -> Option<Law> {
-        self.solve(family, law, FINAL_ACCURACY)
+    pub(super) fn release(&self) -> Option<(f64, f64)> {
+        self.release
     }
 
-    fn solve(&self, family: Family, shape: &Law, accuracy: f64) -> Option<Law> {
-        let most = family.largest_factor(shape) * (1.0 - 1e-9);
-        let local = self.local_factor(family, shape, most)?;
-        let Some((epsilon, delta)) = self.request.release else {
-            return Some(family.with_flips_times(shape, local));
-        };
-        let aim = Epsilon::new(epsilon.value() * CERTIFICATE_SHARE).ok()?;
-        let excess = |log_factor: f64| {
-            let law = family.with_flips_times(shape, log_factor.exp());
-            self.log_delta(&law, aim) - delta.value().ln()
-        };
-        let (flip, slope) = self.last.get();
-        let guess = (flip / shape.flip[0].max(shape.flip[1])).ln();
-        let root = falling_root(excess, (guess, slope), (local.ln(), most.ln()), accuracy)?;
-        let law = family.with_flips_times(shape, root.at.exp());
-        self.last.set((law.flip[0].max(law.flip[1]), root.slope));
-        Some(law)
-    }
-
-    /// The smallest factor at which the linked ε and that of each answer are small enough; they fall with it.
-    fn local_factor(&self, family: Family, shape: &Law, most: f64) -> Option<f64> {
-        let request = self.request;
-        if request.answer_epsilon.is_none() && request.linked_epsilon.is_none() {
-            return Some(1e-12);
+    /// Looks at one more crowd from now on; false where it is looked at already.
+    pub(super) fn watch(&self, crowd: u64) -> bool {
+        let mut crowds = self.crowds.borrow_mut();
+        let new = crowd > 0 && crowd + 1 < self.owners && !crowds.contains(&crowd);
+        if new {
+            // The newest is the likeliest to matter.
+            crowds.insert(0, crowd);
+            crowds.truncate(MOST_CROWDS);
         }
-        let keeps = |factor: f64| {
-            let law = family.with_flips_times(shape, factor);
-            request.answer_epsilon.is_none_or(|most| family.answer_epsilon(&law) <= most)
-                && request.linked_epsilon.is_none_or(|most| law.linked_epsilon() <= most)
+        new
+    }
+
+    /// Whether a crowd of both truths breaks the bound where those of one truth keep it: it is watched from now on.
+    pub(super) fn finds_worse_crowd(&self, law: &Law) -> bool {
+        let Some((epsilon, delta)) = self.release.filter(|_| self.owners <= PROBED_OWNERS) else { return false };
+        let accountant = law.channel().and_then(|channel| privacy::release(&channel, self.owners)).ok();
+        let worse = accountant.and_then(|accountant| accountant.worse_crowd(epsilon, delta));
+        worse.is_some_and(|crowd| self.watch(crowd))
+    }
+
+    /// Whether a crowd of one truth shows that the law breaks the bound: it is impossible, whatever a certificate would say.
+    pub(super) fn is_broken(&self, law: &Law) -> bool {
+        self.is_broken_at(law, 1.0)
+    }
+
+    /// The same at the bound's ε over `allowance`.
+    pub(super) fn is_broken_at(&self, law: &Law, allowance: f64) -> bool {
+        let Some((epsilon, delta)) = self.release else { return false };
+        self.delta(law, epsilon / allowance, delta).is_some_and(|found| found.lower() > delta)
+    }
+
+    /// The least doubt within the ends at which the law keeps the bound, with ε over `allowance`, in the crowds of one
+    /// truth, to this accuracy of its logarithm, from above; none where there is none.
+    pub(super) fn least_doubt(
+        &self,
+        law: impl Fn(f64) -> Law,
+        (least, most): (f64, f64),
+        allowance: f64,
+        accuracy: f64,
+    ) -> Option<f64> {
+        let Some((epsilon, delta)) = self.release else { return Some(least) };
+        let excess = |log_doubt: f64| {
+            let found = self.delta(&law(log_doubt.exp()), epsilon / allowance, delta);
+            found.map_or(1.0, |found| found.upper()).ln() - delta.ln()
         };
-        if !keeps(most) {
+        let least = least.max(SMALLEST_DOUBT).ln();
+        let most = most.ln() + f64::ln_1p(-1e-9);
+        if least >= most {
             return None;
         }
-        let (mut low, mut high) = ((1e-12f64).ln(), most.ln());
-        if keeps(low.exp()) {
-            return Some(low.exp());
-        }
-        for _ in 0..60 {
-            let half = 0.5 * (low + high);
-            if keeps(half.exp()) { high = half } else { low = half }
-        }
-        Some(high.exp())
+        let (flip, slope) = self.last.get();
+        // The flips of the law with the most doubt tell how flips and doubt go together.
+        let guess = (flip / largest_flip(&law(SMALLEST_DOUBT)) * SMALLEST_DOUBT).ln();
+        let root = falling_root(excess, (guess, slope), (least, most), accuracy)?;
+        let doubt = root.at.exp();
+        self.last.set((largest_flip(&law(doubt)), root.slope));
+        Some(doubt)
     }
 
-    /// ln δ at the ends, not below −1e4.
-    fn log_delta(&self, law: &Law, epsilon: Epsilon) -> f64 {
+    fn delta(&self, law: &Law, epsilon: f64, delta: f64) -> Option<privacy::Bracket> {
         self.calls.set(self.calls.get() + 1);
-        let delta = law
-            .channel()
-            .and_then(|channel| privacy::release(&channel, self.owners))
-            .map_or(1.0, |accountant| accountant.delta_of_ends(epsilon).upper());
-        delta.ln().max(-1e4)
+        let accountant = law.channel().and_then(|channel| privacy::release(&channel, self.owners)).ok()?;
+        Some(accountant.delta_near(epsilon, delta, &self.crowds.borrow()))
     }
+}
+
+/// Crowds beyond those of one truth cost as much as these each; more than a few have never been needed.
+const MOST_CROWDS: usize = 4;
+/// In larger crowds the worst one is hardly worse than those of one truth, and costs more than a certificate.
+const PROBED_OWNERS: u64 = 100_000;
+/// Less doubt than this is none: the integers of a channel hardly tell it from zero.
+const SMALLEST_DOUBT: f64 = 1e-17;
+
+/// The smaller of the classes that decide how well a target is hidden.
+fn largest_flip(law: &Law) -> f64 {
+    let [yes, no] = [law.yes(), law.no()];
+    yes[0].min(no[0]).max(yes[1].min(no[1])).max(f64::MIN_POSITIVE)
 }
 
 /// Where a falling function is not positive any more, and how steeply it falls there.
@@ -110,7 +135,7 @@ struct Root {
 /// Two points this close together tell the slope between them.
 const NEAR: f64 = 0.5;
 /// Below this the function says only that the root is elsewhere.
-const FAR_BELOW: f64 = -60.0;
+const FAR_BELOW: f64 = -9.0;
 
 /// Where a falling function becomes negative within the ends, from the side where it is; none where it does nowhere.
 ///

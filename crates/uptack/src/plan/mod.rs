@@ -1,12 +1,12 @@
 //! Choosing a mechanism: nobody wants to choose π's.
 //!
 //! Given how many owners there are, roughly how many hold yes, and how private it has to be, [`plan`] searches all
-//! families for the mechanism of least error and certifies its claims. [`solve_epsilon`] and [`solve_owners`] answer
-//! the inverse questions.
+//! families for the mechanism of least error whose certificate keeps the request. [`solve_epsilon`] and [`solve_owners`]
+//! answer the inverse questions.
 //!
-//! Every family comes down to a law over three classes (it speaks for yes, for no, for neither), so the search is over
-//! who takes part and who answers the opposite. It is deterministic, and uses the exact accounting at the two extreme
-//! crowds; what is returned is certified over every crowd.
+//! What a family is worth is one number: the error of its best *certified* mechanism. Plans, tables, charts, refusals and
+//! solutions all rest on it. The search is deterministic; for the families of two numbers it ends with a bound on how
+//! much better any other member can be ([`Plan::gap`]).
 //!
 //! ```
 //! use uptack::plan::{Prior, Request, plan};
@@ -16,40 +16,56 @@
 //! let plan = plan(&request)?;
 //! assert!(plan.best.sd < 7.05, "{}", plan.best.sd);
 //! assert!(plan.best.views.release.value().unwrap().upper() <= 1.0);
+//! assert!(plan.gap.unwrap() < 0.01);
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+mod bound;
+mod certify;
+mod curve;
 mod family;
 mod law;
 mod limits;
 mod request;
 mod search;
 mod solve;
+mod tuned;
 
 pub use request::{Form, Objective, Over, Prior, Request};
-pub use solve::{Infeasible, explain, solve_epsilon, solve_owners, unattainable};
+pub use solve::{
+    Infeasible, explain, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with, unattainable,
+};
 
+use bound::Bound;
+use certify::{Aim, Certified, certify};
 use family::Family;
 use limits::Limits;
-use search::{Effort, Found, Search};
+use search::{Found, Search};
 
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::estimate::Estimator;
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::numeric::normal;
-use crate::privacy::{self, Delta, Target, Views, WorkLimit};
+use crate::privacy::{self, Views, WorkLimit};
+use crate::simulate::Progress;
 
 /// The best mechanism, with what else was found.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The mechanism of least error, its claims certified.
+    /// The mechanism that is planned, its claims certified.
     pub best: Choice,
+    /// Why it is this one.
+    pub rule: Rule,
     /// The best of each other family, the better ones first.
     ///
-    /// Their guarantees are sound but certified with less work, so that they may be wider than necessary.
+    /// All of them keep the request by a full certificate. What a single answer together with the tallies gives away is
+    /// sound but computed with less work, so that it may be wider than necessary.
     pub alternatives: Vec<Choice>,
+    /// By which share of itself the error could be smaller at most, with any member of the families that are bounded:
+    /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
+    /// planned, as far as they were asked for. None where another objective than the error is minimized.
+    pub gap: Option<f64>,
     /// The owners who are expected.
     pub owners: u64,
     /// The smallest batch that may be released.
@@ -60,6 +76,15 @@ pub struct Plan {
     pub robustness: Vec<(Fraction, Option<f64>)>,
     /// How often the accounting was called in the search.
     pub calls: u64,
+}
+
+/// Why a plan is the one it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// It has the least error.
+    Best,
+    /// It is the simplest of those that are nearly as good as the best, which is better by this share.
+    Simplest(f64),
 }
 
 /// One mechanism with its error and its guarantees.
@@ -88,39 +113,39 @@ pub fn paper_objective_alone() -> Error {
 
 /// δ of a plan that bounds none.
 pub const USUAL_DELTA: f64 = 1e-8;
-/// The search refines until the parameter that it moves changes by 0.2 %, which near an optimum is far less in the
-/// error; with the allowance for the certificate and the rounding of parameters, plans have been within this share of
-/// the best known. It is what was measured, not a proof.
-pub const SEARCHED_TO: f64 = 0.005;
+/// A simpler mechanism is preferred to a better one if its error is larger by less than this share.
+pub const EQUAL: f64 = 2e-3;
+/// A plan's progress counts up to this.
+pub const PROGRESS: u64 = 100;
 
-/// Claims for fewer owners than this are so quickly certified that every family's are.
-const SMALL_CROWD: u64 = 1000;
-/// An improvement by less than this, the search's own accuracy, is none: the simpler mechanism is kept.
-const EQUAL: f64 = 1e-3;
-/// Work for a certificate that is shown for comparison only.
+/// Work for what is shown for comparison only, in steps of about ten nanoseconds.
 const LITTLE_WORK: u64 = 2_000_000;
-
-/// Shares of the release's ε that are searched under, one after the other, until something is certified: a certificate
-/// may be wider than what the search goes by, and not every law has room for more flips.
-const STRICTER: [f64; 4] = [1.0, 0.998, 0.99, 0.95];
 
 /// The best mechanism for a request.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
-    let claim_owners = request.claim_owners()?;
-    let Settled { best, others, calls } = settle(request)?;
-    let best = choose(request, &best, claim_owners, WorkLimit::default())?;
-    let limit = if claim_owners < SMALL_CROWD { WorkLimit::default() } else { WorkLimit::steps(LITTLE_WORK) };
-    let alternatives =
-        others.iter().map(|other| choose(request, other, claim_owners, limit)).collect::<Result<_, _>>()?;
-    let robustness = robustness(request, &best.channel, claim_owners);
+    plan_with(request, &Progress::default())
+}
+
+/// The same, counting its progress up to [`PROGRESS`].
+pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> {
+    let planner = Planner::new(request)?;
+    let Settled { best, rule, others, gap } = planner.settle(progress, true)?;
+    let claim_owners = planner.limits.owners();
+    let best = planner.choose(&best, WorkLimit::default())?;
+    progress.advance_by(10);
+    let little = WorkLimit::steps(LITTLE_WORK);
+    let alternatives = others.iter().map(|other| planner.choose(other, little)).collect::<Result<_, _>>()?;
+    let robustness = planner.robustness(&best.channel)?;
+    progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
-    Ok(Plan { best, alternatives, owners, minimum_batch, claim_owners, robustness, calls })
+    let calls = planner.limits.calls();
+    Ok(Plan { best, rule, alternatives, gap, owners, minimum_batch, claim_owners, robustness, calls })
 }
 
 /// The mechanism of [`plan`] alone, certified to keep the request.
 ///
-/// What else a plan tells (every view, the other families, how it fares with fewer honest owners) takes most of its
-/// time in large crowds, above all where there are several answers.
+/// What else a plan tells (every view, how it fares with fewer honest owners, the gap) takes most of its time in large
+/// crowds, above all where there are several answers.
 ///
 /// ```
 /// use uptack::plan::{Prior, Request, least_error};
@@ -131,55 +156,171 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn least_error(request: &Request) -> Result<Mechanism, Error> {
-    let best = settle(request)?.best;
-    best.family.mechanism(&best.law)
+    Ok(Planner::new(request)?.settle(&Progress::default(), true)?.best.mechanism)
 }
 
-/// The least error that the search finds, without certifying anything.
-pub(crate) fn least_sd(request: &Request) -> Result<f64, Error> {
-    request.check()?;
-    let limits = Limits::new(request, Effort::FULL.accuracy)?;
-    Ok(request.sd(&search_all(request, &limits, Effort::FULL)?[0].law))
+/// The error of [`plan`] alone.
+pub fn least_sd(request: &Request) -> Result<f64, Error> {
+    Ok(Planner::new(request)?.settle(&Progress::default(), false)?.best.sd)
 }
 
-/// The least error of each family under the constraints, by its name: for charts, to about half a per cent and without
-/// certificates. A family that cannot keep them is left out.
-pub fn sketch(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
-    request.check()?;
-    let limits = Limits::new(request, Effort::SKETCH.accuracy)?;
-    let found = search_all(request, &limits, Effort::SKETCH)?;
-    Ok(found.iter().map(|found| (found.family.name(), request.sd(&found.law))).collect())
+/// The least certified error of each family under the constraints, by its name, as [`plan`] ranks them. A family that
+/// cannot keep them is left out.
+pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
+    let settled = Planner::new(request)?.settle(&Progress::default(), true)?;
+    let all = std::iter::once(&settled.best).chain(&settled.others);
+    Ok(all.map(|certified| (certified.family.name(), certified.sd)).collect())
 }
 
-fn search_all(request: &Request, limits: &Limits<'_>, effort: Effort) -> Result<Vec<Found>, Error> {
-    let search = Search { request, limits, effort };
-    let mut found: Vec<Found> = Vec::new();
-    for family in families(request)? {
-        // The asymmetric search starts from what was found before it.
-        let next = search.family(family, &found);
-        found.extend(next);
+/// What was certified: the plan, and the best of every other family.
+struct Settled {
+    best: Certified,
+    rule: Rule,
+    others: Vec<Certified>,
+    gap: Option<f64>,
+}
+
+/// A request with its families.
+struct Planner<'a> {
+    request: &'a Request,
+    limits: Limits,
+    families: Vec<Family>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(request: &'a Request) -> Result<Self, Error> {
+        request.check()?;
+        Ok(Self { request, limits: Limits::new(request)?, families: families(request)? })
     }
-    // What the asymmetric search started from was perhaps not asked for.
-    let wanted = |found: &Found| request.family.as_deref().is_none_or(|name| name == found.family.name());
-    let mut found: Vec<Found> = found.into_iter().filter(wanted).map(|found| search.polish(found)).collect();
-    // Among equals the simpler, which comes first, is kept.
-    found.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let within = |other: &Found| other.cost <= found[0].cost * (1.0 + EQUAL);
-    if let Some(simplest) = (0..found.len()).filter(|&at| within(&found[at])).min_by_key(|&at| rank(found[at].family)) {
-        let simplest = found.remove(simplest);
-        found.insert(0, simplest);
+
+    /// The best certified mechanism of every family, ranked; and how much better the bounded families could be.
+    fn settle(&self, progress: &Progress, bounded: bool) -> Result<Settled, Error> {
+        let mut certified: Vec<Certified> = Vec::new();
+        for &family in self.families.iter().filter(|family| **family != Family::Tuned) {
+            certified.extend(self.certified(family, &certified));
+            progress.advance_by(60 / self.families.len() as u64);
+        }
+        let gap = match self.request.objective {
+            Objective::Sd if bounded => Some(self.bound(&mut certified)),
+            _ => None,
+        };
+        if self.families.contains(&Family::Tuned) {
+            certified.extend(self.tuned(&certified));
+        }
+        progress.advance_by(10);
+        self.ranked(certified, gap)
     }
-    if found.is_empty() {
-        return Err(Error::request("no mechanism of the requested form keeps all constraints")
-            .with_hint("allow more participation, another form, or a larger epsilon"));
+
+    /// The best certified mechanism of a family of two numbers.
+    fn certified(&self, family: Family, others: &[Certified]) -> Option<Certified> {
+        let search = Search::new(self.request, &self.limits, family)?;
+        // Without a bound on single answers nothing tells the several-answer forms of a law from its one-answer form.
+        let twin = others.iter().find(|other| {
+            let alike = matches!(other.family, Family::NormalForm | Family::Blended);
+            alike && !family.is_one_answer() && self.request.answer_epsilon.is_none()
+        });
+        if let Some(twin) = twin {
+            let same = |aim: &Aim, near: Option<&Found>| match near {
+                None => Some(Found { family, ..twin.found }),
+                Some(near) => search.best_near(near.place, aim),
+            };
+            return certify(self.request, &self.limits, same);
+        }
+        certify(self.request, &self.limits, |aim, near| match near {
+            Some(near) => search.best_near(near.place, aim),
+            None => search.best(aim.allowance),
+        })
     }
-    let mut named = Vec::new();
-    found.retain(|other| {
-        let new = !named.contains(&other.family.name());
-        named.push(other.family.name());
-        new
-    });
-    Ok(found)
+
+    /// By which share the best could be better in the families of two numbers; certifies what turns out better on the way.
+    fn bound(&self, certified: &mut Vec<Certified>) -> f64 {
+        let budget = match self.limits.owners() {
+            0..100_000 => 300,
+            100_000..5_000_000 => 80,
+            _ => 40,
+        };
+        let mut least = f64::INFINITY;
+        for &family in self.families.iter().filter(|&&family| self.is_bounded(family)) {
+            let Some(search) = Search::new(self.request, &self.limits, family) else { continue };
+            for attempt in 0..3 {
+                let best = certified.iter().min_by(|a, b| a.sd.total_cmp(&b.sd));
+                let Some((known, allowance)) = best.map(|best| (best.sd, best.allowance)) else { break };
+                match search.bound(known, allowance, budget, attempt < 2) {
+                    Bound::AtLeast(error) => {
+                        least = least.min(error);
+                        break;
+                    }
+                    Bound::Better(found) => {
+                        let again = |aim: &Aim, near: Option<&Found>| {
+                            search.best_near(near.map_or(found.place, |near| near.place), aim)
+                        };
+                        certified.extend(certify(self.request, &self.limits, again));
+                    }
+                }
+            }
+        }
+        let best = certified.iter().map(|one| one.sd).fold(f64::INFINITY, f64::min);
+        if best.is_finite() && least.is_finite() { (1.0 - least / best).max(0.0) } else { 0.0 }
+    }
+
+    /// Whether the bound of a family is its own and not another's: `randomized-response` is `normal-form` at participation
+    /// one, and several answers are alike in the release.
+    fn is_bounded(&self, family: Family) -> bool {
+        let has = |other: Family| self.families.contains(&other);
+        match family {
+            Family::RandomizedResponse => !has(Family::NormalForm),
+            Family::NormalForm | Family::NoisySampling => true,
+            Family::Tuned => false,
+            Family::Blended | Family::Spread(_) if self.request.answer_epsilon.is_some() => true,
+            Family::Blended => !has(Family::NormalForm),
+            Family::Spread(_) => !has(Family::NormalForm) && !has(Family::Blended),
+        }
+    }
+
+    fn tuned(&self, starts: &[Certified]) -> Option<Certified> {
+        tuned::certified(self.request, &self.limits, starts)
+    }
+
+    /// The least costly first; the simplest of those that are nearly as good before it.
+    fn ranked(&self, mut certified: Vec<Certified>, gap: Option<f64>) -> Result<Settled, Error> {
+        let wanted = |one: &Certified| self.request.family.as_deref().is_none_or(|name| name == one.family.name());
+        certified.retain(wanted);
+        certified.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        let Some(least) = certified.first().map(|best| best.cost) else {
+            return Err(solve::nothing_keeps(self.request));
+        };
+        let near = certified.iter().enumerate().filter(|(_, one)| one.cost <= least * (1.0 + EQUAL));
+        let simplest = near.min_by_key(|(_, one)| rank(one.family)).map_or(0, |(index, _)| index);
+        let best = certified.remove(simplest);
+        let behind = 1.0 - least / best.cost;
+        let rule = if behind > 0.0 { Rule::Simplest(behind) } else { Rule::Best };
+        let mut named = vec![best.family.name()];
+        certified.retain(|other| {
+            let new = !named.contains(&other.family.name());
+            named.push(other.family.name());
+            new
+        });
+        let gap = gap.map(|gap| 1.0 - (1.0 - gap) * (least / best.cost));
+        Ok(Settled { best, rule, others: certified, gap })
+    }
+
+    fn choose(&self, certified: &Certified, limit: WorkLimit) -> Result<Choice, Error> {
+        let Certified { mechanism, channel, sd, release, .. } = certified.clone();
+        let views = Views::of(&channel, self.limits.owners(), certify::target(self.request)?, limit)?;
+        let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
+        Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views: Views { release, ..views } })
+    }
+
+    fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {
+        let target = certify::target(self.request)?;
+        let shares = [(9, 10), (3, 4), (1, 2)].map(|(part, whole)| Fraction::new(part, whole));
+        let degraded = |share: Fraction| {
+            let owners = privacy::honest_owners(self.limits.owners(), &share).ok()?;
+            let accountant = privacy::release(channel, owners).ok()?.with_limit(WorkLimit::steps(10 * LITTLE_WORK));
+            Some((share, accountant.guarantee(target).value().map(|value| value.upper())))
+        };
+        Ok(shares.into_iter().filter_map(|share| degraded(share.ok()?)).collect())
+    }
 }
 
 fn rank(family: Family) -> usize {
@@ -187,13 +328,16 @@ fn rank(family: Family) -> usize {
 }
 
 fn families(request: &Request) -> Result<Vec<Family>, Error> {
+    // What bounds one answer of several does not bound their tallies at all.
+    let tallies_bounded = request.release.is_some() || request.linked_epsilon.is_some();
     let formed = |family: &Family| match request.form {
         Form::One => family.is_one_answer(),
         Form::Several => !family.is_one_answer(),
-        Form::Any => true,
+        Form::Any => family.is_one_answer() || tallies_bounded,
     };
     let Some(name) = &request.family else {
-        return Ok(Family::ALL.into_iter().filter(formed).collect());
+        // Asymmetric laws were never better by half a per cent, and take the most time to certify: only where asked for.
+        return Ok(Family::ALL.into_iter().filter(formed).filter(|family| *family != Family::Tuned).collect());
     };
     let named: Vec<Family> = Family::ALL.into_iter().filter(|family| family.name() == name).collect();
     // The asymmetric search needs somewhere to start from.
@@ -206,116 +350,4 @@ fn families(request: &Request) -> Result<Vec<Family>, Error> {
         );
     }
     Ok(starts.into_iter().chain(named).collect())
-}
-
-fn target(request: &Request) -> Result<Target, Error> {
-    Ok(Target::Delta(request.release.map_or(Delta::new(USUAL_DELTA)?, |(_, delta)| delta)))
-}
-
-fn choose(request: &Request, found: &Found, claim_owners: u64, limit: WorkLimit) -> Result<Choice, Error> {
-    let mechanism = found.family.mechanism(&found.law)?;
-    let channel = mechanism.channel();
-    let sd = request.yes.predicted_sd(&Estimator::new(&channel)?, request.owners)?;
-    let views = Views::of(&channel, claim_owners, target(request)?, limit)?;
-    Ok(Choice { mechanism, channel, sd, interval95_halfwidth: normal::upper_quantile(0.025) * sd, views })
-}
-
-/// What the search found, the best of it certified.
-struct Settled {
-    best: Found,
-    others: Vec<Found>,
-    calls: u64,
-}
-
-fn settle(request: &Request) -> Result<Settled, Error> {
-    request.check()?;
-    let claim_owners = request.claim_owners()?;
-    let mut calls = 0;
-    let mut attempt = |share: f64| {
-        let stricter = request.with_release_times(share)?;
-        let limits = Limits::new(&stricter, Effort::FULL.accuracy)?;
-        let found = search_all(&stricter, &limits, Effort::FULL)?;
-        calls += limits.calls();
-        match claim_owners < SMALL_CROWD {
-            true => certify_all(request, &found, claim_owners),
-            false => certify_best(request, found, claim_owners),
-        }
-    };
-    let first = attempt(STRICTER[0]);
-    let (best, others) = STRICTER[1..].iter().fold(first, |found, &share| found.or_else(|_| attempt(share)))?;
-    Ok(Settled { best, others, calls })
-}
-
-/// The best of a large crowd, certified, with the others as they are.
-fn certify_best(request: &Request, mut found: Vec<Found>, claim_owners: u64) -> Result<(Found, Vec<Found>), Error> {
-    let certified = found.iter().enumerate().find_map(|(at, one)| Some((at, certify(request, one, claim_owners)?)));
-    let (at, best) = certified.ok_or_else(never_certified)?;
-    found.remove(at);
-    Ok((best, found))
-}
-
-/// In a small crowd the worst case is often a mixed one, by much and differently for each family: all are certified.
-fn certify_all(request: &Request, found: &[Found], claim_owners: u64) -> Result<(Found, Vec<Found>), Error> {
-    let mut certified: Vec<Found> = found.iter().filter_map(|one| certify(request, one, claim_owners)).collect();
-    let least = certified.iter().map(|found| found.cost).fold(f64::INFINITY, f64::min);
-    // The first is the simplest among those that were equal before.
-    let best = certified.iter().position(|found| found.cost <= least * (1.0 + EQUAL)).ok_or_else(never_certified)?;
-    let best = certified.remove(best);
-    certified.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    Ok((best, certified))
-}
-
-fn never_certified() -> Error {
-    Error::request("the certificate of the best mechanism does not close")
-        .with_hint("fewer owners, a larger delta or another form may help")
-}
-
-/// What was found if its full certificate keeps the request; where that is wider than the search allowed for, with more
-/// flips, as few as will do.
-fn certify(request: &Request, found: &Found, claim_owners: u64) -> Option<Found> {
-    let with_flips_times = |factor: f64| Found { law: found.family.with_flips_times(&found.law, factor), ..*found };
-    let kept = |factor: f64| keeps(request, &with_flips_times(factor), claim_owners).unwrap_or(false);
-    let most = found.family.largest_factor(&found.law) * (1.0 - 1e-9);
-    let (mut failed, mut factor, mut step) = (1.0, 1.0, 1.004);
-    while !kept(factor) {
-        if factor >= most {
-            return None;
-        }
-        (failed, factor, step) = (factor, f64::min(factor * step, most), step * step);
-    }
-    while factor > failed * 1.001 {
-        let half = (factor * failed).sqrt();
-        if kept(half) { factor = half } else { failed = half }
-    }
-    let law = with_flips_times(factor).law;
-    Some(Found { law, cost: request.cost(&law), ..*found })
-}
-
-/// Whether what was found, its parameters rounded, keeps the request by the certified accounting.
-fn keeps(request: &Request, found: &Found, claim_owners: u64) -> Result<bool, Error> {
-    let channel = found.family.mechanism(&found.law)?.channel();
-    let within = |epsilon: Option<f64>, most: f64| epsilon.is_some_and(|epsilon| epsilon <= most * (1.0 + 1e-12));
-    if request.linked_epsilon.is_some_and(|most| !within(privacy::linked_epsilon(&channel), most)) {
-        return Ok(false);
-    }
-    for answer in 0..channel.answers().len() {
-        let epsilon = privacy::answer_epsilon(&channel, answer)?;
-        if request.answer_epsilon.is_some_and(|most| !within(epsilon, most)) {
-            return Ok(false);
-        }
-    }
-    let Some((epsilon, delta)) = request.release else { return Ok(true) };
-    let guarantee = privacy::release(&channel, claim_owners)?.guarantee(Target::Delta(delta));
-    Ok(guarantee.value().is_some_and(|value| value.upper() <= epsilon.value()))
-}
-
-fn robustness(request: &Request, channel: &Channel, claim_owners: u64) -> Vec<(Fraction, Option<f64>)> {
-    let shares = [(9, 10), (3, 4), (1, 2)].map(|(part, whole)| Fraction::new(part, whole));
-    let degraded = |share: Fraction| {
-        let owners = privacy::honest_owners(claim_owners, &share).ok()?;
-        let accountant = privacy::release(channel, owners).ok()?.with_limit(WorkLimit::steps(10 * LITTLE_WORK));
-        let guarantee = accountant.guarantee(target(request).ok()?);
-        Some((share, guarantee.value().map(|value| value.upper())))
-    };
-    shares.into_iter().filter_map(|share| degraded(share.ok()?)).collect()
 }

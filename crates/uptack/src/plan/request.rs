@@ -78,6 +78,9 @@ pub enum Objective {
     },
 }
 
+/// A smaller ε of the release is not planned for.
+const LEAST_EPSILON: f64 = 1e-4;
+
 impl Prior {
     /// One value.
     pub fn at(yes: u64) -> Self {
@@ -131,12 +134,6 @@ impl Request {
         privacy::honest_owners(self.minimum_batch, &self.honest)
     }
 
-    /// The same with a share of the release's ε.
-    pub(super) fn with_release_times(&self, share: f64) -> Result<Self, Error> {
-        let scale = |(epsilon, delta): (Epsilon, Delta)| Ok((Epsilon::new(epsilon.value() * share)?, delta));
-        Ok(Self { release: self.release.map(scale).transpose()?, ..self.clone() })
-    }
-
     pub(super) fn check(&self) -> Result<(), Error> {
         let refuse = |message: String, hint: &str| Err(Error::request(message).with_hint(hint));
         if self.owners == 0 || self.owners > privacy::MOST_OWNERS {
@@ -162,6 +159,12 @@ impl Request {
                 );
             }
         }
+        if self.release.is_some_and(|(epsilon, _)| epsilon.value() < LEAST_EPSILON) {
+            return refuse(
+                format!("an epsilon of less than {LEAST_EPSILON} is not planned for: the counts would say nothing"),
+                "give a larger epsilon",
+            );
+        }
         if self.participation.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
             return refuse("the participation must be above 0 and at most 1".to_owned(), "write 0.5 or 50%");
         }
@@ -169,6 +172,13 @@ impl Request {
             return refuse(
                 "nothing bounds what may be given away, so telling the plain truth would be best".to_owned(),
                 "give --epsilon with --delta, --answer-epsilon or --linked-epsilon",
+            );
+        }
+        // What bounds one answer of several does not bound their tallies at all.
+        if self.form == Form::Several && self.release.is_none() && self.linked_epsilon.is_none() {
+            return refuse(
+                "nothing bounds what the tallies of several answers give away: their noise cancels".to_owned(),
+                "bound the release with an epsilon, or the linked epsilon",
             );
         }
         self.claim_owners().map(|_| ())

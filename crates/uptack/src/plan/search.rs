@@ -1,175 +1,194 @@
-//! The search within a family: coarse to fine, and the same every time.
+//! The best law of a family that is a plane of two numbers: a grid that is refined around the cliff and both ends, then
+//! golden section.
 
+use super::certify::Aim;
+use super::curve::Curve;
 use super::family::Family;
 use super::law::Law;
 use super::limits::Limits;
-use super::request::Request;
+use super::request::{Objective, Request};
 
-/// The best law found in a family.
+/// A law with its place in the family and what it costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) family: Family,
     pub(super) law: Law,
     pub(super) cost: f64,
+    /// Its participation.
+    pub(super) place: f64,
 }
 
-/// When refining stops.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Effort {
-    /// How exactly the flips are solved for.
-    pub(super) accuracy: f64,
-    /// The structural parameter moves by less than this share of itself.
-    finest: f64,
-    /// The asymmetric search takes smaller steps than this.
-    smallest_step: f64,
-}
+/// How exactly the doubt is solved for while the search compares participations, in its logarithm: the error moves by half
+/// of it.
+const ACCURACY: f64 = 4e-4;
+/// The same for what is kept.
+const FINAL_ACCURACY: f64 = 1e-5;
+/// Golden section stops after so many steps: the interval is then a 3000th of what it was.
+const GOLDEN_STEPS: u32 = 17;
+/// It stops earlier where the cost differs by less than this between its two inner points and its width hardly matters.
+const LEVEL: f64 = 2e-5;
 
-impl Effort {
-    /// For a plan.
-    pub(super) const FULL: Self = Self { accuracy: 2e-3, finest: 2e-3, smallest_step: 0.02 };
-    /// For a point on a chart, where half a per cent is less than a line's width.
-    pub(super) const SKETCH: Self = Self { accuracy: 8e-3, finest: 2e-3, smallest_step: 0.1 };
-}
-
-/// How many steps the grid has that comes before refining.
-const GRID: u32 = 9;
-
+/// The search in one family under one request.
 pub(super) struct Search<'a> {
     pub(super) request: &'a Request,
-    pub(super) limits: &'a Limits<'a>,
-    pub(super) effort: Effort,
+    pub(super) limits: &'a Limits,
+    pub(super) family: Family,
+    pub(super) curve: Curve,
 }
 
-impl Search<'_> {
-    /// The best law found, its flips solved for exactly.
-    pub(super) fn polish(&self, found: Found) -> Found {
-        let polished = self.limits.polished(found.family, &found.law);
-        polished.map_or(found, |law| Found { law, cost: self.request.cost(&law), ..found })
+impl<'a> Search<'a> {
+    pub(super) fn new(request: &'a Request, limits: &'a Limits, family: Family) -> Option<Self> {
+        Some(Self { request, limits, family, curve: Curve::of(family, request)? })
     }
 
-    /// The best law of `family`; `others` are where the search for an asymmetric one starts.
-    pub(super) fn family(&self, family: Family, others: &[Found]) -> Option<Found> {
-        match family {
-            Family::RandomizedResponse => {
-                let allowed = self.most_participation() >= 1.0;
-                allowed.then(|| self.at(family, 1.0)).flatten()
-            }
-            Family::Tuned => self.asymmetric(others),
-            Family::Blended | Family::Spread(_) if self.request.answer_epsilon.is_none() => {
-                // Nothing tells the several-answer forms of a law from its one-answer form then.
-                let twin = others.iter().find(|found| matches!(found.family, Family::NormalForm | Family::Blended));
-                twin.map_or_else(|| self.by_participation(family), |twin| Some(Found { family, ..*twin }))
-            }
-            _ => self.by_participation(family),
+    /// The participations that are searched. Fewer than this take part only to be missed: below δ nobody would have to be
+    /// hidden at all, and an estimate that never says anything is exact where nobody holds yes.
+    pub(super) fn domain(&self) -> (f64, f64) {
+        let most = self.request.participation.unwrap_or(1.0);
+        if self.family == Family::RandomizedResponse {
+            return (1.0, most);
         }
+        let delta = self.limits.release().map_or(0.0, |(_, delta)| delta);
+        (LEAST_PARTICIPATION.max(100.0 * delta).min(most), most)
     }
 
-    fn most_participation(&self) -> f64 {
-        self.request.participation.unwrap_or(1.0)
+    /// The least costly law, where the release is to keep its ε over `allowance` in the crowds of one truth.
+    pub(super) fn best(&self, allowance: f64) -> Option<Found> {
+        let places = self.places(allowance);
+        let mut best: Option<Found> = None;
+        for &place in &places {
+            if best.is_none_or(|best| self.may_cost(place, 1.01 * best.cost, allowance)) {
+                best = cheaper(best, self.at(place, allowance, ACCURACY));
+            }
+        }
+        let best = best?;
+        if self.family == Family::RandomizedResponse {
+            return self.at(1.0, allowance, FINAL_ACCURACY);
+        }
+        let index = places.iter().position(|&place| place == best.place)?;
+        // The places are in no order: the neighbours are the nearest on either side.
+        let below = places.iter().copied().filter(|&place| place < best.place).fold(self.domain().0, f64::max);
+        let above = places.iter().copied().filter(|&place| place > best.place).fold(self.domain().1, f64::min);
+        debug_assert!(below <= places[index] && places[index] <= above, "neighbours surround a place");
+        self.refine(best, (below, above), allowance)
     }
 
-    fn at(&self, family: Family, part: f64) -> Option<Found> {
-        self.of(family, &family.shape(part))
+    /// The least costly law near a place, as far as neighbours on the grid would be.
+    pub(super) fn best_near(&self, place: f64, aim: &Aim) -> Option<Found> {
+        let (least, most) = self.domain();
+        let (most, allowance) = (most.min(aim.most.max(least)), aim.allowance);
+        let place = place.min(most);
+        if self.family == Family::RandomizedResponse {
+            return self.at(1.0, allowance, FINAL_ACCURACY);
+        }
+        let reach = 0.3 * (1.0 - place).max(1e-3).min(place);
+        let ends = ((place - reach).max(least), (place + reach).min(most));
+        let middle = self.at(place, allowance, ACCURACY);
+        let sides = [0.2, 0.4, 0.6, 0.8].map(|share| ends.0 + share * (ends.1 - ends.0));
+        let tried = sides.into_iter().chain([ends.1]).map(|place| self.at(place, allowance, ACCURACY));
+        let best = tried.fold(middle, cheaper)?;
+        let step = 0.2 * (ends.1 - ends.0);
+        self.refine(best, ((best.place - step).max(least), (best.place + step).min(most)), allowance)
     }
 
-    fn of(&self, family: Family, shape: &Law) -> Option<Found> {
-        let law = self.limits.fewest_flips(family, shape)?;
-        let cost = self.request.cost(&law);
-        cost.is_finite().then_some(Found { family, law, cost })
-    }
-
-    /// The one-parameter families: each side of the cliff at f = 1 − e^(−ε) by a grid, then by golden section.
-    fn by_participation(&self, family: Family) -> Option<Found> {
-        let most = self.most_participation();
-        let cliff = self.request.release.map_or(1.0, |(epsilon, _)| -(-epsilon.value()).exp_m1());
-        let below = (1e-3 * most.min(cliff), most.min(cliff * (1.0 - 1e-7)));
-        let above = (cliff * (1.0 + 1e-7), most);
-        let sides = [below, above].into_iter().filter(|(low, high)| low < high);
-        let mut found: Vec<Found> = sides.filter_map(|(low, high)| self.side(family, low, high)).collect();
-        found.extend(self.at(family, most));
-        best(found)
-    }
-
-    /// In the root of the distance from the upper end, which the optimum usually is at or near.
-    fn side(&self, family: Family, low: f64, high: f64) -> Option<Found> {
-        let part = |root: f64| high - (high - low) * root * root;
-        let at = |root: f64| self.at(family, part(root));
-        let cost = |found: &Option<Found>| found.map_or(f64::INFINITY, |found| found.cost);
-        let tried: Vec<Option<Found>> = (0..=GRID).map(|step| at(f64::from(step) / f64::from(GRID))).collect();
-        let index = (0..tried.len()).min_by(|&a, &b| cost(&tried[a]).total_cmp(&cost(&tried[b])))?;
-        let place = |index: usize| index as f64 / f64::from(GRID);
-        let (mut left, mut right) = (place(index.saturating_sub(1)), place((index + 1).min(tried.len() - 1)));
+    /// Golden section between two places around one.
+    fn refine(&self, start: Found, (mut low, mut high): (f64, f64), allowance: f64) -> Option<Found> {
         let golden = 0.5 * (5f64.sqrt() - 1.0);
-        let (mut inner, mut outer) = (right - golden * (right - left), left + golden * (right - left));
-        let (mut inner_found, mut outer_found) = (at(inner), at(outer));
-        // Fine in the distance from the end too, as far as that matters.
-        let coarse = |left: f64, right: f64| {
-            let width = part(left) - part(right);
-            width > self.effort.finest * part(left) || (width > 1e-6 && right - left > 5.0 * self.effort.finest * left)
-        };
-        while coarse(left, right) {
-            if cost(&inner_found) < cost(&outer_found) {
-                (right, outer, outer_found) = (outer, inner, inner_found);
-                inner = right - golden * (right - left);
-                inner_found = at(inner);
+        let at = |place: f64| self.at(place, allowance, ACCURACY);
+        let cost = |found: &Option<Found>| found.map_or(f64::INFINITY, |found| found.cost);
+        let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
+        let (mut left_found, mut right_found) = (at(left), at(right));
+        let mut best = [left_found, right_found].into_iter().fold(Some(start), cheaper);
+        for _ in 0..GOLDEN_STEPS {
+            let (one, other) = (cost(&left_found), cost(&right_found));
+            let level = (one / other - 1.0).abs() < LEVEL && (cost(&best) / one - 1.0).abs() < LEVEL;
+            if high <= low || level {
+                break;
+            }
+            if one < other {
+                (high, right, right_found) = (right, left, left_found);
+                left = high - golden * (high - low);
+                left_found = at(left);
+                best = cheaper(best, left_found);
             } else {
-                (left, inner, inner_found) = (inner, outer, outer_found);
-                outer = left + golden * (right - left);
-                outer_found = at(outer);
+                (low, left, left_found) = (left, right, right_found);
+                right = low + golden * (high - low);
+                right_found = at(right);
+                best = cheaper(best, right_found);
             }
         }
-        best([tried[index], inner_found, outer_found].into_iter().flatten())
+        best.map(|best| self.at(best.place, allowance, FINAL_ACCURACY).unwrap_or(best))
     }
 
-    /// From the best symmetric and one-sided laws, in steps of who takes part and of how the flips are shared.
-    fn asymmetric(&self, starts: &[Found]) -> Option<Found> {
-        let start = |family: Family| starts.iter().find(|found| found.family == family);
-        let from = [Family::NormalForm, Family::NoisySampling].into_iter().filter_map(start);
-        best(from.filter_map(|start| self.walk(&as_tuned(&start.law))))
+    /// The law with the least doubt at a participation.
+    pub(super) fn at(&self, place: f64, allowance: f64, accuracy: f64) -> Option<Found> {
+        let least = self.curve.least_doubt(self.family, self.request, place)?;
+        let law = |doubt: f64| self.curve.law(place, doubt);
+        let doubt = self.limits.least_doubt(law, (least, self.curve.most_doubt()), allowance, accuracy)?;
+        if self.curve.exceeds(place, doubt, self.domain().1) {
+            return None;
+        }
+        let law = law(doubt);
+        let cost = self.request.cost(&law);
+        cost.is_finite().then_some(Found { family: self.family, law, cost, place })
     }
 
-    fn walk(&self, start: &Law) -> Option<Found> {
-        let most = self.most_participation();
-        let mut here = self.of(Family::Tuned, start)?;
-        let mut step = 0.2;
-        while step > self.effort.smallest_step {
-            let moves = neighbours(&here.law, step, most);
-            match best(moves.iter().filter_map(|law| self.of(Family::Tuned, law))) {
-                Some(better) if better.cost < here.cost * (1.0 - 1e-5) => here = better,
-                _ => step *= 0.4,
+    /// Whether a law of this participation may cost less than `most`: the one that costs as much must keep the bound.
+    fn may_cost(&self, place: f64, most: f64, allowance: f64) -> bool {
+        if self.request.objective != Objective::Sd {
+            return true;
+        }
+        let doubt = self.doubt_at_error(place, most);
+        doubt.is_some_and(|doubt| !self.limits.is_broken_at(&self.curve.law(place, doubt), allowance))
+    }
+
+    /// The most doubt at which the error is at most `error`; none where it is larger without any doubt.
+    pub(super) fn doubt_at_error(&self, place: f64, error: f64) -> Option<f64> {
+        let sd = |log_doubt: f64| self.request.sd(&self.curve.law(place, log_doubt.exp()));
+        let (mut low, mut high) = (1e-18f64.ln(), self.curve.most_doubt().ln());
+        if sd(low) > error {
+            return None;
+        }
+        for _ in 0..44 {
+            let half = 0.5 * (low + high);
+            if sd(half) <= error { low = half } else { high = half }
+        }
+        Some(low.exp())
+    }
+
+    /// Where the search looks first: the likely best come first, because others are then ruled out quickly.
+    fn places(&self, allowance: f64) -> Vec<f64> {
+        let (least, most) = self.domain();
+        if self.family == Family::RandomizedResponse {
+            return if most >= 1.0 { vec![1.0] } else { Vec::new() };
+        }
+        let mut absent = Vec::new();
+        if let Some((epsilon, _)) = self.limits.release() {
+            // Where one direction of the divergence vanishes, in a crowd whose silent owners fluctuate.
+            let cliff = (-epsilon / allowance).exp();
+            let deviation = (cliff / self.limits.owners() as f64).sqrt();
+            absent.extend([4.0, 6.0, 8.0, 11.0].map(|times| cliff + times * deviation));
+            absent.extend([1.0 + 1e-6, 1.003, 1.03, 1.15, 0.9].map(|times| cliff * times));
+        }
+        absent.extend([0.0, 1e-4, 1e-3, 1e-2, 0.05]);
+        let inner = absent.into_iter().map(|absent| 1.0 - absent).filter(|place| *place > least && *place <= most);
+        let steps = (0..=12).map(|step| least + (most - least) * (f64::from(step) / 12.0).powi(2));
+        let mut places: Vec<f64> = Vec::new();
+        for place in inner.chain([most]).chain(steps) {
+            if !places.contains(&place) {
+                places.push(place);
             }
         }
-        Some(here)
+        places
     }
 }
 
-/// A one-sided law gets a trace of the missing answers, so that the walk can grow them.
-fn as_tuned(law: &Law) -> Law {
-    let [sy, sn] = law.part;
-    let flip = law.flip.map(|flip| flip.max(1e-9));
-    Law { part: [sy, sn.max(flip[1] * (1.0 + 1e-6))], flip }
-}
+/// Fewer than one in a thousand are not asked to take part.
+const LEAST_PARTICIPATION: f64 = 1e-3;
 
-fn neighbours(law: &Law, step: f64, most: f64) -> Vec<Law> {
-    let [sy, sn] = law.part;
-    let [ry, rn] = law.flip;
-    let (up, down) = (1.0 + step, 1.0 / (1.0 + step));
-    // Towards the end at `most` in shares of what is left, so that the walk can come close to it.
-    let nearer = |part: f64| most - (most - part) * (1.0 - step);
-    let with = |sy: f64, sn: f64, ry: f64, rn: f64| Law { part: [sy.min(most), sn.min(most)], flip: [ry, rn] };
-    let moves = [
-        with(sy * down, sn, ry, rn),
-        with(nearer(sy), sn, ry, rn),
-        with(sy, sn * down, ry, rn),
-        with(sy, nearer(sn), ry, rn),
-        with(sy, sn, ry * up, rn),
-        with(sy, sn, ry * down, rn),
-        with(sy * down, sn * down, ry, rn),
-    ];
-    let sensible = |law: &Law| law.flip[0] < law.part[0] && law.flip[1] < law.part[1];
-    moves.into_iter().filter(sensible).collect()
-}
-
-pub(super) fn best(found: impl IntoIterator<Item = Found>) -> Option<Found> {
-    found.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost))
+pub(super) fn cheaper(one: Option<Found>, other: Option<Found>) -> Option<Found> {
+    match (one, other) {
+        (Some(a), Some(b)) => Some(if b.cost < a.cost { b } else { a }),
+        (one, other) => one.or(other),
+    }
 }

@@ -1,177 +1,214 @@
-//! The inverse questions: the least ε, or the fewest owners, for a wanted error.
+//! The inverse questions: the least ε, or the fewest owners, for a wanted error; and what keeps an error from being had.
+//!
+//! All of them ask [`least_sd`](super::least_sd), the error of a plan.
 
 use super::request::Request;
-use super::{Plan, least_sd, plan};
+use super::{Plan, least_sd, plan_with};
 use crate::error::Error;
 use crate::privacy::{Epsilon, MOST_OWNERS};
+use crate::simulate::Progress;
 
 /// Why a request cannot be met, and what could be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Infeasible {
-    /// The least error under the constraints as they are.
-    pub least_sd: f64,
-    /// The constraints that bind, and the least error without each.
+    /// The least error under the constraints as they are; none where nothing keeps them.
+    pub least_sd: Option<f64>,
+    /// The constraints that bind, and the least error without each; zero where nothing would be left that bounds it.
     pub binding: Vec<(&'static str, f64)>,
-    /// The nearest value of each constraint at which the wanted error can be had, all others as they are.
+    /// A value of each constraint at which the wanted error can be had, all others as they are: the nearest to about a
+    /// hundredth.
     pub nearest: Vec<(&'static str, f64)>,
 }
 
-const SMALLEST_EPSILON: f64 = 1e-4;
-const LARGEST_EPSILON: f64 = 30.0;
+/// The range in which an ε is looked for.
+const EPSILONS: (f64, f64) = (1e-3, 30.0);
+/// The range in which a participation is looked for.
+const PARTICIPATIONS: (f64, f64) = (1e-3, 1.0);
+/// A constraint binds if the error falls by more than this share without it.
+const BINDING: f64 = 0.005;
 
-/// The plan with the least ε of the release whose error is at most `error`; the request's own ε is not looked at.
+/// The plan with the least ε of the release, to a per mille, whose error is at most `error`; the request's own ε is not
+/// looked at.
 pub fn solve_epsilon(request: &Request, error: f64) -> Result<Plan, Error> {
+    solve_epsilon_with(request, error, &Progress::default())
+}
+
+/// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
+pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan, Error> {
     let Some((_, delta)) = request.release else {
         return Err(Error::request("epsilon can only be solved for at a delta").with_hint("give --delta"));
     };
     let at = |epsilon: f64| -> Result<Request, Error> {
         Ok(Request { release: Some((Epsilon::new(epsilon)?, delta)), ..request.clone() })
     };
-    let value = smallest(SMALLEST_EPSILON, LARGEST_EPSILON, 1e-3, |epsilon| Ok(least_sd(&at(epsilon)?)? <= error))?;
-    let mut epsilon = value.ok_or_else(|| unattainable(request, error))?;
-    // What is certified and rounded may be a little worse than what was searched.
-    for _ in 0..12 {
-        let plan = plan(&at(epsilon)?)?;
-        if plan.best.sd <= error {
-            return Ok(plan);
-        }
-        epsilon *= 1.001;
-    }
-    Err(unattainable(request, error))
+    let sd = |epsilon: f64| {
+        progress.advance_by(u64::from(progress.done() < 40) * 3);
+        at(epsilon).and_then(|request| least_sd(&request)).unwrap_or(f64::INFINITY)
+    };
+    let found = smallest(EPSILONS, 1e-3, error, sd).ok_or_else(|| unattainable(request, error))?;
+    plan_with(&at(found)?, progress)
 }
 
 /// The plan with the fewest owners, at least twice those who hold yes, whose error is at most `error`; the minimum batch
 /// keeps its share of them.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
+    solve_owners_with(request, error, &Progress::default())
+}
+
+/// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
+pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan, Error> {
     let share = request.minimum_batch as f64 / request.owners as f64;
     // With nearly everybody holding yes, the plan would live on that knowledge instead of on the answers.
     let fewest = (2 * request.yes.high).max(2);
-    let at = |owners: f64| -> Request {
-        let owners = (owners.ceil() as u64).clamp(fewest, MOST_OWNERS);
+    let at = |owners: u64| -> Request {
         let minimum_batch = ((owners as f64 * share).ceil() as u64).clamp(1, owners);
         Request { owners, minimum_batch, ..request.clone() }
     };
-    let sd_at = |owners: f64| least_sd(&at(owners));
-    let mut owners = fewest_owners(fewest as f64, error, sd_at)?.ok_or_else(|| unattainable(request, error))?;
-    // Small crowds have lattice effects: the certified error does not fall with every further owner.
-    for _ in 0..40 {
-        let plan = plan(&at(owners))?;
-        if plan.best.sd <= error {
-            return Ok(plan);
-        }
-        owners = (owners * 1.002).max(owners + 1.0);
-    }
-    Err(unattainable(request, error))
+    let sd = |owners: u64| {
+        progress.advance_by(u64::from(progress.done() < 40) * 2);
+        least_sd(&at(owners)).unwrap_or(f64::INFINITY)
+    };
+    let owners = fewest_owners(fewest, error, sd).ok_or_else(|| unattainable(request, error))?;
+    plan_with(&at(owners), progress)
 }
 
 /// The fewest owners whose error is small enough: upwards in growing steps, because large crowds cost more to account
 /// for. The error levels off as a crowd grows; where it does so above what is wanted, there is no number.
-fn fewest_owners(least: f64, error: f64, sd_at: impl Fn(f64) -> Result<f64, Error>) -> Result<Option<f64>, Error> {
-    let (mut low, mut high) = (least, least);
-    let mut sd = sd_at(high)?;
-    while sd > error {
-        if high >= MOST_OWNERS as f64 {
-            return Ok(None);
+fn fewest_owners(fewest: u64, error: f64, sd: impl Fn(u64) -> f64) -> Option<u64> {
+    let (mut low, mut high) = (fewest, fewest);
+    let mut here = sd(high);
+    while here > error {
+        if high >= MOST_OWNERS {
+            return None;
         }
         low = high;
-        high = (high * 4.0).min(MOST_OWNERS as f64);
-        let next = sd_at(high)?;
-        if next > sd * (1.0 - LEVEL) && next > error && high > 1e4 {
-            return Ok(None);
+        high = if high < 100 { 2 * high } else { high + high / 2 }.min(MOST_OWNERS);
+        let next = sd(high);
+        if next > here * (1.0 - LEVEL) && next > error && high > 10_000 {
+            return None;
         }
-        sd = next;
+        here = next;
     }
-    if low == high {
-        return Ok(Some(least));
+    while high - low > (high / 1000).max(1) {
+        let half = low + (high - low) / 2;
+        if sd(half) <= error { high = half } else { low = half }
     }
-    let good = |owners: f64| Ok(sd_at(owners)? <= error);
-    smallest(low, high, 1e-3, good)
+    Some(high)
 }
 
-/// Four times as many owners that lower the error by less than this do not help.
-const LEVEL: f64 = 5e-4;
+/// Half as many owners again that lower the error by less than this do not help.
+const LEVEL: f64 = 2e-4;
 
 /// Which constraints keep the error above `error`, and by how much each would have to give.
 pub fn explain(request: &Request, error: f64) -> Result<Infeasible, Error> {
-    let least = least_sd(request)?;
+    request.check()?;
+    let least = least_sd(request).ok();
     let mut binding = Vec::new();
     let mut nearest = Vec::new();
-    for (name, without, with) in relaxations(request) {
-        let free = without.map_or(Ok(0.0), |request| least_sd(&request))?;
-        if free < least * 0.995 {
-            binding.push((name, free));
-            let good =
-                |value: f64| Ok(with(value).is_some_and(|request| least_sd(&request).is_ok_and(|sd| sd <= error)));
-            let (low, high) = if name == "participation" { (1e-3, 1.0) } else { (SMALLEST_EPSILON, LARGEST_EPSILON) };
-            nearest.extend(smallest(low, high, 1e-2, good)?.map(|value| (name, value)));
-        }
+    for Relaxation { name, without, with, range } in relaxations(request) {
+        let free = without.map_or(Some(0.0), |request| least_sd(&request).ok());
+        let Some(free) = free.filter(|free| least.is_none_or(|least| *free < least * (1.0 - BINDING))) else {
+            continue;
+        };
+        binding.push((name, free));
+        let sd = |value: f64| with(value).and_then(|request| least_sd(&request).ok()).unwrap_or(f64::INFINITY);
+        nearest.extend(smallest(range, 1e-2, error, sd).map(|value| (name, value)));
     }
     Ok(Infeasible { least_sd: least, binding, nearest })
 }
 
 type WithValue<'a> = Box<dyn Fn(f64) -> Option<Request> + 'a>;
 
-/// Each constraint with the request without it (none where nothing would be left), and with another value of it.
-fn relaxations(request: &Request) -> Vec<(&'static str, Option<Request>, WithValue<'_>)> {
-    let bounded = |request: Request| {
-        let any = request.release.is_some() || request.answer_epsilon.is_some() || request.linked_epsilon.is_some();
-        any.then_some(request)
+/// A constraint, the request without it (none where nothing would be left), and with another value of it.
+struct Relaxation<'a> {
+    name: &'static str,
+    without: Option<Request>,
+    with: WithValue<'a>,
+    /// The values that are looked at.
+    range: (f64, f64),
+}
+
+fn relaxations(request: &Request) -> Vec<Relaxation<'_>> {
+    let mut all: Vec<Relaxation<'_>> = Vec::new();
+    let mut add = |name, without: Request, with: WithValue<'static>, range: (f64, f64)| {
+        let without = without.check().is_ok().then_some(without);
+        all.push(Relaxation { name, without, with, range });
     };
-    let mut all: Vec<(&'static str, Option<Request>, WithValue<'_>)> = Vec::new();
-    if let Some((_, delta)) = request.release {
-        let with = move |value| Some(Request { release: Some((Epsilon::new(value).ok()?, delta)), ..request.clone() });
-        all.push(("epsilon", bounded(Request { release: None, ..request.clone() }), Box::new(with)));
+    let base = request.clone();
+    if let Some((epsilon, delta)) = request.release {
+        let without = Request { release: None, ..request.clone() };
+        let base = base.clone();
+        let with = move |value| Some(Request { release: Some((Epsilon::new(value).ok()?, delta)), ..base.clone() });
+        add("epsilon", without, Box::new(with), (epsilon.value().max(EPSILONS.0), EPSILONS.1));
     }
-    if request.answer_epsilon.is_some() {
-        let with = |value| Some(Request { answer_epsilon: Some(value), ..request.clone() });
-        all.push(("answer-epsilon", bounded(Request { answer_epsilon: None, ..request.clone() }), Box::new(with)));
+    if let Some(answer) = request.answer_epsilon {
+        let without = Request { answer_epsilon: None, ..request.clone() };
+        let base = base.clone();
+        let with = move |value| Some(Request { answer_epsilon: Some(value), ..base.clone() });
+        add("answer-epsilon", without, Box::new(with), (answer, EPSILONS.1));
     }
-    if request.linked_epsilon.is_some() {
-        let with = |value| Some(Request { linked_epsilon: Some(value), ..request.clone() });
-        all.push(("linked-epsilon", bounded(Request { linked_epsilon: None, ..request.clone() }), Box::new(with)));
+    if let Some(linked) = request.linked_epsilon {
+        let without = Request { linked_epsilon: None, ..request.clone() };
+        let base = base.clone();
+        let with = move |value| Some(Request { linked_epsilon: Some(value), ..base.clone() });
+        add("linked-epsilon", without, Box::new(with), (linked, EPSILONS.1));
     }
-    if request.participation.is_some() {
-        let with = |value| Some(Request { participation: Some(value), ..request.clone() });
-        all.push(("participation", Some(Request { participation: None, ..request.clone() }), Box::new(with)));
+    if let Some(participation) = request.participation {
+        let without = Request { participation: None, ..request.clone() };
+        let with = move |value| Some(Request { participation: Some(value), ..base.clone() });
+        add("participation", without, Box::new(with), (participation.max(PARTICIPATIONS.0), PARTICIPATIONS.1));
     }
     all
 }
 
+/// The error for a request that nothing keeps, whatever the error may be.
+pub(super) fn nothing_keeps(request: &Request) -> Error {
+    let family =
+        request.family.as_ref().map_or("mechanism of the requested form".to_owned(), |name| format!("`{name}`"));
+    Error::request(format!("no {family} keeps all constraints"))
+        .with_hint("allow more participation, another form, or a larger epsilon")
+}
+
 /// The error for a request whose error cannot be had, with what binds and what would do.
 pub fn unattainable(request: &Request, error: f64) -> Error {
-    let detail = explain(request, error).map(|infeasible| describe(&infeasible)).unwrap_or_default();
-    Error::request(format!("an error of {error} cannot be had{detail}"))
-        .with_hint("allow a larger error, or give one of the constraints more room")
+    match explain(request, error) {
+        Ok(infeasible) => Error::request(format!("an error of {error} cannot be had{}", describe(&infeasible)))
+            .with_hint("allow a larger error, or give one of the constraints more room"),
+        Err(cause) => cause,
+    }
 }
 
 fn describe(infeasible: &Infeasible) -> String {
-    let mut text = format!(": the least is {:.4}", infeasible.least_sd);
+    // Upwards, so that what is said to be the least can be had.
+    let up = |value: f64| {
+        let scale = 10f64.powi(4 - value.max(1e-300).log10().floor() as i32);
+        (value * scale).ceil() / scale
+    };
+    let mut text = infeasible.least_sd.map_or(String::new(), |least| format!(": the least is {}", up(least)));
     for (name, without) in &infeasible.binding {
-        text.push_str(&format!("; {name} binds (without it {without:.4})"));
+        text.push_str(&match *without > 0.0 {
+            true => format!("; {name} binds (without it {})", up(*without)),
+            false => format!("; {name} binds"),
+        });
     }
     for (name, value) in &infeasible.nearest {
-        text.push_str(&format!("; {name} {value:.4} would do"));
+        text.push_str(&format!("; {name} {} would do", up(*value)));
     }
     text
 }
 
-/// The smallest value in a range, to a relative accuracy, for which the monotone test holds.
-fn smallest(
-    low: f64,
-    high: f64,
-    accuracy: f64,
-    holds: impl Fn(f64) -> Result<bool, Error>,
-) -> Result<Option<f64>, Error> {
-    if !holds(high)? {
-        return Ok(None);
+/// The smallest value in a range, to a relative accuracy and from above, at which a falling function is at most `limit`.
+fn smallest((low, high): (f64, f64), accuracy: f64, limit: f64, function: impl Fn(f64) -> f64) -> Option<f64> {
+    if function(low) <= limit {
+        return Some(low);
     }
-    if holds(low)? {
-        return Ok(Some(low));
+    if high <= low || function(high) > limit {
+        return None;
     }
     let (mut low, mut high) = (low.ln(), high.ln());
     while high - low > accuracy {
         let half = 0.5 * (low + high);
-        if holds(half.exp())? { high = half } else { low = half }
+        if function(half.exp()) <= limit { high = half } else { low = half }
     }
-    Ok(Some(high.exp()))
+    Some(high.exp())
 }

@@ -145,7 +145,8 @@ impl Binomial {
             excess += weight * steps as f64;
             steps += 1;
             let gap = 1.0 - ratio;
-            if gap > 0.0 && weight * (steps as f64 * gap + 1.0) < ROUNDOFF * excess * gap * gap {
+            // What has underflown stays so: without this the loop would run to the last trial.
+            if weight == 0.0 || gap > 0.0 && weight * (steps as f64 * gap + 1.0) < ROUNDOFF * excess * gap * gap {
                 break;
             }
         }

@@ -250,6 +250,17 @@ impl Accountant {
         self.search().delta_of_ends(epsilon.value()).bracket
     }
 
+    /// [`Accountant::delta_of_ends`] for whoever only asks whether it is above `delta`: precise near it, cheaper, and with
+    /// a few more crowds.
+    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Bracket {
+        self.search().delta_near(epsilon, delta, crowds)
+    }
+
+    /// A crowd of both truths, of a few that are looked at, whose δ at `epsilon` is certainly above `delta`.
+    pub(crate) fn worse_crowd(&self, epsilon: f64, delta: f64) -> Option<u64> {
+        self.search().worse_crowd(epsilon, delta)
+    }
+
     /// The ε at `delta` over the two crowds of one truth; none below the floor.
     pub fn epsilon_of_ends(&self, delta: Delta) -> Option<(f64, f64)> {
         self.search().epsilon_of_ends(delta.value()).map(|answer| (answer.lower, answer.upper))

@@ -226,6 +226,37 @@ impl<'a> Search<'a> {
         self.beyond_all_ratios(epsilon).unwrap_or_else(|| self.ends_at_depth(epsilon).0)
     }
 
+    /// δ at one ε for the two crowds of one truth and for `crowds` besides, where only values near `delta` matter: far below
+    /// it, what is left out counts for more than what is there. Once one of them is above it the others are left out.
+    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Bracket {
+        if let Some(floor) = self.beyond_all_ratios(epsilon) {
+            return floor.bracket;
+        }
+        let log_cut = (delta.max(1e-300).ln() - 14.0).max(DEEPEST_CUT);
+        let question = self.question(epsilon.exp(), log_cut, delta);
+        let mut found = self.ends(question);
+        for &crowd in crowds.iter().filter(|_| self.view.is_exact_in_every_crowd()) {
+            if found.bracket.lower() > delta {
+                break;
+            }
+            found = larger(found, self.directly(crowd, question));
+        }
+        found.bracket
+    }
+
+    /// A crowd whose δ at one ε is certainly above `delta`, if one is among a few that lie closer together towards the ends:
+    /// the worst of these.
+    pub(crate) fn worse_crowd(&self, epsilon: f64, delta: f64) -> Option<u64> {
+        let possible = self.view.is_exact_in_every_crowd() && self.beyond_all_ratios(epsilon).is_none();
+        let log_cut = (delta.max(1e-300).ln() - 14.0).max(DEEPEST_CUT);
+        let question = self.question(epsilon.exp(), log_cut, delta);
+        let counts = std::iter::successors(Some(1u64), |count| Some((count * 3).div_ceil(2)));
+        let counts = counts.take_while(|count| possible && 2 * count <= self.others);
+        let crowds = counts.flat_map(|count| [count, self.others - count]);
+        let found = crowds.map(|crowd| self.directly(crowd, question)).reduce(larger)?;
+        (found.bracket.lower() > delta).then_some(found.crowd)
+    }
+
     /// The δ that no ε gets below, with the crowd that shows it.
     pub(crate) fn floor(&self) -> Found {
         let mass = self.view.floor();
@@ -283,10 +314,17 @@ impl<'a> Search<'a> {
         self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
     }
 
+    /// One crowd in the worse direction, without enumerating its histograms.
+    fn directly(&self, crowd: u64, question: Question) -> Found {
+        let [one, other] = self.view.both_truths(crowd, self.others - crowd, question, &self.work);
+        Found { bracket: one.max(other), crowd }
+    }
+
     /// One crowd exactly, in the worse direction.
     fn exactly(&self, crowd: u64, question: Question) -> Found {
         let rest = self.others - crowd;
-        let [one, other] = if self.enumerable_by_histogram() {
+        // Of two classes a single crowd is quickly evaluated, while enumerating its histograms takes the square of its size.
+        let [one, other] = if self.enumerable_by_histogram() && !self.view.is_two_classes() {
             self.view.enumerated(crowd, rest, question.growth)
         } else {
             self.view.both_truths(crowd, rest, question, &self.work)
@@ -295,7 +333,7 @@ impl<'a> Search<'a> {
     }
 
     fn every_crowd(&self, question: Question) -> Found {
-        if self.enumerable_by_histogram() {
+        if self.enumerable_by_histogram() && !self.view.is_two_classes() {
             let values = self.view.all_enumerated(self.others, question.growth).into_iter().zip(0..);
             let found = values.map(|([one, other], crowd)| Found { bracket: one.max(other), crowd });
             return found.reduce(larger).unwrap_or_else(|| self.floor());

@@ -1,9 +1,9 @@
 //! The planner keeps every constraint, and nobody finds anything better.
 
-mod grid;
+mod survey;
 
 use uptack::Fraction;
-use uptack::plan::{Form, Objective, Over, Plan, Prior, Request, plan, solve_epsilon, solve_owners};
+use uptack::plan::{Form, Objective, Over, Plan, Prior, Request, explain, plan, solve_epsilon, solve_owners};
 use uptack::privacy::{Delta, Epsilon};
 
 fn request(owners: u64, yes: u64, epsilon: f64, delta: f64) -> Request {
@@ -29,6 +29,67 @@ fn the_known_optima_are_reached() {
         assert!(release_upper(&plan) <= epsilon);
         assert!(plan.best.views.release.certificate().closed());
         assert!(plan.calls <= 2000, "{}", plan.calls);
+        assert!(plan.gap.unwrap() < 0.01, "{:?}", plan.gap);
+    }
+}
+
+/// Channels that are certified and were once better than what was planned, most of them just below the cliff.
+#[test]
+fn what_was_missed_once_is_found() {
+    for (owners, yes, epsilon, delta, sd) in [
+        (5000, 10, 4.0, 1e-6, 0.5108),
+        (50_000, 500, 3.4, 1e-8, 4.187),
+        (50_000, 500, 5.0, 1e-8, 1.854),
+        (50_000, 500, 7.0, 1e-8, 0.687),
+        (10_000, 10, 6.0, 1e-6, 0.180),
+        (2000, 20, 3.0, 1e-6, 1.146),
+        (30_000, 0, 1.0, 1e-7, 3.584),
+        (5000, 100, 2.0, 1e-6, 4.153),
+        (300, 4, 4.0, 1e-4, 0.4498),
+    ] {
+        let plan = plan(&request(owners, yes, epsilon, delta)).unwrap();
+        assert!(plan.best.sd <= 1.005 * sd, "{owners} {yes} {epsilon}: {} {}", plan.best.mechanism, plan.best.sd);
+        assert!(release_upper(&plan) <= epsilon);
+        assert!(plan.alternatives.iter().all(|other| other.sd >= 0.995 * plan.best.sd));
+    }
+}
+
+/// The error once rose between 3.8 and 3.9 and between 4.2 and 5.
+#[test]
+fn the_error_falls_as_epsilon_rises() {
+    let epsilons = [3.5, 3.8, 3.9, 4.2, 5.0];
+    let errors = epsilons.map(|epsilon| plan(&request(5000, 10, epsilon, 1e-6)).unwrap().best.sd);
+    assert!(errors.windows(2).all(|pair| pair[1] <= pair[0]), "{errors:?}");
+}
+
+/// What is named as the nearest value that would do, does.
+#[test]
+fn infeasible_errors_name_what_binds_and_what_would_do() {
+    let mut wanted = request(2000, 20, 1.0, 1e-6);
+    wanted.participation = Some(0.5);
+    let least = plan(&wanted).unwrap().best.sd;
+    let infeasible = explain(&wanted, 0.9 * least).unwrap();
+    assert_eq!(infeasible.least_sd, Some(least));
+    assert!(!infeasible.binding.is_empty() && !infeasible.nearest.is_empty(), "{infeasible:?}");
+    for (name, value) in infeasible.nearest {
+        let relaxed = match name {
+            "epsilon" => Request { release: request(1, 0, value, 1e-6).release, ..wanted.clone() },
+            "participation" => Request { participation: Some(value), ..wanted.clone() },
+            other => panic!("{other} was not given"),
+        };
+        assert!(plan(&relaxed).unwrap().best.sd <= 0.9 * least, "{name} {value}");
+    }
+}
+
+/// Nobody who answers never is called exact, and several answers need their tallies bounded.
+#[test]
+fn degenerate_plans_are_refused_or_avoided() {
+    let solved = solve_epsilon(&request(50_000, 0, 1.0, 1e-8), 25.0).unwrap();
+    assert!(release_upper(&solved) > 0.0 && solved.best.sd > 1.0, "{}", solved.best.mechanism);
+    let several = Request { answer_epsilon: Some(1.0986), form: Form::Several, ..Request::new(50_000, Prior::at(500)) };
+    assert!(plan(&several).unwrap_err().to_string().contains("tallies of several answers"));
+    for epsilon in [0.0, 1e-12] {
+        assert!(plan(&request(1000, 10, epsilon, 1e-6)).unwrap_err().to_string().contains("epsilon"));
     }
 }
 
@@ -96,7 +157,7 @@ fn small_crowds_are_planned_for() {
         let plan = plan(&request(owners, 5, 1.0, 1e-6)).unwrap_or_else(|error| panic!("{owners}: {error}"));
         assert!(release_upper(&plan) <= 1.0);
         for other in &plan.alternatives {
-            assert!(other.views.release.value().unwrap().upper() <= 1.0 && other.sd >= 0.999 * plan.best.sd);
+            assert!(other.views.release.value().unwrap().upper() <= 1.0 && other.sd >= 0.995 * plan.best.sd);
         }
     }
 }
