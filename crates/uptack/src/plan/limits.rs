@@ -28,12 +28,6 @@ impl Limits {
         Ok(Self { release, owners, calls: Cell::new(0), last, crowds: RefCell::default() })
     }
 
-    /// The same bound for another number of owners.
-    pub(super) fn for_owners(&self, owners: u64) -> Self {
-        let last = Cell::new((20.0 / owners as f64, -10.0));
-        Self { release: self.release, owners, calls: Cell::new(0), last, crowds: RefCell::default() }
-    }
-
     pub(super) fn calls(&self) -> u64 {
         self.calls.get()
     }

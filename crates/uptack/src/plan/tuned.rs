@@ -135,8 +135,8 @@ impl Walk<'_> {
         }
         let sd = |log_doubt: f64| self.request.sd(&shape.law(log_doubt.exp()));
         let (mut low, mut high) = (1e-17f64.ln(), shape.most_doubt().ln());
-        // Not negated: an error that is not a number rules the shape out.
-        if !(sd(low) <= goal) {
+        let least = sd(low);
+        if least.is_nan() || least > goal {
             return false;
         }
         for _ in 0..40 {

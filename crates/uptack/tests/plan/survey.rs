@@ -24,8 +24,8 @@ fn sixty_random_requests_are_planned_well() {
 #[ignore = "run by checks/planner_survey.sh"]
 fn five_hundred_random_requests_are_planned_well() {
     let survey = survey(500, 1e6, 120);
-    println!("{}", survey.summary());
-    assert!(survey.failures.is_empty(), "{:#?}", survey.failures);
+    assert!(survey.failures.is_empty(), "{}: {:#?}", survey.summary(), survey.failures);
+    std::io::Write::write_all(&mut std::io::stderr(), format!("{}\n", survey.summary()).as_bytes()).unwrap();
 }
 
 #[derive(Default)]
