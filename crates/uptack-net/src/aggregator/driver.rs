@@ -16,7 +16,7 @@ use super::{
     collection,
     helper::reason,
     metrics::Name,
-    peer::{self, PeerError},
+    peer::{self, PeerError, Scope},
     rejection::{self, Rejection},
     shared::{Shared, Task},
     upload::StoredReport,
@@ -88,15 +88,19 @@ enum Progress {
 /// Takes up what is there: open jobs, new jobs, collections.
 async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
     let row = task.row;
-    let mut open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
-    open.reverse();
+    let open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
+    // Jobs that failed come last, the latest failure at the very end: they must not keep others from being tried.
+    let (mut fresh, mut failed): (Vec<Job>, Vec<Job>) =
+        open.into_iter().rev().partition(|job| task.failures.last_failure(&job.id).is_none());
+    failed.sort_by_key(|job| std::cmp::Reverse(task.failures.last_failure(&job.id)));
     let mut running = FuturesUnordered::new();
-    let (mut worked, mut delayed) = (false, false);
+    let (mut worked, mut delayed, mut failures) = (false, false, 0);
     loop {
-        while running.len() < shared.config.jobs_at_once {
-            let job = match open.pop() {
+        // Where everything fails, the helper is away, and a few jobs are enough to find out whether it is back.
+        while running.len() < shared.config.jobs_at_once && (worked || failures < shared.config.jobs_at_once) {
+            let job = match fresh.pop() {
                 Some(job) => Some(job),
-                None => create_job(shared, task).await?,
+                None => create_job(shared, task).await?.or_else(|| failed.pop()),
             };
             let Some(job) = job else { break };
             running.push(run_job(shared, task, job));
@@ -105,10 +109,12 @@ async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
             Some(outcome) => match outcome? {
                 Rejection::Gone => worked = true,
                 Rejection::Again => delayed = true,
+                Rejection::Failed => failures += 1,
             },
             None => break,
         }
     }
+    delayed |= failures > 0;
     let moved = collection::advance(shared, task).await?;
     Ok(match (delayed, worked || moved) {
         (true, _) => Progress::Delayed,
@@ -195,13 +201,12 @@ async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rej
     let finished = match work_out(shared, task, job).await {
         Ok(finished) => finished,
         Err(Stopped::Delayed(error)) => return Err(error),
-        Err(Stopped::Rejected(reason)) => {
-            shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
-            return rejection::note(shared, task, job, &reason).await;
-        }
+        Err(Stopped::Rejected(reason)) => return rejection::note(shared, task, job, &reason).await,
+        Err(Stopped::Failed(scope, reason)) => return rejection::note_failure(shared, task, job, scope, &reason).await,
     };
     let early = finished.early.len();
     settle_job(shared, task, job, finished).await?;
+    task.failures.forget(&job.id);
     if early > 0 {
         tracing::info!(task = %task.id(), reports = early, "the helper's clock is behind; trying again");
         tokio::time::sleep(EARLY_WAIT).await;
@@ -213,8 +218,10 @@ async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rej
 /// Why a job got no further.
 #[derive(Debug)]
 enum Stopped {
-    /// Something is away or full; the job waits.
+    /// Something here is broken or full; the job waits.
     Delayed(Error),
+    /// The helper is away, or fails.
+    Failed(Scope, String),
     /// The helper answered, and not with what was asked for.
     Rejected(String),
 }
@@ -319,10 +326,7 @@ async fn send(shared: &Shared, task: &Task, job: &Job, request: Vec<u8>) -> std:
     answer.map_err(|error| match error {
         PeerError::Refused(kind) => Stopped::Rejected(kind.description().to_owned()),
         PeerError::Rejected(text) => Stopped::Rejected(text),
-        PeerError::Passing(text) => {
-            shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
-            Stopped::Delayed(Error::unreachable(format!("the helper does not answer: {text}")))
-        }
+        PeerError::Passing(scope, text) => Stopped::Failed(scope, text),
     })
 }
 

@@ -8,6 +8,7 @@ mod collection;
 mod driver;
 mod enrolment;
 mod expiry;
+mod failures;
 mod helper;
 mod http;
 mod keys;
