@@ -15,6 +15,7 @@ use super::{
     batches::{self, Additions},
     collection,
     helper::reason,
+    jobs::{Job, create_job, open_jobs},
     metrics::Name,
     peer::{self, PeerError, Scope},
     rejection::{self, Rejection},
@@ -23,9 +24,8 @@ use super::{
 };
 use crate::{
     dap::{
-        AggregationJobId, AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector,
-        PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time,
-        TimeInterval, encode,
+        AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector, PrepareError,
+        PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time, TimeInterval, encode,
     },
     error::{Error, Result},
     store::StoreError,
@@ -69,8 +69,6 @@ pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
 /// After a failure the driver waits so long, then twice as long each time.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Memory that a job's shares may take, about.
-const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
 /// A report for which the helper's clock is behind is tried again after so long.
 const EARLY_WAIT: Duration = Duration::from_secs(1);
 
@@ -89,21 +87,26 @@ enum Progress {
 async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
     let row = task.row;
     let open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
-    // Jobs that failed come last, the latest failure at the very end: they must not keep others from being tried.
+    // Jobs that failed take turns with others, the longest ago first: neither keep the others from being tried.
     let (mut fresh, mut failed): (Vec<Job>, Vec<Job>) =
         open.into_iter().rev().partition(|job| task.failures.last_failure(&job.id).is_none());
     failed.sort_by_key(|job| std::cmp::Reverse(task.failures.last_failure(&job.id)));
+    let at_once = shared.config.jobs_at_once;
     let mut running = FuturesUnordered::new();
-    let (mut worked, mut delayed, mut failures) = (false, false, 0);
+    let (mut worked, mut delayed, mut failures, mut started) = (false, false, 0, 0);
     loop {
         // Where everything fails, the helper is away, and a few jobs are enough to find out whether it is back.
-        while running.len() < shared.config.jobs_at_once && (worked || failures < shared.config.jobs_at_once) {
-            let job = match fresh.pop() {
+        while running.len() < at_once && (worked || failures < at_once) {
+            let turn = if started % 2 == 1 { failed.pop() } else { None };
+            let job = match turn.or_else(|| fresh.pop()) {
                 Some(job) => Some(job),
+                // The round ends however fast reports come in, so that what failed has its turn again.
+                None if delayed || failures > 0 => failed.pop(),
                 None => create_job(shared, task).await?.or_else(|| failed.pop()),
             };
             let Some(job) = job else { break };
             running.push(run_job(shared, task, job));
+            started += 1;
         }
         match running.next().await {
             Some(outcome) => match outcome? {
@@ -121,80 +124,6 @@ async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
         (false, true) => Progress::Again,
         (false, false) => Progress::Idle,
     })
-}
-
-/// A range of stored reports under one name.
-#[derive(Clone, Copy)]
-pub(super) struct Job {
-    pub(super) id: AggregationJobId,
-    pub(super) first: i64,
-    pub(super) last: i64,
-}
-
-impl Job {
-    /// A job under a fresh name.
-    pub(super) fn new(first: i64, last: i64) -> Self {
-        Self { id: rand::random(), first, last }
-    }
-
-    pub(super) fn insert(&self, connection: &Connection, task: i64, refusals: u32) -> rusqlite::Result<()> {
-        connection.execute(
-            "INSERT INTO leader_jobs(task, job_id, first, last, refusals) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![task, self.id.as_ref(), self.first, self.last, refusals],
-        )?;
-        Ok(())
-    }
-}
-
-fn open_jobs(connection: &Connection, task: i64) -> rusqlite::Result<Vec<Job>> {
-    connection
-        .prepare_cached("SELECT job_id, first, last FROM leader_jobs WHERE task = ?1 ORDER BY first")?
-        .query_map([task], |row| {
-            let id: Vec<u8> = row.get(0)?;
-            Ok(Job {
-                id: AggregationJobId::try_from(id.as_slice())
-                    .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, 0))?,
-                first: row.get(1)?,
-                last: row.get(2)?,
-            })
-        })?
-        .collect()
-}
-
-async fn create_job(shared: &Shared, task: &Task) -> Result<Option<Job>> {
-    let (row, size) = (task.row, job_size(shared, task));
-    shared.store.write(move |connection| take_range(connection, row, size)).await.map_err(storage)
-}
-
-/// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a
-/// job's shares are all in memory until the helper has answered.
-fn job_size(shared: &Shared, task: &Task) -> i64 {
-    let report_bytes = 32 * task.definition.parameters.vdaf.length();
-    shared.config.job_size.min(LARGEST_JOB_BYTES / report_bytes).max(1) as i64
-}
-
-fn take_range(connection: &Connection, task: i64, size: i64) -> std::result::Result<Option<Job>, StoreError<()>> {
-    let assigned: Option<i64> = connection
-        .prepare_cached("SELECT assigned FROM tasks WHERE task = ?1 AND definition IS NOT NULL")?
-        .query_row([task], |row| row.get(0))
-        .optional()?;
-    let Some(assigned) = assigned else {
-        return Ok(None);
-    };
-    let range: (Option<i64>, Option<i64>) = connection
-        .prepare_cached(
-            "SELECT min(report), max(report) FROM
-             (SELECT report FROM reports WHERE task = ?1 AND report > ?2
-              ORDER BY report LIMIT ?3)",
-        )?
-        .query_row([task, assigned, size], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (Some(first), Some(last)) = range else {
-        return Ok(None);
-    };
-    let job = Job::new(first, last);
-    job.insert(connection, task, 0)?;
-    connection.execute("UPDATE tasks SET assigned = ?2 WHERE task = ?1", [task, last])?;
-    Ok(Some(job))
 }
 
 async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rejection> {

@@ -11,6 +11,7 @@ mod expiry;
 mod failures;
 mod helper;
 mod http;
+mod jobs;
 mod keys;
 mod maintenance;
 mod metrics;

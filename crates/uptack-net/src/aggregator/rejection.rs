@@ -13,7 +13,8 @@ use rusqlite::{Connection, params};
 
 use super::{
     batches,
-    driver::{Job, storage},
+    driver::storage,
+    jobs::Job,
     metrics::Name,
     peer::Scope,
     shared::{Shared, Task},

@@ -194,7 +194,7 @@ async fn a_helper_that_fails_for_one_report_for_ever_holds_up_no_other() {
     while stage.at_leader("abandoned").await == 0 {
         stage.upload(1).await;
         others += 1;
-        eventually("others are added", async || stage.at_leader("added").await + 2 >= others).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stage.is_settled().await;
     assert_eq!((stage.at_leader("added").await, stage.at_leader("abandoned").await), (others, 1));
