@@ -4,6 +4,8 @@
 //! prints the two-sample Kolmogorov–Smirnov statistic: for the client as it is, and for a control that does things in
 //! the order that gives the truth away (keys, evaluation, sealing, sending). It takes about five minutes for 200 runs.
 
+#![expect(clippy::print_stdout, reason = "the figures are this program's output")]
+
 use futures_util::{StreamExt, stream};
 use rand::Rng;
 use std::{
@@ -114,7 +116,7 @@ struct Stage {
     pair: Pair,
     leaders: Vec<String>,
     notes: Notes,
-    policy: Policy,
+    checker: Checker,
     folder: PathBuf,
 }
 
@@ -147,7 +149,7 @@ impl Stage {
              enrolment = false\n[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-2\n",
             signer.public()
         ))?;
-        Ok(Self { signer, pair, leaders, notes, policy, folder: folder.to_owned() })
+        Ok(Self { signer, pair, leaders, notes, checker: Checker::new(policy), folder: folder.to_owned() })
     }
 
     /// One card for each truth, alike but for the leader's address.
@@ -233,7 +235,7 @@ impl Stage {
         tokio::time::sleep(Duration::from_millis(rand::thread_rng().gen_range(0..1000))).await;
         let config = Config { within: Some(0), ..Config::new(self.leaders[0].parse()?) };
         let ledger = Ledger::open(&self.folder.join(name))?;
-        let client = Client::new(config, Checker::new(self.policy.clone()), ledger)?;
+        let client = Client::new(config, self.checker.clone(), ledger)?;
         client.consider(&["self"], std::slice::from_ref(signed))?;
         client.answer(&BTreeMap::from([("self".to_owned(), attributes)])).await?;
         Ok(())

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use uptack::{
-    card::{Card, Enrolment, Operators},
+    card::{Card, CardSeries, Enrolment, Operators},
     privacy::{self, WorkLimit, composition::Charge},
 };
 use uptack_net::{
@@ -69,12 +69,27 @@ pub struct Price {
     pub release: Option<Charge>,
 }
 
-/// Checks cards and remembers what it found, by the hash of the card.
+/// Checks cards and remembers what it found, by the hash of the card. Clones share what they found.
+#[derive(Clone)]
 pub struct Checker {
     policy: Policy,
     desk: Option<Url>,
     work: u64,
-    known: Mutex<HashMap<TaskId, Result<Arc<Accepted>, Refusal>>>,
+    known: Arc<Mutex<HashMap<TaskId, Result<Arc<Accepted>, Refusal>>>>,
+    prices: Arc<Mutex<Prices>>,
+}
+
+/// What was found by the work of verification.
+type Prices = HashMap<Basis, Result<Price, Refusal>>;
+
+/// All that a price follows from.
+#[derive(PartialEq, Eq, Hash)]
+struct Basis {
+    card: String,
+    has_linked_budget: bool,
+    has_release_budget: bool,
+    delta_bits: u64,
+    work: u64,
 }
 
 impl Checker {
@@ -85,12 +100,17 @@ impl Checker {
 
     /// A checker that gives up, and refuses, after so many steps.
     pub fn with_work(policy: Policy, work: u64) -> Self {
-        Self { policy, desk: None, work, known: Mutex::new(HashMap::new()) }
+        Self { policy, desk: None, work, known: Arc::default(), prices: Arc::default() }
     }
 
     /// A checker for the cards of one desk.
     pub fn at(self, desk: &Url) -> Self {
         Self { desk: Some(desk.clone()), ..self }
+    }
+
+    /// Shares with another checker, whatever its policy, the claims that either of them has verified.
+    pub fn sharing(self, other: &Self) -> Self {
+        Self { prices: Arc::clone(&other.prices), ..self }
     }
 
     /// What the policy says of the desk; nothing if it names no desks, a refusal if it names only others.
@@ -153,9 +173,7 @@ impl Checker {
         let names = card_task::names(card).map_err(refusal)?;
         self.trust(card, &parameters)?;
         self.limits(card)?;
-        affordable(card)?;
-        card.verify(WorkLimit::steps(self.work)).map_err(refusal)?;
-        let price = self.price(card)?;
+        let price = self.verified_price(card)?;
         Ok(Accepted { parameters, window, predicates, most_yes, names, price, opened })
     }
 
@@ -225,6 +243,31 @@ impl Checker {
         Ok(())
     }
 
+    /// The price, if the claims are true.
+    ///
+    /// Only the part of the card that claims follow from is looked at, so that cards that differ in nothing else, such
+    /// as those of one series, are verified once.
+    fn verified_price(&self, card: &Card) -> Result<Price, Refusal> {
+        let card = part_of_claims(card);
+        let lifetime = &self.policy.lifetime;
+        let basis = Basis {
+            card: card.canonical(),
+            has_linked_budget: lifetime.linked != Limit::Unlimited,
+            has_release_budget: lifetime.release != Limit::Unlimited,
+            delta_bits: lifetime.delta.to_bits(),
+            work: self.work,
+        };
+        let known = || self.prices.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&basis) {
+            return found.clone();
+        }
+        let found = affordable(&card)
+            .and_then(|()| card.verify(WorkLimit::steps(self.work)).map_err(refusal))
+            .and_then(|_| self.price(&card));
+        known().insert(basis, found.clone());
+        found
+    }
+
     fn price(&self, card: &Card) -> Result<Price, Refusal> {
         let queries = card.counted_queries().map_err(refusal)?;
         let linked = match (self.policy.lifetime.linked, card.claims.whole_linked().map_err(refusal)?) {
@@ -251,6 +294,30 @@ impl Checker {
         let smallest = (self.policy.lifetime.delta * 1e-2).max(1e-30);
         let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
         Charge::dominated_by(loss).repeated(queries)
+    }
+}
+
+/// A card without what its claims and its price do not depend on.
+fn part_of_claims(card: &Card) -> Card {
+    let series = card.series.as_ref().map(|series| CardSeries {
+        times: series.times.clone(),
+        number: String::new(),
+        starts: String::new(),
+        every: String::new(),
+    });
+    Card {
+        question: None,
+        attributes: Vec::new(),
+        series,
+        opens: None,
+        closes: None,
+        operators: None,
+        enrolment: None,
+        signer: None,
+        aggregators: None,
+        // Beside a ballot a predicate is refused, so that it has to stay there.
+        predicate: card.predicate.clone().filter(|_| card.ballot.is_some()),
+        ..card.clone()
     }
 }
 

@@ -18,6 +18,7 @@ mod operations;
 mod pipeline;
 mod plan;
 mod privacy;
+mod security;
 mod verify;
 
 use std::io::Write;

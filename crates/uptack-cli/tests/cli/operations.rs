@@ -178,6 +178,8 @@ fn resident(process: u32) -> u64 {
 const HELD: usize = 250;
 /// Tells an attacking process what to do: an address, and the path to ask for or nothing.
 const ATTACK: &str = "UPTACK_TEST_ATTACK";
+/// The test whose process attacks when it is told to.
+const ATTACKER: &str = "operations::a_thousand_connections_that_never_read_cost_little_memory_and_keep_nobody_out";
 
 /// Processes that hold connections to a server until they are dropped.
 struct Attack(Vec<Child>);
@@ -189,7 +191,7 @@ impl Attack {
         let host = address.trim_start_matches("http://").trim_end_matches('/');
         let start = || {
             let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", "operations::attack", "--ignored", "--nocapture"]);
+            command.args(["--exact", ATTACKER]);
             command.env(ATTACK, format!("{host} {path}")).stdin(Stdio::piped()).stdout(Stdio::piped());
             command.spawn().unwrap()
         };
@@ -217,11 +219,8 @@ impl Drop for Attack {
     }
 }
 
-/// Not a test: what an attacking process runs.
-#[test]
-#[ignore = "run by other tests, in processes of their own"]
-fn attack() {
-    let Ok(order) = std::env::var(ATTACK) else { return };
+/// What an attacking process does: holds its connections until it is killed.
+fn attack(order: &str) {
     let (host, path) = order.split_once(' ').unwrap();
     let requests = if path.is_empty() { 0 } else { 300 };
     let requests = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").repeat(requests);
@@ -244,6 +243,9 @@ const MOST_GROWTH: u64 = 64;
 #[test]
 #[cfg(target_os = "linux")]
 fn a_thousand_connections_that_never_read_cost_little_memory_and_keep_nobody_out() {
+    if let Ok(order) = std::env::var(ATTACK) {
+        return attack(&order);
+    }
     let desk = Desk::new("operations-memory", &[]);
     // A card of some size, so that answers are large.
     let values: String = (0..400).map(|station| format!("station-{station:04}\n")).collect();

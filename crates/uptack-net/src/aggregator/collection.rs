@@ -289,7 +289,7 @@ async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: S
             tracing::error!(task = %task.id(), reason = kind.description(), "the helper refuses a batch");
             ("failed", kind.type_uri().as_bytes().to_vec())
         }
-        Err(PeerError::Rejected(text) | PeerError::Passing(text)) => {
+        Err(PeerError::Rejected(text) | PeerError::Passing(_, text)) => {
             shared.metrics.add(Name::PeerFailures, "aggregate-share", 1);
             return Err(Error::unreachable(format!("the helper does not answer: {text}")));
         }

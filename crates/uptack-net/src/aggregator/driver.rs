@@ -15,17 +15,17 @@ use super::{
     batches::{self, Additions},
     collection,
     helper::reason,
+    jobs::{Job, create_job, open_jobs},
     metrics::Name,
-    peer::{self, PeerError},
+    peer::{self, PeerError, Scope},
     rejection::{self, Rejection},
     shared::{Shared, Task},
     upload::StoredReport,
 };
 use crate::{
     dap::{
-        AggregationJobId, AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector,
-        PrepareError, PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time,
-        TimeInterval, encode,
+        AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector, PrepareError,
+        PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time, TimeInterval, encode,
     },
     error::{Error, Result},
     store::StoreError,
@@ -69,8 +69,6 @@ pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
 /// After a failure the driver waits so long, then twice as long each time.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Memory that a job's shares may take, about.
-const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
 /// A report for which the helper's clock is behind is tried again after so long.
 const EARLY_WAIT: Duration = Duration::from_secs(1);
 
@@ -88,27 +86,38 @@ enum Progress {
 /// Takes up what is there: open jobs, new jobs, collections.
 async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
     let row = task.row;
-    let mut open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
-    open.reverse();
+    let open: Vec<Job> = shared.store.read(|connection| open_jobs(connection, row))?;
+    // Jobs that failed take turns with others, the longest ago first: neither keep the others from being tried.
+    let (mut fresh, mut failed): (Vec<Job>, Vec<Job>) =
+        open.into_iter().rev().partition(|job| task.failures.last_failure(&job.id).is_none());
+    failed.sort_by_key(|job| std::cmp::Reverse(task.failures.last_failure(&job.id)));
+    let at_once = shared.config.jobs_at_once;
     let mut running = FuturesUnordered::new();
-    let (mut worked, mut delayed) = (false, false);
+    let (mut worked, mut delayed, mut failures, mut started) = (false, false, 0, 0);
     loop {
-        while running.len() < shared.config.jobs_at_once {
-            let job = match open.pop() {
+        // Where everything fails, the helper is away, and a few jobs are enough to find out whether it is back.
+        while running.len() < at_once && (worked || failures < at_once) {
+            let turn = if started % 2 == 1 { failed.pop() } else { None };
+            let job = match turn.or_else(|| fresh.pop()) {
                 Some(job) => Some(job),
-                None => create_job(shared, task).await?,
+                // The round ends however fast reports come in, so that what failed has its turn again.
+                None if delayed || failures > 0 => failed.pop(),
+                None => create_job(shared, task).await?.or_else(|| failed.pop()),
             };
             let Some(job) = job else { break };
             running.push(run_job(shared, task, job));
+            started += 1;
         }
         match running.next().await {
             Some(outcome) => match outcome? {
                 Rejection::Gone => worked = true,
                 Rejection::Again => delayed = true,
+                Rejection::Failed => failures += 1,
             },
             None => break,
         }
     }
+    delayed |= failures > 0;
     let moved = collection::advance(shared, task).await?;
     Ok(match (delayed, worked || moved) {
         (true, _) => Progress::Delayed,
@@ -117,91 +126,16 @@ async fn round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
     })
 }
 
-/// A range of stored reports under one name.
-#[derive(Clone, Copy)]
-pub(super) struct Job {
-    pub(super) id: AggregationJobId,
-    pub(super) first: i64,
-    pub(super) last: i64,
-}
-
-impl Job {
-    /// A job under a fresh name.
-    pub(super) fn new(first: i64, last: i64) -> Self {
-        Self { id: rand::random(), first, last }
-    }
-
-    pub(super) fn insert(&self, connection: &Connection, task: i64, refusals: u32) -> rusqlite::Result<()> {
-        connection.execute(
-            "INSERT INTO leader_jobs(task, job_id, first, last, refusals) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![task, self.id.as_ref(), self.first, self.last, refusals],
-        )?;
-        Ok(())
-    }
-}
-
-fn open_jobs(connection: &Connection, task: i64) -> rusqlite::Result<Vec<Job>> {
-    connection
-        .prepare_cached("SELECT job_id, first, last FROM leader_jobs WHERE task = ?1 ORDER BY first")?
-        .query_map([task], |row| {
-            let id: Vec<u8> = row.get(0)?;
-            Ok(Job {
-                id: AggregationJobId::try_from(id.as_slice())
-                    .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, 0))?,
-                first: row.get(1)?,
-                last: row.get(2)?,
-            })
-        })?
-        .collect()
-}
-
-async fn create_job(shared: &Shared, task: &Task) -> Result<Option<Job>> {
-    let (row, size) = (task.row, job_size(shared, task));
-    shared.store.write(move |connection| take_range(connection, row, size)).await.map_err(storage)
-}
-
-/// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a
-/// job's shares are all in memory until the helper has answered.
-fn job_size(shared: &Shared, task: &Task) -> i64 {
-    let report_bytes = 32 * task.definition.parameters.vdaf.length();
-    shared.config.job_size.min(LARGEST_JOB_BYTES / report_bytes).max(1) as i64
-}
-
-fn take_range(connection: &Connection, task: i64, size: i64) -> std::result::Result<Option<Job>, StoreError<()>> {
-    let assigned: Option<i64> = connection
-        .prepare_cached("SELECT assigned FROM tasks WHERE task = ?1 AND definition IS NOT NULL")?
-        .query_row([task], |row| row.get(0))
-        .optional()?;
-    let Some(assigned) = assigned else {
-        return Ok(None);
-    };
-    let range: (Option<i64>, Option<i64>) = connection
-        .prepare_cached(
-            "SELECT min(report), max(report) FROM
-             (SELECT report FROM reports WHERE task = ?1 AND report > ?2
-              ORDER BY report LIMIT ?3)",
-        )?
-        .query_row([task, assigned, size], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (Some(first), Some(last)) = range else {
-        return Ok(None);
-    };
-    let job = Job::new(first, last);
-    job.insert(connection, task, 0)?;
-    connection.execute("UPDATE tasks SET assigned = ?2 WHERE task = ?1", [task, last])?;
-    Ok(Some(job))
-}
-
 async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rejection> {
     let finished = match work_out(shared, task, job).await {
         Ok(finished) => finished,
         Err(Stopped::Delayed(error)) => return Err(error),
-        Err(Stopped::Rejected(reason)) => {
-            shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
-            return rejection::note(shared, task, job, &reason).await;
-        }
+        Err(Stopped::Rejected(reason)) => return rejection::note(shared, task, job, &reason).await,
+        Err(Stopped::Failed(scope, reason)) => return rejection::note_failure(shared, task, job, scope, &reason).await,
     };
     let early = finished.early.len();
     settle_job(shared, task, job, finished).await?;
+    task.failures.forget(&job.id);
     if early > 0 {
         tracing::info!(task = %task.id(), reports = early, "the helper's clock is behind; trying again");
         tokio::time::sleep(EARLY_WAIT).await;
@@ -213,8 +147,10 @@ async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rej
 /// Why a job got no further.
 #[derive(Debug)]
 enum Stopped {
-    /// Something is away or full; the job waits.
+    /// Something here is broken or full; the job waits.
     Delayed(Error),
+    /// The helper is away, or fails.
+    Failed(Scope, String),
     /// The helper answered, and not with what was asked for.
     Rejected(String),
 }
@@ -319,10 +255,7 @@ async fn send(shared: &Shared, task: &Task, job: &Job, request: Vec<u8>) -> std:
     answer.map_err(|error| match error {
         PeerError::Refused(kind) => Stopped::Rejected(kind.description().to_owned()),
         PeerError::Rejected(text) => Stopped::Rejected(text),
-        PeerError::Passing(text) => {
-            shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
-            Stopped::Delayed(Error::unreachable(format!("the helper does not answer: {text}")))
-        }
+        PeerError::Passing(scope, text) => Stopped::Failed(scope, text),
     })
 }
 

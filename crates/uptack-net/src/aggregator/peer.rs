@@ -14,7 +14,16 @@ pub(crate) enum PeerError {
     /// The helper refuses this very request, and would most likely refuse it again.
     Rejected(String),
     /// Anything that may pass: the helper is away, overloaded, restarted, not yet configured.
-    Passing(String),
+    Passing(Scope, String),
+}
+
+/// What something that may pass is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The helper as a whole, as far as one can tell.
+    Helper,
+    /// The task: the helper may know others, and not yet this one.
+    Task,
 }
 
 /// Largest answer that is read.
@@ -29,13 +38,13 @@ pub(crate) async fn call(
     media_types: (&'static str, &'static str),
     body: Vec<u8>,
 ) -> Result<Vec<u8>, PeerError> {
-    let passing = |error: reqwest::Error| PeerError::Passing(tls_errors::describe(error));
-    let url = address(shared, task, path).map_err(|error| PeerError::Passing(error.to_string()))?;
+    let passing = |error: reqwest::Error| PeerError::Passing(Scope::Helper, tls_errors::describe(error));
+    let url = address(shared, task, path).map_err(|error| PeerError::Passing(Scope::Task, error.to_string()))?;
     let token = task
         .definition
         .aggregator_token
         .as_ref()
-        .ok_or_else(|| PeerError::Passing("the task has no token for the helper".to_owned()))?;
+        .ok_or_else(|| PeerError::Passing(Scope::Task, "the task has no token for the helper".to_owned()))?;
     let mut response = shared
         .peer
         .request(method, url)
@@ -50,7 +59,7 @@ pub(crate) async fn call(
     let mut answer = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(passing)? {
         if answer.len() + chunk.len() > LARGEST_ANSWER {
-            return Err(PeerError::Passing("the answer is too large".to_owned()));
+            return Err(PeerError::Passing(Scope::Helper, "the answer is too large".to_owned()));
         }
         answer.extend_from_slice(&chunk);
     }
@@ -58,8 +67,10 @@ pub(crate) async fn call(
         return Err(refusal(status, &answer));
     }
     if answered.as_ref().map(|value| value.as_bytes()) != Some(media_types.1.as_bytes()) {
-        return Err(PeerError::Passing("the answer has another media type than expected".to_owned()));
+        let text = "the answer has another media type than expected";
+        return Err(PeerError::Passing(Scope::Helper, text.to_owned()));
     }
+    task.failures.note_answer();
     Ok(answer)
 }
 
@@ -89,10 +100,13 @@ fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
             | DapProblemType::BatchQueriedTooManyTimes
             | DapProblemType::InvalidBatchSize),
         ) if status.is_client_error() => PeerError::Refused(kind),
-        Some(DapProblemType::UnrecognizedTask | DapProblemType::UnauthorizedRequest) => PeerError::Passing(text),
+        Some(DapProblemType::UnrecognizedTask | DapProblemType::UnauthorizedRequest) => {
+            PeerError::Passing(Scope::Task, text)
+        }
         Some(_) if status.is_client_error() => PeerError::Rejected(text),
         _ if ABOUT_THE_REQUEST.contains(&status) => PeerError::Rejected(text),
-        _ => PeerError::Passing(text),
+        _ if status.is_client_error() => PeerError::Passing(Scope::Task, text),
+        _ => PeerError::Passing(Scope::Helper, text),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Aggregation jobs that the helper refuses.
 //!
 //! A helper that is away is waited for without end. One that answers and says no to a job, again and again, must not
-//! hold up everything else of the task. Such a job is split in halves, so that one report that the helper cannot stomach
+//! hold up everything else of the task; nor must one that fails a job while it answers others (see [`super::failures`]).
+//! Such a job is split in halves, so that one report that the helper cannot stomach
 //! does not take others with it; a job of a single report is abandoned: the report is counted as dropped and deleted.
 //!
 //! Neither can make a release wrong. If the helper had added the reports after all and answered an error, the halves are
@@ -12,8 +13,10 @@ use rusqlite::{Connection, params};
 
 use super::{
     batches,
-    driver::{Job, storage},
+    driver::storage,
+    jobs::Job,
     metrics::Name,
+    peer::Scope,
     shared::{Shared, Task},
 };
 use crate::{error::Result, store::StoreError};
@@ -23,12 +26,31 @@ use crate::{error::Result, store::StoreError};
 pub(super) enum Rejection {
     /// The job is tried again as it is.
     Again,
+    /// The same, and nothing says that the helper is there.
+    Failed,
     /// The job is gone: settled by another attempt, split or abandoned.
     Gone,
 }
 
+/// Takes note of a job that failed at the helper: as of a refusal, if the helper is there for others.
+pub(super) async fn note_failure(
+    shared: &Shared,
+    task: &Task,
+    job: Job,
+    scope: Scope,
+    reason: &str,
+) -> Result<Rejection> {
+    if task.failures.note_failure(job.id, scope) {
+        return note(shared, task, job, reason).await;
+    }
+    shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
+    tracing::warn!(task = %task.id(), reason, "aggregation is delayed: the helper does not answer");
+    Ok(Rejection::Failed)
+}
+
 /// Takes note of one refusal, durably, so that a restart does not begin anew.
 pub(super) async fn note(shared: &Shared, task: &Task, job: Job, reason: &str) -> Result<Rejection> {
+    shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
     let (row, precision) = (task.row, task.definition.parameters.time_precision);
     let limit = shared.config.job_attempts.max(1);
     let change = move |connection: &Connection| count(connection, row, precision, &job, limit);
@@ -49,6 +71,7 @@ pub(super) async fn note(shared: &Shared, task: &Task, job: Job, reason: &str) -
             shared.metrics.add(Name::Aggregated, "abandoned", reports);
         }
     }
+    task.failures.forget(&job.id);
     Ok(Rejection::Gone)
 }
 

@@ -3,14 +3,16 @@
 use rusqlite::{OptionalExtension, params};
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicU64},
 };
 use tokio::sync::{Notify, Semaphore, watch};
+use url::Url;
 
 use super::{
     Config,
     enrolment::{self, Enrolled},
     expiry::ExpiryClock,
+    failures::Failures,
     keys::Keys,
     metrics::Metrics,
     problem::Problem,
@@ -36,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) expiry: ExpiryClock,
     keys: RwLock<Arc<Keys>>,
     tasks: RwLock<HashMap<TaskId, Arc<Task>>>,
+    /// Requests that each helper has answered successfully.
+    helper_answers: Mutex<HashMap<Url, Arc<AtomicU64>>>,
 }
 
 /// A task that is being served.
@@ -50,6 +54,8 @@ pub(crate) struct Task {
     pub(crate) wake: Notify,
     /// Becomes true once, when the task is removed.
     pub(crate) removed: watch::Sender<bool>,
+    /// Leader: what failed at the helper, and what did not.
+    pub(crate) failures: Failures,
 }
 
 impl Task {
@@ -92,7 +98,8 @@ impl Shared {
             enrolled,
             expiry,
             keys: RwLock::new(Arc::new(keys)),
-            tasks: RwLock::new(HashMap::new()),
+            tasks: RwLock::default(),
+            helper_answers: Mutex::default(),
         })
     }
 
@@ -189,8 +196,11 @@ impl Shared {
     }
 
     fn serve(&self, row: i64, definition: AggregatorTask) -> Result<Arc<Task>> {
+        let helper = definition.parameters.helper.clone();
+        let mut helpers = self.helper_answers.lock().unwrap_or_else(PoisonError::into_inner);
         let task = Arc::new(Task {
             row,
+            failures: Failures::new(Arc::clone(helpers.entry(helper).or_default())),
             needs_credential: enrolment::is_required(&definition),
             vdaf: Vdaf::new(&definition.parameters.vdaf)?,
             definition,

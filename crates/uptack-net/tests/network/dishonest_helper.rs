@@ -169,6 +169,38 @@ async fn a_report_that_the_helper_always_refuses_is_dropped_and_no_other() {
     assert_eq!(stage.collect().await.unwrap().counts, [0, 7, 0]);
 }
 
+/// It pretends to be broken whenever a certain report comes, and works for all others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_helper_that_fails_for_one_report_for_ever_holds_up_no_other() {
+    let bad: Arc<std::sync::Mutex<Option<SealedReport>>> = Arc::default();
+    let (known, times) = (Arc::clone(&bad), AtomicU32::new(0));
+    let stage = Stage::new(move |job| {
+        if !known.lock().unwrap().as_ref().is_some_and(|report| holds(job, report)) {
+            return Verdict::Forward;
+        }
+        match times.fetch_add(1, Ordering::SeqCst) % 4 {
+            0 => Verdict::Say(StatusCode::INTERNAL_SERVER_ERROR, ""),
+            1 => Verdict::Say(StatusCode::SERVICE_UNAVAILABLE, ""),
+            2 => Verdict::Say(StatusCode::NOT_FOUND, "a proxy's page"),
+            _ => Verdict::Say(StatusCode::BAD_REQUEST, r#"{"type": "urn:ietf:params:ppm:dap:error:unrecognizedTask"}"#),
+        }
+    })
+    .await;
+    let report = stage.client.seal(&Measurement::Cell(2), now()).await.unwrap();
+    *bad.lock().unwrap() = Some(report.clone());
+    stage.client.send(&report).await.unwrap();
+    // Others keep coming, as they do while a query is open, and what becomes of them tells that the helper is there.
+    let mut others = 0;
+    while stage.at_leader("abandoned").await == 0 {
+        stage.upload(1).await;
+        others += 1;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stage.is_settled().await;
+    assert_eq!((stage.at_leader("added").await, stage.at_leader("abandoned").await), (others, 1));
+    assert_eq!(stage.collect().await.unwrap().counts, [0, others, 0]);
+}
+
 /// It adds the reports, says no, and would count more than the leader: the two do not agree on any batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_helper_that_adds_reports_and_denies_it_has_no_batch_released() {

@@ -2,17 +2,14 @@
 
 use crate::world::*;
 use std::collections::BTreeSet;
-use uptack::{
-    card::{Card, CardSeries, timestamp},
-    privacy::{Delta, WorkLimit},
-};
+use uptack::card::{Card, CardSeries, timestamp};
 use uptack_net::{
     card_task,
     clock::Clock,
     signed::{SignedCard, Signer},
 };
 use uptack_owner::{
-    check::{Accepted, Checker},
+    check::Accepted,
     client::{Outcome, Status},
     ledger::{Acceptance, Ledger},
     policy::Policy,
@@ -123,7 +120,7 @@ fn whatever_differs_from_a_paid_series_is_charged_anew() {
     let other_signer = Card { signer: Some(second_signer.public().to_string()), ..first.clone() };
     let mut longer = first.clone();
     longer.series.as_mut().unwrap().times = "4".to_owned();
-    longer.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+    state_claims(&mut longer);
     let mut names = BTreeSet::from([card_task::names(&first).unwrap().charge.to_string()]);
     for (signer, card) in [
         (&signer, wording),
@@ -161,7 +158,7 @@ fn the_same_card_again_is_neither_charged_nor_answered_again() {
         (spent, device.ledger().entries().unwrap())
     };
     // Twice in one list, once more after a restart, signed once more, and with other blanks.
-    let device = client_at(directory.path(), policy(&signer), clock.clone());
+    let device = client_at(directory.path(), policy(&signer), clock);
     let resigned = signer.sign(&card_task::read(&signed.card).unwrap()).unwrap();
     let spaced = SignedCard { card: signed.card.replacen(':', ": ", 1), ..signed.clone() };
     let outcomes = device.consider(&["a", "b"], &[signed.clone(), signed, resigned, spaced]).unwrap();
@@ -174,14 +171,14 @@ fn the_same_card_again_is_neither_charged_nor_answered_again() {
 fn the_ledger_itself_knows_one_answer_for_each_number() {
     let signer = Signer::generate();
     let policy = policy(&signer);
-    let checker = Checker::new(policy.clone());
+    let checked_by = checker(policy.clone());
     let starts = now() / EVERY * EVERY;
     let first = signer.sign(&of_series(&signer, starts, 1, EVERY)).unwrap();
     let second = signer.sign(&of_series(&signer, starts, 2, EVERY)).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(directory.path()).unwrap();
     let accept = |signed: &SignedCard, number: u64| {
-        let checked = checker.check_card(signed).unwrap();
+        let checked = checked_by.check_card(signed).unwrap();
         // As if the check of the window had been passed somehow.
         let accepted = Accepted {
             opened: checked.opened.clone(),

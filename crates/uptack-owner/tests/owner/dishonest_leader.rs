@@ -31,12 +31,14 @@ enum Seen {
 }
 
 type Log = Arc<Mutex<Vec<Seen>>>;
+/// The head of a request, in small letters, and its body.
+type Upload = (String, Vec<u8>);
 
 /// A leader that hands out the keys of an honest one, keeps every upload and answers it as it likes.
 struct Leader {
     url: String,
     log: Log,
-    uploads: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    uploads: Arc<Mutex<Vec<Upload>>>,
 }
 
 impl Leader {
@@ -65,12 +67,12 @@ impl Leader {
         Self { url, log, uploads }
     }
 
-    fn uploads(&self) -> Vec<(String, Vec<u8>)> {
+    fn uploads(&self) -> Vec<Upload> {
         self.uploads.lock().unwrap().clone()
     }
 }
 
-async fn read(client: &mut TcpStream) -> (String, Vec<u8>) {
+async fn read(client: &mut TcpStream) -> Upload {
     let mut bytes = Vec::new();
     loop {
         let mut buffer = [0; 4096];

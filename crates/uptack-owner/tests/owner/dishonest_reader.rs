@@ -3,15 +3,12 @@
 use crate::world::*;
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
 };
 use uptack_net::signed::Signer;
-use uptack_owner::{
-    check::Checker,
-    ledger::{Acceptance, Due, Ledger, State, StoredReport},
-};
+use uptack_owner::ledger::{Acceptance, Due, Ledger, State, StoredReport};
 
 /// Whether any file of a folder holds these bytes.
 fn holds(folder: &Path, bytes: &[u8]) -> bool {
@@ -72,6 +69,8 @@ enum Life {
 
 const FOLDER: &str = "UPTACK_TEST_LEDGER";
 const LIFE: &str = "UPTACK_TEST_LIFE";
+/// The test whose process lives such a life when it is told to.
+const CHILD: &str = "dishonest_reader::a_process_killed_after_the_acknowledgement_leaves_nothing";
 
 fn reports(query: &str) -> Vec<(Due, StoredReport)> {
     let report = |owner: usize| {
@@ -83,16 +82,12 @@ fn reports(query: &str) -> Vec<(Due, StoredReport)> {
     (0..OWNERS).map(report).collect()
 }
 
-/// Not a test by itself: the process that the tests below start and kill.
-#[test]
-#[ignore = "run by the other tests of this file, in a process of its own"]
-fn child() {
-    let (Ok(folder), Ok(life)) = (std::env::var(FOLDER), std::env::var(LIFE)) else { return };
-    let folder = Path::new(&folder);
+/// What the process does that the tests below start and kill.
+fn live(folder: &Path, life: &str) {
     let signer = Signer::generate();
     let signed = signer.sign(&card(&signer, 40)).unwrap();
     let policy = policy(&signer);
-    let accepted = Checker::new(policy.clone()).check_card(&signed).unwrap();
+    let accepted = checker(policy.clone()).check_card(&signed).unwrap();
     let ledger = Ledger::open(folder).unwrap();
     let reports = reports(&signed.query);
     let moments: Vec<(&str, u64)> = reports.iter().map(|(due, _)| (due.owner.as_str(), due.upload)).collect();
@@ -100,7 +95,7 @@ fn child() {
     assert!(accepted.iter().all(|acceptance| *acceptance == Acceptance::Charged));
     ledger.store(&reports).unwrap();
     let mut raw = None;
-    match life.as_str() {
+    match life {
         "settled" => {
             let (one, two): (Vec<_>, Vec<_>) =
                 reports.iter().partition(|(due, _)| due.owner.ends_with(['1', '4', '7']));
@@ -118,7 +113,7 @@ fn child() {
         }
         _ => {}
     }
-    println!("\nquery {}", signed.query);
+    writeln!(std::io::stdout(), "\nquery {}", signed.query).unwrap();
     std::thread::sleep(std::time::Duration::from_secs(600));
     drop((raw, ledger));
 }
@@ -131,7 +126,7 @@ fn live_and_die(folder: &Path, life: Life) -> String {
         Life::Deleted => "deleted",
     };
     let mut child: Child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "dishonest_reader::child", "--ignored", "--nocapture"])
+        .args(["--exact", CHILD])
         .env(FOLDER, folder)
         .env(LIFE, life)
         .stdout(Stdio::piped())
@@ -146,6 +141,9 @@ fn live_and_die(folder: &Path, life: Life) -> String {
 
 #[test]
 fn a_process_killed_after_the_acknowledgement_leaves_nothing() {
+    if let (Ok(folder), Ok(life)) = (std::env::var(FOLDER), std::env::var(LIFE)) {
+        return live(Path::new(&folder), &life);
+    }
     let folder = tempfile::tempdir().unwrap();
     live_and_die(folder.path(), Life::Settled);
     assert!(!holds(folder.path(), CELL) && !holds(folder.path(), BYTES));

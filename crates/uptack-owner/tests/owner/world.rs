@@ -3,13 +3,13 @@
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::OnceLock,
+    sync::{Mutex, OnceLock},
     time::{SystemTime, UNIX_EPOCH},
 };
 use tempfile::TempDir;
 use uptack::{
     Mechanism,
-    card::{Aggregators, BallotQuery, Card, CardBallot, Enrolment, Operators, timestamp},
+    card::{Aggregators, BallotQuery, Card, CardBallot, Claims, Enrolment, Operators, timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
@@ -72,7 +72,29 @@ pub(crate) fn with_mechanism(card: &mut Card, text: &str) {
     let channel = card.mechanism.channel();
     card.channel.answers = channel.answers().to_vec();
     card.channel.cells = channel.cells().to_vec();
-    card.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+    state_claims(card);
+}
+
+/// States the claims that are true; those of cards that are alike are computed once for all tests.
+pub(crate) fn state_claims(card: &mut Card) {
+    static STATED: Mutex<BTreeMap<String, Claims>> = Mutex::new(BTreeMap::new());
+    let ballot = card.ballot.as_ref().map(|ballot| ballot.queries.len());
+    let key = format!("{} {:?} {:?} {ballot:?}", card.mechanism, card.claim_owners(), card.counted_queries());
+    let mut stated = STATED.lock().unwrap();
+    card.claims = stated
+        .entry(key)
+        .or_insert_with(|| {
+            card.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+            card.claims.clone()
+        })
+        .clone();
+}
+
+/// A checker that verifies alike claims once for all tests.
+pub(crate) fn checker(policy: Policy) -> Checker {
+    static FIRST: OnceLock<Checker> = OnceLock::new();
+    let first = FIRST.get_or_init(|| Checker::new(policy.clone()));
+    Checker::new(policy).sharing(first)
 }
 
 /// Makes a ballot of a card.
@@ -80,7 +102,7 @@ pub(crate) fn with_ballot(card: &mut Card, names: &[&str], most_yes: u64) {
     let query = |name: &&str| BallotQuery { name: (*name).to_owned(), predicate: format!("station == \"{name}\"") };
     card.predicate = None;
     card.ballot = Some(CardBallot { most_yes: most_yes.to_string(), queries: names.iter().map(query).collect() });
-    card.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
+    state_claims(card);
 }
 
 /// A policy that allows the card above.
@@ -137,7 +159,7 @@ pub(crate) fn client_with(directory: &Path, policy: Policy, clock: Clock, adjust
     config.within = Some(0);
     config.clock = clock.clone();
     adjust(&mut config);
-    let client = Client::new(config, Checker::new(policy), Ledger::open(directory).unwrap()).unwrap();
+    let client = Client::new(config, checker(policy), Ledger::open(directory).unwrap()).unwrap();
     Device { client, clock }
 }
 
