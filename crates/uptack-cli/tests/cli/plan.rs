@@ -28,7 +28,8 @@ const SMALL: [&str; 8] = ["--owners", "2000", "--yes", "20", "--epsilon", "1", "
 #[test]
 fn every_field_is_there() {
     let plan = plan(&SMALL);
-    for field in ["mechanism", "sd", "interval95_halfwidth", "views", "minimum_batch", "alternatives", "solved", "gap"] {
+    for field in ["mechanism", "sd", "interval95_halfwidth", "views", "minimum_batch", "alternatives", "solved", "gap"]
+    {
         assert_ne!(plan[field], Value::Null, "{field}");
     }
     assert_eq!(plan["minimum_batch"], 2000);
