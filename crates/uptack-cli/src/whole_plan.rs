@@ -22,7 +22,7 @@ const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
 pub(crate) fn plan_whole(
     request: &Request,
     queries: u64,
-    draft: impl Fn(Card) -> Card + Sync,
+    draft: impl Fn(Card) -> Card + Send,
 ) -> Result<Card, Failure> {
     let plans = if queries < 2 { 1 } else { 1 + u64::from(STEPS) };
     watched("of the plan", plans * PROGRESS, |progress| search(request, queries, draft, progress))

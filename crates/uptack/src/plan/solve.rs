@@ -49,8 +49,10 @@ pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) ->
     plan_with(&at(found)?, progress)
 }
 
-/// The plan with the fewest owners, at least twice those who hold yes, whose error is at most `error`; the minimum batch
-/// keeps its share of them.
+/// The plan with the fewest owners whose error is at most `error`; the minimum batch keeps its share of them.
+///
+/// In crowds of less than twice those who hold yes the error may fall again, because few are left who hold no: such crowds
+/// are looked at only where twice as many are enough.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
     solve_owners_with(request, error, &Progress::default())
 }
@@ -58,8 +60,7 @@ pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
 /// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
 pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan, Error> {
     let share = request.minimum_batch as f64 / request.owners as f64;
-    // With nearly everybody holding yes, the plan would live on that knowledge instead of on the answers.
-    let fewest = (2 * request.yes.high).max(2);
+    let fewest = request.yes.high.max(2);
     let at = |owners: u64| -> Request {
         let minimum_batch = ((owners as f64 * share).ceil() as u64).clamp(1, owners);
         Request { owners, minimum_batch, ..request.clone() }
@@ -75,8 +76,11 @@ pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> 
 /// The fewest owners whose error is small enough: upwards in growing steps, because large crowds cost more to account
 /// for. The error levels off as a crowd grows; where it does so above what is wanted, there is no number.
 fn fewest_owners(fewest: u64, error: f64, sd: impl Fn(u64) -> f64) -> Option<u64> {
-    let (mut low, mut high) = (fewest, fewest);
+    let (mut low, mut high) = (fewest, fewest.saturating_mul(2).min(MOST_OWNERS));
     let mut here = sd(high);
+    if here <= error && sd(low) <= error {
+        return Some(low);
+    }
     while here > error {
         if high >= MOST_OWNERS {
             return None;

@@ -46,6 +46,7 @@ fn what_was_missed_once_is_found() {
         (30_000, 0, 1.0, 1e-7, 3.584),
         (5000, 100, 2.0, 1e-6, 4.153),
         (300, 4, 4.0, 1e-4, 0.4498),
+        (19_381, 2510, 7.667, 2.2e-6, 1.304),
     ] {
         let plan = plan(&request(owners, yes, epsilon, delta)).unwrap();
         assert!(plan.best.sd <= 1.005 * sd, "{owners} {yes} {epsilon}: {} {}", plan.best.mechanism, plan.best.sd);

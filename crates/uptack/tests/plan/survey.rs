@@ -12,12 +12,12 @@ const TOLERANCE: f64 = 0.005;
 
 /// What a survey found.
 #[derive(Default)]
-pub struct Survey {
+pub(crate) struct Survey {
     requests: usize,
     /// What was wrong, each with its request.
-    pub failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
     /// Requests for which a certified rival came within 10 % of the plan.
-    pub close: usize,
+    pub(crate) close: usize,
     /// The largest gap, and how many were above one per cent.
     largest_gap: f64,
     wide: usize,
@@ -29,7 +29,7 @@ pub struct Survey {
 
 impl Survey {
     /// The survey in one line.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         format!(
             "{} requests, {} failures; best rival better by {:.3} % at most; error rose by {:.3} % at most; {} gaps above 1 %, \
              the largest {:.2} %; a certified rival within 10 % for {}",
@@ -45,7 +45,7 @@ impl Survey {
 }
 
 /// Plans random requests of up to `most_owners` and looks for `rivals` that are better, as long as `goes_on`.
-pub fn survey(requests: usize, most_owners: f64, rivals: usize, goes_on: impl Fn() -> bool) -> Survey {
+pub(crate) fn survey(requests: usize, most_owners: f64, rivals: usize, goes_on: impl Fn() -> bool) -> Survey {
     let mut random = Random(TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
     let mut survey = Survey::default();
     for number in (0..requests).take_while(|_| goes_on()) {
