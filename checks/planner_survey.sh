@@ -1,6 +1,6 @@
 #!/bin/sh
-# Plans 500 random requests of up to a million owners and looks for anything that is certified and better. About a quarter
-# of an hour on one core. The last line is what docs/choosing-parameters.md quotes.
+# Plans 500 random requests of up to a million owners and looks for anything that is certified and better. The last line
+# is what docs/choosing-parameters.md quotes. `checks/planner_survey.sh 100 10`: 100 requests, or what ten minutes allow.
 set -eu
 cd "$(dirname "$0")/.."
-cargo test --release -p uptack --test plan -- --ignored --nocapture five_hundred
+cargo run --release -p uptack --example planner_survey -- "${1:-500}" "${2:-60}"

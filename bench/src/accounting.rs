@@ -1,7 +1,6 @@
 //! The exact accounting against the best published bound, and composition.
 
 use uptack::Mechanism;
-use uptack::plan::{Prior, Request, plan};
 use uptack::privacy::composition::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile};
 use uptack::privacy::{Accountant, Delta, Epsilon, release};
 
@@ -27,7 +26,6 @@ pub fn measure(size: &Size) -> Vec<Row> {
         Row::new("  10⁸ owners take", Target::AtMost(20.0), larger.median() / ours.median(), "×"),
     ];
     rows.push(Row::new("composing 10 000 releases", Target::AtMost(1.0), composing(), "s"));
-    rows.extend(planning());
     rows
 }
 
@@ -54,21 +52,6 @@ fn composing() -> f64 {
         let queries = FixedInAdvance::repeated(loss.clone(), 10_000).expect("some queries");
         Composition::new(queries).epsilon(1e-8).expect("a delta")
     })
-}
-
-/// A plan with all constraints at 10⁶ owners, and how often it asked the accounting.
-fn planning() -> [Row; 2] {
-    let mut request = Request::new(1_000_000, Prior::at(10_000));
-    request.release = Some((Epsilon::new(0.5).expect("an epsilon"), Delta::new(1e-8).expect("a delta")));
-    request.answer_epsilon = Some(8.0);
-    request.linked_epsilon = Some(9.0);
-    request.participation = Some(0.9);
-    let mut calls = 0;
-    let seconds = seconds_of(|| calls = plan(&request).expect("a plan").calls);
-    [
-        Row::new("a plan with all constraints, 10⁶ owners, certificates included", Target::None, seconds, "s"),
-        Row::new("  calls of the accounting in its search", Target::AtMost(2000.0), calls as f64, ""),
-    ]
 }
 
 /// ε at δ of the variation-ratio bound (Wang et al., PVLDB 17(8), 2024) for shuffled randomized response, by bisection to

@@ -6,6 +6,7 @@
 mod accounting;
 mod clock;
 mod numpy;
+mod planning;
 mod published;
 mod sampling;
 mod simulation;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     rows.extend(tallying::measure_command_line(&size));
     rows.extend(simulation::measure(&size));
     rows.extend(accounting::measure(&size));
+    rows.extend(planning::measure(&size));
     println!("{} owners, medians of {} rounds, 1 % of the owners are yes", size.owners, size.rounds);
     println!("{} trials a simulation, medians of {} rounds\n", size.trials, size.simulation_rounds);
     table::print(&rows);

@@ -1,10 +1,12 @@
 //! The best card whose queries together keep within a guarantee.
 
 use uptack::card::Card;
-use uptack::plan::{Plan, Request, plan};
+use uptack::plan::{PROGRESS, Plan, Request, plan_with};
 use uptack::privacy::{Delta, Epsilon, WorkLimit};
+use uptack::simulate::Progress;
 
 use crate::failure::Failure;
+use crate::progress::watched;
 
 /// Plans tried after the first: each halves what is left between the ε of one query that is enough and one that is not.
 const STEPS: u32 = 5;
@@ -17,25 +19,36 @@ const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
 ///
 /// A ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and deltas add up. The
 /// composition is better than that sum, so that more is searched for, and the card's own claims decide.
-pub(crate) fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -> Card) -> Result<Card, Failure> {
+pub(crate) fn plan_whole(
+    request: &Request,
+    queries: u64,
+    draft: impl Fn(Card) -> Card + Send,
+) -> Result<Card, Failure> {
+    let plans = if queries < 2 { 1 } else { 1 + u64::from(STEPS) };
+    watched("of the plan", plans * PROGRESS, |progress| search(request, queries, draft, progress))
+}
+
+fn search(request: &Request, queries: u64, draft: impl Fn(Card) -> Card, progress: &Progress) -> Result<Card, Failure> {
     let Some((epsilon, delta)) = request.release else {
         return Err(Failure::request("a query needs the ε of its release"));
     };
+    if queries < 2 {
+        // The plan's claims are the card's: one query composes with nothing.
+        return Ok(draft(Card::new(request, &nearest_plan(request, progress)?)));
+    }
     let made = |request: &Request, plan: &Plan| -> Result<Card, Failure> {
         let mut card = draft(Card::new(request, plan));
         card.state_claims(delta, WorkLimit::default())?;
         Ok(card)
     };
-    if queries < 2 {
-        return made(request, &nearest_plan(request)?);
-    }
     let attempt = |single: f64| -> Result<Option<Card>, Failure> {
         let share = Request {
             release: Some((Epsilon::new(single)?, Delta::new(delta.value() / queries as f64)?)),
             linked_epsilon: request.linked_epsilon.map(|linked| linked / queries as f64),
             ..request.clone()
         };
-        let card = made(&share, &nearest_plan(&share)?)?;
+        let card = made(&share, &nearest_plan(&share, &Progress::default())?)?;
+        progress.advance_by(PROGRESS);
         let within = card.claims.whole_release()?.is_some_and(|whole| whole <= epsilon.value());
         Ok(within.then_some(card))
     };
@@ -68,15 +81,15 @@ pub(crate) fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -
 
 /// The plan of a request, or of one that asks for a little more privacy where the certificate of the best mechanism does
 /// not close just there.
-fn nearest_plan(request: &Request) -> Result<Plan, Failure> {
-    let first = match plan(request) {
+fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Failure> {
+    let first = match plan_with(request, progress) {
         Ok(plan) => return Ok(plan),
         Err(error) => error,
     };
     let stricter = |part: f64| {
         let (epsilon, delta) = request.release?;
         let release = Some((Epsilon::new(epsilon.value() * part).ok()?, delta));
-        plan(&Request { release, ..request.clone() }).ok()
+        plan_with(&Request { release, ..request.clone() }, progress).ok()
     };
     STRICTER.into_iter().find_map(stricter).ok_or_else(|| first.into())
 }

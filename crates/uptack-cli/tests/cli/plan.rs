@@ -28,7 +28,8 @@ const SMALL: [&str; 8] = ["--owners", "2000", "--yes", "20", "--epsilon", "1", "
 #[test]
 fn every_field_is_there() {
     let plan = plan(&SMALL);
-    for field in ["mechanism", "sd", "interval95_halfwidth", "views", "minimum_batch", "alternatives", "solved", "gap"] {
+    for field in ["mechanism", "sd", "interval95_halfwidth", "views", "minimum_batch", "alternatives", "solved", "gap"]
+    {
         assert_ne!(plan[field], Value::Null, "{field}");
     }
     assert_eq!(plan["minimum_batch"], 2000);
@@ -91,6 +92,23 @@ fn epsilon_and_owners_are_solved_for() {
     assert!(number(&back["sd"]) <= number(&first["sd"]));
 }
 
+/// 600 owners do where half of 1000 hold yes.
+#[test]
+fn fewer_than_twice_the_yes_owners_are_found_where_they_do() {
+    let solved = plan(&["--solve", "owners", "--yes", "500", "--epsilon", "1", "--error", "8"]);
+    assert!(number(&solved["solved"]["value"]) <= 600.0, "{}", solved["solved"]);
+    assert!(number(&solved["sd"]) <= 8.0);
+}
+
+/// Tallies of several answers are bounded even if only a single answer was.
+#[test]
+fn several_answers_are_never_planned_without_a_bound_on_their_tallies() {
+    let arguments = ["--owners", "2000", "--yes", "20", "--answer-epsilon", "1.0986", "--form", "several"];
+    let planned = plan(&[&arguments[..], &["--mechanism", "spread"]].concat());
+    assert!(number(&planned["views"]["release"]["epsilon"]["upper"]) <= 1.0986);
+    assert!(number(&planned["sd"]) < 100.0, "{}", planned["sd"]);
+}
+
 #[test]
 fn all_three_given_are_checked() {
     let sd = number(&plan(&SMALL)["sd"]);
@@ -123,6 +141,11 @@ fn what_cannot_be_planned_is_explained() {
     for (arguments, message) in [
         (&["--owners", "100", "--yes", "200", "--epsilon", "1"][..], "of 100 owners cannot hold yes"),
         (&["--owners", "100", "--yes", "5"], "too little is known"),
+        (&["--owners", "1000", "--yes", "10", "--epsilon", "0"], "an epsilon of less than 0.0001 is not planned for"),
+        (
+            &["--owners", "1000", "--yes", "10", "--epsilon", "1e-12"],
+            "an epsilon of less than 0.0001 is not planned for",
+        ),
         (&["--owners", "100", "--yes", "5", "--epsilon", "1", "--objective", "paper"], "has the minimum 0"),
         (&["--owners", "100", "--yes", "5", "--epsilon", "1", "--mechanism", "blendet"], "is not planned"),
         (&["--owners", "100", "--yes", "5", "--epsilon", "1", "--error=-3"], "must be a positive number"),

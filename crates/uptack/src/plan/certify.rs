@@ -34,6 +34,12 @@ const WIDE: f64 = 1.000_951;
 const ENUMERATED_OWNERS: u64 = 1900;
 /// So often the search is repeated with another allowance. Two or three are enough but where lattice effects move the worst crowd.
 const ATTEMPTS: u32 = 11;
+/// So often a crowd of both truths that turns out worse is added to those that are watched.
+const WATCHES: u32 = 8;
+/// The first step away from the cliff is at most this share of those who do not take part.
+const FIRST_RETREAT: f64 = 0.01;
+/// Allowance that takes less than this share of a miss away does not help.
+const STUCK: f64 = 0.05;
 /// A certificate that is this far below the bound leaves room worth using.
 const ROOM: f64 = 1.5e-4;
 
@@ -50,17 +56,22 @@ pub(super) fn certify(
     let mut best: Option<Certified> = None;
     let mut near: Option<Found> = None;
     let (mut kept, mut missed, mut misses) = (f64::INFINITY, 0.0f64, 0);
-    let (mut most, mut share_before) = (1.0, 0.0);
-    for _ in 0..ATTEMPTS {
-        let aim = Aim { allowance, most };
+    let (mut most, mut share_before, mut retreat) = (1.0, 0.0, FIRST_RETREAT);
+    let (mut attempts, mut watches) = (0, 0);
+    while attempts < ATTEMPTS {
+        let aim = Aim { allowance, most, near: attempts + watches > 1 };
         let Some(found) = search(&aim, near.as_ref()) else { break };
         if near.is_none() {
             allowance = first_allowance(request, &found)?;
         }
-        let moved = near.replace(found).is_none() && allowance > 1.0;
-        if moved || limits.finds_worse_crowd(&found.law) {
+        if near.replace(found).is_none() && allowance > 1.0 {
             continue;
         }
+        if watches < WATCHES && limits.finds_worse_crowd(&found.law) {
+            watches += 1;
+            continue;
+        }
+        attempts += 1;
         let candidate = written(request, &found, allowance).ok()?;
         let upper = candidate.release.value().map_or(f64::INFINITY, |value| value.upper());
         let share = request.release.map_or(0.0, |(epsilon, _)| upper / epsilon.value());
@@ -77,15 +88,15 @@ pub(super) fn certify(
         } else {
             // A crowd of both truths that is much worse, or that more allowance did not help, is watched from now on.
             misses += 1;
-            if (share > 1.001 || misses > 1) && limits.watch(candidate.release.crowd()) {
-                misses = 0;
+            if (share > 1.001 || misses > 1) && watches < WATCHES && limits.watch(candidate.release.crowd()) {
+                (misses, watches) = (0, watches + 1);
                 continue;
             }
-            // Where neither helps, participation has to give way, in growing steps.
-            if best.is_none() && share.is_finite() && (share - share_before).abs() < 1e-5 {
-                most = found.place - (0.01 * (1.0 - found.place)).max(1.0 - most - (1.0 - found.place));
-                allowance = WIDE;
-                share_before = 0.0;
+            // Where neither helps, participation has to give way: by what the cliff needs, in steps that may grow.
+            if best.is_none() && share.is_finite() && (share - share_before).abs() < STUCK * (share - 1.0) {
+                let needed = request.release.map_or(0.0, |(epsilon, _)| (epsilon.value() * (share - 1.0)).exp_m1());
+                most = 1.0 - (1.0 - found.place.min(most)) * (1.0 + (1.02 * needed).min(retreat));
+                (allowance, share_before, retreat) = (WIDE, 0.0, 2.0 * retreat);
                 continue;
             }
             share_before = share;
@@ -115,6 +126,8 @@ pub(super) struct Aim {
     pub(super) allowance: f64,
     /// Nobody takes part more often.
     pub(super) most: f64,
+    /// The law is hardly another than the one before.
+    pub(super) near: bool,
 }
 
 /// A law as a mechanism with few digits, and its certificate.

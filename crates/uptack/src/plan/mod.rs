@@ -108,7 +108,7 @@ pub fn paper_objective_alone() -> Error {
         "the paper's objective alone has the minimum 0, which every deterministic law reaches: never answering, but also \
          telling the plain truth",
     )
-    .with_hint("give --error: the objective is then minimized among mechanisms that are exact enough")
+    .with_hint("bound the error: the objective is then minimized among mechanisms that are exact enough")
 }
 
 /// δ of a plan that bounds none.
@@ -133,8 +133,7 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> 
     let claim_owners = planner.limits.owners();
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
-    let little = WorkLimit::steps(LITTLE_WORK);
-    let alternatives = others.iter().map(|other| planner.choose(other, little)).collect::<Result<_, _>>()?;
+    let alternatives = others.iter().map(|other| planner.alternative(other)).collect::<Result<_, _>>()?;
     let robustness = planner.robustness(&best.channel)?;
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
@@ -304,11 +303,18 @@ impl<'a> Planner<'a> {
         Ok(Settled { best, rule, others: certified, gap })
     }
 
+    /// With every view as anybody computes it again from the card.
     fn choose(&self, certified: &Certified, limit: WorkLimit) -> Result<Choice, Error> {
-        let Certified { mechanism, channel, sd, release, .. } = certified.clone();
+        let Certified { mechanism, channel, sd, .. } = certified.clone();
         let views = Views::of(&channel, self.limits.owners(), certify::target(self.request)?, limit)?;
         let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
-        Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views: Views { release, ..views } })
+        Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
+    }
+
+    /// With the release by its full certificate, the rest with little work.
+    fn alternative(&self, certified: &Certified) -> Result<Choice, Error> {
+        let choice = self.choose(certified, WorkLimit::steps(LITTLE_WORK))?;
+        Ok(Choice { views: Views { release: certified.release.clone(), ..choice.views }, ..choice })
     }
 
     fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {

@@ -171,7 +171,7 @@ impl Request {
         if self.release.is_none() && self.answer_epsilon.is_none() && self.linked_epsilon.is_none() {
             return refuse(
                 "nothing bounds what may be given away, so telling the plain truth would be best".to_owned(),
-                "give --epsilon with --delta, --answer-epsilon or --linked-epsilon",
+                "bound the release with an epsilon and a delta, each answer, or the linked epsilon",
             );
         }
         // What bounds one answer of several does not bound their tallies at all.

@@ -23,10 +23,12 @@ pub(super) struct Found {
 const ACCURACY: f64 = 4e-4;
 /// The same for what is kept.
 const FINAL_ACCURACY: f64 = 1e-5;
-/// Golden section stops after so many steps: the interval is then a 3000th of what it was.
-const GOLDEN_STEPS: u32 = 17;
+/// Golden section stops after so many steps: the interval is then a 300th of what it was.
+const GOLDEN_STEPS: u32 = 12;
+/// So many are enough where the law before was nearly the same.
+const NEAR_STEPS: u32 = 3;
 /// It stops earlier where the cost differs by less than this between its two inner points and its width hardly matters.
-const LEVEL: f64 = 2e-5;
+const LEVEL: f64 = 1e-4;
 
 /// The search in one family under one request.
 pub(super) struct Search<'a> {
@@ -70,7 +72,7 @@ impl<'a> Search<'a> {
         let below = places.iter().copied().filter(|&place| place < best.place).fold(self.domain().0, f64::max);
         let above = places.iter().copied().filter(|&place| place > best.place).fold(self.domain().1, f64::min);
         debug_assert!(below <= places[index] && places[index] <= above, "neighbours surround a place");
-        self.refine(best, (below, above), allowance)
+        self.refine(best, (below, above), allowance, GOLDEN_STEPS)
     }
 
     /// The least costly law near a place, as far as neighbours on the grid would be.
@@ -81,25 +83,34 @@ impl<'a> Search<'a> {
         if self.family == Family::RandomizedResponse {
             return self.at(1.0, allowance, FINAL_ACCURACY);
         }
-        let reach = 0.3 * (1.0 - place).max(1e-3).min(place);
+        let share = if aim.near { 0.03 } else { 0.3 };
+        let reach = share * (1.0 - place).max(1e-3).min(place);
         let ends = ((place - reach).max(least), (place + reach).min(most));
         let middle = self.at(place, allowance, ACCURACY);
         let sides = [0.2, 0.4, 0.6, 0.8].map(|share| ends.0 + share * (ends.1 - ends.0));
-        let tried = sides.into_iter().chain([ends.1]).map(|place| self.at(place, allowance, ACCURACY));
-        let best = tried.fold(middle, cheaper)?;
+        if let Some(middle) = middle.filter(|_| aim.near) {
+            return self.refine(middle, ends, allowance, NEAR_STEPS);
+        }
+        let mut best = middle;
+        for place in sides.into_iter().chain([ends.1]) {
+            if best.is_none_or(|best| self.may_cost(place, best.cost, allowance)) {
+                best = cheaper(best, self.at(place, allowance, ACCURACY));
+            }
+        }
+        let best = best?;
         let step = 0.2 * (ends.1 - ends.0);
-        self.refine(best, ((best.place - step).max(least), (best.place + step).min(most)), allowance)
+        self.refine(best, ((best.place - step).max(least), (best.place + step).min(most)), allowance, GOLDEN_STEPS)
     }
 
     /// Golden section between two places around one.
-    fn refine(&self, start: Found, (mut low, mut high): (f64, f64), allowance: f64) -> Option<Found> {
+    fn refine(&self, start: Found, (mut low, mut high): (f64, f64), allowance: f64, steps: u32) -> Option<Found> {
         let golden = 0.5 * (5f64.sqrt() - 1.0);
         let at = |place: f64| self.at(place, allowance, ACCURACY);
         let cost = |found: &Option<Found>| found.map_or(f64::INFINITY, |found| found.cost);
         let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
         let (mut left_found, mut right_found) = (at(left), at(right));
         let mut best = [left_found, right_found].into_iter().fold(Some(start), cheaper);
-        for _ in 0..GOLDEN_STEPS {
+        for _ in 0..steps {
             let (one, other) = (cost(&left_found), cost(&right_found));
             let level = (one / other - 1.0).abs() < LEVEL && (cost(&best) / one - 1.0).abs() < LEVEL;
             if high <= low || level {

@@ -36,7 +36,7 @@ pub fn solve_epsilon(request: &Request, error: f64) -> Result<Plan, Error> {
 /// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
 pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan, Error> {
     let Some((_, delta)) = request.release else {
-        return Err(Error::request("epsilon can only be solved for at a delta").with_hint("give --delta"));
+        return Err(Error::request("epsilon can only be solved for at a delta").with_hint("give a delta"));
     };
     let at = |epsilon: f64| -> Result<Request, Error> {
         Ok(Request { release: Some((Epsilon::new(epsilon)?, delta)), ..request.clone() })
@@ -45,12 +45,14 @@ pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) ->
         progress.advance_by(u64::from(progress.done() < 40) * 3);
         at(epsilon).and_then(|request| least_sd(&request)).unwrap_or(f64::INFINITY)
     };
-    let found = smallest(EPSILONS, 1e-3, error, sd).ok_or_else(|| unattainable(request, error))?;
+    let found = smallest(EPSILONS, 1.0, 1e-3, error, sd).ok_or_else(|| unattainable(request, error))?;
     plan_with(&at(found)?, progress)
 }
 
-/// The plan with the fewest owners, at least twice those who hold yes, whose error is at most `error`; the minimum batch
-/// keeps its share of them.
+/// The plan with the fewest owners whose error is at most `error`; the minimum batch keeps its share of them.
+///
+/// In crowds of less than twice those who hold yes the error may fall again, because few are left who hold no: such crowds
+/// are looked at only where twice as many are enough.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
     solve_owners_with(request, error, &Progress::default())
 }
@@ -58,8 +60,7 @@ pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
 /// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
 pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan, Error> {
     let share = request.minimum_batch as f64 / request.owners as f64;
-    // With nearly everybody holding yes, the plan would live on that knowledge instead of on the answers.
-    let fewest = (2 * request.yes.high).max(2);
+    let fewest = request.yes.high.max(2);
     let at = |owners: u64| -> Request {
         let minimum_batch = ((owners as f64 * share).ceil() as u64).clamp(1, owners);
         Request { owners, minimum_batch, ..request.clone() }
@@ -75,8 +76,11 @@ pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> 
 /// The fewest owners whose error is small enough: upwards in growing steps, because large crowds cost more to account
 /// for. The error levels off as a crowd grows; where it does so above what is wanted, there is no number.
 fn fewest_owners(fewest: u64, error: f64, sd: impl Fn(u64) -> f64) -> Option<u64> {
-    let (mut low, mut high) = (fewest, fewest);
+    let (mut low, mut high) = (fewest, fewest.saturating_mul(2).min(MOST_OWNERS));
     let mut here = sd(high);
+    if here <= error && sd(low) <= error {
+        return Some(low);
+    }
     while here > error {
         if high >= MOST_OWNERS {
             return None;
@@ -112,7 +116,7 @@ pub fn explain(request: &Request, error: f64) -> Result<Infeasible, Error> {
         };
         binding.push((name, free));
         let sd = |value: f64| with(value).and_then(|request| least_sd(&request).ok()).unwrap_or(f64::INFINITY);
-        nearest.extend(smallest(range, 1e-2, error, sd).map(|value| (name, value)));
+        nearest.extend(smallest(range, range.0, 1e-2, error, sd).map(|value| (name, value)));
     }
     Ok(Infeasible { least_sd: least, binding, nearest })
 }
@@ -198,17 +202,67 @@ fn describe(infeasible: &Infeasible) -> String {
 }
 
 /// The smallest value in a range, to a relative accuracy and from above, at which a falling function is at most `limit`.
-fn smallest((low, high): (f64, f64), accuracy: f64, limit: f64, function: impl Fn(f64) -> f64) -> Option<f64> {
-    if function(low) <= limit {
-        return Some(low);
+///
+/// From `start` in growing steps until it is bracketed, then where a power law through both ends would cross: most errors
+/// nearly are one.
+fn smallest(
+    (least, most): (f64, f64),
+    start: f64,
+    accuracy: f64,
+    limit: f64,
+    function: impl Fn(f64) -> f64,
+) -> Option<f64> {
+    let excess = |log: f64| (function(log.exp()) / limit).ln();
+    let (least, most) = (least.ln(), most.ln());
+    let mut at = start.ln().clamp(least, most);
+    let [mut low, mut high]: [Option<(f64, f64)>; 2] = [None; 2];
+    let mut step = 0.3;
+    for round in 0.. {
+        let value = excess(at);
+        *(if value <= 0.0 { &mut high } else { &mut low }) = Some((at, value));
+        at = match (low, high) {
+            (Some(low), Some(high)) if high.0 - low.0 <= accuracy => return Some(high.0.exp()),
+            (Some(low), Some(high)) => between(low, high, 0.45 * accuracy, round),
+            (Some((at, _)), None) if at >= most => return None,
+            (None, Some((at, _))) if at <= least => return Some(at.exp()),
+            (None, _) => (at - step).max(least),
+            (_, None) => (at + step).min(most),
+        };
+        step *= 2.0;
     }
-    if high <= low || function(high) > limit {
-        return None;
+    None
+}
+
+/// Where to look next between two ends: at the crossing, a little to either side in turn so that both ends come near;
+/// in the middle every third time and where an end says nothing.
+fn between(low: (f64, f64), high: (f64, f64), margin: f64, round: u32) -> f64 {
+    let middle = 0.5 * (low.0 + high.0);
+    let crossing = low.0 + (high.0 - low.0) * low.1 / (low.1 - high.1);
+    let aimed = crossing + if round % 2 == 0 { margin } else { -margin };
+    if round % 3 == 2 || !aimed.is_finite() {
+        return middle;
     }
-    let (mut low, mut high) = (low.ln(), high.ln());
-    while high - low > accuracy {
-        let half = 0.5 * (low + high);
-        if function(half.exp()) <= limit { high = half } else { low = half }
+    aimed.clamp(low.0 + margin, high.0 - margin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_value_is_bracketed_and_approached_from_above() {
+        let calls = std::cell::Cell::new(0);
+        let error = |value: f64| {
+            calls.set(calls.get() + 1);
+            if value < 0.01 { f64::INFINITY } else { 7.0 / value }
+        };
+        for limit in [0.5, 7.0, 300.0, 699.0] {
+            calls.set(0);
+            let found = smallest((1e-3, 30.0), 1.0, 1e-3, limit, error).unwrap();
+            assert!(found >= 7.0 / limit && found <= 7.0 / limit * 1.0011, "{limit}: {found}");
+            assert!(calls.get() <= 14, "{limit}: {}", calls.get());
+        }
+        assert_eq!(smallest((1e-3, 30.0), 1.0, 1e-3, 0.1, error), None);
+        assert_eq!(smallest((1e-3, 30.0), 1.0, 1e-3, 5.0, |_| 1.0).map(|value| value < 1.001e-3), Some(true));
     }
-    Some(high.exp())
 }

@@ -46,6 +46,7 @@ fn what_was_missed_once_is_found() {
         (30_000, 0, 1.0, 1e-7, 3.584),
         (5000, 100, 2.0, 1e-6, 4.153),
         (300, 4, 4.0, 1e-4, 0.4498),
+        (19_381, 2510, 7.667, 2.2e-6, 1.304),
     ] {
         let plan = plan(&request(owners, yes, epsilon, delta)).unwrap();
         assert!(plan.best.sd <= 1.005 * sd, "{owners} {yes} {epsilon}: {} {}", plan.best.mechanism, plan.best.sd);
@@ -199,4 +200,13 @@ fn senseless_requests_are_refused() {
     for request in bad {
         assert!(plan(&request).unwrap_err().is_request(), "{request:?}");
     }
+}
+
+/// Small crowds alone, because their accounting is quick; `checks/planner_survey.sh` runs five hundred of all sizes.
+#[test]
+fn sixty_random_requests_are_planned_well() {
+    let survey = survey::survey(60, 250.0, 8, || true);
+    assert!(survey.failures.is_empty(), "{}: {:#?}", survey.summary(), survey.failures);
+    // The rivals are dense enough to tell: for many requests one that is certified comes within 10 % of the plan.
+    assert!(survey.close >= 15, "{}", survey.summary());
 }

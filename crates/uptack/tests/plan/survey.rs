@@ -10,30 +10,14 @@ use uptack::{Channel, Fraction, Mechanism};
 /// What anything may be better than a plan by, and what an error may rise by where it should not.
 const TOLERANCE: f64 = 0.005;
 
-/// Sixty requests, most of them of small crowds; `checks/planner_survey.sh` runs five hundred of all sizes.
-#[test]
-fn sixty_random_requests_are_planned_well() {
-    let survey = survey(60, 600.0, 30);
-    assert!(survey.failures.is_empty(), "{:#?}", survey.failures);
-    // The rivals are dense enough to tell: for many requests one that is certified comes within 10 % of the plan.
-    assert!(survey.close >= 15, "{}", survey.close);
-}
-
-/// Takes a quarter of an hour.
-#[test]
-#[ignore = "run by checks/planner_survey.sh"]
-fn five_hundred_random_requests_are_planned_well() {
-    let survey = survey(500, 1e6, 120);
-    assert!(survey.failures.is_empty(), "{}: {:#?}", survey.summary(), survey.failures);
-    std::io::Write::write_all(&mut std::io::stderr(), format!("{}\n", survey.summary()).as_bytes()).unwrap();
-}
-
+/// What a survey found.
 #[derive(Default)]
-struct Survey {
+pub(crate) struct Survey {
     requests: usize,
-    failures: Vec<String>,
+    /// What was wrong, each with its request.
+    pub(crate) failures: Vec<String>,
     /// Requests for which a certified rival came within 10 % of the plan.
-    close: usize,
+    pub(crate) close: usize,
     /// The largest gap, and how many were above one per cent.
     largest_gap: f64,
     wide: usize,
@@ -44,7 +28,8 @@ struct Survey {
 }
 
 impl Survey {
-    fn summary(&self) -> String {
+    /// The survey in one line.
+    pub(crate) fn summary(&self) -> String {
         format!(
             "{} requests, {} failures; best rival better by {:.3} % at most; error rose by {:.3} % at most; {} gaps above 1 %, \
              the largest {:.2} %; a certified rival within 10 % for {}",
@@ -59,10 +44,12 @@ impl Survey {
     }
 }
 
-fn survey(requests: usize, most_owners: f64, rivals: usize) -> Survey {
+/// Plans random requests of up to `most_owners` and looks for `rivals` that are better, as long as `goes_on`.
+pub(crate) fn survey(requests: usize, most_owners: f64, rivals: usize, goes_on: impl Fn() -> bool) -> Survey {
     let mut random = Random(TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
-    let mut survey = Survey { requests, ..Survey::default() };
-    for number in 0..requests {
+    let mut survey = Survey::default();
+    for number in (0..requests).take_while(|_| goes_on()) {
+        survey.requests += 1;
         let request = random.request(number, most_owners);
         let wrong = |what: String| format!("{what}; {request:?}");
         let planned = match plan(&request) {
