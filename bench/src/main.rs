@@ -6,6 +6,7 @@
 mod accounting;
 mod clock;
 mod numpy;
+#[path = "../../crates/uptack/examples/published_accountants/table.rs"]
 mod published;
 mod sampling;
 mod simulation;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         [] => WHOLE,
         [flag] if flag == "--quick" => QUICK,
         [flag] if flag == "--published" => {
-            published::print();
+            published::print(clock::cpu_seconds);
             return ExitCode::SUCCESS;
         }
         _ => {

@@ -76,6 +76,9 @@ pub(crate) fn blanket(members: &[Member], owners: u64, log_cut: f64, fineness: F
     upper(&all, 0, owners - 1, log_cut, fineness, work)
 }
 
+/// An owner's probability of being in a class.
+type Law = fn(&Share) -> f64;
+
 /// What a sum of scores shows in a crowd of so many *yes* and *no* others when the target is *yes* against *no*: the losses and
 /// masses of its outcomes, from below, in both directions. None where it cannot be told.
 pub(crate) fn pair_laws(shares: &[Share], yes: u64, no: u64, work: &Work) -> Option<[PairLaw; 2]> {
@@ -91,7 +94,7 @@ pub(crate) fn pair_laws(shares: &[Share], yes: u64, no: u64, work: &Work) -> Opt
         }
     };
     let scores = integer_scores(&members, yes, no)?;
-    let atoms = |of: fn(&Share) -> f64| -> Vec<(i64, f64)> {
+    let atoms = |of: Law| -> Vec<(i64, f64)> {
         shares.iter().zip(&scores).map(|(share, score)| (*score, of(share))).filter(|(_, mass)| *mass > 0.0).collect()
     };
     if shares.iter().filter(reached).count() != shares.len() && yes.min(no) > 0 {
@@ -108,7 +111,7 @@ pub(crate) fn pair_laws(shares: &[Share], yes: u64, no: u64, work: &Work) -> Opt
     let law = sum.law(0.0, window);
     // The target in a class that nobody else reaches shows by itself.
     let alone: Vec<bool> = shares.iter().map(|share| !reached(&share)).collect();
-    let at = |j: i64, of: fn(&Share) -> f64, below: bool| -> f64 {
+    let at = |j: i64, of: Law, below: bool| -> f64 {
         let part = |((share, score), alone): ((&Share, &i64), &bool)| {
             let crowd = law.values.get(usize::try_from(j - score - law.first).ok()?).copied();
             let crowd = match (crowd, below) {
@@ -124,7 +127,7 @@ pub(crate) fn pair_laws(shares: &[Share], yes: u64, no: u64, work: &Work) -> Opt
     };
     let reach = scores.iter().map(|score| score.abs()).max().unwrap_or(0);
     let relative = 1.0 - 4.0 * law.relative_error - 1e-12;
-    let direction = |first: fn(&Share) -> f64, second: fn(&Share) -> f64| {
+    let direction = |first: Law, second: Law| {
         let mut pair = PairLaw { losses: Vec::new(), infinite: 0.0 };
         for j in window.low - reach..=window.high + reach {
             let (one, other) = (at(j, first, true) * relative, at(j, second, false) / relative);
@@ -142,7 +145,7 @@ pub(crate) fn pair_laws(shares: &[Share], yes: u64, no: u64, work: &Work) -> Opt
         }
         pair
     };
-    let (of_yes, of_no): (fn(&Share) -> f64, fn(&Share) -> f64) = (|share| share.yes, |share| share.no);
+    let (of_yes, of_no): (Law, Law) = (|share| share.yes, |share| share.no);
     Some([direction(of_yes, of_no), direction(of_no, of_yes)])
 }
 

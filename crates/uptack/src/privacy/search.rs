@@ -81,7 +81,8 @@ impl<'a> Search<'a> {
             return Answer { lower: best.bracket.lower(), upper: best.bracket.upper(), crowd: best.crowd };
         }
         if best.bracket.upper() < NEGLIGIBLE {
-            let upper = self.half_crowd_bound(question).max(best.bracket.upper());
+            let everywhere = self.half_crowd_bound(question).min(self.view.blanket(self.others, question, &self.work));
+            let upper = everywhere.max(best.bracket.upper());
             return Answer { lower: best.bracket.lower(), upper, crowd: best.crowd };
         }
         best = self.samples(question).into_iter().fold(best, larger);
@@ -186,7 +187,8 @@ impl<'a> Search<'a> {
         Some(self.at_most_blanket(found, delta, log_cut))
     }
 
-    /// The smaller of what was found and the bound by the privacy blanket, where what was found is not closed.
+    /// The smaller of what was found and the bound by the privacy blanket, to a per mille. What is closed is no more than that
+    /// above the truth, and so above the blanket.
     fn at_most_blanket(&self, found: Answer, delta: f64, log_cut: f64) -> Answer {
         let blanket =
             |epsilon: f64| self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
