@@ -46,16 +46,22 @@ pub fn print(clock: Clock) {
     }
 }
 
-fn cell(clock: Clock, work: impl FnOnce() -> Option<f64>) -> String {
+/// ε rounded up, and how long it takes: short work is repeated, because clocks tick in milliseconds.
+fn cell(clock: Clock, work: impl Fn() -> Option<f64>) -> String {
     let start = clock();
     let epsilon = work();
-    let seconds = clock() - start;
-    let time = match seconds {
-        seconds if seconds < 1e-4 => "0 ms".to_owned(),
-        seconds if seconds < 0.1 => format!("{:.1} ms", 1e3 * seconds),
-        seconds => format!("{seconds:.1} s"),
+    let mut times = 1;
+    while clock() - start < 0.05 {
+        std::hint::black_box(work());
+        times += 1;
+    }
+    let milliseconds = 1e3 * (clock() - start) / f64::from(times);
+    let time = match milliseconds {
+        short if short < 0.1 => "< 0.1 ms".to_owned(),
+        short if short < 10.0 => format!("{short:.1} ms"),
+        long => format!("{long:.0} ms"),
     };
-    epsilon.map_or("–".to_owned(), |epsilon| format!("{epsilon:.4} ({time})"))
+    epsilon.map_or("–".to_owned(), |epsilon| format!("{:.4} ({time})", (1e4 * epsilon).ceil() / 1e4))
 }
 
 /// The channel of randomized response with this local ε.
