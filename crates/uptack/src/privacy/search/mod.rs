@@ -23,6 +23,8 @@ const CLOSED: [f64; 2] = [1e-3, 0.05];
 const FAR_APART: f64 = 1.2;
 /// Up to this many steps all crowds are evaluated one by one.
 const ENUMERATION: u64 = 30_000_000;
+/// Up to so many others, two classes are enumerated, too.
+const FEW_OTHERS: u64 = 64;
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
 /// Nothing below this mass is told from zero.
@@ -315,6 +317,12 @@ impl<'a> Search<'a> {
         self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
     }
 
+    /// Whether single crowds are evaluated by enumerating their histograms. Of two classes a crowd is quickly evaluated without,
+    /// while enumerating takes the square of its size; but in a small one with rare classes only enumeration is precise.
+    fn enumerates(&self) -> bool {
+        self.enumerable_by_histogram() && (self.others <= FEW_OTHERS || !self.view.is_two_classes())
+    }
+
     /// One crowd in the worse direction, without enumerating its histograms.
     fn directly(&self, crowd: u64, question: Question) -> Found {
         let [one, other] = self.view.both_truths(crowd, self.others - crowd, question, &self.work);
@@ -324,8 +332,7 @@ impl<'a> Search<'a> {
     /// One crowd exactly, in the worse direction.
     fn exactly(&self, crowd: u64, question: Question) -> Found {
         let rest = self.others - crowd;
-        // Of two classes a single crowd is quickly evaluated, while enumerating its histograms takes the square of its size.
-        let [one, other] = if self.enumerable_by_histogram() && !self.view.is_two_classes() {
+        let [one, other] = if self.enumerates() {
             self.view.enumerated(crowd, rest, question.growth)
         } else {
             self.view.both_truths(crowd, rest, question, &self.work)
@@ -334,7 +341,7 @@ impl<'a> Search<'a> {
     }
 
     fn every_crowd(&self, question: Question) -> Found {
-        if self.enumerable_by_histogram() && !self.view.is_two_classes() {
+        if self.enumerates() {
             let values = self.view.all_enumerated(self.others, question.growth).into_iter().zip(0..);
             let found = values.map(|([one, other], crowd)| Found { bracket: one.max(other), crowd });
             return found.reduce(larger).unwrap_or_else(|| self.floor());
