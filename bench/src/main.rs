@@ -7,6 +7,7 @@ mod accounting;
 mod clock;
 mod numpy;
 mod planning;
+#[path = "../../crates/uptack/examples/published_accountants/table.rs"]
 mod published;
 mod sampling;
 mod simulation;
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
         [] => WHOLE,
         [flag] if flag == "--quick" => QUICK,
         [flag] if flag == "--published" => {
-            published::print();
+            published::print(clock::cpu_seconds);
             return ExitCode::SUCCESS;
         }
         _ => {

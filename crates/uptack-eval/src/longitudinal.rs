@@ -201,22 +201,47 @@ fn memoize(label: &str, mechanism: &Mechanism, (owners, yes): (u64, u64), seed: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use uptack::privacy::WorkLimit;
+    use uptack::card::{Card, CardSeries};
+    use uptack::plan::{Prior, Request, plan};
+    use uptack::privacy::composition::{Composition, FixedInAdvance};
+    use uptack::privacy::{Epsilon, WorkLimit, release_loss};
 
-    /// The report, the command and a card's claims for a series are one composition.
+    const TIMES: u64 = 12;
+
+    /// The card of a planned query that is asked twelve times.
+    fn series() -> Card {
+        let mut request = Request::new(2000, Prior::at(20));
+        request.release = Some((Epsilon::new(1.0).unwrap(), Delta::new(1e-6).unwrap()));
+        let mut card = Card::new(&request, &plan(&request).unwrap());
+        let series = format!(r#"{{"times":"{TIMES}","number":"1","starts":"2026-11-15T08:00:00Z","every":"600"}}"#);
+        card.series = Some(serde_json::from_str::<CardSeries>(&series).unwrap());
+        card.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
+        card
+    }
+
+    /// The report, the command, a card's claims for a series and what a budget is charged with are one composition.
     #[test]
-    fn windows_compose_as_the_command_and_a_card_do() {
-        let mechanism: Mechanism = "normal-form(f=1,r=0.02)".parse().unwrap();
-        let (channel, owners, times) = (mechanism.channel(), 2000, 12);
+    fn windows_compose_as_the_command_a_card_and_a_ledger_do() {
+        let card = series();
+        let (channel, owners) = (card.mechanism.channel(), card.claim_owners().unwrap());
         let target = Target::Delta(Delta::new(1e-6).unwrap());
-        let report = compose("", &mechanism, (owners, 20), &[1, times], 1e-6).unwrap();
-        let views = Views::of(&channel, owners, target, WorkLimit::default()).unwrap();
-        let command = Repeated::of(&views, &release(&channel, owners).unwrap(), target, times).unwrap();
-        let ends = |repeated: &Repeated| repeated.release.map(|value| (value.lower(), value.upper()));
-        assert_eq!(report[1].release, ends(&command));
-        assert_eq!(report[1].linked, command.linked);
-        assert_eq!(report[0].release, views.release.value().map(|value| (value.lower(), value.upper())));
+        let report = compose("", &card.mechanism, (owners, 20), &[1, TIMES], 1e-6).unwrap();
         let (lower, upper) = report[1].release.unwrap();
         assert!(lower <= upper && lower > 0.95 * upper, "{lower} and {upper}");
+
+        let views = Views::of(&channel, owners, target, WorkLimit::default()).unwrap();
+        let accountant = release(&channel, owners).unwrap();
+        let command = Repeated::of(&views, &accountant, target, TIMES).unwrap();
+        assert_eq!(command.release.map(|value| (value.lower(), value.upper())), Some((lower, upper)));
+        assert_eq!(command.linked, report[1].linked);
+        assert_eq!(report[0].release, views.release.value().map(|value| (value.lower(), value.upper())));
+
+        assert_eq!(card.claims.whole.as_ref().unwrap().queries, TIMES.to_string());
+        assert_eq!(card.claims.whole_release(), Ok(Some(upper)));
+        assert_eq!(card.claims.whole_linked(), Ok(command.linked));
+
+        let loss = release_loss(&accountant, TIMES, 1e-6).unwrap();
+        let charged = Composition::new(FixedInAdvance::repeated(loss, TIMES).unwrap());
+        assert_eq!(charged.epsilon(1e-6).unwrap().map(|bounds| bounds.upper), Some(upper));
     }
 }

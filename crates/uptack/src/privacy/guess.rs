@@ -49,17 +49,27 @@ impl Guess {
         Self { even: up(even), rare: up(0.99 + 0.01 * rare) }
     }
 
+    /// In whole numbers, so that what is exact stays so: 80 % are not 80.0001 %.
     fn local(law: impl Iterator<Item = (u128, u128)>) -> Self {
-        let grid = Probability::ONE.numerator() as f64;
-        let (mut even, mut rare_yes, mut rare_no) = (0.0, 0.0, 0.0);
+        let (mut even, mut rare_yes, mut rare_no) = (0, 0, 0);
         for (yes, no) in law {
-            let (yes, no) = (yes as f64 / grid, no as f64 / grid);
-            even += (yes - no).max(0.0);
-            rare_yes += (yes - RARE_ODDS * no).max(0.0);
-            rare_no += (no - RARE_ODDS * yes).max(0.0);
+            even += yes.saturating_sub(no);
+            rare_yes += yes.saturating_sub(RARE_ODDS as u128 * no);
+            rare_no += no.saturating_sub(RARE_ODDS as u128 * yes);
         }
-        Self { even: up(0.5 + 0.5 * even), rare: up(0.99 + 0.01 * f64::max(rare_yes, rare_no)) }
+        let whole = Probability::ONE.numerator();
+        let rare = match rare_yes.max(rare_no) {
+            0 => 0.99,
+            excess => up(0.99 + 0.01 * (excess as f64 / whole as f64)),
+        };
+        Self { even: at_least(whole + even) / (2.0 * whole as f64), rare }
     }
+}
+
+/// The number, or the next double above it.
+fn at_least(number: u128) -> f64 {
+    let nearest = number as f64;
+    if (nearest as u128) < number { nearest.next_up() } else { nearest }
 }
 
 /// A little more than `accuracy`, for the rounding of its few operations.

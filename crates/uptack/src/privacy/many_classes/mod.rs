@@ -5,11 +5,15 @@
 //! zero makes that bound sharp to second order. From below: any test on a sum of scores. See `docs/accounting.md`,
 //! "Any number of classes".
 
+mod labelled;
+mod pair;
+
 use super::binomial::ROUNDOFF;
-use super::composition::attained::PairLaw;
-use super::lattice::{Draws, LONGEST, ScoreSum, Window};
-use super::piece::{Direction, Share, Weight};
+use super::lattice::{Draws, LONGEST, ScoreSum};
+use super::piece::Weight;
 use super::work::Work;
+use labelled::Labelled;
+pub(crate) use pair::pair_laws;
 
 /// A class that owners may be in: its probability under both truths, and the target's weight there, zero where the target never is.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +42,8 @@ impl Fineness {
     pub(crate) const FINE: Self = Self { scores: 24.0, mean: 16.0, most_cells: 1 << 18 };
 }
 
-/// What is left out of the rarer truth's mean below the window, as a logarithm; it is multiplied by a tiny value.
-const LOG_LEFT: f64 = -50.0;
+/// What a node of a transform costs besides a step for each class: powers and exponentials.
+const STEPS_PER_NODE: u64 = 6;
 
 /// The divergence of one direction in a crowd of so many *yes* and *no* others, from above.
 pub(crate) fn upper(members: &[Member], yes: u64, no: u64, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
@@ -74,99 +78,6 @@ pub(crate) fn blanket(members: &[Member], owners: u64, log_cut: f64, fineness: F
     let under = |member: &Member| Member { yes: common(member), no: common(member), weight: member.weight };
     let all: Vec<Member> = members.iter().map(under).chain((told.yes > 0.0).then_some(told)).collect();
     upper(&all, 0, owners - 1, log_cut, fineness, work)
-}
-
-/// What a sum of scores shows in a crowd of so many *yes* and *no* others when the target is *yes* against *no*: the losses and
-/// masses of its outcomes, from below, in both directions. None where it cannot be told.
-pub(crate) fn pair_laws(shares: &[Share], yes: u64, no: u64, work: &Work) -> Option<[PairLaw; 2]> {
-    let members: Vec<Member> =
-        shares.iter().map(|share| share.member(share.weight(Direction::YesOverNo, 1.0))).collect();
-    let reached = |share: &&Share| {
-        if yes == 0 {
-            share.no > 0.0
-        } else if no == 0 {
-            share.yes > 0.0
-        } else {
-            share.yes > 0.0 && share.no > 0.0
-        }
-    };
-    let scores = integer_scores(&members, yes, no)?;
-    let atoms = |of: fn(&Share) -> f64| -> Vec<(i64, f64)> {
-        shares.iter().zip(&scores).map(|(share, score)| (*score, of(share))).filter(|(_, mass)| *mass > 0.0).collect()
-    };
-    if shares.iter().filter(reached).count() != shares.len() && yes.min(no) > 0 {
-        return None;
-    }
-    let groups = [(yes, atoms(|share| share.yes)), (no, atoms(|share| share.no))];
-    let groups = groups.into_iter().filter(|(owners, _)| *owners > 0).map(|(owners, atoms)| Draws { owners, atoms });
-    let sum = ScoreSum { groups: groups.collect() };
-    let window = sum.window(0.0, -60.0);
-    if window.high - window.low > LONGEST / 2 {
-        return None;
-    }
-    work.spend(20 * (window.high - window.low) as u64);
-    let law = sum.law(0.0, window);
-    // The target in a class that nobody else reaches shows by itself.
-    let alone: Vec<bool> = shares.iter().map(|share| !reached(&share)).collect();
-    let at = |j: i64, of: fn(&Share) -> f64, below: bool| -> f64 {
-        let part = |((share, score), alone): ((&Share, &i64), &bool)| {
-            let crowd = law.values.get(usize::try_from(j - score - law.first).ok()?).copied();
-            let crowd = match (crowd, below) {
-                (Some(value), true) => (value - law.error - law.folded).max(0.0),
-                (Some(value), false) => value.max(0.0) + law.error,
-                (None, true) => 0.0,
-                (None, false) => window.log_outside.exp(),
-            };
-            (!alone).then_some(of(share) * crowd)
-        };
-        let sum: f64 = shares.iter().zip(&scores).zip(&alone).filter_map(part).sum();
-        if below { sum * (1.0 - 1e-14) } else { sum * (1.0 + 1e-14) + 2.0 * window.log_outside.exp() }
-    };
-    let reach = scores.iter().map(|score| score.abs()).max().unwrap_or(0);
-    let relative = 1.0 - 4.0 * law.relative_error - 1e-12;
-    let direction = |first: fn(&Share) -> f64, second: fn(&Share) -> f64| {
-        let mut pair = PairLaw { losses: Vec::new(), infinite: 0.0 };
-        for j in window.low - reach..=window.high + reach {
-            let (one, other) = (at(j, first, true) * relative, at(j, second, false) / relative);
-            if one > 0.0 && other > 0.0 {
-                pair.losses.push(((one / other).ln(), one));
-            }
-        }
-        for (share, alone) in shares.iter().zip(&alone) {
-            let (one, other) = (first(share) * (1.0 - 1e-14), second(share) * (1.0 + 1e-14));
-            match (*alone, other > 0.0) {
-                (true, true) if one > 0.0 => pair.losses.push(((one / other).ln(), one)),
-                (true, false) => pair.infinite += one,
-                _ => {}
-            }
-        }
-        pair
-    };
-    let (of_yes, of_no): (fn(&Share) -> f64, fn(&Share) -> f64) = (|share| share.yes, |share| share.no);
-    Some([direction(of_yes, of_no), direction(of_no, of_yes)])
-}
-
-/// Integer scores for all classes, in the order given, by what they add to the evidence.
-fn integer_scores(members: &[Member], yes: u64, no: u64) -> Option<Vec<i64>> {
-    if yes + no == 0 {
-        return Some((0..members.len() as i64).collect());
-    }
-    let (_, crowd) = split(members, yes, no);
-    let crowd = crowd.filter(|crowd| !crowd.dropped)?;
-    let (influences, _) = crowd.influences();
-    let law: Vec<(f64, f64)> = influences.iter().copied().zip(crowd.classes.iter().map(|class| class.common)).collect();
-    let zero = law.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.0;
-    let deviation = RealLaw(&law).moments(0.0).1.sqrt();
-    // So many cells per owner, but not more than a transform has room for.
-    let cells = (2e4 / ((yes + no) as f64).sqrt()).clamp(0.5, 8.0);
-    let spacing = if law.len() == 2 { (law[0].0 - law[1].0).abs() } else { deviation / cells };
-    let mut places = influences.iter().map(|influence| ((influence - zero) / spacing).round());
-    let common_is_no = no >= yes;
-    let place = |member: &Member| -> Option<i64> {
-        let own = if common_is_no { member.no } else { member.yes };
-        if own == 0.0 { Some(0) } else { places.next().filter(|place| place.abs() < 1e9).map(|place| place as i64) }
-    };
-    members.iter().map(place).collect()
 }
 
 /// A crowd as the commoner truth sees it: only classes that it reaches.
@@ -267,7 +178,7 @@ impl Crowd {
         let deviation = real.moments(tilt).1.sqrt();
         let (sum, spacing) = lattice_sum(&law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
         let window = sum.window(sum.tilt_for(0.0), log_cut.max(-60.0));
-        work.spend((window.high - window.low) as u64 * self.classes.len() as u64 / 4 + 500);
+        work.spend(((window.high - window.low) as u64 + 100) * (self.classes.len() as u64 + STEPS_PER_NODE));
         let value = sum.positive_part(log_cut);
         // Without a guarantee from the transform there is still the sum of all positive values.
         let simple: f64 = law.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
@@ -348,118 +259,6 @@ fn best_test(sum: &ScoreSum, scores: &[i64], classes: &[Seen], turn: f64, log_cu
     let best = (first..=last).map(at).fold(0.0, f64::max);
     let scale = (law.log_scale - tilt * focus as f64).exp();
     best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0)
-}
-
-/// The bound with labels told, given the mean over the owners of the rarer truth of their influences.
-struct Labelled<'a> {
-    crowd: &'a Crowd,
-    /// What an owner of the commoner truth adds, for a mean of zero.
-    plain: Vec<f64>,
-    /// What it adds for each unit of the mean.
-    slopes: Vec<f64>,
-    /// What owners of the rarer truth add to the mean, with their probabilities.
-    influences: Vec<(f64, f64)>,
-}
-
-impl<'a> Labelled<'a> {
-    fn new(crowd: &'a Crowd) -> Self {
-        let (influences, _) = crowd.influences();
-        let largest = influences.iter().map(|value| value.abs()).fold(0.0, f64::max);
-        let plain = crowd.classes.iter().zip(&influences).map(|(class, influence)| {
-            let given_back = class.ratio() * influence;
-            let rounding = 64.0 * ROUNDOFF * (class.score.abs() + given_back.abs() + class.ratio() * largest);
-            class.score - given_back + class.slack + rounding
-        });
-        Self {
-            crowd,
-            plain: plain.collect(),
-            slopes: crowd.classes.iter().map(|class| class.ratio() * (1.0 + 8.0 * ROUNDOFF)).collect(),
-            influences: influences.iter().copied().zip(crowd.classes.iter().map(|class| class.rare)).collect(),
-        }
-    }
-
-    fn values(&self, mean: f64) -> Vec<f64> {
-        self.plain.iter().zip(&self.slopes).map(|(plain, slope)| plain + slope * mean).collect()
-    }
-
-    fn given(&self, mean: f64, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
-        self.crowd.mean_of_positive_part(&self.values(mean), log_cut, fineness, work)
-    }
-
-    fn bound(&self, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
-        let rare = self.crowd.rare as f64;
-        let deviation = RealLaw(&self.influences).moments(0.0).1.sqrt();
-        if deviation <= 0.0 || !deviation.is_finite() {
-            return self.given(0.0, log_cut, fineness, work);
-        }
-        let (sum, spacing) =
-            lattice_sum(&self.influences, self.crowd.rare, deviation / fineness.scores, fineness, LOG_LEFT);
-        let to_mean = |j: f64| j * spacing / rare;
-        let tilt = self.joint_tilt(&sum, spacing);
-        let (left, right) = (sum.window(0.0, LOG_LEFT), sum.window(tilt, log_cut.max(-60.0)));
-        let window = Window { low: left.low.min(right.low), high: right.high, log_outside: right.log_outside };
-        if window.high - window.low > LONGEST / 2 {
-            return 1.0;
-        }
-        work.spend(20 * (window.high - window.low) as u64);
-        let law = sum.law(tilt, window);
-        let step = ((sum.moments(tilt).1.sqrt() / fineness.mean) as i64).max(1);
-        let masses = coarse(&law, step);
-        let top = self.influences.iter().map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
-        let most = self.values(top).into_iter().fold(0.0, f64::max);
-        let above = (law.log_scale - tilt * window.high as f64 + window.log_outside).exp();
-        let mut total = above * most;
-        let mut last = f64::INFINITY;
-        for (index, mass) in masses.iter().enumerate().rev() {
-            let mean = to_mean((law.first + index as i64 * step) as f64);
-            // Rising with the mean: what is left is no more than this.
-            let value = self.given(mean, log_cut, fineness, work).min(last);
-            if value <= 1e-5 * total {
-                return (total + value) * (1.0 + 1e-9 + 2.0 * law.relative_error);
-            }
-            total += mass * value;
-            last = value;
-        }
-        (total + LOG_LEFT.exp() * last.min(1.0)) * (1.0 + 1e-9 + 2.0 * law.relative_error)
-    }
-
-    /// A tilt of the rarer truth's scores that goes with the tilt of the commoner truth's: where the largest part comes from.
-    fn joint_tilt(&self, sum: &ScoreSum, spacing: f64) -> f64 {
-        let rare = self.crowd.rare as f64;
-        let mut tilt = 0.0;
-        for _ in 0..6 {
-            let mean = sum.moments(tilt).0 * spacing / rare;
-            let values = self.values(mean);
-            let law: Vec<(f64, f64)> =
-                values.iter().copied().zip(self.crowd.classes.iter().map(|class| class.common)).collect();
-            let real = RealLaw(&law);
-            let own = real.tilt_for_zero();
-            let normalizer = real.log_normalizer(own);
-            let slope: f64 = law
-                .iter()
-                .zip(&self.slopes)
-                .map(|((value, mass), slope)| mass * (own * value - normalizer).exp() * slope)
-                .sum();
-            let wanted = own * self.crowd.drawn() * slope * spacing / rare;
-            tilt = 0.5 * (tilt + wanted);
-        }
-        if tilt.is_finite() { tilt.clamp(0.0, 50.0) } else { 0.0 }
-    }
-}
-
-/// The law on every `step`-th cell from the first, from above: a mass between two is split so that its mean stays, which only
-/// raises expectations of convex functions.
-fn coarse(law: &super::lattice::TiltedLaw, step: i64) -> Vec<f64> {
-    let count = (law.values.len() as i64 - 1).div_euclid(step) + 2;
-    let mut masses = vec![0.0; count as usize];
-    for (index, value) in law.values.iter().enumerate() {
-        let j = law.first + index as i64;
-        let mass = (value.max(0.0) + law.error) * (law.log_scale - law.tilt * j as f64).exp() * (1.0 + 1e-12);
-        let (below, part) = (index as i64 / step, (index as i64 % step) as f64 / step as f64);
-        masses[below as usize] += mass * (1.0 - part);
-        masses[below as usize + 1] += mass * part;
-    }
-    masses
 }
 
 /// The sum of so many draws on a lattice of about the spacing wanted, and that spacing.

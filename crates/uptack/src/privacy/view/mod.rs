@@ -1,7 +1,9 @@
 //! The divergence of a whole view: the sum over what the adversary may see of the target.
 
-use super::average::{Attempt, Falling, expected};
-use super::binomial::{Binomial, window};
+mod crowd;
+
+use super::average::{Attempt, expected};
+use super::binomial::Binomial;
 use super::both::three_classes;
 use super::bracket::Bracket;
 use super::classes::{Class, merge_to_three, one_sided, reduce, split_to_three, total};
@@ -11,6 +13,7 @@ use super::many_classes::{self, Fineness, Member};
 use super::mixed::{Group, two_classes};
 use super::piece::{Direction, Piece, Share, Weight};
 use super::work::Work;
+use crowd::Crowd;
 
 /// A view in the form the accounting needs: pieces that bound it from above and from below, and all detail for enumeration.
 #[derive(Clone, Debug, PartialEq)]
@@ -250,20 +253,12 @@ impl Observation {
         Attempt { bound, guess }
     }
 
-    /// A crowd of both truths by sums of scores, finer where a coarse lattice misses the goal by little.
+    /// A crowd of both truths by sums of scores.
     fn many_bound(&self, yes: u64, no: u64, question: Question, work: &Work) -> [f64; 2] {
-        let bound = |fineness: Fineness| {
+        refined(yes + no, question, work, |fineness| {
             let bound = |members: &[Member]| many_classes::upper(members, yes, no, question.log_cut, fineness, work);
             self.sum_of_members(question.growth, bound)
-        };
-        let coarse = bound(Fineness::COARSE);
-        let largest = coarse[0].max(coarse[1]);
-        let little = largest > question.goal && largest < 1.3 * question.goal && !work.exhausted();
-        if !little || yes + no > VERY_MANY {
-            return coarse;
-        }
-        let fine = bound(Fineness::FINE);
-        [coarse[0].min(fine[0]), coarse[1].min(fine[1])]
+        })
     }
 
     /// Whether the two truths may be exchanged: then crowds of few yes-owners are like crowds of few no-owners.
@@ -421,14 +416,40 @@ impl Piece {
         if exact.iter().all(|value| value.upper() <= question.goal.max(1.01 * value.lower())) {
             return exact;
         }
-        // Where an edge of what is possible was in the way, the commoner truth's owners alone are a bound.
+        // Where an edge of what is possible was in the way, the commoner truth's owners alone are a bound, and so are told labels.
         let fewer = self.one_truth_inside(yes > no, yes.max(no), question, work);
-        let labelled = Direction::BOTH.map(|which| {
-            let members = self.members(which, question.growth);
-            many_classes::upper(&members, yes, no, question.log_cut, Fineness::FINE, work)
-        });
-        [0, 1].map(|which: usize| exact[which].at_most(fewer[which].upper()).at_most(labelled[which]))
+        let bounded = [0, 1].map(|which: usize| exact[which].at_most(fewer[which].upper()));
+        if bounded.iter().all(|value| value.upper() <= question.goal) || work.exhausted() {
+            return bounded;
+        }
+        let labelled = self.labelled(yes, no, question, work);
+        [0, 1].map(|which: usize| bounded[which].at_most(labelled[which]))
     }
+
+    /// A crowd of both truths by sums of scores, in both directions.
+    fn labelled(&self, yes: u64, no: u64, question: Question, work: &Work) -> [f64; 2] {
+        refined(yes + no, question, work, |fineness| {
+            Direction::BOTH.map(|direction| {
+                let members = self.members(direction, question.growth);
+                many_classes::upper(&members, yes, no, question.log_cut, fineness, work)
+            })
+        })
+    }
+}
+
+/// A bound on a coarse lattice, and on a finer one where it misses the goal by little; without a goal on the finer one.
+fn refined(owners: u64, question: Question, work: &Work, bound: impl Fn(Fineness) -> [f64; 2]) -> [f64; 2] {
+    if question.goal <= 0.0 && owners <= VERY_MANY {
+        return bound(Fineness::FINE);
+    }
+    let coarse = bound(Fineness::COARSE);
+    let largest = coarse[0].max(coarse[1]);
+    let little = largest > question.goal && largest < 1.3 * question.goal && !work.exhausted();
+    if !little || owners > VERY_MANY {
+        return coarse;
+    }
+    let fine = bound(Fineness::FINE);
+    [coarse[0].min(fine[0]), coarse[1].min(fine[1])]
 }
 
 /// Three classes where one is so rare that it may be given away: then there are two. Nobody of the crowd is in it but for a small
@@ -461,58 +482,4 @@ fn without_the_rarest(
         Bracket::new(lower, (values[which].upper() + price[which]) * (1.0 + 1e-12))
     });
     (enough(0) && enough(1)).then_some(result)
-}
-
-/// One piece in a crowd of both truths: a guess at its divergence, and how to bound it.
-struct Crowd<'a> {
-    guess: [f64; 2],
-    way: Way<'a>,
-}
-
-enum Way<'a> {
-    /// The guess is a bound.
-    Exact,
-    /// The adversary is told who is outside: of the commoner truth's owners their number is averaged over, of the rarer
-    /// truth's it is taken at its largest.
-    Outside { piece: &'a Piece, common_is_yes: bool, law: Binomial, rare: u64 },
-}
-
-impl<'a> Crowd<'a> {
-    fn new(piece: &'a Piece, yes: u64, no: u64, question: Question, work: &'a Work) -> Self {
-        work.spend(200);
-        let upper = |value: [Bracket; 2]| value.map(|value| value.upper());
-        if yes.min(no) == 0 {
-            return Self { guess: upper(piece.one_truth(yes > 0, yes.max(no), question, work)), way: Way::Exact };
-        }
-        if piece.has_few_classes() {
-            return Self { guess: upper(piece.both_truths(yes, no, question, work)), way: Way::Exact };
-        }
-        let common_is_yes = yes >= no;
-        let (common, rare) = if common_is_yes { (yes, no) } else { (no, yes) };
-        let law = Binomial::new(common, piece.inside(common_is_yes));
-        let (rare, _) = window(&[Binomial::new(rare, piece.inside(!common_is_yes))], question.log_cut);
-        let (yes, no) = oriented(common_is_yes, law.mean() as u64, rare);
-        let guess = upper(piece.both_truths(yes, no, question, work));
-        Self { guess, way: Way::Outside { piece, common_is_yes, law, rare } }
-    }
-
-    /// A bound that does not exceed the goals, if that is within reach.
-    fn bound(&self, goals: [f64; 2], question: Question, work: &Work) -> [f64; 2] {
-        match &self.way {
-            Way::Exact => self.guess,
-            Way::Outside { piece, common_is_yes, law, rare } => {
-                let inside = |count: u64| {
-                    let (yes, no) = oriented(*common_is_yes, count, *rare);
-                    piece.both_truths(yes, no, question, work).map(|value| value.upper())
-                };
-                let falling = Falling { law: *law, center: self.guess, everywhere: [1.0; 2], goals };
-                let values = falling.expected(question.log_cut, work, inside);
-                values.map(|value| value + 2.0 * question.log_cut.exp())
-            }
-        }
-    }
-}
-
-fn oriented(common_is_yes: bool, common: u64, rare: u64) -> (u64, u64) {
-    if common_is_yes { (common, rare) } else { (rare, common) }
 }

@@ -1,15 +1,16 @@
 //! The largest divergence over all crowds, from both sides.
 
+mod root;
+mod sweep;
+
 use std::sync::Arc;
 
-use super::average::Attempt;
-use super::binomial::{Binomial, Coin, window};
 use super::bracket::Bracket;
 use super::classes::finite_epsilon;
-use super::pace::{Pace, Tried};
 use super::view::{Observation, Question};
 use super::work::{Work, WorkLimit};
 use crate::simulate::Progress;
+use sweep::{Claim, Lower};
 
 /// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin, and
 /// with the share given of the work that is left.
@@ -22,10 +23,10 @@ const CLOSED: [f64; 2] = [1e-3, 0.05];
 const FAR_APART: f64 = 1.2;
 /// Up to this many steps all crowds are evaluated one by one.
 const ENUMERATION: u64 = 30_000_000;
+/// Up to so many others, two classes are enumerated, too.
+const FEW_OTHERS: u64 = 64;
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
-/// A search that has used this share of the work it may do must have got a third as far, or it is given up for a wider one.
-const EARLY: f64 = 0.3;
 /// Nothing below this mass is told from zero.
 const DEEPEST_CUT: f64 = -460.0;
 
@@ -81,7 +82,8 @@ impl<'a> Search<'a> {
             return Answer { lower: best.bracket.lower(), upper: best.bracket.upper(), crowd: best.crowd };
         }
         if best.bracket.upper() < NEGLIGIBLE {
-            let upper = self.half_crowd_bound(question).max(best.bracket.upper());
+            let everywhere = self.half_crowd_bound(question).min(self.view.blanket(self.others, question, &self.work));
+            let upper = everywhere.max(best.bracket.upper());
             return Answer { lower: best.bracket.lower(), upper, crowd: best.crowd };
         }
         best = self.samples(question).into_iter().fold(best, larger);
@@ -186,7 +188,8 @@ impl<'a> Search<'a> {
         Some(self.at_most_blanket(found, delta, log_cut))
     }
 
-    /// The smaller of what was found and the bound by the privacy blanket, where what was found is not closed.
+    /// The smaller of what was found and the bound by the privacy blanket, to a per mille. What is closed is no more than that
+    /// above the truth, and so above the blanket.
     fn at_most_blanket(&self, found: Answer, delta: f64, log_cut: f64) -> Answer {
         let blanket =
             |epsilon: f64| self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
@@ -314,6 +317,12 @@ impl<'a> Search<'a> {
         self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
     }
 
+    /// Whether single crowds are evaluated by enumerating their histograms. Of two classes a crowd is quickly evaluated without,
+    /// while enumerating takes the square of its size; but in a small one with rare classes only enumeration is precise.
+    fn enumerates(&self) -> bool {
+        self.enumerable_by_histogram() && (self.others <= FEW_OTHERS || !self.view.is_two_classes())
+    }
+
     /// One crowd in the worse direction, without enumerating its histograms.
     fn directly(&self, crowd: u64, question: Question) -> Found {
         let [one, other] = self.view.both_truths(crowd, self.others - crowd, question, &self.work);
@@ -323,8 +332,7 @@ impl<'a> Search<'a> {
     /// One crowd exactly, in the worse direction.
     fn exactly(&self, crowd: u64, question: Question) -> Found {
         let rest = self.others - crowd;
-        // Of two classes a single crowd is quickly evaluated, while enumerating its histograms takes the square of its size.
-        let [one, other] = if self.enumerable_by_histogram() && !self.view.is_two_classes() {
+        let [one, other] = if self.enumerates() {
             self.view.enumerated(crowd, rest, question.growth)
         } else {
             self.view.both_truths(crowd, rest, question, &self.work)
@@ -333,7 +341,7 @@ impl<'a> Search<'a> {
     }
 
     fn every_crowd(&self, question: Question) -> Found {
-        if self.enumerable_by_histogram() && !self.view.is_two_classes() {
+        if self.enumerates() {
             let values = self.view.all_enumerated(self.others, question.growth).into_iter().zip(0..);
             let found = values.map(|([one, other], crowd)| Found { bracket: one.max(other), crowd });
             return found.reduce(larger).unwrap_or_else(|| self.floor());
@@ -374,172 +382,6 @@ impl<'a> Search<'a> {
         crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
     }
 
-    /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and
-    /// from above, each side is solved for itself.
-    fn solve(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> Answer {
-        if self.view.is_exact() {
-            return self.solve_one(delta, largest, function);
-        }
-        let side = |upper: bool| {
-            move |epsilon: f64| {
-                let found = function(epsilon);
-                let value = if upper { found.bracket.upper() } else { found.bracket.lower() };
-                Found { bracket: Bracket::new(value, value), ..found }
-            }
-        };
-        let above = self.solve_one(delta, largest, &side(true));
-        let below = self.solve_one(delta, largest, &side(false));
-        Answer { lower: below.lower.min(above.upper), upper: above.upper, crowd: below.crowd }
-    }
-
-    fn solve_one(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> Answer {
-        let first = function(0.0);
-        let mut crowd = first.crowd;
-        if first.bracket.upper() <= delta {
-            return Answer { lower: 0.0, upper: 0.0, crowd };
-        }
-        let goal = delta.max(f64::MIN_POSITIVE).ln();
-        let mut bracket = Bracketing {
-            low: (0.0, first.bracket.upper().ln() - goal),
-            high: (largest, f64::NEG_INFINITY),
-            last: None,
-        };
-        let mut guess = first_guess(first.bracket.upper(), delta, largest);
-        // A function that is not precise itself need not be solved precisely.
-        let tolerance = if self.view.is_exact() {
-            (0.2 * first.bracket.width()).clamp(1e-11, 1e-4)
-        } else if self.view.is_sharp() {
-            3e-5
-        } else {
-            1e-3
-        };
-        for _ in 0..200 {
-            if bracket.high.0 - bracket.low.0 <= tolerance * bracket.high.0 {
-                break;
-            }
-            let found = function(guess);
-            let level = found.bracket.upper().ln() - goal;
-            if found.bracket.upper() <= delta {
-                bracket.lower_high(guess, level);
-            } else if found.bracket.lower() > delta {
-                bracket.raise_low(guess, level);
-                crowd = found.crowd;
-            } else {
-                let width = (found.bracket.upper() / found.bracket.lower().max(f64::MIN_POSITIVE) - 1.0).min(1.0);
-                let (low, high) = around(guess, 0.02 * width, (bracket.low.0, bracket.high.0), delta, function);
-                return Answer { lower: low, upper: high, crowd };
-            }
-            guess = bracket.guess();
-        }
-        Answer { lower: bracket.low.0, upper: bracket.high.0, crowd }
-    }
-
-    /// Covers all crowds by ranges, each bounded by the crowd of its fewest yes- and its fewest no-owners. Where a range
-    /// cannot be bounded by the claim's limit although it is small, `weaken` weakens the claim, and `learned` says what an
-    /// exact value there tells about the number sought. Returns whether all crowds were covered.
-    fn sweep(
-        &self,
-        claim: &mut Claim,
-        lower: &mut Lower,
-        weaken: impl Fn(&mut Claim, f64),
-        learned: impl Fn(&Claim, &Found) -> f64,
-    ) -> bool {
-        let half = self.others / 2;
-        // The two halves are one where the truths may be exchanged.
-        let once = half == self.others || self.view.is_symmetric();
-        self.sweep_half(false, half, claim, lower, &weaken, &learned)
-            && (once || self.sweep_half(true, self.others - half - 1, claim, lower, &weaken, &learned))
-    }
-
-    /// The crowds with at most `last` owners of one truth among the others, starting from none: of *yes*, or of *no*.
-    fn sweep_half(
-        &self,
-        of_no: bool,
-        last: u64,
-        claim: &mut Claim,
-        lower: &mut Lower,
-        weaken: &impl Fn(&mut Claim, f64),
-        learned: &impl Fn(&Claim, &Found) -> f64,
-    ) -> bool {
-        let smallest = (self.others / 40_000).max(1);
-        let (mut from, mut width) = (0, (self.others / 1000).max(1));
-        let mut pace = Pace::new();
-        // What the method lost in the last range.
-        let mut loss = 0.0;
-        let oriented = |count: u64| if of_no { self.others - count } else { count };
-        while from <= last {
-            if claim.question.growth >= claim.trivial {
-                return true;
-            }
-            let used = self.work.used();
-            if used >= 1.0 || claim.may_fail && used > EARLY && 3.0 * (from as f64) < used * last as f64 {
-                return false;
-            }
-            let to = (from + (width - 1)).min(last);
-            let (yes, no) = if of_no { (self.others - to, from) } else { (from, self.others - to) };
-            let (bound, guess) = self.range_bound(yes, no, claim);
-            let holds = bound <= claim.limit;
-            if holds {
-                loss = (bound / guess).ln();
-            }
-            let tried = Tried { from, width: to - from + 1, guess, holds };
-            let next = pace.next(tried, claim.base, claim.limit, 1.1 * loss).max(smallest);
-            if holds {
-                claim.largest = claim.largest.max(bound);
-                (from, width) = (to + 1, next);
-                continue;
-            }
-            if width > smallest {
-                width = next.clamp(smallest, width - 1);
-                continue;
-            }
-            if self.view.is_exact_in_every_crowd() {
-                for crowd in [oriented(from), oriented(to)] {
-                    let found = self.exactly(crowd, claim.question);
-                    let value = learned(claim, &found);
-                    if value > lower.value {
-                        *lower = Lower { value, crowd: found.crowd };
-                    }
-                }
-            }
-            weaken(claim, guess);
-            width = smallest.saturating_mul(16);
-        }
-        true
-    }
-
-    /// A bound for all crowds of at least these numbers of yes- and no-owners and so many more of either truth that they are all,
-    /// and a guess at what it would be without the losses of the method. An owner of unknown truth is at least now and then
-    /// like one of the known truths: only where too few of them are, which is made rare, all crowds' bound stands in.
-    fn range_bound(&self, yes: u64, no: u64, claim: &Claim) -> (f64, f64) {
-        // A bound may be wrong by a hundred-thousandth of the limit.
-        let log_cut = claim.question.log_cut.max(claim.limit.max(1e-300).ln() - 13.0);
-        let unknown = self.others - yes - no;
-        // Ranges end at the half, so that the bound for every crowd, which is one of half crowds, stands in for this one, too.
-        debug_assert!(
-            yes.max(no) >= self.others.div_ceil(2),
-            "a range beyond the half: {yes} and {no} of {}",
-            self.others
-        );
-        let rarely = (5e-4 * claim.limit / claim.everywhere).clamp(log_cut.exp(), 0.05);
-        let [like_no, like_yes] = self.view.in_common();
-        let share = like_no.max(like_yes);
-        let coin = Coin { success: share, failure: 1.0 - share };
-        let (alike, _) = window(&[Binomial::new(unknown, coin)], rarely.ln());
-        let (yes, no) = if like_no >= like_yes { (yes, no + alike) } else { (yes + alike, no) };
-        let price = if unknown > 0 { rarely * claim.everywhere } else { 0.0 };
-        // Precise enough to use most of the room that there is.
-        let precision = (0.04 * (claim.limit / claim.base - 1.0)).clamp(1e-9, 1e-3);
-        let question = Question { log_cut, goal: claim.limit - price, precision, ..claim.question };
-        let attempt = if self.view.is_exact_in_every_crowd() {
-            Attempt::exact(self.view.both_truths(yes, no, question, &self.work).map(|value| value.upper()))
-        } else {
-            self.view.bound(yes, no, question, &self.work)
-        };
-        let largest = |values: [f64; 2]| values[0].max(values[1]) + price;
-        (largest(attempt.bound), largest(attempt.guess))
-    }
-
     /// A bound for all crowds at little cost: each has at least half of the others on one side.
     fn half_crowd_bound(&self, question: Question) -> f64 {
         let half = self.others.div_ceil(2);
@@ -558,111 +400,9 @@ impl<'a> Search<'a> {
         };
         self.solve_from_above(delta, largest, &function)
     }
-
-    /// The smallest ε, to a per mille, at which the upper end of a falling function is at most `delta`.
-    fn solve_from_above(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> f64 {
-        let (mut low, mut high) = (0.0, largest);
-        while high - low > 1e-3 * high && high > 1e-12 {
-            let middle = if low == 0.0 { high / 4.0 } else { (low * high).sqrt() };
-            if function(middle).bracket.upper() <= delta {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        high
-    }
-}
-
-/// What the sweep tries to show: at the question's ε no crowd has a divergence above `limit`; `largest` bounds all so far.
-struct Claim {
-    question: Question,
-    limit: f64,
-    largest: f64,
-    /// The divergence at the crowds of one truth.
-    base: f64,
-    /// By how much ε grows when the claim is weakened.
-    step: f64,
-    /// The e^ε from which on the claim needs no proof.
-    trivial: f64,
-    /// A bound for every crowd.
-    everywhere: f64,
-    /// Whether a weaker claim will be tried if this one is too costly.
-    may_fail: bool,
-}
-
-/// The largest value known to occur.
-struct Lower {
-    value: f64,
-    crowd: u64,
 }
 
 fn larger(a: Found, b: Found) -> Found {
     let crowd = if b.bracket.lower() > a.bracket.lower() { b.crowd } else { a.crowd };
     Found { bracket: a.bracket.max(b.bracket), crowd }
-}
-
-/// The Gaussian with the same divergence at zero has about this ε.
-fn first_guess(zero: f64, delta: f64, largest: f64) -> f64 {
-    let scale = 2.5 * zero * (2.0 * (zero / delta.max(1e-300)).ln()).max(0.1).sqrt();
-    scale.clamp(largest * 1e-9, largest * 0.9)
-}
-
-/// A root between two points, by the Illinois variant of false position: points with their levels, positive below the root.
-struct Bracketing {
-    low: (f64, f64),
-    high: (f64, f64),
-    /// Which end moved last: true for the high one.
-    last: Option<bool>,
-}
-
-impl Bracketing {
-    fn raise_low(&mut self, point: f64, level: f64) {
-        if self.last == Some(false) {
-            self.high.1 *= 0.5;
-        }
-        self.low = (point, level.max(f64::MIN_POSITIVE));
-        self.last = Some(false);
-    }
-
-    fn lower_high(&mut self, point: f64, level: f64) {
-        if self.last == Some(true) {
-            self.low.1 *= 0.5;
-        }
-        self.high = (point, level.min(-f64::MIN_POSITIVE));
-        self.last = Some(true);
-    }
-
-    fn guess(&self) -> f64 {
-        let ((low, above), (high, below)) = (self.low, self.high);
-        if !below.is_finite() {
-            return if low == 0.0 { high / 4.0 } else { (low * high).sqrt().min(2.0 * low) };
-        }
-        let (width, share) = (high - low, above / (above - below));
-        (low + width * share).clamp(low + 1e-6 * width, high - 1e-6 * width)
-    }
-}
-
-/// The nearest points on both sides of an undecided one that can be decided.
-fn around(
-    undecided: f64,
-    first: f64,
-    (low, high): (f64, f64),
-    delta: f64,
-    function: &dyn Fn(f64) -> Found,
-) -> (f64, f64) {
-    let decide = |sign: f64, limit: f64, decided: &dyn Fn(&Bracket) -> bool| {
-        let mut distance = first.max(1e-11);
-        loop {
-            let point = undecided * (1.0 + sign * distance);
-            if sign * (point - limit) >= 0.0 {
-                return limit;
-            }
-            if decided(&function(point).bracket) {
-                return point;
-            }
-            distance *= 2.0;
-        }
-    };
-    (decide(-1.0, low, &|bracket| bracket.lower() > delta), decide(1.0, high, &|bracket| bracket.upper() <= delta))
 }
