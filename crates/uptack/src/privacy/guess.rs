@@ -18,7 +18,7 @@ pub struct Guess {
 }
 
 /// The likelier truth of the 1 % prior is this much likelier.
-const RARE_ODDS: f64 = 99.0;
+const RARE_ODDS: u128 = 99;
 
 impl Guess {
     /// For somebody who sees one answer of a known owner.
@@ -39,27 +39,33 @@ impl Guess {
     /// For somebody who sees the tallies and knows everybody else's truth.
     pub fn from_release(accountant: &Accountant, claim: &Guarantee) -> Self {
         let even = 0.5 + 0.5 * accountant.delta_upper(0.0);
+        let odds = (RARE_ODDS as f64).ln();
         // δ falls with ε: where the claim is below ln 99, its own δ bounds the one there.
         let claimed = match (claim.target(), claim.value()) {
-            (Target::Delta(delta), Some(value)) if value.upper() <= RARE_ODDS.ln() => Some(delta.value()),
-            (Target::Epsilon(epsilon), Some(value)) if epsilon.value() <= RARE_ODDS.ln() => Some(value.upper()),
+            (Target::Delta(delta), Some(value)) if value.upper() <= odds => Some(delta.value()),
+            (Target::Epsilon(epsilon), Some(value)) if epsilon.value() <= odds => Some(value.upper()),
             _ => None,
         };
-        let rare = claimed.filter(|&delta| delta < 1e-3).unwrap_or_else(|| accountant.delta_upper(RARE_ODDS.ln()));
+        let rare = claimed.filter(|&delta| delta < 1e-3).unwrap_or_else(|| accountant.delta_upper(odds));
         Self { even: up(even), rare: up(0.99 + 0.01 * rare) }
     }
 
+    /// Sums of whole numbers: what is off is the last bit of a double, so that 80 % is 0.8 and not a little more.
     fn local(law: impl Iterator<Item = (u128, u128)>) -> Self {
-        let grid = Probability::ONE.numerator() as f64;
-        let (mut even, mut rare_yes, mut rare_no) = (0.0, 0.0, 0.0);
+        let grid = Probability::ONE.numerator();
+        let (mut even, mut rare_yes, mut rare_no) = (0, 0, 0);
         for (yes, no) in law {
-            let (yes, no) = (yes as f64 / grid, no as f64 / grid);
-            even += (yes - no).max(0.0);
-            rare_yes += (yes - RARE_ODDS * no).max(0.0);
-            rare_no += (no - RARE_ODDS * yes).max(0.0);
+            even += yes.saturating_sub(no);
+            rare_yes += yes.saturating_sub(RARE_ODDS * no);
+            rare_no += no.saturating_sub(RARE_ODDS * yes);
         }
-        Self { even: up(0.5 + 0.5 * even), rare: up(0.99 + 0.01 * f64::max(rare_yes, rare_no)) }
+        let rare = rare_yes.max(rare_no);
+        Self { even: ratio(grid + even, 2 * grid), rare: ratio(RARE_ODDS * grid + rare, (RARE_ODDS + 1) * grid) }
     }
+}
+
+fn ratio(part: u128, whole: u128) -> f64 {
+    part as f64 / whole as f64
 }
 
 /// A little more than `accuracy`, for the rounding of its few operations.
@@ -87,6 +93,17 @@ mod tests {
         assert!((bare.rare - 0.995).abs() < 1e-9);
         let nothing = Guess::from_answer(&channel("blended(0,0.25,0.25,0,0.5,0.1,0.1)"), 0);
         assert!((nothing.even - 0.5).abs() < 1e-9);
+    }
+
+    /// No noise of arithmetic is left in numbers that people read, whatever the parameter.
+    #[test]
+    fn round_numbers_stay_round() {
+        for percent in 51..100 {
+            let share = f64::from(percent) / 100.0;
+            let guess = Guess::from_linked(&channel(&format!("randomized-response(t={share})")));
+            assert_eq!(guess.even, share);
+            assert!(percent == 99 || guess.rare == 0.99, "{percent}: {guess:?}");
+        }
     }
 
     #[test]
