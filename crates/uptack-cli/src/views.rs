@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uptack::answer_name;
 use uptack::display::lower_end;
-use uptack::privacy::{Certified, Guarantee, Repeated, Target, Views};
+use uptack::privacy::{Guarantee, Repeated, Target, Views};
 
 use crate::output::{Table, grouped, readable_up};
 
@@ -12,27 +12,9 @@ pub(crate) fn views_json(views: &Views) -> Value {
     json!({
         "answers": views.answers,
         "linked": views.linked,
-        "release": guarantee_json(&views.release),
-        "answers_with_release": views.answers_with_release.iter().map(guarantee_json).collect::<Vec<_>>(),
+        "release": views.release.json(),
+        "answers_with_release": views.answers_with_release.iter().map(Guarantee::json).collect::<Vec<_>>(),
     })
-}
-
-fn guarantee_json(claim: &Guarantee) -> Value {
-    let certificate = claim.certificate();
-    let mut document = found_json(claim.target(), claim.value());
-    document["floor"] = json!(claim.floor());
-    document["crowd"] = json!(claim.crowd());
-    document["certificate"] = json!({"gap": certificate.gap(), "closed": certificate.closed()});
-    document
-}
-
-/// What was given and what was found.
-fn found_json(target: Target, found: Option<Certified>) -> Value {
-    let ends = found.map(|ends| json!({"lower": ends.lower(), "upper": ends.upper()}));
-    match target {
-        Target::Delta(delta) => json!({"delta": delta.value(), "epsilon": ends}),
-        Target::Epsilon(epsilon) => json!({"epsilon": epsilon.value(), "delta": ends}),
-    }
 }
 
 /// The `repeated` of a privacy card.
@@ -41,7 +23,7 @@ pub(crate) fn repeated_json(repeated: &Repeated, target: Target) -> Value {
         "times": repeated.times,
         "answers": repeated.answers,
         "linked": repeated.linked,
-        "release": found_json(target, repeated.release),
+        "release": target.json(repeated.release),
     })
 }
 

@@ -1,10 +1,11 @@
 //! The examples in every `--help` do what they show.
 //!
 //! Time is not looked at here. `checks/help_examples` runs this with `UPTACK_EXAMPLE_TIMES` naming a file, to which the
-//! seconds of every example are written, the slow ones included, and looks at them.
+//! seconds of every example are written, the slow ones included, and with `UPTACK_EXAMPLE_BINARY` naming the release
+//! build, and looks at them.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 
@@ -43,6 +44,11 @@ fn every_example_that_needs_no_desk_works() {
     }
 }
 
+/// The binary whose examples are run.
+fn binary() -> PathBuf {
+    std::env::var_os("UPTACK_EXAMPLE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_uptack").into(), PathBuf::from)
+}
+
 fn needs_a_desk(example: &str) -> bool {
     let mut words = example.split_whitespace();
     words.any(|word| NEED_A_DESK.contains(&word))
@@ -58,7 +64,7 @@ fn commands() -> Vec<String> {
 
 fn help(arguments: &[&str]) -> String {
     // Wide enough that no line is broken.
-    let output = Command::new(env!("CARGO_BIN_EXE_uptack")).args(arguments).env("COLUMNS", "1000").output().unwrap();
+    let output = Command::new(binary()).args(arguments).env("COLUMNS", "1000").output().unwrap();
     assert!(output.status.success(), "{arguments:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -136,9 +142,10 @@ impl Stage {
 
     /// As a shell runs it; a pager that may not be there is replaced by one that is.
     fn run(&self, example: &str) -> Output {
-        let bin = Path::new(env!("CARGO_BIN_EXE_uptack")).parent().unwrap();
+        let binary = binary();
         let path = std::env::join_paths(
-            std::iter::once(bin.to_owned()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+            std::iter::once(binary.parent().unwrap().to_owned())
+                .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
         );
         let line = example.replace("man -l -", "cat").replace("ed25519:…", &self.signer.public().to_string());
         Command::new("sh")

@@ -8,7 +8,7 @@ pub use oracle::{Oracle, OracleKind};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use uptack::privacy::{self, Certified, Delta, Guarantee, Target, WorkLimit};
+use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 use uptack::{Channel, Fraction, Mechanism, Output};
 
 use crate::error::Error;
@@ -193,11 +193,11 @@ impl Claims {
         match self {
             Self::Certified(views) => {
                 let bound = || bounded_json(views.linked, views.release.target());
-                let joint = |claim: &Option<Guarantee>| claim.as_ref().map_or_else(bound, guarantee_json);
+                let joint = |claim: &Option<Guarantee>| claim.as_ref().map_or_else(bound, Guarantee::json);
                 json!({
                     "answers": views.answers,
                     "linked": views.linked,
-                    "release": guarantee_json(&views.release),
+                    "release": views.release.json(),
                     "answers_with_release": views.joint.iter().map(joint).collect::<Vec<_>>(),
                 })
             }
@@ -257,17 +257,4 @@ fn bounded_json(linked: Option<f64>, target: Target) -> Value {
         Target::Epsilon(_) => 0.0,
     };
     bound_json(delta, linked)
-}
-
-fn guarantee_json(claim: &Guarantee) -> Value {
-    let ends = |value: Certified| json!({"lower": value.lower(), "upper": value.upper()});
-    let certificate = claim.certificate();
-    let mut document = match claim.target() {
-        Target::Delta(delta) => json!({"delta": delta.value(), "epsilon": claim.value().map(ends)}),
-        Target::Epsilon(epsilon) => json!({"epsilon": epsilon.value(), "delta": claim.value().map(ends)}),
-    };
-    document["floor"] = json!(claim.floor());
-    document["crowd"] = json!(claim.crowd());
-    document["certificate"] = json!({"gap": certificate.gap(), "closed": certificate.closed()});
-    document
 }

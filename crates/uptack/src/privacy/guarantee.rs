@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::{Value, json};
+
 use super::search::{Answer, Found};
 use crate::error::Error;
 
@@ -51,6 +53,17 @@ pub enum Target {
     Epsilon(Epsilon),
     /// δ is given.
     Delta(Delta),
+}
+
+impl Target {
+    /// What was given and what was found, as every document states it.
+    pub fn json(self, found: Option<Certified>) -> Value {
+        let ends = found.map(|ends| json!({"lower": ends.lower, "upper": ends.upper}));
+        match self {
+            Self::Delta(delta) => json!({"delta": delta.value(), "epsilon": ends}),
+            Self::Epsilon(epsilon) => json!({"epsilon": epsilon.value(), "delta": ends}),
+        }
+    }
 }
 
 /// What the adversary holds besides the truth of everybody but the target.
@@ -193,6 +206,15 @@ impl Guarantee {
     /// How far apart the ends are.
     pub fn certificate(&self) -> Certificate {
         self.certificate
+    }
+
+    /// The guarantee as every document states it.
+    pub fn json(&self) -> Value {
+        let mut document = self.target.json(self.value);
+        document["floor"] = json!(self.floor);
+        document["crowd"] = json!(self.crowd);
+        document["certificate"] = json!({"gap": self.certificate.gap, "closed": self.certificate.closed});
+        document
     }
 }
 

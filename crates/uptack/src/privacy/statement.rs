@@ -165,6 +165,10 @@ mod tests {
     fn words_are_never_better_than_numbers() {
         assert_eq!(percent(0.500_000_1), "50.0001 %");
         assert_eq!(percent(0.8), "80 %");
+        for t in ["0.55", "0.57", "0.7", "0.9"] {
+            let text = words(&format!("randomized-response(t={t})"), 50);
+            assert!(text.contains(&format!("at most {} % of the time", &(t.to_owned() + "0")[2..4])), "{text}");
+        }
         // As every other place prints it.
         let text = words("randomized-response(t=0.8)", 5000);
         assert!(text.contains(&format!("(ε = {})", display::claim(4f64.ln()))), "{text}");

@@ -4,48 +4,31 @@ use std::collections::HashMap;
 
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack::simulate::{Crowd, Simulation};
-use uptack::{Channel, Coins, SeededCoins};
+use uptack::{Channel, Class, SeededCoins};
 
 use crate::exact_coverage::{Case, Held, exact_coverage};
 use crate::family::channel;
+use crate::mechanisms::{DATA_DEPENDENT, MECHANISMS};
+use crate::random_channels::{Attack, TESTED, least, promised};
 
 const LEVELS: [f64; 3] = [0.9, 0.95, 0.999];
-const TESTED: [IntervalKind; 2] = [IntervalKind::Auto, IntervalKind::Exact];
 
-/// Every mechanism, with settings under which a crowd of 20 says something about the truth.
-const MECHANISMS: [&str; 13] = [
-    "randomized-response(t=0.8)",
-    "randomized-response(t=0.999)",
-    "sampling(sy=0.05,sn=0.05)",
-    "sampling(sy=0.5,sn=0.5)",
-    "noisy-sampling(sy=0.5,sn=0.1)",
-    "deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)",
-    "tuned(sy1=0.05,sy2=0.02,p1=0.9,p2=0.8,sn=0.01,p3=0.3)",
-    "paired(b=0.5,sy=0.2,sn=0.05)",
-    "cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)",
-    "blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=0.01,rn=0.01)",
-    "normal-form(f=0.5,r=0.001)",
-    "spread(pairs=2,f=0.5,r=0.05)",
-    DATA_DEPENDENT,
+/// Where the coverage of `auto` is more than 3 points above nominal on average; why, is tested below.
+const COARSE: [(&str, u64, f64); 7] = [
+    (COUNTED_BUT_FOR_A_FLIP, 20, 0.9),
+    (COUNTED_BUT_FOR_A_FLIP, 20, 0.95),
+    (COUNTED_BUT_FOR_A_FLIP, 60, 0.9),
+    (COUNTED_BUT_FOR_A_FLIP, 60, 0.95),
+    (COUNTED_BUT_FOR_A_FLIP, 200, 0.9),
+    (HARDLY_SAMPLED, 20, 0.9),
+    (HARDLY_TUNED, 20, 0.9),
 ];
-/// An interval by the single count that looks best in the tallies covers 0.949 874 here, at 60 owners and 35 yes.
-const DATA_DEPENDENT: &str = "custom(1=50/122:13/122, 0=3/122:41/122, ⊥=69/122:68/122)";
-/// Where outcomes are so few that no interval can be within 3 points of 90 %: what is counted is the truth but for one
-/// flip in 50 crowds, or about one informative answer is expected in all.
-const COARSE: [&str; 3] = [MECHANISMS[1], MECHANISMS[2], MECHANISMS[6]];
+const COUNTED_BUT_FOR_A_FLIP: &str = "randomized-response(t=0.999)";
+const HARDLY_SAMPLED: &str = "sampling(sy=0.05,sn=0.05)";
+const HARDLY_TUNED: &str = "tuned(sy1=0.05,sy2=0.02,p1=0.9,p2=0.8,sn=0.01,p3=0.3)";
 
 fn confidence(level: f64) -> Confidence {
     Confidence::new(level).unwrap()
-}
-
-/// How far below the stated level a kind of interval may be.
-fn allowed(kind: IntervalKind, level: f64) -> f64 {
-    let rounding = 1e-9;
-    rounding + if kind == IntervalKind::Auto { ((1.0 - level) / 10.0).min(0.005) } else { 0.0 }
-}
-
-fn least(held: &[Held]) -> f64 {
-    held.iter().map(|held| held.coverage).fold(1.0, f64::min)
 }
 
 fn mean(held: &[Held]) -> f64 {
@@ -58,9 +41,12 @@ fn check(text: &str, owners: u64, levels: &[f64]) {
     for ((kind, confidence), held) in cases.iter().zip(exact_coverage(&channel(text), owners, &cases)) {
         let level = confidence.level();
         let (least, mean) = (least(&held), mean(&held));
-        assert!(least >= level - allowed(*kind, level), "{text}, {owners} owners, {kind:?} at {level}: {least}");
-        let narrow = mean <= level + 0.03 || COARSE.contains(&text);
-        assert!(narrow || *kind == IntervalKind::Exact, "{text}, {owners} owners, {kind:?} at {level}: {mean}");
+        assert!(least >= promised(*kind, level), "{text}, {owners} owners, {kind:?} at {level}: {least}");
+        if *kind == IntervalKind::Auto {
+            // An exemption that is not needed is a mistake as well.
+            let narrow = mean <= level + 0.03;
+            assert_eq!(narrow, !COARSE.contains(&(text, owners, level)), "{text}, {owners} owners at {level}: {mean}");
+        }
     }
 }
 
@@ -81,6 +67,94 @@ fn two_hundred_owners_are_covered_whatever_they_hold() {
         check(text, 200, &LEVELS);
     }
     check("normal-form(f=0.5,r=0.001)", 200, &[0.95]);
+}
+
+/// Where a count is the truth but for a rare flip, its law has so few values that coverages are far apart. No intervals
+/// that keep the floor are shorter, all outcomes together: each hypothesis has to be accepted under as many outcomes as
+/// it takes to reach the floor with the most probable ones, and `auto` accepts it under no more; but for a crowd of two
+/// halves, where one flip more and one flip less are equally probable and both are accepted.
+#[test]
+fn where_hardly_anybody_flips_no_interval_is_shorter() {
+    for (text, owners, level) in COARSE.into_iter().filter(|coarse| coarse.0 == COUNTED_BUT_FOR_A_FLIP) {
+        let channel = channel(text);
+        let estimator = Estimator::new(&channel).unwrap();
+        let size = |ones: u64| {
+            let observation = estimator.observe_cells(&[ones, owners - ones]);
+            let interval = estimator.interval(&observation, confidence(level), IntervalKind::Auto);
+            (interval.high.floor() - interval.low.ceil()) as usize + 1
+        };
+        let floor = promised(IntervalKind::Auto, level);
+        let laws = outcome_laws(&channel, owners);
+        let least: usize = laws.into_iter().map(|law| fewest(law, floor)).sum();
+        let sizes: usize = (0..=owners).map(size).sum();
+        assert!((least..=least + 1).contains(&sizes), "{owners} owners at {level}: {sizes}, {least} at least");
+    }
+}
+
+/// How many outcomes have at least this probability together.
+fn fewest(mut law: Vec<f64>, floor: f64) -> usize {
+    law.sort_unstable_by(|a, b| b.total_cmp(a));
+    let reached = law.iter().scan(0.0, |sum, mass| {
+        *sum += mass;
+        Some(*sum)
+    });
+    reached.take_while(|&sum| sum < floor).count() + 1
+}
+
+/// Where 20 owners give about one informative answer in all, no interval that keeps the floor is shorter by more than a
+/// seventh: the mean width of any, even of one that tosses coins, which `auto` does not, is bounded by Neyman and
+/// Pearson's lemma.
+#[test]
+fn where_hardly_anybody_answers_no_interval_is_much_shorter() {
+    for (text, owners, level) in COARSE.into_iter().filter(|coarse| coarse.0 != COUNTED_BUT_FOR_A_FLIP) {
+        let held = &exact_coverage(&channel(text), owners, &[(IntervalKind::Auto, confidence(level))])[0];
+        let width = held.iter().map(|held| held.width).sum::<f64>() / held.len() as f64;
+        let least = least_mean_size(&outcome_laws(&channel(text), owners), promised(IntervalKind::Auto, level)) - 1.0;
+        assert!(width < 1.17 * least, "{text}: {width}, and {least} at least");
+    }
+}
+
+/// A bound on how many numbers of yes-owners an interval holds, on average over all truths and what is written under
+/// each: every hypothesis is accepted where it gains most probability for the room that it takes.
+fn least_mean_size(laws: &[Vec<f64>], floor: f64) -> f64 {
+    let mean: Vec<f64> =
+        (0..laws[0].len()).map(|x| laws.iter().map(|law| law[x]).sum::<f64>() / laws.len() as f64).collect();
+    let least = |law: &Vec<f64>| {
+        let mut order: Vec<usize> = (0..law.len()).filter(|&x| law[x] > 0.0).collect();
+        order.sort_unstable_by(|&a, &b| (law[b] * mean[a]).total_cmp(&(law[a] * mean[b])));
+        let (mut missing, mut size) = (floor, 0.0);
+        for x in order {
+            let part = (missing / law[x]).clamp(0.0, 1.0);
+            size += part * mean[x];
+            missing -= part * law[x];
+        }
+        size
+    };
+    laws.iter().map(least).sum()
+}
+
+/// The law of what the classes count, for every number of yes-owners; the counts but the first are the digits of a place.
+fn outcome_laws(channel: &Channel, owners: u64) -> Vec<Vec<f64>> {
+    let (classes, base) = (channel.classes(), owners as usize + 1);
+    let places = base.pow(classes.len() as u32 - 1);
+    let add_one = |law: Vec<f64>, part: fn(&Class) -> f64| {
+        let mut next = vec![0.0; places];
+        for (place, mass) in law.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
+            for (index, class) in classes.iter().enumerate() {
+                let unit = if index == 0 { 0 } else { base.pow(index as u32 - 1) };
+                next[place + unit] += mass * part(class);
+            }
+        }
+        next
+    };
+    let mut nobody = vec![0.0; places];
+    nobody[0] = 1.0;
+    let of = |yes: u64| {
+        let part =
+            |owner| if owner < yes { |class: &Class| class.yes.to_f64() } else { |class: &Class| class.no.to_f64() };
+        (0..owners).fold(nobody.clone(), |law, owner| add_one(law, part(owner)))
+    };
+    (0..=owners).map(of).collect()
 }
 
 /// The control: the same sums catch an interval that is chosen by a count instead of by the noise.
@@ -135,7 +209,7 @@ fn hidden_classes_are_covered() {
     for level in LEVELS {
         for kind in TESTED {
             let least = least(&brute_force(&hidden, 6, (kind, confidence(level))));
-            assert!(least >= level - allowed(kind, level), "{kind:?} at {level}: {least}");
+            assert!(least >= promised(kind, level), "{kind:?} at {level}: {least}");
         }
     }
 }
@@ -165,48 +239,15 @@ fn brute_force(channel: &Channel, owners: usize, (kind, confidence): Case) -> Ve
     held
 }
 
-/// 200 channels that nobody chose, with three to five cells: `exact` never misses more often than it says, and `auto` hardly.
+/// 200 channels that nobody chose, with three to five cells: `exact` never misses more often than it says, and `auto`
+/// hardly. The example `random_coverage` does the same with thousands.
 #[test]
 fn random_channels_are_covered() {
     let mut coins = SeededCoins::new(20);
-    (0..200).for_each(|_| attack(&mut coins));
-}
-
-/// The same for thousands, by hand.
-#[test]
-#[ignore = "takes minutes"]
-fn thousands_of_random_channels_are_covered() {
-    let mut coins = SeededCoins::new(21);
-    (0..5000).for_each(|_| attack(&mut coins));
-}
-
-fn attack(coins: &mut SeededCoins) {
-    let mut below = |most: u64| {
-        let mut bytes = [0; 8];
-        coins.fill(&mut bytes).unwrap();
-        u64::from_le_bytes(bytes) % most
-    };
-    let cells = 3 + below(3) as usize;
-    let owners = 2 + below([58, 20, 9][cells - 3]);
-    let level = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999][below(6) as usize];
-    // Some cells are rare, some belong to one truth alone.
-    let mut weight = || {
-        let most = [3, 30, 300][below(3) as usize];
-        below(most)
-    };
-    let mut law = || -> Vec<u64> { (0..cells).map(|_| weight()).collect() };
-    let (yes, no) = (law(), law());
-    let (yes_sum, no_sum) = (yes.iter().sum::<u64>(), no.iter().sum::<u64>());
-    if yes_sum == 0 || no_sum == 0 || (0..cells).all(|cell| yes[cell] * no_sum == no[cell] * yes_sum) {
-        return;
-    }
-    let cell = |cell: usize| format!("{cell}={}/{yes_sum}:{}/{no_sum}", yes[cell], no[cell]);
-    let possible = (0..cells).filter(|&cell| yes[cell] + no[cell] > 0);
-    let text = format!("custom({})", possible.map(cell).collect::<Vec<_>>().join(", "));
-    let cases = TESTED.map(|kind| (kind, confidence(level)));
-    for ((kind, _), held) in cases.iter().zip(exact_coverage(&channel(&text), owners, &cases)) {
-        let least = least(&held);
-        assert!(least >= level - allowed(*kind, level), "{text}, {owners} owners, {kind:?} at {level}: {least}");
+    for attack in (0..200).filter_map(|_| Attack::draw(&mut coins)) {
+        for (kind, spare) in attack.spare_coverage() {
+            assert!(spare >= 0.0, "{attack}, {kind:?}: {spare}");
+        }
     }
 }
 

@@ -1,8 +1,9 @@
-//! The core as its users see it: one binary, a module a subject.
+//! The core as its users see it: one binary, one module for each subject.
 
 mod coverage;
 mod exact_coverage;
 mod family;
-
+mod mechanisms;
 mod promises;
+mod random_channels;
 mod vectors;
