@@ -75,9 +75,12 @@ pub struct Checker {
     policy: Policy,
     desk: Option<Url>,
     work: u64,
-    known: Arc<Mutex<HashMap<TaskId, Result<Arc<Accepted>, Refusal>>>>,
+    known: Arc<Mutex<Decisions>>,
     prices: Arc<Mutex<Prices>>,
 }
+
+/// What was decided about each card.
+type Decisions = HashMap<TaskId, Result<Arc<Accepted>, Refusal>>;
 
 /// What was found by the work of verification.
 type Prices = HashMap<Basis, Result<Price, Refusal>>;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Process};
-use crate::{Folder, json};
+use crate::desk::{Desk, Process, key_of};
+use crate::{Folder, json, run};
 
 /// What a fleet of the tests allows: nearly everything, by a key.
 fn policy(desk: &Desk) -> String {
@@ -160,9 +160,12 @@ fn a_query_goes_through_two_aggregators_elsewhere() {
         .iter()
         .map(|role| folder.file(&format!("{role}.token"), format!("token-of-the-{role}-of-this-test")))
         .collect();
+    let (key, secret) = (key_of("network-elsewhere-desk"), path("pair.secret"));
+    assert!(run(&["pair-secret", &secret]).status.success());
     let start = |role: &str, token: &str, more: &[&str]| {
         let data = path(role);
         let fixed = ["aggregator", "--role", role, "--data", &data, "--admin-token", token];
+        let fixed = [&fixed[..], &["--pair-secret", &secret, "--desk-key", &key]].concat();
         Process::start(&[&fixed[..], more].concat())
     };
     let helper = start("helper", &tokens[1], &[]);

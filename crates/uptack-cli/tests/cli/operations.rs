@@ -232,7 +232,8 @@ fn attack(order: &str) {
         stream
     };
     let held: Vec<TcpStream> = (0..HELD).map(|_| open()).collect();
-    writeln!(std::io::stdout(), "\n{} connections are open", held.len()).unwrap();
+    let mut pipe = std::io::stdout();
+    writeln!(pipe, "\n{} connections are open", held.len()).unwrap();
     let _ = std::io::stdin().read(&mut [0]);
 }
 

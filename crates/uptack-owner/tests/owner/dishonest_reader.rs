@@ -113,7 +113,8 @@ fn live(folder: &Path, life: &str) {
         }
         _ => {}
     }
-    writeln!(std::io::stdout(), "\nquery {}", signed.query).unwrap();
+    let mut pipe = std::io::stdout();
+    writeln!(pipe, "\nquery {}", signed.query).unwrap();
     std::thread::sleep(std::time::Duration::from_secs(600));
     drop((raw, ledger));
 }

@@ -314,7 +314,7 @@ impl<'a> Planner<'a> {
     /// With the release by its full certificate, the rest with little work.
     fn alternative(&self, certified: &Certified) -> Result<Choice, Error> {
         let choice = self.choose(certified, WorkLimit::steps(LITTLE_WORK))?;
-        Ok(Choice { views: Views { release: certified.release.clone(), ..choice.views }, ..choice })
+        Ok(Choice { views: Views { release: certified.release, ..choice.views }, ..choice })
     }
 
     fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {

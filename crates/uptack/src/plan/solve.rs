@@ -238,7 +238,7 @@ fn smallest(
 fn between(low: (f64, f64), high: (f64, f64), margin: f64, round: u32) -> f64 {
     let middle = 0.5 * (low.0 + high.0);
     let crossing = low.0 + (high.0 - low.0) * low.1 / (low.1 - high.1);
-    let aimed = crossing + if round % 2 == 0 { margin } else { -margin };
+    let aimed = crossing + if round.is_multiple_of(2) { margin } else { -margin };
     if round % 3 == 2 || !aimed.is_finite() {
         return middle;
     }
