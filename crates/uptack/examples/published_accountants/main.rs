@@ -1,6 +1,8 @@
 //! Prints the table of `docs/accounting.md` that sets the accounting against the published accountants for shuffled reports:
 //! `cargo run --release -p uptack --example published_accountants`.
 
+#![allow(clippy::print_stdout)]
+
 mod table;
 
 fn main() {

@@ -27,7 +27,7 @@ const ACCOUNTANTS: [Accountant; 5] = [
 type Clock = fn() -> f64;
 
 /// Prints the tables of the documentation.
-pub fn print(clock: Clock) {
+pub(crate) fn print(clock: Clock) {
     println!("ε at δ = {DELTA:e} (processor time)\n");
     println!("| channel | owners | {} |", ACCOUNTANTS.map(|(name, _)| name).join(" | "));
     println!("| --- | --- | {} |", ACCOUNTANTS.map(|_| "---").join(" | "));
@@ -65,7 +65,7 @@ fn cell(clock: Clock, work: impl Fn() -> Option<f64>) -> String {
 }
 
 /// The channel of randomized response with this local ε.
-pub fn randomized_response(local: f64) -> Channel {
+pub(crate) fn randomized_response(local: f64) -> Channel {
     let text = format!("randomized-response(t={})", 1.0 / (1.0 + (-local).exp()));
     text.parse::<Mechanism>().expect("a mechanism").channel()
 }
@@ -114,7 +114,7 @@ fn clones_2023(channel: &Channel, owners: u64, delta: f64) -> Option<f64> {
 }
 
 /// ε by bisection to a relative 1e-5: the straightforward way.
-pub fn variation_ratio(channel: &Channel, owners: u64, delta: f64) -> Option<f64> {
+pub(crate) fn variation_ratio(channel: &Channel, owners: u64, delta: f64) -> Option<f64> {
     let (ratio, distance) = shape(channel);
     let (mut low, mut high) = (0.0, ratio.ln());
     while high - low > 1e-5 * high {

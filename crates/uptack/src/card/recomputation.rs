@@ -332,7 +332,8 @@ mod tests {
                 // What cannot be read at all is refused in words.
                 let Ok(wrong) = Card::from_json(&wrong.to_string()) else { continue };
                 let failed = failures(&wrong);
-                assert!(failed.iter().any(|what| what == named), "{path}: {failed:?}");
+                // Without an honest owner there is nothing to compute a claim from.
+                assert!(failed.iter().any(|what| what == named || what == "claims"), "{path}: {failed:?}");
             }
         }
     }

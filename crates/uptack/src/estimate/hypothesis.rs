@@ -59,7 +59,7 @@ const LARGEST_EXACT: f64 = 250.0;
 /// An exact law of more values than this is not formed.
 const MOST_VALUES: f64 = 65_536.0;
 /// Times range²/variance, more than the relative error of a saddle point.
-const SADDLE_POINT_ERROR: f64 = 0.25;
+const SADDLE_POINT_ERROR: f64 = 0.75;
 /// More than the absolute error of an exact tail.
 const EXACT_ERROR: f64 = 2e-13;
 /// Below this α tails are computed with a relative error of 1e-6 at most.

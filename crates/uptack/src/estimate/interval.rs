@@ -224,8 +224,8 @@ impl<'a> Search<'a> {
     /// owners, since p is at most twice the smaller tail.
     fn find_bracket(&self) -> Option<(u64, u64)> {
         let (first, last) = (self.zone.first, self.zone.last);
-        // The margin that p has over the tails is below a thousandth.
-        let half = self.miss / 2.0 * 0.999;
+        // The margin that p has over the tails is below four thousandths.
+        let half = self.miss / 2.0 * 0.996;
         if self.verdict(last).upper <= half || self.verdict(first).lower <= half {
             return None;
         }

@@ -408,8 +408,8 @@ mod tests {
         }
     }
 
-    /// Where saddle points take over, at variance/range² = 250, the relative error of every tail is below a thousandth:
-    /// a margin of ¼·range²/variance is enough, and more than that beyond.
+    /// Where saddle points take over, at variance/range² = 250, the relative error of every tail is below 0.6·range²/variance:
+    /// a margin of ¾·range²/variance is enough, and more than that beyond.
     #[test]
     fn saddle_points_meet_the_exact_law_where_they_take_over() {
         let sums = [
@@ -428,7 +428,7 @@ mod tests {
                 let x = (sum.mean() + f64::from(z) / 10.0 * sum.variance().sqrt()).round() as i128;
                 let (fast, slow) = (sum.saddle_point(x), law.tails(x));
                 for (fast, slow) in [(fast.upper, slow.upper), (fast.lower, slow.lower)] {
-                    assert!((fast / slow - 1.0).abs() * size < 0.2, "{sum:?} at {z}: {fast} {slow}, size {size}");
+                    assert!((fast / slow - 1.0).abs() * size < 0.6, "{sum:?} at {z}: {fast} {slow}, size {size}");
                 }
             }
         }

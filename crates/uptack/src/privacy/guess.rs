@@ -49,7 +49,7 @@ impl Guess {
         Self { even: up(even), rare: up(0.99 + 0.01 * rare) }
     }
 
-    /// In whole numbers, so that what is exact stays so: 80 % are not 80.0001 %.
+    /// In whole numbers, so that nothing but the last bit of a double is off: 57 % are not 57.0001 %.
     fn local(law: impl Iterator<Item = (u128, u128)>) -> Self {
         let (mut even, mut rare_yes, mut rare_no) = (0, 0, 0);
         for (yes, no) in law {
@@ -62,14 +62,8 @@ impl Guess {
             0 => 0.99,
             excess => up(0.99 + 0.01 * (excess as f64 / whole as f64)),
         };
-        Self { even: at_least(whole + even) / (2.0 * whole as f64), rare }
+        Self { even: (whole + even) as f64 / (2.0 * whole as f64), rare }
     }
-}
-
-/// The number, or the next double above it.
-fn at_least(number: u128) -> f64 {
-    let nearest = number as f64;
-    if (nearest as u128) < number { nearest.next_up() } else { nearest }
 }
 
 /// A little more than `accuracy`, for the rounding of its few operations.
