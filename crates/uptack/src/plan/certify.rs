@@ -130,6 +130,14 @@ pub(super) struct Aim {
     pub(super) near: bool,
 }
 
+/// A law as it stands, if its certificate keeps the request.
+pub(super) fn as_it_stands(request: &Request, found: &Found) -> Option<Certified> {
+    let candidate = written(request, found, 1.0).ok()?;
+    let upper = candidate.release.value().map_or(f64::INFINITY, |value| value.upper());
+    let kept = request.release.is_none_or(|(epsilon, _)| upper <= epsilon.value());
+    (kept && keeps_local(request, &candidate.channel)).then_some(candidate)
+}
+
 /// A law as a mechanism with few digits, and its certificate.
 fn written(request: &Request, found: &Found, allowance: f64) -> Result<Certified, Error> {
     let mechanism = found.family.mechanism(&found.law)?;

@@ -3,7 +3,7 @@
 //! Four numbers are too many for a bound, so that this is a walk: from the best symmetric and the best one-sided law, in
 //! steps that shrink where none helps. Most steps are ruled out with one call of the accounting.
 
-use super::certify::{Certified, certify};
+use super::certify::{Certified, as_it_stands, certify};
 use super::family::Family;
 use super::law::Law;
 use super::limits::Limits;
@@ -13,7 +13,7 @@ use super::search::{Found, cheaper};
 /// The best certified mechanism of the family that the walk finds; `starts` are where it begins.
 pub(super) fn certified(request: &Request, limits: &Limits, starts: &[Certified]) -> Option<Certified> {
     let walk = Walk { request, limits };
-    certify(request, limits, |aim, near| match near {
+    let walked = certify(request, limits, |aim, near| match near {
         Some(near) => walk.from(&Shape::of(&near.law), SMALL_STEP, aim.allowance),
         None => {
             let of = |family: Family| starts.iter().filter(move |start| start.family == family);
@@ -21,7 +21,23 @@ pub(super) fn certified(request: &Request, limits: &Limits, starts: &[Certified]
             let found = starts.map(|start| walk.from(&Shape::of(&start.found.law), FIRST_STEP, aim.allowance));
             found.fold(None, cheaper)
         }
-    })
+    });
+    walked.or_else(|| restated(request, starts))
+}
+
+/// Where the walk certifies nothing: the starts themselves, which are members of this family, too, with the few more flips
+/// that the rounding of its parameters takes.
+fn restated(request: &Request, starts: &[Certified]) -> Option<Certified> {
+    let kept = |start: &Certified| {
+        [1.0, 1.001, 1.003, 1.01, 1.03, 1.1].into_iter().find_map(|factor| {
+            let Law { part, flip } = start.found.law;
+            let law = Law { part, flip: [0, 1].map(|truth: usize| (flip[truth] * factor).min(part[truth])) };
+            let found = Found { family: Family::Tuned, law, cost: request.cost(&law), place: part[0] };
+            as_it_stands(request, &found)
+        })
+    };
+    let starts = starts.iter().filter(|start| matches!(start.family, Family::NormalForm | Family::NoisySampling));
+    starts.filter_map(kept).min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 
 const FIRST_STEP: f64 = 0.3;

@@ -16,8 +16,9 @@ pub(in crate::privacy) struct PairLaw {
 /// Cells of the grid for each standard deviation of one query's loss, over the root of the number of queries: rounding down
 /// loses half a cell for each query, about 0.3 % of ε with this number and half as much with twice as many cells.
 const CELLS_PER_DEVIATION: f64 = 32.0;
-/// The longest transform that is worth it.
-const LONGEST: usize = 1 << 19;
+/// The longest transform that is worth it: some twenty are made for one lower end. Shorter ones make it lower, since every loss
+/// is rounded down to a coarser grid.
+const LONGEST: usize = 1 << 15;
 
 /// A composition of pairs, each so many times, from below.
 #[derive(Debug, Clone)]
