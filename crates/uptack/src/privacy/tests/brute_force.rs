@@ -114,7 +114,7 @@ fn views(channel: &Channel, owners: u64) -> Vec<(Option<usize>, Accountant)> {
 const ROUNDING: f64 = 1e-13;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn every_view_of_every_small_crowd_is_enclosed(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
@@ -203,7 +203,7 @@ fn members(channel: &Channel, answer: Option<usize>, growth: f64, yes_first: boo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     /// Crowd by crowd and direction by direction, not only the worst of them.
     #[test]
