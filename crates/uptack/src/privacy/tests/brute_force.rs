@@ -142,7 +142,7 @@ proptest! {
     fn the_search_over_ranges_encloses_the_truth_too(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
         for (answer, accountant) in views(&channel, owners) {
             let (all, _) = truth(&channel, answer, owners, at);
-            let search = || Search::new(&accountant.observation, owners, WorkLimit::default()).without_enumeration();
+            let search = || Search::new(&accountant.observation, owners, WorkLimit::steps(200_000)).without_enumeration();
             let found = search().delta(at);
             prop_assert!(found.lower <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", found.lower);
             prop_assert!(found.upper >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", found.upper);
