@@ -19,6 +19,10 @@ const CELLS_PER_DEVIATION: f64 = 32.0;
 /// The longest transform that is worth it: some twenty are made for one lower end. Shorter ones make it lower, since every loss
 /// is rounded down to a coarser grid.
 const LONGEST: usize = 1 << 15;
+/// The same for more than a few queries, where every transform is raised to a power.
+const LONGEST_OF_MANY: usize = 1 << 11;
+/// So many queries are a few.
+const FEW: f64 = 8.0;
 
 /// A composition of pairs, each so many times, from below.
 #[derive(Debug, Clone)]
@@ -42,7 +46,8 @@ impl Attained {
             };
             let parts: Vec<Part> = pairs.iter().filter(|(_, times)| *times > 0).map(part).collect();
             let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);
-            if longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST {
+            let most = if total <= FEW { LONGEST } else { LONGEST_OF_MANY };
+            if longest <= most && Window::new(&parts, 0.0, spacing).length() <= most {
                 return Some(Self(Composition::on_grid(parts, spacing)));
             }
             spacing *= 2.0;
@@ -54,7 +59,7 @@ impl Attained {
         self.0.tail_at(epsilon).lower(epsilon).clamp(0.0, 1.0)
     }
 
-    /// ε at `delta` is at least this, and at most `above`, within a thousandth.
+    /// ε at `delta` is at least this, and at most `above`, within a hundredth.
     ///
     /// Every ε tried has a transform of its own, centred on it: far from its centre a transform loses what it is asked for.
     pub(in crate::privacy) fn epsilon(&self, delta: f64, above: f64) -> f64 {
@@ -64,7 +69,7 @@ impl Attained {
             (high, distance) = (above - distance, 2.0 * distance);
         }
         let mut low = (above - distance).max(0.0);
-        while high - low > 1e-3 * high && high > 1e-9 {
+        while high - low > 1e-2 * high && high > 1e-9 {
             let middle = 0.5 * (low + high);
             if holds(middle) {
                 low = middle;
