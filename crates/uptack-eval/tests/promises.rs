@@ -136,7 +136,7 @@ fn the_report_shows_that_the_planned_error_does_not_grow_with_the_crowd() {
         let text = &page[from..from + page[from..].find("</table>").unwrap()];
         assert_eq!(text.matches("<tr><td>").count(), rows, "{text}");
     }
-    assert!(page.contains(&format!("<td>{:.1}</td>", response.errors()[0])));
+    assert!(page.contains(&format!("<td>{}</td>", uptack::display::nearest(response.errors()[0]))));
     assert!(page.contains("<p id=\"intervals\">"));
 }
 

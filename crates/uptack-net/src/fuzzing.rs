@@ -5,17 +5,24 @@
 
 use crate::{
     admission::Admission,
-    aggregator,
+    aggregator, card_task,
     client::SealedReport,
     dap::{
         self, AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq,
         AggregationJobResp, Collection, CollectionReq, Decode, Encode, HpkeConfigList, Measurement, PingPongMessage,
         Report, ReportId, ReportMetadata, Role, Time, TimeInterval, Vdaf, VdafKind, encode,
     },
-    definition::Definition,
+    definition::{CardDefinition, Definition},
     pair_secret::PairSecret,
-    task::{self, AggregatorTask, CollectorTask, TaskParameters},
+    signed::Signer,
+    task::{self, AggregatorRole, AggregatorTask, CollectorTask, TaskParameters},
     token::{Token, TokenHash},
+};
+
+use uptack::{
+    card::{Aggregators, Card},
+    plan::{Prior, Request, plan},
+    privacy::{Delta, Epsilon},
 };
 
 /// One kind of input.
@@ -80,7 +87,7 @@ pub fn ciphertexts(data: &[u8]) {
     assert!(opened.is_err(), "opened under a key that did not exist");
 }
 
-/// Task definitions, and what they are made of.
+/// Task definitions, cards, and what they are made of.
 pub fn task_files(data: &[u8]) {
     let _ = task::parse_aggregator_task(data);
     if let Ok(definition) = Definition::parse(data) {
@@ -98,6 +105,10 @@ pub fn task_files(data: &[u8]) {
     let _ = serde_json::from_slice::<AggregatorTask>(data);
     let _ = serde_json::from_slice::<CollectorTask>(data);
     if let Ok(text) = std::str::from_utf8(data) {
+        if let Ok(card) = card_task::read(text) {
+            let _ = card_task::parameters(&card);
+            let _ = card_task::names(&card);
+        }
         let _ = Token::try_from(text.to_owned());
         let _ = TokenHash::try_from(text.to_owned());
     }
@@ -202,7 +213,26 @@ impl Sample {
     }
 }
 
+/// A card that an aggregator serves.
+fn sample_card(signer: &Signer) -> Card {
+    let mut request = Request::new(40, Prior::at(8));
+    request.release = Some((Epsilon::new(2.0).expect("an epsilon"), Delta::new(1e-2).expect("a delta")));
+    request.family = Some("normal-form".to_owned());
+    let mut card = Card::new(&request, &plan(&request).expect("a possible request"));
+    card.opens = Some("2026-11-16T08:00:00Z".to_owned());
+    card.closes = Some("2026-11-16T09:00:00Z".to_owned());
+    let [leader, helper] = ["leader", "helper"].map(|name| format!("https://{name}.example/"));
+    card.aggregators = Some(Aggregators { leader, helper });
+    card.signer = Some(signer.public().to_string());
+    card
+}
+
 fn sample_files() -> Vec<Vec<u8>> {
+    let signer = Signer::generate();
+    let card = sample_card(&signer);
+    let collector = CollectorTask::generate(card_task::parameters(&card).expect("a complete card"));
+    let signed = signer.sign(&card).expect("a complete card");
+    let define = |role| CardDefinition::new(role, signed.clone(), &collector);
     let address: url::Url = "http://127.0.0.1:1/".parse().expect("an address");
     let kind = VdafKind::histogram(3);
     let parameters = TaskParameters::new(address.clone(), address, kind, 60, 10);
@@ -212,6 +242,9 @@ fn sample_files() -> Vec<Vec<u8>> {
         serde_json::to_vec(&set.helper),
         serde_json::to_vec(&set.collector),
         serde_json::to_vec(set.parameters()),
+        serde_json::to_vec(&define(AggregatorRole::Leader)),
+        serde_json::to_vec(&define(AggregatorRole::Helper)),
+        Ok(card.canonical().into_bytes()),
     ]
     .into_iter()
     .map(|text| text.expect("plain data"))

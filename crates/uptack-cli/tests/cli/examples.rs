@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 
-use uptack::card::Card;
+use uptack::card::{Aggregators, Card};
 use uptack_desk::record::Record;
+use uptack_net::card_task;
 use uptack_net::collector::Collected;
+use uptack_net::definition::CardDefinition;
+use uptack_net::pair_secret::PairSecret;
 use uptack_net::signed::Signer;
+use uptack_net::task::{AggregatorRole, CollectorTask};
 
 use crate::{Folder, run};
 
@@ -106,7 +110,8 @@ impl Stage {
             std::fs::create_dir_all(stage.folder.0.join(home)).unwrap();
         }
         stage.copy_algebra();
-        stage.write_channel_card_and_record();
+        let card = stage.write_channel_card_and_record();
+        stage.write_definition(card);
         stage
     }
 
@@ -120,7 +125,7 @@ impl Stage {
         }
     }
 
-    fn write_channel_card_and_record(&self) {
+    fn write_channel_card_and_record(&self) -> Card {
         self.folder.file("channel.json", run(&["channel", "randomized-response(t=0.8)", "--json"]).stdout);
         let path = self.folder.0.join("card.json");
         let plan = ["plan", "--owners", "200", "--yes", "20", "--epsilon", "2", "--delta", "1e-4"];
@@ -138,10 +143,24 @@ impl Stage {
         let batch = Collected { reports: 200, counts, start: 0, finish: 0 };
         let record = Record::new(&self.signer.sign(&card).unwrap(), &batch, 1_800_000_000).unwrap();
         self.folder.file("record.json", serde_json::to_string(&record).unwrap());
+        card
+    }
+
+    /// What a desk writes for the operators of two aggregators.
+    fn write_definition(&self, mut card: Card) {
+        let [leader, helper] = ["leader", "helper"].map(|name| format!("https://{name}.example/"));
+        card.aggregators = Some(Aggregators { leader, helper });
+        let collector = CollectorTask::generate(card_task::parameters(&card).unwrap());
+        let definition = CardDefinition::new(AggregatorRole::Helper, self.signer.sign(&card).unwrap(), &collector);
+        std::fs::create_dir_all(self.folder.0.join("provision/QUERY")).unwrap();
+        self.folder.file("provision/QUERY/helper.json", serde_json::to_string(&definition).unwrap());
     }
 
     /// As a shell runs it; a pager that may not be there is replaced by one that is.
     fn run(&self, example: &str) -> Output {
+        if !example.starts_with("uptack pair-secret") {
+            PairSecret::create(&self.folder.0.join("pair.secret")).unwrap();
+        }
         let binary = binary();
         let path = std::env::join_paths(
             std::iter::once(binary.parent().unwrap().to_owned())

@@ -233,7 +233,8 @@ fn a_ballot_over_a_hundred_stations() {
     let values = desk.folder.file("stations.txt", stations);
     let owners = 5000;
     let plan = ["--owners", "5000", "--minimum-batch", "4500", "--yes", "0..100", "--epsilon", "3", "--delta", "1e-4"];
-    let each = ["--each", "station", "--values", &values, "--closes", "60s"];
+    // Long enough for one process to make the reports of all owners before the first is sent.
+    let each = ["--each", "station", "--values", &values, "--closes", "120s"];
     let asked = desk.json(&["ask", "--question", "Where are you?"], &[&plan[..], &each].concat());
     assert_eq!(asked["card"]["ballot"]["queries"].as_array().unwrap().len(), 100);
     let whole: f64 = asked["card"]["claims"]["whole"]["release"].as_str().unwrap().parse().unwrap();
