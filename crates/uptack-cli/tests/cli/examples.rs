@@ -21,8 +21,20 @@ use uptack_net::task::{AggregatorRole, CollectorTask};
 use crate::{Folder, run};
 
 /// These talk to servers, which are met in tests of their own.
-const NEED_A_DESK: [&str; 11] =
-    ["--desk", "serve", "aggregator", "demo", "ledger", "answer", "fleet", "ask", "result", "cancel", "queries"];
+const NEED_A_DESK: [&str; 12] = [
+    "--desk",
+    "serve",
+    "aggregator",
+    "demo",
+    "ledger",
+    "answer",
+    "fleet",
+    "ask",
+    "result",
+    "cancel",
+    "queries",
+    "backup",
+];
 /// These take seconds; an ordinary run of the tests does them with less to do, elsewhere.
 const SLOW: [&str; 3] = ["evaluate", "--samples 1e8", "uptack plan"];
 

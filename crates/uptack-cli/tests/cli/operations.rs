@@ -198,10 +198,9 @@ impl Attack {
         let mut children: Vec<Child> = (0..1000 / HELD).map(|_| start()).collect();
         for child in &mut children {
             let mut output = BufReader::new(child.stdout.take().unwrap());
-            let mut line = String::new();
-            while !line.contains("connections are open") {
-                line.clear();
-                assert!(output.read_line(&mut line).unwrap() > 0, "an attacker ended");
+            let mut said = String::new();
+            while !said.ends_with("connections are open\n") {
+                assert!(output.read_line(&mut said).unwrap() > 0, "an attacker ended: {said}");
             }
             // Kept open: an attacker that cannot print that it takes long would end.
             child.stdout = Some(output.into_inner());
@@ -225,7 +224,7 @@ fn attack(order: &str) {
     let requests = if path.is_empty() { 0 } else { 300 };
     let requests = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").repeat(requests);
     let open = || {
-        let mut stream = TcpStream::connect(host).unwrap();
+        let mut stream = connect(host);
         stream.set_nonblocking(true).unwrap();
         // What does not fit into the buffers stays unsent; a refused connection may be closed already.
         let _ = stream.write(requests.as_bytes());
@@ -235,6 +234,19 @@ fn attack(order: &str) {
     let mut pipe = std::io::stdout();
     writeln!(pipe, "\n{} connections are open", held.len()).unwrap();
     let _ = std::io::stdin().read(&mut [0]);
+}
+
+/// Patiently: on a busy machine a server may be slow to accept so many.
+fn connect(host: &str) -> TcpStream {
+    let mut attempts = 0;
+    loop {
+        match TcpStream::connect(host) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(attempts < 100, "{error}"),
+        }
+        attempts += 1;
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Must not grow by more than this under attack, in MiB.
