@@ -42,6 +42,10 @@ impl Fineness {
     pub(crate) const FINE: Self = Self { scores: 24.0, mean: 16.0, most_cells: 1 << 18 };
 }
 
+/// No lattice of a test has many more cells than this: where very rare classes would need more, it is coarser, and the test a
+/// little worse.
+const MOST_CELLS_OF_A_TEST: i64 = 1 << 15;
+
 /// What a node of a transform costs besides a step for each class: powers and exponentials.
 const STEPS_PER_NODE: u64 = 6;
 
@@ -201,17 +205,27 @@ impl Crowd {
         let turn =
             if self.rare == 0 { -self.drawn() * zero } else { -centre * self.rare as f64 - (owners + 1.0) * zero };
         let deviation = (RealLaw(&common).moments(0.0).1).sqrt();
-        let spacing = deviation / if owners > 100_000.0 { 8.0 } else { 24.0 };
+        let mut spacing = deviation / if owners > 100_000.0 { 8.0 } else { 24.0 };
         if spacing <= 0.0 || !spacing.is_finite() {
             return 0.0;
         }
-        let rounded = |law: &[(f64, f64)]| -> Vec<(i64, f64)> {
+        let rounded = |law: &[(f64, f64)], spacing: f64| -> Vec<(i64, f64)> {
             law.iter().map(|(value, mass)| ((value / spacing).round() as i64, *mass)).collect()
         };
-        let mut groups = vec![Draws { owners: self.common, atoms: rounded(&common) }];
-        if self.rare > 0 {
-            groups.push(Draws { owners: self.rare, atoms: rounded(&rare) });
-        }
+        let most = (MOST_CELLS_OF_A_TEST as f64).max(100.0 * owners.sqrt());
+        let groups = loop {
+            let mut groups = vec![Draws { owners: self.common, atoms: rounded(&common, spacing) }];
+            if self.rare > 0 {
+                groups.push(Draws { owners: self.rare, atoms: rounded(&rare, spacing) });
+            }
+            let sum = ScoreSum { groups };
+            let window = sum.window(sum.tilt_for(turn / spacing), log_cut.max(-60.0));
+            let excess = (window.high - window.low) as f64 / most;
+            if excess <= 1.0 {
+                break sum.groups;
+            }
+            spacing *= 1.1 * excess;
+        };
         let scores: Vec<i64> = groups[0].atoms.iter().map(|(score, _)| *score).collect();
         best_test(&ScoreSum { groups }, &scores, &self.classes, turn / spacing, log_cut, work)
     }
