@@ -286,7 +286,9 @@ fn best_test(sum: &ScoreSum, scores: &[i64], classes: &[Seen], turn: f64, log_cu
     let first = (from + reach).min(last);
     let best = (first..=last).map(at).fold(0.0, f64::max);
     let scale = (law.log_scale - tilt * focus as f64).exp();
-    best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0)
+    let value = best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
+    // A scale beyond all numbers goes with tails below all numbers, of which nothing is known.
+    if value.is_finite() { value } else { 0.0 }
 }
 
 /// The sum of so many draws on a lattice of about the spacing wanted, and that spacing.
