@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 use uptack::card::Card as QueryCard;
-use uptack::privacy::{self, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
+use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
 use uptack::simulate::Progress;
 use uptack::{Channel, Fraction};
 
@@ -119,11 +119,19 @@ fn follow(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> R
     Ok(progress::follow(now, || Views::of_watched(channel, owners, target, limit, Some(&progress)))?)
 }
 
+/// Composes so many answers and shows how many steps that took so far: how many it takes is not known in advance.
+fn compose(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Repeated, Failure> {
+    let progress = Arc::new(Progress::default());
+    let accountant = accountant.clone().watched(Some(&progress));
+    let now = || Step { what: "million steps", done: progress.done() / 1_000_000, all: 0 };
+    Ok(progress::follow(now, || Repeated::of(views, &accountant, target, times))?)
+}
+
 impl Card {
     fn new(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<Self, Failure> {
         let (owners, target) = (views.release.owners(), views.release.target());
         let accountant = privacy::release(channel, owners)?.with_limit(limit);
-        let repeated = repeat.map(|times| Repeated::of(&views, &accountant, target, times)).transpose()?;
+        let repeated = repeat.map(|times| compose(&views, &accountant, target, times)).transpose()?;
         let statement = privacy::statement(channel, &views, &accountant, repeated.as_ref());
         Ok(Self { owners, target, views, repeated, statement })
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use uptack::display;
+use uptack::privacy::composition::{Charge, Filter};
 
 use crate::desk::Desk;
 use crate::network::{AT_SEVEN, Fleet, all_answered, ask, fleet_csv};
@@ -142,12 +143,18 @@ fn ask_result_ledger_and_verify_agree() {
         assert_eq!(number(&result["interval"][end]).to_string(), stated);
     }
 
-    // One query costs at most the ε of its card; a budget with a δ charges less, by its filter.
+    // A budget is charged with the linked ε of the card and with nothing else: the share that is spent of it is what its filter
+    // says of that one number, to the last digit.
     let linked = number(&trust[1]["epsilon"]);
-    let ledger = fleet.ledger();
-    for budget in ledger["budgets"].as_array().unwrap().iter().filter(|budget| budget["view"] == "linked") {
-        let spent = budget["spent"].as_f64().unwrap() * budget["epsilon"].as_f64().unwrap();
-        assert!(spent > 0.0 && spent <= linked * (1.0 + 1e-12), "{budget}");
+    let ledger = json(&["ledger", "--data", fleet.data(), "--json"]);
+    let budgets: Vec<&Value> =
+        ledger["budgets"].as_array().unwrap().iter().filter(|budget| budget["view"] == "linked").collect();
+    assert_eq!(budgets.len(), 60);
+    for budget in budgets {
+        let mut filter = Filter::new(number(&budget["epsilon"]), number(&budget["delta"])).unwrap();
+        let _receipt = filter.try_spend(&Charge::pure(linked).unwrap()).unwrap();
+        assert_eq!(number(&budget["spent"]), filter.fraction_spent(), "{budget}");
+        assert_eq!(digits(&budget["queries"]), "1");
     }
 
     // What people read.
@@ -168,7 +175,7 @@ fn ask_result_ledger_and_verify_agree() {
     }
 }
 
-/// Large enough that not every crowd is enumerated, which would take the composition of a day a minute.
+/// Large enough that not every crowd is enumerated.
 fn network(folder: &Folder) -> String {
     let rows: String = (0..12).map(|index| format!("s{index},{}\n", [0, 4, 40, 3000][index % 4])).collect();
     folder.file("network.csv", format!("sensor,vehicles\n{rows}"))

@@ -51,9 +51,14 @@ impl Fleet {
         command.args(&self.arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
+    /// Where the fleet keeps its ledger.
+    pub(crate) fn data(&self) -> &str {
+        self.data.to_str().unwrap()
+    }
+
     /// Entries and the share of the linked budget that is spent, of all owners.
     pub(crate) fn ledger(&self) -> Value {
-        json(&["ledger", "--data", self.data.to_str().unwrap(), "--json"])
+        json(&["ledger", "--data", self.data(), "--json"])
     }
 
     /// How many entries the ledger's file has, read while a client has it open.

@@ -31,6 +31,13 @@ pub(crate) struct Window {
     pub(crate) log_outside: f64,
 }
 
+impl Window {
+    /// The nodes of a circle on which no two sums of the window fall together.
+    fn length(&self) -> usize {
+        ((self.high - self.low + 1) as usize).next_power_of_two().max(2)
+    }
+}
+
 /// The tilted law of a sum on a window. The probability of a sum j is e^(`log_scale` − tilt·j) times its value here.
 #[derive(Clone, Debug)]
 pub(crate) struct TiltedLaw {
@@ -129,14 +136,21 @@ impl ScoreSum {
         Window { low: (low.floor() as i64).max(lowest), high: (high.ceil() as i64).min(highest), log_outside: log_cut }
     }
 
+    /// How many nodes of its circle a transform on this window looks at.
+    pub(crate) fn nodes(&self, tilt: f64, window: Window) -> u64 {
+        let length = window.length();
+        let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
+        last_node(&parts, length).0 as u64 + 1
+    }
+
     /// The spectrum at all nodes of a circle of so many, half of them by symmetry: node by node to `each` with its value, its
     /// error and how often it counts. Returns what the nodes left out may add at most, all together.
     fn spectrum(&self, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> f64 {
         let length = roots.length;
         let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
         let total: f64 = parts.iter().map(|part| part.owners).sum();
-        let mut left_out = 0.0;
-        for node in 0..=length / 2 {
+        let (last, mut left_out) = last_node(&parts, length);
+        for node in 0..=last {
             let weight = if node == 0 || 2 * node == length { 1.0 } else { 2.0 };
             let mut log_bound = 0.0;
             let mut relative = 4.0 * ROUNDOFF * (total + 16.0);
@@ -166,7 +180,7 @@ impl ScoreSum {
 
     /// The tilted law on a window.
     pub(crate) fn law(&self, tilt: f64, window: Window) -> TiltedLaw {
-        let length = ((window.high - window.low + 1) as usize).next_power_of_two().max(2);
+        let length = window.length();
         let roots = Roots::of(length);
         let mut full = vec![Complex::ZERO; length];
         let (mut error, mut norm) = (0.0, 0.0);
@@ -217,7 +231,7 @@ impl ScoreSum {
         if span > LONGEST {
             return f64::INFINITY;
         }
-        let roots = Roots::of((span as usize).next_power_of_two().max(2));
+        let roots = Roots::of(window.length());
         let terms = Terms { tilt, last: window.high, roots: &roots };
         let (mut sum, mut error) = (0.0, 0.0);
         let peak = largest_term(tilt, window.high);
@@ -234,6 +248,37 @@ impl ScoreSum {
         let outside = window.log_outside.exp() * largest_term(tilt, highest);
         (inside + outside) * self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12)
     }
+}
+
+/// The last node that is looked at, and what all others may add at most: beyond it the spectrum certainly vanishes.
+///
+/// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
+/// crowd of millions all but some dozens of a million nodes are beyond.
+fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
+    let bound = |node: usize| {
+        let half_angle = std::f64::consts::PI * node as f64 / length as f64;
+        let part = |part: &Tilted| {
+            let squared = -4.0 * part.neighbours * half_angle.sin().powi(2);
+            // The weights sum to one but for their error, which counts for little while the square is not near zero.
+            part.owners * (0.5 * squared.max(-0.5).ln_1p() + 4.0 * part.error)
+        };
+        parts.iter().map(part).sum::<f64>()
+    };
+    let enough = -VANISHING - (length as f64).ln();
+    let (mut low, mut high) = (0, length / 2);
+    // Without a guarantee at the last node there is none before it.
+    if bound(high) >= enough {
+        return (high, 0.0);
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if bound(middle) < enough {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    (high, (length - 2 * high) as f64 * bound(high).exp())
 }
 
 /// The largest j·e^(−tilt·j) for j from 1 to `last`.
@@ -280,17 +325,23 @@ struct Tilted {
     owners: f64,
     weights: Vec<(usize, f64)>,
     error: f64,
+    /// The largest product of the weights of two scores that differ by one.
+    neighbours: f64,
 }
 
 impl Tilted {
     fn new(group: &Draws, tilt: f64, length: usize) -> Self {
         let normalizer = group.log_normalizer(tilt);
-        let weight = |&(score, mass): &(i64, f64)| {
-            (score.rem_euclid(length as i64) as usize, mass * (tilt * score as f64 - normalizer).exp())
-        };
+        let tilted = |score: i64, mass: f64| mass * (tilt * score as f64 - normalizer).exp();
+        let weight = |&(score, mass): &(i64, f64)| (score.rem_euclid(length as i64) as usize, tilted(score, mass));
         let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
         let error = ROUNDOFF * (32.0 + 2.0 * group.atoms.len() as f64 + 4.0 * exponent);
-        Self { owners: group.owners as f64, weights: group.atoms.iter().map(weight).collect(), error }
+        let product = |&(score, mass): &(i64, f64)| {
+            let above = group.atoms.iter().filter(|(other, _)| *other == score + 1);
+            above.map(|(other, own)| tilted(score, mass) * tilted(*other, *own)).fold(0.0, f64::max)
+        };
+        let neighbours = group.atoms.iter().map(product).fold(0.0, f64::max) * (1.0 - 4.0 * error);
+        Self { owners: group.owners as f64, weights: group.atoms.iter().map(weight).collect(), error, neighbours }
     }
 
     fn at(&self, node: usize, roots: &Roots) -> Complex {
@@ -315,7 +366,8 @@ impl Terms<'_> {
     /// The sum at a node, and how far it may be off.
     fn at(&self, node: usize) -> (Complex, f64) {
         let last = self.last as f64;
-        if node == 0 {
+        // The closed form below cancels where the terms hardly fall.
+        if node == 0 && self.tilt * last <= 2.0 {
             let terms = (1..=self.last).map(|j| j as f64 * (-self.tilt * j as f64).exp());
             let sum: f64 = terms.sum();
             return (Complex { real: sum, imaginary: 0.0 }, sum * ROUNDOFF * (last + 16.0 + 4.0 * self.tilt * last));

@@ -1,8 +1,9 @@
 //! What a fixed pair of neighbouring worlds gives away at least: a lower bound that somebody attains.
 
 use super::composed::Composition;
-use super::convolution::{Part, Window};
+use super::convolution::{Part, Tail, Window};
 use super::loss_distribution::LossDistribution;
+use super::rounding::UNIT;
 
 /// Outcomes of one query in a pair of worlds, coarsened as one likes: losses from below with their masses from below.
 #[derive(Debug, Clone)]
@@ -13,42 +14,48 @@ pub(in crate::privacy) struct PairLaw {
     pub(in crate::privacy) infinite: f64,
 }
 
-/// Cells of the grid for each standard deviation of one query's loss, over the root of the number of queries: rounding down
-/// loses half a cell for each query, about 0.3 % of ε with this number and half as much with twice as many cells.
-const CELLS_PER_DEVIATION: f64 = 32.0;
-/// The longest transform that is worth it: some twenty are made for one lower end. Shorter ones make it lower, since every loss
-/// is rounded down to a coarser grid.
-const LONGEST: usize = 1 << 15;
-/// The same for more than a few queries, where every transform is raised to a power.
-const LONGEST_OF_MANY: usize = 1 << 11;
-/// So many queries are a few.
-const FEW: f64 = 8.0;
+/// Cells of the grid for each standard deviation of one query's loss. Rounding down to the grid costs at most about
+/// 0.4 / this of ε, and a grid of twice as many costs twice as much time.
+const CELLS_PER_DEVIATION: f64 = 128.0;
+/// The longest transform that is worth it; some five are made for one lower end. With a shorter one grids are coarser.
+const LONGEST: usize = 1 << 18;
+/// Outcomes of the lowest losses are left out as long as all queries together lose less than this of δ. Where only the error
+/// bound of a transform is left of a probability, its loss seems very low, and would make for a long grid.
+const LEFT_OUT: f64 = 1e-5;
+/// The part of δ that is given up to residuals that are improbably small together.
+const IMPROBABLE: f64 = 1e-3;
 
 /// A composition of pairs, each so many times, from below.
 #[derive(Debug, Clone)]
-pub(in crate::privacy) struct Attained(Composition);
+pub(in crate::privacy) struct Attained {
+    /// With all losses rounded down to the grid.
+    rounded: Composition,
+    residuals: Vec<Residuals>,
+}
 
 impl Attained {
     /// Puts the pairs on one grid; none where all losses are zero.
     pub(in crate::privacy) fn new(pairs: &[(&PairLaw, u64)]) -> Option<Self> {
+        let total: f64 = pairs.iter().map(|(_, times)| *times as f64).sum();
+        let used = pairs.iter().filter(|(_, times)| *times > 0);
+        let pairs: Vec<(PairLaw, u64)> =
+            used.map(|(pair, times)| (pair.without_lowest(LEFT_OUT / total), *times)).collect();
         let square = |pair: &PairLaw| pair.losses.iter().map(|(loss, mass)| loss * loss * mass).sum::<f64>();
         let deviation = pairs.iter().map(|(pair, _)| square(pair)).fold(0.0, f64::max).sqrt();
-        let total: f64 = pairs.iter().map(|(_, times)| *times as f64).sum();
-        let cells = (CELLS_PER_DEVIATION * total.sqrt()).clamp(64.0, 1024.0);
-        let mut spacing = (deviation / cells).log2().floor().exp2();
+        let mut spacing = (deviation / CELLS_PER_DEVIATION).log2().floor().exp2();
         if !(spacing.is_finite() && spacing > 1e-12) {
             return None;
         }
         loop {
-            let part = |(pair, times): &(&PairLaw, u64)| Part {
+            let part = |(pair, times): &(PairLaw, u64)| Part {
                 loss: LossDistribution::from_below(&pair.losses, pair.infinite, spacing),
                 times: *times,
             };
-            let parts: Vec<Part> = pairs.iter().filter(|(_, times)| *times > 0).map(part).collect();
+            let parts: Vec<Part> = pairs.iter().map(part).collect();
             let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);
-            let most = if total <= FEW { LONGEST } else { LONGEST_OF_MANY };
-            if longest <= most && Window::new(&parts, 0.0, spacing).length() <= most {
-                return Some(Self(Composition::on_grid(parts, spacing)));
+            if longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST {
+                let residuals = pairs.iter().map(|(pair, times)| Residuals::new(pair, *times, spacing)).collect();
+                return Some(Self { rounded: Composition::on_grid(parts, spacing), residuals });
             }
             spacing *= 2.0;
         }
@@ -56,28 +63,98 @@ impl Attained {
 
     /// δ at `epsilon` is at least this.
     pub(in crate::privacy) fn delta(&self, epsilon: f64) -> f64 {
-        self.0.tail_at(epsilon).lower(epsilon).clamp(0.0, 1.0)
+        let tail = self.rounded.tail_at(epsilon);
+        let mut best = tail.lower(epsilon);
+        for _ in 0..2 {
+            let improbable = IMPROBABLE * best;
+            best = best.max(tail.lower(epsilon - self.lost(improbable)) - improbable);
+        }
+        best.clamp(0.0, 1.0)
     }
 
-    /// ε at `delta` is at least this, and at most `above`, within a hundredth.
+    /// ε at `delta` is at least this, and at most `above`.
     ///
-    /// Every ε tried has a transform of its own, centred on it: far from its centre a transform loses what it is asked for.
+    /// Far from its centre a transform loses what it is asked for, so each is centred on what the one before found.
     pub(in crate::privacy) fn epsilon(&self, delta: f64, above: f64) -> f64 {
-        let holds = |epsilon: f64| self.delta(epsilon) > delta;
-        let (mut high, mut distance) = (above, 2e-3 * above);
-        while distance < above && !holds(above - distance) {
-            (high, distance) = (above - distance, 2.0 * distance);
-        }
-        let mut low = (above - distance).max(0.0);
-        while high - low > 1e-2 * high && high > 1e-9 {
-            let middle = 0.5 * (low + high);
-            if holds(middle) {
-                low = middle;
-            } else {
-                high = middle;
+        let improbable = IMPROBABLE * delta;
+        let (mut best, mut centre) = (0.0_f64, above);
+        for _ in 0..6 {
+            let found = largest_above(&self.rounded.tail_at(centre), delta + improbable, above);
+            best = best.max(found);
+            if found > 0.999 * centre && found < 1.001 * centre {
+                break;
             }
+            centre = if found > 0.0 { found } else { 0.5 * centre };
         }
-        low
+        if best > 0.0 { best + self.lost(improbable) } else { 0.0 }.min(above)
+    }
+
+    /// What rounding down has taken from the sum of all losses at least, but for outcomes of at most this mass together.
+    ///
+    /// By Chernoff: where λ > 0, the measure of the outcomes whose residuals r sum to less than c is at most
+    /// e^(λc)·∏E[e^(−λr)]. See `docs/composition.md`, "The lower value".
+    fn lost(&self, improbable: f64) -> f64 {
+        if improbable <= 0.0 {
+            return 0.0;
+        }
+        let at = |order: f64| {
+            let moments: f64 = self.residuals.iter().map(|residuals| residuals.log_moment(order)).sum();
+            (improbable.ln() - moments) / order * (1.0 - 1e-9)
+        };
+        let steps = (-8..=24).map(|half_octave| f64::from(half_octave).exp2().sqrt() / self.rounded.spacing());
+        steps.map(at).filter(|lost| lost.is_finite()).fold(0.0, f64::max)
+    }
+}
+
+/// The largest ε up to `above` at which the tail is certainly above `delta`; zero where there is none.
+fn largest_above(tail: &Tail, delta: f64, above: f64) -> f64 {
+    let (mut low, mut high) = (0.0, above);
+    while high - low > 1e-5 * high && high > 1e-9 {
+        let middle = 0.5 * (low + high);
+        if tail.lower(middle) > delta {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// How far the losses of one query lie above the cells of the grid that they were rounded down to.
+#[derive(Debug, Clone)]
+struct Residuals {
+    /// (residual, mass).
+    atoms: Vec<(f64, f64)>,
+    times: u64,
+}
+
+impl Residuals {
+    fn new(pair: &PairLaw, times: u64, spacing: f64) -> Self {
+        let residual = |loss: f64| loss - (loss / spacing).floor() * spacing;
+        Self { atoms: pair.losses.iter().map(|(loss, mass)| (residual(*loss), *mass)).collect(), times }
+    }
+
+    /// An upper bound of ln E\[e^(−order·residual)\], of all queries together.
+    fn log_moment(&self, order: f64) -> f64 {
+        let least = self.atoms.iter().map(|(residual, _)| *residual).fold(f64::INFINITY, f64::min);
+        let sum: f64 = self.atoms.iter().map(|(residual, mass)| mass * (order * (least - residual)).exp()).sum();
+        let rounding = UNIT * (self.atoms.len() as f64 + 64.0 + order * least);
+        self.times as f64 * (sum.ln() - order * least + 4.0 * rounding)
+    }
+}
+
+impl PairLaw {
+    /// Without outcomes of the lowest losses, of at most this mass together.
+    fn without_lowest(&self, mass: f64) -> Self {
+        let mut losses = self.losses.clone();
+        losses.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut left_out = 0.0;
+        let lowest = losses.iter().take_while(|(loss, own)| {
+            left_out += own;
+            *loss < 0.0 && left_out <= mass
+        });
+        let lowest = lowest.count();
+        Self { losses: losses.split_off(lowest), infinite: self.infinite }
     }
 }
 

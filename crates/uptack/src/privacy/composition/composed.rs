@@ -90,6 +90,11 @@ impl Composition {
         Self { parts, spacing }
     }
 
+    /// The distance of two knots of the grid.
+    pub(super) fn spacing(&self) -> f64 {
+        self.spacing
+    }
+
     /// The tail of the composed measure, sharp around `epsilon`.
     pub(super) fn tail_at(&self, epsilon: f64) -> Tail {
         self.tail(self.order_for(epsilon), epsilon)

@@ -43,7 +43,7 @@ pub(super) fn tilted_moments(parts: &[Part], order: f64) -> (f64, f64) {
     for part in parts {
         let normalizer = part.loss.log_moment(order);
         let (mut first, mut second) = (0.0, 0.0);
-        for (loss, mass) in part.loss.losses() {
+        for (loss, mass) in part.loss.carrying() {
             let weight = tilted(mass, order * loss - normalizer);
             first += weight * loss;
             second += weight * loss * loss;

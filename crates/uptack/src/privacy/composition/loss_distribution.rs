@@ -131,7 +131,7 @@ impl LossDistribution {
     /// An upper bound of ln E\[e^(order·loss)\] over the finite losses.
     pub(super) fn log_moment(&self, order: f64) -> f64 {
         let peak = self.log_moment_peak(order);
-        let sum: f64 = self.losses().map(|(loss, mass)| mass * (order * loss - peak).exp()).sum();
+        let sum: f64 = self.carrying().map(|(loss, mass)| mass * (order * loss - peak).exp()).sum();
         let steps = self.masses.len() as f64 + 16.0;
         let largest = order.abs() * self.half() as f64 * self.spacing + peak.abs();
         let result = peak + sum.ln();
@@ -143,6 +143,11 @@ impl LossDistribution {
         let half = self.half() as f64;
         let spacing = self.spacing;
         self.masses.iter().enumerate().map(move |(index, mass)| ((index as f64 - half) * spacing, *mass))
+    }
+
+    /// Losses that carry mass: a pair of laws may have a few only, on a fine grid.
+    pub(super) fn carrying(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.losses().filter(|(_, mass)| *mass > 0.0)
     }
 
     /// Knots on either side of zero.
@@ -253,8 +258,7 @@ impl LossDistribution {
     }
 
     fn log_moment_peak(&self, order: f64) -> f64 {
-        self.losses()
-            .filter(|(_, mass)| *mass > 0.0)
+        self.carrying()
             .map(|(loss, mass)| order * loss + mass.ln())
             .fold(f64::NEG_INFINITY, f64::max)
             .clamp(-1e300, 1e300)
@@ -278,6 +282,10 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
             return Ok(*delta);
         }
         let delta = self.profile.delta_upper(epsilon);
+        self.learn(epsilon, delta)
+    }
+
+    fn learn(&mut self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         if delta.is_nan() || delta < 0.0 {
             return Err(Error::request(format!(
                 "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is no probability"
@@ -308,6 +316,11 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
 
     /// The profile at the knots 0, spacing, …, half·spacing, as far down as monotony and symmetry allow.
     fn curve(&mut self, spacing: f64, half: usize) -> Result<Vec<f64>, Error> {
+        let knots = (0..=half).map(|knot| knot as f64 * spacing);
+        let unknown: Vec<f64> = knots.filter(|epsilon| !self.known.contains_key(&epsilon.to_bits())).collect();
+        for (epsilon, delta) in unknown.iter().zip(self.profile.deltas_upper(&unknown)) {
+            self.learn(*epsilon, delta)?;
+        }
         let mut curve = Vec::with_capacity(half + 1);
         let mut least = 1.0_f64;
         for knot in 0..=half {

@@ -15,6 +15,11 @@ pub trait Profile {
     /// An upper bound of δ at `epsilon` ≥ 0.
     fn delta_upper(&self, epsilon: f64) -> f64;
 
+    /// The same at many ε. A profile that is costly to evaluate may do so on several threads.
+    fn deltas_upper(&self, epsilons: &[f64]) -> Vec<f64> {
+        epsilons.iter().map(|epsilon| self.delta_upper(*epsilon)).collect()
+    }
+
     /// A δ that no ε gets below, rounded down; it sharpens lower bounds only.
     fn floor(&self) -> f64 {
         0.0

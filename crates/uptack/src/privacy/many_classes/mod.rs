@@ -38,12 +38,22 @@ impl Fineness {
     pub(crate) const COARSE: Self = Self { scores: 4.0, mean: 4.0, most_cells: 1 << 14 };
     /// The same for very large crowds, where a lattice has many cells.
     pub(crate) const LARGE: Self = Self { scores: 8.0, mean: 6.0, most_cells: 1 << 20 };
+    /// For bounds by the thousand in tests: loose, and as sound as any.
+    #[cfg(test)]
+    pub(crate) const TINY: Self = Self { scores: 4.0, mean: 4.0, most_cells: 1 << 10 };
     /// Loses less than a thousandth of the variance.
     pub(crate) const FINE: Self = Self { scores: 24.0, mean: 16.0, most_cells: 1 << 18 };
 }
 
+/// No lattice of a test has many more cells than this: where very rare classes would need more, it is coarser, and the test a
+/// little worse.
+const MOST_CELLS_OF_A_TEST: i64 = 1 << 15;
+
 /// What a node of a transform costs besides a step for each class: powers and exponentials.
 const STEPS_PER_NODE: u64 = 6;
+
+/// What finding a tilt and a window costs, in nodes.
+const NODES_OF_A_TILT: u64 = 300;
 
 /// The divergence of one direction in a crowd of so many *yes* and *no* others, from above.
 pub(crate) fn upper(members: &[Member], yes: u64, no: u64, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
@@ -177,8 +187,9 @@ impl Crowd {
         let tilt = real.tilt_for_zero();
         let deviation = real.moments(tilt).1.sqrt();
         let (sum, spacing) = lattice_sum(&law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
-        let window = sum.window(sum.tilt_for(0.0), log_cut.max(-60.0));
-        work.spend(((window.high - window.low) as u64 + 100) * (self.classes.len() as u64 + STEPS_PER_NODE));
+        let tilt = sum.tilt_for(0.0);
+        let nodes = sum.nodes(tilt, sum.window(tilt, log_cut.max(-60.0)));
+        work.spend((nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE));
         let value = sum.positive_part(log_cut);
         // Without a guarantee from the transform there is still the sum of all positive values.
         let simple: f64 = law.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
@@ -201,24 +212,41 @@ impl Crowd {
         let turn =
             if self.rare == 0 { -self.drawn() * zero } else { -centre * self.rare as f64 - (owners + 1.0) * zero };
         let deviation = (RealLaw(&common).moments(0.0).1).sqrt();
-        let spacing = deviation / if owners > 100_000.0 { 8.0 } else { 24.0 };
+        let mut spacing = deviation / if owners > 100_000.0 { 8.0 } else { 24.0 };
         if spacing <= 0.0 || !spacing.is_finite() {
             return 0.0;
         }
-        let rounded = |law: &[(f64, f64)]| -> Vec<(i64, f64)> {
+        let rounded = |law: &[(f64, f64)], spacing: f64| -> Vec<(i64, f64)> {
             law.iter().map(|(value, mass)| ((value / spacing).round() as i64, *mass)).collect()
         };
-        let mut groups = vec![Draws { owners: self.common, atoms: rounded(&common) }];
-        if self.rare > 0 {
-            groups.push(Draws { owners: self.rare, atoms: rounded(&rare) });
-        }
+        let most = (MOST_CELLS_OF_A_TEST as f64).max(100.0 * owners.sqrt());
+        let groups = loop {
+            let mut groups = vec![Draws { owners: self.common, atoms: rounded(&common, spacing) }];
+            if self.rare > 0 {
+                groups.push(Draws { owners: self.rare, atoms: rounded(&rare, spacing) });
+            }
+            let sum = ScoreSum { groups };
+            let window = sum.window(sum.tilt_for(turn / spacing), log_cut.max(-60.0));
+            let excess = (window.high - window.low) as f64 / most;
+            if excess <= 1.0 {
+                break sum.groups;
+            }
+            spacing *= 1.1 * excess;
+        };
         let scores: Vec<i64> = groups[0].atoms.iter().map(|(score, _)| *score).collect();
         best_test(&ScoreSum { groups }, &scores, &self.classes, turn / spacing, log_cut, work)
     }
 }
 
+/// Thresholds further away than this are not looked for.
+const FURTHEST_TURN: f64 = 1e15;
+
 /// The largest Σ weight·P(score + sum ≥ threshold) over all thresholds near `turn`, from below.
 fn best_test(sum: &ScoreSum, scores: &[i64], classes: &[Seen], turn: f64, log_cut: f64, work: &Work) -> f64 {
+    // Where nothing turns the evidence, no threshold is better than none.
+    if turn.is_nan() || turn.abs() > FURTHEST_TURN {
+        return 0.0;
+    }
     let tilt = sum.tilt_for(turn);
     let window = sum.window(tilt, log_cut.max(-60.0));
     if window.high - window.low > LONGEST / 2 {
@@ -258,7 +286,9 @@ fn best_test(sum: &ScoreSum, scores: &[i64], classes: &[Seen], turn: f64, log_cu
     let first = (from + reach).min(last);
     let best = (first..=last).map(at).fold(0.0, f64::max);
     let scale = (law.log_scale - tilt * focus as f64).exp();
-    best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0)
+    let value = best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
+    // A scale beyond all numbers goes with tails below all numbers, of which nothing is known.
+    if value.is_finite() { value } else { 0.0 }
 }
 
 /// The sum of so many draws on a lattice of about the spacing wanted, and that spacing.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::bracket::Bracket;
 use super::classes::finite_epsilon;
-use super::view::{Observation, Question};
+use super::view::{Ends, Observation, Question};
 use super::work::{Work, WorkLimit};
 use crate::simulate::Progress;
 use sweep::{Claim, Lower};
@@ -15,8 +15,9 @@ use sweep::{Claim, Lower};
 /// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin, and
 /// with the share given of the work that is left.
 const EPSILON_MARGINS: [(f64, f64); 5] = [(9.5e-4, 0.75), (4e-3, 0.4), (1e-2, 0.4), (2.5e-2, 0.5), (0.1, 1.0)];
-/// The same for δ.
-const DELTA_MARGINS: [(f64, f64); 4] = [(0.045, 0.6), (0.2, 0.5), (0.8, 0.5), (3.0, 1.0)];
+/// The same for δ. The smallest margin is for two classes alone, where it costs little: what composes many releases reads
+/// δ at many ε, and an excess in all of them is an excess in the composed ε.
+const DELTA_MARGINS: [(f64, f64); 5] = [(4e-3, 0.3), (0.045, 0.6), (0.2, 0.5), (0.8, 0.5), (3.0, 1.0)];
 /// Ends further apart than this, in ε and in δ, do not close whatever the search does: it need not be thorough.
 const CLOSED: [f64; 2] = [1e-3, 0.05];
 /// Ends this many times apart only get the widest margin: what it adds does not matter then.
@@ -93,7 +94,8 @@ impl<'a> Search<'a> {
         let (found, base) = (best.bracket.upper(), lower.value);
         let apart = found > (1.0 + CLOSED[1]) * lower.value;
         let mut upper = everywhere;
-        for (margin, share) in DELTA_MARGINS.into_iter().skip(usize::from(apart)) {
+        let skipped = if apart { 2 } else { usize::from(!self.view.is_two_classes()) };
+        for (margin, share) in DELTA_MARGINS.into_iter().skip(skipped) {
             self.work.allow(share);
             let limit = (found * (1.0 + margin)).min(everywhere);
             let mut claim = Claim {
@@ -128,7 +130,7 @@ impl<'a> Search<'a> {
         let largest = finite_epsilon(self.view.ratios());
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
         let at = |epsilon: f64| self.question(epsilon.exp(), log_cut, delta);
-        let ends = self.solve(delta, largest, &|epsilon| self.ends(at(epsilon)));
+        let ends = self.solve(delta, largest, &|epsilon, ends| self.ends(Question { ends, ..at(epsilon) }));
         if self.enumerable() {
             return Some(self.enumerated_epsilon(delta, largest, ends, log_cut));
         }
@@ -138,7 +140,7 @@ impl<'a> Search<'a> {
             if !worse(&self.exactly(crowd, at(best.lower))) {
                 continue;
             }
-            let answer = self.solve(delta, largest, &|epsilon| self.exactly(crowd, at(epsilon)));
+            let answer = self.solve(delta, largest, &|epsilon, _| self.exactly(crowd, at(epsilon)));
             if answer.lower > best.lower {
                 best = Answer { upper: answer.upper.max(best.upper), ..answer };
             }
@@ -154,7 +156,7 @@ impl<'a> Search<'a> {
             if !self.view.is_two_classes() || found.bracket.upper() < 0.98 * delta {
                 return 0.0;
             }
-            self.solve(delta, largest, &|epsilon| self.exactly(crowd, at(epsilon))).lower
+            self.solve(delta, largest, &|epsilon, _| self.exactly(crowd, at(epsilon))).lower
         };
         let everywhere = self.half_crowd_bound(at(best.upper));
         let apart = best.upper > (1.0 + CLOSED[0]) * best.lower;
@@ -221,7 +223,8 @@ impl<'a> Search<'a> {
         }
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
         let largest = finite_epsilon(self.view.ratios());
-        Some(self.solve(delta, largest, &|epsilon| self.ends(self.question(epsilon.exp(), log_cut, delta))))
+        let at = |epsilon: f64| self.question(epsilon.exp(), log_cut, delta);
+        Some(self.solve(delta, largest, &|epsilon, ends| self.ends(Question { ends, ..at(epsilon) })))
     }
 
     /// δ at one ε for the two crowds of one truth.
@@ -358,7 +361,7 @@ impl<'a> Search<'a> {
             if worst.bracket.upper() <= delta {
                 return best;
             }
-            let answer = self.solve(delta, largest, &|epsilon| {
+            let answer = self.solve(delta, largest, &|epsilon, _| {
                 self.exactly(worst.crowd, Question::new(epsilon.exp(), log_cut, delta))
             });
             best = Answer {
@@ -385,6 +388,7 @@ impl<'a> Search<'a> {
     /// A bound for all crowds at little cost: each has at least half of the others on one side.
     fn half_crowd_bound(&self, question: Question) -> f64 {
         let half = self.others.div_ceil(2);
+        let question = Question { ends: Ends::Upper, ..question };
         let bound = |yes: bool| {
             let [one, other] = self.view.one_truth(yes, half, question, &self.work);
             one.upper().max(other.upper())

@@ -2,23 +2,24 @@
 
 use super::{Answer, Found, Search};
 use crate::privacy::bracket::Bracket;
+use crate::privacy::view::Ends;
 
 impl Search<'_> {
     /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and
     /// from above, each side is solved for itself.
-    pub(super) fn solve(&self, delta: f64, largest: f64, function: &dyn Fn(f64) -> Found) -> Answer {
+    pub(super) fn solve(&self, delta: f64, largest: f64, function: &dyn Fn(f64, Ends) -> Found) -> Answer {
         if self.view.is_exact() {
-            return self.solve_one(delta, largest, function);
+            return self.solve_one(delta, largest, &|epsilon| function(epsilon, Ends::Both));
         }
-        let side = |upper: bool| {
+        let side = |ends: Ends| {
             move |epsilon: f64| {
-                let found = function(epsilon);
-                let value = if upper { found.bracket.upper() } else { found.bracket.lower() };
+                let found = function(epsilon, ends);
+                let value = if ends == Ends::Upper { found.bracket.upper() } else { found.bracket.lower() };
                 Found { bracket: Bracket::new(value, value), ..found }
             }
         };
-        let above = self.solve_one(delta, largest, &side(true));
-        let below = self.solve_one(delta, largest, &side(false));
+        let above = self.solve_one(delta, largest, &side(Ends::Upper));
+        let below = self.solve_one(delta, largest, &side(Ends::Lower));
         Answer { lower: below.lower.min(above.upper), upper: above.upper, crowd: below.crowd }
     }
 

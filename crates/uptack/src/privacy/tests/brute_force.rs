@@ -110,11 +110,16 @@ fn views(channel: &Channel, owners: u64) -> Vec<(Option<usize>, Accountant)> {
     std::iter::once((None, all)).chain((0..channel.answers().len()).map(joint)).collect()
 }
 
+/// So many that a test takes some ten seconds.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, max_shrink_iters: 100, ..ProptestConfig::default() }
+}
+
 /// Rounding of the enumeration above: a few hundred terms of size at most one.
 const ROUNDING: f64 = 1e-13;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn every_view_of_every_small_crowd_is_enclosed(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
@@ -134,21 +139,6 @@ proptest! {
                 let exact = accountant.observation.is_exact();
                 prop_assert!(!exact || (bracket.middle() - ends).abs() <= 1e-12 * ends + ROUNDING,
                     "{answer:?}: ends {bracket:?} are not {ends}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_search_over_ranges_encloses_the_truth_too(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
-        for (answer, accountant) in views(&channel, owners) {
-            let (all, _) = truth(&channel, answer, owners, at);
-            let search = || Search::new(&accountant.observation, owners, WorkLimit::steps(200_000)).without_enumeration();
-            let found = search().delta(at);
-            prop_assert!(found.lower <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", found.lower);
-            prop_assert!(found.upper >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", found.upper);
-            if let Some(found) = search().epsilon(all.clamp(1e-9, 1.0)) {
-                let above = truth(&channel, answer, owners, found.upper).0;
-                prop_assert!(above <= all.max(1e-9) + ROUNDING, "{answer:?}: ε {} has δ {above}, not {all}", found.upper);
             }
         }
     }
@@ -183,6 +173,25 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(cases(16))]
+
+    #[test]
+    fn the_search_over_ranges_encloses_the_truth_too(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
+        for (answer, accountant) in views(&channel, owners) {
+            let (all, _) = truth(&channel, answer, owners, at);
+            let search = || Search::new(&accountant.observation, owners, WorkLimit::steps(200_000)).without_enumeration();
+            let found = search().delta(at);
+            prop_assert!(found.lower <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", found.lower);
+            prop_assert!(found.upper >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", found.upper);
+            if let Some(found) = search().epsilon(all.clamp(1e-9, 1.0)) {
+                let above = truth(&channel, answer, owners, found.upper).0;
+                prop_assert!(above <= all.max(1e-9) + ROUNDING, "{answer:?}: ε {} has δ {above}, not {all}", found.upper);
+            }
+        }
+    }
+}
+
 /// The members of each observation of a view in a direction: classes with the target's weights.
 fn members(channel: &Channel, answer: Option<usize>, growth: f64, yes_first: bool) -> Vec<Vec<Member>> {
     let weight = |cell: &Cell| {
@@ -203,7 +212,7 @@ fn members(channel: &Channel, answer: Option<usize>, growth: f64, yes_first: boo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     /// Crowd by crowd and direction by direction, not only the worst of them.
     #[test]
@@ -217,7 +226,7 @@ proptest! {
                 let truth = divergence(&channel, answer, yes, others - yes, at.exp());
                 for (direction, truth) in truth.into_iter().enumerate() {
                     let pieces = members(&channel, answer, at.exp(), direction == 0);
-                    let above = |piece: &Vec<Member>| many_classes::upper(piece, yes, others - yes, -60.0, Fineness::COARSE, &work);
+                    let above = |piece: &Vec<Member>| many_classes::upper(piece, yes, others - yes, -60.0, Fineness::TINY, &work);
                     let above: f64 = pieces.iter().map(above).sum();
                     prop_assert!(above >= truth - ROUNDING, "{answer:?}, {yes} of {others}, {direction}: {above} below {truth}");
                     let below: f64 = pieces.iter().map(|piece| many_classes::lower(piece, yes, others - yes, -60.0, &work)).sum();

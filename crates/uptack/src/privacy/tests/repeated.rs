@@ -146,3 +146,73 @@ fn repeated_releases_are_enclosed_in_every_history() {
     }
     assert!(positive > CASES / 2 && 10 * positive > 9 * told, "{positive} lower ends of {told} are positive");
 }
+
+/// Every histogram of the outcomes of so many draws, with its probability in both worlds.
+fn histograms(pair: &[(f64, f64)], draws: u64) -> Pair {
+    let [(one, other), rest @ ..] = pair else {
+        return if draws == 0 { vec![(1.0, 1.0)] } else { Vec::new() };
+    };
+    let mut all = Pair::new();
+    // The binomial coefficient of so many of the first outcome among those drawn.
+    let mut coefficient = 1.0;
+    for count in 0..=draws {
+        let (first, second) = (coefficient * one.powi(count as i32), other.powi(count as i32));
+        let with = |(left, right): (f64, f64)| (first * left, coefficient * second * right);
+        all.extend(histograms(rest, draws - count).into_iter().map(with));
+        coefficient *= (draws - count) as f64 / (count + 1) as f64;
+    }
+    all
+}
+
+/// The divergences of the histories that a lower end may speak of: the crowd stays, the target changes in all, none or half of the
+/// queries.
+fn same_crowd(pairs: &[Pair], crowds: &[u64], times: u64) -> impl Fn(f64) -> f64 + use<> {
+    let histories = |crowd: &u64| {
+        let possible = |index: u64| -> Pair {
+            pairs[index as usize].iter().copied().filter(|(one, other)| one + other > 0.0).collect()
+        };
+        let [forth, back] = [2 * crowd, 2 * crowd + 1].map(possible);
+        let (more, half) = (histograms(&forth, times - times / 2), histograms(&back, times / 2));
+        let product = |(one, other): &(f64, f64)| {
+            half.iter().map(|(first, second)| (one * first, other * second)).collect::<Pair>()
+        };
+        [histograms(&forth, times), histograms(&back, times), more.iter().flat_map(product).collect()]
+    };
+    let all: Vec<Pair> = crowds.iter().flat_map(histories).collect();
+    move |growth| {
+        let divergence = |pair: &Pair| pair.iter().map(|(one, other)| (one - growth * other).max(0.0)).sum::<f64>();
+        all.iter().map(divergence).fold(0.0, f64::max)
+    }
+}
+
+/// Longer compositions, outcome by outcome: the lower end is attained, and within a hundredth of the best of its histories.
+#[test]
+fn lower_ends_of_long_compositions_are_attained_and_sharp() {
+    for (text, owners, times) in [
+        ("randomized-response(t=0.6)", 1, 16),
+        ("randomized-response(t=0.7)", 2, 16),
+        ("noisy-sampling(sy=0.4,sn=0.1)", 1, 60),
+        ("randomized-response(t=0.55)", 1, 288),
+        ("normal-form(f=0.8,r=0.1)", 1, 16),
+    ] {
+        let channel = super::channel(text);
+        let accountant = release(&channel, owners).expect("owners");
+        let views = |target| Views::of(&channel, owners, target, WorkLimit::default()).expect("owners");
+        let all = pairs(&channel, owners);
+        let crowds = |views: &Views| [0, owners - 1, views.release.crowd()];
+
+        let given = 1e-6;
+        let target = Target::Delta(Delta::new(given).expect("a delta"));
+        let found = Repeated::of(&views(target), &accountant, target, times).expect("a composition");
+        let lower = found.release.expect("a guarantee").lower();
+        let best = same_crowd(&all, &crowds(&views(target)), times);
+        let (at, above) = (best(lower.exp()), best((1.01 * lower).exp()));
+        assert!(at >= given * (1.0 - 1e-9), "{text}, {times} times: δ({lower}) is {at}");
+        assert!(above < given, "{text}, {times} times: δ is still {above} a hundredth above {lower}");
+
+        let target = Target::Epsilon(Epsilon::new(0.9 * lower).expect("an epsilon"));
+        let found = Repeated::of(&views(target), &accountant, target, times).expect("a composition");
+        let (lower, truth) = (found.release.expect("δ always has a value").lower(), best((0.9 * lower).exp()));
+        assert!(lower <= truth * (1.0 + 1e-9) && lower > 0.9 * truth, "{text}, {times} times: {lower}, not {truth}");
+    }
+}

@@ -37,12 +37,21 @@ pub(crate) struct Question {
     pub(crate) log_cut: f64,
     pub(crate) goal: f64,
     pub(crate) precision: f64,
+    pub(crate) ends: Ends,
+}
+
+/// Which ends of a bracket are wanted. Where they are computed apart from each other, the other one may be left at its limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ends {
+    Lower,
+    Upper,
+    Both,
 }
 
 impl Question {
     /// A question with a precision that is enough for a value by itself.
     pub(crate) fn new(growth: f64, log_cut: f64, goal: f64) -> Self {
-        Self { growth, log_cut, goal, precision: 1e-4 }
+        Self { growth, log_cut, goal, precision: 1e-4, ends: Ends::Both }
     }
 }
 
@@ -190,8 +199,15 @@ impl Observation {
         };
         let shown = || self.below.iter().map(|pieces| sum(pieces)).collect::<Vec<[Bracket; 2]>>();
         let (lower, upper) = if self.needs_sums() {
-            let lower = self.tests(yes, others, question, work).map_or_else(shown, |tests| vec![tests]);
-            (lower, self.sums(yes, others, question, work))
+            let lower = match question.ends {
+                Ends::Upper => Vec::new(),
+                _ => self.tests(yes, others, question, work).map_or_else(shown, |tests| vec![tests]),
+            };
+            let upper = match question.ends {
+                Ends::Lower => [1.0; 2],
+                _ => self.sums(yes, others, question, work),
+            };
+            (lower, upper)
         } else {
             let above = sum(&self.above);
             if self.is_exact() {

@@ -15,11 +15,14 @@
 //! mass at infinite loss within its own. `docs/composition.md` has the proof. The orders are chosen from
 //! the budget alone, when the filter is made.
 
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 use super::rounding::{ELEMENTARY, UNIT, add_up, up};
 use super::{LossDistribution, add_local, at_least_one, not_negative, open_probability};
 use crate::Error;
+use stored::Stored;
 
 /// What one query (or a few equal ones) costs at most, known before its coins are tossed.
 #[derive(Debug, Clone, PartialEq)]
@@ -271,69 +274,6 @@ fn pure_log_moment(epsilon: f64, order: f64) -> f64 {
     // Both logarithms lie in [0, ln 2]; their difference is negative.
     let (high, low) = ((-(epsilon + 2.0 * tilt)).exp().ln_1p(), (-epsilon).exp().ln_1p());
     up((tilt + (high - low)).max(0.0), 4.0 * UNIT) + 4.0 * ELEMENTARY * (high + low) + 8.0 * UNIT * tilt
-}
-
-/// The form in which a filter is stored: numbers as decimal text, which reads back to the same bits in every format.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    version: u32,
-    epsilon: String,
-    delta: String,
-    orders: [String; ORDERS],
-    queries: u64,
-    largest: String,
-    infinite: String,
-    moments: [String; ORDERS],
-}
-
-/// The meaning of the stored sums: what the shares are. Another rule needs another number.
-const VERSION: u32 = 1;
-
-impl From<Filter> for Stored {
-    fn from(filter: Filter) -> Self {
-        let text = |number: f64| format!("{number:e}");
-        Self {
-            version: VERSION,
-            epsilon: text(filter.epsilon),
-            delta: text(filter.delta),
-            orders: filter.orders.map(text),
-            queries: filter.spent.queries,
-            largest: text(filter.spent.largest),
-            infinite: text(filter.spent.infinite),
-            moments: filter.spent.moments.map(text),
-        }
-    }
-}
-
-impl TryFrom<Stored> for Filter {
-    type Error = String;
-
-    fn try_from(stored: Stored) -> Result<Self, String> {
-        if stored.version != VERSION {
-            return Err(format!("a privacy budget of version {} cannot be read; this is {VERSION}", stored.version));
-        }
-        let number = |name: &str, text: &str| match text.parse::<f64>() {
-            Ok(value) if value >= 0.0 => Ok(value),
-            _ => Err(format!("{name} of a privacy budget must be a number that is not negative")),
-        };
-        let mut filter = Self::new(number("epsilon", &stored.epsilon)?, number("delta", &stored.delta)?)
-            .map_err(|error| error.to_string())?;
-        filter.spent.queries = stored.queries;
-        filter.spent.largest = number("largest", &stored.largest)?;
-        filter.spent.infinite = number("infinite", &stored.infinite)?;
-        for (moment, text) in filter.spent.moments.iter_mut().zip(&stored.moments) {
-            *moment = number("moments", text)?;
-        }
-        for (order, text) in filter.orders.iter_mut().zip(&stored.orders) {
-            *order = number("orders", text)?;
-            if !order.is_normal() {
-                return Err("an order of a privacy budget must be positive and finite".to_owned());
-            }
-        }
-        filter.check(&filter.spent).map_err(|_| "the stored privacy budget is overspent".to_owned())?;
-        Ok(filter)
-    }
 }
 
 #[cfg(test)]
