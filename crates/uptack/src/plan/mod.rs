@@ -131,9 +131,11 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> 
     let planner = Planner::new(request)?;
     let Settled { best, rule, others, gap } = planner.settle(progress, true)?;
     let claim_owners = planner.limits.owners();
+    // As anybody computes it again from the card.
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
-    let alternatives = others.iter().map(|other| planner.alternative(other)).collect::<Result<_, _>>()?;
+    let little = WorkLimit::steps(LITTLE_WORK);
+    let alternatives = others.iter().map(|other| planner.choose(other, little)).collect::<Result<_, _>>()?;
     let robustness = planner.robustness(&best.channel)?;
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
@@ -303,18 +305,12 @@ impl<'a> Planner<'a> {
         Ok(Settled { best, rule, others: certified, gap })
     }
 
-    /// With every view as anybody computes it again from the card.
+    /// With the release as it was certified; `limit` is for the joint views.
     fn choose(&self, certified: &Certified, limit: WorkLimit) -> Result<Choice, Error> {
         let Certified { mechanism, channel, sd, .. } = certified.clone();
-        let views = Views::of(&channel, self.limits.owners(), certify::target(self.request)?, limit)?;
+        let views = Views::with_release(&channel, limit, &certified.release)?;
         let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
         Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
-    }
-
-    /// With the release by its full certificate, the rest with little work.
-    fn alternative(&self, certified: &Certified) -> Result<Choice, Error> {
-        let choice = self.choose(certified, WorkLimit::steps(LITTLE_WORK))?;
-        Ok(Choice { views: Views { release: certified.release, ..choice.views }, ..choice })
     }
 
     fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {
@@ -322,8 +318,8 @@ impl<'a> Planner<'a> {
         let shares = [(9, 10), (3, 4), (1, 2)].map(|(part, whole)| Fraction::new(part, whole));
         let degraded = |share: Fraction| {
             let owners = privacy::honest_owners(self.limits.owners(), &share).ok()?;
-            let accountant = privacy::release(channel, owners).ok()?.with_limit(WorkLimit::steps(10 * LITTLE_WORK));
-            Some((share, accountant.guarantee(target).value().map(|value| value.upper())))
+            let guarantee = privacy::release(channel, owners).ok()?.guarantee(target);
+            Some((share, guarantee.value().map(|value| value.upper())))
         };
         Ok(shares.into_iter().filter_map(|share| degraded(share.ok()?)).collect())
     }

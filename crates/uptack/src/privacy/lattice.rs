@@ -135,16 +135,20 @@ impl ScoreSum {
         let length = roots.length;
         let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
         let total: f64 = parts.iter().map(|part| part.owners).sum();
+        let step = 2.0 * std::f64::consts::PI / length as f64;
         let mut left_out = 0.0;
-        for node in 0..=length / 2 {
+        let mut node = 0;
+        while node <= length / 2 {
             let weight = if node == 0 || 2 * node == length { 1.0 } else { 2.0 };
             let mut log_bound = 0.0;
             let mut relative = 4.0 * ROUNDOFF * (total + 16.0);
             let mut value = Complex { real: 1.0, imaginary: 0.0 };
             let mut vanished = false;
+            let mut skipped = 0;
             for part in &parts {
                 let own = part.at(node, roots);
                 let magnitude = own.magnitude();
+                skipped = skipped.max(part.vanishes_for(magnitude, step));
                 log_bound += part.owners * (magnitude + part.error).ln();
                 if log_bound < -VANISHING {
                     vanished = true;
@@ -154,12 +158,15 @@ impl ScoreSum {
                 value = value.times(own.power(part.owners as u64));
             }
             if vanished {
-                left_out += weight * log_bound.exp();
+                skipped = skipped.min(length / 2 - node);
+                left_out += weight * log_bound.exp() + 2.0 * skipped as f64 * (-VANISHING).exp();
+                node += skipped;
             } else {
                 let bound = log_bound.exp();
                 let error = 1.1 * bound * relative.min(2.0);
                 each(node, value, weight * error);
             }
+            node += 1;
         }
         left_out
     }
@@ -280,6 +287,8 @@ struct Tilted {
     owners: f64,
     weights: Vec<(usize, f64)>,
     error: f64,
+    /// The mean distance of a score from the middle one: the transform's size changes by at most this with each radian.
+    spread: f64,
 }
 
 impl Tilted {
@@ -290,7 +299,18 @@ impl Tilted {
         };
         let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
         let error = ROUNDOFF * (32.0 + 2.0 * group.atoms.len() as f64 + 4.0 * exponent);
-        Self { owners: group.owners as f64, weights: group.atoms.iter().map(weight).collect(), error }
+        let middle = group.moments(tilt).0;
+        let distance = |atom: &(i64, f64)| weight(atom).1 * (atom.0 as f64 - middle).abs();
+        let spread = group.atoms.iter().map(distance).sum::<f64>() * (1.0 + 1e-9);
+        Self { owners: group.owners as f64, weights: group.atoms.iter().map(weight).collect(), error, spread }
+    }
+
+    /// For how many nodes beyond one with this size of the transform its power certainly vanishes.
+    fn vanishes_for(&self, magnitude: f64, step: f64) -> usize {
+        let vanishing = (-(VANISHING + 1e-6) / self.owners).exp();
+        // Not a number, or infinite, where all scores are one: that never vanishes.
+        let nodes = (vanishing - magnitude - self.error) / (self.spread * step);
+        if nodes.is_finite() { nodes.max(0.0) as usize } else { 0 }
     }
 
     fn at(&self, node: usize, roots: &Roots) -> Complex {

@@ -94,6 +94,11 @@ impl Work {
         if to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
     }
 
+    /// Whether twice the limit is spent: what is needed for any answer is taken whatever it costs, but nothing more.
+    pub(crate) fn overdrawn(&self) -> bool {
+        self.spent.get() / 2 >= self.limit
+    }
+
     pub(crate) fn exhausted(&self) -> bool {
         self.used() >= 1.0
     }
