@@ -37,7 +37,7 @@ pub use solve::{
 };
 
 use bound::Bound;
-use certify::{Aim, Certified, certify};
+use certify::{Aim, Certified, as_it_stands, certify, tighten};
 use family::Family;
 use limits::Limits;
 use search::{Found, Search};
@@ -59,8 +59,8 @@ pub struct Plan {
     pub rule: Rule,
     /// The best of each other family, the better ones first.
     ///
-    /// All of them keep the request by a full certificate. What a single answer together with the tallies gives away is
-    /// sound but computed with less work, so that it may be wider than necessary.
+    /// All of them keep the request by a full certificate. What one of several answers together with the tallies gives away
+    /// is claimed to be no more than what all answers of an owner give away, which may be much wider than the truth.
     pub alternatives: Vec<Choice>,
     /// By which share of itself the error could be smaller at most, with any member of the families that are bounded:
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
@@ -134,8 +134,10 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> 
     // As anybody computes it again from the card.
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
-    let little = WorkLimit::steps(LITTLE_WORK);
-    let alternatives = others.iter().map(|other| planner.choose(other, little)).collect::<Result<_, _>>()?;
+    // Joint views of several answers take longer than everything else: all answers of an owner together bound them.
+    let little = |family: Family| WorkLimit::steps(if family.is_one_answer() { LITTLE_WORK } else { 0 });
+    let alternative = |other: &Certified| planner.choose(other, little(other.family));
+    let alternatives = others.iter().map(alternative).collect::<Result<_, _>>()?;
     let robustness = planner.robustness(&best.channel)?;
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
@@ -221,16 +223,20 @@ impl<'a> Planner<'a> {
             alike && !family.is_one_answer() && self.request.answer_epsilon.is_none()
         });
         if let Some(twin) = twin {
+            if let Some(kept) = as_it_stands(self.request, &Found { family, ..twin.found }) {
+                return Some(kept);
+            }
             let same = |aim: &Aim, near: Option<&Found>| match near {
                 None => Some(Found { family, ..twin.found }),
                 Some(near) => search.best_near(near.place, aim),
             };
-            return certify(self.request, &self.limits, same);
+            return certify(self.request, &self.limits, same).map(|kept| tighten(self.request, &search, kept));
         }
-        certify(self.request, &self.limits, |aim, near| match near {
+        let certified = certify(self.request, &self.limits, |aim, near| match near {
             Some(near) => search.best_near(near.place, aim),
             None => search.best(aim.allowance),
-        })
+        });
+        certified.map(|kept| tighten(self.request, &search, kept))
     }
 
     /// By which share the best could be better in the families of two numbers; certifies what turns out better on the way.

@@ -15,7 +15,7 @@ pub struct WorkLimit {
 }
 
 impl WorkLimit {
-    /// At most `steps` elementary steps; what is needed for any sound answer at all is always taken.
+    /// At most `steps` elementary steps; what is needed for more than the local ε is always taken, unless there are none.
     pub fn steps(steps: u64) -> Self {
         Self { steps, grows: false }
     }

@@ -8,7 +8,7 @@ use uptack::privacy::{Delta, Epsilon, answer_epsilon, honest_owners, linked_epsi
 use uptack::{Channel, Fraction, Mechanism};
 
 #[path = "rivals.rs"]
-mod rivals;
+pub(crate) mod rivals;
 
 use rivals::{Shape, best_rival};
 
@@ -55,7 +55,8 @@ impl Survey {
 /// Plans random requests of up to `most_owners` and looks for a better one among so many random `rivals` and a grid, as long as
 /// `goes_on`, which is told the number of each.
 pub(crate) fn survey(requests: usize, most_owners: f64, rivals: usize, goes_on: impl Fn(usize) -> bool) -> Survey {
-    let mut random = Random(TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
+    // The requests are the same ones whatever they are compared with.
+    let [mut random, mut random_shapes] = [7, 11].map(Random::new);
     let mut survey = Survey::default();
     for number in (0..requests).take_while(|number| goes_on(*number)) {
         survey.requests += 1;
@@ -80,7 +81,8 @@ pub(crate) fn survey(requests: usize, most_owners: f64, rivals: usize, goes_on: 
         let gap = planned.gap.unwrap();
         survey.largest_gap = survey.largest_gap.max(gap);
         survey.wide += usize::from(gap > 0.01);
-        let shapes: Vec<Shape> = (0..rivals).map(|_| random.shape(&request)).chain(rivals::grid(&request)).collect();
+        let shapes: Vec<Shape> =
+            (0..rivals).map(|_| random_shapes.shape(&request)).chain(rivals::grid(&request)).collect();
         if let Some((gain, mechanism)) = best_rival(&request, planned.best.sd, shapes) {
             survey.close += 1;
             survey.largest_gain = survey.largest_gain.max(gain);
@@ -108,9 +110,13 @@ pub(crate) fn survey(requests: usize, most_owners: f64, rivals: usize, goes_on: 
     survey
 }
 
-struct Random(TestRng);
+pub(crate) struct Random(TestRng);
 
 impl Random {
+    pub(crate) fn new(seed: u8) -> Self {
+        Self(TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
+    }
+
     fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -124,7 +130,7 @@ impl Random {
     }
 
     /// Every third request may be met by any form; the others take turns.
-    fn request(&mut self, number: usize, most_owners: f64) -> Request {
+    pub(crate) fn request(&mut self, number: usize, most_owners: f64) -> Request {
         let owners = self.between(50.0, most_owners) as u64;
         let yes = if self.one_in(4) { 0 } else { self.between(1.0, owners as f64 / 2.0) as u64 };
         let release = (Epsilon::new(self.between(0.05, 8.0)).unwrap(), Delta::new(self.between(1e-10, 1e-3)).unwrap());
@@ -147,7 +153,7 @@ impl Random {
     }
 
     /// The same with more room: the error must not be larger.
-    fn eased(&mut self, request: &Request) -> Request {
+    pub(crate) fn eased(&mut self, request: &Request) -> Request {
         let (epsilon, delta) = request.release.unwrap();
         let alone =
             request.answer_epsilon.is_none() && request.linked_epsilon.is_none() && request.participation.is_none();
@@ -171,7 +177,7 @@ impl Random {
     }
 
     /// A random shape of any family that the request admits.
-    fn shape(&mut self, request: &Request) -> Shape {
+    pub(crate) fn shape(&mut self, request: &Request) -> Shape {
         let most = request.participation.unwrap_or(1.0);
         let cliff = (-request.release.unwrap().0.value()).exp();
         let part = match self.0.next_u64() % 3 {

@@ -28,6 +28,8 @@ const NEARLY_ALL: [f64; 2] = [0.9995, 0.99];
 const ENUMERATION: u64 = 30_000_000;
 /// Up to so many others, two classes are enumerated, too.
 const FEW_OTHERS: u64 = 64;
+/// A crowd that is only looked at for where to search is computed to this share of its divergence.
+const ROUGH: f64 = 1e-3;
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
 /// Nothing below this mass is told from zero.
@@ -130,6 +132,9 @@ impl<'a> Search<'a> {
             return None;
         }
         let largest = finite_epsilon(self.view.ratios());
+        if self.work.exhausted() {
+            return Some(Answer { lower: 0.0, upper: largest, crowd: 0 });
+        }
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
         let at = |epsilon: f64| self.question(epsilon.exp(), log_cut, delta);
         let ends = |epsilon: f64, side: Side| self.ends(Question { side, ..at(epsilon) });
@@ -252,13 +257,13 @@ impl<'a> Search<'a> {
         }
         let log_cut = (delta.max(1e-300).ln() - 14.0).max(DEEPEST_CUT);
         let question = self.question(epsilon.exp(), log_cut, delta);
-        // Enumerating is for the last digits, but in the smallest crowds.
-        let mut found = if self.others <= FEW_OTHERS { self.ends(question) } else { self.ends_by_formula(question) };
+        // Enumerating is for the last digits.
+        let mut found = self.ends_by_formula(question);
         for &crowd in crowds.iter().filter(|_| self.view.is_exact_in_every_crowd()) {
             if found.bracket.lower() > delta {
                 break;
             }
-            found = larger(found, self.directly(crowd, question));
+            found = larger(found, self.directly(crowd, Question { precision: ROUGH, ..question }));
         }
         found.bracket
     }
@@ -269,7 +274,8 @@ impl<'a> Search<'a> {
         let possible = self.view.is_exact_in_every_crowd() && self.beyond_all_ratios(epsilon).is_none();
         let log_cut = (delta.max(1e-300).ln() - 14.0).max(DEEPEST_CUT);
         let question = self.question(epsilon.exp(), log_cut, delta);
-        let counts = std::iter::successors(Some(1u64), |count| Some((count * 3).div_ceil(2)));
+        let question = Question { precision: ROUGH, ..question };
+        let counts = std::iter::successors(Some(1u64), |count| Some(count * 2));
         let counts = counts.take_while(|count| possible && 2 * count <= self.others);
         let crowds = counts.flat_map(|count| [count, self.others - count]);
         let found = crowds.map(|crowd| self.directly(crowd, question)).reduce(larger)?;

@@ -44,7 +44,7 @@ impl Search<'_> {
         } else {
             1e-3
         };
-        for _ in 0..200 {
+        for round in 1..200 {
             if bracket.high.0 - bracket.low.0 <= tolerance * bracket.high.0 {
                 break;
             }
@@ -60,7 +60,8 @@ impl Search<'_> {
                 let (low, high) = around(guess, 0.02 * width, (bracket.low.0, bracket.high.0), delta, function);
                 return Answer { lower: low, upper: high, crowd };
             }
-            guess = bracket.guess();
+            // Where the function is far from straight, halving is faster.
+            guess = if round % 4 == 0 { bracket.middle() } else { bracket.guess() };
         }
         Answer { lower: bracket.low.0, upper: bracket.high.0, crowd }
     }
@@ -118,6 +119,10 @@ impl Bracketing {
         }
         self.high = (point, level.min(-f64::MIN_POSITIVE));
         self.last = Some(true);
+    }
+
+    fn middle(&self) -> f64 {
+        if self.low.0 > 0.0 { (self.low.0 * self.high.0).sqrt() } else { 0.25 * self.high.0 }
     }
 
     fn guess(&self) -> f64 {
