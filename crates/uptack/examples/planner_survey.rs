@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The crowds have up to a million owners.
 const MOST_OWNERS: f64 = 1e6;
 /// For each request this many random families of channels, and a grid, are looked through.
-const RIVALS: usize = 100;
+const RIVALS: usize = 40;
 
 fn main() -> ExitCode {
     let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();

@@ -129,7 +129,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 /// The same, counting its progress up to [`PROGRESS`].
 pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> {
     let planner = Planner::new(request)?;
-    let Settled { best, rule, others, gap } = planner.settle(progress, true)?;
+    let Settled { best, rule, others, gap } = planner.settle(progress)?;
     let claim_owners = planner.limits.owners();
     // As anybody computes it again from the card.
     let best = planner.choose(&best, WorkLimit::default())?;
@@ -159,18 +159,18 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> 
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn least_error(request: &Request) -> Result<Mechanism, Error> {
-    Ok(Planner::new(request)?.settle(&Progress::default(), true)?.best.mechanism)
+    Ok(Planner::new(request)?.settle(&Progress::default())?.best.mechanism)
 }
 
 /// The error of [`plan`] alone.
 pub fn least_sd(request: &Request) -> Result<f64, Error> {
-    Ok(Planner::new(request)?.settle(&Progress::default(), false)?.best.sd)
+    Ok(Planner::new(request)?.settle(&Progress::default())?.best.sd)
 }
 
 /// The least certified error of each family under the constraints, by its name, as [`plan`] ranks them. A family that
 /// cannot keep them is left out.
 pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
-    let settled = Planner::new(request)?.settle(&Progress::default(), true)?;
+    let settled = Planner::new(request)?.settle(&Progress::default())?;
     let all = std::iter::once(&settled.best).chain(&settled.others);
     Ok(all.map(|certified| (certified.family.name(), certified.sd)).collect())
 }
@@ -197,15 +197,15 @@ impl<'a> Planner<'a> {
     }
 
     /// The best certified mechanism of every family, ranked; and how much better the bounded families could be.
-    fn settle(&self, progress: &Progress, bounded: bool) -> Result<Settled, Error> {
+    fn settle(&self, progress: &Progress) -> Result<Settled, Error> {
         let mut certified: Vec<Certified> = Vec::new();
         for &family in self.families.iter().filter(|family| **family != Family::Tuned) {
             certified.extend(self.certified(family, &certified));
             progress.advance_by(60 / self.families.len() as u64);
         }
         let gap = match self.request.objective {
-            Objective::Sd if bounded => Some(self.bound(&mut certified)),
-            _ => None,
+            Objective::Sd => Some(self.bound(&mut certified)),
+            Objective::Paper { .. } => None,
         };
         if self.families.contains(&Family::Tuned) {
             certified.extend(self.tuned(&certified));
@@ -217,6 +217,7 @@ impl<'a> Planner<'a> {
     /// The best certified mechanism of a family of two numbers.
     fn certified(&self, family: Family, others: &[Certified]) -> Option<Certified> {
         let search = Search::new(self.request, &self.limits, family)?;
+        self.limits.forget();
         // Without a bound on single answers nothing tells the several-answer forms of a law from its one-answer form.
         let twin = others.iter().find(|other| {
             let alike = matches!(other.family, Family::NormalForm | Family::Blended);

@@ -3,12 +3,12 @@
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use uptack::estimate::Estimator;
-use uptack::plan::{Choice, Form, Prior, Request, plan};
+use uptack::plan::{Choice, Form, Plan, Prior, Request, least_sd, plan};
 use uptack::privacy::{Delta, Epsilon, answer_epsilon, honest_owners, linked_epsilon, release};
 use uptack::{Channel, Fraction, Mechanism};
 
 #[path = "rivals.rs"]
-pub(crate) mod rivals;
+mod rivals;
 
 use rivals::{Shape, best_rival};
 
@@ -61,59 +61,69 @@ pub(crate) fn survey(requests: usize, most_owners: f64, rivals: usize, goes_on: 
     for number in (0..requests).take_while(|number| goes_on(*number)) {
         survey.requests += 1;
         let request = random.request(number, most_owners);
-        let wrong = |what: String| format!("{what}; {request:?}");
-        let planned = match plan(&request) {
-            Ok(planned) => planned,
-            Err(error) => {
-                survey.failures.push(wrong(format!("no plan: {error}")));
-                continue;
-            }
-        };
-        if let Some(broken) = broken_constraint(&request, &planned.best) {
-            survey.failures.push(wrong(format!("{} breaks {broken}", planned.best.mechanism)));
-        }
-        let better = |other: f64| 1.0 - other / planned.best.sd;
-        for other in &planned.alternatives {
-            if better(other.sd) > TOLERANCE || broken_constraint(&request, other).is_some() {
-                survey.failures.push(wrong(format!("alternative {}: {}", other.mechanism, other.sd)));
-            }
-        }
-        let gap = planned.gap.unwrap();
-        survey.largest_gap = survey.largest_gap.max(gap);
-        survey.wide += usize::from(gap > 0.01);
-        let shapes: Vec<Shape> =
-            (0..rivals).map(|_| random_shapes.shape(&request)).chain(rivals::grid(&request)).collect();
-        if let Some((gain, mechanism)) = best_rival(&request, planned.best.sd, shapes) {
-            survey.close += 1;
-            survey.largest_gain = survey.largest_gain.max(gain);
-            if gain > TOLERANCE {
-                let Choice { mechanism: plan, sd, .. } = &planned.best;
-                survey.failures.push(wrong(format!("{mechanism} is better than {plan} with {sd} by {gain}")));
-            }
-        }
         let easier = random.eased(&request);
-        let Ok(eased) = plan(&easier) else {
-            survey.failures.push(wrong(format!("no plan with more room: {easier:?}")));
-            continue;
-        };
-        // Where a larger crowd hides hardly anybody yet, the best error itself grows with it: the gap proves that.
-        if easier.owners > request.owners && eased.best.sd * (1.0 - eased.gap.unwrap()) > planned.best.sd {
-            survey.grown += 1;
-            continue;
-        }
-        let rise = eased.best.sd / planned.best.sd - 1.0;
-        survey.largest_rise = survey.largest_rise.max(rise);
-        if rise > TOLERANCE {
-            survey.failures.push(wrong(format!("rose from {} to {}: {easier:?}", planned.best.sd, eased.best.sd)));
-        }
+        let drawn = (0..rivals).map(|_| random_shapes.shape(&request));
+        let shapes = drawn.chain(rivals::grid(&request)).collect();
+        let found = plan(&request).map_err(|error| format!("no plan: {error}")).and_then(|planned| {
+            survey.look_at(&request, &planned)?;
+            survey.compare(&request, &planned.best, shapes)?;
+            survey.ease(&planned.best, &request, &easier)
+        });
+        survey.failures.extend(found.err().map(|what| format!("{what}; {request:?}")));
     }
     survey
 }
 
-pub(crate) struct Random(TestRng);
+impl Survey {
+    /// The plan and its alternatives keep the request, and none of these is better.
+    fn look_at(&mut self, request: &Request, planned: &Plan) -> Result<(), String> {
+        for choice in std::iter::once(&planned.best).chain(&planned.alternatives) {
+            if let Some(broken) = broken_constraint(request, choice) {
+                return Err(format!("{} breaks {broken}", choice.mechanism));
+            }
+            if 1.0 - choice.sd / planned.best.sd > TOLERANCE {
+                return Err(format!("alternative {} is better: {}", choice.mechanism, choice.sd));
+            }
+        }
+        let gap = planned.gap.ok_or("no gap")?;
+        self.largest_gap = self.largest_gap.max(gap);
+        self.wide += usize::from(gap > 0.01);
+        Ok(())
+    }
+
+    /// Nothing that is certified is better.
+    fn compare(&mut self, request: &Request, planned: &Choice, shapes: Vec<Shape>) -> Result<(), String> {
+        let Some((gain, mechanism)) = best_rival(request, planned.sd, shapes) else { return Ok(()) };
+        self.close += 1;
+        self.largest_gain = self.largest_gain.max(gain);
+        if gain <= TOLERANCE {
+            return Ok(());
+        }
+        Err(format!("{mechanism} is better than {} with {} by {gain}", planned.mechanism, planned.sd))
+    }
+
+    /// More room makes no error larger.
+    fn ease(&mut self, planned: &Choice, request: &Request, easier: &Request) -> Result<(), String> {
+        let eased = least_sd(easier).map_err(|error| format!("no plan for {easier:?}: {error}"))?;
+        let rise = eased / planned.sd - 1.0;
+        // Where a larger crowd hides hardly anybody yet, the best error itself grows with it: the gap proves that.
+        let proven = || plan(easier).is_ok_and(|plan| plan.best.sd * (1.0 - plan.gap.unwrap_or(1.0)) > planned.sd);
+        if rise > TOLERANCE && easier.owners > request.owners && proven() {
+            self.grown += 1;
+            return Ok(());
+        }
+        self.largest_rise = self.largest_rise.max(rise);
+        if rise <= TOLERANCE {
+            return Ok(());
+        }
+        Err(format!("rose from {} to {eased} for {easier:?}", planned.sd))
+    }
+}
+
+struct Random(TestRng);
 
 impl Random {
-    pub(crate) fn new(seed: u8) -> Self {
+    fn new(seed: u8) -> Self {
         Self(TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
     }
 
@@ -130,7 +140,7 @@ impl Random {
     }
 
     /// Every third request may be met by any form; the others take turns.
-    pub(crate) fn request(&mut self, number: usize, most_owners: f64) -> Request {
+    fn request(&mut self, number: usize, most_owners: f64) -> Request {
         let owners = self.between(50.0, most_owners) as u64;
         let yes = if self.one_in(4) { 0 } else { self.between(1.0, owners as f64 / 2.0) as u64 };
         let release = (Epsilon::new(self.between(0.05, 8.0)).unwrap(), Delta::new(self.between(1e-10, 1e-3)).unwrap());
@@ -153,7 +163,7 @@ impl Random {
     }
 
     /// The same with more room: the error must not be larger.
-    pub(crate) fn eased(&mut self, request: &Request) -> Request {
+    fn eased(&mut self, request: &Request) -> Request {
         let (epsilon, delta) = request.release.unwrap();
         let alone =
             request.answer_epsilon.is_none() && request.linked_epsilon.is_none() && request.participation.is_none();
@@ -177,7 +187,7 @@ impl Random {
     }
 
     /// A random shape of any family that the request admits.
-    pub(crate) fn shape(&mut self, request: &Request) -> Shape {
+    fn shape(&mut self, request: &Request) -> Shape {
         let most = request.participation.unwrap_or(1.0);
         let cliff = (-request.release.unwrap().0.value()).exp();
         let part = match self.0.next_u64() % 3 {

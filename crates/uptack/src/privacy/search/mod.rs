@@ -173,7 +173,9 @@ impl<'a> Search<'a> {
             }
             self.solve(delta, largest, &|epsilon, _| self.exactly(crowd, at(epsilon))).lower
         };
-        if self.work.overdrawn() {
+        // One crowd of one truth is cheap where the formulas are exact, and dear where scores are summed.
+        let dear = !self.view.is_exact();
+        if dear && self.work.overdrawn() {
             return Some(Answer { upper: largest, ..best });
         }
         let everywhere = self.half_crowd_bound(at(best.upper));
@@ -204,7 +206,7 @@ impl<'a> Search<'a> {
             }
         }
         let range = (lower.value, largest);
-        let upper = if self.work.overdrawn() { largest } else { self.half_crowds(delta, range, log_cut) };
+        let upper = if dear && self.work.overdrawn() { largest } else { self.half_crowds(delta, range, log_cut) };
         let found = Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd };
         Some(self.at_most_blanket(found, delta, log_cut))
     }
