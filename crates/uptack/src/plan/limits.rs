@@ -52,6 +52,11 @@ impl Limits {
         new
     }
 
+    /// Forgets what was watched: another family's crowds are seldom the worst of this one, and cost as much in every call.
+    pub(super) fn forget(&self) {
+        self.crowds.borrow_mut().clear();
+    }
+
     /// Whether a crowd of both truths breaks the bound where those of one truth keep it: it is watched from now on.
     pub(super) fn finds_worse_crowd(&self, law: &Law) -> bool {
         let Some((epsilon, delta)) = self.release.filter(|_| self.owners <= PROBED_OWNERS) else { return false };

@@ -37,7 +37,7 @@ pub use solve::{
 };
 
 use bound::Bound;
-use certify::{Aim, Certified, certify};
+use certify::{Aim, Certified, as_it_stands, certify, tighten};
 use family::Family;
 use limits::Limits;
 use search::{Found, Search};
@@ -59,8 +59,8 @@ pub struct Plan {
     pub rule: Rule,
     /// The best of each other family, the better ones first.
     ///
-    /// All of them keep the request by a full certificate. What a single answer together with the tallies gives away is
-    /// sound but computed with less work, so that it may be wider than necessary.
+    /// All of them keep the request by a full certificate. What one of several answers together with the tallies gives away
+    /// is claimed to be no more than what all answers of an owner give away, which may be much wider than the truth.
     pub alternatives: Vec<Choice>,
     /// By which share of itself the error could be smaller at most, with any member of the families that are bounded:
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
@@ -129,11 +129,15 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 /// The same, counting its progress up to [`PROGRESS`].
 pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> {
     let planner = Planner::new(request)?;
-    let Settled { best, rule, others, gap } = planner.settle(progress, true)?;
+    let Settled { best, rule, others, gap } = planner.settle(progress)?;
     let claim_owners = planner.limits.owners();
+    // As anybody computes it again from the card.
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
-    let alternatives = others.iter().map(|other| planner.alternative(other)).collect::<Result<_, _>>()?;
+    // Joint views of several answers take longer than everything else: all answers of an owner together bound them.
+    let little = |family: Family| WorkLimit::steps(if family.is_one_answer() { LITTLE_WORK } else { 0 });
+    let alternative = |other: &Certified| planner.choose(other, little(other.family));
+    let alternatives = others.iter().map(alternative).collect::<Result<_, _>>()?;
     let robustness = planner.robustness(&best.channel)?;
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
@@ -155,18 +159,18 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> 
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn least_error(request: &Request) -> Result<Mechanism, Error> {
-    Ok(Planner::new(request)?.settle(&Progress::default(), true)?.best.mechanism)
+    Ok(Planner::new(request)?.settle(&Progress::default())?.best.mechanism)
 }
 
 /// The error of [`plan`] alone.
 pub fn least_sd(request: &Request) -> Result<f64, Error> {
-    Ok(Planner::new(request)?.settle(&Progress::default(), false)?.best.sd)
+    Ok(Planner::new(request)?.settle(&Progress::default())?.best.sd)
 }
 
 /// The least certified error of each family under the constraints, by its name, as [`plan`] ranks them. A family that
 /// cannot keep them is left out.
 pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
-    let settled = Planner::new(request)?.settle(&Progress::default(), true)?;
+    let settled = Planner::new(request)?.settle(&Progress::default())?;
     let all = std::iter::once(&settled.best).chain(&settled.others);
     Ok(all.map(|certified| (certified.family.name(), certified.sd)).collect())
 }
@@ -193,15 +197,15 @@ impl<'a> Planner<'a> {
     }
 
     /// The best certified mechanism of every family, ranked; and how much better the bounded families could be.
-    fn settle(&self, progress: &Progress, bounded: bool) -> Result<Settled, Error> {
+    fn settle(&self, progress: &Progress) -> Result<Settled, Error> {
         let mut certified: Vec<Certified> = Vec::new();
         for &family in self.families.iter().filter(|family| **family != Family::Tuned) {
             certified.extend(self.certified(family, &certified));
             progress.advance_by(60 / self.families.len() as u64);
         }
         let gap = match self.request.objective {
-            Objective::Sd if bounded => Some(self.bound(&mut certified)),
-            _ => None,
+            Objective::Sd => Some(self.bound(&mut certified)),
+            Objective::Paper { .. } => None,
         };
         if self.families.contains(&Family::Tuned) {
             certified.extend(self.tuned(&certified));
@@ -213,22 +217,27 @@ impl<'a> Planner<'a> {
     /// The best certified mechanism of a family of two numbers.
     fn certified(&self, family: Family, others: &[Certified]) -> Option<Certified> {
         let search = Search::new(self.request, &self.limits, family)?;
+        self.limits.forget();
         // Without a bound on single answers nothing tells the several-answer forms of a law from its one-answer form.
         let twin = others.iter().find(|other| {
             let alike = matches!(other.family, Family::NormalForm | Family::Blended);
             alike && !family.is_one_answer() && self.request.answer_epsilon.is_none()
         });
         if let Some(twin) = twin {
+            if let Some(kept) = as_it_stands(self.request, &Found { family, ..twin.found }) {
+                return Some(kept);
+            }
             let same = |aim: &Aim, near: Option<&Found>| match near {
                 None => Some(Found { family, ..twin.found }),
                 Some(near) => search.best_near(near.place, aim),
             };
-            return certify(self.request, &self.limits, same);
+            return certify(self.request, &self.limits, same).map(|kept| tighten(self.request, &search, kept));
         }
-        certify(self.request, &self.limits, |aim, near| match near {
+        let certified = certify(self.request, &self.limits, |aim, near| match near {
             Some(near) => search.best_near(near.place, aim),
             None => search.best(aim.allowance),
-        })
+        });
+        certified.map(|kept| tighten(self.request, &search, kept))
     }
 
     /// By which share the best could be better in the families of two numbers; certifies what turns out better on the way.
@@ -303,18 +312,12 @@ impl<'a> Planner<'a> {
         Ok(Settled { best, rule, others: certified, gap })
     }
 
-    /// With every view as anybody computes it again from the card.
+    /// With the release as it was certified; `limit` is for the joint views.
     fn choose(&self, certified: &Certified, limit: WorkLimit) -> Result<Choice, Error> {
         let Certified { mechanism, channel, sd, .. } = certified.clone();
-        let views = Views::of(&channel, self.limits.owners(), certify::target(self.request)?, limit)?;
+        let views = Views::with_release(&channel, limit, &certified.release)?;
         let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
         Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
-    }
-
-    /// With the release by its full certificate, the rest with little work.
-    fn alternative(&self, certified: &Certified) -> Result<Choice, Error> {
-        let choice = self.choose(certified, WorkLimit::steps(LITTLE_WORK))?;
-        Ok(Choice { views: Views { release: certified.release, ..choice.views }, ..choice })
     }
 
     fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {
@@ -322,8 +325,8 @@ impl<'a> Planner<'a> {
         let shares = [(9, 10), (3, 4), (1, 2)].map(|(part, whole)| Fraction::new(part, whole));
         let degraded = |share: Fraction| {
             let owners = privacy::honest_owners(self.limits.owners(), &share).ok()?;
-            let accountant = privacy::release(channel, owners).ok()?.with_limit(WorkLimit::steps(10 * LITTLE_WORK));
-            Some((share, accountant.guarantee(target).value().map(|value| value.upper())))
+            let guarantee = privacy::release(channel, owners).ok()?.guarantee(target);
+            Some((share, guarantee.value().map(|value| value.upper())))
         };
         Ok(shares.into_iter().filter_map(|share| degraded(share.ok()?)).collect())
     }

@@ -16,6 +16,8 @@ pub(super) struct Found {
     pub(super) cost: f64,
     /// Its participation.
     pub(super) place: f64,
+    /// How much doubt its answers leave.
+    pub(super) doubt: f64,
 }
 
 /// How exactly the doubt is solved for while the search compares participations, in its logarithm: the error moves by half
@@ -136,12 +138,17 @@ impl<'a> Search<'a> {
         let least = self.curve.least_doubt(self.family, self.request, place)?;
         let law = |doubt: f64| self.curve.law(place, doubt);
         let doubt = self.limits.least_doubt(law, (least, self.curve.most_doubt()), allowance, accuracy)?;
+        self.with_doubt(place, doubt)
+    }
+
+    /// The law of a participation and a doubt, if nobody would take part more often than allowed.
+    pub(super) fn with_doubt(&self, place: f64, doubt: f64) -> Option<Found> {
         if self.curve.exceeds(place, doubt, self.domain().1) {
             return None;
         }
-        let law = law(doubt);
+        let law = self.curve.law(place, doubt);
         let cost = self.request.cost(&law);
-        cost.is_finite().then_some(Found { family: self.family, law, cost, place })
+        cost.is_finite().then_some(Found { family: self.family, law, cost, place, doubt })
     }
 
     /// Whether a law of this participation may cost less than `most`: the one that costs as much must keep the bound.

@@ -32,7 +32,7 @@ fn restated(request: &Request, starts: &[Certified]) -> Option<Certified> {
         [1.0, 1.001, 1.003, 1.01, 1.03, 1.1].into_iter().find_map(|factor| {
             let Law { part, flip } = start.found.law;
             let law = Law { part, flip: [0, 1].map(|truth: usize| (flip[truth] * factor).min(part[truth])) };
-            let found = Found { family: Family::Tuned, law, cost: request.cost(&law), place: part[0] };
+            let found = Found { family: Family::Tuned, law, cost: request.cost(&law), place: part[0], doubt: flip[0] };
             as_it_stands(request, &found)
         })
     };
@@ -141,7 +141,7 @@ impl Walk<'_> {
             return None;
         }
         let cost = self.request.cost(&law);
-        cost.is_finite().then_some(Found { family: Family::Tuned, law, cost, place: law.part[0] })
+        cost.is_finite().then_some(Found { family: Family::Tuned, law, cost, place: law.part[0], doubt })
     }
 
     /// Whether the shape may cost less than `goal`: the law that costs as much must keep the bound.

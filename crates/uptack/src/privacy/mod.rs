@@ -150,6 +150,22 @@ impl Views {
         limit: WorkLimit,
         progress: Option<&Arc<Progress>>,
     ) -> Result<Self, Error> {
+        Self::computed(channel, owners, target, limit, progress, None)
+    }
+
+    /// All views where the release is known already, by its own accounting.
+    pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self, Error> {
+        Self::computed(channel, release.owners(), release.target(), limit, None, Some(*release))
+    }
+
+    fn computed(
+        channel: &Channel,
+        owners: u64,
+        target: Target,
+        limit: WorkLimit,
+        progress: Option<&Arc<Progress>>,
+        known: Option<Guarantee>,
+    ) -> Result<Self, Error> {
         let count = channel.answers().len();
         let joint: Vec<Accountant> =
             (0..count).map(|answer| answer_with_release(channel, answer, owners)).collect::<Result<_, Error>>()?;
@@ -161,8 +177,11 @@ impl Views {
             let guarantee = |answer: usize| joint[answer].clone().with_limit(limit).watched(progress).guarantee(target);
             let own = |answer: usize| (alike[answer] == answer).then(|| scope.spawn(move || guarantee(answer)));
             let views: Vec<_> = (0..count).map(own).collect();
-            let release = release(channel, owners)
-                .map(|accountant| accountant.with_limit(limit).watched(progress).guarantee(target));
+            let computed = || {
+                release(channel, owners)
+                    .map(|accountant| accountant.with_limit(limit).watched(progress).guarantee(target))
+            };
+            let release = known.map_or_else(computed, Ok);
             let joined = |view: std::thread::ScopedJoinHandle<'_, Guarantee>| {
                 view.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };

@@ -15,7 +15,7 @@ pub struct WorkLimit {
 }
 
 impl WorkLimit {
-    /// At most `steps` elementary steps; what is needed for any sound answer at all is always taken.
+    /// At most `steps` elementary steps; what is needed for more than the local ε is always taken, unless there are none.
     pub fn steps(steps: u64) -> Self {
         Self { steps, grows: false }
     }
@@ -92,6 +92,11 @@ impl Work {
     pub(crate) fn used(&self) -> f64 {
         let (from, to) = self.allowed.get();
         if to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
+    }
+
+    /// Whether twice the limit is spent: what is needed for any answer is taken whatever it costs, but nothing more.
+    pub(crate) fn overdrawn(&self) -> bool {
+        self.spent.get() / 2 >= self.limit
     }
 
     pub(crate) fn exhausted(&self) -> bool {

@@ -1,5 +1,7 @@
 //! The planner keeps every constraint, and nobody finds anything better.
 
+mod survey;
+
 use uptack::Fraction;
 use uptack::plan::{Form, Objective, Over, Plan, Prior, Request, explain, plan, solve_epsilon, solve_owners};
 use uptack::privacy::{Delta, Epsilon};
@@ -198,4 +200,13 @@ fn senseless_requests_are_refused() {
     for request in bad {
         assert!(plan(&request).unwrap_err().is_request(), "{request:?}");
     }
+}
+
+/// A sample of what `checks/planner_survey.sh` does for 500 requests.
+#[test]
+fn nothing_certified_is_better_than_a_plan() {
+    let survey = survey::survey(60, 1e6, 8, |_| true);
+    assert!(survey.failures.is_empty(), "{}\n{}", survey.summary(), survey.failures.join("\n"));
+    // Rivals come close, so that a worse plan would have been beaten.
+    assert!(survey.close >= 50, "{}", survey.summary());
 }

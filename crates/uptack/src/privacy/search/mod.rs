@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::bracket::Bracket;
 use super::classes::finite_epsilon;
-use super::view::{Ends, Observation, Question};
+use super::view::{Observation, Question, Side};
 use super::work::{Work, WorkLimit};
 use crate::simulate::Progress;
 use sweep::{Claim, Lower};
@@ -22,10 +22,15 @@ const DELTA_MARGINS: [(f64, f64); 5] = [(4e-3, 0.3), (0.045, 0.6), (0.2, 0.5), (
 const CLOSED: [f64; 2] = [1e-3, 0.05];
 /// Ends this many times apart only get the widest margin: what it adds does not matter then.
 const FAR_APART: f64 = 1.2;
+/// Where not even the crowds of one truth can be bounded by this share of the local ε, that ε is the claim: the first where both
+/// ends are close, so that it still closes, the second where they are not.
+const NEARLY_ALL: [f64; 2] = [0.9995, 0.99];
 /// Up to this many steps all crowds are evaluated one by one.
 const ENUMERATION: u64 = 30_000_000;
 /// Up to so many others, two classes are enumerated, too.
 const FEW_OTHERS: u64 = 64;
+/// A crowd that is only looked at for where to search is computed to this share of its divergence.
+const ROUGH: f64 = 1e-3;
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
 /// Nothing below this mass is told from zero.
@@ -56,7 +61,8 @@ pub(crate) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(crate) fn new(view: &'a Observation, owners: u64, limit: WorkLimit) -> Self {
-        Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration: ENUMERATION }
+        let enumeration = ENUMERATION.min(limit.for_owners(owners));
+        Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
     }
 
     /// The same search, watched.
@@ -128,9 +134,20 @@ impl<'a> Search<'a> {
             return None;
         }
         let largest = finite_epsilon(self.view.ratios());
+        if self.work.exhausted() {
+            return Some(Answer { lower: 0.0, upper: largest, crowd: 0 });
+        }
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
         let at = |epsilon: f64| self.question(epsilon.exp(), log_cut, delta);
-        let ends = self.solve(delta, largest, &|epsilon, ends| self.ends(Question { ends, ..at(epsilon) }));
+        let ends = |epsilon: f64, side: Side| self.ends(Question { side, ..at(epsilon) });
+        let nearly_all = NEARLY_ALL[usize::from(!self.view.is_sharp())] * largest;
+        let bounded = self.view.is_exact() || self.enumerable();
+        if !bounded && ends(nearly_all, Side::Above).bracket.upper() > delta {
+            // No search would bound it much better than the local ε does.
+            let found = self.solve_below(delta, largest, &ends);
+            return Some(Answer { upper: largest, ..found });
+        }
+        let ends = self.solve(delta, largest, &ends);
         if self.enumerable() {
             return Some(self.enumerated_epsilon(delta, largest, ends, log_cut));
         }
@@ -158,6 +175,11 @@ impl<'a> Search<'a> {
             }
             self.solve(delta, largest, &|epsilon, _| self.exactly(crowd, at(epsilon))).lower
         };
+        // One crowd of one truth is cheap where the formulas are exact, and dear where scores are summed.
+        let dear = !self.view.is_exact();
+        if dear && self.work.overdrawn() {
+            return Some(Answer { upper: largest, ..best });
+        }
         let everywhere = self.half_crowd_bound(at(best.upper));
         let apart = best.upper > (1.0 + CLOSED[0]) * best.lower;
         let skipped = if best.upper > FAR_APART * best.lower { EPSILON_MARGINS.len() - 1 } else { usize::from(apart) };
@@ -169,7 +191,7 @@ impl<'a> Search<'a> {
         for (margin, share) in margins {
             self.work.allow(share);
             let start = (best.upper * (1.0 + margin)).min(largest);
-            let base = self.ends(at(start)).bracket.lower();
+            let base = self.ends(Question { side: Side::Below, ..at(start) }).bracket.lower();
             let step = margin / 10.0;
             let may_fail = share < 1.0;
             let mut claim =
@@ -185,7 +207,8 @@ impl<'a> Search<'a> {
                 return Some(self.at_most_blanket(found, delta, log_cut));
             }
         }
-        let upper = self.half_crowds(delta, largest, log_cut).max(lower.value);
+        let range = (lower.value, largest);
+        let upper = if dear && self.work.overdrawn() { largest } else { self.half_crowds(delta, range, log_cut) };
         let found = Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd };
         Some(self.at_most_blanket(found, delta, log_cut))
     }
@@ -195,12 +218,12 @@ impl<'a> Search<'a> {
     fn at_most_blanket(&self, found: Answer, delta: f64, log_cut: f64) -> Answer {
         let blanket =
             |epsilon: f64| self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
-        if found.upper <= found.lower * (1.0 + CLOSED[0]) || blanket(found.upper * 0.999) > delta {
+        let closed = found.upper <= found.lower * (1.0 + CLOSED[0]);
+        if closed || self.work.overdrawn() || blanket(found.upper * 0.999) > delta {
             return found;
         }
-        let function = |epsilon: f64| Found { bracket: Bracket::new(0.0, blanket(epsilon)), crowd: 0 };
-        let upper = self.solve_from_above(delta, found.upper, &function).max(found.lower);
-        Answer { upper, ..found }
+        // It bounds the truth, so that it is not below what was found.
+        Answer { upper: Self::solve_from_above(delta, (found.lower, found.upper), blanket), ..found }
     }
 
     /// ε at one δ by the privacy blanket alone.
@@ -209,11 +232,9 @@ impl<'a> Search<'a> {
             return None;
         }
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
-        let function = |epsilon: f64| {
-            let value = self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
-            Found { bracket: Bracket::new(0.0, value), crowd: 0 }
-        };
-        Some(self.solve_from_above(delta, finite_epsilon(self.view.ratios()), &function))
+        let function =
+            |epsilon: f64| self.view.blanket(self.others, self.question(epsilon.exp(), log_cut, delta), &self.work);
+        Some(Self::solve_from_above(delta, (0.0, finite_epsilon(self.view.ratios())), function))
     }
 
     /// ε at one δ for the two crowds of one truth.
@@ -223,8 +244,8 @@ impl<'a> Search<'a> {
         }
         let log_cut = (delta.max(1e-300).ln() - 30.0).max(DEEPEST_CUT);
         let largest = finite_epsilon(self.view.ratios());
-        let at = |epsilon: f64| self.question(epsilon.exp(), log_cut, delta);
-        Some(self.solve(delta, largest, &|epsilon, ends| self.ends(Question { ends, ..at(epsilon) })))
+        let at = |epsilon: f64, side: Side| Question { side, ..self.question(epsilon.exp(), log_cut, delta) };
+        Some(self.solve(delta, largest, &|epsilon, side| self.ends(at(epsilon, side))))
     }
 
     /// δ at one ε for the two crowds of one truth.
@@ -240,12 +261,13 @@ impl<'a> Search<'a> {
         }
         let log_cut = (delta.max(1e-300).ln() - 14.0).max(DEEPEST_CUT);
         let question = self.question(epsilon.exp(), log_cut, delta);
-        let mut found = self.ends(question);
+        // Enumerating is for the last digits.
+        let mut found = self.ends_by_formula(question);
         for &crowd in crowds.iter().filter(|_| self.view.is_exact_in_every_crowd()) {
             if found.bracket.lower() > delta {
                 break;
             }
-            found = larger(found, self.directly(crowd, question));
+            found = larger(found, self.directly(crowd, Question { precision: ROUGH, ..question }));
         }
         found.bracket
     }
@@ -256,7 +278,8 @@ impl<'a> Search<'a> {
         let possible = self.view.is_exact_in_every_crowd() && self.beyond_all_ratios(epsilon).is_none();
         let log_cut = (delta.max(1e-300).ln() - 14.0).max(DEEPEST_CUT);
         let question = self.question(epsilon.exp(), log_cut, delta);
-        let counts = std::iter::successors(Some(1u64), |count| Some((count * 3).div_ceil(2)));
+        let question = Question { precision: ROUGH, ..question };
+        let counts = std::iter::successors(Some(1u64), |count| Some(count * 2));
         let counts = counts.take_while(|count| possible && 2 * count <= self.others);
         let crowds = counts.flat_map(|count| [count, self.others - count]);
         let found = crowds.map(|crowd| self.directly(crowd, question)).reduce(larger)?;
@@ -303,6 +326,10 @@ impl<'a> Search<'a> {
         if self.enumerable_by_histogram() {
             return larger(self.exactly(0, question), self.exactly(self.others, question));
         }
+        self.ends_by_formula(question)
+    }
+
+    fn ends_by_formula(&self, question: Question) -> Found {
         let end = |yes| {
             let [one, other] = self.view.one_truth(yes, self.others, question, &self.work);
             Found { bracket: one.max(other), crowd: if yes { self.others } else { 0 } }
@@ -388,7 +415,7 @@ impl<'a> Search<'a> {
     /// A bound for all crowds at little cost: each has at least half of the others on one side.
     fn half_crowd_bound(&self, question: Question) -> f64 {
         let half = self.others.div_ceil(2);
-        let question = Question { ends: Ends::Upper, ..question };
+        let question = Question { side: Side::Above, ..question };
         let bound = |yes: bool| {
             let [one, other] = self.view.one_truth(yes, half, question, &self.work);
             one.upper().max(other.upper())
@@ -397,12 +424,9 @@ impl<'a> Search<'a> {
     }
 
     /// An ε that holds for every crowd, from the two crowds of one truth and half the size.
-    fn half_crowds(&self, delta: f64, largest: f64, log_cut: f64) -> f64 {
-        let function = |epsilon: f64| {
-            let value = self.half_crowd_bound(Question::new(epsilon.exp(), log_cut, delta));
-            Found { bracket: Bracket::new(0.0, value), crowd: 0 }
-        };
-        self.solve_from_above(delta, largest, &function)
+    fn half_crowds(&self, delta: f64, range: (f64, f64), log_cut: f64) -> f64 {
+        let bound = |epsilon: f64| self.half_crowd_bound(Question::new(epsilon.exp(), log_cut, delta));
+        Self::solve_from_above(delta, range, bound)
     }
 }
 

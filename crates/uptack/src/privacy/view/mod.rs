@@ -37,21 +37,21 @@ pub(crate) struct Question {
     pub(crate) log_cut: f64,
     pub(crate) goal: f64,
     pub(crate) precision: f64,
-    pub(crate) ends: Ends,
+    pub(crate) side: Side,
 }
 
-/// Which ends of a bracket are wanted. Where they are computed apart from each other, the other one may be left at its limit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Ends {
-    Lower,
-    Upper,
+/// Which ends of a value are asked for. Where both come from one computation, both are given whatever is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
     Both,
+    Above,
+    Below,
 }
 
 impl Question {
     /// A question with a precision that is enough for a value by itself.
     pub(crate) fn new(growth: f64, log_cut: f64, goal: f64) -> Self {
-        Self { growth, log_cut, goal, precision: 1e-4, ends: Ends::Both }
+        Self { growth, log_cut, goal, precision: 1e-4, side: Side::Both }
     }
 }
 
@@ -197,23 +197,19 @@ impl Observation {
         let sum = |pieces: &[Piece]| {
             pieces.iter().map(|piece| piece.one_truth(yes, others, question, work)).fold([Bracket::ZERO; 2], add)
         };
+        if self.is_exact() {
+            return sum(&self.above);
+        }
         let shown = || self.below.iter().map(|pieces| sum(pieces)).collect::<Vec<[Bracket; 2]>>();
-        let (lower, upper) = if self.needs_sums() {
-            let lower = match question.ends {
-                Ends::Upper => Vec::new(),
-                _ => self.tests(yes, others, question, work).map_or_else(shown, |tests| vec![tests]),
-            };
-            let upper = match question.ends {
-                Ends::Lower => [1.0; 2],
-                _ => self.sums(yes, others, question, work),
-            };
-            (lower, upper)
-        } else {
-            let above = sum(&self.above);
-            if self.is_exact() {
-                return above;
-            }
-            (shown(), above.map(|value| value.upper()))
+        let lower = match question.side {
+            Side::Above => Vec::new(),
+            _ if !self.needs_sums() => shown(),
+            _ => self.tests(yes, others, question, work).map_or_else(shown, |tests| vec![tests]),
+        };
+        let upper = match question.side {
+            Side::Below => [1.0; 2],
+            _ if !self.needs_sums() => sum(&self.above).map(|value| value.upper()),
+            _ => self.sums(yes, others, question, work),
         };
         [0, 1].map(|direction: usize| {
             let lower = lower.iter().map(|value| value[direction].lower()).fold(0.0, f64::max);
