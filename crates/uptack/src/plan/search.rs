@@ -93,15 +93,24 @@ impl<'a> Search<'a> {
         if let Some(middle) = middle.filter(|_| aim.near) {
             return self.refine(middle, ends, allowance, NEAR_STEPS);
         }
-        let mut best = middle;
+        // The cliff moves with the allowance, and what is best just before it moves along.
+        let moved = self.limits.release().map(|(epsilon, _)| {
+            let cliff = epsilon - epsilon / allowance;
+            1.0 - (1.0 - place) * cliff.exp()
+        });
+        let moved =
+            moved.filter(|place| (least..=most).contains(place)).and_then(|place| self.at(place, allowance, ACCURACY));
+        let mut best = cheaper(middle, moved);
         for place in sides.into_iter().chain([ends.1]) {
             if best.is_none_or(|best| self.may_cost(place, best.cost, allowance)) {
                 best = cheaper(best, self.at(place, allowance, ACCURACY));
             }
         }
         let best = best?;
-        let step = 0.2 * (ends.1 - ends.0);
-        self.refine(best, ((best.place - step).max(least), (best.place + step).min(most)), allowance, GOLDEN_STEPS)
+        let around = |reach: f64| ((best.place - reach).max(least), (best.place + reach).min(most));
+        // The doubt is a saw: the tooth first, then what is around it.
+        let tooth = self.refine(best, around(TOOTH * (1.0 - best.place)), allowance, GOLDEN_STEPS)?;
+        cheaper(Some(tooth), self.refine(tooth, around(0.2 * (ends.1 - ends.0)), allowance, GOLDEN_STEPS))
     }
 
     /// Golden section between two places around one.
@@ -186,7 +195,8 @@ impl<'a> Search<'a> {
             let cliff = (-epsilon / allowance).exp();
             let deviation = (cliff / self.limits.owners() as f64).sqrt();
             absent.extend([4.0, 6.0, 8.0, 11.0].map(|times| cliff + times * deviation));
-            absent.extend([1.0 + 1e-6, 1.003, 1.03, 1.15, 0.9].map(|times| cliff * times));
+            // Just before it the least doubt is a saw whose teeth grow narrower with the crowd.
+            absent.extend([1.0 + 1e-6, 1.003, 1.005, 1.0075, 1.012, 1.03, 1.15, 0.9].map(|times| cliff * times));
         }
         absent.extend([0.0, 1e-4, 1e-3, 1e-2, 0.05]);
         let inner = absent.into_iter().map(|absent| 1.0 - absent).filter(|place| *place > least && *place <= most);
@@ -201,6 +211,8 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Teeth of the saw that the least doubt is near the cliff are not narrower than this share of those who do not take part.
+const TOOTH: f64 = 4e-3;
 /// Fewer than one in a thousand are not asked to take part.
 const LEAST_PARTICIPATION: f64 = 1e-3;
 

@@ -28,11 +28,17 @@ impl WorkLimit {
 
     /// The steps that one view of so many owners may take.
     pub fn for_owners(self, owners: u64) -> u64 {
-        if self.grows && owners > 1_000_000 { self.steps.saturating_mul(LARGE_CROWD_FACTOR) } else { self.steps }
+        let factor = match owners {
+            ..=1_000_000 => 1,
+            ..=10_000_000 => LARGE_CROWD_FACTOR,
+            _ => 2 * LARGE_CROWD_FACTOR,
+        };
+        if self.grows { self.steps.saturating_mul(factor) } else { self.steps }
     }
 }
 
-/// Above a million owners a view may take so many times as much: a single crowd costs more there.
+/// Above a million owners a view may take so many times as much, above ten million twice that: a single crowd costs more
+/// there.
 const LARGE_CROWD_FACTOR: u64 = 4;
 
 /// About a second for each view, and some seconds above a million owners.

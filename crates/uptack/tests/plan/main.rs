@@ -47,6 +47,7 @@ fn what_was_missed_once_is_found() {
         (5000, 100, 2.0, 1e-6, 4.153),
         (300, 4, 4.0, 1e-4, 0.4498),
         (19_381, 2510, 7.667, 2.2e-6, 1.304),
+        (228_751, 75, 2.181_611, 2.951_953e-4, 2.853),
     ] {
         let plan = plan(&request(owners, yes, epsilon, delta)).unwrap();
         assert!(plan.best.sd <= 1.005 * sd, "{owners} {yes} {epsilon}: {} {}", plan.best.mechanism, plan.best.sd);
@@ -61,6 +62,18 @@ fn the_error_falls_as_epsilon_rises() {
     let epsilons = [3.5, 3.8, 3.9, 4.2, 5.0];
     let errors = epsilons.map(|epsilon| plan(&request(5000, 10, epsilon, 1e-6)).unwrap().best.sd);
     assert!(errors.windows(2).all(|pair| pair[1] <= pair[0]), "{errors:?}");
+}
+
+/// It once rose by 0.6 % here, from one tooth of the saw before the cliff to another.
+#[test]
+fn the_error_does_not_rise_with_the_owners() {
+    let error = |owners: u64, minimum_batch: u64| {
+        let fewer = request(owners, 28, 0.751_218_6, 2.655e-8);
+        let honest = Fraction::from_f64(0.9).unwrap();
+        plan(&Request { minimum_batch, honest, ..fewer }).unwrap().best.sd
+    };
+    let (few, many) = (error(2587, 2070), error(4014, 3211));
+    assert!(many <= 1.003 * few, "{few} to {many}");
 }
 
 /// What is named as the nearest value that would do, does.

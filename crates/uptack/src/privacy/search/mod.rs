@@ -18,6 +18,8 @@ const EPSILON_MARGINS: [(f64, f64); 5] = [(9.5e-4, 0.75), (4e-3, 0.4), (1e-2, 0.
 /// The same for δ. The smallest margin is for two classes alone, where it costs little: what composes many releases reads
 /// δ at many ε, and an excess in all of them is an excess in the composed ε.
 const DELTA_MARGINS: [(f64, f64); 5] = [(4e-3, 0.3), (0.045, 0.6), (0.2, 0.5), (0.8, 0.5), (3.0, 1.0)];
+/// In larger crowds a crowd of both truths and three classes takes seconds, or minutes where few outcomes are rare.
+const MOST_SAMPLED: u64 = 30_000_000;
 /// Ends further apart than this, in ε and in δ, do not close whatever the search does: it need not be thorough.
 const CLOSED: [f64; 2] = [1e-3, 0.05];
 /// Ends this many times apart only get the widest margin: what it adds does not matter then.
@@ -400,9 +402,10 @@ impl<'a> Search<'a> {
         Answer { upper: largest, ..best }
     }
 
-    /// A few crowds of both truths, where they can be evaluated exactly.
+    /// A few crowds of both truths, where they can be evaluated exactly at a bearable price. They only ever raise the lower end.
     fn samples(&self, question: Question) -> Vec<Found> {
-        if !self.view.is_exact_in_every_crowd() {
+        let dear = !self.view.is_two_classes() && self.others > MOST_SAMPLED;
+        if dear || !self.view.is_exact_in_every_crowd() {
             return Vec::new();
         }
         let parts = if self.view.is_two_classes() { 8 } else { 4 };
