@@ -30,7 +30,7 @@ impl WorkLimit {
     pub fn for_owners(self, owners: u64) -> u64 {
         let factor = match owners {
             ..=1_000_000 => 1,
-            ..=10_000_000 => LARGE_CROWD_FACTOR,
+            1_000_001..=10_000_000 => LARGE_CROWD_FACTOR,
             _ => 2 * LARGE_CROWD_FACTOR,
         };
         if self.grows { self.steps.saturating_mul(factor) } else { self.steps }
