@@ -36,8 +36,9 @@ const ENUMERATED_OWNERS: u64 = 1900;
 const ATTEMPTS: u32 = 11;
 /// So often a crowd of both truths that turns out worse is added to those that are watched.
 const WATCHES: u32 = 8;
-/// A certificate that leaves this share of ε is tightened, to this accuracy of the logarithm of the doubt.
+/// A certificate that leaves this share of ε unused is tightened.
 const SLACK: f64 = 0.005;
+/// Tightening ends where the logarithm of the doubt is known to this accuracy.
 const TIGHT: f64 = 2e-3;
 /// The first step away from the cliff is at most this share of those who do not take part.
 const FIRST_RETREAT: f64 = 0.01;

@@ -211,7 +211,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Teeth of the saw that the least doubt is near the cliff are not narrower than this share of those who do not take part.
+/// How far the first refinement looks around the best place, as a share of those who do not take part: about one tooth of the
+/// saw just before the cliff.
 const TOOTH: f64 = 4e-3;
 /// Fewer than one in a thousand are not asked to take part.
 const LEAST_PARTICIPATION: f64 = 1e-3;

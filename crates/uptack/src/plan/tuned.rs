@@ -32,7 +32,8 @@ fn restated(request: &Request, starts: &[Certified]) -> Option<Certified> {
         [1.0, 1.001, 1.003, 1.01, 1.03, 1.1].into_iter().find_map(|factor| {
             let Law { part, flip } = start.found.law;
             let law = Law { part, flip: [0, 1].map(|truth: usize| (flip[truth] * factor).min(part[truth])) };
-            let found = Found { family: Family::Tuned, law, cost: request.cost(&law), place: part[0], doubt: flip[0] };
+            let found =
+                Found { family: Family::Tuned, law, cost: request.cost(&law), place: part[0], doubt: law.flip[0] };
             as_it_stands(request, &found)
         })
     };

@@ -15,7 +15,8 @@ pub struct WorkLimit {
 }
 
 impl WorkLimit {
-    /// At most `steps` elementary steps; what is needed for more than the local ε is always taken, unless there are none.
+    /// At most `steps` elementary steps. The least work that gives a bound below the local ε is always done, unless `steps` is
+    /// zero.
     pub fn steps(steps: u64) -> Self {
         Self { steps, grows: false }
     }

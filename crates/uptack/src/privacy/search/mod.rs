@@ -18,7 +18,8 @@ const EPSILON_MARGINS: [(f64, f64); 5] = [(9.5e-4, 0.75), (4e-3, 0.4), (1e-2, 0.
 /// The same for δ. The smallest margin is for two classes alone, where it costs little: what composes many releases reads
 /// δ at many ε, and an excess in all of them is an excess in the composed ε.
 const DELTA_MARGINS: [(f64, f64); 5] = [(4e-3, 0.3), (0.045, 0.6), (0.2, 0.5), (0.8, 0.5), (3.0, 1.0)];
-/// In larger crowds a crowd of both truths and three classes takes seconds, or minutes where few outcomes are rare.
+/// With more owners, evaluating a single crowd of both truths and three classes takes seconds, and minutes where a class is
+/// very rare.
 const MOST_SAMPLED: u64 = 30_000_000;
 /// Ends further apart than this, in ε and in δ, do not close whatever the search does: it need not be thorough.
 const CLOSED: [f64; 2] = [1e-3, 0.05];
@@ -177,9 +178,9 @@ impl<'a> Search<'a> {
             }
             self.solve(delta, largest, &|epsilon, _| self.exactly(crowd, at(epsilon))).lower
         };
-        // One crowd of one truth is cheap where the formulas are exact, and dear where scores are summed.
-        let dear = !self.view.is_exact();
-        if dear && self.work.overdrawn() {
+        // One crowd of one truth is cheap where the formulas are exact, and costly where scores are summed.
+        let costly = !self.view.is_exact();
+        if costly && self.work.overdrawn() {
             return Some(Answer { upper: largest, ..best });
         }
         let everywhere = self.half_crowd_bound(at(best.upper));
@@ -210,7 +211,7 @@ impl<'a> Search<'a> {
             }
         }
         let range = (lower.value, largest);
-        let upper = if dear && self.work.overdrawn() { largest } else { self.half_crowds(delta, range, log_cut) };
+        let upper = if costly && self.work.overdrawn() { largest } else { self.half_crowds(delta, range, log_cut) };
         let found = Answer { lower: lower.value, upper: upper.min(largest), crowd: lower.crowd };
         Some(self.at_most_blanket(found, delta, log_cut))
     }
@@ -402,10 +403,10 @@ impl<'a> Search<'a> {
         Answer { upper: largest, ..best }
     }
 
-    /// A few crowds of both truths, where they can be evaluated exactly at a bearable price. They only ever raise the lower end.
+    /// A few crowds of both truths, where they can be evaluated exactly in reasonable time. They only ever raise the lower end.
     fn samples(&self, question: Question) -> Vec<Found> {
-        let dear = !self.view.is_two_classes() && self.others > MOST_SAMPLED;
-        if dear || !self.view.is_exact_in_every_crowd() {
+        let costly = !self.view.is_two_classes() && self.others > MOST_SAMPLED;
+        if costly || !self.view.is_exact_in_every_crowd() {
             return Vec::new();
         }
         let parts = if self.view.is_two_classes() { 8 } else { 4 };

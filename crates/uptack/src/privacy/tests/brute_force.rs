@@ -243,7 +243,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(8))]
 
-    /// The same for the pieces of at most three classes. Dear, because bounds are refined without a limit here.
+    /// The same for the pieces of at most three classes. Few cases, because bounds are refined without a limit here.
     #[test]
     fn pieces_are_enclosed_in_every_crowd(channel in channels(), others in 0_u64..=6, at in 0.0_f64..2.5) {
         let work = Work::apart();
