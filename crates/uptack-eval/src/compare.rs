@@ -8,7 +8,7 @@ use uptack::plan::Form;
 
 use crate::error::Error;
 use crate::method::{Curator, Method, Oracle, OracleKind};
-use crate::planned::{Crowd, Wanted};
+use crate::planned::{Crowd, Plans, Wanted};
 
 /// What the methods of a comparison have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -59,19 +59,25 @@ impl Default for Levels {
 }
 
 /// All methods of a comparison for this crowd and this many stations.
-pub fn methods(comparison: Comparison, crowd: Crowd, stations: u64, levels: &Levels) -> Result<Vec<Method>, Error> {
+pub fn methods(
+    comparison: Comparison,
+    crowd: Crowd,
+    stations: u64,
+    levels: &Levels,
+    plans: &Plans,
+) -> Result<Vec<Method>, Error> {
     let (release, answer) = (levels.release, levels.answer);
     let several = |family: &str| -> Result<Method, Error> {
-        Ok(Method::family(format!("planned {family}"), crowd.several_answers(family, release, answer)?))
+        Ok(Method::family(format!("planned {family}"), plans.several_answers(crowd, family, release, answer)?))
     };
     let mut methods = Vec::new();
     match comparison {
         Comparison::Paper => methods.extend(settings(&PAPER)?),
         Comparison::Release => {
-            methods.push(Method::family(NORMAL_FORM, crowd.normal_form(release)?));
+            methods.push(Method::family(NORMAL_FORM, plans.normal_form(crowd, release)?));
             // With the bound on its answers, so that it is the same as in their comparison.
             methods.push(several("blended")?);
-            let shuffled = crowd.of_family("randomized-response", release)?;
+            let shuffled = plans.of_family(crowd, "randomized-response", release)?;
             methods.push(Method::baseline("shuffled randomized response", shuffled));
             methods.extend(local(release.epsilon, stations)?);
             methods.push(Method::curator(Curator::gaussian(release.epsilon, release.delta)?));
@@ -82,8 +88,9 @@ pub fn methods(comparison: Comparison, crowd: Crowd, stations: u64, levels: &Lev
             methods.extend(local(answer, stations)?);
         }
         Comparison::Linked => {
-            methods.push(Method::family("planned, one answer", crowd.linked(Form::One, levels.linked)?));
-            methods.push(Method::family("planned, several answers", crowd.linked(Form::Several, levels.linked)?));
+            methods.push(Method::family("planned, one answer", plans.linked(crowd, Form::One, levels.linked)?));
+            methods
+                .push(Method::family("planned, several answers", plans.linked(crowd, Form::Several, levels.linked)?));
             methods.extend(settings(&LINKED_AT_THREE)?);
             methods.extend(local(levels.linked, stations)?);
         }
@@ -160,13 +167,13 @@ mod tests {
     fn everybody_keeps_the_guarantee_of_the_comparison() {
         let levels = Levels::default();
         let within = |value: Option<f64>, most: f64| value.is_some_and(|value| value <= most + 1e-9);
-        for method in methods(Comparison::Release, CROWD, STATIONS, &levels).unwrap() {
+        for method in methods(Comparison::Release, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
             assert!(within(claims(&method).release(), 1.0), "{}", method.label);
         }
-        for method in methods(Comparison::Answer, CROWD, STATIONS, &levels).unwrap() {
+        for method in methods(Comparison::Answer, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
             assert!(within(claims(&method).answer(), levels.answer), "{}", method.label);
         }
-        for method in methods(Comparison::Linked, CROWD, STATIONS, &levels).unwrap() {
+        for method in methods(Comparison::Linked, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
             assert!(within(claims(&method).linked(), levels.linked), "{}", method.label);
         }
     }
@@ -175,7 +182,7 @@ mod tests {
     #[test]
     fn nothing_beats_randomized_response_at_equal_linked_epsilon() {
         let randomized = Estimator::new(&randomized_response(3f64.ln()).unwrap().channel()).unwrap();
-        for method in methods(Comparison::Linked, CROWD, STATIONS, &Levels::default()).unwrap() {
+        for method in methods(Comparison::Linked, CROWD, STATIONS, &Levels::default(), &Plans::default()).unwrap() {
             let estimator = Estimator::new(&method.channel().unwrap().unwrap()).unwrap();
             for yes in [0.0, 4.0, 500.0, 2500.0] {
                 let (ours, theirs) = (estimator.sd(5000, yes).unwrap(), randomized.sd(5000, yes).unwrap());

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::longitudinal::Longitudinal;
 use crate::measure::{Measured, StationResult, measure};
 use crate::method::{Claims, Curator, Kind, Law, Method};
-use crate::planned::{Crowd, Wanted};
+use crate::planned::{Crowd, Plans, Wanted};
 use crate::traffic::Traffic;
 
 /// What to evaluate.
@@ -147,7 +147,8 @@ impl Evaluation {
     pub fn run(traffic: Traffic, settings: Settings, watch: &Watch) -> Result<Self, Error> {
         let vehicles = traffic.vehicles();
         check(&traffic, &settings)?;
-        let tasks = plan(&traffic, &settings, watch)?;
+        let plans = Plans::default();
+        let tasks = plan(&traffic, &settings, &plans, watch)?;
         watch.trials.store(tasks.len() * settings.trials as usize, Ordering::Relaxed);
         watch.stage.store(1, Ordering::Relaxed);
         let work = |index: usize| -> Result<Option<Found>, Error> {
@@ -164,8 +165,12 @@ impl Evaluation {
         let rows = rows(&tasks, &found)?;
         let mut evaluation = Self { traffic, settings, rows, curve: Vec::new(), longitudinal: None, complete: false };
         watch.stage.store(2, Ordering::Relaxed);
-        evaluation.curve = evaluation.error_against_epsilon(&watch.progress)?;
-        evaluation.longitudinal = Longitudinal::of(&evaluation.traffic, &evaluation.settings, &watch.progress)?;
+        let (curve, day) = std::thread::scope(|scope| {
+            let curve = scope.spawn(|| evaluation.error_against_epsilon(&plans, &watch.progress));
+            let day = Longitudinal::of(&evaluation.traffic, &evaluation.settings, &plans, &watch.progress);
+            (curve.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), day)
+        });
+        (evaluation.curve, evaluation.longitudinal) = (curve?, day?);
         // The day comes last and is left out by whoever is stopped.
         evaluation.complete = evaluation.longitudinal.is_some();
         Ok(evaluation)
@@ -181,7 +186,7 @@ impl Evaluation {
         self.rows.iter().filter(move |row| row.comparison == comparison)
     }
 
-    fn error_against_epsilon(&self, progress: &Progress) -> Result<Vec<CurvePoint>, Error> {
+    fn error_against_epsilon(&self, plans: &Plans, progress: &Progress) -> Result<Vec<CurvePoint>, Error> {
         let (owners, yes) = (self.traffic.total() * self.settings.factors[0], self.traffic.median());
         let stations = self.traffic.stations.len() as u64;
         let epsilons = [0.25, 0.5, 1.0, 2.0, 4.0];
@@ -190,7 +195,7 @@ impl Evaluation {
                 return Ok(Vec::new());
             }
             let wanted = Wanted { epsilon: epsilons[index], delta: self.settings.levels.release.delta };
-            let planned = Crowd { owners, yes }.normal_form(wanted)?;
+            let planned = plans.normal_form(Crowd { owners, yes }, wanted)?;
             let mut methods = vec![Method::family(NORMAL_FORM, planned)];
             methods.extend(local(wanted.epsilon, stations)?);
             methods.push(Method::curator(Curator::gaussian(wanted.epsilon, wanted.delta)?));
@@ -289,7 +294,7 @@ fn check(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {
 }
 
 /// All methods of all comparisons and populations; the same method of several comparisons once.
-fn plan(traffic: &Traffic, settings: &Settings, watch: &Watch) -> Result<Vec<Task>, Error> {
+fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>, Error> {
     let crowd = |factor: u64| Crowd { owners: traffic.total() * factor, yes: traffic.median() };
     let stations = traffic.stations.len() as u64;
     let jobs: Vec<(u64, Comparison)> =
@@ -299,7 +304,7 @@ fn plan(traffic: &Traffic, settings: &Settings, watch: &Watch) -> Result<Vec<Tas
         let (factor, comparison) = jobs[index];
         let found = match watch.progress.stopped() {
             true => Vec::new(),
-            false => methods(comparison, crowd(factor), stations, &settings.levels)?,
+            false => methods(comparison, crowd(factor), stations, &settings.levels, plans)?,
         };
         watch.planned.fetch_add(1, Ordering::Relaxed);
         Ok(found)

@@ -8,7 +8,7 @@ use uptack::{Channel, Mechanism, SeededCoins};
 use crate::compare::{NORMAL_FORM, randomized_response};
 use crate::error::Error;
 use crate::evaluation::Settings;
-use crate::planned::{Crowd, Wanted};
+use crate::planned::{Crowd, Plans, Wanted};
 use crate::traffic::Traffic;
 
 /// Five-minute windows of a day.
@@ -66,16 +66,21 @@ const DAYS: u64 = 400;
 
 impl Longitudinal {
     /// For the population as it is and the median station; none if stopped.
-    pub fn of(traffic: &Traffic, settings: &Settings, progress: &Progress) -> Result<Option<Self>, Error> {
+    pub fn of(
+        traffic: &Traffic,
+        settings: &Settings,
+        plans: &Plans,
+        progress: &Progress,
+    ) -> Result<Option<Self>, Error> {
         if progress.stopped() {
             return Ok(None);
         }
         let (owners, yes) = (traffic.total() * settings.factors[0], traffic.median());
         let wanted = settings.levels.release;
         let crowd = Crowd { owners, yes };
-        let best = crowd.normal_form(wanted)?;
+        let best = plans.normal_form(crowd, wanted)?;
         // In the family of randomized response everybody takes part.
-        let always = crowd.of_family("randomized-response", wanted)?;
+        let always = plans.of_family(crowd, "randomized-response", wanted)?;
         let mut composed = Vec::new();
         for (label, mechanism) in [(NORMAL_FORM, &best), ("planned, everybody takes part", &always)] {
             if progress.stopped() {
@@ -141,28 +146,24 @@ fn planned_for_the_day(
     wanted: Wanted,
     progress: &Progress,
 ) -> Result<Option<Composed>, Error> {
-    let label = "planned for the whole day, everybody takes part";
-    let day = |flip: f64| -> Result<Composed, Error> {
-        let mechanism: Mechanism = format!("normal-form(f=1,r={flip:.6})").parse()?;
-        let composed = compose(label, &mechanism, (owners, yes), &[WINDOWS], wanted.delta)?;
-        composed.into_iter().next().ok_or_else(|| Error::new("no window was composed"))
+    let mechanism = |flip: f64| -> Result<Mechanism, Error> { Ok(format!("normal-form(f=1,r={flip:.6})").parse()?) };
+    let delta = Delta::new(wanted.delta)?;
+    let keeps = |flip: f64| -> Result<bool, Error> {
+        let accountant = release(&mechanism(flip)?.channel(), owners)?;
+        let upper = ReleaseProfile::new(&accountant).epsilon_upper(WINDOWS, delta)?;
+        Ok(upper.is_some_and(|upper| upper <= wanted.epsilon))
     };
-    let keeps = |part: &Composed| part.release.is_some_and(|(_, upper)| upper <= wanted.epsilon);
     let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
-    let mut best = day(high)?;
-    while keeps(&best) && high / low > 1.02 {
+    while high / low > 1.02 {
         if progress.stopped() {
             return Ok(None);
         }
         let half = (low * high).sqrt();
-        let tried = day(half)?;
-        if keeps(&tried) {
-            (high, best) = (half, tried);
-        } else {
-            low = half;
-        }
+        if keeps(half)? { high = half } else { low = half }
     }
-    Ok(Some(best))
+    let label = "planned for the whole day, everybody takes part";
+    let composed = compose(label, &mechanism(high)?, (owners, yes), &[WINDOWS], wanted.delta)?;
+    composed.into_iter().next().map(Some).ok_or_else(|| Error::new("no window was composed"))
 }
 
 /// Nearer to a half nothing is told any more.

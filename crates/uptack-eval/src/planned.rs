@@ -1,4 +1,7 @@
-//! Mechanisms at a wanted guarantee, by the core's planner: once a population, for the median station.
+//! Mechanisms at a wanted guarantee, by the core's planner: for the median station of each population.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use uptack::Mechanism;
 use uptack::plan::{Form, Prior, Request, least_error};
@@ -25,32 +28,6 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// The `normal-form` of least error under the guarantee of the release.
-    ///
-    /// The planner's other families of one answer are left out: they have been better by a tenth of a per cent at most,
-    /// and in a crowd of 50 million each takes a minute to account for. A test looks for a better one in a smaller crowd.
-    pub fn normal_form(self, wanted: Wanted) -> Result<Mechanism, Error> {
-        self.of_family("normal-form", wanted)
-    }
-
-    /// The best member of a family under the guarantee of the release.
-    pub fn of_family(self, family: &str, wanted: Wanted) -> Result<Mechanism, Error> {
-        Ok(least_error(&Request { family: Some(family.to_owned()), ..self.released(wanted)? })?)
-    }
-
-    /// The best member of a family of several answers none of which gives away more than `answer` by itself.
-    ///
-    /// The release keeps its guarantee, too: what bounds one answer of several does not bound their tallies at all.
-    pub fn several_answers(self, family: &str, wanted: Wanted, answer: f64) -> Result<Mechanism, Error> {
-        let request = Request { family: Some(family.to_owned()), form: Form::Several, ..self.released(wanted)? };
-        Ok(least_error(&Request { answer_epsilon: Some(answer), ..request })?)
-    }
-
-    /// The best mechanism of a form whose whole report gives away `linked`.
-    pub fn linked(self, form: Form, linked: f64) -> Result<Mechanism, Error> {
-        Ok(least_error(&Request { form, linked_epsilon: Some(linked), ..self.request() })?)
-    }
-
     fn request(self) -> Request {
         Request::new(self.owners, Prior::at(self.yes))
     }
@@ -58,6 +35,57 @@ impl Crowd {
     fn released(self, wanted: Wanted) -> Result<Request, Error> {
         let release = (Epsilon::new(wanted.epsilon)?, Delta::new(wanted.delta)?);
         Ok(Request { release: Some(release), ..self.request() })
+    }
+}
+
+/// One plan, or the place of one that somebody is working on.
+type Place = Arc<Mutex<Option<Mechanism>>>;
+
+/// The planned mechanisms of an evaluation. Several comparisons ask for the same one, which is planned once.
+#[derive(Debug, Default)]
+pub struct Plans {
+    known: Mutex<HashMap<String, Place>>,
+}
+
+impl Plans {
+    /// The `normal-form` of least error under the guarantee of the release.
+    ///
+    /// The planner's other families of one answer are left out: they have been better by a tenth of a per cent at most,
+    /// and in a crowd of 50 million each takes a minute to account for. A test looks for a better one in a smaller crowd.
+    pub fn normal_form(&self, crowd: Crowd, wanted: Wanted) -> Result<Mechanism, Error> {
+        self.of_family(crowd, "normal-form", wanted)
+    }
+
+    /// The best member of a family under the guarantee of the release.
+    pub fn of_family(&self, crowd: Crowd, family: &str, wanted: Wanted) -> Result<Mechanism, Error> {
+        self.least_error(&Request { family: Some(family.to_owned()), ..crowd.released(wanted)? })
+    }
+
+    /// The best member of a family of several answers none of which gives away more than `answer` by itself.
+    ///
+    /// The release keeps its guarantee, too: what bounds one answer of several does not bound their tallies at all.
+    pub fn several_answers(&self, crowd: Crowd, family: &str, wanted: Wanted, answer: f64) -> Result<Mechanism, Error> {
+        let request = Request { family: Some(family.to_owned()), form: Form::Several, ..crowd.released(wanted)? };
+        self.least_error(&Request { answer_epsilon: Some(answer), ..request })
+    }
+
+    /// The best mechanism of a form whose whole report gives away `linked`.
+    pub fn linked(&self, crowd: Crowd, form: Form, linked: f64) -> Result<Mechanism, Error> {
+        self.least_error(&Request { form, linked_epsilon: Some(linked), ..crowd.request() })
+    }
+
+    /// The planner's answer. Whoever asks for what another thread is planning waits for it.
+    fn least_error(&self, request: &Request) -> Result<Mechanism, Error> {
+        let place = {
+            // A place is added or read in one step, so that a panic elsewhere cannot leave the map half changed.
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(format!("{request:?}")).or_default())
+        };
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mechanism) = &*place {
+            return Ok(mechanism.clone());
+        }
+        Ok(place.insert(least_error(request)?).clone())
     }
 }
 
@@ -81,8 +109,9 @@ mod tests {
             let crowd = Crowd { owners: 50_000, yes };
             sd(&plan(crowd), crowd)
         };
-        let one = |crowd: Crowd| crowd.normal_form(WANTED).unwrap();
-        let several = |crowd: Crowd| crowd.several_answers("blended", WANTED, 3f64.ln()).unwrap();
+        let plans = Plans::default();
+        let one = |crowd: Crowd| plans.normal_form(crowd, WANTED).unwrap();
+        let several = |crowd: Crowd| plans.several_answers(crowd, "blended", WANTED, 3f64.ln()).unwrap();
         for (found, expected) in [(found(0, &one), 3.872), (found(500, &one), 7.007), (found(500, &several), 22.6)] {
             assert!((found / expected - 1.0).abs() < 0.005, "{found} where {expected} is known");
         }
@@ -94,29 +123,29 @@ mod tests {
         for yes in [0, 4, 140] {
             let crowd = Crowd { owners: 50_186, yes };
             let any = least_error(&crowd.released(WANTED).unwrap()).unwrap();
-            let gain = 1.0 - sd(&any, crowd) / sd(&crowd.normal_form(WANTED).unwrap(), crowd);
+            let gain = 1.0 - sd(&any, crowd) / sd(&Plans::default().normal_form(crowd, WANTED).unwrap(), crowd);
             assert!(gain < 0.005, "{any}: {gain}");
         }
     }
 
     #[test]
     fn what_is_planned_keeps_and_nearly_exhausts_its_guarantee() {
-        let crowd = Crowd { owners: 2000, yes: 4 };
+        let (crowd, plans) = (Crowd { owners: 2000, yes: 4 }, Plans::default());
         let answer = 3f64.ln();
-        let several = ["blended", "spread"].map(|family| crowd.several_answers(family, WANTED, answer).unwrap());
+        let several = ["blended", "spread"].map(|family| plans.several_answers(crowd, family, WANTED, answer).unwrap());
         for mechanism in &several {
             let channel = mechanism.channel();
             let answers = (0..channel.answers().len()).map(|k| answer_epsilon(&channel, k).unwrap().unwrap());
             assert!(answers.fold(0.0, f64::max) <= answer + 1e-9, "{mechanism}");
         }
-        let shuffled = crowd.of_family("randomized-response", WANTED).unwrap();
-        for mechanism in several.into_iter().chain([shuffled, crowd.normal_form(WANTED).unwrap()]) {
+        let shuffled = plans.of_family(crowd, "randomized-response", WANTED).unwrap();
+        for mechanism in several.into_iter().chain([shuffled, plans.normal_form(crowd, WANTED).unwrap()]) {
             let claim = release(&mechanism.channel(), 2000).unwrap().epsilon(Delta::new(1e-8).unwrap());
             let upper = claim.value().unwrap().upper();
             assert!(upper <= 1.0 && upper > 0.98, "{mechanism}: {upper}");
         }
         for form in [Form::One, Form::Several] {
-            let epsilon = linked_epsilon(&crowd.linked(form, answer).unwrap().channel()).unwrap();
+            let epsilon = linked_epsilon(&plans.linked(crowd, form, answer).unwrap().channel()).unwrap();
             assert!(epsilon <= answer + 1e-9 && epsilon > answer - 1e-4, "{epsilon}");
         }
     }

@@ -8,7 +8,7 @@ use uptack_eval::evaluation::{Evaluation, Settings, Watch};
 use uptack_eval::findings::least_by_chance;
 use uptack_eval::measure::{Measured, SMALL, StationResult, measure};
 use uptack_eval::method::{Kind, Method};
-use uptack_eval::planned::Crowd;
+use uptack_eval::planned::{Crowd, Plans};
 use uptack_eval::traffic::{Traffic, generate};
 
 const OWNERS: u64 = 50_186;
@@ -26,7 +26,9 @@ fn too_low(share: f64, trials: u64, promised: f64, checks: usize) -> bool {
 
 /// Every method of every comparison.
 fn all_methods() -> Vec<Method> {
-    let of = |comparison| methods(comparison, Crowd { owners: OWNERS, yes: 4 }, 2221, &Levels::default()).unwrap();
+    let of = |comparison| {
+        methods(comparison, Crowd { owners: OWNERS, yes: 4 }, 2221, &Levels::default(), &Plans::default()).unwrap()
+    };
     Comparison::ALL.into_iter().flat_map(of).collect()
 }
 
@@ -69,7 +71,9 @@ fn intervals_hold_as_often_as_they_say() {
 #[test]
 fn intervals_of_thousands_of_stations_hold_together() {
     let vehicles = generate(1).unwrap().vehicles();
-    let methods = methods(Comparison::Release, Crowd { owners: OWNERS, yes: 4 }, 2221, &Levels::default()).unwrap();
+    let methods =
+        methods(Comparison::Release, Crowd { owners: OWNERS, yes: 4 }, 2221, &Levels::default(), &Plans::default())
+            .unwrap();
     // Planned normal form and blended, shuffled and plain randomized response.
     let chosen = &methods[..4];
     for (number, method) in chosen.iter().enumerate() {

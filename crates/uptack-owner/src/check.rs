@@ -29,7 +29,9 @@ pub const WORK: u64 = 200_000_000;
 /// Beyond so many owners only mechanisms of one answer and three classes are verified.
 const LARGE_CROWD: u64 = 1_000_000;
 /// Queries that a lifetime is read for: the charge stays sharp as long as so many are composed.
-const LIFETIME_QUERIES: u64 = 1000;
+pub const LIFETIME_QUERIES: u64 = 1000;
+/// The charge is sharp down to this share of the lifetime's δ, which so many queries divide among themselves.
+pub const SHARE_OF_DELTA: f64 = 1e-2;
 
 /// Why a card is refused; nothing was tossed or spent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -294,7 +296,7 @@ impl Checker {
     fn release_charge(&self, card: &Card, queries: u64) -> Result<Charge, uptack::Error> {
         let channel = card.checked_channel()?;
         let accountant = privacy::release(&channel, card.claim_owners()?)?.with_limit(WorkLimit::steps(self.work));
-        let smallest = (self.policy.lifetime.delta * 1e-2).max(1e-30);
+        let smallest = (self.policy.lifetime.delta * SHARE_OF_DELTA).max(1e-30);
         let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
         Charge::dominated_by(loss).repeated(queries)
     }

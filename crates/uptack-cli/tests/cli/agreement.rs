@@ -1,8 +1,11 @@
 //! The same quantity, asked of several commands: one number, to the last digit that each prints.
 
 use serde_json::Value;
+use uptack::card::Card;
 use uptack::display;
 use uptack::privacy::composition::{Charge, Filter};
+use uptack::privacy::{WorkLimit, release, release_loss};
+use uptack_owner::check::{LIFETIME_QUERIES, SHARE_OF_DELTA, WORK};
 
 use crate::desk::Desk;
 use crate::network::{AT_SEVEN, Fleet, all_answered, ask, fleet_csv};
@@ -143,19 +146,17 @@ fn ask_result_ledger_and_verify_agree() {
         assert_eq!(number(&result["interval"][end]).to_string(), stated);
     }
 
-    // A budget is charged with the linked ε of the card and with nothing else: the share that is spent of it is what its filter
-    // says of that one number, to the last digit.
+    // Each budget is charged with what its view of the card gives away and with nothing else: the share that is spent of it
+    // is what its filter says of that one charge, to the last digit.
     let linked = number(&trust[1]["epsilon"]);
+    let card: Card = serde_json::from_value(asked["card"].clone()).unwrap();
     let ledger = json(&["ledger", "--data", fleet.data(), "--json"]);
-    let budgets: Vec<&Value> =
-        ledger["budgets"].as_array().unwrap().iter().filter(|budget| budget["view"] == "linked").collect();
-    assert_eq!(budgets.len(), 60);
-    for budget in budgets {
-        let mut filter = Filter::new(number(&budget["epsilon"]), number(&budget["delta"])).unwrap();
-        let _receipt = filter.try_spend(&Charge::pure(linked).unwrap()).unwrap();
-        assert_eq!(number(&budget["spent"]), filter.fraction_spent(), "{budget}");
-        assert_eq!(digits(&budget["queries"]), "1");
-    }
+    is_charged(&ledger, "linked", |_| Charge::pure(linked).unwrap());
+    is_charged(&ledger, "release", |delta| {
+        let accountant = release(&card.mechanism.channel(), card.claim_owners().unwrap()).unwrap();
+        let accountant = accountant.with_limit(WorkLimit::steps(WORK));
+        Charge::dominated_by(release_loss(&accountant, LIFETIME_QUERIES, SHARE_OF_DELTA * delta).unwrap())
+    });
 
     // What people read.
     let printed = desk.run(&["result", query], &[]).stdout;
@@ -173,6 +174,22 @@ fn ask_result_ledger_and_verify_agree() {
     ] {
         assert!(printed.contains(&words), "`{words}` in\n{printed}");
     }
+}
+
+/// All owners' budgets for a view have spent one charge, which depends on the budget's δ.
+fn is_charged(ledger: &Value, view: &str, charge: impl Fn(f64) -> Charge) {
+    let budgets = ledger["budgets"].as_array().unwrap().iter().filter(|budget| budget["view"] == view);
+    let mut count = 0;
+    for budget in budgets {
+        let delta = number(&budget["delta"]);
+        let mut filter = Filter::new(number(&budget["epsilon"]), delta).unwrap();
+        let _receipt = filter.try_spend(&charge(delta)).unwrap();
+        assert_eq!(number(&budget["spent"]), filter.fraction_spent(), "{budget}");
+        assert!(filter.fraction_spent() > 0.0, "{budget}");
+        assert_eq!(digits(&budget["queries"]), "1");
+        count += 1;
+    }
+    assert_eq!(count, 60, "budgets for the view {view}");
 }
 
 /// Large enough that not every crowd is enumerated.

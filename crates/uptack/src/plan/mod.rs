@@ -218,10 +218,10 @@ impl<'a> Planner<'a> {
     fn certified(&self, family: Family, others: &[Certified]) -> Option<Certified> {
         let search = Search::new(self.request, &self.limits, family)?;
         self.limits.forget();
-        // Without a bound on single answers nothing tells the several-answer forms of a law from its one-answer form.
+        // Then nothing tells the several-answer forms of a law from its one-answer form.
         let twin = others.iter().find(|other| {
             let alike = matches!(other.family, Family::NormalForm | Family::Blended);
-            alike && !family.is_one_answer() && self.request.answer_epsilon.is_none()
+            alike && !family.is_one_answer() && !self.answers_are_bounded_further()
         });
         if let Some(twin) = twin {
             if let Some(kept) = as_it_stands(self.request, &Found { family, ..twin.found }) {
@@ -238,6 +238,12 @@ impl<'a> Planner<'a> {
             None => search.best(aim.allowance),
         });
         certified.map(|kept| tighten(self.request, &search, kept))
+    }
+
+    /// Whether single answers are bounded by less than all answers of an owner together.
+    fn answers_are_bounded_further(&self) -> bool {
+        let linked = self.request.linked_epsilon.unwrap_or(f64::INFINITY);
+        self.request.answer_epsilon.is_some_and(|answer| answer < linked)
     }
 
     /// By which share the best could be better in the families of two numbers; certifies what turns out better on the way.
@@ -279,7 +285,7 @@ impl<'a> Planner<'a> {
             Family::RandomizedResponse => !has(Family::NormalForm),
             Family::NormalForm | Family::NoisySampling => true,
             Family::Tuned => false,
-            Family::Blended | Family::Spread(_) if self.request.answer_epsilon.is_some() => true,
+            Family::Blended | Family::Spread(_) if self.answers_are_bounded_further() => true,
             Family::Blended => !has(Family::NormalForm),
             Family::Spread(_) => !has(Family::NormalForm) && !has(Family::Blended),
         }
@@ -344,11 +350,15 @@ fn families(request: &Request) -> Result<Vec<Family>, Error> {
         Form::Several => !family.is_one_answer(),
         Form::Any => family.is_one_answer() || tallies_bounded,
     };
+    // A signal of J pairs leans by at most 1/J. Where half a lean keeps the bound of an answer, two pairs allow every law.
+    let two_pairs_do = request.answer_epsilon.is_none_or(|epsilon| (0.5 * epsilon).tanh() >= 0.5);
+    let needed = |family: &Family| *family != Family::Spread(3) || !two_pairs_do;
     let Some(name) = &request.family else {
         // Asymmetric laws were never better by half a per cent, and take the most time to certify: only where asked for.
-        return Ok(Family::ALL.into_iter().filter(formed).filter(|family| *family != Family::Tuned).collect());
+        let all = Family::ALL.into_iter().filter(formed).filter(needed);
+        return Ok(all.filter(|family| *family != Family::Tuned).collect());
     };
-    let named: Vec<Family> = Family::ALL.into_iter().filter(|family| family.name() == name).collect();
+    let named: Vec<Family> = Family::ALL.into_iter().filter(needed).filter(|family| family.name() == name).collect();
     // The asymmetric search needs somewhere to start from.
     let starts =
         if name == Family::Tuned.name() { vec![Family::NormalForm, Family::NoisySampling] } else { Vec::new() };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::composition::attained::{Attained, PairLaw};
 use super::composition::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
-use super::{Accountant, Certified, Target, Views};
+use super::{Accountant, Certified, Delta, Target, Views};
 use crate::error::Error;
 
 /// What all releases, and all of an owner's answers, together give away.
@@ -79,6 +79,17 @@ impl<'a> ReleaseProfile<'a> {
         Self { accountant, known: RefCell::new(BTreeMap::new()) }
     }
 
+    /// An ε that bounds `times` releases together at `delta`: what [`Repeated`] has as the upper end, before the bound by the
+    /// linked ε, and without the cost of the lower end. None where δ is below the floor.
+    pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>, Error> {
+        let composition = self.composition(times, delta.value())?;
+        Ok(composition.epsilon(delta.value())?.map(|bounds| bounds.upper))
+    }
+
+    fn composition(&self, times: u64, smallest_delta: f64) -> Result<Composition, Error> {
+        Ok(Composition::new(FixedInAdvance::repeated(self.loss(times, smallest_delta)?, times)?))
+    }
+
     fn loss(&self, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
         let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
         LossDistribution::from_profile(self, accuracy)
@@ -141,7 +152,7 @@ fn compose(
         Target::Delta(delta) => delta.value(),
         Target::Epsilon(_) => SMALLEST_DELTA,
     };
-    let above = Composition::new(FixedInAdvance::repeated(profile.loss(times, smallest)?, times)?);
+    let above = profile.composition(times, smallest)?;
     let upper = match target {
         Target::Delta(delta) => above.epsilon(delta.value())?,
         Target::Epsilon(epsilon) => Some(above.delta(epsilon.value())?),
@@ -195,7 +206,7 @@ fn cap(value: Certified, target: Target, linked: Option<f64>) -> Certified {
 mod tests {
     use super::*;
     use crate::Mechanism;
-    use crate::privacy::{Delta, WorkLimit, release};
+    use crate::privacy::{WorkLimit, release};
 
     fn repeated(text: &str, owners: u64, times: u64) -> (Views, Repeated) {
         let channel = text.parse::<Mechanism>().unwrap().channel();

@@ -34,6 +34,9 @@ const ENUMERATION: u64 = 30_000_000;
 const FEW_OTHERS: u64 = 64;
 /// A crowd that is only looked at for where to search is computed to this share of its divergence.
 const ROUGH: f64 = 1e-3;
+/// A crowd of which only this share must be seen to tell that it is not the worst one. A larger share makes the first look
+/// cheaper and more often in vain.
+const GLANCE: f64 = 0.25;
 /// Divergences below this are bounded, but not searched for their worst crowd.
 const NEGLIGIBLE: f64 = 1e-150;
 /// Nothing below this mass is told from zero.
@@ -96,7 +99,12 @@ impl<'a> Search<'a> {
             let upper = everywhere.max(best.bracket.upper());
             return Answer { lower: best.bracket.lower(), upper, crowd: best.crowd };
         }
-        best = self.samples(question).into_iter().fold(best, larger);
+        // The crowds are looked at roughly; only one that may be the worst is worth its precise value.
+        let roughly = Question { goal: best.bracket.lower(), precision: GLANCE, ..question };
+        let rough = self.samples(roughly).into_iter().reduce(larger);
+        if let Some(worse) = rough.filter(|rough| rough.bracket.upper() > best.bracket.lower()) {
+            best = larger(best, self.exactly(worse.crowd, question));
+        }
         let mut lower = Lower { value: best.bracket.lower(), crowd: best.crowd };
         let everywhere = self.half_crowd_bound(question);
         // From the upper end: where the view is only bounded, the lower one is of another view.
@@ -284,8 +292,12 @@ impl<'a> Search<'a> {
         let question = Question { precision: ROUGH, ..question };
         let counts = std::iter::successors(Some(1u64), |count| Some(count * 2));
         let counts = counts.take_while(|count| possible && 2 * count <= self.others);
-        let crowds = counts.flat_map(|count| [count, self.others - count]);
-        let found = crowds.map(|crowd| self.directly(crowd, question)).reduce(larger)?;
+        // Where the truths may be exchanged, a crowd is as bad as its mirror image.
+        let mirrored = |count: u64| (!self.view.is_symmetric()).then(|| self.others - count);
+        let crowds = counts.flat_map(|count| [Some(count), mirrored(count)]).flatten();
+        let glance = Question { precision: GLANCE, ..question };
+        let possible = |crowd: &u64| self.directly(*crowd, glance).bracket.upper() > delta;
+        let found = crowds.filter(possible).map(|crowd| self.directly(crowd, question)).reduce(larger)?;
         (found.bracket.lower() > delta).then_some(found.crowd)
     }
 
@@ -411,7 +423,8 @@ impl<'a> Search<'a> {
         }
         let parts = if self.view.is_two_classes() { 8 } else { 4 };
         let crowd = |part: u32| (self.others as f64 * f64::from(part) / f64::from(parts)) as u64;
-        let mut crowds: Vec<u64> = (1..parts).map(crowd).collect();
+        let last = if self.view.is_symmetric() { parts / 2 } else { parts - 1 };
+        let mut crowds: Vec<u64> = (1..=last).map(crowd).collect();
         crowds.dedup();
         crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
     }
