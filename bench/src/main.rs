@@ -37,8 +37,12 @@ fn main() -> ExitCode {
             published::print(clock::cpu_seconds);
             return ExitCode::SUCCESS;
         }
+        [flag] if flag == "--planning" => {
+            table::print(&planning::measure(&WHOLE));
+            return ExitCode::SUCCESS;
+        }
         _ => {
-            eprintln!("usage: uptack-bench [--quick | --published]");
+            eprintln!("usage: uptack-bench [--quick | --published | --planning]");
             return ExitCode::from(1);
         }
     };

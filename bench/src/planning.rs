@@ -1,6 +1,7 @@
 //! Planning, against one call of the accounting for the mechanism that is planned.
 
-use uptack::plan::{Plan, Prior, Request, plan};
+use uptack::Fraction;
+use uptack::plan::{Form, Plan, Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon, release};
 
 use crate::Size;
@@ -11,6 +12,8 @@ pub fn measure(size: &Size) -> Vec<Row> {
     let cases = [
         ("a plan with all constraints, 10⁶ owners", everything(1_000_000), 1.0),
         ("a plan with all constraints, 10⁸ owners", everything(100_000_000), 10.0),
+        ("a plan with a linked and an answer bound, 10⁸ owners", local(100_000_000), 10.0),
+        ("a plan of several answers, 10⁸ owners", several(100_000_000), 10.0),
         ("a plan for 1000 owners at ε = 6", alone(1000, 10, 6.0, 1e-6), 1.0),
     ];
     cases.into_iter().flat_map(|(what, request, most)| rows(what, &request, most, size.simulation_rounds.min(5))).collect()
@@ -44,4 +47,21 @@ fn alone(owners: u64, yes: u64, epsilon: f64, delta: f64) -> Request {
 fn everything(owners: u64) -> Request {
     let constraints = alone(owners, owners / 100, 0.5, 1e-8);
     Request { answer_epsilon: Some(8.0), linked_epsilon: Some(9.0), participation: Some(0.9), ..constraints }
+}
+
+/// The local bounds bind, and the release does not.
+fn local(owners: u64) -> Request {
+    let constraints = alone(owners, owners / 100, 1.0, 1e-8);
+    Request {
+        linked_epsilon: Some(12.0),
+        answer_epsilon: Some(12.0),
+        honest: Fraction::new(9, 10).expect("a share"),
+        form: Form::Any,
+        ..constraints
+    }
+}
+
+/// Only several answers keep both bounds with a small error.
+fn several(owners: u64) -> Request {
+    Request { answer_epsilon: Some(1.5), form: Form::Any, ..alone(owners, owners / 100, 1.0, 1e-8) }
 }
