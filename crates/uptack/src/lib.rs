@@ -24,6 +24,7 @@
 pub mod algebra;
 pub mod audit;
 pub mod card;
+mod certified;
 mod channel;
 mod coins;
 pub mod display;

@@ -18,41 +18,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod average;
-mod beyond;
-mod binomial;
-mod both;
-mod bracket;
+mod certify;
+mod claim;
 mod classes;
 pub mod composition;
-mod enumerate;
-mod evidence;
-mod guarantee;
-mod guess;
-mod homogeneous;
-mod lattice;
-mod many_classes;
-mod mixed;
-mod mixture;
-mod pace;
-mod piece;
-mod repeated;
-mod search;
-mod statement;
+mod divergence;
+mod effort;
+mod explain;
+mod likelihood;
 #[cfg(test)]
 mod tests;
-mod tilt;
-mod transform;
-mod view;
-mod work;
 
-pub use bracket::Bracket;
-pub use guarantee::{Certificate, Certified, Delta, Epsilon, Guarantee, Neighbours, Target, View};
-pub use guess::Guess;
-pub use piece::Direction;
-pub use repeated::{ReleaseProfile, Repeated, release_loss};
-pub use statement::statement;
-pub use work::WorkLimit;
+pub use crate::certified::enclosure::Bracket;
+pub use claim::{Certificate, Certified, Delta, Epsilon, Guarantee, Neighbours, Target, View};
+pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};
+pub use effort::WorkLimit;
+pub use explain::{Guess, statement};
+pub use likelihood::Direction;
 
 use std::sync::Arc;
 
@@ -60,12 +42,12 @@ use crate::channel::{Channel, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::simulate::Progress;
+use certify::Search;
 use classes::{Class, local_epsilon, reduce};
 use composition::attained::PairLaw;
-use piece::Share;
-use search::Search;
-use view::Observation;
-use work::Work;
+use divergence::{Observation, many_classes};
+use effort::Work;
+use likelihood::Share;
 
 /// More owners than this are not accounted for: the error bounds are stated up to here.
 pub const MOST_OWNERS: u64 = 1_000_000_000;
@@ -321,7 +303,7 @@ impl Accountant {
         Search::new(&self.observation, self.owners, self.limit).watched(self.progress.clone())
     }
 
-    fn wrap(&self, target: Target, answer: Option<search::Answer>) -> Guarantee {
+    fn wrap(&self, target: Target, answer: Option<certify::Answer>) -> Guarantee {
         Guarantee::new(self.view, self.owners, target, answer, self.search().floor())
     }
 }

@@ -3,7 +3,7 @@
 use super::composed::Composition;
 use super::convolution::{Part, Tail, Window};
 use super::loss_distribution::LossDistribution;
-use super::rounding::UNIT;
+use crate::certified::rounding::UNIT;
 
 /// Outcomes of one query in a pair of worlds, coarsened as one likes: losses from below with their masses from below.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! The guarantee of a list of queries that was fixed in advance.
 
 use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, tilted_moments};
-use super::rounding::{UNIT, up};
 use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
 use crate::Error;
+use crate::certified::rounding::{UNIT, up};
 
 /// The most queries in one composition.
 const MOST_REPETITIONS: u64 = 1_000_000_000;

@@ -4,9 +4,9 @@
 //! the tilted sum has its bulk where the tail is asked for, and undoing the tilt turns the absolute error into one
 //! relative to the tail. Whatever wraps around only adds mass; what lies above the window is bounded by Chernoff.
 
-use super::fourier::{Complex, Fourier};
 use super::loss_distribution::LossDistribution;
-use super::rounding::{ELEMENTARY, UNIT, add_up, compounded, down, up};
+use crate::certified::fourier::{Complex, Fourier};
+use crate::certified::rounding::{ELEMENTARY, UNIT, add_up, compounded, down, up};
 
 /// −ln of the tilted mass that may lie outside the window.
 const OUTSIDE: f64 = 44.0;

@@ -1,8 +1,8 @@
 //! Local views: pure guarantees simply add.
 
 use super::not_negative;
-use super::rounding::{UNIT, up};
 use crate::Error;
+use crate::certified::rounding::{UNIT, up};
 
 /// The local ε of an owner who gives `times` answers, each with local `epsilon`, rounded up.
 ///

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::rounding::{ELEMENTARY, UNIT, up};
 use super::{Profile, at_least_one, not_negative, open_probability};
 use crate::Error;
+use crate::certified::rounding::{ELEMENTARY, UNIT, up};
 
 /// How finely a profile is read.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -36,13 +36,12 @@ mod ballot;
 mod composed;
 mod convolution;
 mod filter;
-pub(super) mod fourier;
 #[cfg(test)]
 mod known_answers;
 mod local;
 mod loss_distribution;
 mod profile;
-mod rounding;
+pub(super) mod repeated;
 
 pub use ballot::Ballot;
 pub use composed::{Bounds, Composition, FixedInAdvance};

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::super::many_classes::{self, Fineness, Member};
-use super::super::piece::Weight;
-use super::super::search::Search;
-use super::super::view::Question;
-use super::super::work::Work;
 use super::super::{Accountant, WorkLimit, answer_with_release, release};
 use super::{delta, epsilon};
+use crate::privacy::certify::Search;
+use crate::privacy::divergence::Question;
+use crate::privacy::divergence::many_classes::{self, Fineness, Member};
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::Weight;
 use crate::{Cell, Channel, Output, Probability};
 
 /// What the adversary sees: the target's answer, if the view has one, and all tallies.

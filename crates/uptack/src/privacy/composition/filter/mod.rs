@@ -19,9 +19,9 @@ mod stored;
 
 use serde::{Deserialize, Serialize};
 
-use super::rounding::{ELEMENTARY, UNIT, add_up, up};
 use super::{LossDistribution, add_local, at_least_one, not_negative, open_probability};
 use crate::Error;
+use crate::certified::rounding::{ELEMENTARY, UNIT, add_up, up};
 use stored::Stored;
 
 /// What one query (or a few equal ones) costs at most, known before its coins are tossed.

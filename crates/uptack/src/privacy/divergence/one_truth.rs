@@ -6,10 +6,10 @@
 //! outer count both the number of remaining owners and the threshold move one way, and every update adds something
 //! positive.
 
-use super::binomial::{Binomial, Coin, ROUNDOFF, Tail, window};
-use super::bracket::Bracket;
-use super::piece::Weight;
-use super::work::Work;
+use crate::certified::binomial::{Binomial, Coin, ROUNDOFF, Tail, window};
+use crate::certified::enclosure::Bracket;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::Weight;
 
 /// Σ over histograms of (first − e^ε·second)₊, where the target's weights come with the crowd's law per class.
 /// `classes` are (the target's weight, the crowd's probability); the probabilities sum to one.

@@ -1,7 +1,7 @@
 //! How well anybody can guess an owner's truth.
 
-use super::{Accountant, Guarantee, Target};
 use crate::channel::{Channel, Law, Output};
+use crate::privacy::{Accountant, Guarantee, Target};
 use crate::probability::Probability;
 
 /// The best possible accuracy of a guess at one owner's truth, whatever the guesser knows of the others.

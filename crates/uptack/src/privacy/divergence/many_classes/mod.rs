@@ -6,14 +6,14 @@
 //! "Any number of classes".
 
 mod labelled;
-mod pair;
+mod pair_law;
 
-use super::binomial::ROUNDOFF;
-use super::lattice::{Draws, LONGEST, ScoreSum};
-use super::piece::Weight;
-use super::work::Work;
+use crate::certified::binomial::ROUNDOFF;
+use crate::certified::score_sum::{Draws, LONGEST, ScoreSum};
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::Weight;
 use labelled::Labelled;
-pub(crate) use pair::pair_laws;
+pub(crate) use pair_law::pair_laws;
 
 /// A class that owners may be in: its probability under both truths, and the target's weight there, zero where the target never is.
 #[derive(Clone, Copy, Debug)]

@@ -9,34 +9,34 @@ use super::rounding::UNIT;
 
 /// A complex number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::privacy) struct Complex {
-    pub(in crate::privacy) real: f64,
-    pub(in crate::privacy) imaginary: f64,
+pub(crate) struct Complex {
+    pub(crate) real: f64,
+    pub(crate) imaginary: f64,
 }
 
 impl Complex {
-    pub(in crate::privacy) const ZERO: Self = Self { real: 0.0, imaginary: 0.0 };
+    pub(crate) const ZERO: Self = Self { real: 0.0, imaginary: 0.0 };
 
     /// Relative error of one product: √2·γ₂ (Higham, lemma 3.5), with a little room.
-    pub(in crate::privacy) const PRODUCT_ERROR: f64 = 4.0 * UNIT;
+    pub(crate) const PRODUCT_ERROR: f64 = 4.0 * UNIT;
 
-    pub(in crate::privacy) fn times(self, other: Self) -> Self {
+    pub(crate) fn times(self, other: Self) -> Self {
         Self {
             real: self.real * other.real - self.imaginary * other.imaginary,
             imaginary: self.real * other.imaginary + self.imaginary * other.real,
         }
     }
 
-    pub(in crate::privacy) fn conjugate(self) -> Self {
+    pub(crate) fn conjugate(self) -> Self {
         Self { imaginary: -self.imaginary, ..self }
     }
 
-    pub(in crate::privacy) fn magnitude(self) -> f64 {
+    pub(crate) fn magnitude(self) -> f64 {
         (self.real * self.real + self.imaginary * self.imaginary).sqrt()
     }
 
     /// The power by repeated squaring: at most `exponent` products' worth of relative error.
-    pub(in crate::privacy) fn power(self, mut exponent: u64) -> Self {
+    pub(crate) fn power(self, mut exponent: u64) -> Self {
         let mut result = Self { real: 1.0, imaginary: 0.0 };
         let mut square = self;
         while exponent > 0 {
@@ -53,13 +53,13 @@ impl Complex {
 }
 
 /// Transforms of one length, a power of two.
-pub(in crate::privacy) struct Fourier {
+pub(crate) struct Fourier {
     roots: Vec<Complex>,
 }
 
 impl Fourier {
     /// Room for transforms of `length`, a power of two and at least 2.
-    pub(in crate::privacy) fn new(length: usize) -> Self {
+    pub(crate) fn new(length: usize) -> Self {
         debug_assert!(length.is_power_of_two() && length >= 2);
         let step = -2.0 * std::f64::consts::PI / length as f64;
         let root = |index: usize| {
@@ -70,7 +70,7 @@ impl Fourier {
     }
 
     /// Replaces `values` by its transform, not normalized.
-    pub(in crate::privacy) fn forward(&self, values: &mut [Complex]) {
+    pub(crate) fn forward(&self, values: &mut [Complex]) {
         let length = values.len();
         debug_assert_eq!(length, 2 * self.roots.len());
         bit_reverse(values);
@@ -90,7 +90,7 @@ impl Fourier {
     }
 
     /// The bound on ‖error‖₂/‖result‖₂ of [`Self::forward`].
-    pub(in crate::privacy) fn relative_error(&self) -> f64 {
+    pub(crate) fn relative_error(&self) -> f64 {
         // The angle is below π and carries two roundings, sine and cosine add theirs: below 12 units.
         let root_error = 12.0 * UNIT;
         let stage = root_error + 4.1 * UNIT * (std::f64::consts::SQRT_2 + root_error);

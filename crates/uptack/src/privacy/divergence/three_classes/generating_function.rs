@@ -6,8 +6,8 @@
 
 use std::f64::consts::{PI, TAU};
 
-use super::binomial::ROUNDOFF;
 use super::tilt::Crowd;
+use crate::certified::binomial::ROUNDOFF;
 
 /// Nodes on the circles of the counts high and row; odd, so that every node but the first has a mirror image.
 #[derive(Clone, Copy, Debug)]

@@ -1,19 +1,24 @@
 //! The divergence of a whole view: the sum over what the adversary may see of the target.
 
-mod crowd;
+pub(crate) mod averaged;
+mod enumerated;
+pub(crate) mod many_classes;
+mod one_truth;
+mod outside_told;
+mod three_classes;
+mod two_classes;
 
-use super::average::{Attempt, expected};
-use super::binomial::Binomial;
-use super::both::three_classes;
-use super::bracket::Bracket;
-use super::classes::{Class, merge_to_three, one_sided, reduce, split_to_three, total};
-use super::enumerate::Detail;
-use super::homogeneous;
-use super::many_classes::{self, Fineness, Member};
-use super::mixed::{Group, two_classes};
-use super::piece::{Direction, Piece, Share, Weight};
-use super::work::Work;
-use crowd::Crowd;
+use crate::certified::binomial::Binomial;
+use crate::certified::enclosure::Bracket;
+use crate::privacy::classes::{Class, merge_to_three, one_sided, reduce, split_to_three, total};
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::{Direction, Piece, Share, Weight};
+use averaged::{Attempt, expected};
+use enumerated::Detail;
+use many_classes::{Fineness, Member};
+use outside_told::Crowd;
+use three_classes::three_classes;
+use two_classes::{Group, two_classes};
 
 /// A view in the form the accounting needs: pieces that bound it from above and from below, and all detail for enumeration.
 #[derive(Clone, Debug, PartialEq)]
@@ -356,7 +361,7 @@ impl Piece {
         };
         let classes = targets.map(|weights| weights.into_iter().zip(law.iter().copied()).collect::<Vec<_>>());
         let divergence = |others| {
-            [0, 1].map(|direction: usize| homogeneous::divergence(&classes[direction], others, question.log_cut, work))
+            [0, 1].map(|direction: usize| one_truth::divergence(&classes[direction], others, question.log_cut, work))
         };
         if self.counts_outside() || self.outside.of(yes) == 0.0 {
             return divergence(others);

@@ -1,8 +1,8 @@
 //! The ε at which a divergence, which falls with ε, reaches a δ.
 
 use super::{Answer, Found, Search};
-use crate::privacy::bracket::Bracket;
-use crate::privacy::view::Side;
+use crate::certified::enclosure::Bracket;
+use crate::privacy::divergence::Side;
 
 impl Search<'_> {
     /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::search::{Answer, Found};
 use crate::error::Error;
+use crate::privacy::certify::{Answer, Found};
 
 /// The privacy loss bound: finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

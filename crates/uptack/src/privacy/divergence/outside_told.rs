@@ -1,11 +1,11 @@
 //! One piece of a view in a crowd of both truths, where it may be bounded only.
 
 use super::Question;
-use crate::privacy::average::Falling;
-use crate::privacy::binomial::{Binomial, window};
-use crate::privacy::bracket::Bracket;
-use crate::privacy::piece::Piece;
-use crate::privacy::work::Work;
+use super::averaged::Falling;
+use crate::certified::binomial::{Binomial, window};
+use crate::certified::enclosure::Bracket;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::Piece;
 
 /// One piece in a crowd of both truths: a guess at its divergence, and how to bound it.
 pub(super) struct Crowd<'a> {

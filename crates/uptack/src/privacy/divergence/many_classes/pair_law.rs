@@ -1,10 +1,10 @@
 //! What a crowd shows when the target is *yes* against *no*, from below: losses and masses that compose.
 
 use super::{Member, RealLaw, split};
+use crate::certified::score_sum::{Draws, LONGEST, ScoreSum};
 use crate::privacy::composition::attained::PairLaw;
-use crate::privacy::lattice::{Draws, LONGEST, ScoreSum};
-use crate::privacy::piece::{Direction, Share};
-use crate::privacy::work::Work;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::{Direction, Share};
 
 /// An owner's probability of being in a class.
 type Law = fn(&Share) -> f64;

@@ -7,17 +7,22 @@
 //! the classes) the terms change sign once, and the sum beyond the change is another Fourier sum (`docs/accounting.md`, "Crowds of
 //! both truths").
 
+mod generating_function;
+mod tail_bound;
+mod term_sign;
+mod tilt;
+
 use std::f64::consts::TAU;
 
-use super::beyond::{Beyond, Side};
-use super::binomial::{Binomial, Coin, ROUNDOFF, window};
-use super::bracket::Bracket;
-use super::mixed::Group;
-use super::piece::Weight;
-use super::tilt::{Crowd, Tilt};
-use super::transform::{Nodes, Row, Signed, Transform};
-use super::view::Question;
-use super::work::Work;
+use crate::certified::binomial::{Binomial, Coin, ROUNDOFF, window};
+use crate::certified::enclosure::Bracket;
+use crate::privacy::divergence::Question;
+use crate::privacy::divergence::two_classes::Group;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::Weight;
+use generating_function::{Nodes, Row, Signed, Transform};
+use tail_bound::{Beyond, Side};
+use tilt::{Crowd, Tilt};
 
 /// Rows whose tilted mass beyond them is below e^this are not looked at: their sign would be lost in the noise.
 const FARTHEST_ROW: f64 = -20.0;
@@ -384,9 +389,9 @@ fn odd(number: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::channel;
-    use super::super::work::WorkLimit;
     use super::*;
+    use crate::privacy::effort::WorkLimit;
+    use crate::privacy::tests::channel;
     use crate::privacy::{Accountant, answer_with_release, release};
     use proptest::prelude::*;
 

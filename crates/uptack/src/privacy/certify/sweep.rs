@@ -1,10 +1,10 @@
 //! All crowds, range by range.
 
+use super::range_width::{Pace, Tried};
 use super::{Found, Search};
-use crate::privacy::average::Attempt;
-use crate::privacy::binomial::{Binomial, Coin, window};
-use crate::privacy::pace::{Pace, Tried};
-use crate::privacy::view::Question;
+use crate::certified::binomial::{Binomial, Coin, window};
+use crate::privacy::divergence::Question;
+use crate::privacy::divergence::averaged::Attempt;
 
 /// A search that has used this share of the work it may do must have got a third as far, or it is given up for a wider one.
 const EARLY: f64 = 0.3;

@@ -6,9 +6,9 @@
 
 use std::f64::consts::TAU;
 
-use super::binomial::{Binomial, Coin, ROUNDOFF, window};
+use super::generating_function::falling_sum;
 use super::tilt::Crowd;
-use super::transform::falling_sum;
+use crate::certified::binomial::{Binomial, Coin, ROUNDOFF, window};
 
 /// What is left out of the Fourier sum, as a logarithm.
 const NOISE: f64 = -36.0;

@@ -1,8 +1,8 @@
 //! The guarantee in plain words.
 
-use super::{Accountant, Guarantee, Guess, Repeated, Target, Views};
 use crate::channel::{Channel, answer_name};
 use crate::display::{self, Rounding};
+use crate::privacy::{Accountant, Guarantee, Guess, Repeated, Target, Views};
 
 /// What somebody can conclude from each view, and what is not protected, for a reader without mathematics.
 pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repeated: Option<&Repeated>) -> String {
@@ -21,7 +21,7 @@ pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repe
 
 fn answers(channel: &Channel) -> String {
     let guesses: Vec<Guess> = (0..channel.answers().len()).map(|answer| Guess::from_answer(channel, answer)).collect();
-    let finite = |answer: usize| super::answer_epsilon(channel, answer).is_ok_and(|epsilon| epsilon.is_some());
+    let finite = |answer: usize| crate::privacy::answer_epsilon(channel, answer).is_ok_and(|epsilon| epsilon.is_some());
     if let [guess] = guesses[..] {
         return format!("Whoever sees one person's answer {}", conclusion(guess, finite(0)));
     }
@@ -73,7 +73,7 @@ fn release(views: &Views, accountant: &Accountant) -> String {
 fn joint(views: &Views) -> Option<String> {
     let worse = |claim: &&Guarantee| loss(claim) > loss(&views.release) * 1.01 + 1e-12;
     let worst = views.answers_with_release.iter().filter(worse).max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
-    let super::View::AnswerWithRelease(answer) = worst.view() else { return None };
+    let crate::privacy::View::AnswerWithRelease(answer) = worst.view() else { return None };
     let which = match views.answers.len() {
         1 => "one person's answer".to_owned(),
         _ => format!("one person's answer {}", answer_name(answer)),

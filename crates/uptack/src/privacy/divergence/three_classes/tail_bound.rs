@@ -1,9 +1,9 @@
 //! What the rows that are too far away to be added up may add at most.
 
-use super::evidence::is_negative;
-use super::piece::Weight;
+use super::term_sign::is_negative;
 use super::tilt::{Corner, Crowd, Tilt};
-use super::work::Work;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::Weight;
 
 /// Rows of fewer or of more owners in the row class.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Expectations of functions that fall with a binomial number.
 
-use super::binomial::{Binomial, window};
-use super::bracket::Bracket;
-use super::mixture::{Counts, sum_of_two};
-use super::view::Question;
-use super::work::Work;
+use super::Question;
+use crate::certified::binomial::{Binomial, window};
+use crate::certified::binomial_sum::{Counts, sum_of_two};
+use crate::certified::enclosure::Bracket;
+use crate::privacy::effort::Work;
 
 /// A bound that was tried for: it holds, and without the losses of the method it would be about the guess.
 #[derive(Clone, Copy, Debug)]

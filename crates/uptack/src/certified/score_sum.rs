@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::binomial::ROUNDOFF;
-use super::composition::fourier::{Complex, Fourier};
+use super::fourier::{Complex, Fourier};
 
 /// Owners who draw their scores independently from one law.
 #[derive(Clone, Debug)]

@@ -5,23 +5,23 @@
 //! most [`ELEMENTARY`], several times what the platform libraries state.
 
 /// Unit roundoff of a double.
-pub(super) const UNIT: f64 = f64::EPSILON / 2.0;
+pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 
 /// Assumed largest relative error of an elementary function: four units in the last place.
-pub(super) const ELEMENTARY: f64 = 8.0 * UNIT;
+pub(crate) const ELEMENTARY: f64 = 8.0 * UNIT;
 
 /// A non-negative `value` that carries a relative error of at most `relative`, raised above the truth.
-pub(super) fn up(value: f64, relative: f64) -> f64 {
+pub(crate) fn up(value: f64, relative: f64) -> f64 {
     (value * (1.0 + relative) * (1.0 + 4.0 * UNIT)).next_up()
 }
 
 /// A non-negative `value` that carries a relative error of at most `relative`, lowered below the truth.
-pub(super) fn down(value: f64, relative: f64) -> f64 {
+pub(crate) fn down(value: f64, relative: f64) -> f64 {
     (value * (1.0 - relative) * (1.0 - 4.0 * UNIT)).next_down().max(0.0)
 }
 
 /// The sum of two numbers, rounded up.
-pub(super) fn add_up(left: f64, right: f64) -> f64 {
+pub(crate) fn add_up(left: f64, right: f64) -> f64 {
     let sum = left + right;
     // Knuth's two-sum: what is lost is exactly representable, so an exact sum is not inflated.
     let virtual_right = sum - left;
@@ -30,7 +30,7 @@ pub(super) fn add_up(left: f64, right: f64) -> f64 {
 }
 
 /// An upper bound of (1 + relative)^count − 1.
-pub(super) fn compounded(relative: f64, count: f64) -> f64 {
+pub(crate) fn compounded(relative: f64, count: f64) -> f64 {
     up((relative * count).exp_m1(), 2.0 * ELEMENTARY)
 }
 

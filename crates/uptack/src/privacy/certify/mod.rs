@@ -1,14 +1,15 @@
 //! The largest divergence over all crowds, from both sides.
 
-mod root;
+mod epsilon_root;
+mod range_width;
 mod sweep;
 
 use std::sync::Arc;
 
-use super::bracket::Bracket;
-use super::classes::finite_epsilon;
-use super::view::{Observation, Question, Side};
-use super::work::{Work, WorkLimit};
+use crate::certified::enclosure::Bracket;
+use crate::privacy::classes::finite_epsilon;
+use crate::privacy::divergence::{Observation, Question, Side};
+use crate::privacy::effort::{Work, WorkLimit};
 use crate::simulate::Progress;
 use sweep::{Claim, Lower};
 

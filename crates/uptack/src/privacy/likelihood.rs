@@ -1,9 +1,9 @@
 //! What an adversary can tell apart, in double precision.
 
-use super::binomial::{Coin, ROUNDOFF};
-use super::bracket::Bracket;
-use super::classes::{Class, ratio_order};
-use super::many_classes::Member;
+use crate::certified::binomial::{Coin, ROUNDOFF};
+use crate::certified::enclosure::Bracket;
+use crate::privacy::classes::{Class, ratio_order};
+use crate::privacy::divergence::many_classes::Member;
 
 /// Which truth the event under study speaks for: the divergence is P(first) − e^ε·P(second).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

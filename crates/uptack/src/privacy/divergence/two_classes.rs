@@ -1,10 +1,10 @@
 //! The divergence of two classes in a crowd of both truths, exactly.
 
-use super::binomial::{Binomial, Coin, ROUNDOFF, window};
-use super::bracket::Bracket;
-use super::mixture::{Counts, sum_of_two};
-use super::piece::Weight;
-use super::work::Work;
+use crate::certified::binomial::{Binomial, Coin, ROUNDOFF, window};
+use crate::certified::binomial_sum::{Counts, sum_of_two};
+use crate::certified::enclosure::Bracket;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::Weight;
 
 /// Owners of one truth: how many, and their probabilities for each class.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! A crowd of both truths whose labels are told, from above.
 
 use super::{Crowd, Fineness, RealLaw, lattice_sum};
-use crate::privacy::binomial::ROUNDOFF;
-use crate::privacy::lattice::{LONGEST, ScoreSum, TiltedLaw, Window};
-use crate::privacy::work::Work;
+use crate::certified::binomial::ROUNDOFF;
+use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
+use crate::privacy::effort::Work;
 
 /// What is left out of the rarer truth's mean below the window, as a logarithm; it is multiplied by a tiny value.
 const LOG_LEFT: f64 = -50.0;

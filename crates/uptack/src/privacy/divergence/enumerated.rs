@@ -1,9 +1,9 @@
 //! Every histogram of a small crowd, one by one.
 
-use super::binomial::ROUNDOFF;
-use super::bracket::Bracket;
 use super::many_classes::Member;
-use super::piece::{Direction, Share};
+use crate::certified::binomial::ROUNDOFF;
+use crate::certified::enclosure::Bracket;
+use crate::privacy::likelihood::{Direction, Share};
 
 /// One observation about the target, with the classes that it may be in and those that only others can be in.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::composition::attained::{Attained, PairLaw};
-use super::composition::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
-use super::{Accountant, Certified, Target, Views};
+use super::attained::{Attained, PairLaw};
+use super::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
 use crate::error::Error;
+use crate::privacy::{Accountant, Certified, Target, Views};
 
 /// What all releases, and all of an owner's answers, together give away.
 #[derive(Clone, Debug)]

@@ -1,0 +1,7 @@
+//! What a guarantee means: in words, and as the accuracy of the best guess.
+
+mod bayes_accuracy;
+mod statement;
+
+pub use bayes_accuracy::Guess;
+pub use statement::statement;
