@@ -42,6 +42,7 @@ mod rows;
 mod sampler;
 pub mod simulate;
 mod tally;
+mod truth;
 
 pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, answer_name};
 pub use coins::{Coins, DeviceCoins, OsCoins, SeededCoins, Unpredictable};
@@ -51,8 +52,9 @@ pub use mechanism::Mechanism;
 pub use packed::{PackedCells, Truths};
 pub use probability::Probability;
 pub use rows::{RowFormat, RowReader};
-pub use sampler::{Sampler, Truth};
+pub use sampler::Sampler;
 pub use tally::{LARGEST_COUNT, Tally};
+pub use truth::Truth;
 
 /// The examples of the README, compiled and run.
 #[cfg(doctest)]

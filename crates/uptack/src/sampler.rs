@@ -8,41 +8,12 @@
 //! step compares 64 of them. Some ten bits decide all but a few coins against every threshold of *both* laws; each of
 //! those few then gets the rest of its 64 bits and is compared by itself. So the bits read depend on the coins alone.
 
-use std::fmt;
-use std::hint::black_box;
-
 use crate::channel::{Channel, MOST_CELLS};
 use crate::coins::{Coins, SeededCoins, Unpredictable};
 use crate::error::Error;
 use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths, planes_for};
 use crate::probability::Probability;
-
-/// What an owner holds. It has no readable debug form, so that it cannot end up in a log.
-#[derive(Clone, Copy)]
-pub enum Truth {
-    /// The owner's answer to the question is yes.
-    Yes,
-    /// It is no.
-    No,
-}
-
-impl Truth {
-    /// *yes* if `truth`.
-    pub fn from_bool(truth: bool) -> Self {
-        if truth { Self::Yes } else { Self::No }
-    }
-
-    /// All ones for *yes*, all zeros for *no*.
-    pub(crate) fn mask(self) -> u64 {
-        spread(u64::from(matches!(self, Self::Yes)))
-    }
-}
-
-impl fmt::Debug for Truth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Truth(…)")
-    }
-}
+use crate::truth::{Truth, spread};
 
 /// Draws cells of one channel.
 ///
@@ -329,12 +300,6 @@ fn lanes(mut word: u64) -> impl Iterator<Item = u32> {
         word &= word.wrapping_sub(1);
         lane
     })
-}
-
-/// All ones for 1, zero for 0, behind the compiler's back, lest it make a branch of the choice.
-#[inline]
-fn spread(bit: u64) -> u64 {
-    0u64.wrapping_sub(black_box(bit))
 }
 
 /// Puts the number of one owner's cell in place of what the leading bits made of it.

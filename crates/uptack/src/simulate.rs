@@ -13,7 +13,8 @@ use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
 use crate::numeric::binomial;
 use crate::packed::Truths;
 use crate::probability::Probability;
-use crate::sampler::{Sampler, Truth};
+use crate::sampler::Sampler;
+use crate::truth::Truth;
 
 /// What to simulate.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::subject::{AuditCoins, Counting, Source, Subject};
 use crate::error::Error;
 use crate::packed::{LANES, Truths};
-use crate::sampler::Truth;
 use crate::simulate::Progress;
+use crate::truth::Truth;
 
 /// Which half a chunk belongs to.
 pub(super) const HALVES: usize = 2;
