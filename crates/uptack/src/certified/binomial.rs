@@ -3,8 +3,8 @@
 //! Every quantity here is a sum or product of positive numbers, so its relative error is at most the number of
 //! roundings times the unit roundoff. Each function says how many it spends; `docs/accounting.md` adds them up.
 
-/// Half the distance from one to the next double: the relative error of one rounding.
-pub(crate) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
+use super::root::{Middle, bisect};
+use super::rounding::ROUNDOFF;
 
 /// A biased coin with both probabilities kept, so that neither is lost to cancellation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -197,14 +197,7 @@ fn reach(parts: &[Binomial], rate: f64) -> Option<f64> {
     while exponent(low).0 >= wanted {
         (high, low) = (low, low / 1.5);
     }
-    for _ in 0..4 {
-        let middle = 0.5 * (low + high);
-        if exponent(middle).0 < wanted {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
+    let (_, high) = bisect((low, high), Middle::Arithmetic, 4, |_, _| false, |tilt| exponent(tilt).0 < wanted);
     Some(exponent(high).1 + 1.0)
 }
 

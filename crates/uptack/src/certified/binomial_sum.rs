@@ -5,7 +5,8 @@
 //! bottom the recurrence needs a first ratio of neighbours: any guess will do some steps earlier, because an error in the
 //! ratio is damped at every step.
 
-use super::binomial::{Binomial, Coin, ROUNDOFF};
+use super::binomial::{Binomial, Coin};
+use super::rounding::ROUNDOFF;
 
 /// Probabilities of the counts `first`, `first + 1`, ….
 #[derive(Clone, Debug)]

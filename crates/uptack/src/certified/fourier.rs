@@ -5,7 +5,7 @@
 //! and Stability of Numerical Algorithms*, theorem 24.2) proves ‖error‖₂ ≤ tη/(1−tη)·‖result‖₂ with t = log₂ n,
 //! η = μ + γ₄(√2 + μ), where μ bounds the error of the roots of unity.
 
-use super::rounding::UNIT;
+use super::rounding::ROUNDOFF;
 
 /// A complex number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,7 +18,7 @@ impl Complex {
     pub(crate) const ZERO: Self = Self { real: 0.0, imaginary: 0.0 };
 
     /// Relative error of one product: √2·γ₂ (Higham, lemma 3.5), with a little room.
-    pub(crate) const PRODUCT_ERROR: f64 = 4.0 * UNIT;
+    pub(crate) const PRODUCT_ERROR: f64 = 4.0 * ROUNDOFF;
 
     pub(crate) fn times(self, other: Self) -> Self {
         Self {
@@ -92,8 +92,8 @@ impl Fourier {
     /// The bound on ‖error‖₂/‖result‖₂ of [`Self::forward`].
     pub(crate) fn relative_error(&self) -> f64 {
         // The angle is below π and carries two roundings, sine and cosine add theirs: below 12 units.
-        let root_error = 12.0 * UNIT;
-        let stage = root_error + 4.1 * UNIT * (std::f64::consts::SQRT_2 + root_error);
+        let root_error = 12.0 * ROUNDOFF;
+        let stage = root_error + 4.1 * ROUNDOFF * (std::f64::consts::SQRT_2 + root_error);
         let total = (2.0 * self.roots.len() as f64).log2() * stage;
         total / (1.0 - total) * 1.01
     }
@@ -134,7 +134,7 @@ mod tests {
             norm += exact.magnitude().powi(2);
         }
         // The definition itself is summed with an error of a few units a term.
-        assert!((error / norm).sqrt() < fourier.relative_error() + 64.0 * UNIT);
+        assert!((error / norm).sqrt() < fourier.relative_error() + 64.0 * ROUNDOFF);
         assert!(fourier.relative_error() < 1e-13);
     }
 

@@ -5,19 +5,19 @@
 //! most [`ELEMENTARY`], several times what the platform libraries state.
 
 /// Unit roundoff of a double.
-pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
+pub(crate) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
 
 /// Assumed largest relative error of an elementary function: four units in the last place.
-pub(crate) const ELEMENTARY: f64 = 8.0 * UNIT;
+pub(crate) const ELEMENTARY: f64 = 8.0 * ROUNDOFF;
 
 /// A non-negative `value` that carries a relative error of at most `relative`, raised above the truth.
 pub(crate) fn up(value: f64, relative: f64) -> f64 {
-    (value * (1.0 + relative) * (1.0 + 4.0 * UNIT)).next_up()
+    (value * (1.0 + relative) * (1.0 + 4.0 * ROUNDOFF)).next_up()
 }
 
 /// A non-negative `value` that carries a relative error of at most `relative`, lowered below the truth.
 pub(crate) fn down(value: f64, relative: f64) -> f64 {
-    (value * (1.0 - relative) * (1.0 - 4.0 * UNIT)).next_down().max(0.0)
+    (value * (1.0 - relative) * (1.0 - 4.0 * ROUNDOFF)).next_down().max(0.0)
 }
 
 /// The sum of two numbers, rounded up.
@@ -52,6 +52,6 @@ mod tests {
             assert!(up(value, 0.0) > value);
             assert!(down(value, 0.0) <= value);
         }
-        assert!(compounded(UNIT, 1e4) >= 1e4 * UNIT);
+        assert!(compounded(ROUNDOFF, 1e4) >= 1e4 * ROUNDOFF);
     }
 }

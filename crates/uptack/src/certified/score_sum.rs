@@ -6,8 +6,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::binomial::ROUNDOFF;
 use super::fourier::{Complex, Fourier};
+use super::root::{Middle, bisect, bisect_integers};
+use super::rounding::ROUNDOFF;
 
 /// Owners who draw their scores independently from one law.
 #[derive(Clone, Debug)]
@@ -99,18 +100,8 @@ impl ScoreSum {
                 return low;
             }
         }
-        for _ in 0..30 {
-            let middle = 0.5 * (low + high);
-            if self.moments(middle).0 < wanted {
-                low = middle;
-            } else {
-                high = middle;
-            }
-            if high - low < 1e-3 * high {
-                break;
-            }
-        }
-        low
+        let close = |low: f64, high: f64| high - low < 1e-3 * high;
+        bisect((low, high), Middle::Arithmetic, 30, close, |tilt| self.moments(tilt).0 < wanted).0
     }
 
     /// All of the tilted sum but e^`log_cut` on either side (Chernoff).
@@ -265,20 +256,17 @@ fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
         parts.iter().map(part).sum::<f64>()
     };
     let enough = -VANISHING - (length as f64).ln();
-    let (mut low, mut high) = (0, length / 2);
+    let last = length / 2;
     // Without a guarantee at the last node there is none before it.
-    if bound(high) >= enough {
-        return (high, 0.0);
+    if bound(last) >= enough {
+        return (last, 0.0);
     }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if bound(middle) < enough {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    (high, (length - 2 * high) as f64 * bound(high).exp())
+    let is_below = |node: i64| {
+        let vanishes = bound(node as usize) < enough;
+        !vanishes
+    };
+    let first = bisect_integers((0, last as i64), is_below).1 as usize;
+    (first, (length - 2 * first) as f64 * bound(first).exp())
 }
 
 /// The largest j·e^(−tilt·j) for j from 1 to `last`.

@@ -1,11 +1,11 @@
-//! What is claimed, of which view, and how sure it is.
+//! What is claimed, of which view, and how sure it is (`docs/accounting.md`, "What is bounded").
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::certified::enclosure::Enclosure;
 use crate::error::Error;
-use crate::privacy::certify::{Answer, Found};
 
 /// The privacy loss bound: finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -17,7 +17,8 @@ impl Epsilon {
         if value.is_finite() && value >= 0.0 {
             return Ok(Self(value));
         }
-        Err(Error::request(format!("{value} is no epsilon")).with_hint("an epsilon is a finite number of at least 0"))
+        Err(Error::request(format!("{value} is not a valid epsilon"))
+            .with_hint("an epsilon is a finite number of at least 0"))
     }
 
     /// The number.
@@ -36,7 +37,7 @@ impl Delta {
         if value > 0.0 && value <= 1.0 {
             return Ok(Self(value));
         }
-        Err(Error::request(format!("{value} is no delta"))
+        Err(Error::request(format!("{value} is not a valid delta"))
             .with_hint("a delta is above 0 and at most 1; for delta 0 read the linked epsilon"))
     }
 
@@ -57,8 +58,8 @@ pub enum Target {
 
 impl Target {
     /// What was given and what was found, as every document states it.
-    pub fn json(self, found: Option<Certified>) -> Value {
-        let ends = found.map(|ends| json!({"lower": ends.lower, "upper": ends.upper}));
+    pub fn json(self, found: Option<Enclosure>) -> Value {
+        let ends = found.map(|ends| json!({"lower": ends.lower(), "upper": ends.upper()}));
         match self {
             Self::Delta(delta) => json!({"delta": delta.value(), "epsilon": ends}),
             Self::Epsilon(epsilon) => json!({"epsilon": epsilon.value(), "delta": ends}),
@@ -110,26 +111,27 @@ impl Certificate {
     }
 }
 
-/// A number that lies between two ends; what is claimed is the upper one.
+/// Ends at most this far apart, relatively, are closed: in ε, and in δ.
+pub(crate) const CLOSED_EPSILON: f64 = 1e-3;
+pub(crate) const CLOSED_DELTA: f64 = 0.05;
+
+/// A number, and the crowd at which it was found: how many of the others hold *yes*.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Certified {
-    lower: f64,
-    upper: f64,
+pub(crate) struct Found {
+    pub(crate) value: Enclosure,
+    pub(crate) crowd: u64,
 }
 
-impl Certified {
-    pub(crate) fn new(lower: f64, upper: f64) -> Self {
-        Self { lower, upper }
+impl Found {
+    /// The larger number of two, and the crowd with the larger lower end.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        let crowd = if other.value.lower() > self.value.lower() { other.crowd } else { self.crowd };
+        Self { value: self.value.max(other.value), crowd }
     }
 
-    /// The truth is at least this.
-    pub fn lower(&self) -> f64 {
-        self.lower
-    }
-
-    /// The truth is at most this.
-    pub fn upper(&self) -> f64 {
-        self.upper
+    /// The same with another upper end.
+    pub(crate) fn with_upper(self, upper: f64) -> Self {
+        Self { value: self.value.with_upper(upper), ..self }
     }
 }
 
@@ -139,26 +141,26 @@ pub struct Guarantee {
     view: View,
     owners: u64,
     target: Target,
-    value: Option<Certified>,
+    value: Option<Enclosure>,
     floor: f64,
     crowd: u64,
     certificate: Certificate,
 }
 
 impl Guarantee {
-    pub(crate) fn new(view: View, owners: u64, target: Target, answer: Option<Answer>, floor: Found) -> Self {
+    pub(crate) fn new(view: View, owners: u64, target: Target, found: Option<Found>, floor: Found) -> Self {
         let tolerance = match target {
-            Target::Epsilon(_) => 0.05,
-            Target::Delta(_) => 1e-3,
+            Target::Epsilon(_) => CLOSED_DELTA,
+            Target::Delta(_) => CLOSED_EPSILON,
         };
-        let gap = answer.map_or(0.0, |answer| gap(answer.lower, answer.upper));
+        let gap = found.map_or(0.0, |found| gap(found.value));
         Self {
             view,
             owners,
             target,
-            value: answer.map(|answer| Certified { lower: answer.lower, upper: answer.upper }),
-            floor: floor.bracket.upper(),
-            crowd: answer.map_or(floor.crowd, |answer| answer.crowd),
+            value: found.map(|found| found.value),
+            floor: floor.value.upper(),
+            crowd: found.map_or(floor.crowd, |found| found.crowd),
             certificate: Certificate { gap, closed: gap <= tolerance },
         }
     }
@@ -189,7 +191,7 @@ impl Guarantee {
     }
 
     /// What was computed: δ for a given ε, ε for a given δ. None exactly where the given δ is below the floor.
-    pub fn value(&self) -> Option<Certified> {
+    pub fn value(&self) -> Option<Enclosure> {
         self.value
     }
 
@@ -218,7 +220,8 @@ impl Guarantee {
     }
 }
 
-fn gap(lower: f64, upper: f64) -> f64 {
+fn gap(value: Enclosure) -> f64 {
+    let (lower, upper) = (value.lower(), value.upper());
     if upper <= lower {
         0.0
     } else if lower > 0.0 {

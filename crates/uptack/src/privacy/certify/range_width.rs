@@ -1,4 +1,4 @@
-//! How wide a range of crowds to try next.
+//! How wide a range of crowds to try next (`docs/accounting.md`, "Widths").
 
 /// So much of the room that there should be is used: a range that fails has cost as much as one that does not.
 const SHARE: f64 = 0.94;
@@ -8,7 +8,7 @@ const FAR_BELOW: f64 = -5.0;
 
 /// What the ranges so far say about the next: the logarithm of a range's bound is about a level, which falls from the crowds of
 /// one truth inwards, and a part in proportion to the width.
-pub(crate) struct Pace {
+pub(super) struct RangeWidth {
     /// What each crowd of the width adds.
     slope: Option<f64>,
     /// The levels of the last two ranges that held, with where they start.
@@ -20,22 +20,22 @@ pub(crate) struct Pace {
 
 /// A range that was tried.
 #[derive(Clone, Copy)]
-pub(crate) struct Tried {
-    pub(crate) from: u64,
-    pub(crate) width: u64,
+pub(super) struct Tried {
+    pub(super) from: u64,
+    pub(super) width: u64,
     /// What the bound would be but for the losses of the method.
-    pub(crate) guess: f64,
-    pub(crate) holds: bool,
+    pub(super) guess: f64,
+    pub(super) holds: bool,
 }
 
-impl Pace {
-    pub(crate) fn new() -> Self {
+impl RangeWidth {
+    pub(super) fn new() -> Self {
         Self { slope: None, last: None, before: None, failed: None }
     }
 
     /// The width for the next range, which starts where the last one ended if that held, and else where it started. `base` is the
     /// divergence of the crowds of one truth, `limit` what a bound should not exceed, `loss` the logarithm of what the method loses.
-    pub(crate) fn next(&mut self, tried: Tried, base: f64, limit: f64, loss: f64) -> u64 {
+    pub(super) fn next(&mut self, tried: Tried, base: f64, limit: f64, loss: f64) -> u64 {
         let (logarithm, width) = ((tried.guess / limit).ln(), tried.width as f64);
         // Far below the limit a bound is not sharp and tells nothing.
         if tried.holds && logarithm < FAR_BELOW {

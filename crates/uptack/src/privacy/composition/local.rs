@@ -2,7 +2,7 @@
 
 use super::not_negative;
 use crate::Error;
-use crate::certified::rounding::{UNIT, up};
+use crate::certified::rounding::{ROUNDOFF, up};
 
 /// The local ε of an owner who gives `times` answers, each with local `epsilon`, rounded up.
 ///
@@ -25,7 +25,7 @@ pub fn add_local(epsilon: f64, times: u64) -> Result<f64, Error> {
         1 => Ok(epsilon),
         // A zero stays zero exactly; the count itself may be rounded when it is converted.
         _ if epsilon == 0.0 => Ok(0.0),
-        _ => Ok(up(epsilon * times as f64, 4.0 * UNIT)),
+        _ => Ok(up(epsilon * times as f64, 4.0 * ROUNDOFF)),
     }
 }
 

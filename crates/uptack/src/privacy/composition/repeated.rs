@@ -3,10 +3,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::attained::{Attained, PairLaw};
+use super::attained::Attained;
 use super::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
+use crate::certified::enclosure::Enclosure;
 use crate::error::Error;
-use crate::privacy::{Accountant, Certified, Target, Views};
+use crate::privacy::divergence::many_classes::PairLaw;
+use crate::privacy::likelihood::PerDirection;
+use crate::privacy::{Accountant, Target, Views};
 
 /// What all releases, and all of an owner's answers, together give away.
 #[derive(Clone, Debug)]
@@ -18,7 +21,7 @@ pub struct Repeated {
     /// Local ε of all cells.
     pub linked: Option<f64>,
     /// Whichever of ε and δ the target leaves open, of all releases together; none where δ is below the floor.
-    pub release: Option<Certified>,
+    pub release: Option<Enclosure>,
 }
 
 /// Enough that ε is off by less than a per mille; each cell costs a certificate.
@@ -135,9 +138,9 @@ fn compose(
     worst_crowd: u64,
     target: Target,
     times: u64,
-) -> Result<Option<Certified>, Error> {
+) -> Result<Option<Enclosure>, Error> {
     let smallest = match target {
-        Target::Delta(delta) if delta.value() >= 1.0 => return Ok(Some(Certified::new(0.0, 0.0))),
+        Target::Delta(delta) if delta.value() >= 1.0 => return Ok(Some(Enclosure::new(0.0, 0.0))),
         Target::Delta(delta) => delta.value(),
         Target::Epsilon(_) => SMALLEST_DELTA,
     };
@@ -147,8 +150,8 @@ fn compose(
         Target::Epsilon(epsilon) => Some(above.delta(epsilon.value())?),
     };
     Ok(upper.map(|upper| {
-        let lower = attained_value(&attained(profile.accountant, worst_crowd, times), target, upper.upper);
-        Certified::new(lower.min(upper.upper), upper.upper)
+        let lower = attained_value(&attained(profile.accountant, worst_crowd, times), target, upper.upper());
+        Enclosure::new(lower.min(upper.upper()), upper.upper())
     }))
 }
 
@@ -174,19 +177,19 @@ fn attained(accountant: &Accountant, worst_crowd: u64, times: u64) -> Vec<Attain
     crowds.sort_unstable();
     crowds.dedup();
     let half = times / 2;
-    let histories = |[forth, back]: [PairLaw; 2]| {
-        let all = [Attained::new(&[(&forth, times)]), Attained::new(&[(&back, times)])];
-        let mixed = Attained::new(&[(&forth, times - half), (&back, half)]);
+    let histories = |PerDirection { yes_over_no, no_over_yes }: PerDirection<PairLaw>| {
+        let all = [Attained::new(&[(&yes_over_no, times)]), Attained::new(&[(&no_over_yes, times)])];
+        let mixed = Attained::new(&[(&yes_over_no, times - half), (&no_over_yes, half)]);
         all.into_iter().chain([mixed]).flatten().collect::<Vec<_>>()
     };
     crowds.into_iter().flat_map(|crowd| accountant.pair_laws(crowd)).flat_map(histories).collect()
 }
 
 /// All releases together say no more than all cells: ε is never above the sum of the linked ones.
-fn cap(value: Certified, target: Target, linked: Option<f64>) -> Certified {
+fn cap(value: Enclosure, target: Target, linked: Option<f64>) -> Enclosure {
     match (target, linked) {
-        (Target::Delta(_), Some(linked)) if linked < value.upper() => Certified::new(value.lower().min(linked), linked),
-        (Target::Epsilon(epsilon), Some(linked)) if epsilon.value() >= linked => Certified::new(0.0, 0.0),
+        (Target::Delta(_), Some(linked)) if linked < value.upper() => Enclosure::new(value.lower().min(linked), linked),
+        (Target::Epsilon(epsilon), Some(linked)) if epsilon.value() >= linked => Enclosure::new(0.0, 0.0),
         _ => value,
     }
 }

@@ -6,15 +6,16 @@
 //! outer count both the number of remaining owners and the threshold move one way, and every update adds something
 //! positive.
 
-use crate::certified::binomial::{Binomial, Coin, ROUNDOFF, Tail, window};
-use crate::certified::enclosure::Bracket;
+use crate::certified::binomial::{Binomial, Coin, Tail, window};
+use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::Weight;
 
 /// Σ over histograms of (first − e^ε·second)₊, where the target's weights come with the crowd's law per class.
 /// `classes` are (the target's weight, the crowd's probability); the probabilities sum to one.
-pub(crate) fn divergence(classes: &[(Weight, f64)], others: u64, log_cut: f64, work: &Work) -> Bracket {
-    let mut sum = Bracket::ZERO;
+pub(crate) fn divergence(classes: &[(Weight, f64)], others: u64, log_cut: f64, work: &Work) -> Enclosure {
+    let mut sum = Enclosure::ZERO;
     let mut reachable: Vec<(Weight, f64)> = Vec::with_capacity(classes.len());
     for &(weight, crowd) in classes {
         // A class that the crowd does not reach shows the target by itself.
@@ -26,7 +27,7 @@ pub(crate) fn divergence(classes: &[(Weight, f64)], others: u64, log_cut: f64, w
     }
     reachable.sort_by(|a, b| (b.0.value() / b.1).total_cmp(&(a.0.value() / a.1)));
     let rest = match reachable.as_slice() {
-        [] => Bracket::ZERO,
+        [] => Enclosure::ZERO,
         [(weight, _)] => weight.positive_part(),
         [high, low] => two(*high, *low, others, log_cut, work),
         [high, middle, low] => three([*high, *middle, *low], others, log_cut, work),
@@ -123,20 +124,20 @@ impl Sum {
         log_cut - (owners as f64 + 2.0).ln() - self.magnitude.high.max(self.score.high).ln_1p()
     }
 
-    fn bracket(&self, owners: u64, relative_error: f64, truncated: f64) -> Bracket {
+    fn bracket(&self, owners: u64, relative_error: f64, truncated: f64) -> Enclosure {
         let scale = 1.0 / owners as f64;
         let error = self.error + relative_error * self.value + 24.0 * ROUNDOFF * self.absolute;
-        Bracket::around(self.value * scale, error * scale, truncated)
+        Enclosure::around(self.value * scale, error * scale, truncated)
     }
 }
 
-fn two(high: (Weight, f64), low: (Weight, f64), others: u64, log_cut: f64, work: &Work) -> Bracket {
+fn two(high: (Weight, f64), low: (Weight, f64), others: u64, log_cut: f64, work: &Work) -> Enclosure {
     let owners = others + 1;
     let law = Binomial::new(owners, Coin::between(high.1, low.1));
     let mut sum = Sum::new(None, high, low);
     let threshold = sum.threshold(0, owners);
     if threshold > owners {
-        return Bracket::ZERO;
+        return Enclosure::ZERO;
     }
     let shallow = log_cut;
     let log_cut = sum.deepened(log_cut, owners);
@@ -148,12 +149,12 @@ fn two(high: (Weight, f64), low: (Weight, f64), others: u64, log_cut: f64, work:
     sum.bracket(owners, 0.0, cut)
 }
 
-fn three(classes: [(Weight, f64); 3], others: u64, log_cut: f64, work: &Work) -> Bracket {
+fn three(classes: [(Weight, f64); 3], others: u64, log_cut: f64, work: &Work) -> Enclosure {
     let [high, middle, low] = classes;
     let owners = others + 1;
     let mut sum = Sum::new(Some(low), high, middle);
     if !sum.positive(0, owners, owners) {
-        return Bracket::ZERO;
+        return Enclosure::ZERO;
     }
     let shallow = log_cut;
     let log_cut = sum.deepened(log_cut, owners);

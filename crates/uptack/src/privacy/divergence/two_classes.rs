@@ -1,16 +1,48 @@
-//! The divergence of two classes in a crowd of both truths, exactly.
+//! The divergence of two classes in a crowd of both truths, exactly (`docs/accounting.md`, "Two classes").
 
-use crate::certified::binomial::{Binomial, Coin, ROUNDOFF, window};
+use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::binomial_sum::{Counts, sum_of_two};
-use crate::certified::enclosure::Bracket;
+use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::Weight;
+use crate::privacy::likelihood::{CrowdLaws, PerDirection, Weight};
 
-/// Owners of one truth: how many, and their probabilities for each class.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Group<'a> {
-    pub(crate) owners: u64,
-    pub(crate) law: &'a [f64],
+/// Two classes: the count of the first is a sum of two binomials. Exact, for a target with these weights.
+pub(crate) fn two_classes(
+    weights: PerDirection<[Weight; 2]>,
+    crowd: CrowdLaws<2>,
+    log_cut: f64,
+    work: &Work,
+) -> PerDirection<Enclosure> {
+    let parts = crowd.each().map(|(owners, law)| Binomial::new(owners, Coin::between(law[0], law[1])));
+    let (low, high) = window(&parts, log_cut);
+    let counts = sum_of_two(parts[0], parts[1], low, high);
+    work.spend(counts.steps);
+    weights.map(|[first, second]| positive_part(first, second, &counts, log_cut))
+}
+
+/// Σ over a of (first·g(a−1) + second·g(a))₊, g the law of the count.
+fn positive_part(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -> Enclosure {
+    // The ratio of neighbours may be off, and so may each weight.
+    let one = Coefficient { value: first.value(), slack: 16.0 * ROUNDOFF * first.magnitude() };
+    let ratio_slack = 2.0 * counts.ratio_error * second.value().abs();
+    let other = Coefficient { value: second.value(), slack: 16.0 * ROUNDOFF * second.magnitude() + ratio_slack };
+    let sum = positive_sum(one, other, &counts.probability);
+    let error = sum.error + (counts.relative_error + 2.0 * log_cut.exp()) * (sum.value + sum.error);
+    Enclosure::around(sum.value, error, 3.0 * log_cut.exp() * (first.first + second.first))
+}
+
+/// A coefficient, and how far it may be off.
+#[derive(Clone, Copy)]
+struct Coefficient {
+    value: f64,
+    slack: f64,
+}
+
+impl Coefficient {
+    fn is_certainly_not_positive(self) -> bool {
+        self.value <= -self.slack
+    }
 }
 
 /// Adds up Σ (difference)₊ together with what rounding may have moved or hidden.
@@ -30,45 +62,21 @@ impl Positive {
     }
 }
 
-/// Two classes: the count of the first is a sum of two binomials. Exact, for each of the given targets.
-pub(crate) fn two_classes<const N: usize>(
-    targets: [[Weight; 2]; N],
-    groups: [Group<'_>; 2],
-    log_cut: f64,
-    work: &Work,
-) -> [Bracket; N] {
-    let [left, right] = groups.map(|group| Binomial::new(group.owners, Coin::between(group.law[0], group.law[1])));
-    let (low, high) = window(&[left, right], log_cut);
-    let counts = sum_of_two(left, right, low, high);
-    work.spend(counts.steps);
-    targets.map(|[first, second]| one_row(first, second, &counts, log_cut))
-}
-
-fn one_row(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -> Bracket {
-    // The ratio of neighbours may be off, and so may each weight.
-    let one = (first.value(), 16.0 * ROUNDOFF * first.magnitude());
-    let ratio_slack = 2.0 * counts.ratio_error * second.value().abs();
-    let other = (second.value(), 16.0 * ROUNDOFF * second.magnitude() + ratio_slack);
-    let sum = positive_sum(one, other, &counts.probability);
-    let error = sum.error + (counts.relative_error + 2.0 * log_cut.exp()) * (sum.value + sum.error);
-    Bracket::around(sum.value, error, 3.0 * log_cut.exp() * (first.first + second.first))
-}
-
-/// Σ over a of (one·g(a−1) + other·g(a))₊; each weight comes with how far it may be off.
-/// The law g is log-concave, so the terms change sign once at most, and the sum starts at the end where they are positive.
-fn positive_sum(one: (f64, f64), other: (f64, f64), law: &[f64]) -> Positive {
+/// Σ over a of (one·g(a−1) + other·g(a))₊. The law g is log-concave, so the terms change sign at most once, and the sum starts
+/// at the end where they are positive.
+fn positive_sum(one: Coefficient, other: Coefficient, law: &[f64]) -> Positive {
     let mut sum = Positive::default();
-    if one.0 <= -one.1 && other.0 <= -other.1 {
+    if one.is_certainly_not_positive() && other.is_certainly_not_positive() {
         return sum;
     }
     // Returns whether the term is certainly negative, after which all are.
     let mut add = |below: f64, at: f64| {
-        let (difference, slack) = (one.0 * below + other.0 * at, one.1 * below + other.1 * at);
+        let (difference, slack) = (one.value * below + other.value * at, one.slack * below + other.slack * at);
         sum.add(difference, slack);
         difference < -slack
     };
     let last = law.len() - 1;
-    if one.0 > 0.0 {
+    if one.value > 0.0 {
         add(law[last], 0.0);
         let _ = (1..=last).rev().any(|index| add(law[index - 1], law[index])) || add(0.0, law[0]);
     } else {

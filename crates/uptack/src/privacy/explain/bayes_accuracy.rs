@@ -1,4 +1,4 @@
-//! How well anybody can guess an owner's truth.
+//! How well anybody can guess an owner's truth (`docs/accounting.md`, "What a guesser gains").
 
 use crate::channel::{Channel, Law, Output};
 use crate::privacy::{Accountant, Guarantee, Target};
@@ -10,7 +10,7 @@ use crate::probability::Probability;
 /// most (1−π) + π·δ(ln((1−π)/π)), and somebody is. So the numbers are exact for local views and certified for the
 /// release; they are rounded up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Guess {
+pub struct BayesAccuracy {
     /// From an even prior: before the view, the guess is right half of the time.
     pub even: f64,
     /// From a prior of 1 %: before the view, guessing the likelier truth is right 99 % of the time.
@@ -20,7 +20,7 @@ pub struct Guess {
 /// The likelier truth of the 1 % prior is this much likelier.
 const RARE_ODDS: f64 = 99.0;
 
-impl Guess {
+impl BayesAccuracy {
     /// For somebody who sees one answer of a known owner.
     pub fn from_answer(channel: &Channel, answer: usize) -> Self {
         let output_law = |output: Output, law: Law| -> u128 {
@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn local_guesses_are_those_of_the_law() {
-        let guess = Guess::from_linked(&channel("randomized-response(t=0.8)"));
+        let guess = BayesAccuracy::from_linked(&channel("randomized-response(t=0.8)"));
         assert!((guess.even - 0.8).abs() < 1e-9);
         assert!((guess.rare - 0.99).abs() < 1e-9);
-        let bare = Guess::from_linked(&channel("sampling(sy=0.5,sn=0.5)"));
+        let bare = BayesAccuracy::from_linked(&channel("sampling(sy=0.5,sn=0.5)"));
         assert!((bare.even - 0.75).abs() < 1e-9);
         assert!((bare.rare - 0.995).abs() < 1e-9);
-        let nothing = Guess::from_answer(&channel("blended(0,0.25,0.25,0,0.5,0.1,0.1)"), 0);
+        let nothing = BayesAccuracy::from_answer(&channel("blended(0,0.25,0.25,0,0.5,0.1,0.1)"), 0);
         assert!((nothing.even - 0.5).abs() < 1e-9);
     }
 
@@ -98,10 +98,10 @@ mod tests {
         let channel = channel("randomized-response(t=0.8)");
         let accountant = release(&channel, 1).unwrap();
         let claim = accountant.epsilon(Delta::new(1e-8).unwrap());
-        let (alone, local) = (Guess::from_release(&accountant, &claim), Guess::from_linked(&channel));
+        let (alone, local) = (BayesAccuracy::from_release(&accountant, &claim), BayesAccuracy::from_linked(&channel));
         assert!((alone.even - local.even).abs() < 1e-6 && alone.even >= local.even - 1e-11);
         let crowd = release(&channel, 1000).unwrap();
         let claim = crowd.epsilon(Delta::new(1e-8).unwrap());
-        assert!(Guess::from_release(&crowd, &claim).even < 0.55);
+        assert!(BayesAccuracy::from_release(&crowd, &claim).even < 0.55);
     }
 }

@@ -3,5 +3,5 @@
 mod bayes_accuracy;
 mod statement;
 
-pub use bayes_accuracy::Guess;
+pub use bayes_accuracy::BayesAccuracy;
 pub use statement::statement;

@@ -1,16 +1,17 @@
 //! The guarantee in plain words.
 
+use super::bayes_accuracy::BayesAccuracy;
 use crate::channel::{Channel, answer_name};
 use crate::display::{self, Rounding};
-use crate::privacy::{Accountant, Guarantee, Guess, Repeated, Target, Views};
+use crate::privacy::{Accountant, Guarantee, Repeated, Target, View, Views, answer_epsilon};
 
 /// What somebody can conclude from each view, and what is not protected, for a reader without mathematics.
 pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repeated: Option<&Repeated>) -> String {
     let mut parts = vec![answers(channel)];
     if channel.answers().len() > 1 {
-        let guess = Guess::from_linked(channel);
+        let accuracy = BayesAccuracy::from_linked(channel);
         let what = "Whoever sees all answers of one person, side by side,";
-        parts.push(format!("{what} {}", conclusion(guess, views.linked.is_some())));
+        parts.push(format!("{what} {}", conclusion(accuracy, views.linked.is_some())));
     }
     parts.push(release(views, accountant));
     parts.extend(joint(views));
@@ -20,31 +21,32 @@ pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repe
 }
 
 fn answers(channel: &Channel) -> String {
-    let guesses: Vec<Guess> = (0..channel.answers().len()).map(|answer| Guess::from_answer(channel, answer)).collect();
-    let finite = |answer: usize| crate::privacy::answer_epsilon(channel, answer).is_ok_and(|epsilon| epsilon.is_some());
-    if let [guess] = guesses[..] {
-        return format!("Whoever sees one person's answer {}", conclusion(guess, finite(0)));
+    let accuracies: Vec<BayesAccuracy> =
+        (0..channel.answers().len()).map(|answer| BayesAccuracy::from_answer(channel, answer)).collect();
+    let finite = |answer: usize| answer_epsilon(channel, answer).is_ok_and(|epsilon| epsilon.is_some());
+    if let [accuracy] = accuracies[..] {
+        return format!("Whoever sees one person's answer {}", conclusion(accuracy, finite(0)));
     }
-    let sentence = |(answer, guess): (usize, &Guess)| {
+    let sentence = |(answer, accuracy): (usize, &BayesAccuracy)| {
         format!(
             "Whoever sees one person's answer {}, alone, {}",
             answer_name(answer),
-            conclusion(*guess, finite(answer))
+            conclusion(*accuracy, finite(answer))
         )
     };
-    guesses.iter().enumerate().map(sentence).collect::<Vec<_>>().join("\n")
+    accuracies.iter().enumerate().map(sentence).collect::<Vec<_>>().join("\n")
 }
 
-fn conclusion(guess: Guess, finite: bool) -> String {
-    if guess.even < 0.5 + 1e-9 {
+fn conclusion(accuracy: BayesAccuracy, finite: bool) -> String {
+    if accuracy.even < 0.5 + 1e-9 {
         return "learns nothing from it.".to_owned();
     }
     let certain = if finite { "" } else { " Some answers give the truth away for certain." };
     format!(
         "can guess the truth right at most {} of the time where it was a toss-up before, and at most {} where it was \
          99 % sure before.{certain}",
-        percent(guess.even),
-        percent(guess.rare)
+        percent(accuracy.even),
+        percent(accuracy.rare)
     )
 }
 
@@ -60,12 +62,12 @@ fn release(views: &Views, accountant: &Accountant) -> String {
             claim.crowd()
         );
     }
-    let guess = Guess::from_release(accountant, claim);
+    let accuracy = BayesAccuracy::from_release(accountant, claim);
     format!(
         "{who} can guess one person's truth right at most {} of the time where it was a toss-up before, and at most {} \
          where it was 99 % sure before. This counts on {} people who toss their coins.",
-        percent(guess.even),
-        percent(guess.rare),
+        percent(accuracy.even),
+        percent(accuracy.rare),
         claim.owners()
     )
 }
@@ -73,7 +75,7 @@ fn release(views: &Views, accountant: &Accountant) -> String {
 fn joint(views: &Views) -> Option<String> {
     let worse = |claim: &&Guarantee| loss(claim) > loss(&views.release) * 1.01 + 1e-12;
     let worst = views.answers_with_release.iter().filter(worse).max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
-    let crate::privacy::View::AnswerWithRelease(answer) = worst.view() else { return None };
+    let View::AnswerWithRelease(answer) = worst.view() else { return None };
     let which = match views.answers.len() {
         1 => "one person's answer".to_owned(),
         _ => format!("one person's answer {}", answer_name(answer)),

@@ -1,7 +1,8 @@
-//! A crowd of both truths whose labels are told, from above.
+//! A crowd of both truths whose labels are told, from above (`docs/accounting.md`, "Labels").
 
-use super::{Crowd, Fineness, RealLaw, lattice_sum};
-use crate::certified::binomial::ROUNDOFF;
+use super::lattice::{Fineness, RealLaw, lattice_sum};
+use super::oriented::OrientedCrowd;
+use crate::certified::rounding::ROUNDOFF;
 use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
 use crate::privacy::effort::Work;
 
@@ -10,7 +11,7 @@ const LOG_LEFT: f64 = -50.0;
 
 /// The bound with labels told, given the mean over the owners of the rarer truth of their influences.
 pub(super) struct Labelled<'a> {
-    crowd: &'a Crowd,
+    crowd: &'a OrientedCrowd,
     /// What an owner of the commoner truth adds, for a mean of zero.
     plain: Vec<f64>,
     /// What it adds for each unit of the mean.
@@ -20,7 +21,7 @@ pub(super) struct Labelled<'a> {
 }
 
 impl<'a> Labelled<'a> {
-    pub(super) fn new(crowd: &'a Crowd) -> Self {
+    pub(super) fn new(crowd: &'a OrientedCrowd) -> Self {
         let (influences, _) = crowd.influences();
         let largest = influences.iter().map(|value| value.abs()).fold(0.0, f64::max);
         let plain = crowd.classes.iter().zip(&influences).map(|(class, influence)| {

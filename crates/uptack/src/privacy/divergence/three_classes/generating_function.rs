@@ -1,4 +1,4 @@
-//! The signed law of a histogram from its values on two circles.
+//! The signed law of a histogram from the values of its generating function on two circles (`docs/accounting.md`, "Fourier").
 //!
 //! With F the crowd's generating function and X the target's weights, both tilted, the coefficients of F·X at the counts
 //! (a, b) are a double Fourier sum over the nodes of two circles. F falls off like a Gaussian from (1, 1), so that all but some hundred
@@ -6,30 +6,41 @@
 
 use std::f64::consts::{PI, TAU};
 
-use super::tilt::Crowd;
-use crate::certified::binomial::ROUNDOFF;
+use super::tilt::{HighRow, Tilt};
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::likelihood::{CrowdLaws, Weight};
 
 /// Nodes on the circles of the counts high and row; odd, so that every node but the first has a mirror image.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Nodes {
-    pub(crate) high: i64,
-    pub(crate) row: i64,
+pub(super) struct Nodes {
+    pub(super) high: i64,
+    pub(super) row: i64,
 }
 
 /// The target's tilted weights for high, row and low: their sum, the parts, and the sum of the parts' sizes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Signed {
-    pub(crate) sum: f64,
-    pub(crate) high: f64,
-    pub(crate) row: f64,
-    pub(crate) magnitude: f64,
+pub(super) struct Signed {
+    pub(super) sum: f64,
+    pub(super) high: f64,
+    pub(super) row: f64,
+    pub(super) magnitude: f64,
+}
+
+impl Signed {
+    /// The weights of the classes high, row and low under a tilt.
+    pub(super) fn new(weights: &[Weight; 3], tilt: Tilt) -> Self {
+        let factors = [tilt.high.exp(), tilt.row.exp(), 1.0];
+        let scaled = [0, 1, 2].map(|class: usize| weights[class].value() * factors[class]);
+        let magnitude = (0..3).map(|class| weights[class].magnitude() * factors[class]).sum();
+        Self { sum: scaled.iter().sum(), high: scaled[0], row: scaled[1], magnitude }
+    }
 }
 
 /// The transform, with the nodes' values scaled and arranged for Horner's rule.
-pub(crate) struct Transform {
+pub(super) struct Transform {
     nodes: Nodes,
     /// The counts at which the nodes' phases start.
-    center: [i64; 2],
+    center: HighRow<i64>,
     /// Values by row node, counted from each column's first, then by high node; the real parts and the imaginary parts.
     real: Vec<f64>,
     imaginary: Vec<f64>,
@@ -46,7 +57,7 @@ pub(crate) struct Transform {
 }
 
 /// One row's transform over the high circle.
-pub(crate) struct Row {
+pub(super) struct Row {
     real: Vec<f64>,
     imaginary: Vec<f64>,
 }
@@ -54,7 +65,14 @@ pub(crate) struct Row {
 impl Transform {
     /// The transform of a tilted crowd with the target, where values below e^`noise` are left out; `tilt` is that of the
     /// high count.
-    pub(crate) fn new(crowd: &Crowd, signed: Signed, center: [i64; 2], nodes: Nodes, tilt: f64, noise: f64) -> Self {
+    pub(super) fn new(
+        crowd: &CrowdLaws<3>,
+        signed: Signed,
+        center: HighRow<i64>,
+        nodes: Nodes,
+        tilt: f64,
+        noise: f64,
+    ) -> Self {
         let decay = Decay::of(crowd);
         let step = [TAU / nodes.high as f64, TAU / nodes.row as f64];
         let ranges: Vec<(i64, i64)> = (0..=nodes.high / 2)
@@ -103,7 +121,7 @@ impl Transform {
         node: i64,
         (from, to): (i64, i64),
         starts: &[usize],
-        crowd: &Crowd,
+        crowd: &CrowdLaws<3>,
         signed: Signed,
         horner: f64,
     ) -> f64 {
@@ -119,7 +137,7 @@ impl Transform {
             let index = starts[(other - from) as usize] + node as usize;
             self.real[index] = scale * size * (factor[0] * cosine - factor[1] * sine);
             self.imaginary[index] = scale * size * (factor[0] * sine + factor[1] * cosine);
-            let turned = 16.0 * crowd.size() as f64 * (theta.abs() + phi.abs());
+            let turned = 16.0 * crowd.owners.size() as f64 * (theta.abs() + phi.abs());
             // A factor near zero is off by some roundings of its parts, whatever its size.
             let near_zero = 64.0 * ROUNDOFF * signed.magnitude;
             error += size * (magnitude * (ROUNDOFF * (64.0 + turned) + horner) + 32.0 * ROUNDOFF * signed.magnitude)
@@ -129,28 +147,28 @@ impl Transform {
     }
 
     /// How far a term may be off.
-    pub(crate) fn term_error(&self) -> f64 {
+    pub(super) fn term_error(&self) -> f64 {
         self.term_error
     }
 
     /// How far a sum beyond a count may be off.
-    pub(crate) fn beyond_error(&self) -> f64 {
+    pub(super) fn beyond_error(&self) -> f64 {
         self.beyond_error
     }
 
     /// How many nodes are used, as a measure of work.
-    pub(crate) fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.real.len()
     }
 
     /// An empty row, to be filled.
-    pub(crate) fn new_row(&self) -> Row {
+    pub(super) fn new_row(&self) -> Row {
         Row { real: vec![0.0; self.width], imaginary: vec![0.0; self.width] }
     }
 
     /// Makes `row` the one of the count `count`.
-    pub(crate) fn fill_row(&self, count: i64, row: &mut Row) {
-        let offset = count - self.center[1];
+    pub(super) fn fill_row(&self, count: i64, row: &mut Row) {
+        let offset = count - self.center.row;
         let (sine, cosine) = turn(-offset, self.nodes.row);
         row.real.fill(0.0);
         row.imaginary.fill(0.0);
@@ -182,15 +200,15 @@ impl Transform {
     }
 
     /// The tilted term at the high count `count`.
-    pub(crate) fn term(&self, row: &Row, count: i64) -> f64 {
-        let (sine, cosine) = turn(self.center[0] - count, self.nodes.high);
+    pub(super) fn term(&self, row: &Row, count: i64) -> f64 {
+        let (sine, cosine) = turn(self.center.high - count, self.nodes.high);
         let values = row.real.iter().zip(&row.imaginary);
         values.rev().fold([0.0, 0.0], |sum, (real, imaginary)| horner(sum, sine, cosine, *real, *imaginary))[0]
     }
 
     /// The sum of the terms from the high count `count` on, tilted as the first of them.
-    pub(crate) fn beyond(&self, row: &Row, count: i64) -> f64 {
-        let (sine, cosine) = turn(self.center[0] - count, self.nodes.high);
+    pub(super) fn beyond(&self, row: &Row, count: i64) -> f64 {
+        let (sine, cosine) = turn(self.center.high - count, self.nodes.high);
         let values = row.real.iter().zip(&row.imaginary).zip(&self.series);
         let sum = values.rev().fold([0.0, 0.0], |sum, ((real, imaginary), series)| {
             let product = [real * series[0] - imaginary * series[1], real * series[1] + imaginary * series[0]];
@@ -227,17 +245,17 @@ fn geometric(tilt: f64, theta: f64) -> [f64; 2] {
 }
 
 /// Size and angle of the crowd's generating function, less the phases of the center.
-fn generating(crowd: &Crowd, theta: f64, phi: f64, center: [i64; 2]) -> (f64, f64) {
+fn generating(crowd: &CrowdLaws<3>, theta: f64, phi: f64, center: HighRow<i64>) -> (f64, f64) {
     let [chord_high, chord_row, chord_both] = [theta, phi, theta - phi].map(|angle| 2.0 * (0.5 * angle).sin().powi(2));
-    let (mut logarithm, mut angle) = (0.0, -theta * center[0] as f64 - phi * center[1] as f64);
-    for (owners, [high, row, low]) in crowd.owners.iter().zip(crowd.laws) {
+    let (mut logarithm, mut angle) = (0.0, -theta * center.high as f64 - phi * center.row as f64);
+    for (owners, [high, row, low]) in crowd.each() {
         let (imaginary, real) = (high * theta.sin() + row * phi.sin(), high * theta.cos() + row * phi.cos() + low);
         // 1 − |…|², a sum of positive parts.
         let lost = 2.0 * (high * low * chord_high + row * low * chord_row + high * row * chord_both);
         // Near a zero of the factor the square's complement says nothing about it, but the factor is at hand.
         let factor = if lost > 0.5 { real.hypot(imaginary).ln() } else { 0.5 * (-lost).ln_1p() };
-        logarithm += *owners as f64 * factor;
-        angle += *owners as f64 * imaginary.atan2(real);
+        logarithm += owners as f64 * factor;
+        angle += owners as f64 * imaginary.atan2(real);
     }
     (logarithm.exp(), angle)
 }
@@ -260,7 +278,7 @@ struct Decay {
 }
 
 impl Decay {
-    fn of(crowd: &Crowd) -> Self {
+    fn of(crowd: &CrowdLaws<3>) -> Self {
         // A hair less, so that rounding does not matter.
         let least = |one, other| crowd.product(one, other) * (1.0 - 1e-9);
         Self { high: least(0, 2), row: least(1, 2), both: least(0, 1) }
@@ -316,7 +334,7 @@ impl Decay {
 
 /// A bound on Σ exp(−exponent(angle)) over angles from `from` to π in steps, the exponent growing: ever longer blocks, each at
 /// its first value.
-pub(crate) fn falling_sum(from: f64, step: f64, exponent: impl Fn(f64) -> f64) -> f64 {
+pub(super) fn falling_sum(from: f64, step: f64, exponent: impl Fn(f64) -> f64) -> f64 {
     let (mut angle, mut count, mut sum) = (from, 1.0, 0.0);
     while angle <= PI + step {
         sum += count * (-exponent(angle.min(PI))).exp();

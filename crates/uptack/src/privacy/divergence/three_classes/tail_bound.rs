@@ -1,19 +1,19 @@
-//! What the rows that are too far away to be added up may add at most.
+//! A bound on what the rows that are too far away to be added up may add (`docs/accounting.md`, "What is beyond the rows").
 
 use super::term_sign::is_negative;
-use super::tilt::{Corner, Crowd, Tilt};
+use super::tilt::{Corner, Tilt};
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::Weight;
+use crate::privacy::likelihood::{CrowdLaws, Weight};
 
 /// Rows of fewer or of more owners in the row class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Side {
+pub(super) enum RowSide {
     Fewer,
     More,
 }
 
-impl Side {
-    pub(crate) fn step(self) -> i64 {
+impl RowSide {
+    pub(super) fn step(self) -> i64 {
         if self == Self::Fewer { -1 } else { 1 }
     }
 
@@ -23,14 +23,16 @@ impl Side {
     }
 }
 
-/// Going down by a row the turn does not come earlier, and going up by one count at most. All weights together are not positive. So the
-/// sum of all positive terms beyond a row is one over the crowd's histograms to which some, but not every class of the target
-/// adds one of them: those one step before a turn, and those at the first row's edge. Steps of a stair of turns that are known bound the former.
-pub(crate) struct Beyond<'a> {
-    crowd: &'a Crowd,
+/// A bound on the positive terms beyond a row.
+///
+/// With t(b) the turn of the row b, t(b) ≥ t(b+1) ≥ t(b) − 1, and Σ_c x_c ≤ 0. So the sum Σ_A f over the positive terms A beyond
+/// a row is at most Σ G(h)·x_c over crowds h for which some, but not all h + e_c are in A: those one step before a turn, and those
+/// at the edge of the first row. The former are bounded by a staircase of rows whose turns are known.
+pub(super) struct TailBound<'a> {
+    crowd: &'a CrowdLaws<3>,
     weights: [Weight; 3],
     tilt: Tilt,
-    side: Side,
+    side: RowSide,
 }
 
 /// A direction in which counts reach a number.
@@ -43,16 +45,16 @@ const STEP_COST: u64 = 800;
 /// A step is so long that the tilt's factor changes by about this, as a logarithm.
 const STEP: f64 = 0.5;
 
-impl<'a> Beyond<'a> {
-    pub(crate) fn new(crowd: &'a Crowd, weights: [Weight; 3], tilt: Tilt, side: Side) -> Self {
+impl<'a> TailBound<'a> {
+    pub(super) fn new(crowd: &'a CrowdLaws<3>, weights: [Weight; 3], tilt: Tilt, side: RowSide) -> Self {
         Self { crowd, weights, tilt, side }
     }
 
     /// A bound on the positive terms in the rows beyond `row`, where they do not come before `turn`, which moves by about `slope` from
-    /// row to row. What is left out of the stair should be no more than `negligible`.
-    pub(crate) fn bound(&self, row: i64, turn: i64, slope: f64, negligible: f64, work: &Work) -> f64 {
+    /// row to row. What is left out of the staircase should be no more than `negligible`.
+    pub(super) fn bound(&self, row: i64, turn: i64, slope: f64, negligible: f64, work: &Work) -> f64 {
         let (mut row, mut turn, mut slope) = (row, turn, slope);
-        let last = self.side.last(self.crowd.size());
+        let last = self.side.last(self.crowd.owners.size());
         let length = self.length(slope);
         let mut sum = 0.0;
         for step in 0..MOST_STEPS {
@@ -73,7 +75,7 @@ impl<'a> Beyond<'a> {
             let next_turn = self.next_turn(next, turn, length, slope);
             // The turns of a step are known from its first row or from its last one.
             let flat = slope.abs() < 0.5;
-            let from_first = flat == (self.side == Side::Fewer);
+            let from_first = flat == (self.side == RowSide::Fewer);
             let shape = if from_first { self.natural(row, turn) } else { self.opposite(next, next_turn) };
             sum += self.strip(row, length, shape);
             slope = 0.5 * (slope + (next_turn - turn) as f64 / length as f64);
@@ -86,7 +88,7 @@ impl<'a> Beyond<'a> {
     fn length(&self, slope: f64) -> i64 {
         let lost = slope.abs().min(1.0 - slope.abs()).max(0.02);
         let rows = (STEP / (self.tilt.high * lost)).max(1.0);
-        let deviation = self.crowd.tilted(self.tilt).covariance()[1].sqrt();
+        let deviation = self.crowd.tilted(self.tilt).covariance().row.sqrt();
         rows.min(0.5 * deviation + 1.0) as i64
     }
 
@@ -94,16 +96,16 @@ impl<'a> Beyond<'a> {
     /// counted.
     fn natural(&self, row: i64, turn: i64) -> Shape {
         match self.side {
-            Side::Fewer => ([1.0, 0.0], turn as f64 - 1.0),
-            Side::More => ([1.0, 1.0], (turn + row) as f64 - 1.0),
+            RowSide::Fewer => ([1.0, 0.0], turn as f64 - 1.0),
+            RowSide::More => ([1.0, 1.0], (turn + row) as f64 - 1.0),
         }
     }
 
     /// The same for the rows up to one whose turn is known.
     fn opposite(&self, row: i64, turn: i64) -> Shape {
         match self.side {
-            Side::Fewer => ([1.0, 1.0], (turn + row) as f64 - 1.0),
-            Side::More => ([1.0, 0.0], turn as f64 - 1.0),
+            RowSide::Fewer => ([1.0, 1.0], (turn + row) as f64 - 1.0),
+            RowSide::More => ([1.0, 0.0], turn as f64 - 1.0),
         }
     }
 
@@ -124,7 +126,7 @@ impl<'a> Beyond<'a> {
     /// A bound for the histograms at the edge: the row class is what moves the target over it.
     fn edge(&self, row: i64, turn: i64) -> f64 {
         let middle = self.weights[1];
-        let signed = if self.side == Side::Fewer { -middle.value() } else { middle.value() };
+        let signed = if self.side == RowSide::Fewer { -middle.value() } else { middle.value() };
         let weight = (signed + middle.value_error()).max(0.0);
         if weight == 0.0 {
             return 0.0;
@@ -153,15 +155,15 @@ impl<'a> Beyond<'a> {
     fn corner(&self, row: i64, (direction, reached): Shape, ends: bool) -> Corner {
         // The edge is the row below or the row itself.
         let (outwards, first) = match self.side {
-            Side::Fewer => ([0.0, -1.0], 1.0 - row as f64),
-            Side::More => ([0.0, 1.0], row as f64),
+            RowSide::Fewer => ([0.0, -1.0], 1.0 - row as f64),
+            RowSide::More => ([0.0, 1.0], row as f64),
         };
         Corner { directions: [direction, outwards], reached: [reached, first], ends }
     }
 
     /// A count before which the terms do not turn in the row `row`, if they do not before `turn` so many rows earlier.
     fn next_turn(&self, row: i64, turn: i64, length: i64, slope: f64) -> i64 {
-        let known = if self.side == Side::Fewer { turn } else { turn - length };
+        let known = if self.side == RowSide::Fewer { turn } else { turn - length };
         // A little further than it should be, then back until it holds.
         let mut back = -2;
         loop {
@@ -177,7 +179,7 @@ impl<'a> Beyond<'a> {
     }
 
     /// A count before which the terms do not turn in the row `row`, which is likely near `guess`.
-    pub(crate) fn turn(&self, row: i64, guess: i64) -> i64 {
+    pub(super) fn turn(&self, row: i64, guess: i64) -> i64 {
         let mut back = 0;
         loop {
             let candidate = guess - back;
@@ -193,7 +195,7 @@ impl<'a> Beyond<'a> {
 
     /// Whether the term before this count is certainly negative.
     fn is_negative_before(&self, row: i64, turn: i64) -> bool {
-        let counts = [turn - 1, row, self.crowd.size() as i64 + 2 - turn - row];
+        let counts = [turn - 1, row, self.crowd.owners.size() as i64 + 2 - turn - row];
         let weights = self.weights.map(|weight| (weight.value(), weight.value_error()));
         counts.iter().all(|count| *count >= 0) && is_negative(self.crowd, weights, counts)
     }

@@ -1,4 +1,4 @@
-//! Which way a single histogram points, however unlikely it is.
+//! The sign of the term of a single histogram, however unlikely it is (`docs/accounting.md`, "What is beyond the rows").
 //!
 //! The probability of the histogram h in a crowd of y yes- and m no-owners is, up to a factor that the target does not change,
 //! ∏1/h_c! times the coefficient of z^y in ∏(q_c + p_c·z)^h_c: every owner is one of either truth. Coefficients of such
@@ -7,25 +7,27 @@
 use std::f64::consts::TAU;
 
 use super::generating_function::falling_sum;
-use super::tilt::Crowd;
-use crate::certified::binomial::{Binomial, Coin, ROUNDOFF, window};
+use crate::certified::binomial::{Binomial, Coin, window};
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::likelihood::{CrowdLaws, Likelihood};
 
 /// What is left out of the Fourier sum, as a logarithm.
 const NOISE: f64 = -36.0;
 
 /// Whether a target with the weights `x` (each with its rounding error) makes the first law certainly the less likely one at the
 /// histogram of all, which is given by the counts of the classes.
-pub(crate) fn is_negative(crowd: &Crowd, x: [(f64, f64); 3], counts: [i64; 3]) -> bool {
+pub(super) fn is_negative(crowd: &CrowdLaws<3>, x: [(f64, f64); 3], counts: [i64; 3]) -> bool {
     let present: Vec<usize> = (0..3).filter(|class| counts[*class] > 0).collect();
-    let rest: Vec<(u64, f64, f64)> =
-        present.iter().map(|&class| (counts[class] as u64 - 1, crowd.laws[0][class], crowd.laws[1][class])).collect();
-    let Some((coefficients, error)) = coefficients(&rest, crowd.owners[0]) else { return false };
+    let likelihood = |class: usize| crowd.laws.map(|law| law[class]);
+    let rest: Vec<(u64, Likelihood)> =
+        present.iter().map(|&class| (counts[class] as u64 - 1, likelihood(class))).collect();
+    let Some((coefficients, error)) = coefficients(&rest, crowd.owners.yes) else { return false };
     let (mut sum, mut slack) = (0.0, 0.0);
     for &class in &present {
         let others = present.iter().filter(|other| **other != class);
         // The product of (q + p·z) over the other classes that are there.
         let product = others.fold([1.0, 0.0, 0.0], |[a, b, c], &other| {
-            let (p, q) = (crowd.laws[0][other], crowd.laws[1][other]);
+            let Likelihood { yes: p, no: q } = likelihood(other);
             [a * q, b * q + a * p, c * q + b * p]
         });
         let part: f64 = product.iter().zip(&coefficients).map(|(one, other)| one * other).sum();
@@ -38,13 +40,13 @@ pub(crate) fn is_negative(crowd: &Crowd, x: [(f64, f64); 3], counts: [i64; 3]) -
 }
 
 /// The coefficients of z^k, z^(k−1) and z^(k−2) in ∏(q + p·z)^count, up to a factor, and how far each may be off.
-fn coefficients(parts: &[(u64, f64, f64)], k: u64) -> Option<([f64; 3], f64)> {
+fn coefficients(parts: &[(u64, Likelihood)], k: u64) -> Option<([f64; 3], f64)> {
     let tilt = tilt_to(parts, k as f64 - 1.0);
-    let coin = |p: f64, q: f64| {
+    let coin = |Likelihood { yes: p, no: q }: Likelihood| {
         if p > 0.0 && q > 0.0 { Coin::between(p, q * (-tilt).exp()) } else { Coin::between(p, q) }
     };
-    let parts: Vec<Binomial> =
-        parts.iter().filter(|(_, p, q)| p + q > 0.0).map(|(count, p, q)| Binomial::new(*count, coin(*p, *q))).collect();
+    let reached = parts.iter().filter(|(_, class)| class.yes + class.no > 0.0);
+    let parts: Vec<Binomial> = reached.map(|(count, class)| Binomial::new(*count, coin(*class))).collect();
     let (low, high) = window(&parts, NOISE);
     let (center, k) = (k as i64 - 1, k as i64);
     let reach = (k - low as i64).max(high as i64 - k + 2).max(1);
@@ -93,12 +95,12 @@ fn value(parts: &[Binomial], theta: f64, chord: f64, center: i64) -> (f64, f64) 
 }
 
 /// The logarithm of the factor on p for which the mean number of successes is about `wanted`.
-fn tilt_to(parts: &[(u64, f64, f64)], wanted: f64) -> f64 {
+fn tilt_to(parts: &[(u64, Likelihood)], wanted: f64) -> f64 {
     let mut tilt = 0.0_f64;
     for _ in 0..60 {
         let (mut mean, mut variance) = (0.0, 0.0);
-        for (count, p, q) in parts.iter().filter(|(_, p, q)| p + q > 0.0) {
-            let success = p / (p + q * (-tilt).exp());
+        for (count, class) in parts.iter().filter(|(_, class)| class.yes + class.no > 0.0) {
+            let success = class.yes / (class.yes + class.no * (-tilt).exp());
             mean += *count as f64 * success;
             variance += *count as f64 * success * (1.0 - success);
         }

@@ -1,58 +1,68 @@
-//! A crowd of both truths over three classes, with its exponentially tilted laws.
+//! Exponentially tilted laws of a crowd over the three classes high, row and low (`docs/accounting.md`, "Tilting").
 
 use std::f64::consts::PI;
+
+use crate::certified::minimum::golden_section;
+use crate::privacy::likelihood::CrowdLaws;
 
 /// So many steps find the tilts; they decide how sharp a bound is, never whether it holds.
 const SEARCH_STEPS: usize = 60;
 const NEWTON_STEPS: usize = 40;
-/// The tilt of the high count is at least about this over its standard deviation, which is taken to be at least the second.
+/// The tilt of the high count is at least about this over its standard deviation. Less would make the sum beyond a turn a slow
+/// series, more would move the tilted mean away from where the evidence turns.
 const LEAST: f64 = 0.8;
+/// That standard deviation is taken to be at least this.
 const FEW: f64 = 3.0;
 /// A tilt leaves at least so many owners to a class, on average.
 const NEARLY_NOBODY: f64 = 0.3;
 
-/// How many owners of each truth, and their probabilities of the classes high, row and low.
+/// One value for the count of the class high and one for that of the class row. The count of low is what they leave.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crowd {
-    pub(crate) owners: [u64; 2],
-    pub(crate) laws: [[f64; 3]; 2],
+pub(super) struct HighRow<T> {
+    pub(super) high: T,
+    pub(super) row: T,
 }
 
-/// Exponents for the counts of the classes high and row.
+impl<T> HighRow<T> {
+    pub(super) fn map<U>(self, function: impl Fn(T) -> U) -> HighRow<U> {
+        HighRow { high: function(self.high), row: function(self.row) }
+    }
+}
+
+/// Exponents for both counts.
+pub(super) type Tilt = HighRow<f64>;
+
+/// Variances of both counts, and their covariance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tilt {
-    pub(crate) high: f64,
-    pub(crate) row: f64,
+pub(super) struct Covariance {
+    pub(super) high: f64,
+    pub(super) row: f64,
+    pub(super) both: f64,
 }
 
 /// A bound on the probability of all histograms of a corner and, where the corner is reached exactly, on that of a single one over the
 /// former: one that goes further by (i, j) in the two directions is less likely by exp(−i·u − j·v), (u, v) being `at`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
-    pub(crate) all: f64,
-    pub(crate) single: f64,
-    pub(crate) at: [f64; 2],
+pub(super) struct Bound {
+    pub(super) all: f64,
+    pub(super) single: f64,
+    pub(super) at: [f64; 2],
 }
 
 /// Counts of high and row that are at least `reached` in each of two directions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Corner {
-    pub(crate) directions: [[f64; 2]; 2],
-    pub(crate) reached: [f64; 2],
+pub(super) struct Corner {
+    pub(super) directions: [[f64; 2]; 2],
+    pub(super) reached: [f64; 2],
     /// Whether the second direction ends, so that its tilt may be negative.
-    pub(crate) ends: bool,
+    pub(super) ends: bool,
 }
 
-impl Crowd {
-    /// All owners.
-    pub(crate) fn size(&self) -> u64 {
-        self.owners[0] + self.owners[1]
-    }
-
+impl CrowdLaws<3> {
     /// ln E exp(tilt·counts). Its absolute error is some roundings of the owners times the tilt.
-    pub(crate) fn cumulant(&self, tilt: Tilt) -> f64 {
+    pub(super) fn cumulant(&self, tilt: Tilt) -> f64 {
         let (high, row) = (tilt.high.exp_m1(), tilt.row.exp_m1());
-        let group = |(owners, law): (&u64, &[f64; 3])| {
+        let group = |(owners, law): (u64, [f64; 3])| {
             let change = law[0] * high + law[1] * row;
             // Where little is left of one, that is computed by itself.
             let logarithm = if change < -0.5 {
@@ -60,13 +70,13 @@ impl Crowd {
             } else {
                 change.ln_1p()
             };
-            *owners as f64 * logarithm
+            owners as f64 * logarithm
         };
-        self.owners.iter().zip(&self.laws).map(group).sum()
+        self.each().into_iter().map(group).sum()
     }
 
     /// The crowd whose owners draw from the tilted laws.
-    pub(crate) fn tilted(&self, tilt: Tilt) -> Self {
+    pub(super) fn tilted(&self, tilt: Tilt) -> Self {
         let factors = [tilt.high.exp(), tilt.row.exp(), 1.0];
         let laws = self.laws.map(|law| {
             let weights = [0, 1, 2].map(|class: usize| law[class] * factors[class]);
@@ -77,29 +87,28 @@ impl Crowd {
     }
 
     /// Expected counts of high and row.
-    pub(crate) fn mean(&self) -> [f64; 2] {
-        [0, 1].map(|class: usize| {
-            self.owners.iter().zip(&self.laws).map(|(owners, law)| *owners as f64 * law[class]).sum()
-        })
+    pub(super) fn mean(&self) -> HighRow<f64> {
+        let expected = |class: usize| self.each().into_iter().map(|(owners, law)| owners as f64 * law[class]).sum();
+        HighRow { high: expected(0), row: expected(1) }
     }
 
     /// Σ over the owners of the product of two classes' probabilities.
-    pub(crate) fn product(&self, one: usize, other: usize) -> f64 {
-        self.owners.iter().zip(&self.laws).map(|(owners, law)| *owners as f64 * law[one] * law[other]).sum()
+    pub(super) fn product(&self, one: usize, other: usize) -> f64 {
+        self.each().into_iter().map(|(owners, law)| owners as f64 * law[one] * law[other]).sum()
     }
 
     /// Variances of the counts of high and row, and their covariance.
-    pub(crate) fn covariance(&self) -> [f64; 3] {
+    pub(super) fn covariance(&self) -> Covariance {
         let [both, high, row] = [self.product(0, 1), self.product(0, 2), self.product(1, 2)];
-        [high + both, row + both, -both]
+        Covariance { high: high + both, row: row + both, both: -both }
     }
 
     /// A tilt whose mean is where the evidence turns, the likeliest such place: there the tilted target's weights `x` sum to
     /// zero. The weights of high and low are positive and negative, and all weights together are not positive.
-    pub(crate) fn turning_tilt(&self, x: [f64; 3]) -> Tilt {
+    pub(super) fn turning_tilt(&self, x: [f64; 3]) -> Tilt {
         let surplus: f64 = x.iter().sum();
         // A tilt of nearly nothing would make the sum beyond a turn a slow series.
-        let deviation = self.covariance()[0].sqrt().max(FEW);
+        let deviation = self.covariance().high.sqrt().max(FEW);
         let straight = (-surplus / x[0]).max(0.0).ln_1p().max(LEAST / deviation);
         let surplus = -x[0] * straight.exp_m1();
         // On the curve x₀·e^high + x₁·e^row + x₂ = 0.
@@ -110,31 +119,32 @@ impl Crowd {
         let rate = |row: f64| {
             on_curve(row).map_or(f64::INFINITY, |tilt| {
                 let mean = self.tilted(tilt).mean();
-                let rate = tilt.high * mean[0] + tilt.row * mean[1] - self.cumulant(tilt);
+                let rate = tilt.high * mean.high + tilt.row * mean.row - self.cumulant(tilt);
                 if rate.is_nan() { f64::INFINITY } else { rate }
             })
         };
         let mut reach = 3.0 * straight;
-        let mut row = least(-reach, reach, rate);
+        let least = |reach: f64| golden_section((-reach, reach), SEARCH_STEPS, 1e-4, rate);
+        let mut row = least(reach);
         for _ in 0..4 {
             if row.abs() < 0.9 * reach {
                 break;
             }
             reach *= 4.0;
-            row = least(-reach, reach, rate);
+            row = least(reach);
         }
         let tilt = on_curve(row).unwrap_or(Tilt { high: straight, row: 0.0 });
         let mut tilt = self.within_reach(tilt);
-        let deviation = self.tilted(tilt).covariance()[0].sqrt().max(FEW);
+        let deviation = self.tilted(tilt).covariance().high.sqrt().max(FEW);
         tilt.high = tilt.high.max(0.5 * LEAST / deviation);
         tilt
     }
 
-    /// Less of a tilt where it would leave a class to nobody: the evidence then turns at the edge of what there is.
+    /// Shrinks a tilt that would empty a class: the evidence then turns at the edge of what there is.
     fn within_reach(&self, mut tilt: Tilt) -> Tilt {
         let counts = |crowd: &Self| {
-            let [high, row] = crowd.mean();
-            [high, self.size() as f64 - high - row]
+            let HighRow { high, row } = crowd.mean();
+            [high, self.owners.size() as f64 - high - row]
         };
         // A class that hardly anybody is in anyway stays one.
         let least = counts(self).map(|count| NEARLY_NOBODY.min(0.01 * count));
@@ -149,7 +159,7 @@ impl Crowd {
     }
 
     /// A bound on the probabilities of a corner's histograms, by Chernoff's bound at nearly the best tilt.
-    pub(crate) fn chernoff(&self, corner: &Corner) -> Bound {
+    pub(super) fn chernoff(&self, corner: &Corner) -> Bound {
         let tilt = |[u, v]: [f64; 2]| {
             let [one, other] = corner.directions;
             Tilt { high: u * one[0] + v * other[0], row: u * one[1] + v * other[1] }
@@ -184,7 +194,7 @@ impl Crowd {
         }
         // The sums above are off by some roundings of the owners times the tilt.
         let Tilt { high, row } = tilt(at);
-        let slack = 1e-6 + 1e-13 * self.size() as f64 * (high.abs() + row.abs());
+        let slack = 1e-6 + 1e-13 * self.owners.size() as f64 * (high.abs() + row.abs());
         Bound { all: (value + slack).exp(), single: self.tilted(tilt(at)).largest_probability(), at }
     }
 
@@ -203,11 +213,11 @@ impl Crowd {
     /// Newton's step for the exponent, within the quadrant of nonnegative numbers.
     fn newton_step(&self, corner: &Corner, tilt: Tilt, at: [f64; 2]) -> [f64; 2] {
         let tilted = self.tilted(tilt);
-        let (mean, [high, row, both]) = (tilted.mean(), tilted.covariance());
+        let (mean, Covariance { high, row, both }) = (tilted.mean(), tilted.covariance());
         let along =
             |a: [f64; 2], b: [f64; 2]| a[0] * b[0] * high + a[1] * b[1] * row + (a[0] * b[1] + a[1] * b[0]) * both;
         let [one, other] = corner.directions;
-        let slope = |direction: [f64; 2], reached: f64| direction[0] * mean[0] + direction[1] * mean[1] - reached;
+        let slope = |direction: [f64; 2], reached: f64| direction[0] * mean.high + direction[1] * mean.row - reached;
         let gradient = [slope(one, corner.reached[0]), slope(other, corner.reached[1])];
         let [a, b, c] = [along(one, one) + 1e-9, along(one, other), along(other, other) + 1e-9];
         let free = [0, 1].map(|axis: usize| at[axis] > 0.0 || gradient[axis] < 0.0 || axis == 1 && corner.ends);
@@ -225,27 +235,4 @@ impl Crowd {
             [false, false] => [0.0; 2],
         }
     }
-}
-
-/// Where a function that falls and then rises is least, by golden section.
-fn least(from: f64, to: f64, function: impl Fn(f64) -> f64) -> f64 {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let (mut low, mut high) = (from, to);
-    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-    let (mut at_left, mut at_right) = (function(left), function(right));
-    for _ in 0..SEARCH_STEPS {
-        if high - low <= 1e-4 * (to - from) {
-            break;
-        }
-        if at_left <= at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - GOLDEN * (high - low);
-            at_left = function(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + GOLDEN * (high - low);
-            at_right = function(right);
-        }
-    }
-    0.5 * (low + high)
 }

@@ -1,0 +1,27 @@
+//! What is asked about a crowd, and how precisely the answer is needed.
+
+/// Asks for the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be sharp far below
+/// `goal`, and above it need not be more precise than `precision`, relatively.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) growth: f64,
+    pub(crate) log_cut: f64,
+    pub(crate) goal: f64,
+    pub(crate) precision: f64,
+    pub(crate) ends: Ends,
+}
+
+/// Which ends of an enclosure are asked for. Where both come from one computation, both are given in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    Both,
+    Upper,
+    Lower,
+}
+
+impl Question {
+    /// A question with a precision that is enough for a value by itself.
+    pub(crate) fn new(growth: f64, log_cut: f64, goal: f64) -> Self {
+        Self { growth, log_cut, goal, precision: 1e-4, ends: Ends::Both }
+    }
+}
