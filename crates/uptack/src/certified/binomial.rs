@@ -1,4 +1,4 @@
-//! Binomial laws in certified double precision.
+//! Binomial laws in certified double precision (`docs/accounting.md`, "Errors").
 //!
 //! Every quantity here is a sum or product of positive numbers, so its relative error is at most the number of
 //! roundings times the unit roundoff. Each function says how many it spends; `docs/accounting.md` adds them up.
@@ -16,6 +16,11 @@ pub(crate) struct Coin {
 }
 
 impl Coin {
+    /// The coin that succeeds with this probability; its complement is only as precise as a subtraction.
+    pub(crate) fn of(success: f64) -> Self {
+        Self { success, failure: 1.0 - success }
+    }
+
     /// The coin that falls to `success` against `failure` in proportion to two nonnegative masses, not both zero.
     pub(crate) fn between(success: f64, failure: f64) -> Self {
         let total = success + failure;
@@ -73,6 +78,9 @@ impl Binomial {
         let Coin { success, failure } = self.coin;
         if count > self.trials {
             return Approximate { value: 0.0, relative_error: 0.0 };
+        }
+        if self.trials == 0 {
+            return Approximate { value: 1.0, relative_error: 0.0 };
         }
         let rest = self.trials - count;
         if count == 0 || rest == 0 {
@@ -145,7 +153,7 @@ impl Binomial {
             excess += weight * steps as f64;
             steps += 1;
             let gap = 1.0 - ratio;
-            // What has underflown stays so: without this the loop would run to the last trial.
+            // Once a weight has underflown, all further ones have; without this the loop would run to the last trial.
             if weight == 0.0 || gap > 0.0 && weight * (steps as f64 * gap + 1.0) < ROUNDOFF * excess * gap * gap {
                 break;
             }
@@ -185,7 +193,7 @@ fn reach(parts: &[Binomial], rate: f64) -> Option<f64> {
     };
     let wanted = rate * (1.0 + 1e-9) + 1e-3;
     let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum();
-    // Any tilt with a sufficient exponent gives a valid count; a Gaussian's is the first guess, and two per cent are enough.
+    // Any tilt with a sufficient exponent gives a valid count. The first guess is a Gaussian's, and two per cent are close enough.
     let mut high = (2.0 * wanted / variance.max(1e-12)).sqrt().min(300.0);
     while exponent(high).0 < wanted {
         high *= 1.5;
@@ -207,7 +215,7 @@ fn logarithm_of(coin: f64, other: f64) -> f64 {
 }
 
 /// x·ln(x/m) − x + m without cancellation.
-fn deviance(x: f64, m: f64) -> f64 {
+pub(crate) fn deviance(x: f64, m: f64) -> f64 {
     let u = (x - m) / m;
     if u.abs() > 0.25 {
         return x * (x / m).ln() - (x - m);
@@ -229,7 +237,7 @@ fn deviance(x: f64, m: f64) -> f64 {
 }
 
 /// ln(n!) − ½ln(2πn) − n·ln n + n.
-fn stirling(n: f64) -> f64 {
+pub(crate) fn stirling(n: f64) -> f64 {
     if n < 16.0 {
         let factorial: f64 = (1..=n as u64).map(|factor| factor as f64).product();
         return factorial.ln() - 0.5 * (std::f64::consts::TAU * n).ln() - n * n.ln() + n;
@@ -245,4 +253,44 @@ fn stirling(n: f64) -> f64 {
                             - square
                                 * (1.0 / 1680.0
                                     - square * (1.0 / 1188.0 - square * (691.0 / 360_360.0 - square / 156.0))))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_direct_products() {
+        for n in [1u32, 2, 7, 20, 60] {
+            for p in [1e-6, 0.1, 0.5, 0.9] {
+                let mut direct = (1.0f64 - p).powi(n as i32);
+                for k in 0..=n {
+                    let value = Binomial::new(u64::from(n), Coin::of(p)).probability(u64::from(k)).value;
+                    let close = (value / direct - 1.0).abs() < 1e-12 || direct < 1e-290;
+                    assert!(close, "n {n} p {p} k {k}: {value} {direct}");
+                    direct *= f64::from(n - k) / f64::from(k + 1) * p / (1.0 - p);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn masses_sum_to_one_at_every_size() {
+        for (n, p) in [
+            (1u64, 0.3),
+            (50_000, 1e-4),
+            (50_000, 0.2),
+            (1_000_000_000, 0.2),
+            (1_000_000_000, 3e-9),
+            (10, 1.0),
+            (10, 0.0),
+        ] {
+            let mean = n as f64 * p;
+            let width = 60.0 + 12.0 * (mean * (1.0 - p)).sqrt();
+            let likely = (mean - width).max(0.0) as u64..=((mean + width) as u64).min(n);
+            let law = Binomial::new(n, Coin::of(p));
+            let sum: f64 = likely.map(|count| law.probability(count).value).sum();
+            assert!((sum - 1.0).abs() < 1e-10, "{n} {p}: {sum}");
+        }
+    }
 }
