@@ -1,4 +1,4 @@
-//! The law of a sum of two binomials, in time proportional to its width.
+//! The law of a sum of two binomials, in time proportional to its width (`docs/accounting.md`, "Two classes").
 //!
 //! The probabilities g satisfy γ(k)·g(k+1) = α(k)·g(k) + β(k)·g(k−1). Below the point where α changes sign all parts are
 //! positive, so that relative errors only add up; above that point the same holds for the law read backwards. Far from the
@@ -41,7 +41,7 @@ pub(crate) fn sum_of_two(left: Binomial, right: Binomial, low: u64, high: u64) -
     counts
 }
 
-/// Coins that always fall to one side are no coins: they shift the count.
+/// Coins that always fall to one side only shift the count.
 fn without_certainty(law: Binomial) -> (Binomial, u64) {
     if law.coin.failure == 0.0 {
         (Binomial::new(0, law.coin), law.trials)
@@ -223,8 +223,8 @@ impl Recurrence {
         (sum / (self.failures * (k + 1.0)), error * share + STEP_ERROR + cancelled / sum)
     }
 
-    /// A first ratio with the error of its logarithm: exact at zero, elsewhere the middle between what the coins with the smaller and with the
-    /// larger odds would give.
+    /// A first ratio with the error of its logarithm: exact at zero, elsewhere the geometric mean of what the coins with the smaller
+    /// and those with the larger odds alone would give.
     fn start(&self, count: u64) -> (f64, f64) {
         if count == 0 {
             return (self.constant / self.failures, STEP_ERROR);

@@ -1,4 +1,4 @@
-//! A discrete Fourier transform with a proved error bound.
+//! A discrete Fourier transform with a proved error bound (`docs/composition.md`, "Convolution").
 //!
 //! Library transforms are faster, but none states a bound, and a δ of 1e-10 is only a claim if the error of the sum
 //! behind it is known. This is the plain radix-2 algorithm of Cooley and Tukey, for which Higham (*Accuracy

@@ -1,4 +1,4 @@
-//! The least value of a function of one number.
+//! The least value of a function of one number. It chooses tilts and decides no claim (`docs/accounting.md`, "Tilting").
 
 /// Where a function that falls and then rises is least, by golden section: in at most `steps` steps, to `precision` of the
 /// interval's width.

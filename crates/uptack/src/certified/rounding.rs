@@ -1,10 +1,14 @@
-//! Outward rounding.
+//! Outward rounding (`docs/accounting.md`, "Errors").
 //!
-//! Two facts are used throughout. The four operations and the square root are correctly rounded, so each
-//! is off by at most one part in 2⁵³. `exp`, `exp_m1`, `ln`, `ln_1p`, `sin` and `cos` are taken to be off by at
-//! most [`ELEMENTARY`], several times what the platform libraries state.
+//! The discipline is the same everywhere. A computed number carries a bound on its relative error: the roundings on the way are
+//! counted, each as [`ROUNDOFF`], and an elementary function as a few of them. Where a number leaves a computation it is moved
+//! outward by that bound, as an [`Enclosure`](super::enclosure::Enclosure) or by [`up`] and [`down`].
+//!
+//! Two facts are used throughout. The four operations and the square root are correctly rounded, so each is off by at most one
+//! part in 2⁵³. `exp`, `exp_m1`, `ln`, `ln_1p`, `sin` and `cos` are off by at most [`ELEMENTARY`], several times what the platform
+//! libraries state; where their error is not named, it is within the constants that the document lists.
 
-/// Unit roundoff of a double.
+/// Half the distance from one to the next double: the relative error of one rounding.
 pub(crate) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
 
 /// Assumed largest relative error of an elementary function: four units in the last place.

@@ -1,4 +1,4 @@
-//! Sums of independent integer scores, through their characteristic function at a tilt.
+//! Sums of independent integer scores, by their characteristic function under a tilt.
 //!
 //! A score stands for a real number on a lattice. The transform's error is absolute; with a tilt that puts the mean of the
 //! sum where the question is, it is relative to the answer (`docs/accounting.md`, "Sums of scores").
@@ -79,7 +79,7 @@ impl ScoreSum {
         self.groups.iter().fold((0.0, 0.0), add)
     }
 
-    /// The largest and the smallest sum there can be.
+    /// The smallest and the largest possible sum.
     pub(crate) fn extremes(&self) -> (i64, i64) {
         let extreme = |pick: fn(&Draws) -> i64| -> i64 {
             self.groups.iter().map(|group| pick(group).saturating_mul(group.owners as i64)).fold(0, i64::saturating_add)
@@ -87,7 +87,7 @@ impl ScoreSum {
         (extreme(Draws::lowest), extreme(Draws::highest))
     }
 
-    /// The tilt at which the mean is `wanted`, or the nearest one between zero and the steepest that makes sense.
+    /// The tilt at which the mean is `wanted`, or the nearest one that is neither negative nor too steep for doubles.
     pub(crate) fn tilt_for(&self, wanted: f64) -> f64 {
         if self.moments(0.0).0 >= wanted {
             return 0.0;
@@ -115,7 +115,7 @@ impl ScoreSum {
             let step = usual * f64::from(quarter).exp2().sqrt();
             let above = (self.cumulant(tilt + step) - base - log_cut) / step;
             let below = -(self.cumulant(tilt - step) - base - log_cut) / step;
-            // A little further, for the rounding of the cumulants.
+            // Slightly wider, which covers the rounding of the cumulants.
             let room = 1.0 + 1e-6 * (above.abs() + below.abs());
             if above.is_finite() {
                 high = high.min(above + room);
@@ -127,15 +127,15 @@ impl ScoreSum {
         Window { low: (low.floor() as i64).max(lowest), high: (high.ceil() as i64).min(highest), log_outside: log_cut }
     }
 
-    /// How many nodes of its circle a transform on this window looks at.
+    /// How many nodes of its circle a transform on this window evaluates.
     pub(crate) fn nodes(&self, tilt: f64, window: Window) -> u64 {
         let length = window.length();
         let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
         last_node(&parts, length).0 as u64 + 1
     }
 
-    /// The spectrum at all nodes of a circle of so many, half of them by symmetry: node by node to `each` with its value, its
-    /// error and how often it counts. Returns what the nodes left out may add at most, all together.
+    /// Calls `each` with every node of half the circle (the other half is its mirror image), the value of the spectrum there, and
+    /// its error times the number of nodes it stands for. Returns a bound on what all nodes that are left out may add.
     fn spectrum(&self, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> f64 {
         let length = roots.length;
         let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
@@ -212,7 +212,7 @@ impl ScoreSum {
         if lowest >= 0 {
             return self.moments(0.0).0.max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0));
         }
-        // At a mean a little above zero the terms j·e^(−tilt·j) of the sum are about where the law is.
+        // With the mean at zero, the terms j·e^(−tilt·j) are largest about where the tilted law is.
         let tilt = self.tilt_for(0.0);
         let window = self.window(tilt, log_cut.max(-VANISHING + 10.0));
         if window.high <= 0 {
@@ -232,7 +232,7 @@ impl ScoreSum {
             sum += weight * (term.real * value.real - term.imaginary * value.imaginary);
             error += off * term.magnitude() + weight * value.magnitude() * term_error;
         });
-        // A node left out has at most as many terms as there are sums.
+        // At a node that is left out, the sum over j has at most as many terms as there are positive sums.
         error += left_out * peak * window.high as f64;
         let scale = 1.0 / roots.length as f64;
         let inside = (sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12);
@@ -241,7 +241,7 @@ impl ScoreSum {
     }
 }
 
-/// The last node that is looked at, and what all others may add at most: beyond it the spectrum certainly vanishes.
+/// The last node that is evaluated, and a bound on what all nodes beyond it may add: the spectrum certainly vanishes there.
 ///
 /// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
 /// crowd of millions all but some dozens of a million nodes are beyond.
@@ -257,7 +257,7 @@ fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
     };
     let enough = -VANISHING - (length as f64).ln();
     let last = length / 2;
-    // Without a guarantee at the last node there is none before it.
+    // The bound falls with the node: if it is too large at the last one, it is so everywhere.
     if bound(last) >= enough {
         return (last, 0.0);
     }
@@ -393,7 +393,7 @@ struct Roots {
 }
 
 thread_local! {
-    /// The circles used last: evaluations of one question share them.
+    /// The circles used last: the evaluations of one question share them.
     static CIRCLES: RefCell<Vec<Rc<Roots>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -415,7 +415,7 @@ impl Roots {
         })
     }
 
-    /// The root of this number, which may be beyond the circle.
+    /// The root with this number, modulo the length.
     fn root(&self, number: usize) -> Complex {
         let index = number & (self.length - 1);
         if index < self.half.len() {

@@ -1,4 +1,4 @@
-//! Answers questions about one view: the entry to the search over all crowds.
+//! Answers questions about one view: the entry to the search over all crowds (`docs/accounting.md`, "All crowds").
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Res
     Ok(Accountant::new(reduced, owners, View::AnswerWithRelease(answer)))
 }
 
-/// How many of `owners` may be counted on when only a fraction is honest: the floor of the product, the target among them.
+/// How many of `owners` may be counted on, the target included, when only a fraction is honest: the product, rounded down.
 pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64, Error> {
     check_owners(owners)?;
     let product = honest.exact() * num_rational::BigRational::from_integer(owners.into());
@@ -60,7 +60,7 @@ impl Accountant {
         Self { reduced, owners, view, limit: WorkLimit::default(), progress: None }
     }
 
-    /// Whether another accountant sees the same of as many owners, if of another answer.
+    /// Whether another accountant's view has the same classes, as those of equal answers have.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         self.reduced == other.reduced
     }
@@ -85,7 +85,7 @@ impl Accountant {
         self
     }
 
-    /// Number of owners, the target among them.
+    /// Number of owners, the target included.
     pub fn owners(&self) -> u64 {
         self.owners
     }
@@ -126,13 +126,13 @@ impl Accountant {
         self.search().delta_of_ends(epsilon.value()).value
     }
 
-    /// [`Accountant::delta_of_ends`] for whoever only asks whether it is above `delta`: precise near it, cheaper, and with
+    /// [`Accountant::delta_of_ends`] for a caller who only asks whether it is above `delta`: precise near it, cheaper, and with
     /// a few more crowds.
     pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Enclosure {
         self.search().delta_near(epsilon, delta, crowds)
     }
 
-    /// A crowd of both truths, of a few that are looked at, whose δ at `epsilon` is certainly above `delta`.
+    /// One of a few crowds of both truths, if there is one whose δ at `epsilon` is certainly above `delta`.
     pub(crate) fn worse_crowd(&self, epsilon: f64, delta: f64) -> Option<u64> {
         self.search().worse_crowd(epsilon, delta)
     }
@@ -148,7 +148,7 @@ impl Accountant {
         self.search().blanket_epsilon(delta.value())
     }
 
-    /// The certified δ from above, for whoever builds on the profile. Any nonnegative ε; an infinite one gives the floor.
+    /// The certified δ from above, for callers who build on the profile. Takes any nonnegative ε; an infinite one gives the floor.
     pub fn delta_upper(&self, epsilon: f64) -> f64 {
         self.search().delta(epsilon.max(0.0)).value.upper()
     }
@@ -166,8 +166,8 @@ impl Accountant {
         values
     }
 
-    /// What the crowd of so many *yes* others shows of the target in both directions, from below; several where the tallies are
-    /// only known to show several coarser views.
+    /// What the crowd with `yes` yes-owners shows of the target in both directions, from below. There are several answers where
+    /// the tallies are only known to show several coarser views.
     pub(super) fn pair_laws(&self, yes: u64) -> Vec<PerDirection<PairLaw>> {
         let (crowd, work) = (Crowd { yes, no: self.owners - 1 - yes }, Work::apart());
         self.reduced.shown().iter().filter_map(|classes| pair_laws(classes, crowd, &work)).collect()

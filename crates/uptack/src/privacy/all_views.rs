@@ -1,4 +1,4 @@
-//! Every view of a channel at once, and the local ones, which need no crowd.
+//! Every view of a channel at once, and the local ones, which need no crowd (`docs/accounting.md`, "What is bounded").
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A limit on how much a certificate may cost.
+//! A limit on how much a certificate may cost (`docs/accounting.md`, "Work").
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ impl WorkLimit {
         Self { steps, grows: false }
     }
 
-    /// So many times as much.
+    /// The same limit times `factor`.
     #[must_use]
     pub fn times(self, factor: u64) -> Self {
         Self { steps: self.steps.saturating_mul(factor), ..self }
     }
 
-    /// The steps that one view of so many owners may take.
+    /// The steps that one view of `owners` owners may take.
     pub fn for_owners(self, owners: u64) -> u64 {
         let factor = match owners {
             ..=1_000_000 => 1,
@@ -38,8 +38,8 @@ impl WorkLimit {
     }
 }
 
-/// Above a million owners a view may take so many times as much, above ten million twice that: a single crowd costs more
-/// there.
+/// Above a million owners a view may take this many times as much, above ten million twice that, because a single crowd costs
+/// more there.
 const LARGE_CROWD_FACTOR: u64 = 4;
 
 /// About a second for each view, and some seconds above a million owners.
@@ -54,9 +54,9 @@ impl Default for WorkLimit {
 pub(crate) struct Work {
     spent: Cell<u64>,
     limit: u64,
-    /// Told about every step, for whoever watches.
+    /// Where the steps are reported as they are taken.
     progress: Option<Arc<Progress>>,
-    /// What was spent before, and what may be spent until further notice.
+    /// The present allowance: the steps spent when it started, and those at which it ends.
     allowed: Cell<(u64, u64)>,
 }
 
@@ -66,7 +66,7 @@ impl Work {
         Self { spent: Cell::new(0), limit, progress: None, allowed: Cell::new((0, limit)) }
     }
 
-    /// A count without a limit, for work that is done on a thread of its own.
+    /// A count without a limit, for work on a thread of its own.
     pub(crate) fn apart() -> Self {
         Self::within(WorkLimit::steps(u64::MAX), 1)
     }
@@ -88,20 +88,20 @@ impl Work {
         }
     }
 
-    /// Allows this share of what is left; `exhausted` then speaks of that.
+    /// Allows a share of what is left; [`Work::exhausted`] then refers to that allowance.
     pub(crate) fn allow(&self, share: f64) {
         let spent = self.spent.get();
         let left = self.limit.saturating_sub(spent);
         self.allowed.set((spent, spent + (left as f64 * share) as u64));
     }
 
-    /// The share spent of what is allowed; at least one if nothing is left.
+    /// The share of the allowance that is spent; at least one if nothing is left.
     pub(crate) fn used(&self) -> f64 {
         let (from, to) = self.allowed.get();
         if to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
     }
 
-    /// Whether twice the limit is spent: what is needed for any answer is taken whatever it costs, but nothing more.
+    /// Whether twice the limit is spent: what any answer needs is done whatever it costs, but nothing more.
     pub(crate) fn overdrawn(&self) -> bool {
         self.spent.get() / 2 >= self.limit
     }

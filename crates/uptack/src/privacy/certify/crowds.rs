@@ -1,4 +1,5 @@
-//! Evaluates the crowds of one view: single ones, the two of one truth, all of them where they are few.
+//! Evaluates the crowds of one view: single ones, the two of one truth, all of them where they are few (`docs/accounting.md`,
+//! "The divergence of one crowd").
 
 use std::sync::Arc;
 

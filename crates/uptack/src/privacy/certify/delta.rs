@@ -1,4 +1,4 @@
-//! δ at one ε over all crowds.
+//! δ at one ε over all crowds (`docs/accounting.md`, "Adding an owner never hurts").
 
 use super::Margin;
 use super::crowds::Crowds;

@@ -1,17 +1,18 @@
 //! How wide a range of crowds to try next (`docs/accounting.md`, "Widths").
 
-/// So much of the room that there should be is used: a range that fails has cost as much as one that does not.
+/// The share of the expected room that a range is given. With more, more ranges fail, and a range that fails costs as much as one
+/// that holds; with less, more ranges are needed.
 const SHARE: f64 = 0.94;
 
-/// A bound this far below the limit, as a logarithm, is far below.
+/// A bound whose logarithm is this far below that of the limit says nothing about the next range.
 const FAR_BELOW: f64 = -5.0;
 
-/// What the ranges so far say about the next: the logarithm of a range's bound is about a level, which falls from the crowds of
-/// one truth inwards, and a part in proportion to the width.
+/// Learns from the ranges so far how wide the next may be: the logarithm of a range's bound is about a level, which falls from the
+/// crowds of one truth inwards, plus a part that grows with the width.
 pub(super) struct RangeWidth {
-    /// What each crowd of the width adds.
+    /// By how much the logarithm grows with each crowd of the width.
     slope: Option<f64>,
-    /// The levels of the last two ranges that held, with where they start.
+    /// The starts and levels of the last two ranges that held.
     last: Option<(u64, f64)>,
     before: Option<(u64, f64)>,
     /// The last range that failed: its start, its width and its logarithm.
@@ -23,7 +24,7 @@ pub(super) struct RangeWidth {
 pub(super) struct Tried {
     pub(super) from: u64,
     pub(super) width: u64,
-    /// What the bound would be but for the losses of the method.
+    /// What the bound would be without the losses of the method.
     pub(super) guess: f64,
     pub(super) holds: bool,
 }
@@ -33,11 +34,12 @@ impl RangeWidth {
         Self { slope: None, last: None, before: None, failed: None }
     }
 
-    /// The width for the next range, which starts where the last one ended if that held, and else where it started. `base` is the
-    /// divergence of the crowds of one truth, `limit` what a bound should not exceed, `loss` the logarithm of what the method loses.
+    /// The width of the next range, which starts where the last one ended if that one held, and where it started otherwise. `base`
+    /// is the divergence of the crowds of one truth, `limit` what a bound must not exceed, `loss` the logarithm of what the method
+    /// loses.
     pub(super) fn next(&mut self, tried: Tried, base: f64, limit: f64, loss: f64) -> u64 {
         let (logarithm, width) = ((tried.guess / limit).ln(), tried.width as f64);
-        // Far below the limit a bound is not sharp and tells nothing.
+        // Far below the limit a bound is not sharp.
         if tried.holds && logarithm < FAR_BELOW {
             return tried.width.saturating_mul(4);
         }
@@ -56,7 +58,7 @@ impl RangeWidth {
         if wanted.is_finite() { wanted.clamp(least * width, most * width) as u64 } else { tried.width / 2 }
     }
 
-    /// The slope: from the level of the crowds of one truth at first, later from two ranges with the same start.
+    /// The slope: at first from the level of the crowds of one truth, later from two ranges with the same start.
     fn learn(&mut self, tried: Tried, logarithm: f64, base: f64) -> f64 {
         let same = self.failed.filter(|(from, width, _)| *from == tried.from && *width > tried.width);
         let learned = match (same, self.slope) {
@@ -69,7 +71,7 @@ impl RangeWidth {
         slope
     }
 
-    /// By how much the level falls with each crowd.
+    /// By how much the level falls from one crowd to the next.
     fn drift(&self) -> f64 {
         match (self.before, self.last) {
             (Some((start, before)), Some((from, last))) if from > start => {

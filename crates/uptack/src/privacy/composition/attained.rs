@@ -1,4 +1,5 @@
-//! What a fixed pair of neighbouring worlds gives away at least: a lower bound that somebody attains.
+//! What a fixed pair of neighbouring worlds gives away at least: a lower bound that somebody attains (`docs/composition.md`, "The
+//! lower value").
 
 use super::composed::Composition;
 use super::convolution::{Part, Tail, Window};

@@ -1,4 +1,4 @@
-//! The guarantee of a list of queries that was fixed in advance.
+//! The guarantee of a list of queries that was fixed in advance (`docs/composition.md`, "What is claimed, and when it holds").
 
 use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, tilted_moments};
 use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};

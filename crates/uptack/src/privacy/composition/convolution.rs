@@ -1,4 +1,5 @@
-//! Convolution of many loss distributions by a tilted Fourier transform, with its error carried along.
+//! Convolution of many loss distributions by a tilted Fourier transform, with its error carried along
+//! (`docs/composition.md`, "Convolution").
 //!
 //! The error of a transform is absolute, the tail wanted is tiny. So every mass is first multiplied by e^(order·loss):
 //! the tilted sum has its bulk where the tail is asked for, and undoing the tilt turns the absolute error into one

@@ -1,4 +1,4 @@
-//! Composition against answers that are known exactly.
+//! Composition against answers that are known exactly (`docs/composition.md`, "How it is checked").
 
 use super::{
     Accuracy, ApproximateProfile, Composition, FixedInAdvance, LaplaceProfile, LossDistribution, Profile, PureProfile,

@@ -1,4 +1,4 @@
-//! Local views: pure guarantees simply add.
+//! Local views: pure guarantees simply add (`docs/composition.md`, "What is claimed, and when it holds").
 
 use super::not_negative;
 use crate::Error;

@@ -1,4 +1,4 @@
-//! The seam between accounting and composition: δ as a function of ε.
+//! The seam between accounting and composition: δ as a function of ε (`docs/composition.md`, "From a profile to a measure").
 
 use super::{not_negative, open_probability};
 use crate::Error;

@@ -1,4 +1,5 @@
-//! One owner who answers the same query many times, with fresh coins each time.
+//! One owner who answers the same query many times, with fresh coins each time (`docs/composition.md`, "What is claimed, and when
+//! it holds").
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -112,7 +113,7 @@ impl Profile for ReleaseProfile<'_> {
     }
 }
 
-/// The values of a function at all arguments, which the cores take turns at: neighbours cost about the same.
+/// The values of a function at all arguments, computed on all cores in turns, because neighbours cost about the same.
 fn on_all_cores(arguments: &[f64], function: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(arguments.len()).max(1);
     let (mut values, function) = (vec![0.0; arguments.len()], &function);

@@ -1,10 +1,9 @@
-//! The divergence in a crowd of one truth, exactly.
+//! The divergence in a crowd of one truth, exactly (`docs/accounting.md`, "A crowd of one truth").
 //!
-//! If every other owner follows the same law `c` over the classes, the histogram with the target is a multinomial law
-//! times a linear function of the counts, and the divergence is a sum over the counts of one class of binomial tails
-//! (`docs/accounting.md`, "A crowd of one truth"). The tails are not computed anew for each term: going down in the
-//! outer count both the number of remaining owners and the threshold move one way, and every update adds something
-//! positive.
+//! All others follow the same law q over the classes. So the law of the histogram with the target is a multinomial law times a
+//! linear function of the counts, and the divergence is a sum, over the counts b of one class, of binomial tails. The tails
+//! are carried along from one b to the next: as b falls, the number k of remaining owners grows and the threshold t(b) does not,
+//! and every update adds something positive.
 
 use crate::certified::binomial::{Binomial, Coin, Tail, window};
 use crate::certified::enclosure::Enclosure;
@@ -12,8 +11,8 @@ use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::Weight;
 
-/// Σ over histograms of (first − e^ε·second)₊, where the target's weights come with the crowd's law per class.
-/// `classes` are (the target's weight, the crowd's probability); the probabilities sum to one.
+/// Σ over histograms of (first − e^ε·second)₊. `classes` are pairs of the target's weight w_c and the crowd's probability q_c; the
+/// probabilities sum to one.
 pub(crate) fn divergence(classes: &[(Weight, f64)], others: u64, log_cut: f64, work: &Work) -> Enclosure {
     let mut sum = Enclosure::ZERO;
     let mut reachable: Vec<(Weight, f64)> = Vec::with_capacity(classes.len());
@@ -72,7 +71,7 @@ impl Sum {
         }
     }
 
-    /// Whether the score is positive, or may be so but for rounding: what is counted too much is within the error.
+    /// Whether the score is positive, or so close to zero that rounding may hide it: what is counted in excess is within the error.
     fn positive(&self, outer: u64, inner: u64, count: u64) -> bool {
         let slack = 16.0 * ROUNDOFF * self.magnitude.at(outer, inner, count);
         self.score.at(outer, inner, count) > -slack
@@ -95,7 +94,7 @@ impl Sum {
         count
     }
 
-    /// The same, where it is known not to be above `previous`, and is likely near it.
+    /// The same where it is known to be at most `previous`, and is probably near it.
     fn threshold_below(&self, outer: u64, inner: u64, previous: u64) -> u64 {
         let mut count = previous;
         for _ in 0..4 {
@@ -119,7 +118,7 @@ impl Sum {
         self.error += value * tail.relative_error;
     }
 
-    /// A cut so much deeper that what is cut stays below the given one also after multiplication with the largest score.
+    /// A cut that is deep enough for what is cut to stay below the given one after multiplication by the largest score.
     fn deepened(&self, log_cut: f64, owners: u64) -> f64 {
         log_cut - (owners as f64 + 2.0).ln() - self.magnitude.high.max(self.score.high).ln_1p()
     }

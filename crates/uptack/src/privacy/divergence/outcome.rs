@@ -1,4 +1,5 @@
-//! One outcome in one crowd: the choice between the formulas for up to three classes.
+//! One outcome in one crowd: the choice between the formulas for up to three classes (`docs/accounting.md`, "The divergence of one
+//! crowd").
 
 use super::averaged::expected;
 use super::many_classes::{self, refined};

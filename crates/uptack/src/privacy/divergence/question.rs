@@ -1,4 +1,4 @@
-//! What is asked about a crowd, and how precisely the answer is needed.
+//! What is asked about a crowd, and how precisely the answer is needed (`docs/accounting.md`, "The divergence of one crowd").
 
 /// Asks for the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be sharp far below
 /// `goal`, and above it need not be more precise than `precision`, relatively.

@@ -6,8 +6,8 @@ use crate::probability::Probability;
 
 /// The best possible accuracy of a guess at one owner's truth, whatever the guesser knows of the others.
 ///
-/// A guesser who holds the truth for *yes* with probability π and then sees the view is right with probability at
-/// most (1−π) + π·δ(ln((1−π)/π)), and somebody is. So the numbers are exact for local views and certified for the
+/// A guesser who believes in *yes* with probability π and then sees the view is right with probability at most
+/// (1−π) + π·δ(ln((1−π)/π)), and the best guesser reaches that. The numbers are exact for local views and certified for the
 /// release; they are rounded up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BayesAccuracy {
@@ -17,7 +17,7 @@ pub struct BayesAccuracy {
     pub rare: f64,
 }
 
-/// The likelier truth of the 1 % prior is this much likelier.
+/// The odds of the likelier truth under the prior of 1 %.
 const RARE_ODDS: f64 = 99.0;
 
 impl BayesAccuracy {
@@ -49,7 +49,7 @@ impl BayesAccuracy {
         Self { even: up(even), rare: up(0.99 + 0.01 * rare) }
     }
 
-    /// In whole numbers, so that nothing but the last bit of a double is off: 57 % are not 57.0001 %.
+    /// In integers, so that at most the last bit of a double is off: 57 % does not become 57.0001 %.
     fn local(law: impl Iterator<Item = (u128, u128)>) -> Self {
         let (mut even, mut rare_yes, mut rare_no) = (0, 0, 0);
         for (yes, no) in law {
@@ -66,7 +66,7 @@ impl BayesAccuracy {
     }
 }
 
-/// A little more than `accuracy`, for the rounding of its few operations.
+/// Slightly more than `accuracy`, which covers the rounding of a few operations.
 fn up(accuracy: f64) -> f64 {
     (accuracy * (1.0 + 1e-12)).min(1.0)
 }

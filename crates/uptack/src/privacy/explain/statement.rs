@@ -1,4 +1,4 @@
-//! The guarantee in plain words.
+//! The guarantee in plain words (`docs/accounting.md`, "What a guesser gains").
 
 use super::bayes_accuracy::BayesAccuracy;
 use crate::channel::{Channel, answer_name};

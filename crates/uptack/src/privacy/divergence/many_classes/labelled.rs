@@ -6,17 +6,17 @@ use crate::certified::rounding::ROUNDOFF;
 use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
 use crate::privacy::effort::Work;
 
-/// What is left out of the rarer truth's mean below the window, as a logarithm; it is multiplied by a tiny value.
+/// The logarithm of the mass of B below the window that is left out; the inner expectation is tiny there.
 const LOG_LEFT: f64 = -50.0;
 
-/// The bound with labels told, given the mean over the owners of the rarer truth of their influences.
+/// The bound with labels told, by the mean B of the influences of the rarer truth's owners.
 pub(super) struct Labelled<'a> {
     crowd: &'a OrientedCrowd,
-    /// What an owner of the commoner truth adds, for a mean of zero.
+    /// x − a: what an owner of the commoner truth adds in each class if B is zero.
     plain: Vec<f64>,
-    /// What it adds for each unit of the mean.
+    /// r: what it adds for each unit of B.
     slopes: Vec<f64>,
-    /// What owners of the rarer truth add to the mean, with their probabilities.
+    /// a/r: what an owner of the rarer truth adds to the mean in each class, with its probability.
     influences: Vec<(f64, f64)>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Labelled<'a> {
         let mut last = f64::INFINITY;
         for (index, mass) in masses.iter().enumerate().rev() {
             let mean = to_mean((law.first + index as i64 * step) as f64);
-            // Rising with the mean: what is left is no more than this.
+            // The inner expectation grows with B: what is left is at most this.
             let value = self.given(mean, log_cut, fineness, work).min(last);
             if value <= 1e-5 * total {
                 return (total + value) * (1.0 + 1e-9 + 2.0 * law.relative_error);
@@ -82,7 +82,7 @@ impl<'a> Labelled<'a> {
         (total + LOG_LEFT.exp() * last.min(1.0)) * (1.0 + 1e-9 + 2.0 * law.relative_error)
     }
 
-    /// A tilt of the rarer truth's scores that goes with the tilt of the commoner truth's: where the largest part comes from.
+    /// The tilt of the rarer truth's scores that goes with that of the commoner truth's: where most of the expectation comes from.
     fn joint_tilt(&self, sum: &ScoreSum, spacing: f64) -> f64 {
         let rare = self.crowd.rare as f64;
         let mut tilt = 0.0;

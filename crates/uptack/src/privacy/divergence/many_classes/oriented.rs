@@ -1,4 +1,4 @@
-//! A crowd as the commoner truth sees it.
+//! A crowd as the commoner truth sees it (`docs/accounting.md`, "Any number of classes").
 
 use super::lattice::{Fineness, RealLaw, lattice_sum};
 use crate::certified::rounding::ROUNDOFF;

@@ -1,8 +1,8 @@
 //! The signed law of a histogram from the values of its generating function on two circles (`docs/accounting.md`, "Fourier").
 //!
 //! With F the crowd's generating function and X the target's weights, both tilted, the coefficients of F·X at the counts
-//! (a, b) are a double Fourier sum over the nodes of two circles. F falls off like a Gaussian from (1, 1), so that all but some hundred
-//! nodes are left out; what they could add is bounded. Signs and tails of one row are sums over one circle only.
+//! (a, b) are a double Fourier sum over the nodes of two circles. F falls off like a Gaussian from (1, 1), so all but some hundred
+//! nodes are left out, and what they could add is bounded. Signs and tails of one row are sums over one circle.
 
 use std::f64::consts::{PI, TAU};
 
@@ -44,9 +44,9 @@ pub(super) struct Transform {
     /// Values by row node, counted from each column's first, then by high node; the real parts and the imaginary parts.
     real: Vec<f64>,
     imaginary: Vec<f64>,
-    /// How many columns there are at each row node: later columns are shorter, and end where the others do.
+    /// How many columns have a value at each row node; columns further from the first node are shorter.
     widths: Vec<usize>,
-    /// How many nodes of the high circle are used, the mirror images not counted, and for each the first of the row circle's.
+    /// How many nodes of the high circle are used (without mirror images), and the first row node of each.
     width: usize,
     firsts: Vec<i64>,
     /// 1/(1 − e^(−tilt − iθ)) for each high node: the sum of a geometric series.
@@ -81,7 +81,7 @@ impl Transform {
         let (width, used) = (ranges.len(), ranges.len() as i64);
         let lengths: Vec<usize> = ranges.iter().map(|range| (range.1 - range.0 + 1) as usize).collect();
         let depth = lengths.iter().copied().max().unwrap_or(0);
-        // A column that is longer than one before it makes that one as long, with zeros.
+        // A column that is shorter than a later one is filled up with zeros.
         let widths: Vec<usize> =
             (0..depth).map(|at| lengths.iter().rposition(|length| *length > at).map_or(0, |last| last + 1)).collect();
         let starts: Vec<usize> =
@@ -115,7 +115,7 @@ impl Transform {
         transform
     }
 
-    /// One column of nodes; returns how far their values are off in all.
+    /// Computes one column of nodes; returns how far all its values together may be off.
     fn fill(
         &mut self,
         node: i64,
@@ -161,12 +161,12 @@ impl Transform {
         self.real.len()
     }
 
-    /// An empty row, to be filled.
+    /// Room for a row.
     pub(super) fn new_row(&self) -> Row {
         Row { real: vec![0.0; self.width], imaginary: vec![0.0; self.width] }
     }
 
-    /// Makes `row` the one of the count `count`.
+    /// Fills `row` with the transform of the row `count`.
     pub(super) fn fill_row(&self, count: i64, row: &mut Row) {
         let offset = count - self.center.row;
         let (sine, cosine) = turn(-offset, self.nodes.row);
@@ -184,7 +184,7 @@ impl Transform {
                 *sum_real = next;
             }
         }
-        // Each column starts at a node of its own, a few further than the last one's.
+        // Each column starts at its own row node.
         let mut power = [1.0, 0.0];
         let (mut at, mut moved, mut factor) = (0, i64::MAX, [1.0, 0.0]);
         for ((real, imaginary), first) in row.real.iter_mut().zip(&mut row.imaginary).zip(&self.firsts) {
@@ -206,7 +206,7 @@ impl Transform {
         values.rev().fold([0.0, 0.0], |sum, (real, imaginary)| horner(sum, sine, cosine, *real, *imaginary))[0]
     }
 
-    /// The sum of the terms from the high count `count` on, tilted as the first of them.
+    /// The sum of the terms from the high count `count` on, with the tilt of the first of them.
     pub(super) fn beyond(&self, row: &Row, count: i64) -> f64 {
         let (sine, cosine) = turn(self.center.high - count, self.nodes.high);
         let values = row.real.iter().zip(&row.imaginary).zip(&self.series);
@@ -229,7 +229,7 @@ fn turn(steps: i64, nodes: i64) -> (f64, f64) {
     (TAU * near as f64 / nodes as f64).sin_cos()
 }
 
-/// A node stands for its mirror image, too.
+/// How many nodes a node stands for: its mirror image has the conjugate value.
 fn mirrored(node: i64) -> f64 {
     if node == 0 { 1.0 } else { 2.0 }
 }
@@ -244,7 +244,7 @@ fn geometric(tilt: f64, theta: f64) -> [f64; 2] {
     [real / square, -imaginary / square]
 }
 
-/// Size and angle of the crowd's generating function, less the phases of the center.
+/// Magnitude and angle of the crowd's generating function, without the phase of the center.
 fn generating(crowd: &CrowdLaws<3>, theta: f64, phi: f64, center: HighRow<i64>) -> (f64, f64) {
     let [chord_high, chord_row, chord_both] = [theta, phi, theta - phi].map(|angle| 2.0 * (0.5 * angle).sin().powi(2));
     let (mut logarithm, mut angle) = (0.0, -theta * center.high as f64 - phi * center.row as f64);
@@ -252,7 +252,7 @@ fn generating(crowd: &CrowdLaws<3>, theta: f64, phi: f64, center: HighRow<i64>) 
         let (imaginary, real) = (high * theta.sin() + row * phi.sin(), high * theta.cos() + row * phi.cos() + low);
         // 1 − |…|², a sum of positive parts.
         let lost = 2.0 * (high * low * chord_high + row * low * chord_row + high * row * chord_both);
-        // Near a zero of the factor the square's complement says nothing about it, but the factor is at hand.
+        // Near a zero of the factor 1 − |…|² says little, but the factor itself is accurate.
         let factor = if lost > 0.5 { real.hypot(imaginary).ln() } else { 0.5 * (-lost).ln_1p() };
         logarithm += owners as f64 * factor;
         angle += owners as f64 * imaginary.atan2(real);
@@ -279,7 +279,7 @@ struct Decay {
 
 impl Decay {
     fn of(crowd: &CrowdLaws<3>) -> Self {
-        // A hair less, so that rounding does not matter.
+        // Slightly less, which covers rounding.
         let least = |one, other| crowd.product(one, other) * (1.0 - 1e-9);
         Self { high: least(0, 2), row: least(1, 2), both: least(0, 1) }
     }
@@ -332,8 +332,8 @@ impl Decay {
     }
 }
 
-/// A bound on Σ exp(−exponent(angle)) over angles from `from` to π in steps, the exponent growing: ever longer blocks, each at
-/// its first value.
+/// A bound on Σ exp(−exponent(angle)) over angles from `from` to π in equal steps, for a growing exponent: in ever longer blocks,
+/// each bounded by its first term.
 pub(super) fn falling_sum(from: f64, step: f64, exponent: impl Fn(f64) -> f64) -> f64 {
     let (mut angle, mut count, mut sum) = (from, 1.0, 0.0);
     while angle <= PI + step {

@@ -5,7 +5,7 @@ use super::tilt::{Corner, Tilt};
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
 
-/// Rows of fewer or of more owners in the row class.
+/// Rows with fewer or with more owners in the row class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum RowSide {
     Fewer,
@@ -17,7 +17,7 @@ impl RowSide {
         if self == Self::Fewer { -1 } else { 1 }
     }
 
-    /// The last row there is, with the target.
+    /// The last possible row, the target included.
     fn last(self, others: u64) -> i64 {
         if self == Self::Fewer { 0 } else { others as i64 + 1 }
     }
@@ -35,14 +35,14 @@ pub(super) struct TailBound<'a> {
     side: RowSide,
 }
 
-/// A direction in which counts reach a number.
+/// A direction, and the number that the counts reach in it.
 type Shape = ([f64; 2], f64);
 
-/// More steps than this are not worth it.
+/// The staircase ends after this many steps; the rows beyond are bounded as a whole.
 const MOST_STEPS: usize = 200;
 /// What a step costs, in elementary steps.
 const STEP_COST: u64 = 800;
-/// A step is so long that the tilt's factor changes by about this, as a logarithm.
+/// The logarithm by which the tilt's factor changes over one step. Longer steps lose more, shorter ones cost more.
 const STEP: f64 = 0.5;
 
 impl<'a> TailBound<'a> {
@@ -84,7 +84,8 @@ impl<'a> TailBound<'a> {
         sum + self.all(row, self.natural(row, turn))
     }
 
-    /// How many rows a step has: what is lost is by how much the turn moves more than it is known to.
+    /// The rows of one step. Over a step the turn is only known to move by 0 or by 1 per row; what is lost is the difference to
+    /// `slope`.
     fn length(&self, slope: f64) -> i64 {
         let lost = slope.abs().min(1.0 - slope.abs()).max(0.02);
         let rows = (STEP / (self.tilt.high * lost)).max(1.0);
@@ -92,8 +93,7 @@ impl<'a> TailBound<'a> {
         rows.min(0.5 * deviation + 1.0) as i64
     }
 
-    /// What is known of the counts one step before a turn in the rows beyond one whose turn is known. The target is one of those
-    /// counted.
+    /// What the counts one step before a turn reach in all rows beyond one whose turn is known. The turn counts the target, too.
     fn natural(&self, row: i64, turn: i64) -> Shape {
         match self.side {
             RowSide::Fewer => ([1.0, 0.0], turn as f64 - 1.0),
@@ -101,7 +101,7 @@ impl<'a> TailBound<'a> {
         }
     }
 
-    /// The same for the rows up to one whose turn is known.
+    /// The same in the rows before one whose turn is known.
     fn opposite(&self, row: i64, turn: i64) -> Shape {
         match self.side {
             RowSide::Fewer => ([1.0, 1.0], (turn + row) as f64 - 1.0),
@@ -119,11 +119,11 @@ impl<'a> TailBound<'a> {
     /// The same for all rows beyond `row`.
     fn all(&self, row: i64, shape: Shape) -> f64 {
         let bound = self.crowd.chernoff(&self.corner(row, shape, false));
-        // Without a tilt outwards the series is infinite; but all histograms of the corner are no more than one.
+        // Without an outward tilt the series is infinite, but all histograms of the corner have at most the corner's mass.
         self.before() * bound.all * (bound.single * series(bound.at[1], None)).min(1.0) * (1.0 + 1e-9)
     }
 
-    /// A bound for the histograms at the edge: the row class is what moves the target over it.
+    /// A bound for the crowds at the edge, from which a target in the row class moves across it.
     fn edge(&self, row: i64, turn: i64) -> f64 {
         let middle = self.weights[1];
         let signed = if self.side == RowSide::Fewer { -middle.value() } else { middle.value() };
@@ -131,12 +131,12 @@ impl<'a> TailBound<'a> {
         if weight == 0.0 {
             return 0.0;
         }
-        // It is a single row, so that the tilt outwards may be any.
+        // It is a single row, so any tilt outwards will do.
         let bound = self.crowd.chernoff(&self.corner(row, self.natural(row, turn), true));
         weight * bound.all * (bound.single * series(bound.at[0], None)).min(1.0) * (1.0 + 1e-9)
     }
 
-    /// The weights' sum may be positive by rounding only; then also histograms with all of the target's classes beyond count.
+    /// Where rounding does not exclude that Σ_c x_c > 0, crowds h with all three h + e_c beyond the row count, too.
     fn inside(&self, row: i64, turn: i64) -> f64 {
         let sum: f64 = self.weights.iter().map(Weight::value).sum();
         let error: f64 = 2.0 * self.weights.iter().map(Weight::value_error).sum::<f64>();
@@ -146,7 +146,7 @@ impl<'a> TailBound<'a> {
         (sum + error) * self.crowd.chernoff(&self.corner(row, self.natural(row, turn), false)).all
     }
 
-    /// What a histogram one step before a turn adds at most.
+    /// The most that a crowd one step before a turn adds.
     fn before(&self) -> f64 {
         let [high, middle, _] = self.weights.map(|weight| weight.value() + weight.value_error());
         high + middle.max(0.0)
@@ -161,10 +161,10 @@ impl<'a> TailBound<'a> {
         Corner { directions: [direction, outwards], reached: [reached, first], ends }
     }
 
-    /// A count before which the terms do not turn in the row `row`, if they do not before `turn` so many rows earlier.
+    /// A count before which the terms do not turn in the row `row`, given one (`turn`) for the row `length` rows earlier.
     fn next_turn(&self, row: i64, turn: i64, length: i64, slope: f64) -> i64 {
         let known = if self.side == RowSide::Fewer { turn } else { turn - length };
-        // A little further than it should be, then back until it holds.
+        // Start a little too far, then go back until the sign is certain.
         let mut back = -2;
         loop {
             let candidate = turn + (slope * length as f64).round() as i64 - back;
@@ -178,7 +178,7 @@ impl<'a> TailBound<'a> {
         }
     }
 
-    /// A count before which the terms do not turn in the row `row`, which is likely near `guess`.
+    /// A count before which the terms do not turn in the row `row`, probably near `guess`.
     pub(super) fn turn(&self, row: i64, guess: i64) -> i64 {
         let mut back = 0;
         loop {
@@ -201,7 +201,7 @@ impl<'a> TailBound<'a> {
     }
 }
 
-/// 1 + e^(−step) + …, so many terms or all of them.
+/// 1 + e^(−step) + e^(−2·step) + …: the given number of terms, or all of them.
 fn series(step: f64, terms: Option<i64>) -> f64 {
     let all = 1.0 / -(-step).exp_m1();
     match terms {

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use crate::certified::minimum::golden_section;
 use crate::privacy::likelihood::CrowdLaws;
 
-/// So many steps find the tilts; they decide how sharp a bound is, never whether it holds.
+/// Limits on the search for tilts, which decide how sharp a bound is, never whether it holds.
 const SEARCH_STEPS: usize = 60;
 const NEWTON_STEPS: usize = 40;
 /// The tilt of the high count is at least about this over its standard deviation. Less would make the sum beyond a turn a slow
@@ -13,7 +13,7 @@ const NEWTON_STEPS: usize = 40;
 const LEAST: f64 = 0.8;
 /// That standard deviation is taken to be at least this.
 const FEW: f64 = 3.0;
-/// A tilt leaves at least so many owners to a class, on average.
+/// A tilt leaves at least this many owners to a class, on average.
 const NEARLY_NOBODY: f64 = 0.3;
 
 /// One value for the count of the class high and one for that of the class row. The count of low is what they leave.
@@ -40,8 +40,9 @@ pub(super) struct Covariance {
     pub(super) both: f64,
 }
 
-/// A bound on the probability of all histograms of a corner and, where the corner is reached exactly, on that of a single one over the
-/// former: one that goes further by (i, j) in the two directions is less likely by exp(−i·u − j·v), (u, v) being `at`.
+/// Bounds on the probabilities of the histograms in a corner: on that of all of them together (`all`), and on that of any single one
+/// at its tip relative to it (`single`). A histogram further out by (i, j) in the two directions is less likely by the factor
+/// exp(−i·u − j·v), where (u, v) is `at`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) all: f64,
@@ -64,7 +65,7 @@ impl CrowdLaws<3> {
         let (high, row) = (tilt.high.exp_m1(), tilt.row.exp_m1());
         let group = |(owners, law): (u64, [f64; 3])| {
             let change = law[0] * high + law[1] * row;
-            // Where little is left of one, that is computed by itself.
+            // Where 1 + change is small, it is computed without the difference.
             let logarithm = if change < -0.5 {
                 (law[0] * tilt.high.exp() + law[1] * tilt.row.exp() + law[2]).ln()
             } else {
@@ -103,11 +104,11 @@ impl CrowdLaws<3> {
         Covariance { high: high + both, row: row + both, both: -both }
     }
 
-    /// A tilt whose mean is where the evidence turns, the likeliest such place: there the tilted target's weights `x` sum to
-    /// zero. The weights of high and low are positive and negative, and all weights together are not positive.
+    /// A tilt whose mean is the likeliest place at which the evidence turns: the target's tilted weights sum to zero there. Of the
+    /// weights `x`, the first is positive, the last negative, and the sum not positive.
     pub(super) fn turning_tilt(&self, x: [f64; 3]) -> Tilt {
         let surplus: f64 = x.iter().sum();
-        // A tilt of nearly nothing would make the sum beyond a turn a slow series.
+        // With next to no tilt the sum beyond a turn would be a slow series.
         let deviation = self.covariance().high.sqrt().max(FEW);
         let straight = (-surplus / x[0]).max(0.0).ln_1p().max(LEAST / deviation);
         let surplus = -x[0] * straight.exp_m1();
@@ -146,7 +147,7 @@ impl CrowdLaws<3> {
             let HighRow { high, row } = crowd.mean();
             [high, self.owners.size() as f64 - high - row]
         };
-        // A class that hardly anybody is in anyway stays one.
+        // A class that is nearly empty without a tilt may stay so.
         let least = counts(self).map(|count| NEARLY_NOBODY.min(0.01 * count));
         for _ in 0..40 {
             let [high, low] = counts(&self.tilted(tilt));
@@ -158,7 +159,7 @@ impl CrowdLaws<3> {
         tilt
     }
 
-    /// A bound on the probabilities of a corner's histograms, by Chernoff's bound at nearly the best tilt.
+    /// Chernoff's bound on the probabilities of a corner's histograms, at nearly the best tilt.
     pub(super) fn chernoff(&self, corner: &Corner) -> Bound {
         let tilt = |[u, v]: [f64; 2]| {
             let [one, other] = corner.directions;
@@ -198,8 +199,8 @@ impl CrowdLaws<3> {
         Bound { all: (value + slack).exp(), single: self.tilted(tilt(at)).largest_probability(), at }
     }
 
-    /// A bound on the probability of any single histogram: the mean size of the generating function on the two circles, which is at
-    /// most exp(−e·(1 − cos θ) − c·(1 − cos φ)) with c depending on θ, as told in the transform's decay; 1 − cos x ≥ 2x²/π².
+    /// A bound on the probability of any single histogram: (2π)⁻²·∬|F̃| over both circles, where |F̃| is at most
+    /// exp(−e·(1 − cos θ) − c·(1 − cos φ)) with c depending on θ (see `Decay`), and 1 − cos x ≥ 2x²/π².
     fn largest_probability(&self) -> f64 {
         let [both, high, row] = [self.product(0, 1), self.product(0, 2), self.product(1, 2)];
         let whole = row + both;
