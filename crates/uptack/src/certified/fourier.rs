@@ -16,6 +16,7 @@ pub(crate) struct Complex {
 
 impl Complex {
     pub(crate) const ZERO: Self = Self { real: 0.0, imaginary: 0.0 };
+    pub(crate) const ONE: Self = Self { real: 1.0, imaginary: 0.0 };
 
     /// Relative error of one product: √2·γ₂ (Higham, lemma 3.5), with a little room.
     pub(crate) const PRODUCT_ERROR: f64 = 4.0 * ROUNDOFF;
@@ -25,6 +26,14 @@ impl Complex {
             real: self.real * other.real - self.imaginary * other.imaginary,
             imaginary: self.real * other.imaginary + self.imaginary * other.real,
         }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { real: self.real + other.real, imaginary: self.imaginary + other.imaginary }
+    }
+
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self { real: self.real - other.real, imaginary: self.imaginary - other.imaginary }
     }
 
     pub(crate) fn conjugate(self) -> Self {
@@ -37,7 +46,7 @@ impl Complex {
 
     /// The power by repeated squaring: at most `exponent` products' worth of relative error.
     pub(crate) fn power(self, mut exponent: u64) -> Self {
-        let mut result = Self { real: 1.0, imaginary: 0.0 };
+        let mut result = Self::ONE;
         let mut square = self;
         while exponent > 0 {
             if exponent & 1 == 1 {
@@ -81,8 +90,8 @@ impl Fourier {
                 let (low, high) = block.split_at_mut(width);
                 for (index, (left, right)) in low.iter_mut().zip(high).enumerate() {
                     let turned = right.times(self.roots[index * stride]);
-                    *right = Complex { real: left.real - turned.real, imaginary: left.imaginary - turned.imaginary };
-                    *left = Complex { real: left.real + turned.real, imaginary: left.imaginary + turned.imaginary };
+                    *right = left.minus(turned);
+                    *left = left.plus(turned);
                 }
             }
             width *= 2;

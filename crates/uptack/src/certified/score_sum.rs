@@ -145,7 +145,7 @@ impl ScoreSum {
             let weight = if node == 0 || 2 * node == length { 1.0 } else { 2.0 };
             let mut log_bound = 0.0;
             let mut relative = 4.0 * ROUNDOFF * (total + 16.0);
-            let mut value = Complex { real: 1.0, imaginary: 0.0 };
+            let mut value = Complex::ONE;
             let mut vanished = false;
             for part in &parts {
                 let own = part.at(node, roots);

@@ -65,34 +65,28 @@ impl Views {
         progress: Option<&Arc<Progress>>,
         known: Option<Guarantee>,
     ) -> Result<Self, Error> {
-        let count = channel.answers().len();
-        let joint: Vec<Accountant> =
-            (0..count).map(|answer| answer_with_release(channel, answer, owners)).collect::<Result<_, Error>>()?;
+        let answers = 0..channel.answers().len();
+        let joint = |answer| answer_with_release(channel, answer, owners);
+        let joint: Vec<Accountant> = answers.clone().map(joint).collect::<Result<_, Error>>()?;
         // Answers that are alike, as all first answers of pairs are, are accounted for once.
         let first_alike = |answer: usize| joint.iter().position(|other| other.is_alike(&joint[answer]));
-        let alike: Vec<usize> = (0..count).map(|answer| first_alike(answer).unwrap_or(answer)).collect();
+        let alike: Vec<usize> = answers.clone().map(|answer| first_alike(answer).unwrap_or(answer)).collect();
+        let guarantee =
+            |accountant: &Accountant| accountant.clone().with_limit(limit).watched(progress).guarantee(target);
         // Each view is a certificate of its own; they are independent of each other.
         let (release, different) = std::thread::scope(|scope| {
-            let guarantee = |answer: usize| joint[answer].clone().with_limit(limit).watched(progress).guarantee(target);
-            let own = |answer: usize| (alike[answer] == answer).then(|| scope.spawn(move || guarantee(answer)));
-            let views: Vec<_> = (0..count).map(own).collect();
-            let computed = || {
-                release(channel, owners)
-                    .map(|accountant| accountant.with_limit(limit).watched(progress).guarantee(target))
-            };
-            let release = known.map_or_else(computed, Ok);
-            let joined = |view: std::thread::ScopedJoinHandle<'_, Guarantee>| {
-                view.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            (release, views.into_iter().map(|view| view.map(joined)).collect::<Vec<_>>())
+            let different = |answer: usize| (alike[answer] == answer).then_some(&joint[answer]);
+            let spawned = |accountant| scope.spawn(move || guarantee(accountant));
+            let threads: Vec<_> = answers.clone().map(|answer| different(answer).map(spawned)).collect();
+            let release = known.map_or_else(|| release(channel, owners).map(|all| guarantee(&all)), Ok);
+            (release, threads.into_iter().map(|thread| thread.map(joined)).collect::<Vec<_>>())
         });
         let of_answer = |answer: usize| Some(different[alike[answer]]?.of_view(View::AnswerWithRelease(answer)));
-        let joint: Vec<Guarantee> = (0..count).filter_map(of_answer).collect();
         Ok(Self {
-            answers: (0..count).map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
+            answers: answers.clone().map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
             linked: linked_epsilon(channel),
             release: release?,
-            answers_with_release: joint,
+            answers_with_release: answers.filter_map(of_answer).collect(),
         })
     }
 
@@ -104,4 +98,9 @@ impl Views {
 
 fn finite(epsilon: f64) -> Option<f64> {
     epsilon.is_finite().then_some(epsilon)
+}
+
+/// What a thread found; its panic goes on here.
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -131,6 +131,7 @@ fn compare_with<const WORDS: usize>(prefix: u64, rows: &[[u64; WORDS]]) -> ([u64
 }
 
 /// The numbers of the bits set.
+#[inline]
 pub(super) fn lanes(mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let lane = (word != 0).then(|| word.trailing_zeros());

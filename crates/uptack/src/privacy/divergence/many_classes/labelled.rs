@@ -46,40 +46,46 @@ impl<'a> Labelled<'a> {
     }
 
     pub(super) fn bound(&self, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
-        let rare = self.crowd.rare as f64;
         let deviation = RealLaw(&self.influences).moments(0.0).1.sqrt();
         if deviation <= 0.0 || !deviation.is_finite() {
             return self.given(0.0, log_cut, fineness, work);
         }
         let (sum, spacing) =
             lattice_sum(&self.influences, self.crowd.rare, deviation / fineness.scores, fineness, LOG_LEFT);
-        let to_mean = |j: f64| j * spacing / rare;
         let tilt = self.joint_tilt(&sum, spacing);
         let (left, right) = (sum.window(0.0, LOG_LEFT), sum.window(tilt, log_cut.max(-60.0)));
-        let window = Window { low: left.low.min(right.low), high: right.high, log_outside: right.log_outside };
+        let window = Window { low: left.low.min(right.low), ..right };
         if window.high - window.low > LONGEST / 2 {
             return 1.0;
         }
         work.spend(20 * (window.high - window.low) as u64);
         let law = sum.law(tilt, window);
         let step = ((sum.moments(tilt).1.sqrt() / fineness.mean) as i64).max(1);
-        let masses = coarse(&law, step);
+        let above = (law.log_scale - tilt * window.high as f64 + window.log_outside).exp();
+        let inner = |j: i64| {
+            let mean = j as f64 * spacing / self.crowd.rare as f64;
+            self.given(mean, log_cut, fineness, work)
+        };
+        self.expectation(&law, step, above, inner) * (1.0 + 1e-9 + 2.0 * law.relative_error)
+    }
+
+    /// The expectation of the inner expectation, which grows with B, over the law of B on every `step`-th cell, where mass `above`
+    /// lies above the law's window.
+    fn expectation(&self, law: &TiltedLaw, step: i64, above: f64, inner: impl Fn(i64) -> f64) -> f64 {
         let top = self.influences.iter().map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
         let most = self.values(top).into_iter().fold(0.0, f64::max);
-        let above = (law.log_scale - tilt * window.high as f64 + window.log_outside).exp();
         let mut total = above * most;
         let mut last = f64::INFINITY;
-        for (index, mass) in masses.iter().enumerate().rev() {
-            let mean = to_mean((law.first + index as i64 * step) as f64);
-            // The inner expectation grows with B: what is left is at most this.
-            let value = self.given(mean, log_cut, fineness, work).min(last);
+        for (index, mass) in coarse(law, step).iter().enumerate().rev() {
+            let value = inner(law.first + index as i64 * step).min(last);
+            // What is left is at most this.
             if value <= 1e-5 * total {
-                return (total + value) * (1.0 + 1e-9 + 2.0 * law.relative_error);
+                return total + value;
             }
             total += mass * value;
             last = value;
         }
-        (total + LOG_LEFT.exp() * last.min(1.0)) * (1.0 + 1e-9 + 2.0 * law.relative_error)
+        total + LOG_LEFT.exp() * last.min(1.0)
     }
 
     /// The tilt of the rarer truth's scores that goes with that of the commoner truth's: where most of the expectation comes from.

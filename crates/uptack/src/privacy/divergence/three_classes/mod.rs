@@ -8,6 +8,7 @@
 //! ([`rows`]). What is beyond the rows is bounded ([`tail_bound`]), from the sign of single terms ([`term_sign`]).
 
 mod generating_function;
+mod nodes;
 mod rows;
 mod tail_bound;
 mod term_sign;

@@ -2,7 +2,8 @@
 
 use std::f64::consts::TAU;
 
-use super::generating_function::{Nodes, Row, Signed, Transform};
+use super::generating_function::{Row, Signed, Transform};
+use super::nodes::Nodes;
 use super::tail_bound::RowSide;
 use super::tilt::{HighRow, Tilt};
 use crate::certified::binomial::{Binomial, Coin, window};

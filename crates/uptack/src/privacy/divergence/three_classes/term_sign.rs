@@ -6,7 +6,7 @@
 
 use std::f64::consts::TAU;
 
-use super::generating_function::falling_sum;
+use super::nodes::falling_sum;
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Likelihood};
@@ -47,40 +47,40 @@ fn coefficients(parts: &[(u64, Likelihood)], k: u64) -> Option<([f64; 3], f64)> 
     };
     let reached = parts.iter().filter(|(_, class)| class.yes + class.no > 0.0);
     let parts: Vec<Binomial> = reached.map(|(count, class)| Binomial::new(*count, coin(*class))).collect();
-    let (low, high) = window(&parts, NOISE);
-    let (center, k) = (k as i64 - 1, k as i64);
+    let (probabilities, error) = probabilities(&parts, k as i64);
+    let factor = tilt.exp();
+    let scaled = [1.0, factor, factor * factor];
+    let result = [0, 1, 2].map(|index: usize| probabilities[index] * scaled[index]);
+    let error = error * scaled.iter().fold(1.0, |a: f64, b| a.max(*b));
+    (error.is_finite() && result.iter().all(|value| value.is_finite())).then_some((result, error))
+}
+
+/// The probabilities that a sum of binomials is k, k − 1 and k − 2, and how far each may be off: a Fourier sum around k − 1.
+fn probabilities(parts: &[Binomial], k: i64) -> ([f64; 3], f64) {
+    let (low, high) = window(parts, NOISE);
     let reach = (k - low as i64).max(high as i64 - k + 2).max(1);
     let nodes = (reach + 3) | 1;
-    let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum::<f64>() * (1.0 - 1e-9);
     let step = TAU / nodes as f64;
-    let mut values = [0.0; 3];
-    let mut error = 0.0;
+    let owners: u64 = parts.iter().map(|part| part.trials).sum();
+    let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum::<f64>() * (1.0 - 1e-9);
+    let chord = |theta: f64| 2.0 * (0.5 * theta).sin().powi(2);
+    let (mut values, mut error) = ([0.0; 3], 0.0);
     let mut node = 0;
     while node <= nodes / 2 {
         let theta = node as f64 * step;
-        let chord = 2.0 * (0.5 * theta).sin().powi(2);
-        if variance * chord > -NOISE {
+        if variance * chord(theta) > -NOISE {
+            error += 2.0 * falling_sum(theta, step, |theta| variance * 2.0 * (0.5 * theta).sin().powi(2));
             break;
         }
-        let (size, angle) = value(&parts, theta, chord, center);
+        let (size, angle) = value(parts, theta, chord(theta), k - 1);
         let scale = if node == 0 { size } else { 2.0 * size };
         for (index, sum) in values.iter_mut().enumerate() {
-            // At k, k − 1 and k − 2: the center is the middle one.
             *sum += scale * (angle - theta * (1.0 - index as f64)).cos();
         }
-        let owners: u64 = parts.iter().map(|part| part.trials).sum();
         error += scale * ROUNDOFF * (64.0 + 16.0 * owners as f64 * theta);
         node += 1;
     }
-    if node <= nodes / 2 {
-        error += 2.0 * falling_sum(node as f64 * step, step, |theta| variance * 2.0 * (0.5 * theta).sin().powi(2));
-    }
-    error = error / nodes as f64 + 4.0 * NOISE.exp();
-    let factor = tilt.exp();
-    let scaled = [1.0, factor, factor * factor];
-    let result = [0, 1, 2].map(|index: usize| values[index].max(0.0) / nodes as f64 * scaled[index]);
-    let error = error * scaled.iter().fold(1.0, |a: f64, b| a.max(*b));
-    (error.is_finite() && result.iter().all(|value| value.is_finite())).then_some((result, error))
+    (values.map(|value| value.max(0.0) / nodes as f64), error / nodes as f64 + 4.0 * NOISE.exp())
 }
 
 /// Size and angle of the generating function at one node.
