@@ -5,8 +5,8 @@
 //! outward by that bound, as an [`Enclosure`](super::enclosure::Enclosure) or by [`up`] and [`down`].
 //!
 //! Two facts are used throughout. The four operations and the square root are correctly rounded, so each is off by at most one
-//! part in 2⁵³. `exp`, `exp_m1`, `ln`, `ln_1p`, `sin` and `cos` are off by at most [`ELEMENTARY`], several times what the platform
-//! libraries state; where their error is not named, it is within the constants that the document lists.
+//! part in 2⁵³. `exp`, `exp_m1`, `ln`, `ln_1p`, `sin` and `cos` are within two roundings, as the platform's libraries state. The
+//! constants that the document lists cover that; formulas that name the error use [`ELEMENTARY`], which is four times as much.
 
 /// Half the distance from one to the next double: the relative error of one rounding.
 pub(crate) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
