@@ -4,7 +4,7 @@
 //! cells, in integers over 2⁶⁴. The [`Sampler`] draws exactly that law; a [`Tally`] counts outputs; an
 //! [`Estimator`](estimate::Estimator) finds how many owners hold *yes*, with an interval.
 //!
-//! The family of *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) is in [`mechanism`], a page each. This
+//! The family of *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) is in [`mechanism`], one page for each mechanism. This
 //! crate does no I/O, reads no clock, and consumes randomness only where [`Coins`] are passed in.
 //!
 //! ```

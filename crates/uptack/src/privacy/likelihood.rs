@@ -51,12 +51,12 @@ impl<T> Index<Truth> for PerTruth<T> {
 }
 
 impl Crowd {
-    /// So many owners who all hold one truth.
+    /// `owners` owners who all hold one truth.
     pub(crate) fn of_one_truth(truth: Truth, owners: u64) -> Self {
         Self::oriented(truth, owners, 0)
     }
 
-    /// So many owners of one truth, and so many of the other.
+    /// `owners` owners of one truth, and `of_other` of the other.
     pub(crate) fn oriented(truth: Truth, owners: u64, of_other: u64) -> Self {
         let crowd = Self { yes: owners, no: of_other };
         if matches!(truth, Truth::Yes) { crowd } else { crowd.exchanged() }

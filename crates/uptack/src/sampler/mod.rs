@@ -1,4 +1,4 @@
-//! Drawing cells, exactly and without telling the truth by the way.
+//! Drawing cells, exactly and without a side channel that would tell the truth.
 //!
 //! A coin is a uniform 64-bit integer u, and the cell drawn is the number of cumulative thresholds that u reaches. The
 //! thresholds are the channel's integers, so the law drawn is the law accounted for. Both laws are walked whatever the

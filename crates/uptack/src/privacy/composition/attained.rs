@@ -19,7 +19,7 @@ const LEFT_OUT: f64 = 1e-5;
 /// The part of δ that is given up to residuals that are improbably small together.
 const IMPROBABLE: f64 = 1e-3;
 
-/// A composition of pairs, each so many times, from below.
+/// A composition of pairs, each with its number of repetitions, from below.
 #[derive(Debug, Clone)]
 pub(in crate::privacy) struct Attained {
     /// With all losses rounded down to the grid.

@@ -288,7 +288,7 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
     fn learn(&mut self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         if delta.is_nan() || delta < 0.0 {
             return Err(Error::request(format!(
-                "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is no probability"
+                "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is not a probability"
             )));
         }
         self.known.insert(epsilon.to_bits(), delta.min(1.0));

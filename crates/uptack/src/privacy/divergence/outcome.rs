@@ -14,7 +14,7 @@ use crate::privacy::likelihood::{Crowd, CrowdLaws, PerDirection, PerTruth, Weigh
 use crate::privacy::views::Outcome;
 use crate::truth::Truth;
 
-/// With so many owners a crowd takes long enough for one thread per direction.
+/// From this many owners on, a crowd takes long enough for one thread per direction.
 const MANY_OWNERS: u64 = 5_000_000;
 
 impl Outcome {

@@ -27,7 +27,7 @@ impl Fineness {
     /// Loses less than a thousandth of the variance.
     pub(crate) const FINE: Self = Self { scores: 24.0, mean: 16.0, most_cells: 1 << 18 };
 
-    /// What a single sum over so many owners of one truth can afford.
+    /// The fineness that a single sum over a crowd of one truth can afford.
     pub(crate) fn for_one_truth(others: u64) -> Self {
         if others > VERY_MANY { Self::LARGE } else { Self::FINE }
     }
