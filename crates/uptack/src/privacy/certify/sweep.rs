@@ -99,20 +99,31 @@ impl Crowds<'_> {
                 width = next.clamp(smallest, width - 1);
                 continue;
             }
-            if self.view.is_exact_in_every_crowd() {
-                for count in [from, to] {
-                    let crowd = Crowd::oriented(truth, count, self.others - count);
-                    let found = self.exactly(crowd.yes, proposition.question);
-                    let value = learned(proposition, &found);
-                    if value > attained.value {
-                        *attained = Attained { value, crowd: found.crowd };
-                    }
-                }
+            for count in [from, to] {
+                self.learn(Crowd::oriented(truth, count, self.others - count), proposition, attained, learned);
             }
             weaken(proposition, guess);
             width = smallest.saturating_mul(16);
         }
         true
+    }
+
+    /// Evaluates one crowd of a range that could not be bounded, if it has exact formulas.
+    fn learn(
+        &self,
+        crowd: Crowd,
+        proposition: &Proposition,
+        attained: &mut Attained,
+        learned: &impl Fn(&Proposition, &Found) -> f64,
+    ) {
+        if !self.view.is_exact_in_every_crowd() {
+            return;
+        }
+        let found = self.exactly(crowd.yes, proposition.question);
+        let value = learned(proposition, &found);
+        if value > attained.value {
+            *attained = Attained { value, crowd: found.crowd };
+        }
     }
 
     /// A bound for all crowds of at least these yes- and no-owners and as many more of either truth as are missing, and a guess

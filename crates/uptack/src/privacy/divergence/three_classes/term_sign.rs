@@ -17,26 +17,26 @@ const NOISE: f64 = -36.0;
 /// Whether a target with the weights `x` (each with its rounding error) makes the first law certainly the less likely one at the
 /// histogram of all, which is given by the counts of the classes.
 pub(super) fn is_negative(crowd: &CrowdLaws<3>, x: [(f64, f64); 3], counts: [i64; 3]) -> bool {
-    let present: Vec<usize> = (0..3).filter(|class| counts[*class] > 0).collect();
     let likelihood = |class: usize| crowd.laws.map(|law| law[class]);
-    let rest: Vec<(u64, Likelihood)> =
-        present.iter().map(|&class| (counts[class] as u64 - 1, likelihood(class))).collect();
+    let present: Vec<usize> = (0..3).filter(|class| counts[*class] > 0).collect();
+    let rest: Vec<_> = present.iter().map(|&class| (counts[class] as u64 - 1, likelihood(class))).collect();
     let Some((coefficients, error)) = coefficients(&rest, crowd.owners.yes) else { return false };
     let (mut sum, mut slack) = (0.0, 0.0);
     for &class in &present {
-        let others = present.iter().filter(|other| **other != class);
-        // The product of (q + p·z) over the other classes that are there.
-        let product = others.fold([1.0, 0.0, 0.0], |[a, b, c], &other| {
-            let Likelihood { yes: p, no: q } = likelihood(other);
-            [a * q, b * q + a * p, c * q + b * p]
-        });
+        let others = present.iter().filter(|other| **other != class).map(|&other| likelihood(other));
+        let product = product(others);
         let part: f64 = product.iter().zip(&coefficients).map(|(one, other)| one * other).sum();
         let whole: f64 = product.iter().sum();
-        let scale = counts[class] as f64;
-        sum += x[class].0 * scale * part;
-        slack += scale * (x[class].1 * part + x[class].0.abs() * (whole * error + 16.0 * ROUNDOFF * part));
+        let (scale, (value, value_error)) = (counts[class] as f64, x[class]);
+        sum += value * scale * part;
+        slack += scale * (value_error * part + value.abs() * (whole * error + 16.0 * ROUNDOFF * part));
     }
     sum < -slack
+}
+
+/// The coefficients of ∏(q + p·z) over at most two classes.
+fn product(classes: impl Iterator<Item = Likelihood>) -> [f64; 3] {
+    classes.fold([1.0, 0.0, 0.0], |[a, b, c], Likelihood { yes: p, no: q }| [a * q, b * q + a * p, c * q + b * p])
 }
 
 /// The coefficients of z^k, z^(k−1) and z^(k−2) in ∏(q + p·z)^count, up to a factor, and how far each may be off.

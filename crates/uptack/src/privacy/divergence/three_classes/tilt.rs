@@ -59,6 +59,19 @@ pub(super) struct Corner {
     pub(super) ends: bool,
 }
 
+impl Corner {
+    /// The tilt of both counts for tilts in the two directions.
+    fn tilt(&self, [u, v]: [f64; 2]) -> Tilt {
+        let [one, other] = self.directions;
+        Tilt { high: u * one[0] + v * other[0], row: u * one[1] + v * other[1] }
+    }
+
+    /// The tilts in the two directions, made nonnegative where they have to be.
+    fn admissible(&self, [u, v]: [f64; 2]) -> [f64; 2] {
+        [u.max(0.0), if self.ends { v } else { v.max(0.0) }]
+    }
+}
+
 impl CrowdLaws<3> {
     /// ln E exp(tilt·counts). Its absolute error is some roundings of the owners times the tilt.
     pub(super) fn cumulant(&self, tilt: Tilt) -> f64 {
@@ -161,32 +174,18 @@ impl CrowdLaws<3> {
 
     /// Chernoff's bound on the probabilities of a corner's histograms, at nearly the best tilt.
     pub(super) fn chernoff(&self, corner: &Corner) -> Bound {
-        let tilt = |[u, v]: [f64; 2]| {
-            let [one, other] = corner.directions;
-            Tilt { high: u * one[0] + v * other[0], row: u * one[1] + v * other[1] }
-        };
         let exponent = |at: [f64; 2]| {
-            let value = self.cumulant(tilt(at)) - at[0] * corner.reached[0] - at[1] * corner.reached[1];
+            let value = self.cumulant(corner.tilt(at)) - at[0] * corner.reached[0] - at[1] * corner.reached[1];
             if value.is_nan() { f64::INFINITY } else { value }
         };
         let mut at = [0.0; 2];
         let mut value: f64 = 0.0;
         for _ in 0..NEWTON_STEPS {
-            let step = self.newton_step(corner, tilt(at), at);
-            let mut scale = 1.0;
-            let moved = loop {
-                let moved = [0, 1].map(|axis: usize| at[axis] + scale * step[axis]);
-                let next = [moved[0].max(0.0), if corner.ends { moved[1] } else { moved[1].max(0.0) }];
-                let there = exponent(next);
-                if there < value {
-                    break Some((next, there));
-                }
-                scale *= 0.3;
-                if scale < 1e-4 {
-                    break None;
-                }
-            };
-            let Some((next, there)) = moved else { break };
+            let step = self.newton_step(corner, at);
+            let scales = std::iter::successors(Some(1.0), |scale| Some(scale * 0.3)).take_while(|scale| *scale >= 1e-4);
+            let points = scales.map(|scale| corner.admissible([0, 1].map(|axis: usize| at[axis] + scale * step[axis])));
+            let mut lower = points.map(|point| (point, exponent(point))).filter(|(_, there)| *there < value);
+            let Some((next, there)) = lower.next() else { break };
             let gain = value - there;
             (at, value) = (next, there);
             if gain < 0.02 {
@@ -194,9 +193,9 @@ impl CrowdLaws<3> {
             }
         }
         // The sums above are off by some roundings of the owners times the tilt.
-        let Tilt { high, row } = tilt(at);
-        let slack = 1e-6 + 1e-13 * self.owners.size() as f64 * (high.abs() + row.abs());
-        Bound { all: (value + slack).exp(), single: self.tilted(tilt(at)).largest_probability(), at }
+        let tilt = corner.tilt(at);
+        let slack = 1e-6 + 1e-13 * self.owners.size() as f64 * (tilt.high.abs() + tilt.row.abs());
+        Bound { all: (value + slack).exp(), single: self.tilted(tilt).largest_probability(), at }
     }
 
     /// A bound on the probability of any single histogram: (2π)⁻²·∬|F̃| over both circles, where |F̃| is at most
@@ -212,8 +211,8 @@ impl CrowdLaws<3> {
     }
 
     /// Newton's step for the exponent, within the quadrant of nonnegative numbers.
-    fn newton_step(&self, corner: &Corner, tilt: Tilt, at: [f64; 2]) -> [f64; 2] {
-        let tilted = self.tilted(tilt);
+    fn newton_step(&self, corner: &Corner, at: [f64; 2]) -> [f64; 2] {
+        let tilted = self.tilted(corner.tilt(at));
         let (mean, Covariance { high, row, both }) = (tilted.mean(), tilted.covariance());
         let along =
             |a: [f64; 2], b: [f64; 2]| a[0] * b[0] * high + a[1] * b[1] * row + (a[0] * b[1] + a[1] * b[0]) * both;
