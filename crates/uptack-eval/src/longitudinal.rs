@@ -243,6 +243,6 @@ mod tests {
 
         let loss = release_loss(&accountant, TIMES, 1e-6).unwrap();
         let charged = Composition::new(FixedInAdvance::repeated(loss, TIMES).unwrap());
-        assert_eq!(charged.epsilon(1e-6).unwrap().map(|bounds| bounds.upper), Some(upper));
+        assert_eq!(charged.epsilon(1e-6).unwrap().map(|bounds| bounds.upper()), Some(upper));
     }
 }

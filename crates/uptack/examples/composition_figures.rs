@@ -66,8 +66,8 @@ fn row(queries: &[(Mechanism, u64)], delta: f64) -> Result<Value, Error> {
     Ok(json!({
         "queries": queries.iter().map(|(mechanism, times)| described(mechanism, *times)).collect::<Vec<_>>(),
         "delta": delta,
-        "lower": epsilon.map(|bounds| bounds.lower),
-        "upper": epsilon.map(|bounds| bounds.upper),
+        "lower": epsilon.map(|bounds| bounds.lower()),
+        "upper": epsilon.map(|bounds| bounds.upper()),
         "spacing": discretization,
         "seconds": start.elapsed().as_secs_f64(),
     }))

@@ -360,7 +360,7 @@ fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<(), Error> {
             return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
         }
         if cells[..index].iter().any(|other| other.outputs == cell.outputs) {
-            return Err(Error::law(format!("cell {} stands twice", cell.name())));
+            return Err(Error::law(format!("cell {} is listed twice", cell.name())));
         }
         if let Some(answer) = (0..answers.len()).find(|&k| !answers[k].contains(&cell.outputs[k])) {
             let (output, letter) = (cell.outputs[answer], answer_name(answer));
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn bad_cells_are_refused_and_named() {
         for (text, part) in [
-            ("1=0.5:0.5, 1=0.5:0.5", "cell 1 stands twice"),
+            ("1=0.5:0.5, 1=0.5:0.5", "cell 1 is listed twice"),
             ("11=0.5:0.5, 1=0.5:0.5", "cell 1 has 1 outputs"),
             ("1=-0.5:0.5, 0=0.5:0.5", "cell 1, yes: -0.5"),
             ("1=0.5:1.5, 0=0.5:0.5", "cell 1, no: 1.5"),

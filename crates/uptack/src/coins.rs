@@ -28,6 +28,7 @@ impl Coins for OsCoins {
         getrandom::fill(bytes).map_err(|error| {
             Error::coins(format!("the operating system gave no random bytes: {error}"))
                 .with_hint("nothing was drawn; try again when its generator is ready")
+                .with_source(error)
         })
     }
 }

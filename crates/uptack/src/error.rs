@@ -1,17 +1,28 @@
 //! The crate's one error type.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// What went wrong, where, and what to do about it.
 ///
 /// The message names the parameter, cell, line or output at fault; [`Error::hint`] says what to do. Neither ever holds
-/// an owner's truth.
-#[derive(Clone, PartialEq, Eq)]
+/// an owner's truth. Where another error is the cause, [`source`](std::error::Error::source) is that error.
+#[derive(Clone)]
 pub struct Error {
     kind: Kind,
     message: String,
     hint: Option<String>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
+
+/// Errors are equal if they say the same; what caused them may be known to one of them only.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.message, &self.hint) == (other.kind, &other.message, &other.hint)
+    }
+}
+
+impl Eq for Error {}
 
 /// The question that a caller may ask of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +30,7 @@ enum Kind {
     Syntax,
     Parameter,
     Law,
+    Card,
     Input,
     Counts,
     Request,
@@ -38,6 +50,10 @@ impl Error {
         Self::of(Kind::Law, message)
     }
 
+    pub(crate) fn card(message: impl Into<String>) -> Self {
+        Self::of(Kind::Card, message)
+    }
+
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::of(Kind::Input, message)
     }
@@ -55,11 +71,16 @@ impl Error {
     }
 
     fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        Self { kind, message: message.into(), hint: None, source: None }
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
         self
     }
 
@@ -85,9 +106,14 @@ impl Error {
         self.kind == Kind::Parameter
     }
 
-    /// A law that is no law: it does not sum to one, or a part of it is negative.
+    /// A law that is not one: it does not sum to one, or a part of it is more than one.
     pub fn is_law(&self) -> bool {
         self.kind == Kind::Law
+    }
+
+    /// A card that contradicts itself, or claims what does not hold.
+    pub fn is_card(&self) -> bool {
+        self.kind == Kind::Card
     }
 
     /// A row that cannot be read; the message names its line.
@@ -124,4 +150,24 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source.as_ref() as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn the_cause_is_kept_and_does_not_make_errors_differ() {
+        let cause = "x".parse::<u8>().unwrap_err();
+        let plain = Error::card("bad number").with_hint("write digits");
+        let caused = plain.clone().with_source(cause.clone());
+        assert_eq!(plain, caused);
+        assert!(plain.source().is_none() && caused.is_card());
+        assert_eq!(caused.at("here").source().unwrap().to_string(), cause.to_string());
+    }
+}

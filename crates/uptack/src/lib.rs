@@ -4,7 +4,7 @@
 //! cells, in integers over 2⁶⁴. The [`Sampler`] draws exactly that law; a [`Tally`] counts outputs; an
 //! [`Estimator`](estimate::Estimator) finds how many owners hold *yes*, with an interval.
 //!
-//! The family of *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) is in [`mechanism`], a page each. This
+//! The family of *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) is in [`mechanism`], one page for each mechanism. This
 //! crate does no I/O, reads no clock, and consumes randomness only where [`Coins`] are passed in.
 //!
 //! ```
@@ -24,6 +24,7 @@
 pub mod algebra;
 pub mod audit;
 pub mod card;
+mod certified;
 mod channel;
 mod coins;
 pub mod display;
@@ -41,6 +42,7 @@ mod rows;
 mod sampler;
 pub mod simulate;
 mod tally;
+mod truth;
 
 pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, answer_name};
 pub use coins::{Coins, DeviceCoins, OsCoins, SeededCoins, Unpredictable};
@@ -50,8 +52,9 @@ pub use mechanism::Mechanism;
 pub use packed::{PackedCells, Truths};
 pub use probability::Probability;
 pub use rows::{RowFormat, RowReader};
-pub use sampler::{Sampler, Truth};
+pub use sampler::Sampler;
 pub use tally::{LARGEST_COUNT, Tally};
+pub use truth::Truth;
 
 /// The examples of the README, compiled and run.
 #[cfg(doctest)]

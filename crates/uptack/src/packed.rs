@@ -1,7 +1,7 @@
 //! Truths and cells of many owners, 64 to a word.
 
 use crate::channel::MOST_CELLS;
-use crate::sampler::Truth;
+use crate::truth::Truth;
 
 /// Owners in a block.
 pub(crate) const LANES: usize = 64;

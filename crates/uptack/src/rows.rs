@@ -1,4 +1,4 @@
-//! Reading rows of outputs, one an owner, from bytes as they come.
+//! Reading rows of outputs, one row per owner, from bytes as they arrive.
 //!
 //! A crowd's rows are few different texts repeated many times. So the reader only counts equal lines, and looks into
 //! each different one once, at the end: a large file costs little more than finding its line ends.

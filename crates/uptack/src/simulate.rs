@@ -10,10 +10,11 @@ use crate::channel::Channel;
 use crate::coins::SeededCoins;
 use crate::error::Error;
 use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
-use crate::numeric::binomial;
+use crate::numeric::binomial_draw;
 use crate::packed::Truths;
 use crate::probability::Probability;
-use crate::sampler::{Sampler, Truth};
+use crate::sampler::Sampler;
+use crate::truth::Truth;
 
 /// What to simulate.
 #[derive(Clone, Copy, Debug)]
@@ -210,7 +211,7 @@ impl CountLaws {
         for (law, crowd) in [(&self.yes, yes), (&self.no, owners - yes)] {
             let mut left = crowd;
             for (count, &share) in counts.iter_mut().zip(law) {
-                let drawn = binomial::draw(left, share, || coins.unit());
+                let drawn = binomial_draw::draw(left, share, || coins.unit());
                 *count += drawn;
                 left -= drawn;
             }

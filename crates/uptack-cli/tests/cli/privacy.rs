@@ -82,8 +82,8 @@ fn bad_requests_are_refused() {
     for (arguments, message) in [
         (&["--owners", "0"][..], "0 owners cannot be accounted for"),
         (&["--owners", "2e9"], "2000000000 owners cannot be accounted for"),
-        (&["--owners", "10", "--delta", "0"], "0 is no delta"),
-        (&["--owners", "10", "--epsilon=-1"], "-1 is no epsilon"),
+        (&["--owners", "10", "--delta", "0"], "0 is not a valid delta"),
+        (&["--owners", "10", "--epsilon=-1"], "-1 is not a valid epsilon"),
         (&["--owners", "10", "--honest", "5%"], "leaves no honest owner"),
         (&["--owners", "10", "--repeat", "0"], "must be at least 1"),
         (&["--owners", "10", "--delta", "0.1", "--epsilon", "1"], "cannot be used with"),

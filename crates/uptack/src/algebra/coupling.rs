@@ -113,7 +113,7 @@ impl Uses {
         if let Some((output, _)) = *slot {
             let (letter, here) = (answer_name(bin.answer), bin_name(bin));
             return Err(match (mention.plus, output == bin.output) {
-                (_, true) => Fault::law(mention.span, format!("{name} stands twice in {here}"), "write it once"),
+                (_, true) => Fault::law(mention.span, format!("{name} occurs twice in {here}"), "write it once"),
                 (true, false) => Fault::law(
                     mention.span,
                     format!("{name} is in {letter}{output} already and cannot be in {here} too"),

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn cells_that_are_the_same_have_one_integer() {
         let plain = Channel::parse_cells("11=0.2:0.2, 22=0.4:0.4, 12=0.2:0.1, 21=0.2:0.3").unwrap();
-        assert_ne!(plain.cells()[1].yes(), plain.cells()[1].no(), "this channel is no test any more");
+        assert_ne!(plain.cells()[1].yes(), plain.cells()[1].no(), "this channel no longer tests anything");
         let program = Program::parse(
             "let TOTAL_1 = 0.2 * TOTAL\nlet TOTAL_2 = 0.4 * TOTAL\nlet YES_12 = 0.2 * YES\nlet NO_12 = 0.1 * NO
              let YES_21 = 0.2 * YES\nlet NO_21 = 0.3 * NO

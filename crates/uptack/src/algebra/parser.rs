@@ -13,7 +13,7 @@ const LONGEST_TEXT: usize = 1 << 20;
 const MOST_TERMS: usize = 256;
 /// Brackets within brackets.
 const DEEPEST: usize = 32;
-/// Numerators and denominators of more bits than this are no honest share, and would cost time.
+/// Numerators and denominators of more bits than this are refused: no honest share needs them, and they would cost time.
 const MOST_BITS: u64 = 4096;
 
 /// Whose share a term is.

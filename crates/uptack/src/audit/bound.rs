@@ -1,6 +1,7 @@
 //! Exact bounds from counts: Clopper and Pearson's for a probability, and what they say about ε.
 
-use crate::numeric::{binomial, normal};
+use crate::certified::binomial::{Binomial, Coin};
+use crate::numeric::normal;
 
 /// How often an event happened in how many independent trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,11 +103,15 @@ pub(super) fn lower_tail(count: Hits, p: f64) -> f64 {
 /// Terms are added until one is below this part of the sum.
 const NEGLIGIBLE: f64 = 1e-18;
 
+fn probability(hits: u64, trials: u64, p: f64) -> f64 {
+    Binomial::new(trials, Coin::of(p)).probability(hits).value
+}
+
 /// P(X ≥ hits), for `hits` above the most likely count: every term is smaller than the one before it.
 fn sum_up(hits: u64, trials: u64, p: f64) -> f64 {
     let n = trials as f64;
     let odds = p / (1.0 - p);
-    let mut term = binomial::probability(hits as f64, n, p);
+    let mut term = probability(hits, trials, p);
     let mut sum = term;
     for k in hits..trials {
         term *= (n - k as f64) / (k as f64 + 1.0) * odds;
@@ -122,7 +127,7 @@ fn sum_up(hits: u64, trials: u64, p: f64) -> f64 {
 fn sum_down(hits: u64, trials: u64, p: f64) -> f64 {
     let n = trials as f64;
     let against = (1.0 - p) / p;
-    let mut term = binomial::probability(hits as f64, n, p);
+    let mut term = probability(hits, trials, p);
     let mut sum = term;
     for k in (1..=hits).rev() {
         term *= k as f64 / (n - k as f64 + 1.0) * against;
@@ -173,7 +178,7 @@ mod tests {
     #[test]
     fn tails_are_those_of_the_whole_sum() {
         let (trials, p) = (23u64, 0.37);
-        let masses: Vec<f64> = (0..=trials).map(|k| binomial::probability(k as f64, trials as f64, p)).collect();
+        let masses: Vec<f64> = (0..=trials).map(|k| probability(k, trials, p)).collect();
         for hits in 0..=trials {
             let above: f64 = masses[hits as usize..].iter().sum();
             let below: f64 = masses[..=hits as usize].iter().sum();
@@ -195,8 +200,7 @@ mod tests {
         for first in 0..=trials {
             for second in 0..=trials {
                 if epsilon(of(first, trials), of(second, trials), 0.0, miss) > truth {
-                    missed += binomial::probability(first as f64, trials as f64, p)
-                        * binomial::probability(second as f64, trials as f64, q);
+                    missed += probability(first, trials, p) * probability(second, trials, q);
                 }
             }
         }

@@ -13,7 +13,8 @@ use crate::coins::Coins;
 use crate::error::Error;
 use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
 use crate::probability::Probability;
-use crate::sampler::{Sampler, Truth};
+use crate::sampler::Sampler;
+use crate::truth::Truth;
 
 /// How a sampler is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

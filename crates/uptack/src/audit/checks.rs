@@ -12,8 +12,8 @@ use super::{Finding, Verdict};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::packed::Truths;
-use crate::sampler::Truth;
 use crate::simulate::Progress;
+use crate::truth::Truth;
 
 /// Do the counts fit the probabilities that are stated?
 ///

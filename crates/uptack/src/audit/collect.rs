@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::subject::{AuditCoins, Counting, Source, Subject};
 use crate::error::Error;
 use crate::packed::{LANES, Truths};
-use crate::sampler::Truth;
 use crate::simulate::Progress;
+use crate::truth::Truth;
 
 /// Which half a chunk belongs to.
 pub(super) const HALVES: usize = 2;
@@ -179,7 +179,7 @@ fn in_batches(
     Ok(())
 }
 
-/// A fixed pattern without order (Steele, Lea and Flood's SplitMix); it is no secret and no coin.
+/// A fixed pattern without order (Steele, Lea and Flood's SplitMix); it is neither secret nor a coin.
 fn pattern(owners: usize) -> Vec<bool> {
     let mix = |number: u64| {
         let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);

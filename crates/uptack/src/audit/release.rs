@@ -19,8 +19,8 @@ use crate::error::Error;
 use crate::linear;
 use crate::packed::Truths;
 use crate::privacy::Direction;
-use crate::sampler::Truth;
 use crate::simulate::Progress;
+use crate::truth::Truth;
 
 /// Two crowds, two worlds, two halves.
 pub(super) const KINDS: u64 = 8;

@@ -3,7 +3,8 @@
 use crate::coins::{Coins, OsCoins, SeededCoins};
 use crate::error::Error;
 use crate::packed::{PackedCells, Truths};
-use crate::sampler::{Sampler, Truth};
+use crate::sampler::Sampler;
+use crate::truth::Truth;
 
 /// Something that claims to draw a channel's cells.
 ///

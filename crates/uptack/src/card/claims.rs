@@ -60,7 +60,8 @@ impl Claims {
 
     /// The δ of the claims.
     pub fn delta(&self) -> Result<Delta, Error> {
-        let delta = self.delta.parse().map_err(|_| Error::syntax("claims.delta is not a number"))?;
+        let delta = self.delta.parse::<f64>();
+        let delta = delta.map_err(|error| Error::syntax("claims.delta is not a number").with_source(error))?;
         Delta::new(delta)
     }
 
@@ -97,7 +98,7 @@ impl Claims {
                 check_claims("all linked answers together", one(&claimed.linked), one(&found.linked))?;
                 check_claims("all releases together", one(&claimed.release), one(&found.release))
             }
-            _ => Err(Error::law("the card's claims for the whole are not about what it asks")
+            _ => Err(Error::card("the card's claims for the whole are not about what it asks")
                 .with_hint("a ballot or a series states what all its queries together give away, other cards do not")),
         }
     }
@@ -147,6 +148,6 @@ fn check_claims(view: &str, claimed: &[String], found: &[String]) -> Result<(), 
         return Ok(());
     }
     let (claimed, found) = (claimed.join(", "), found.join(", "));
-    Err(Error::law(format!("the card claims an epsilon of {claimed} for {view}; it is {found}"))
+    Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it is {found}"))
         .with_hint("the claim is better than the truth; do not answer such a card"))
 }

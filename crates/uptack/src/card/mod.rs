@@ -163,7 +163,8 @@ impl Card {
 
     /// Reads a card from JSON.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text).map_err(|error| Error::syntax(format!("not a query card: {error}")))
+        serde_json::from_str(text)
+            .map_err(|error| Error::syntax(format!("not a query card: {error}")).with_source(error))
     }
 
     /// The one byte form of this card (RFC 8785), which is what is signed and hashed.
@@ -177,7 +178,7 @@ impl Card {
     /// The channel, if the integers are those of the mechanism's text.
     pub fn checked_channel(&self) -> Result<Channel, Error> {
         let refuse =
-            |message: &str| Err(Error::law(message).with_hint("one of them was changed; do not answer such a card"));
+            |message: &str| Err(Error::card(message).with_hint("one of them was changed; do not answer such a card"));
         if self.version != VERSION {
             return refuse("the card's version is not 1");
         }
@@ -220,11 +221,11 @@ impl Card {
         };
         let (opens, closes) = (moment("opens", &self.opens)?, moment("closes", &self.closes)?);
         if opens >= closes {
-            return Err(Error::law("the card closes before it opens"));
+            return Err(Error::card("the card closes before it opens"));
         }
         match &self.series {
             Some(series) if series.window()? != Some((opens, closes)) => {
-                Err(Error::law("the card's window is not the one of its number in the series")
+                Err(Error::card("the card's window is not the one of its number in the series")
                     .with_hint("card `number` opens at `starts` + (`number` − 1) · `every` and closes `every` later"))
             }
             _ => Ok((opens, closes)),
@@ -251,7 +252,7 @@ impl Card {
         };
         match changing.checked_mul(times) {
             Some(queries) if queries > 0 => Ok(queries),
-            _ => Err(Error::law("the card's series is empty or without end")),
+            _ => Err(Error::card("the card's series is empty or without end")),
         }
     }
 
@@ -275,7 +276,7 @@ impl Card {
     /// A claim that does not close within `limit` is wider than necessary, and then refused as well.
     pub fn verify(&self, limit: WorkLimit) -> Result<Views, Error> {
         if self.neighbouring != NEIGHBOURING {
-            return Err(Error::law("the card's claims compare worlds that this version does not know"));
+            return Err(Error::card("the card's claims compare worlds that this version does not know"));
         }
         let (views, found) = self.found_claims(self.delta()?, limit)?;
         self.claims.check(&found)?;
@@ -306,17 +307,17 @@ impl Card {
     fn check_form(&self, channel: &Channel) -> Result<(), Error> {
         let Some(ballot) = &self.ballot else { return Ok(()) };
         if self.predicate.is_some() {
-            return Err(Error::law("the card has a predicate beside its ballot"));
+            return Err(Error::card("the card has a predicate beside its ballot"));
         }
         let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
         let one_answer = channel.answers().len() == 1;
         if !one_answer || !channel.answers()[0].iter().all(|output| known.contains(output)) {
-            return Err(Error::law("a ballot holds one answer for each question, 1, 0 or ⊥"));
+            return Err(Error::card("a ballot holds one answer for each question, 1, 0 or ⊥"));
         }
         let mut names: Vec<&str> = ballot.queries.iter().map(|query| query.name.as_str()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Error::law(format!("two questions of the ballot are called `{}`", pair[0]))),
+            Some(pair) => Err(Error::card(format!("two questions of the ballot are called `{}`", pair[0]))),
             None => Ok(()),
         }
     }
@@ -379,7 +380,7 @@ mod tests {
         let card = card();
         let mut other = card.clone();
         other.mechanism = "randomized-response(t=0.9)".parse().unwrap();
-        assert!(other.verify(WorkLimit::default()).unwrap_err().is_law());
+        assert!(other.verify(WorkLimit::default()).unwrap_err().is_card());
         let extra = card.canonical().replacen('{', "{\"also\":\"this\",", 1);
         assert!(Card::from_json(&extra).unwrap_err().is_syntax());
         let mut future = card;

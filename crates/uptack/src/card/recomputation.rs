@@ -187,7 +187,7 @@ impl Card {
             };
             let owners = self.planned_owners()?;
             if prior.low > prior.high || prior.high > owners {
-                return Err(Error::law("yes_low is at most yes_high, and that at most the owners"));
+                return Err(Error::card("yes_low is at most yes_high, and that at most the owners"));
             }
             Ok(prior.predicted_sd(&Estimator::new(channel)?, owners)?.to_string())
         };

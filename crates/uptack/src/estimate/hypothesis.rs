@@ -345,7 +345,7 @@ fn middle(owners: u64, first: u64, last: u64) -> f64 {
     } else {
         owners as f64 - geometric(owners - last, owners - first)
     };
-    // Beyond 2^53 owners, half an owner less is no other number.
+    // Beyond 2^53 owners, half an owner less is the same number.
     let all = owners as f64;
     yes.clamp(0.5f64.min(all / 2.0), (all - 0.5).max(all / 2.0).min(all.next_down()))
 }

@@ -345,7 +345,7 @@ impl ExactLaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numeric::binomial;
+    use crate::certified::binomial::{Binomial, Coin};
 
     /// The law by convolving draw after draw.
     fn convolved(sum: &LatticeSum<'_>) -> (i128, Vec<f64>) {
@@ -403,7 +403,7 @@ mod tests {
         let sum = sum(&[0, 1], (0, &[0.5, 0.5]), (1_000_000_000, &[1.0 - 1e-6, 1e-6]));
         let law = sum.exact(false);
         for hits in [850i128, 1000, 1150] {
-            let mass = binomial::probability(hits as f64, 1e9, 1e-6);
+            let mass = Binomial::new(1_000_000_000, Coin::of(1e-6)).probability(hits as u64).value;
             assert!((law.tails(hits).point / mass - 1.0).abs() < 1e-9, "{hits}");
         }
     }

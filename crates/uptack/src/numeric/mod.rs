@@ -1,6 +1,7 @@
-//! Tails of the distributions that tallies have.
+//! Laws of what is counted, for estimates and simulation. Their errors are measured by tests and covered by margins; what a
+//! privacy claim rests on is in [`certified`](crate::certified).
 
-pub(crate) mod binomial;
+pub(crate) mod binomial_draw;
 mod fourier;
 pub(crate) mod lattice_sum;
 pub(crate) mod normal;

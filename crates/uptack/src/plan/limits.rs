@@ -104,7 +104,7 @@ impl Limits {
         Some(doubt)
     }
 
-    fn delta(&self, law: &Law, epsilon: f64, delta: f64) -> Option<privacy::Bracket> {
+    fn delta(&self, law: &Law, epsilon: f64, delta: f64) -> Option<privacy::Enclosure> {
         self.calls.set(self.calls.get() + 1);
         let accountant = law.channel().and_then(|channel| privacy::release(&channel, self.owners)).ok()?;
         Some(accountant.delta_near(epsilon, delta, &self.crowds.borrow()))

@@ -6,4 +6,5 @@ mod family;
 mod mechanisms;
 mod promises;
 mod random_channels;
+mod sections;
 mod vectors;

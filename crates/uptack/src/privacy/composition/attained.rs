@@ -1,18 +1,12 @@
-//! What a fixed pair of neighbouring worlds gives away at least: a lower bound that somebody attains.
+//! What a fixed pair of neighbouring worlds gives away at least: a lower bound that somebody attains (`docs/composition.md`, "The
+//! lower value").
 
 use super::composed::Composition;
 use super::convolution::{Part, Tail, Window};
 use super::loss_distribution::LossDistribution;
-use super::rounding::UNIT;
-
-/// Outcomes of one query in a pair of worlds, coarsened as one likes: losses from below with their masses from below.
-#[derive(Debug, Clone)]
-pub(in crate::privacy) struct PairLaw {
-    /// (ln of the ratio of the two laws, mass under the first).
-    pub(in crate::privacy) losses: Vec<(f64, f64)>,
-    /// Mass of outcomes that the second law does not have.
-    pub(in crate::privacy) infinite: f64,
-}
+use crate::certified::root::{Middle, bisect};
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::divergence::many_classes::PairLaw;
 
 /// Cells of the grid for each standard deviation of one query's loss. Rounding down to the grid costs at most about
 /// 0.4 / this of ε, and a grid of twice as many costs twice as much time.
@@ -25,7 +19,7 @@ const LEFT_OUT: f64 = 1e-5;
 /// The part of δ that is given up to residuals that are improbably small together.
 const IMPROBABLE: f64 = 1e-3;
 
-/// A composition of pairs, each so many times, from below.
+/// A composition of pairs, each with its number of repetitions, from below.
 #[derive(Debug, Clone)]
 pub(in crate::privacy) struct Attained {
     /// With all losses rounded down to the grid.
@@ -39,7 +33,7 @@ impl Attained {
         let total: f64 = pairs.iter().map(|(_, times)| *times as f64).sum();
         let used = pairs.iter().filter(|(_, times)| *times > 0);
         let pairs: Vec<(PairLaw, u64)> =
-            used.map(|(pair, times)| (pair.without_lowest(LEFT_OUT / total), *times)).collect();
+            used.map(|(pair, times)| (without_lowest(pair, LEFT_OUT / total), *times)).collect();
         let square = |pair: &PairLaw| pair.losses.iter().map(|(loss, mass)| loss * loss * mass).sum::<f64>();
         let deviation = pairs.iter().map(|(pair, _)| square(pair)).fold(0.0, f64::max).sqrt();
         let mut spacing = (deviation / CELLS_PER_DEVIATION).log2().floor().exp2();
@@ -108,16 +102,8 @@ impl Attained {
 
 /// The largest ε up to `above` at which the tail is certainly above `delta`; zero where there is none.
 fn largest_above(tail: &Tail, delta: f64, above: f64) -> f64 {
-    let (mut low, mut high) = (0.0, above);
-    while high - low > 1e-5 * high && high > 1e-9 {
-        let middle = 0.5 * (low + high);
-        if tail.lower(middle) > delta {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    let close = |low: f64, high: f64| high - low <= 1e-5 * high || high <= 1e-9;
+    bisect((0.0, above), Middle::Arithmetic, usize::MAX, close, |epsilon| tail.lower(epsilon) > delta).0
 }
 
 /// How far the losses of one query lie above the cells of the grid that they were rounded down to.
@@ -138,24 +124,22 @@ impl Residuals {
     fn log_moment(&self, order: f64) -> f64 {
         let least = self.atoms.iter().map(|(residual, _)| *residual).fold(f64::INFINITY, f64::min);
         let sum: f64 = self.atoms.iter().map(|(residual, mass)| mass * (order * (least - residual)).exp()).sum();
-        let rounding = UNIT * (self.atoms.len() as f64 + 64.0 + order * least);
+        let rounding = ROUNDOFF * (self.atoms.len() as f64 + 64.0 + order * least);
         self.times as f64 * (sum.ln() - order * least + 4.0 * rounding)
     }
 }
 
-impl PairLaw {
-    /// Without outcomes of the lowest losses, of at most this mass together.
-    fn without_lowest(&self, mass: f64) -> Self {
-        let mut losses = self.losses.clone();
-        losses.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut left_out = 0.0;
-        let lowest = losses.iter().take_while(|(loss, own)| {
-            left_out += own;
-            *loss < 0.0 && left_out <= mass
-        });
-        let lowest = lowest.count();
-        Self { losses: losses.split_off(lowest), infinite: self.infinite }
-    }
+/// The pair without outcomes of the lowest losses, of at most this mass together.
+fn without_lowest(pair: &PairLaw, mass: f64) -> PairLaw {
+    let mut losses = pair.losses.clone();
+    losses.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left_out = 0.0;
+    let lowest = losses.iter().take_while(|(loss, own)| {
+        left_out += own;
+        *loss < 0.0 && left_out <= mass
+    });
+    let lowest = lowest.count();
+    PairLaw { losses: losses.split_off(lowest), infinite: pair.infinite }
 }
 
 #[cfg(test)]

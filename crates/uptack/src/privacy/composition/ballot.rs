@@ -1,9 +1,9 @@
-//! Ballots: many yes/no queries, of which an owner affirms only a few.
+//! Ballots: many yes/no queries, of which an owner affirms only a few (`docs/composition.md`, "Ballots").
 
 use super::{Composition, FixedInAdvance, LossDistribution, at_least_one};
 use crate::Error;
 
-/// K queries that everybody answers, with at most k yes an owner and independent coins for every query.
+/// K queries that everybody answers, with at most k *yes* per owner and independent coins for every query.
 ///
 /// Replacing one owner's ballot by another moves at most k truths from yes to no and at most k from no to yes; the
 /// answers to all other queries keep their law whatever the truth. So only min(2k, K) queries count. Needs that
@@ -22,13 +22,13 @@ pub struct Ballot {
 }
 
 impl Ballot {
-    /// A ballot of `queries` with at most `most_yes` yes an owner.
+    /// A ballot of `queries` with at most `most_yes` *yes* per owner.
     pub fn new(queries: u64, most_yes: u64) -> Result<Self, Error> {
         at_least_one("the number of queries of a ballot", queries)?;
         at_least_one("the number of yes a ballot allows", most_yes)?;
         if most_yes > queries {
             return Err(Error::request(format!(
-                "at most {most_yes} yes an owner, but the ballot has only {queries} queries"
+                "at most {most_yes} yes per owner, but the ballot has only {queries} queries"
             )));
         }
         Ok(Self { queries, most_yes })
@@ -58,7 +58,7 @@ mod tests {
         let direct = Composition::new(FixedInAdvance::repeated(loss, 6).unwrap());
         assert_eq!(ballot.epsilon(1e-6).unwrap(), direct.epsilon(1e-6).unwrap());
         // At most the pure sum, up to the one cell a query that reading the profile may cost.
-        assert!(ballot.epsilon(1e-6).unwrap().unwrap().upper <= 3.0 + 6.0 / 64.0);
+        assert!(ballot.epsilon(1e-6).unwrap().unwrap().upper() <= 3.0 + 6.0 / 64.0);
     }
 
     #[test]

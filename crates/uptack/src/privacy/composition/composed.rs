@@ -1,14 +1,18 @@
-//! The guarantee of a list of queries that was fixed in advance.
+//! The guarantee of a list of queries that was fixed in advance (`docs/composition.md`, "What is claimed, and when it holds").
 
 use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, tilted_moments};
-use super::rounding::{UNIT, up};
 use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
 use crate::Error;
+use crate::certified::enclosure::Enclosure;
+use crate::certified::root::{Middle, bisect};
+use crate::certified::rounding::{ROUNDOFF, up};
 
 /// The most queries in one composition.
 const MOST_REPETITIONS: u64 = 1_000_000_000;
 /// The longest transform; a sum that wants more is put on a coarser grid.
 const LONGEST_TRANSFORM: usize = 1 << 21;
+/// Halvings of an interval; more change nothing in a double.
+const HALVINGS: usize = 64;
 /// The part of δ that a lower bound gives up to the improbable rounding of many cells the same way.
 const IMPROBABLE: f64 = 1e-3;
 
@@ -43,21 +47,12 @@ impl FixedInAdvance {
     }
 }
 
-/// A claim enclosed from both sides.
-///
-/// `upper` is the claim. `lower` bounds the composition of the pair of laws whose profile is *exactly* the given one
-/// (or lies above it): the gap says what discretization and arithmetic cost at most. A query whose worst crowd or
-/// direction changes with ε may be better than that pair, never worse: where the profile is a maximum over several pairs,
-/// `lower` is not a lower bound of what any one of them gives away.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
-    /// No smaller than this.
-    pub lower: f64,
-    /// No larger than this.
-    pub upper: f64,
-}
-
 /// The composed guarantee of a [`FixedInAdvance`] list.
+///
+/// The upper end of an answer is the claim. The lower end bounds the composition of the pair of laws whose profile is *exactly*
+/// the given one (or lies above it): the gap says what discretization and arithmetic cost at most. A query whose worst crowd or
+/// direction changes with ε may be better than that pair, never worse: where the profile is a maximum over several pairs, the
+/// lower end is not a lower bound of what any one of them gives away.
 #[derive(Debug, Clone)]
 pub struct Composition {
     parts: Vec<Part>,
@@ -106,17 +101,17 @@ impl Composition {
     }
 
     /// δ at `epsilon` ≥ 0.
-    pub fn delta(&self, epsilon: f64) -> Result<Bounds, Error> {
+    pub fn delta(&self, epsilon: f64) -> Result<Enclosure, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let tail = self.tail(self.order_for(epsilon), epsilon);
         let upper = self.single_delta(epsilon).map_or(tail.upper(epsilon), |single| single.min(tail.upper(epsilon)));
         let improbable = (upper * IMPROBABLE).max(f64::MIN_POSITIVE);
         let lower = self.lower_delta(&tail, epsilon, improbable);
-        Ok(Bounds { lower: lower.min(upper), upper })
+        Ok(Enclosure::new(lower.min(upper), upper))
     }
 
     /// The least ε that is certified at `delta`, or `None` if there is none: the mass at infinity is larger.
-    pub fn epsilon(&self, delta: f64) -> Result<Option<Bounds>, Error> {
+    pub fn epsilon(&self, delta: f64) -> Result<Option<Enclosure>, Error> {
         let delta = open_probability(delta)?;
         let mut best = f64::INFINITY;
         let floor = self.floor();
@@ -144,7 +139,7 @@ impl Composition {
             return Ok(None);
         }
         let lower = self.lower_epsilon(&tail, delta).min(best);
-        Ok(Some(Bounds { lower, upper: best }))
+        Ok(Some(Enclosure::new(lower, best)))
     }
 
     fn tail(&self, order: f64, focus: f64) -> Tail {
@@ -169,19 +164,12 @@ impl Composition {
         if mean(0.0) >= epsilon {
             return 0.0;
         }
-        let (mut low, mut high) = (1e-9_f64.min(self.largest_order() / 2.0), self.largest_order());
+        let (low, high) = (1e-9_f64.min(self.largest_order() / 2.0), self.largest_order());
         if mean(high) <= epsilon {
             return high;
         }
-        while high > 1.02 * low {
-            let middle = (low * high).sqrt();
-            if mean(middle) < epsilon {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        let close = |low: f64, high: f64| high <= 1.02 * low;
+        bisect((low, high), Middle::Geometric, usize::MAX, close, |order| mean(order) < epsilon).0
     }
 
     /// The ε that Chernoff's bound alone would certify, where the search starts.
@@ -208,7 +196,7 @@ impl Composition {
             squares += count * spacing * spacing;
             most += count * spacing;
         }
-        up(f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()), 64.0 * UNIT * self.parts.len() as f64)
+        up(f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()), 64.0 * ROUNDOFF * self.parts.len() as f64)
     }
 
     fn lower_delta(&self, tail: &Tail, epsilon: f64, improbable: f64) -> f64 {
@@ -220,19 +208,10 @@ impl Composition {
 
     fn lower_epsilon(&self, tail: &Tail, delta: f64) -> f64 {
         let above = |epsilon: f64| self.lower_delta(tail, epsilon, delta * IMPROBABLE) > delta;
-        let (mut low, mut high) = (0.0, tail.top().max(0.0));
-        if !above(low) {
+        if !above(0.0) {
             return 0.0;
         }
-        for _ in 0..64 {
-            let middle = (low + high) / 2.0;
-            if above(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        bisect((0.0, tail.top().max(0.0)), Middle::Arithmetic, HALVINGS, |_, _| false, above).0
     }
 }
 
@@ -246,20 +225,16 @@ fn coarsen(parts: &mut [Part], spacing: f64) {
 
 /// The least ε in [0, top] at which `curve` is certified to be at most `delta`.
 fn least_epsilon(top: f64, delta: f64, curve: impl Fn(f64) -> f64) -> Option<f64> {
-    let (mut low, mut high) = (0.0, top.max(0.0));
-    if curve(high) > delta {
+    let top = top.max(0.0);
+    if curve(top) > delta {
         return None;
     }
-    if curve(low) <= delta {
+    if curve(0.0) <= delta {
         return Some(0.0);
     }
-    for _ in 0..64 {
-        let middle = (low + high) / 2.0;
-        if curve(middle) <= delta {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    Some(high)
+    let is_below = |epsilon: f64| {
+        let holds = curve(epsilon) <= delta;
+        !holds
+    };
+    Some(bisect((0.0, top), Middle::Arithmetic, HALVINGS, |_, _| false, is_below).1)
 }

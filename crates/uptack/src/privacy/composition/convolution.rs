@@ -1,12 +1,13 @@
-//! Convolution of many loss distributions by a tilted Fourier transform, with its error carried along.
+//! Convolution of many loss distributions by a tilted Fourier transform, with its error carried along
+//! (`docs/composition.md`, "Convolution").
 //!
 //! The error of a transform is absolute, the tail wanted is tiny. So every mass is first multiplied by e^(order·loss):
 //! the tilted sum has its bulk where the tail is asked for, and undoing the tilt turns the absolute error into one
 //! relative to the tail. Whatever wraps around only adds mass; what lies above the window is bounded by Chernoff.
 
-use super::fourier::{Complex, Fourier};
 use super::loss_distribution::LossDistribution;
-use super::rounding::{ELEMENTARY, UNIT, add_up, compounded, down, up};
+use crate::certified::fourier::{Complex, Fourier};
+use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, add_up, compounded, down, up};
 
 /// −ln of the tilted mass that may lie outside the window.
 const OUTSIDE: f64 = 44.0;
@@ -85,7 +86,7 @@ impl Window {
         let cell = |loss: f64| (loss / spacing).clamp(-1e15, 1e15);
         let top_cell = cell(top.min(reach).max(mean)).ceil() as i64;
         let steep = order + steepest;
-        let exponent = log_moment(parts, steep) - steep * (top_cell as f64 * spacing) * (1.0 - 4.0 * UNIT);
+        let exponent = log_moment(parts, steep) - steep * (top_cell as f64 * spacing) * (1.0 - 4.0 * ROUNDOFF);
         let above = if clipped { 0.0 } else { up((exponent + 1e-9 * exponent.abs()).exp(), 4.0 * ELEMENTARY) };
         let bottom_cell = cell(bottom.max(-reach).min(mean)).floor() as i64;
         Self { bottom: bottom_cell, top: top_cell, above, order, spacing }
@@ -142,8 +143,8 @@ impl Tail {
         let log_scale = tilt.log_total - window.order * window.spacing * reference as f64;
         let extent = window.top.abs().max(window.bottom.abs()) as f64 * per_cell;
         let relative = tilt.relative
-            + 4.0 * UNIT * (tilt.log_total.abs() + tilt.log_size + 2.0 * extent + LARGEST_EXPONENT)
-            + 16.0 * UNIT * masses.len() as f64
+            + 4.0 * ROUNDOFF * (tilt.log_total.abs() + tilt.log_size + 2.0 * extent + LARGEST_EXPONENT)
+            + 16.0 * ROUNDOFF * masses.len() as f64
             + 4.0 * ELEMENTARY;
         let relative = compounded(relative, 1.0);
         let (infinite_lower, infinite_upper) = infinite_mass(parts);
@@ -173,7 +174,7 @@ impl Tail {
     pub(super) fn lower(&self, epsilon: f64) -> f64 {
         let first = self.first as f64 * self.spacing;
         let finite = self.interpolate(&self.lower, epsilon.max(first)).unwrap_or(0.0);
-        down(down(finite * self.scale_lower, 8.0 * ELEMENTARY) + self.infinite_lower, UNIT)
+        down(down(finite * self.scale_lower, 8.0 * ELEMENTARY) + self.infinite_lower, ROUNDOFF)
     }
 
     /// The largest represented loss.
@@ -217,7 +218,7 @@ pub(super) fn infinite_mass(parts: &[Part]) -> (f64, f64) {
         let finite = part.loss.finite_mass();
         log_finite += part.count() * finite.ln();
         log_ratio += part.count() * (part.loss.infinite_mass() / finite).ln_1p();
-        relative += part.count() * UNIT * (4.0 * part.loss.half() as f64 + 64.0);
+        relative += part.count() * ROUNDOFF * (4.0 * part.loss.half() as f64 + 64.0);
     }
     if log_ratio <= 0.0 {
         return (0.0, 0.0);
@@ -259,7 +260,7 @@ impl Tilt {
             let exponent = order * part.reach() + normalizer.abs();
             // What wraps around is added up cell by cell, one rounding each.
             let additions = 2.0 * part.loss.half() as f64;
-            relative += part.count() * (2.0 * ELEMENTARY + UNIT * (4.0 * exponent + additions + 4.0));
+            relative += part.count() * (2.0 * ELEMENTARY + ROUNDOFF * (4.0 * exponent + additions + 4.0));
         }
         Self { order, normalizers, log_total, log_size, relative }
     }
@@ -320,11 +321,11 @@ impl Product {
         for (index, (low, high)) in self.log_low.iter().zip(&self.log_high).enumerate() {
             let both_sides = if index == 0 || 2 * index == length { 1.0 } else { 2.0 };
             // Logarithms near −650 carry more rounding than those near 0.
-            let slack = 32.0 * UNIT * high.abs();
+            let slack = 32.0 * ROUNDOFF * high.abs();
             let moved = if *high < -VANISHING { 1.0 } else { -(low - high).exp_m1() + rounding + slack };
             sum += both_sides * high.exp() * moved;
         }
-        sum / length as f64 * (1.0 + 4.0 * UNIT * length as f64)
+        sum / length as f64 * (1.0 + 4.0 * ROUNDOFF * length as f64)
     }
 
     fn invert(self, fourier: &Fourier, total: f64) -> TiltedSum {

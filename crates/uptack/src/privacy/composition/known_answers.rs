@@ -1,4 +1,4 @@
-//! Composition against answers that are known exactly.
+//! Composition against answers that are known exactly (`docs/composition.md`, "How it is checked").
 
 use super::{
     Accuracy, ApproximateProfile, Composition, FixedInAdvance, LaplaceProfile, LossDistribution, Profile, PureProfile,
@@ -67,10 +67,10 @@ fn composed_gaussians_are_a_gaussian() {
         for delta in [1e-3, 1e-6, 1e-10, 1e-15, 1e-30] {
             let truth = Gaussian { ratio: ratio * (times as f64).sqrt() }.epsilon(delta);
             let bounds = repeated(&Gaussian { ratio }, times, delta).epsilon(delta).unwrap().unwrap();
-            assert!(bounds.upper >= truth * (1.0 - 1e-9), "{ratio} {times} {delta}: {bounds:?} {truth}");
-            assert!(bounds.upper < truth * 1.003, "{ratio} {times} {delta}: {bounds:?} {truth}");
-            assert!(bounds.lower <= truth * (1.0 + 1e-9), "{ratio} {times} {delta}: {bounds:?} {truth}");
-            assert!(bounds.lower > truth * 0.97, "{ratio} {times} {delta}: {bounds:?} {truth}");
+            assert!(bounds.upper() >= truth * (1.0 - 1e-9), "{ratio} {times} {delta}: {bounds:?} {truth}");
+            assert!(bounds.upper() < truth * 1.003, "{ratio} {times} {delta}: {bounds:?} {truth}");
+            assert!(bounds.lower() <= truth * (1.0 + 1e-9), "{ratio} {times} {delta}: {bounds:?} {truth}");
+            assert!(bounds.lower() > truth * 0.97, "{ratio} {times} {delta}: {bounds:?} {truth}");
         }
     }
 }
@@ -79,8 +79,8 @@ fn composed_gaussians_are_a_gaussian() {
 fn a_million_gaussians() {
     let (truth, delta) = (Gaussian { ratio: 1.0 }.epsilon(1e-8), 1e-8);
     let bounds = repeated(&Gaussian { ratio: 1e-3 }, 1_000_000, delta).epsilon(delta).unwrap().unwrap();
-    assert!(bounds.upper >= truth && bounds.upper < truth * 1.003, "{bounds:?} {truth}");
-    assert!(bounds.lower <= truth && bounds.lower > truth * 0.97, "{bounds:?} {truth}");
+    assert!(bounds.upper() >= truth && bounds.upper() < truth * 1.003, "{bounds:?} {truth}");
+    assert!(bounds.lower() <= truth && bounds.lower() > truth * 0.97, "{bounds:?} {truth}");
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn composed_gaussians_in_delta() {
     for (ratio, times, epsilon) in [(0.1, 100_u64, 1.0), (0.1, 100, 5.0), (0.01, 10_000, 8.0), (0.01, 10_000, 0.0)] {
         let truth = Gaussian { ratio: ratio * (times as f64).sqrt() }.delta(epsilon);
         let bounds = repeated(&Gaussian { ratio }, times, 1e-15).delta(epsilon).unwrap();
-        assert!(bounds.upper >= truth * (1.0 - 1e-9) && bounds.upper < truth * 1.02, "{bounds:?} {truth}");
-        assert!(bounds.lower <= truth * (1.0 + 1e-9) && bounds.lower > truth * 0.2, "{bounds:?} {truth}");
+        assert!(bounds.upper() >= truth * (1.0 - 1e-9) && bounds.upper() < truth * 1.02, "{bounds:?} {truth}");
+        assert!(bounds.lower() <= truth * (1.0 + 1e-9) && bounds.lower() > truth * 0.2, "{bounds:?} {truth}");
     }
 }
 
@@ -101,12 +101,12 @@ fn randomized_response_is_a_binomial_sum() {
             let epsilon = own * f64::from(times).sqrt() * 0.4 * f64::from(step);
             let truth = exact_randomized_response(own, times, epsilon);
             let bounds = composition.delta(epsilon).unwrap();
-            assert!(bounds.upper >= truth * (1.0 - 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
-            assert!(bounds.lower <= truth * (1.0 + 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
+            assert!(bounds.upper() >= truth * (1.0 - 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
+            assert!(bounds.lower() <= truth * (1.0 + 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
             // In ε the excess is tiny: the truth a hair to the left is above the claim.
             let left = exact_randomized_response(own, times, (epsilon - 0.02 * epsilon.max(own)).max(0.0));
             if epsilon > 0.0 && truth > delta_scale {
-                assert!(bounds.upper <= left, "{own} {times} {epsilon}: {bounds:?} {left}");
+                assert!(bounds.upper() <= left, "{own} {times} {epsilon}: {bounds:?} {left}");
             }
         }
     }
@@ -122,7 +122,7 @@ fn where_the_grid_holds_the_losses_only_arithmetic_is_left() {
             let epsilon = own * f64::from(times).sqrt() * f64::from(step) * 0.9;
             let truth = exact_randomized_response(own, times, epsilon);
             if truth > 1e-250 {
-                let upper = composition.delta(epsilon).unwrap().upper;
+                let upper = composition.delta(epsilon).unwrap().upper();
                 let excess = upper / truth - 1.0;
                 assert!((-1e-10..1e-4).contains(&excess), "{own} {times} {epsilon}: {upper:e} {truth:e} {excess:e}");
             }
@@ -146,7 +146,7 @@ fn a_costly_profile_is_asked_sparingly() {
         let bounds = Composition::new(FixedInAdvance::repeated(loss, 100).unwrap()).epsilon(1e-8).unwrap().unwrap();
         let truth = Gaussian { ratio: 1.0 }.epsilon(1e-8);
         assert!(profile.0.get() <= most, "{cells} cells: {} evaluations", profile.0.get());
-        assert!(bounds.upper >= truth && bounds.upper < truth * 1.02, "{cells} cells: {bounds:?} {truth}");
+        assert!(bounds.upper() >= truth && bounds.upper() < truth * 1.02, "{cells} cells: {bounds:?} {truth}");
     }
 }
 
@@ -157,11 +157,11 @@ fn a_single_query_is_the_profile_itself() {
     for step in 0..12 {
         let epsilon = 0.1 * f64::from(step);
         let (truth, bounds) = (profile.delta_upper(epsilon), composition.delta(epsilon).unwrap());
-        assert!(bounds.upper >= truth && bounds.upper < truth + 1e-3, "{epsilon}: {bounds:?} {truth}");
-        assert!(bounds.lower <= truth, "{epsilon}: {bounds:?} {truth}");
+        assert!(bounds.upper() >= truth && bounds.upper() < truth + 1e-3, "{epsilon}: {bounds:?} {truth}");
+        assert!(bounds.lower() <= truth, "{epsilon}: {bounds:?} {truth}");
     }
     let bounds = composition.epsilon(1e-10).unwrap().unwrap();
-    assert!(bounds.upper >= 1.0 - 1e-9 && bounds.upper < 1.02, "{bounds:?}");
+    assert!(bounds.upper() >= 1.0 - 1e-9 && bounds.upper() < 1.02, "{bounds:?}");
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn masses_at_infinity_compose() {
     assert!(composition.floor() >= floor && composition.floor() < floor * 1.001, "{} {floor}", composition.floor());
     assert_eq!(composition.epsilon(floor * 0.99).unwrap(), None, "below the floor there is no guarantee");
     let bounds = composition.epsilon(floor * 2.0).unwrap().unwrap();
-    assert!(bounds.upper < 0.1 * times as f64);
-    assert!(bounds.lower > 0.9 * bounds.upper, "{bounds:?}");
+    assert!(bounds.upper() < 0.1 * times as f64);
+    assert!(bounds.lower() > 0.9 * bounds.upper(), "{bounds:?}");
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn different_queries_compose_in_any_order() {
     for queries in [list, reversed] {
         let composition = Composition::new(FixedInAdvance::new(queries).unwrap());
         let bounds = composition.epsilon(1e-9).unwrap().unwrap();
-        assert!(bounds.upper >= truth && bounds.upper < truth * 1.005, "{bounds:?} {truth}");
-        assert!(bounds.lower <= truth && bounds.lower > truth * 0.95, "{bounds:?} {truth}");
+        assert!(bounds.upper() >= truth && bounds.upper() < truth * 1.005, "{bounds:?} {truth}");
+        assert!(bounds.lower() <= truth && bounds.lower() > truth * 0.95, "{bounds:?} {truth}");
     }
 }
 
@@ -201,8 +201,8 @@ fn a_query_that_says_nothing_costs_nothing() {
         }
     }
     let bounds = repeated(&Silent, 1000, 1e-9).epsilon(1e-9).unwrap().unwrap();
-    assert_eq!(bounds.lower, 0.0);
-    assert!(bounds.upper < 1e-4, "{bounds:?}");
+    assert_eq!(bounds.lower(), 0.0);
+    assert!(bounds.upper() < 1e-4, "{bounds:?}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_lone_large_query_among_many_small_ones() {
     let rare = ApproximateProfile::new(0.001, 1e-4).unwrap();
     let composition = repeated(&rare, 10, 1e-3);
     let bounds = composition.epsilon(2e-3).unwrap().unwrap();
-    assert!(bounds.upper <= 0.01 * 1.02, "{bounds:?}");
+    assert!(bounds.upper() <= 0.01 * 1.02, "{bounds:?}");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn coarse_reading_is_still_sharp() {
     let loss = LossDistribution::from_profile(&profile, accuracy).unwrap();
     let bounds = Composition::new(FixedInAdvance::repeated(loss, 400).unwrap()).epsilon(1e-8).unwrap().unwrap();
     let truth = Gaussian { ratio: 1.0 }.epsilon(1e-8);
-    assert!(bounds.upper >= truth && bounds.upper < truth * 1.005, "{bounds:?} {truth}");
+    assert!(bounds.upper() >= truth && bounds.upper() < truth * 1.005, "{bounds:?} {truth}");
 }
 
 #[test]
@@ -285,11 +285,11 @@ proptest! {
             Composition::new(FixedInAdvance::repeated(loss.clone(), times).unwrap()).epsilon(delta).unwrap().unwrap()
         };
         let (here, longer, stricter) = (at(times, delta), at(times + 1, delta), at(times, delta * 0.5));
-        prop_assert!(here.lower <= here.upper && here.upper.is_finite() && here.lower >= 0.0);
-        prop_assert!(longer.upper >= here.upper * (1.0 - 1e-6), "{here:?} {longer:?}");
-        prop_assert!(stricter.upper >= here.upper * (1.0 - 1e-6), "{here:?} {stricter:?}");
+        prop_assert!(here.lower() <= here.upper() && here.upper().is_finite() && here.lower() >= 0.0);
+        prop_assert!(longer.upper() >= here.upper() * (1.0 - 1e-6), "{here:?} {longer:?}");
+        prop_assert!(stricter.upper() >= here.upper() * (1.0 - 1e-6), "{here:?} {stricter:?}");
         // Never worse than the plain sum, but for the cell that each query may be rounded up by.
-        prop_assert!(here.upper <= times as f64 * (own + 2.0 * loss.spacing()) + 1e-9);
+        prop_assert!(here.upper() <= times as f64 * (own + 2.0 * loss.spacing()) + 1e-9);
     }
 
     #[test]
@@ -297,8 +297,8 @@ proptest! {
         let epsilon = own * f64::from(times) * at;
         let truth = exact_randomized_response(own, times, epsilon);
         let bounds = repeated(&PureProfile::new(own).unwrap(), u64::from(times), 1e-12).delta(epsilon).unwrap();
-        prop_assert!(bounds.upper >= truth * (1.0 - 1e-10), "{bounds:?} {truth}");
-        prop_assert!(bounds.lower <= truth * (1.0 + 1e-10) + 1e-300, "{bounds:?} {truth}");
+        prop_assert!(bounds.upper() >= truth * (1.0 - 1e-10), "{bounds:?} {truth}");
+        prop_assert!(bounds.lower() <= truth * (1.0 + 1e-10) + 1e-300, "{bounds:?} {truth}");
     }
 
     #[test]
@@ -319,7 +319,7 @@ proptest! {
         let composition = repeated(&profile, u64::from(times), 1e-9);
         let truth = profile.composed(times, epsilon);
         let bounds = composition.delta(epsilon).unwrap();
-        prop_assert!(bounds.upper >= truth * (1.0 - 1e-12), "{bounds:?} {truth}");
-        prop_assert!(bounds.lower <= bounds.upper);
+        prop_assert!(bounds.upper() >= truth * (1.0 - 1e-12), "{bounds:?} {truth}");
+        prop_assert!(bounds.lower() <= bounds.upper());
     }
 }

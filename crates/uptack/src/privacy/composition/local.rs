@@ -1,8 +1,8 @@
-//! Local views: pure guarantees simply add.
+//! Local views: pure guarantees simply add (`docs/composition.md`, "What is claimed, and when it holds").
 
 use super::not_negative;
-use super::rounding::{UNIT, up};
 use crate::Error;
+use crate::certified::rounding::{ROUNDOFF, up};
 
 /// The local ε of an owner who gives `times` answers, each with local `epsilon`, rounded up.
 ///
@@ -25,7 +25,7 @@ pub fn add_local(epsilon: f64, times: u64) -> Result<f64, Error> {
         1 => Ok(epsilon),
         // A zero stays zero exactly; the count itself may be rounded when it is converted.
         _ if epsilon == 0.0 => Ok(0.0),
-        _ => Ok(up(epsilon * times as f64, 4.0 * UNIT)),
+        _ => Ok(up(epsilon * times as f64, 4.0 * ROUNDOFF)),
     }
 }
 

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::rounding::{ELEMENTARY, UNIT, up};
 use super::{Profile, at_least_one, not_negative, open_probability};
 use crate::Error;
+use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, up};
 
 /// How finely a profile is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,9 +92,9 @@ impl LossDistribution {
         for (loss, mass) in losses.iter().filter(|(loss, _)| *loss >= Self::LARGEST_LOSS) {
             beyond += if loss.is_finite() { 0.0 } else { *mass };
         }
-        kept().for_each(|(loss, mass)| masses[(cell(*loss) + half as i64) as usize] += mass * (1.0 - 4.0 * UNIT));
+        kept().for_each(|(loss, mass)| masses[(cell(*loss) + half as i64) as usize] += mass * (1.0 - 4.0 * ROUNDOFF));
         // Adding up may have rounded upwards.
-        let shrink = 1.0 - 2.0 * UNIT * (losses.len() as f64 + 4.0);
+        let shrink = 1.0 - 2.0 * ROUNDOFF * (losses.len() as f64 + 4.0);
         masses.iter_mut().for_each(|mass| *mass *= shrink);
         Self { spacing, masses, infinite: (infinite + beyond) * shrink, inflation: 1.0, moved: 0.0 }
     }
@@ -119,7 +119,7 @@ impl LossDistribution {
     /// An upper bound of δ at `epsilon` ≥ 0 for a single query.
     pub fn delta(&self, epsilon: f64) -> Result<f64, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
-        let relative = 2.0 * ELEMENTARY + 8.0 * UNIT * self.masses.len() as f64;
+        let relative = 2.0 * ELEMENTARY + 8.0 * ROUNDOFF * self.masses.len() as f64;
         let finite: f64 = self
             .losses()
             .filter(|(loss, _)| *loss > epsilon)
@@ -135,7 +135,7 @@ impl LossDistribution {
         let steps = self.masses.len() as f64 + 16.0;
         let largest = order.abs() * self.half() as f64 * self.spacing + peak.abs();
         let result = peak + sum.ln();
-        result + 2.0 * UNIT * (steps + 8.0 * largest + 8.0 * result.abs()) + ELEMENTARY
+        result + 2.0 * ROUNDOFF * (steps + 8.0 * largest + 8.0 * result.abs()) + ELEMENTARY
     }
 
     /// Losses with their masses, from the smallest.
@@ -165,7 +165,7 @@ impl LossDistribution {
 
     /// Mass at all finite losses, rounded up; above 1 − infinite mass only by rounding.
     pub(super) fn finite_mass(&self) -> f64 {
-        up(self.masses.iter().sum(), UNIT * self.masses.len() as f64)
+        up(self.masses.iter().sum(), ROUNDOFF * self.masses.len() as f64)
     }
 
     /// The root mean square of the finite losses; it chooses grids and decides no claim.
@@ -207,7 +207,7 @@ impl LossDistribution {
         let infinite = curve[half];
         let mut loss = Self { spacing, masses: connect(&curve, &hull, spacing), infinite, inflation: 1.0, moved: 0.0 };
         loss.dominate(&curve, &hull)?;
-        loss.moved = up((infinite - reader.profile.floor()).max(0.0) + loss.masses[0], 4.0 * UNIT);
+        loss.moved = up((infinite - reader.profile.floor()).max(0.0) + loss.masses[0], 4.0 * ROUNDOFF);
         Ok(loss)
     }
 
@@ -219,7 +219,7 @@ impl LossDistribution {
     fn dominate(&mut self, curve: &[f64], hull: &[usize]) -> Result<(), Error> {
         let half = self.half();
         let implied = self.finite_curve();
-        let error = 16.0 * UNIT * self.masses.len() as f64 + 24.0 * ELEMENTARY;
+        let error = 16.0 * ROUNDOFF * self.masses.len() as f64 + 24.0 * ELEMENTARY;
         let total: f64 = self.masses.iter().sum();
         let mut factor = (1.0 - self.infinite) / total;
         for &vertex in hull {
@@ -241,7 +241,7 @@ impl LossDistribution {
         let (negative, positive) = self.masses.split_at_mut(half + 1);
         negative.iter_mut().for_each(|mass| *mass *= factor);
         let raised = positive.iter_mut().filter(|mass| **mass > 0.0);
-        raised.for_each(|mass| *mass = up(*mass * factor, 4.0 * UNIT));
+        raised.for_each(|mass| *mass = up(*mass * factor, 4.0 * ROUNDOFF));
         Ok(())
     }
 
@@ -288,7 +288,7 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
     fn learn(&mut self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         if delta.is_nan() || delta < 0.0 {
             return Err(Error::request(format!(
-                "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is no probability"
+                "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is not a probability"
             )));
         }
         self.known.insert(epsilon.to_bits(), delta.min(1.0));
@@ -303,6 +303,7 @@ impl<P: Profile + ?Sized> Reader<'_, P> {
             high /= 2.0;
         }
         let mut low = high / 2.0;
+        // Not `bisect`: the profile may fail.
         while high > 1.1 * low {
             let middle = (low + high) / 2.0;
             if self.delta(middle)? <= enough {

@@ -26,8 +26,8 @@
 //! let composition = Composition::new(FixedInAdvance::repeated(loss, 100)?);
 //! let epsilon = composition.epsilon(1e-8)?.expect("no mass at infinity");
 //! // Far below the sum 10 of the parts, never below the truth.
-//! assert!(5.0 < epsilon.upper && epsilon.upper < 6.0);
-//! assert!(epsilon.lower <= epsilon.upper);
+//! assert!(5.0 < epsilon.upper() && epsilon.upper() < 6.0);
+//! assert!(epsilon.lower() <= epsilon.upper());
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
@@ -36,16 +36,15 @@ mod ballot;
 mod composed;
 mod convolution;
 mod filter;
-pub(super) mod fourier;
 #[cfg(test)]
 mod known_answers;
 mod local;
 mod loss_distribution;
 mod profile;
-mod rounding;
+pub(super) mod repeated;
 
 pub use ballot::Ballot;
-pub use composed::{Bounds, Composition, FixedInAdvance};
+pub use composed::{Composition, FixedInAdvance};
 pub use filter::{Charge, Filter, Receipt, Refusal};
 pub use local::add_local;
 pub use loss_distribution::{Accuracy, LossDistribution};

@@ -1,8 +1,8 @@
-//! The seam between accounting and composition: δ as a function of ε.
+//! The seam between accounting and composition: δ as a function of ε (`docs/composition.md`, "From a profile to a measure").
 
-use super::rounding::{ELEMENTARY, up};
 use super::{not_negative, open_probability};
 use crate::Error;
+use crate::certified::rounding::{ELEMENTARY, up};
 
 /// A certified privacy profile of one query.
 ///

@@ -5,34 +5,37 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::super::many_classes::{self, Fineness, Member};
-use super::super::piece::Weight;
-use super::super::search::Search;
-use super::super::view::Question;
-use super::super::work::Work;
 use super::super::{Accountant, WorkLimit, answer_with_release, release};
 use super::{delta, epsilon};
+use crate::privacy::certify::Search;
+use crate::privacy::divergence::Question;
+use crate::privacy::divergence::many_classes::{self, Fineness};
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, WeightedClass};
+use crate::truth::Truth;
 use crate::{Cell, Channel, Output, Probability};
 
 /// What the adversary sees: the target's answer, if the view has one, and all tallies.
 type Seen = (Option<Output>, Vec<Vec<u16>>);
 
-/// The law of what is seen with the target's truth and `yes` and `no` others.
-fn law(channel: &Channel, answer: Option<usize>, target: bool, yes: u64, no: u64) -> HashMap<Seen, f64> {
+/// The law of what is seen with the target's truth and a crowd of others.
+fn law(channel: &Channel, answer: Option<usize>, target: Truth, crowd: Crowd) -> HashMap<Seen, f64> {
     let empty: Vec<Vec<u16>> = channel.answers().iter().map(|outputs| vec![0; outputs.len()]).collect();
     let mut law = HashMap::from([((None, empty), 1.0)]);
     law = with_owner(channel, &law, target, answer);
-    for truth in std::iter::repeat_n(true, yes as usize).chain(std::iter::repeat_n(false, no as usize)) {
-        law = with_owner(channel, &law, truth, None);
+    for truth in [Truth::Yes, Truth::No] {
+        for _ in 0..crowd[truth] {
+            law = with_owner(channel, &law, truth, None);
+        }
     }
     law
 }
 
-fn with_owner(channel: &Channel, law: &HashMap<Seen, f64>, yes: bool, answer: Option<usize>) -> HashMap<Seen, f64> {
+fn with_owner(channel: &Channel, law: &HashMap<Seen, f64>, truth: Truth, answer: Option<usize>) -> HashMap<Seen, f64> {
     let mut next = HashMap::new();
     for ((seen, tallies), mass) in law {
         for cell in channel.cells() {
-            let probability = if yes { cell.yes() } else { cell.no() }.to_f64();
+            let probability = likelihood(cell)[truth];
             let mut tallies = tallies.clone();
             for (index, output) in cell.outputs().iter().enumerate() {
                 let bin = channel.answers()[index].iter().position(|other| other == output).expect("a listed output");
@@ -45,22 +48,23 @@ fn with_owner(channel: &Channel, law: &HashMap<Seen, f64>, yes: bool, answer: Op
     next
 }
 
+fn likelihood(cell: &Cell) -> Likelihood {
+    Likelihood { yes: cell.yes().to_f64(), no: cell.no().to_f64() }
+}
+
 /// Both directions of the divergence in one crowd.
-fn divergence(channel: &Channel, answer: Option<usize>, yes: u64, no: u64, growth: f64) -> [f64; 2] {
-    let (with_yes, with_no) = (law(channel, answer, true, yes, no), law(channel, answer, false, yes, no));
+fn divergence(channel: &Channel, answer: Option<usize>, crowd: Crowd, growth: f64) -> PerDirection<f64> {
+    let (with_yes, with_no) = (law(channel, answer, Truth::Yes, crowd), law(channel, answer, Truth::No, crowd));
     let one_way = |first: &HashMap<Seen, f64>, second: &HashMap<Seen, f64>| {
         let excess = |(seen, mass): (&Seen, &f64)| (mass - growth * second.get(seen).unwrap_or(&0.0)).max(0.0);
         first.iter().map(excess).sum::<f64>()
     };
-    [one_way(&with_yes, &with_no), one_way(&with_no, &with_yes)]
+    PerDirection { yes_over_no: one_way(&with_yes, &with_no), no_over_yes: one_way(&with_no, &with_yes) }
 }
 
 /// The largest divergence over all crowds, and over the two crowds of one truth.
 fn truth(channel: &Channel, answer: Option<usize>, owners: u64, epsilon: f64) -> (f64, f64) {
-    let of = |yes: u64| {
-        let [one, other] = divergence(channel, answer, yes, owners - 1 - yes, epsilon.exp());
-        one.max(other)
-    };
+    let of = |yes: u64| divergence(channel, answer, Crowd { yes, no: owners - 1 - yes }, epsilon.exp()).largest();
     ((0..owners).map(of).fold(0.0, f64::max), of(0).max(of(owners - 1)))
 }
 
@@ -138,7 +142,7 @@ proptest! {
                 prop_assert!((value.upper() - all).abs() <= tolerance && (value.lower() - all).abs() <= tolerance,
                     "{answer:?}: [{}, {}] is not {all}", value.lower(), value.upper());
                 prop_assert!(claim.certificate().closed() || all < 1e-10);
-                let exact = accountant.observation.is_exact();
+                let exact = accountant.reduced_view().is_exact();
                 prop_assert!(!exact || (bracket.middle() - ends).abs() <= 1e-12 * ends + ROUNDING,
                     "{answer:?}: ends {bracket:?} are not {ends}");
             }
@@ -150,10 +154,10 @@ proptest! {
     fn ranges_enclose_what_all_crowds_show(f in 0.05_f64..1.0, share in 0.001_f64..0.45, owners in 9_u64..32, at in 0.0_f64..1.5) {
         let channel = super::channel(&format!("normal-form(f={f},r={})", f * share));
         let accountant = release(&channel, owners).expect("owners");
-        let search = || Search::new(&accountant.observation, owners, WorkLimit::default());
-        let (exact, found) = (search().delta(at), search().without_enumeration().delta(at));
-        prop_assert!(exact.upper <= exact.lower * (1.0 + 1e-9) + ROUNDING, "{exact:?}");
-        prop_assert!(found.lower <= exact.upper && found.upper >= exact.lower, "{found:?} does not enclose {exact:?}");
+        let search = || Search::new(accountant.reduced_view(), owners, WorkLimit::default());
+        let (exact, found) = (search().delta(at).value, search().without_enumeration().delta(at).value);
+        prop_assert!(exact.upper() <= exact.lower() * (1.0 + 1e-9) + ROUNDING, "{exact:?}");
+        prop_assert!(found.lower() <= exact.upper() && found.upper() >= exact.lower(), "{found:?} does not enclose {exact:?}");
     }
 
     #[test]
@@ -182,35 +186,30 @@ proptest! {
     fn the_search_over_ranges_encloses_the_truth_too(channel in channels(), owners in 1_u64..=8, at in 0.0_f64..3.0) {
         for (answer, accountant) in views(&channel, owners) {
             let (all, _) = truth(&channel, answer, owners, at);
-            let search = || Search::new(&accountant.observation, owners, WorkLimit::steps(200_000)).without_enumeration();
-            let found = search().delta(at);
-            prop_assert!(found.lower <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", found.lower);
-            prop_assert!(found.upper >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", found.upper);
+            let search = || Search::new(accountant.reduced_view(), owners, WorkLimit::steps(200_000)).without_enumeration();
+            let found = search().delta(at).value;
+            prop_assert!(found.lower() <= all + ROUNDING, "{answer:?}: lower {} above the truth {all}", found.lower());
+            prop_assert!(found.upper() >= all - ROUNDING, "{answer:?}: upper {} below the truth {all}", found.upper());
             if let Some(found) = search().epsilon(all.clamp(1e-9, 1.0)) {
-                let above = truth(&channel, answer, owners, found.upper).0;
-                prop_assert!(above <= all.max(1e-9) + ROUNDING, "{answer:?}: ε {} has δ {above}, not {all}", found.upper);
+                let above = truth(&channel, answer, owners, found.value.upper()).0;
+                prop_assert!(above <= all.max(1e-9) + ROUNDING, "{answer:?}: ε {} has δ {above}, not {all}", found.value.upper());
             }
         }
     }
 }
 
-/// The members of each observation of a view in a direction: classes with the target's weights.
-fn members(channel: &Channel, answer: Option<usize>, growth: f64, yes_first: bool) -> Vec<Vec<Member>> {
-    let weight = |cell: &Cell| {
-        let (yes, no) = (cell.yes().to_f64(), cell.no().to_f64());
-        if yes_first { Weight { first: yes, second: growth * no } } else { Weight { first: no, second: growth * yes } }
-    };
-    let nothing = Weight { first: 0.0, second: 0.0 };
+/// All cells of each outcome of a view, with the target's weights in a direction.
+fn outcomes(channel: &Channel, answer: Option<usize>, growth: f64, direction: Direction) -> Vec<Vec<WeightedClass>> {
     let outputs: Vec<Option<Output>> = match answer {
         None => vec![None],
         Some(answer) => channel.answers()[answer].iter().map(|output| Some(*output)).collect(),
     };
-    let member = |cell: &Cell, output: &Option<Output>| {
+    let class = |cell: &Cell, output: &Option<Output>| {
         let inside = output.is_none_or(|output| cell.outputs()[answer.unwrap_or(0)] == output);
-        let weight = if inside { weight(cell) } else { nothing };
-        Member { yes: cell.yes().to_f64(), no: cell.no().to_f64(), weight }
+        let likelihood = likelihood(cell);
+        if inside { likelihood.weighted(direction, growth) } else { likelihood.without_target() }
     };
-    outputs.iter().map(|output| channel.cells().iter().map(|cell| member(cell, output)).collect()).collect()
+    outputs.iter().map(|output| channel.cells().iter().map(|cell| class(cell, output)).collect()).collect()
 }
 
 proptest! {
@@ -225,14 +224,16 @@ proptest! {
                 continue;
             }
             for yes in 0..=others {
-                let truth = divergence(&channel, answer, yes, others - yes, at.exp());
-                for (direction, truth) in truth.into_iter().enumerate() {
-                    let pieces = members(&channel, answer, at.exp(), direction == 0);
-                    let above = |piece: &Vec<Member>| many_classes::upper(piece, yes, others - yes, -60.0, Fineness::TINY, &work);
-                    let above: f64 = pieces.iter().map(above).sum();
-                    prop_assert!(above >= truth - ROUNDING, "{answer:?}, {yes} of {others}, {direction}: {above} below {truth}");
-                    let below: f64 = pieces.iter().map(|piece| many_classes::lower(piece, yes, others - yes, -60.0, &work)).sum();
-                    prop_assert!(below <= truth + ROUNDING, "{answer:?}, {yes} of {others}, {direction}: {below} above {truth}");
+                let crowd = Crowd { yes, no: others - yes };
+                let truth = divergence(&channel, answer, crowd, at.exp());
+                for direction in Direction::BOTH {
+                    let (outcomes, truth) = (outcomes(&channel, answer, at.exp(), direction), truth[direction]);
+                    let above = |classes: &Vec<_>| many_classes::upper(classes, crowd, -60.0, Fineness::TINY, &work);
+                    let above: f64 = outcomes.iter().map(above).sum();
+                    prop_assert!(above >= truth - ROUNDING, "{answer:?}, {crowd:?}, {direction:?}: {above} below {truth}");
+                    let below = |classes: &Vec<_>| many_classes::lower(classes, crowd, -60.0, &work);
+                    let below: f64 = outcomes.iter().map(below).sum();
+                    prop_assert!(below <= truth + ROUNDING, "{answer:?}, {crowd:?}, {direction:?}: {below} above {truth}");
                 }
             }
         }
@@ -243,21 +244,23 @@ proptest! {
 proptest! {
     #![proptest_config(cases(8))]
 
-    /// The same for the pieces of at most three classes. Few cases, because bounds are refined without a limit here.
+    /// The same for outcomes of at most three classes. Few cases, because bounds are refined without a limit here.
     #[test]
-    fn pieces_are_enclosed_in_every_crowd(channel in channels(), others in 0_u64..=6, at in 0.0_f64..2.5) {
+    fn outcomes_are_enclosed_in_every_crowd(channel in channels(), others in 0_u64..=6, at in 0.0_f64..2.5) {
         let work = Work::apart();
         for (answer, accountant) in views(&channel, others + 1) {
             for yes in 0..=others {
-                let truth = divergence(&channel, answer, yes, others - yes, at.exp());
+                let crowd = Crowd { yes, no: others - yes };
+                let truth = divergence(&channel, answer, crowd, at.exp());
                 let question = Question::new(at.exp(), -60.0, 0.0);
-                let bound = if accountant.observation.is_exact_in_every_crowd() {
-                    accountant.observation.both_truths(yes, others - yes, question, &work).map(|value| value.upper())
+                let view = accountant.reduced_view();
+                let bound = if view.is_exact_in_every_crowd() {
+                    view.both_truths(crowd, question, &work).upper()
                 } else {
-                    accountant.observation.bound(yes, others - yes, Question { goal: 1.0, ..question }, &work).bound
+                    view.bound(crowd, Question { goal: 1.0, ..question }, &work).bound
                 };
-                for (bound, truth) in bound.into_iter().zip(truth) {
-                    prop_assert!(bound >= truth - ROUNDING, "{answer:?}, {yes} of {others}: {bound} below {truth}");
+                for (bound, truth) in bound.iter().zip(truth.iter()) {
+                    prop_assert!(*bound >= truth - ROUNDING, "{answer:?}, {crowd:?}: {bound} below {truth}");
                 }
             }
         }

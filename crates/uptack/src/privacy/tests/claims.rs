@@ -154,7 +154,8 @@ fn the_range_of_sizes_participations_and_deltas() {
             let linked = linked_epsilon(&channel(mechanism)).expect("finite");
             let mut last = f64::INFINITY;
             for exponent in [-30.0, -15.0, -8.0, -2.0] {
-                let (lower, upper) = accountant.epsilon_of_ends(delta(10_f64.powf(exponent))).expect("no floor");
+                let found = accountant.epsilon_of_ends(delta(10_f64.powf(exponent))).expect("no floor");
+                let (lower, upper) = (found.lower(), found.upper());
                 assert!(0.0 <= lower && lower <= upper && upper <= linked, "{mechanism}, {owners}: [{lower}, {upper}]");
                 assert!(upper <= last * (1.0 + 1e-9), "{mechanism}, {owners}: ε grows with δ");
                 last = upper;

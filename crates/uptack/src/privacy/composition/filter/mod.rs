@@ -19,9 +19,9 @@ mod stored;
 
 use serde::{Deserialize, Serialize};
 
-use super::rounding::{ELEMENTARY, UNIT, add_up, up};
 use super::{LossDistribution, add_local, at_least_one, not_negative, open_probability};
 use crate::Error;
+use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, add_up, up};
 use stored::Stored;
 
 /// What one query (or a few equal ones) costs at most, known before its coins are tossed.
@@ -273,7 +273,7 @@ fn pure_log_moment(epsilon: f64, order: f64) -> f64 {
     let tilt = epsilon * order;
     // Both logarithms lie in [0, ln 2]; their difference is negative.
     let (high, low) = ((-(epsilon + 2.0 * tilt)).exp().ln_1p(), (-epsilon).exp().ln_1p());
-    up((tilt + (high - low)).max(0.0), 4.0 * UNIT) + 4.0 * ELEMENTARY * (high + low) + 8.0 * UNIT * tilt
+    up((tilt + (high - low)).max(0.0), 4.0 * ROUNDOFF) + 4.0 * ELEMENTARY * (high + low) + 8.0 * ROUNDOFF * tilt
 }
 
 #[cfg(test)]
@@ -297,8 +297,8 @@ mod tests {
         let loss = LossDistribution::from_profile(&profile, accuracy).unwrap();
         let composed = Composition::new(FixedInAdvance::repeated(loss, permitted).unwrap());
         let truth = composed.epsilon(delta).unwrap().unwrap();
-        assert!(truth.upper < budget, "{truth:?}");
-        assert!(truth.lower > 0.7 * budget, "the filter wastes too much: {truth:?} after {permitted}");
+        assert!(truth.upper() < budget, "{truth:?}");
+        assert!(truth.lower() > 0.7 * budget, "the filter wastes too much: {truth:?} after {permitted}");
     }
 
     #[test]
@@ -467,7 +467,7 @@ mod tests {
                 (LossDistribution::from_profile(&profile, accuracy).unwrap(), count)
             });
             let composed = Composition::new(FixedInAdvance::new(list).unwrap());
-            prop_assert!(composed.epsilon(delta).unwrap().unwrap().lower <= budget);
+            prop_assert!(composed.epsilon(delta).unwrap().unwrap().lower() <= budget);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A filter as it is stored between two queries.
+//! A filter as it is stored between two queries (`docs/composition.md`, "Adaptive budgets").
 
 use serde::{Deserialize, Serialize};
 

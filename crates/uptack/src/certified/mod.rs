@@ -1,0 +1,13 @@
+//! Numbers together with how far they may be off: what every privacy claim is computed from (`docs/accounting.md`, "Errors").
+//!
+//! Nothing here knows of owners, truths or views. A function that rounds says by how much, and its callers add that up; a
+//! search says which side of a root it kept.
+
+pub(crate) mod binomial;
+pub(crate) mod binomial_sum;
+pub(crate) mod enclosure;
+pub(crate) mod fourier;
+pub(crate) mod minimum;
+pub(crate) mod root;
+pub(crate) mod rounding;
+pub(crate) mod score_sum;

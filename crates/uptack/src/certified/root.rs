@@ -1,0 +1,160 @@
+//! Root finding: where a monotone condition changes.
+//!
+//! What is certified never rests on how close to a root the search came: a caller keeps the side on which its condition
+//! was seen to hold. Two methods are enough. [`bisect`] needs to know on which side of the root a point lies, and nothing
+//! else. [`FalsePosition`] also uses values, and takes a fraction of the steps where each costs a certificate
+//! (`docs/accounting.md`, "From δ to ε").
+
+/// Where a bisection looks next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Middle {
+    /// Half way between the ends.
+    Arithmetic,
+    /// At the geometric mean of the ends, which are not negative; at a quarter of the upper end where the lower one is zero.
+    Geometric,
+}
+
+impl Middle {
+    fn of(self, low: f64, high: f64) -> f64 {
+        match self {
+            Self::Arithmetic => 0.5 * (low + high),
+            Self::Geometric if low == 0.0 => high / 4.0,
+            Self::Geometric => (low * high).sqrt(),
+        }
+    }
+}
+
+/// Narrows an interval around a root until `close` says that it is narrow enough, in at most `steps` steps.
+///
+/// `is_below` says whether a point lies below the root. The lower end stays one for which it does, the upper end one for which
+/// it does not.
+pub(crate) fn bisect(
+    (mut low, mut high): (f64, f64),
+    middle: Middle,
+    steps: usize,
+    close: impl Fn(f64, f64) -> bool,
+    mut is_below: impl FnMut(f64) -> bool,
+) -> (f64, f64) {
+    for _ in 0..steps {
+        if close(low, high) {
+            break;
+        }
+        let point = middle.of(low, high);
+        if is_below(point) {
+            low = point;
+        } else {
+            high = point;
+        }
+    }
+    (low, high)
+}
+
+/// [`bisect`] on integers, to two neighbours.
+pub(crate) fn bisect_integers((mut low, mut high): (i64, i64), is_below: impl Fn(i64) -> bool) -> (i64, i64) {
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if is_below(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low, high)
+}
+
+/// The Illinois variant of false position: a root between two points, given with their levels, which are positive below the
+/// root and negative above it. An end that stays twice in a row has its level halved, so that no end stays for ever.
+pub(crate) struct FalsePosition {
+    low: (f64, f64),
+    high: (f64, f64),
+    moved_last: Option<End>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Low,
+    High,
+}
+
+impl FalsePosition {
+    /// A root between zero, where the level is known, and a point whose level is not.
+    pub(crate) fn new(level_at_zero: f64, high: f64) -> Self {
+        Self { low: (0.0, level_at_zero), high: (high, f64::NEG_INFINITY), moved_last: None }
+    }
+
+    /// The two points between which the root is.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        (self.low.0, self.high.0)
+    }
+
+    /// Notes a point below the root.
+    pub(crate) fn raise_low(&mut self, point: f64, level: f64) {
+        if self.moved_last == Some(End::Low) {
+            self.high.1 *= 0.5;
+        }
+        self.low = (point, level.max(f64::MIN_POSITIVE));
+        self.moved_last = Some(End::Low);
+    }
+
+    /// Notes a point above the root.
+    pub(crate) fn lower_high(&mut self, point: f64, level: f64) {
+        if self.moved_last == Some(End::High) {
+            self.low.1 *= 0.5;
+        }
+        self.high = (point, level.min(-f64::MIN_POSITIVE));
+        self.moved_last = Some(End::High);
+    }
+
+    /// A point well inside, for functions that are far from straight.
+    pub(crate) fn middle(&self) -> f64 {
+        if self.low.0 > 0.0 { (self.low.0 * self.high.0).sqrt() } else { 0.25 * self.high.0 }
+    }
+
+    /// Where a straight line between both ends has its root.
+    pub(crate) fn guess(&self) -> f64 {
+        let ((low, above), (high, below)) = (self.low, self.high);
+        if !below.is_finite() {
+            return if low == 0.0 { high / 4.0 } else { (low * high).sqrt().min(2.0 * low) };
+        }
+        let (width, share) = (high - low, above / (above - below));
+        (low + width * share).clamp(low + 1e-6 * width, high - 1e-6 * width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bisection_keeps_the_root_between_its_ends() {
+        for middle in [Middle::Arithmetic, Middle::Geometric] {
+            let (low, high) = bisect((0.0, 8.0), middle, 200, |low, high| high - low < 1e-12, |x| x * x < 2.0);
+            assert!(low * low < 2.0 && high * high >= 2.0 && high - low < 1e-12, "{middle:?}: {low} {high}");
+        }
+        assert_eq!(bisect_integers((-3, 100), |x| x < 42), (41, 42));
+        assert_eq!(
+            bisect((0.0, 1.0), Middle::Arithmetic, 0, |_, _| false, |_| true),
+            (0.0, 1.0),
+            "no steps, no change"
+        );
+    }
+
+    #[test]
+    fn false_position_finds_a_root_in_few_steps() {
+        // ln of a falling divergence: level(x) = 3 − x².
+        let level = |x: f64| 3.0 - x * x;
+        let mut root = FalsePosition::new(level(0.0), 10.0);
+        let mut point = root.guess();
+        for _ in 0..30 {
+            if level(point) > 0.0 {
+                root.raise_low(point, level(point));
+            } else {
+                root.lower_high(point, level(point));
+            }
+            point = root.guess();
+        }
+        let (low, high) = root.ends();
+        assert!(low * low <= 3.0 && high * high >= 3.0 && high - low < 1e-4, "{low} {high}");
+        assert!(root.middle() >= low && root.middle() <= high);
+    }
+}

@@ -1,0 +1,200 @@
+//! Answers questions about one view: the entry to the search over all crowds (`docs/accounting.md`, "All crowds").
+
+use std::sync::Arc;
+
+use super::certify::Search;
+use super::claim::{Delta, Epsilon, Found, Guarantee, Target, View};
+use super::divergence::many_classes::{PairLaw, pair_laws};
+use super::effort::{Work, WorkLimit};
+use super::likelihood::{Crowd, PerDirection};
+use super::views::ReducedView;
+use crate::certified::enclosure::Enclosure;
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::fraction::Fraction;
+use crate::simulate::Progress;
+
+/// More owners than this are not accounted for: the error bounds are stated up to here.
+pub const MOST_OWNERS: u64 = 1_000_000_000;
+
+/// Accounting for the view of all tallies of `owners` owners.
+pub fn release(channel: &Channel, owners: u64) -> Result<Accountant, Error> {
+    check_owners(owners)?;
+    Ok(Accountant::new(ReducedView::release(channel), owners, View::Release))
+}
+
+/// Accounting for the view of the target's answer number `answer` (0 is A) together with all tallies.
+pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Result<Accountant, Error> {
+    check_owners(owners)?;
+    check_answer(channel, answer)?;
+    let reduced = ReducedView::answer_with_release(channel, answer);
+    Ok(Accountant::new(reduced, owners, View::AnswerWithRelease(answer)))
+}
+
+/// How many of `owners` may be counted on, the target included, when only a fraction is honest: the product, rounded down.
+pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64, Error> {
+    check_owners(owners)?;
+    let product = honest.exact() * num_rational::BigRational::from_integer(owners.into());
+    let kept: Option<u64> = num_traits::ToPrimitive::to_u64(&product.floor().to_integer());
+    match kept {
+        Some(kept) if kept >= 1 && kept <= owners => Ok(kept),
+        _ => {
+            Err(Error::request(format!("a fraction of {owners} owners leaves no honest owner or more than there are"))
+                .with_hint("the honest fraction is above 0 and at most 1, and leaves at least the target itself"))
+        }
+    }
+}
+
+/// Answers questions about one view of one channel with a given number of owners.
+#[derive(Clone, Debug)]
+pub struct Accountant {
+    reduced: ReducedView,
+    owners: u64,
+    view: View,
+    limit: WorkLimit,
+    progress: Option<Arc<Progress>>,
+}
+
+impl Accountant {
+    fn new(reduced: ReducedView, owners: u64, view: View) -> Self {
+        Self { reduced, owners, view, limit: WorkLimit::default(), progress: None }
+    }
+
+    /// Whether another accountant's view has the same classes, as those of equal answers have.
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
+        self.reduced == other.reduced
+    }
+
+    /// The view as classes.
+    #[cfg(test)]
+    pub(super) fn reduced_view(&self) -> &ReducedView {
+        &self.reduced
+    }
+
+    /// The same, spending at most `limit` on the certificate.
+    #[must_use]
+    pub fn with_limit(mut self, limit: WorkLimit) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same, telling `progress` the steps taken.
+    #[must_use]
+    pub fn watched(mut self, progress: Option<&Arc<Progress>>) -> Self {
+        self.progress = progress.map(Arc::clone);
+        self
+    }
+
+    /// Number of owners, the target included.
+    pub fn owners(&self) -> u64 {
+        self.owners
+    }
+
+    /// The view that is accounted for.
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// The δ that no ε gets below; zero where the linked ε is finite.
+    pub fn floor(&self) -> f64 {
+        self.search().floor().value.upper()
+    }
+
+    /// Whichever of ε and δ the target leaves open.
+    pub fn guarantee(&self, target: Target) -> Guarantee {
+        match target {
+            Target::Epsilon(epsilon) => self.delta(epsilon),
+            Target::Delta(delta) => self.epsilon(delta),
+        }
+    }
+
+    /// The certified δ at `epsilon`, over every crowd and both directions.
+    pub fn delta(&self, epsilon: Epsilon) -> Guarantee {
+        let answer = self.search().delta(epsilon.value());
+        self.wrap(Target::Epsilon(epsilon), Some(answer))
+    }
+
+    /// The certified ε at `delta`, over every crowd and both directions.
+    pub fn epsilon(&self, delta: Delta) -> Guarantee {
+        let answer = self.search().epsilon(delta.value());
+        self.wrap(Target::Delta(delta), answer)
+    }
+
+    /// The exact δ at `epsilon` over the two crowds of one truth (all others *no*, all others *yes*) and both directions: a
+    /// lower bound of the truth, and in a large crowd nearly equal to it.
+    pub fn delta_of_ends(&self, epsilon: Epsilon) -> Enclosure {
+        self.search().delta_of_ends(epsilon.value()).value
+    }
+
+    /// [`Accountant::delta_of_ends`] for a caller who only asks whether it is above `delta`: precise near it, cheaper, and with
+    /// a few more crowds.
+    pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Enclosure {
+        self.search().delta_near(epsilon, delta, crowds)
+    }
+
+    /// One of a few crowds of both truths, if there is one whose δ at `epsilon` is certainly above `delta`.
+    pub(crate) fn worse_crowd(&self, epsilon: f64, delta: f64) -> Option<u64> {
+        self.search().worse_crowd(epsilon, delta)
+    }
+
+    /// The ε at `delta` over the two crowds of one truth; none below the floor.
+    pub fn epsilon_of_ends(&self, delta: Delta) -> Option<Enclosure> {
+        self.search().epsilon_of_ends(delta.value()).map(|found| found.value)
+    }
+
+    /// What the privacy blanket alone certifies at `delta`, for comparison: it holds for every crowd, and is one of the bounds of
+    /// which [`Accountant::epsilon`] takes the smallest. None below the floor.
+    pub fn blanket_epsilon(&self, delta: Delta) -> Option<f64> {
+        self.search().blanket_epsilon(delta.value())
+    }
+
+    /// The certified δ from above, for callers who build on the profile. Takes any nonnegative ε; an infinite one gives the floor.
+    pub fn delta_upper(&self, epsilon: f64) -> f64 {
+        self.search().delta(epsilon.max(0.0)).value.upper()
+    }
+
+    /// [`Accountant::delta_upper`] at many ε, made to fall with ε as the truth does.
+    pub fn profile(&self, epsilons: &[f64]) -> Vec<f64> {
+        let mut order: Vec<usize> = (0..epsilons.len()).collect();
+        order.sort_by(|a, b| epsilons[*a].total_cmp(&epsilons[*b]));
+        let mut values = vec![1.0; epsilons.len()];
+        let mut smallest = 1.0_f64;
+        for index in order {
+            smallest = smallest.min(self.delta_upper(epsilons[index]));
+            values[index] = smallest;
+        }
+        values
+    }
+
+    /// What the crowd with `yes` yes-owners shows of the target in both directions, from below. There are several answers where
+    /// the tallies are only known to show several coarser views.
+    pub(super) fn pair_laws(&self, yes: u64) -> Vec<PerDirection<PairLaw>> {
+        let (crowd, work) = (Crowd { yes, no: self.owners - 1 - yes }, Work::apart());
+        self.reduced.shown().iter().filter_map(|classes| pair_laws(classes, crowd, &work)).collect()
+    }
+
+    fn search(&self) -> Search<'_> {
+        Search::new(&self.reduced, self.owners, self.limit).watched(self.progress.clone())
+    }
+
+    fn wrap(&self, target: Target, found: Option<Found>) -> Guarantee {
+        Guarantee::new(self.view, self.owners, target, found, self.search().floor())
+    }
+}
+
+fn check_owners(owners: u64) -> Result<(), Error> {
+    if (1..=MOST_OWNERS).contains(&owners) {
+        return Ok(());
+    }
+    Err(Error::request(format!("{owners} owners cannot be accounted for"))
+        .with_hint(format!("the number of owners is from 1 to {MOST_OWNERS}")))
+}
+
+pub(super) fn check_answer(channel: &Channel, answer: usize) -> Result<(), Error> {
+    let count = channel.answers().len();
+    if answer < count {
+        return Ok(());
+    }
+    Err(Error::request(format!("there is no answer number {answer}"))
+        .with_hint(format!("the channel has {count} answers")))
+}

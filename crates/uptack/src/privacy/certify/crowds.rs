@@ -1,0 +1,195 @@
+//! Evaluates the crowds of one view: single ones, the two of one truth, all of them where they are few (`docs/accounting.md`,
+//! "The divergence of one crowd").
+
+use std::sync::Arc;
+
+use crate::certified::enclosure::Enclosure;
+use crate::privacy::claim::Found;
+use crate::privacy::classes::finite_epsilon;
+use crate::privacy::divergence::{Ends, Question};
+use crate::privacy::effort::{Work, WorkLimit};
+use crate::privacy::likelihood::{Crowd, PerDirection};
+use crate::privacy::views::ReducedView;
+use crate::simulate::Progress;
+use crate::truth::Truth;
+
+/// With more owners, evaluating a single crowd of both truths and three classes takes seconds, and minutes where a class is
+/// very rare.
+const MOST_SAMPLED: u64 = 30_000_000;
+/// Up to this many steps all crowds are evaluated one by one.
+const ENUMERATION: u64 = 30_000_000;
+/// Up to so many others, two classes are enumerated, too.
+const FEW_OTHERS: u64 = 64;
+/// A crowd that is only looked at for where to search is computed to this share of its divergence.
+const ROUGH: f64 = 1e-3;
+/// Nothing below this mass is told from zero.
+const DEEPEST_CUT: f64 = -460.0;
+
+/// All crowds of `others` owners besides the target, as one view shows them.
+pub(super) struct Crowds<'a> {
+    pub(super) view: &'a ReducedView,
+    pub(super) others: u64,
+    pub(super) work: Work,
+    enumeration: u64,
+}
+
+impl<'a> Crowds<'a> {
+    pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
+        let enumeration = ENUMERATION.min(limit.for_owners(owners));
+        Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
+    }
+
+    pub(super) fn watched(self, progress: Option<Arc<Progress>>) -> Self {
+        Self { work: self.work.watched(progress), ..self }
+    }
+
+    #[cfg(test)]
+    pub(super) fn without_enumeration(self) -> Self {
+        Self { enumeration: 0, ..self }
+    }
+
+    /// The crowd with so many *yes* among the others.
+    fn of(&self, yes: u64) -> Crowd {
+        Crowd { yes, no: self.others - yes }
+    }
+
+    /// The worse direction of a crowd.
+    fn found(crowd: u64, value: PerDirection<Enclosure>) -> Found {
+        Found { value: value.largest(), crowd }
+    }
+
+    /// The largest finite |ln(p/q)|: beyond it only the floor is left.
+    pub(super) fn largest_epsilon(&self) -> f64 {
+        finite_epsilon(self.view.ratios())
+    }
+
+    /// The δ that no ε gets below, with the crowd that shows it.
+    pub(super) fn floor(&self) -> Found {
+        let mass = self.view.floor();
+        let (numerator, crowd) = if mass.yes >= mass.no { (mass.yes, 0) } else { (mass.no, self.others) };
+        let nearest = numerator as f64;
+        let value = if (nearest as u128) < numerator { nearest.next_up() } else { nearest } / 2f64.powi(64);
+        // Tallies that do not determine the cells may hide what a cell alone would show.
+        let shown = if self.view.is_determined() { value * (1.0 - 1e-15) } else { 0.0 };
+        let value = if numerator == 0 { Enclosure::ZERO } else { Enclosure::of_probability(shown, value) };
+        Found { value, crowd }
+    }
+
+    /// The floor, where ε is beyond the largest finite ratio.
+    pub(super) fn beyond_all_ratios(&self, epsilon: f64) -> Option<Found> {
+        (epsilon >= self.largest_epsilon()).then(|| self.floor())
+    }
+
+    /// What may be left out, as a logarithm, where values near `delta` matter: `below` less than that of δ.
+    pub(super) fn log_cut(delta: f64, below: f64) -> f64 {
+        (delta.max(1e-300).ln() - below).max(DEEPEST_CUT)
+    }
+
+    /// A question to the view. Where it is bounded by different views from both sides, these need not be precise.
+    pub(super) fn question(&self, epsilon: f64, log_cut: f64, goal: f64) -> Question {
+        let question = Question::new(epsilon.exp(), log_cut, goal);
+        if self.view.is_sharp() { question } else { Question { precision: 0.1, ..question } }
+    }
+
+    /// The same where a rough answer near `delta` is enough.
+    pub(super) fn rough_question(&self, epsilon: f64, delta: f64) -> Question {
+        Question { precision: ROUGH, ..self.question(epsilon, Self::log_cut(delta, 14.0), delta) }
+    }
+
+    /// The crowds of one truth, computed with a cut far below their value, and the question that was asked.
+    pub(super) fn ends_at_depth(&self, epsilon: f64) -> (Found, Question) {
+        let mut question = self.question(epsilon, -70.0, 0.0);
+        loop {
+            let found = self.ends(question);
+            let deep = found.value.lower() > 0.0 && found.value.lower().ln() > question.log_cut + 28.0;
+            if deep || question.log_cut <= DEEPEST_CUT {
+                return (found, question);
+            }
+            question.log_cut = (question.log_cut * 2.0).max(DEEPEST_CUT);
+        }
+    }
+
+    /// The two crowds of one truth.
+    pub(super) fn ends(&self, question: Question) -> Found {
+        if self.enumerable_by_histogram() {
+            return self.exactly(0, question).larger(self.exactly(self.others, question));
+        }
+        self.ends_by_formula(question)
+    }
+
+    /// The same without enumerating their histograms.
+    pub(super) fn ends_by_formula(&self, question: Question) -> Found {
+        let end = |truth: Truth| {
+            let value = self.view.one_truth(truth, self.others, question, &self.work);
+            Self::found(Crowd::of_one_truth(truth, self.others).yes, value)
+        };
+        end(Truth::No).larger(end(Truth::Yes))
+    }
+
+    /// Whether every crowd can be evaluated exactly at little cost.
+    pub(super) fn enumerable(&self) -> bool {
+        self.enumerable_by_histogram()
+            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= self.enumeration / 8
+    }
+
+    fn enumerable_by_histogram(&self) -> bool {
+        self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
+    }
+
+    /// Whether single crowds are evaluated by enumerating their histograms. Of two classes a crowd is quickly evaluated without,
+    /// while enumerating takes the square of its size; but in a small one with rare classes only enumeration is precise.
+    fn enumerates(&self) -> bool {
+        self.enumerable_by_histogram() && (self.others <= FEW_OTHERS || !self.view.is_two_classes())
+    }
+
+    /// One crowd in the worse direction, without enumerating its histograms.
+    pub(super) fn directly(&self, crowd: u64, question: Question) -> Found {
+        Self::found(crowd, self.view.both_truths(self.of(crowd), question, &self.work))
+    }
+
+    /// One crowd exactly, in the worse direction.
+    pub(super) fn exactly(&self, crowd: u64, question: Question) -> Found {
+        if self.enumerates() {
+            return Self::found(crowd, self.view.enumerated(self.of(crowd), question.growth));
+        }
+        self.directly(crowd, question)
+    }
+
+    /// The worst of all crowds, each evaluated exactly.
+    pub(super) fn every_crowd(&self, question: Question) -> Found {
+        let worst = if self.enumerates() {
+            let values = self.view.all_enumerated(self.others, question.growth).into_iter().zip(0..);
+            values.map(|(value, crowd)| Self::found(crowd, value)).reduce(Found::larger)
+        } else {
+            (0..=self.others).map(|crowd| self.exactly(crowd, question)).reduce(Found::larger)
+        };
+        worst.unwrap_or_else(|| self.floor())
+    }
+
+    /// A few crowds of both truths, where they can be evaluated exactly in reasonable time. They only ever raise the lower end.
+    pub(super) fn samples(&self, question: Question) -> Vec<Found> {
+        let costly = !self.view.is_two_classes() && self.others > MOST_SAMPLED;
+        if costly || !self.view.is_exact_in_every_crowd() {
+            return Vec::new();
+        }
+        let parts = if self.view.is_two_classes() { 8 } else { 4 };
+        let crowd = |part: u32| (self.others as f64 * f64::from(part) / f64::from(parts)) as u64;
+        let last = if self.view.is_symmetric() { parts / 2 } else { parts - 1 };
+        let mut crowds: Vec<u64> = (1..=last).map(crowd).collect();
+        crowds.dedup();
+        crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
+    }
+
+    /// A bound for all crowds at little cost: each has at least half of the others on one side.
+    pub(super) fn half_crowd_bound(&self, question: Question) -> f64 {
+        let half = self.others.div_ceil(2);
+        let question = Question { ends: Ends::Upper, ..question };
+        let bound = |truth: Truth| self.view.one_truth(truth, half, question, &self.work).upper().largest();
+        bound(Truth::Yes).max(bound(Truth::No))
+    }
+
+    /// The bound of the privacy blanket, which holds for all crowds.
+    pub(super) fn blanket(&self, question: Question) -> f64 {
+        self.view.blanket(self.others, question, &self.work)
+    }
+}

@@ -1,0 +1,209 @@
+//! ε at one δ over all crowds (`docs/accounting.md`, "From δ to ε").
+
+use super::Margin;
+use super::crowds::Crowds;
+use super::epsilon_root::solve_from_above;
+use super::sweep::{Attained, Proposition};
+use crate::certified::enclosure::Enclosure;
+use crate::privacy::claim::{CLOSED_EPSILON, Found};
+use crate::privacy::divergence::{Ends, Question};
+
+/// A certificate of an ε at most this much above the largest value found is looked for, first with the smallest margin.
+const MARGINS: [Margin; 5] = [
+    Margin { excess: 9.5e-4, share: 0.75 },
+    Margin { excess: 4e-3, share: 0.4 },
+    Margin { excess: 1e-2, share: 0.4 },
+    Margin { excess: 2.5e-2, share: 0.5 },
+    Margin { excess: 0.1, share: 1.0 },
+];
+/// Ends this many times apart only get the widest margin: what it adds does not matter then.
+const FAR_APART: f64 = 1.2;
+/// Where not even the crowds of one truth can be bounded by this share of the local ε, that ε is the claim. The larger share is
+/// for views whose ends are close, so that the claim still closes.
+const NEARLY_ALL_SHARP: f64 = 0.9995;
+const NEARLY_ALL: f64 = 0.99;
+
+/// The search for the ε of one δ, which is not below the floor.
+pub(super) struct EpsilonSearch<'s, 'a> {
+    crowds: &'s Crowds<'a>,
+    delta: f64,
+    log_cut: f64,
+    /// The largest finite |ln(p/q)|, at which the claim needs no proof.
+    largest: f64,
+}
+
+impl<'s, 'a> EpsilonSearch<'s, 'a> {
+    pub(super) fn new(crowds: &'s Crowds<'a>, delta: f64) -> Self {
+        Self { crowds, delta, log_cut: Crowds::log_cut(delta, 30.0), largest: crowds.largest_epsilon() }
+    }
+
+    /// The ε over all crowds, and the worst crowd found.
+    pub(super) fn over_all_crowds(&self) -> Found {
+        let (crowds, view) = (self.crowds, self.crowds.view);
+        if crowds.work.exhausted() {
+            return Found { value: Enclosure::new(0.0, self.largest), crowd: 0 };
+        }
+        let nearly_all = if view.is_sharp() { NEARLY_ALL_SHARP } else { NEARLY_ALL } * self.largest;
+        let bounded = view.is_exact() || crowds.enumerable();
+        if !bounded && self.at_ends(nearly_all, Ends::Upper).value.upper() > self.delta {
+            // No search would bound it much better than the local ε does.
+            let found = crowds.solve_below(self.delta, self.largest, &|epsilon, ends| self.at_ends(epsilon, ends));
+            return found.with_upper(self.largest);
+        }
+        let ends = self.of_ends();
+        if crowds.enumerable() {
+            return self.enumerated(ends);
+        }
+        let best = self.with_samples(ends);
+        // One crowd of one truth is cheap where the formulas are exact, and costly where scores are summed.
+        let costly = !view.is_exact();
+        if costly && crowds.work.overdrawn() {
+            return best.with_upper(self.largest);
+        }
+        let (upper, attained) = self.certified(best);
+        let upper = match upper {
+            Some(upper) => upper,
+            None if costly && crowds.work.overdrawn() => self.largest,
+            None => self.by_half_crowds(attained.value),
+        };
+        let value = Enclosure::new(attained.value, upper.min(self.largest));
+        self.at_most_blanket(Found { value, crowd: attained.crowd })
+    }
+
+    /// The ε of the two crowds of one truth.
+    pub(super) fn of_ends(&self) -> Found {
+        self.crowds.solve(self.delta, self.largest, &|epsilon, ends| self.at_ends(epsilon, ends))
+    }
+
+    /// What the privacy blanket alone certifies.
+    pub(super) fn by_blanket(&self) -> f64 {
+        solve_from_above(self.delta, (0.0, self.largest), |epsilon| self.crowds.blanket(self.at(epsilon)))
+    }
+
+    /// The question at one ε.
+    fn at(&self, epsilon: f64) -> Question {
+        self.crowds.question(epsilon, self.log_cut, self.delta)
+    }
+
+    fn at_ends(&self, epsilon: f64, ends: Ends) -> Found {
+        self.crowds.ends(Question { ends, ..self.at(epsilon) })
+    }
+
+    /// The ε of one crowd of both truths.
+    fn of_crowd(&self, crowd: u64) -> Found {
+        self.crowds.solve(self.delta, self.largest, &|epsilon, _| self.crowds.exactly(crowd, self.at(epsilon)))
+    }
+
+    /// Solves at the worst crowd found so far until no other crowd is worse there.
+    fn enumerated(&self, ends: Found) -> Found {
+        let question = |epsilon: f64| Question::new(epsilon.exp(), self.log_cut, self.delta);
+        let mut best = ends;
+        for _ in 0..64 {
+            let worst = self.crowds.every_crowd(question(best.value.upper()));
+            if worst.value.upper() <= self.delta {
+                return best;
+            }
+            let exactly = |epsilon: f64, _| self.crowds.exactly(worst.crowd, question(epsilon));
+            let found = self.crowds.solve(self.delta, self.largest, &exactly);
+            let lower = best.value.lower().max(found.value.lower());
+            let upper = (best.value.upper() * (1.0 + 1e-12)).max(found.value.upper());
+            let crowd = if found.value.lower() > best.value.lower() { found.crowd } else { best.crowd };
+            best = Found { value: Enclosure::new(lower, upper), crowd };
+        }
+        best.with_upper(self.largest)
+    }
+
+    /// The worst of the crowds of one truth and a few crowds of both truths.
+    fn with_samples(&self, ends: Found) -> Found {
+        let mut best = ends;
+        let worse = |found: &Found| found.value.lower() > self.delta;
+        let samples = self.crowds.samples(self.at(best.value.lower()));
+        for crowd in samples.iter().filter(|found| worse(found)).map(|found| found.crowd) {
+            if !worse(&self.crowds.exactly(crowd, self.at(best.value.lower()))) {
+                continue;
+            }
+            let found = self.of_crowd(crowd);
+            if found.value.lower() > best.value.lower() {
+                best = found.with_upper(found.value.upper().max(best.value.upper()));
+            }
+        }
+        best
+    }
+
+    /// The smallest ε that a sweep shows, if one shows any, and the largest value found on the way.
+    fn certified(&self, best: Found) -> (Option<f64>, Attained) {
+        let mut attained = Attained::by(best);
+        let everywhere = self.crowds.half_crowd_bound(self.at(best.value.upper()));
+        let trivial = self.largest.exp();
+        let weaken = |proposition: &mut Proposition, _: f64| {
+            proposition.step *= 2.0;
+            let weaker = proposition.question.growth.ln() * (1.0 + proposition.step) + 1e-6 * proposition.step;
+            proposition.question.growth = weaker.exp().min(trivial);
+        };
+        for Margin { excess, share } in margins(best.value) {
+            self.crowds.work.allow(share);
+            let start = (best.value.upper() * (1.0 + excess)).min(self.largest);
+            let base = self.at_ends(start, Ends::Lower).value.lower();
+            let mut proposition = Proposition {
+                question: self.at(start),
+                limit: self.delta,
+                largest: 0.0,
+                base,
+                step: excess / 10.0,
+                trivial,
+                everywhere,
+                may_fail: share < 1.0,
+            };
+            let learned = |proposition: &Proposition, found: &Found| self.learned(proposition, found);
+            if self.crowds.sweep(&mut proposition, &mut attained, weaken, learned) {
+                return (Some(proposition.question.growth.ln() * (1.0 + 1e-14)), attained);
+            }
+        }
+        (None, attained)
+    }
+
+    /// The ε that a crowd evaluated on the way is known to need.
+    fn learned(&self, proposition: &Proposition, found: &Found) -> f64 {
+        if found.value.lower() > self.delta {
+            return proposition.question.growth.ln() * (1.0 - 1e-12);
+        }
+        // The crowd may still be the worst one so far, at a smaller ε.
+        if !self.crowds.view.is_two_classes() || found.value.upper() < 0.98 * self.delta {
+            return 0.0;
+        }
+        self.of_crowd(found.crowd).value.lower()
+    }
+
+    /// An ε that holds for every crowd, from the two crowds of one truth and half the size.
+    fn by_half_crowds(&self, lower: f64) -> f64 {
+        let question = |epsilon: f64| Question::new(epsilon.exp(), self.log_cut, self.delta);
+        let bound = |epsilon: f64| self.crowds.half_crowd_bound(question(epsilon));
+        solve_from_above(self.delta, (lower, self.largest), bound)
+    }
+
+    /// The smaller of what was found and the bound by the privacy blanket, to a per mille. What is closed is no more than that
+    /// above the truth, and so above the blanket.
+    fn at_most_blanket(&self, found: Found) -> Found {
+        let blanket = |epsilon: f64| self.crowds.blanket(self.at(epsilon));
+        let (lower, upper) = (found.value.lower(), found.value.upper());
+        let closed = upper <= lower * (1.0 + CLOSED_EPSILON);
+        if closed || self.crowds.work.overdrawn() || blanket(upper * 0.999) > self.delta {
+            return found;
+        }
+        // It bounds the truth, so that it is not below what was found.
+        found.with_upper(solve_from_above(self.delta, (lower, upper), blanket))
+    }
+}
+
+/// The margins to try where the largest value found is known this well.
+fn margins(best: Enclosure) -> Vec<Margin> {
+    let (lower, upper) = (best.lower(), best.upper());
+    let apart = upper > (1.0 + CLOSED_EPSILON) * lower;
+    let skipped = if upper > FAR_APART * lower { MARGINS.len() - 1 } else { usize::from(apart) };
+    let mut margins: Vec<Margin> = MARGINS.into_iter().skip(skipped).collect();
+    if skipped == 0 {
+        // What is lost at the ends leaves less room for the certificate to close.
+        margins[0].excess -= (upper / lower - 1.0).max(0.0);
+    }
+    margins
+}

@@ -1,0 +1,120 @@
+//! The ε at which a divergence, which falls with ε, reaches a δ (`docs/accounting.md`, "From δ to ε").
+
+use super::crowds::Crowds;
+use crate::certified::enclosure::Enclosure;
+use crate::certified::root::{FalsePosition, Middle, bisect};
+use crate::privacy::claim::Found;
+use crate::privacy::divergence::Ends;
+
+impl Crowds<'_> {
+    /// The ε at which a falling function of it reaches `delta`. Where the function is bounded by different views from below and
+    /// from above, each side is solved for itself.
+    pub(super) fn solve(&self, delta: f64, largest: f64, function: &dyn Fn(f64, Ends) -> Found) -> Found {
+        if self.view.is_exact() {
+            return self.solve_one(delta, largest, None, &|epsilon| function(epsilon, Ends::Both));
+        }
+        let above = self.solve_one(delta, largest, None, &one_end(Ends::Upper, function)).value.upper();
+        self.solve_below(delta, above, function).with_upper(above)
+    }
+
+    /// The same from below alone, where the function is at most `delta` at `largest` whatever its ends are there.
+    pub(super) fn solve_below(&self, delta: f64, largest: f64, function: &dyn Fn(f64, Ends) -> Found) -> Found {
+        // Where both ends are close, one is hardly below the other.
+        let near = self.view.is_sharp().then_some(0.9995 * largest);
+        self.solve_one(delta, largest, near, &one_end(Ends::Lower, function))
+    }
+
+    fn solve_one(&self, delta: f64, largest: f64, near: Option<f64>, function: &dyn Fn(f64) -> Found) -> Found {
+        let first = function(0.0);
+        let mut crowd = first.crowd;
+        if first.value.upper() <= delta {
+            return Found { value: Enclosure::new(0.0, 0.0), crowd };
+        }
+        let goal = delta.max(f64::MIN_POSITIVE).ln();
+        let mut root = FalsePosition::new(first.value.upper().ln() - goal, largest);
+        let mut guess = near.unwrap_or_else(|| first_guess(first.value.upper(), delta, largest));
+        let tolerance = self.tolerance(first.value);
+        for round in 1..200 {
+            let (low, high) = root.ends();
+            if high - low <= tolerance * high {
+                break;
+            }
+            let found = function(guess);
+            let level = found.value.upper().ln() - goal;
+            if found.value.upper() <= delta {
+                root.lower_high(guess, level);
+            } else if found.value.lower() > delta {
+                root.raise_low(guess, level);
+                crowd = found.crowd;
+            } else {
+                let width = (found.value.upper() / found.value.lower().max(f64::MIN_POSITIVE) - 1.0).min(1.0);
+                return Found { value: around(guess, 0.02 * width, root.ends(), delta, function), crowd };
+            }
+            // Where the function is far from straight, halving is faster.
+            guess = if round % 4 == 0 { root.middle() } else { root.guess() };
+        }
+        let (low, high) = root.ends();
+        Found { value: Enclosure::new(low, high), crowd }
+    }
+
+    /// To what share of ε a root is searched: a function that is not precise itself need not be solved precisely.
+    fn tolerance(&self, at_zero: Enclosure) -> f64 {
+        if self.view.is_exact() {
+            (0.2 * at_zero.width()).clamp(1e-11, 1e-4)
+        } else if self.view.is_sharp() {
+            3e-5
+        } else {
+            1e-3
+        }
+    }
+}
+
+/// The smallest ε between two, to a per mille and from above, at which a falling function is at most `delta`.
+pub(super) fn solve_from_above(delta: f64, range: (f64, f64), function: impl Fn(f64) -> f64) -> f64 {
+    let close = |low: f64, high: f64| high - low <= 1e-3 * high || high <= 1e-12;
+    let is_below = |epsilon: f64| {
+        let holds = function(epsilon) <= delta;
+        !holds
+    };
+    bisect(range, Middle::Geometric, usize::MAX, close, is_below).1
+}
+
+/// One end of a function's values, as both.
+fn one_end(ends: Ends, function: &dyn Fn(f64, Ends) -> Found) -> impl Fn(f64) -> Found {
+    move |epsilon: f64| {
+        let found = function(epsilon, ends);
+        let value = if ends == Ends::Upper { found.value.upper() } else { found.value.lower() };
+        Found { value: Enclosure::of_probability(value, value), ..found }
+    }
+}
+
+/// The Gaussian with the same divergence at zero has about this ε.
+fn first_guess(zero: f64, delta: f64, largest: f64) -> f64 {
+    let scale = 2.5 * zero * (2.0 * (zero / delta.max(1e-300)).ln()).max(0.1).sqrt();
+    scale.clamp(largest * 1e-9, largest * 0.9)
+}
+
+/// The nearest points on both sides of an undecided one that can be decided.
+fn around(
+    undecided: f64,
+    first: f64,
+    (low, high): (f64, f64),
+    delta: f64,
+    function: &dyn Fn(f64) -> Found,
+) -> Enclosure {
+    let decide = |sign: f64, limit: f64, decided: &dyn Fn(Enclosure) -> bool| {
+        let mut distance = first.max(1e-11);
+        loop {
+            let point = undecided * (1.0 + sign * distance);
+            if sign * (point - limit) >= 0.0 {
+                return limit;
+            }
+            if decided(function(point).value) {
+                return point;
+            }
+            distance *= 2.0;
+        }
+    };
+    let lower = decide(-1.0, low, &|value| value.lower() > delta);
+    Enclosure::new(lower, decide(1.0, high, &|value| value.upper() <= delta))
+}

@@ -1,0 +1,247 @@
+//! One owner who answers the same query many times, with fresh coins each time (`docs/composition.md`, "What is claimed, and when
+//! it holds").
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::attained::Attained;
+use super::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
+use crate::certified::enclosure::Enclosure;
+use crate::error::Error;
+use crate::privacy::divergence::many_classes::PairLaw;
+use crate::privacy::likelihood::PerDirection;
+use crate::privacy::{Accountant, Delta, Target, Views};
+
+/// What all releases, and all of an owner's answers, together give away.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    /// How often the owner answers.
+    pub times: u64,
+    /// Local ε of each answer, all repetitions seen.
+    pub answers: Vec<Option<f64>>,
+    /// Local ε of all cells.
+    pub linked: Option<f64>,
+    /// Whichever of ε and δ the target leaves open, of all releases together; none where δ is below the floor.
+    pub release: Option<Enclosure>,
+}
+
+/// Enough that ε is off by less than a per mille; each cell costs a certificate.
+const CELLS_PER_DEVIATION: u32 = 8;
+
+impl Repeated {
+    /// Composes `times` answers to the query that `views` and `accountant` are about.
+    ///
+    /// It holds if every answer is drawn with coins of its own, and the mechanism was fixed before the first.
+    pub fn of(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Self, Error> {
+        Self::with_profile(views, &ReleaseProfile::new(accountant), target, times)
+    }
+
+    /// The same from a profile that several compositions share, so that no certificate is asked for twice.
+    pub fn with_profile(
+        views: &Views,
+        profile: &ReleaseProfile<'_>,
+        target: Target,
+        times: u64,
+    ) -> Result<Self, Error> {
+        if times == 0 {
+            return Err(Error::request("the number of repetitions must be at least 1"));
+        }
+        let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
+        let linked = add(&views.linked)?;
+        // Where one release has no guarantee at this δ, several have none.
+        let none = matches!(target, Target::Delta(_)) && views.release.value().is_none();
+        let composed = if times == 1 || none {
+            views.release.value()
+        } else {
+            compose(profile, views.release.crowd(), target, times)?
+        };
+        Ok(Self {
+            times,
+            answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
+            linked,
+            release: composed.map(|value| cap(value, target, linked)),
+        })
+    }
+}
+
+/// A measure on privacy losses that dominates one release, sharp for `repetitions` of it down to `smallest_delta`: what
+/// compositions are made of, and what a budget is charged with.
+pub fn release_loss(accountant: &Accountant, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
+    ReleaseProfile::new(accountant).loss(repetitions, smallest_delta)
+}
+
+/// The certified profile of a release, from above; it remembers what it was asked.
+#[derive(Debug)]
+pub struct ReleaseProfile<'a> {
+    accountant: &'a Accountant,
+    known: RefCell<BTreeMap<u64, f64>>,
+}
+
+impl<'a> ReleaseProfile<'a> {
+    /// The profile of the release that `accountant` is about.
+    pub fn new(accountant: &'a Accountant) -> Self {
+        Self { accountant, known: RefCell::new(BTreeMap::new()) }
+    }
+
+    /// An ε that bounds `times` releases together at `delta`: what [`Repeated`] has as the upper end, before the bound by the
+    /// linked ε, and without the cost of the lower end. None where δ is below the floor.
+    pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>, Error> {
+        let composition = self.composition(times, delta.value())?;
+        Ok(composition.epsilon(delta.value())?.map(|bounds| bounds.upper()))
+    }
+
+    fn composition(&self, times: u64, smallest_delta: f64) -> Result<Composition, Error> {
+        Ok(Composition::new(FixedInAdvance::repeated(self.loss(times, smallest_delta)?, times)?))
+    }
+
+    fn loss(&self, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
+        let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
+        LossDistribution::from_profile(self, accuracy)
+    }
+}
+
+impl Profile for ReleaseProfile<'_> {
+    fn delta_upper(&self, epsilon: f64) -> f64 {
+        let known = self.known.borrow().get(&epsilon.to_bits()).copied();
+        known.unwrap_or_else(|| {
+            let delta = self.accountant.delta_upper(epsilon);
+            self.known.borrow_mut().insert(epsilon.to_bits(), delta);
+            delta
+        })
+    }
+
+    fn deltas_upper(&self, epsilons: &[f64]) -> Vec<f64> {
+        let unknown: Vec<f64> =
+            epsilons.iter().copied().filter(|epsilon| !self.known.borrow().contains_key(&epsilon.to_bits())).collect();
+        let found = on_all_cores(&unknown, |epsilon| self.accountant.delta_upper(epsilon));
+        let mut known = self.known.borrow_mut();
+        known.extend(unknown.iter().map(|epsilon| epsilon.to_bits()).zip(found));
+        epsilons.iter().map(|epsilon| known[&epsilon.to_bits()]).collect()
+    }
+
+    fn floor(&self) -> f64 {
+        self.accountant.floor()
+    }
+}
+
+/// The values of a function at all arguments, computed on all cores in turns, because neighbours cost about the same.
+fn on_all_cores(arguments: &[f64], function: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(arguments.len()).max(1);
+    let (mut values, function) = (vec![0.0; arguments.len()], &function);
+    std::thread::scope(|scope| {
+        let part = |first: usize| {
+            let own = arguments.iter().skip(first).step_by(cores);
+            scope.spawn(move || own.map(|argument| function(*argument)).collect::<Vec<f64>>())
+        };
+        let parts: Vec<_> = (0..cores).map(part).collect();
+        for (first, part) in parts.into_iter().enumerate() {
+            let found = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            values.iter_mut().skip(first).step_by(cores).zip(found).for_each(|(value, found)| *value = found);
+        }
+    });
+    values
+}
+
+/// A composed δ at a given ε is sharp down to this.
+const SMALLEST_DELTA: f64 = 1e-12;
+
+fn compose(
+    profile: &ReleaseProfile<'_>,
+    worst_crowd: u64,
+    target: Target,
+    times: u64,
+) -> Result<Option<Enclosure>, Error> {
+    let smallest = match target {
+        Target::Delta(delta) if delta.value() >= 1.0 => return Ok(Some(Enclosure::new(0.0, 0.0))),
+        Target::Delta(delta) => delta.value(),
+        Target::Epsilon(_) => SMALLEST_DELTA,
+    };
+    let above = profile.composition(times, smallest)?;
+    let upper = match target {
+        Target::Delta(delta) => above.epsilon(delta.value())?,
+        Target::Epsilon(epsilon) => Some(above.delta(epsilon.value())?),
+    };
+    Ok(upper.map(|upper| {
+        let lower = attained_value(&attained(profile.accountant, worst_crowd, times), target, upper.upper());
+        Enclosure::new(lower.min(upper.upper()), upper.upper())
+    }))
+}
+
+/// The largest value of the histories. For an ε they are compared a little below its upper end, and the worst one is solved.
+fn attained_value(histories: &[Attained], target: Target, upper: f64) -> f64 {
+    let epsilon = match target {
+        Target::Epsilon(epsilon) => epsilon.value(),
+        Target::Delta(_) => 0.97 * upper,
+    };
+    let values = histories.iter().map(|history| (history, history.delta(epsilon)));
+    let worst = values.max_by(|a, b| a.1.total_cmp(&b.1));
+    match (target, worst) {
+        (_, None) => 0.0,
+        (Target::Epsilon(_), Some((_, value))) => value,
+        (Target::Delta(delta), Some((history, _))) => history.epsilon(delta.value(), upper),
+    }
+}
+
+/// Pairs of neighbouring histories: the crowd is the same one in every query, and the target is *yes* in the first and *no* in
+/// the second history in all, none or half of the queries. What any of them gives away, the truth does.
+fn attained(accountant: &Accountant, worst_crowd: u64, times: u64) -> Vec<Attained> {
+    let mut crowds = vec![worst_crowd, 0, accountant.owners() - 1];
+    crowds.sort_unstable();
+    crowds.dedup();
+    let half = times / 2;
+    let histories = |PerDirection { yes_over_no, no_over_yes }: PerDirection<PairLaw>| {
+        let all = [Attained::new(&[(&yes_over_no, times)]), Attained::new(&[(&no_over_yes, times)])];
+        let mixed = Attained::new(&[(&yes_over_no, times - half), (&no_over_yes, half)]);
+        all.into_iter().chain([mixed]).flatten().collect::<Vec<_>>()
+    };
+    crowds.into_iter().flat_map(|crowd| accountant.pair_laws(crowd)).flat_map(histories).collect()
+}
+
+/// All releases together say no more than all cells: ε is never above the sum of the linked ones.
+fn cap(value: Enclosure, target: Target, linked: Option<f64>) -> Enclosure {
+    match (target, linked) {
+        (Target::Delta(_), Some(linked)) if linked < value.upper() => Enclosure::new(value.lower().min(linked), linked),
+        (Target::Epsilon(epsilon), Some(linked)) if epsilon.value() >= linked => Enclosure::new(0.0, 0.0),
+        _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+    use crate::privacy::{WorkLimit, release};
+
+    fn repeated(text: &str, owners: u64, times: u64) -> (Views, Repeated) {
+        let channel = text.parse::<Mechanism>().unwrap().channel();
+        let target = Target::Delta(Delta::new(1e-8).unwrap());
+        let views = Views::of(&channel, owners, target, WorkLimit::default()).unwrap();
+        let accountant = release(&channel, owners).unwrap();
+        let repeated = Repeated::of(&views, &accountant, target, times).unwrap();
+        (views, repeated)
+    }
+
+    #[test]
+    fn grows_like_a_root_in_a_crowd_and_never_beyond_the_sum() {
+        let (views, once) = repeated("normal-form(f=1,r=0.001)", 50_000, 1);
+        assert_eq!(once.release, views.release.value());
+        let (_, often) = repeated("normal-form(f=1,r=0.001)", 50_000, 16);
+        let (one, many) = (once.release.unwrap().upper(), often.release.unwrap());
+        assert!(many.upper() > 3.0 * one && many.upper() < 6.0 * one, "{many:?}");
+        assert!(many.lower() <= many.upper() && many.lower() > 0.98 * many.upper(), "{many:?}");
+        assert!((often.linked.unwrap() / once.linked.unwrap() - 16.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn where_there_is_no_guarantee_repeating_gives_none() {
+        let (_, often) = repeated("sampling(sy=0.05,sn=0.05)", 50_000, 4);
+        assert_eq!((often.release, often.linked), (None, None));
+    }
+
+    #[test]
+    fn two_owners_hide_next_to_nothing() {
+        let (_, often) = repeated("randomized-response(t=0.6)", 2, 3);
+        let release = often.release.unwrap();
+        assert!(release.upper() <= often.linked.unwrap());
+    }
+}

@@ -1,0 +1,182 @@
+//! Expectations of functions that fall with a binomial number (`docs/accounting.md`, "Telling").
+
+use super::question::Question;
+use crate::certified::binomial::{Binomial, window};
+use crate::certified::binomial_sum::{Counts, sum_of_two};
+use crate::certified::enclosure::Enclosure;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::{Direction, PerDirection};
+
+/// A bound that was tried for: it holds, and without the losses of the method it would be about the guess.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) bound: PerDirection<f64>,
+    pub(crate) guess: PerDirection<f64>,
+}
+
+impl Attempt {
+    /// A value that could not be bounded any better.
+    pub(crate) fn exact(value: PerDirection<f64>) -> Self {
+        Self { bound: value, guess: value }
+    }
+}
+
+/// More blocks than this are not worth it: a smaller range of crowds is the better way.
+const MOST_BLOCKS: f64 = 40.0;
+
+/// What is known of falling functions of a binomial number before their expectation is bounded.
+pub(crate) struct Falling {
+    pub(crate) law: Binomial,
+    /// The values at the mean.
+    pub(crate) center: PerDirection<f64>,
+    /// Bounds for all numbers.
+    pub(crate) everywhere: PerDirection<f64>,
+    /// What the bounds should not exceed.
+    pub(crate) goals: PerDirection<f64>,
+}
+
+impl Falling {
+    /// The expectations from above: as close as the goals need it, if that is within reach.
+    pub(crate) fn expected(
+        &self,
+        log_cut: f64,
+        work: &Work,
+        function: impl Fn(u64) -> PerDirection<f64>,
+    ) -> PerDirection<f64> {
+        let (single, distance) = self.at_a_rare_number(log_cut, &function);
+        if self.reached(single) {
+            return single;
+        }
+        let wanted = self.worst(self.goals);
+        let slope = self.worst(single) / distance.max(1.0);
+        let (counts, deviation) = law_of(self.law, log_cut);
+        work.spend(counts.steps / 4);
+        let mut best = single;
+        // The loss is about that of half a block.
+        let first = 0.6 * deviation * slope / wanted;
+        let mut fineness = if first.is_finite() { first.max(0.5) } else { 0.5 };
+        while 3.5 * fineness.min(counts.probability.len() as f64 / 4.0) <= MOST_BLOCKS && !work.exhausted() {
+            let enclosed = |number: u64| function(number).map(|upper| Enclosure::of_probability(0.0, upper));
+            let blocks = Blocks::of(&counts, deviation, fineness);
+            let finer = blocks.expectation(log_cut.exp(), &enclosed).upper();
+            best = best.min(finer);
+            if self.reached(best) || blocks.are_single() {
+                break;
+            }
+            let factor = 1.2 * self.worst(finer) / wanted;
+            fineness *= if factor.is_finite() { factor.clamp(1.4, 8.0) } else { 2.0 };
+        }
+        best
+    }
+
+    /// A bound from a single number, below which the number rarely is, and how far that is from the mean.
+    fn at_a_rare_number(&self, log_cut: f64, function: &impl Fn(u64) -> PerDirection<f64>) -> (PerDirection<f64>, f64) {
+        let share = self.goals.with(self.everywhere, |goal, everywhere| 5e-4 * goal / (everywhere - goal).max(1e-300));
+        let rarely = share.yes_over_no.min(share.no_over_yes).clamp(log_cut.exp(), 0.05);
+        let (number, _) = window(&[self.law], rarely.ln());
+        let values = function(number);
+        let bound = values.with(self.everywhere, |value, everywhere| value + rarely * (everywhere - value).max(0.0));
+        (bound, self.law.mean() - number as f64)
+    }
+
+    fn reached(&self, values: PerDirection<f64>) -> bool {
+        values.with(self.goals, |value, goal| value <= goal).iter().all(|reached| *reached)
+    }
+
+    /// The largest logarithm of the values over those at the mean, where the values matter.
+    fn worst(&self, values: PerDirection<f64>) -> f64 {
+        let matters = |direction: &Direction| self.center[*direction] > 1e-3 * self.center[direction.opposite()];
+        let logarithm = |direction: Direction| (values[direction] / self.center[direction]).ln();
+        Direction::BOTH.into_iter().filter(matters).map(logarithm).fold(0.0, f64::max)
+    }
+}
+
+/// The law of a binomial number but for mass of e^`log_cut` on either side, and its standard deviation.
+fn law_of(law: Binomial, log_cut: f64) -> (Counts, f64) {
+    let (low, high) = window(&[law], log_cut);
+    let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
+    (counts, (law.mean() * law.coin.failure).sqrt())
+}
+
+/// Blocks of a random number: the smallest number of each (and the largest of all), and how likely each block is.
+struct Blocks {
+    starts: Vec<u64>,
+    probability: Vec<f64>,
+    error: f64,
+}
+
+/// Blocks get finer until the two ends of an expectation are this close, or [`FINEST`] to a standard deviation.
+const CLOSE: f64 = 1.003;
+const FINEST: f64 = 128.0;
+
+impl Blocks {
+    /// Blocks for which probability times width is about the same, `fineness` to a standard deviation in the middle.
+    fn of(counts: &Counts, deviation: f64, fineness: f64) -> Self {
+        let most = deviation / (2.5 * fineness * fineness);
+        let (mut starts, mut probability) = (vec![counts.first], vec![0.0]);
+        let mut width = 0.0;
+        for (number, mass) in (counts.first..).zip(&counts.probability) {
+            let last = probability.len() - 1;
+            if width > 0.0 && (probability[last] + mass) * width > most {
+                starts.push(number);
+                probability.push(*mass);
+                width = 1.0;
+            } else {
+                probability[last] += mass;
+                width += 1.0;
+            }
+        }
+        starts.push(counts.first + counts.probability.len() as u64 - 1);
+        let error = counts.relative_error + counts.probability.len() as f64 * f64::EPSILON;
+        Self { starts, probability, error }
+    }
+
+    /// Whether no block has more than one number.
+    fn are_single(&self) -> bool {
+        self.starts.windows(2).all(|pair| pair[1] - pair[0] <= 1)
+    }
+
+    /// The expectation of two falling functions of the number.
+    fn expectation(&self, cut: f64, function: &impl Fn(u64) -> PerDirection<Enclosure>) -> PerDirection<Enclosure> {
+        let values: Vec<PerDirection<Enclosure>> = self.starts.iter().map(|&start| function(start)).collect();
+        PerDirection::each(|direction| {
+            let (mut lower, mut upper) = (0.0, 0.0);
+            for (index, (probability, pair)) in self.probability.iter().zip(values.windows(2)).enumerate() {
+                let last = index + 1 == self.probability.len();
+                let single = self.starts[index + 1] - self.starts[index] == u64::from(!last);
+                // A block's largest number is below the next block's smallest; a block of one number is that number.
+                let end = if single { pair[0][direction] } else { pair[1][direction] };
+                lower += probability * end.lower().min(pair[0][direction].lower());
+                upper += probability * pair[0][direction].upper();
+            }
+            let upper = (upper * (1.0 + self.error) + 2.0 * cut).max(lower);
+            Enclosure::of_probability(lower * (1.0 - self.error), upper)
+        })
+    }
+}
+
+/// The expectation of falling functions of a binomial number, with ends that are close to each other.
+pub(crate) fn expected(
+    law: Binomial,
+    question: Question,
+    work: &Work,
+    function: impl Fn(u64) -> PerDirection<Enclosure>,
+) -> PerDirection<Enclosure> {
+    let cut = question.log_cut.exp();
+    let (counts, deviation) = law_of(law, question.log_cut);
+    // Few numbers are taken one by one, which is exact.
+    let mut fineness = if counts.probability.len() <= 64 { f64::INFINITY } else { 2.0 };
+    loop {
+        work.spend(counts.steps);
+        let values = Blocks::of(&counts, deviation, fineness).expectation(cut, &function);
+        let near = CLOSE.max(1.0 + question.precision);
+        let close = |value: &Enclosure| value.upper() <= near * value.lower() || value.upper() <= 2.0 * cut;
+        let largest = values.upper().largest();
+        let enough = values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0);
+        // Wide ends are sound; a stranger's card must not cost more than was allowed for it.
+        if enough || fineness >= FINEST || work.exhausted() {
+            return values;
+        }
+        fineness *= 4.0;
+    }
+}

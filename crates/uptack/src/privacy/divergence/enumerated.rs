@@ -1,0 +1,106 @@
+//! Every histogram of a small crowd, one by one (`docs/accounting.md`, "Few owners").
+
+use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::likelihood::{Crowd, PerDirection};
+use crate::privacy::views::DetailedOutcome;
+use crate::truth::Truth;
+
+/// Elementary steps that all crowds of `others` owners take: at each halving all owners are added once.
+pub(super) fn cost(outcome: &DetailedOutcome, others: u64) -> u64 {
+    let axes = outcome.count().saturating_sub(1) as u32;
+    let halvings = u64::from(u64::BITS - others.leading_zeros()) + 1;
+    let additions = (others + 2).saturating_mul(halvings);
+    (others + 2).saturating_pow(axes).saturating_mul(outcome.count() as u64).saturating_mul(additions)
+}
+
+/// The divergence in both directions in one crowd, from all histograms.
+pub(super) fn divergence(outcome: &DetailedOutcome, crowd: Crowd, growth: f64) -> PerDirection<Enclosure> {
+    let histograms = Histograms::new(outcome, crowd.size());
+    let law = histograms.with_owners(&histograms.nobody(), Truth::Yes, crowd.yes);
+    histograms.evaluate(&histograms.with_owners(&law, Truth::No, crowd.no), growth)
+}
+
+/// The divergences in all crowds of `others` owners, from none to all of them *yes*.
+pub(super) fn divergences(outcome: &DetailedOutcome, others: u64, growth: f64) -> Vec<PerDirection<Enclosure>> {
+    let histograms = Histograms::new(outcome, others);
+    let mut found = Vec::with_capacity(others as usize + 1);
+    histograms.halve(&histograms.nobody(), (0, others), growth, &mut found);
+    found
+}
+
+/// The array of all histograms of a crowd with the target. The last class needs no axis: its count is what the others leave. The
+/// first classes are the target's.
+struct Histograms<'a> {
+    outcome: &'a DetailedOutcome,
+    others: u64,
+    /// By how much an index grows when an owner of each class is added.
+    strides: Vec<usize>,
+}
+
+impl<'a> Histograms<'a> {
+    fn new(outcome: &'a DetailedOutcome, others: u64) -> Self {
+        let (side, classes) = (others as usize + 2, outcome.count());
+        let strides = (0..classes).map(|axis| if axis + 1 == classes { 0 } else { side.pow(axis as u32) }).collect();
+        Self { outcome, others, strides }
+    }
+
+    /// The law of the histogram of no owners, with room for all others and the target.
+    fn nobody(&self) -> Vec<f64> {
+        let mut law = vec![0.0; (self.others as usize + 2).pow(self.outcome.count() as u32 - 1)];
+        law[0] = 1.0;
+        law
+    }
+
+    fn with_owners(&self, law: &[f64], truth: Truth, owners: u64) -> Vec<f64> {
+        let classes = self.outcome.inside.iter().chain(&self.outcome.outside);
+        let probabilities: Vec<f64> = classes.map(|class| class[truth]).collect();
+        (0..owners).fold(law.to_vec(), |law, _| with_owner(&law, &probabilities, &self.strides))
+    }
+
+    /// All crowds with a number of yes-owners in a range, given the law of those owners who are in all of them.
+    fn halve(&self, common: &[f64], (from, to): (u64, u64), growth: f64, found: &mut Vec<PerDirection<Enclosure>>) {
+        if from == to {
+            found.push(self.evaluate(common, growth));
+            return;
+        }
+        let middle = from + (to - from) / 2;
+        self.halve(&self.with_owners(common, Truth::No, to - middle), (from, middle), growth, found);
+        self.halve(&self.with_owners(common, Truth::Yes, middle + 1 - from), (middle + 1, to), growth, found);
+    }
+
+    /// The divergence in both directions in a crowd with this law.
+    fn evaluate(&self, law: &[f64], growth: f64) -> PerDirection<Enclosure> {
+        let roundings = 8.0 * ROUNDOFF * (self.others + 4) as f64;
+        PerDirection::each(|direction| {
+            let weights: Vec<_> = self.outcome.inside.iter().map(|class| class.weight(direction, growth)).collect();
+            // Σ over the target's classes of a function of the weight times the probability of the others' histogram.
+            let value = |index: usize, of: &dyn Fn(usize) -> f64| -> f64 {
+                (0..weights.len())
+                    .filter(|&class| index >= self.strides[class])
+                    .map(|class| of(class) * law[index - self.strides[class]])
+                    .sum()
+            };
+            let (mut sum, mut error) = (0.0, 0.0);
+            for index in 0..law.len() {
+                let difference = value(index, &|class| weights[class].value());
+                let slack = roundings * value(index, &|class| weights[class].magnitude());
+                if difference > -slack {
+                    sum += difference.max(0.0);
+                    error += slack;
+                }
+            }
+            Enclosure::around(sum, error, 0.0)
+        })
+    }
+}
+
+fn with_owner(law: &[f64], probabilities: &[f64], strides: &[usize]) -> Vec<f64> {
+    let mut next = vec![0.0; law.len()];
+    for (index, mass) in law.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
+        for (probability, stride) in probabilities.iter().zip(strides) {
+            next[index + stride] += probability * mass;
+        }
+    }
+    next
+}

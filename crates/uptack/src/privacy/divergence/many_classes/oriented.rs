@@ -1,0 +1,118 @@
+//! A crowd as the commoner truth sees it (`docs/accounting.md`, "Any number of classes").
+
+use super::lattice::{Fineness, RealLaw, lattice_sum};
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::{Crowd, Weight, WeightedClass};
+use crate::truth::Truth;
+
+/// What a node of a transform costs besides a step for each class: powers and exponentials.
+const STEPS_PER_NODE: u64 = 6;
+
+/// What finding a tilt and a window costs, in nodes.
+const NODES_OF_A_TILT: u64 = 300;
+
+/// How many owners hold the commoner and the rarer truth, and the classes that the commoner truth reaches.
+pub(super) struct OrientedCrowd {
+    pub(super) classes: Vec<OrientedClass>,
+    pub(super) common: u64,
+    pub(super) rare: u64,
+    /// Owners of the rarer truth were left out, because there are classes that only one truth reaches.
+    pub(super) dropped: bool,
+}
+
+/// A class with its probability under the commoner and the rarer truth, the target's weight, that weight over the former
+/// probability, and how far this score may be off.
+#[derive(Clone, Copy)]
+pub(super) struct OrientedClass {
+    pub(super) common: f64,
+    pub(super) rare: f64,
+    pub(super) weight: Weight,
+    pub(super) score: f64,
+    pub(super) slack: f64,
+}
+
+impl OrientedClass {
+    /// How much likelier the class is under the rarer truth.
+    pub(super) fn ratio(&self) -> f64 {
+        self.rare / self.common
+    }
+}
+
+/// The commoner truth of a crowd; *no* where both are equally common.
+pub(super) fn commoner(crowd: Crowd) -> Truth {
+    Truth::from_bool(crowd.no < crowd.yes)
+}
+
+impl OrientedCrowd {
+    /// Separates classes that nobody else is in, where the target shows by itself: their positive part, and the rest.
+    pub(super) fn split(classes: &[WeightedClass], crowd: Crowd) -> (f64, Option<Self>) {
+        let truth = commoner(crowd);
+        let (common, mut rare) = (crowd[truth], crowd[truth.other()]);
+        let is_one_sided = |class: &WeightedClass| (class.likelihood.yes == 0.0) != (class.likelihood.no == 0.0);
+        let dropped = rare > 0 && classes.iter().any(is_one_sided);
+        if dropped {
+            rare = 0;
+        }
+        let mut alone = 0.0;
+        let mut reached = Vec::with_capacity(classes.len());
+        for WeightedClass { likelihood, weight } in classes {
+            let own = likelihood[truth];
+            if own == 0.0 || common == 0 {
+                alone += weight.value().max(0.0) + if weight.value() > 0.0 { weight.value_error() } else { 0.0 };
+                continue;
+            }
+            let score = weight.value() / own;
+            let slack = (weight.value_error() + 8.0 * ROUNDOFF * weight.magnitude()) / own;
+            let rare = likelihood[truth.other()];
+            reached.push(OrientedClass { common: own, rare, weight: *weight, score, slack });
+        }
+        let any = common > 0 && !reached.is_empty();
+        (alone, any.then_some(Self { classes: reached, common, rare, dropped }))
+    }
+
+    /// The owners of the commoner truth and the target, as if it were one of them.
+    pub(super) fn drawn(&self) -> f64 {
+        (self.common + 1) as f64
+    }
+
+    /// Owners of the commoner truth for each of the rarer: κ.
+    fn balance(&self) -> f64 {
+        self.drawn() / self.rare as f64
+    }
+
+    /// The constant k that makes the influences average to zero.
+    fn centre(&self) -> f64 {
+        let share = |class: &OrientedClass| class.common * class.ratio() / (class.ratio() + self.balance());
+        let total: f64 = self.classes.iter().map(share).sum();
+        self.classes.iter().map(|class| share(class) * class.score).sum::<f64>() / total
+    }
+
+    /// What an owner in each class adds to the evidence, whatever its truth, to first order: (x − k)/(r + κ); and k.
+    pub(super) fn influences(&self) -> (Vec<f64>, f64) {
+        if self.rare == 0 {
+            return (self.classes.iter().map(|class| class.score).collect(), 0.0);
+        }
+        let (centre, balance) = (self.centre(), self.balance());
+        (self.classes.iter().map(|class| (class.score - centre) / (class.ratio() + balance)).collect(), centre)
+    }
+
+    /// E[(mean of the values of all drawn)₊] from above.
+    pub(super) fn mean_of_positive_part(&self, values: &[f64], log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
+        if values.iter().all(|value| *value <= 0.0) {
+            return 0.0;
+        }
+        let law: Vec<(f64, f64)> = values.iter().copied().zip(self.classes.iter().map(|class| class.common)).collect();
+        let real = RealLaw(&law);
+        let tilt = real.tilt_for_zero();
+        let deviation = real.moments(tilt).1.sqrt();
+        let (sum, spacing) = lattice_sum(&law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
+        let tilt = sum.tilt_for(0.0);
+        let nodes = sum.nodes(tilt, sum.window(tilt, log_cut.max(-60.0)));
+        work.spend((nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE));
+        let value = sum.positive_part(log_cut);
+        // Without a guarantee from the transform there is still the sum of all positive values.
+        let simple: f64 = law.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
+        (value * spacing / self.drawn()).min(simple) * (1.0 + 1e-12)
+    }
+}

@@ -1,0 +1,150 @@
+//! The divergence of a view in one crowd: the sum over what the adversary may see of the target.
+//!
+//! Which method for which crowd:
+//!
+//! | crowd | classes | method | section of `docs/accounting.md` |
+//! | --- | --- | --- | --- |
+//! | few owners | any | [`enumerated`]: every histogram | Few owners |
+//! | one truth | up to three | [`one_truth`]: tails of binomials | A crowd of one truth |
+//! | both truths | two | [`two_classes`]: the law of a sum of two binomials | Two classes |
+//! | both truths | three | [`three_classes`]: the generating function on two circles | Three classes |
+//! | any | any | [`many_classes`]: sums of scores, from above and from below | Any number of classes |
+//!
+//! Where an answer is seen too and its outcome has three classes besides the outside, the adversary is told who is outside
+//! ([`outside_told`]), and the expectation over their number is bounded in blocks ([`averaged`]).
+
+pub(crate) mod averaged;
+mod enumerated;
+pub(crate) mod many_classes;
+mod one_truth;
+mod outcome;
+mod outside_told;
+mod question;
+mod three_classes;
+mod two_classes;
+
+pub(crate) use averaged::Attempt;
+pub(crate) use question::{Ends, Question};
+
+use super::effort::Work;
+use super::likelihood::{Crowd, PerDirection, WeightedClass};
+use super::views::{DetailedOutcome, Outcome, ReducedView};
+use crate::certified::enclosure::Enclosure;
+use crate::truth::Truth;
+use many_classes::{Fineness, refined};
+use outside_told::OutcomeBound;
+
+impl ReducedView {
+    /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
+    pub(crate) fn enumeration_cost(&self, others: u64) -> Option<u64> {
+        let cost = |sum: u64, outcome: &DetailedOutcome| sum.saturating_add(enumerated::cost(outcome, others));
+        self.is_determined().then(|| self.detail.iter().fold(0, cost))
+    }
+
+    /// One crowd exactly, in both directions, for a view that can be enumerated.
+    pub(crate) fn enumerated(&self, crowd: Crowd, growth: f64) -> PerDirection<Enclosure> {
+        PerDirection::sum(self.detail.iter().map(|outcome| enumerated::divergence(outcome, crowd, growth)))
+    }
+
+    /// The same in all crowds, from no to all owners *yes*.
+    pub(crate) fn all_enumerated(&self, others: u64, growth: f64) -> Vec<PerDirection<Enclosure>> {
+        let nothing = vec![PerDirection::both(Enclosure::ZERO); others as usize + 1];
+        self.detail
+            .iter()
+            .map(|outcome| enumerated::divergences(outcome, others, growth))
+            .fold(nothing, |sums, values| sums.into_iter().zip(values).map(|(sum, value)| sum.plus(value)).collect())
+    }
+
+    /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
+    pub(crate) fn one_truth(
+        &self,
+        truth: Truth,
+        others: u64,
+        question: Question,
+        work: &Work,
+    ) -> PerDirection<Enclosure> {
+        let sum = |outcomes: &[Outcome]| {
+            PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(truth, others, question, work)))
+        };
+        if self.is_exact() {
+            return sum(&self.above);
+        }
+        let crowd = Crowd::of_one_truth(truth, others);
+        let shown = || self.below.iter().map(|outcomes| sum(outcomes)).collect::<Vec<_>>();
+        let lower = match question.ends {
+            Ends::Upper => Vec::new(),
+            _ if !self.needs_sums() => shown(),
+            _ => self.best_tests(crowd, question, work).map_or_else(shown, |tests| vec![tests]),
+        };
+        let upper = match question.ends {
+            Ends::Lower => PerDirection::both(1.0),
+            _ if !self.needs_sums() => sum(&self.above).upper(),
+            _ => self.sums_of_scores(crowd, question, Fineness::for_one_truth(others), work),
+        };
+        PerDirection::each(|direction| {
+            let lower = lower.iter().map(|value| value[direction].lower()).fold(0.0, f64::max);
+            Enclosure::of_probability(lower.min(upper[direction]), upper[direction])
+        })
+    }
+
+    /// A crowd of both truths, in both directions, exactly; only for [`ReducedView::is_exact_in_every_crowd`].
+    pub(crate) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> PerDirection<Enclosure> {
+        PerDirection::sum(self.above.iter().map(|outcome| outcome.both_truths(crowd, question, work)))
+    }
+
+    /// A crowd of at least these owners, in both directions, from above. Nothing is bounded where a guess says that the
+    /// question's goal is out of reach.
+    pub(crate) fn bound(&self, crowd: Crowd, question: Question, work: &Work) -> Attempt {
+        if !self.has_few_classes() {
+            let bound = |fineness| self.sums_of_scores(crowd, question, fineness, work);
+            return Attempt::exact(refined(crowd.size(), question.goal, work, bound));
+        }
+        let parts: Vec<OutcomeBound<'_>> =
+            self.above.iter().map(|outcome| OutcomeBound::new(outcome, crowd, question, work)).collect();
+        let guess = parts.iter().fold(PerDirection::both(0.0), |sum, part| sum.with(part.guess, |a, b| a + b));
+        if guess.largest() > question.goal {
+            return Attempt { bound: PerDirection::both(1.0), guess };
+        }
+        // What is left of the goal goes to the outcomes in proportion to their guesses.
+        let tiny = 1e-3 * question.goal;
+        let mut bound = PerDirection::both(0.0);
+        for part in &parts {
+            let goals = part.guess.with(guess, |own, all| {
+                let share = (own + tiny) / (all + tiny * parts.len() as f64);
+                own + (question.goal - all) * share
+            });
+            let value = part.bound(goals, question, work);
+            bound = bound.with(value, |sum, value| (sum + value) * (1.0 + f64::EPSILON));
+        }
+        Attempt { bound, guess }
+    }
+
+    /// A bound for every crowd of so many others at once: the privacy blanket.
+    pub(crate) fn blanket(&self, others: u64, question: Question, work: &Work) -> f64 {
+        let fineness = Fineness::for_one_truth(others);
+        let bound =
+            |classes: &[WeightedClass]| many_classes::blanket(classes, others + 1, question.log_cut, fineness, work);
+        self.sum_over_outcomes(question.growth, bound).largest()
+    }
+
+    /// A crowd by sums of scores, from above.
+    fn sums_of_scores(&self, crowd: Crowd, question: Question, fineness: Fineness, work: &Work) -> PerDirection<f64> {
+        let bound = |classes: &[WeightedClass]| many_classes::upper(classes, crowd, question.log_cut, fineness, work);
+        self.sum_over_outcomes(question.growth, bound)
+    }
+
+    /// A crowd by the best tests on sums of scores, from below; none where the tallies do not determine the cells.
+    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<PerDirection<Enclosure>> {
+        let below = |classes: &[WeightedClass]| many_classes::lower(classes, crowd, question.log_cut, work);
+        let values = self.is_determined().then(|| self.sum_over_outcomes(question.growth, below))?;
+        Some(values.map(|value| Enclosure::of_probability(value * (1.0 - 1e-13), 1.0)))
+    }
+
+    /// The sum over the outcomes of a function of all their classes, in both directions.
+    fn sum_over_outcomes(&self, growth: f64, function: impl Fn(&[WeightedClass]) -> f64) -> PerDirection<f64> {
+        PerDirection::each(|direction| {
+            let value = |outcome: &DetailedOutcome| function(&outcome.weighted(direction, growth));
+            self.detail.iter().map(value).sum::<f64>() * (1.0 + 1e-14)
+        })
+    }
+}

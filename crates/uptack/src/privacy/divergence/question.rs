@@ -1,0 +1,35 @@
+//! What is asked about a crowd, and how precisely the answer is needed (`docs/accounting.md`, "The divergence of one crowd").
+
+/// Asks for the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be sharp far below
+/// `goal`, and above it need not be more precise than `precision`, relatively.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) growth: f64,
+    pub(crate) log_cut: f64,
+    pub(crate) goal: f64,
+    pub(crate) precision: f64,
+    pub(crate) ends: Ends,
+}
+
+/// The precision of a glance. A larger one makes the first look cheaper and more often in vain.
+const GLANCE: f64 = 0.25;
+
+/// Which ends of an enclosure are asked for. Where both come from one computation, both are given in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    Both,
+    Upper,
+    Lower,
+}
+
+impl Question {
+    /// A question with a precision that is enough for a value by itself.
+    pub(crate) fn new(growth: f64, log_cut: f64, goal: f64) -> Self {
+        Self { growth, log_cut, goal, precision: 1e-4, ends: Ends::Both }
+    }
+
+    /// The same question to a crowd of which little must be seen to tell that it is not the worst one.
+    pub(crate) fn glance(self) -> Self {
+        Self { precision: GLANCE, ..self }
+    }
+}

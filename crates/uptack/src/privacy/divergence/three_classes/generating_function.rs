@@ -1,0 +1,235 @@
+//! The signed law of a histogram from the values of its generating function on two circles (`docs/accounting.md`, "Fourier").
+//!
+//! With F the crowd's generating function and X the target's weights, both tilted, the coefficients of F·X at the counts
+//! (a, b) are a double Fourier sum over the nodes of two circles. F falls off like a Gaussian from (1, 1), so all but some hundred
+//! nodes are left out, and what they could add is bounded. Signs and tails of one row are sums over one circle.
+
+use std::f64::consts::TAU;
+
+use super::nodes::{Nodes, UsedNodes};
+use super::tilt::{HighRow, Tilt};
+use crate::certified::fourier::Complex;
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::likelihood::{CrowdLaws, Weight};
+
+/// The target's tilted weights for high, row and low: their sum, the parts, and the sum of the parts' sizes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signed {
+    pub(super) sum: f64,
+    pub(super) high: f64,
+    pub(super) row: f64,
+    pub(super) magnitude: f64,
+}
+
+impl Signed {
+    /// The weights of the classes high, row and low under a tilt.
+    pub(super) fn new(weights: &[Weight; 3], tilt: Tilt) -> Self {
+        let factors = [tilt.high.exp(), tilt.row.exp(), 1.0];
+        let scaled = [0, 1, 2].map(|class: usize| weights[class].value() * factors[class]);
+        let magnitude = (0..3).map(|class| weights[class].magnitude() * factors[class]).sum();
+        Self { sum: scaled.iter().sum(), high: scaled[0], row: scaled[1], magnitude }
+    }
+}
+
+/// The transform, with the nodes' values scaled and arranged for Horner's rule.
+pub(super) struct Transform {
+    nodes: Nodes,
+    /// The counts at which the nodes' phases start.
+    center: HighRow<i64>,
+    /// Values by row node, counted from each column's first, then by high node; the real parts and the imaginary parts.
+    real: Vec<f64>,
+    imaginary: Vec<f64>,
+    used: UsedNodes,
+    /// 1/(1 − e^(−tilt − iθ)) for each high node: the sum of a geometric series.
+    series: Vec<Complex>,
+    /// How far a term may be off, and a sum beyond a count.
+    term_error: f64,
+    beyond_error: f64,
+}
+
+/// One row's transform over the high circle.
+pub(super) struct Row {
+    real: Vec<f64>,
+    imaginary: Vec<f64>,
+}
+
+impl Transform {
+    /// The transform of a tilted crowd with the target, where values below e^`noise` are left out; `tilt` is that of the
+    /// high count.
+    pub(super) fn new(
+        crowd: &CrowdLaws<3>,
+        signed: Signed,
+        center: HighRow<i64>,
+        nodes: Nodes,
+        tilt: f64,
+        noise: f64,
+    ) -> Self {
+        let used = UsedNodes::new(crowd, nodes, -noise);
+        let (size, count) = (used.size(), used.columns.len() as i64);
+        let series = (0..count).map(|node| geometric(tilt, node as f64 * (TAU / nodes.high as f64))).collect();
+        let (real, imaginary) = (vec![0.0; size], vec![0.0; size]);
+        let mut transform = Self { nodes, center, real, imaginary, used, series, term_error: 0.0, beyond_error: 0.0 };
+        let horner = 16.0 * ROUNDOFF * (transform.used.widths.len() as i64 + 3 * count + 16) as f64;
+        for node in 0..count {
+            let left_out = signed.magnitude * transform.used.left_out[node as usize];
+            let error = (transform.fill(node, crowd, signed, horner) + left_out) * mirrored(node);
+            let Complex { real, imaginary } = transform.series[node as usize];
+            transform.term_error += error;
+            transform.beyond_error += error * real.hypot(imaginary);
+        }
+        let rest = signed.magnitude * transform.used.columns_left_out;
+        let scale = 1.0 / (nodes.high as f64 * nodes.row as f64);
+        transform.term_error = (transform.term_error + rest) * scale;
+        transform.beyond_error = (transform.beyond_error + rest * geometric(tilt, 0.0).real) * scale;
+        transform
+    }
+
+    /// Computes one column of nodes; returns how far all its values together may be off.
+    fn fill(&mut self, node: i64, crowd: &CrowdLaws<3>, signed: Signed, horner: f64) -> f64 {
+        let scale = mirrored(node) / (self.nodes.high as f64 * self.nodes.row as f64);
+        let theta = TAU * node as f64 / self.nodes.high as f64;
+        let (from, to) = self.used.columns[node as usize];
+        let mut error = 0.0;
+        for other in from..=to {
+            let phi = TAU * other as f64 / self.nodes.row as f64;
+            let (size, angle) = generating(crowd, theta, phi, self.center);
+            let factor = weight(signed, theta, phi);
+            let value = factor.times(turned(angle));
+            let index = self.used.starts[(other - from) as usize] + node as usize;
+            (self.real[index], self.imaginary[index]) = (scale * size * value.real, scale * size * value.imaginary);
+            let roundings = 64.0 + 16.0 * crowd.owners.size() as f64 * (theta.abs() + phi.abs());
+            let magnitude = factor.real.hypot(factor.imaginary);
+            // A factor near zero is off by some roundings of its parts, whatever its size.
+            let near_zero = 64.0 * ROUNDOFF * signed.magnitude;
+            error +=
+                size * (magnitude * (ROUNDOFF * roundings + horner) + 32.0 * ROUNDOFF * signed.magnitude) + near_zero;
+        }
+        error
+    }
+
+    /// How far a term may be off.
+    pub(super) fn term_error(&self) -> f64 {
+        self.term_error
+    }
+
+    /// How far a sum beyond a count may be off.
+    pub(super) fn beyond_error(&self) -> f64 {
+        self.beyond_error
+    }
+
+    /// How many nodes are used, as a measure of work.
+    pub(super) fn size(&self) -> usize {
+        self.real.len()
+    }
+
+    /// Room for a row.
+    pub(super) fn new_row(&self) -> Row {
+        Row { real: vec![0.0; self.series.len()], imaginary: vec![0.0; self.series.len()] }
+    }
+
+    /// Fills `row` with the transform of the row `count`.
+    pub(super) fn fill_row(&self, count: i64, row: &mut Row) {
+        let offset = count - self.center.row;
+        let Complex { real: cosine, imaginary: sine } = turn(-offset, self.nodes.row);
+        row.real.fill(0.0);
+        row.imaginary.fill(0.0);
+        let mut end = self.real.len();
+        for width in self.used.widths.iter().rev() {
+            let start = end - width;
+            let (real, imaginary) = (&self.real[start..end], &self.imaginary[start..end]);
+            end = start;
+            let sums = row.real.iter_mut().zip(&mut row.imaginary);
+            for ((sum_real, sum_imaginary), (real, imaginary)) in sums.zip(real.iter().zip(imaginary)) {
+                let next = *sum_real * cosine - *sum_imaginary * sine + real;
+                *sum_imaginary = *sum_real * sine + *sum_imaginary * cosine + imaginary;
+                *sum_real = next;
+            }
+        }
+        // Each column starts at its own row node.
+        let (mut power, mut factor) = (Complex::ONE, Complex::ONE);
+        let (mut at, mut moved) = (0, i64::MAX);
+        for ((real, imaginary), (first, _)) in row.real.iter_mut().zip(&mut row.imaginary).zip(&self.used.columns) {
+            if first - at != moved {
+                moved = first - at;
+                factor = turn(-(moved * (offset % self.nodes.row)), self.nodes.row);
+            }
+            at = *first;
+            power = power.times(factor);
+            let value = Complex { real: *real, imaginary: *imaginary }.times(power);
+            (*real, *imaginary) = (value.real, value.imaginary);
+        }
+    }
+
+    /// The tilted term at the high count `count`.
+    pub(super) fn term(&self, row: &Row, count: i64) -> f64 {
+        let turn = turn(self.center.high - count, self.nodes.high);
+        row.values().rev().fold(Complex::ZERO, |sum, value| sum.times(turn).plus(value)).real
+    }
+
+    /// The sum of the terms from the high count `count` on, with the tilt of the first of them.
+    pub(super) fn beyond(&self, row: &Row, count: i64) -> f64 {
+        let turn = turn(self.center.high - count, self.nodes.high);
+        let values = row.values().zip(&self.series);
+        values.rev().fold(Complex::ZERO, |sum, (value, series)| sum.times(turn).plus(value.times(*series))).real
+    }
+}
+
+impl Row {
+    fn values(&self) -> impl DoubleEndedIterator<Item = Complex> + ExactSizeIterator {
+        let complex = |(real, imaginary): (&f64, &f64)| Complex { real: *real, imaginary: *imaginary };
+        self.real.iter().zip(&self.imaginary).map(complex)
+    }
+}
+
+/// e^(iθ).
+fn turned(theta: f64) -> Complex {
+    let (imaginary, real) = theta.sin_cos();
+    Complex { real, imaginary }
+}
+
+/// e^(iθ) for the angle of `steps` nodes of a circle.
+fn turn(steps: i64, nodes: i64) -> Complex {
+    let steps = steps.rem_euclid(nodes);
+    let near = if steps > nodes / 2 { steps - nodes } else { steps };
+    turned(TAU * near as f64 / nodes as f64)
+}
+
+/// How many nodes a node stands for: its mirror image has the conjugate value.
+fn mirrored(node: i64) -> f64 {
+    if node == 0 { 1.0 } else { 2.0 }
+}
+
+/// 1/(1 − e^(−tilt − iθ)).
+fn geometric(tilt: f64, theta: f64) -> Complex {
+    let shrink = (-tilt).exp();
+    // 1 − e^(−tilt)·cos θ without cancellation.
+    let real = -(-tilt).exp_m1() + 2.0 * shrink * (0.5 * theta).sin().powi(2);
+    let imaginary = shrink * theta.sin();
+    let square = real * real + imaginary * imaginary;
+    Complex { real: real / square, imaginary: -imaginary / square }
+}
+
+/// Magnitude and angle of the crowd's generating function, without the phase of the center.
+fn generating(crowd: &CrowdLaws<3>, theta: f64, phi: f64, center: HighRow<i64>) -> (f64, f64) {
+    let [chord_high, chord_row, chord_both] = [theta, phi, theta - phi].map(|angle| 2.0 * (0.5 * angle).sin().powi(2));
+    let (mut logarithm, mut angle) = (0.0, -theta * center.high as f64 - phi * center.row as f64);
+    for (owners, [high, row, low]) in crowd.each() {
+        let (imaginary, real) = (high * theta.sin() + row * phi.sin(), high * theta.cos() + row * phi.cos() + low);
+        // 1 − |…|², a sum of positive parts.
+        let lost = 2.0 * (high * low * chord_high + row * low * chord_row + high * row * chord_both);
+        // Near a zero of the factor 1 − |…|² says little, but the factor itself is accurate.
+        let factor = if lost > 0.5 { real.hypot(imaginary).ln() } else { 0.5 * (-lost).ln_1p() };
+        logarithm += owners as f64 * factor;
+        angle += owners as f64 * imaginary.atan2(real);
+    }
+    (logarithm.exp(), angle)
+}
+
+/// The target's weight at a node.
+fn weight(signed: Signed, theta: f64, phi: f64) -> Complex {
+    let chord = |angle: f64| -2.0 * (0.5 * angle).sin().powi(2);
+    Complex {
+        real: signed.sum + signed.high * chord(theta) + signed.row * chord(phi),
+        imaginary: signed.high * theta.sin() + signed.row * phi.sin(),
+    }
+}

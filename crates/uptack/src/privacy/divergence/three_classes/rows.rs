@@ -1,0 +1,301 @@
+//! The positive terms, added up row by row (`docs/accounting.md`, "Rows").
+
+use std::f64::consts::TAU;
+
+use super::generating_function::{Row, Signed, Transform};
+use super::nodes::Nodes;
+use super::tail_bound::RowSide;
+use super::tilt::{HighRow, Tilt};
+use crate::certified::binomial::{Binomial, Coin, window};
+use crate::certified::enclosure::Enclosure;
+use crate::certified::root::bisect_integers;
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::likelihood::{CrowdLaws, Weight};
+
+/// Rows whose tilted mass beyond them is below e^this are not looked at: their sign would be lost in the noise.
+const FARTHEST_ROW: f64 = -20.0;
+/// What is left out of the transform and what it folds back, relative to how much the terms change from one to the next where
+/// they turn, as a logarithm.
+const NOISE: f64 = -18.0;
+/// A sum beyond a turn takes up what is folded back from below it, damped by e^−this.
+const DAMPED: f64 = 26.0;
+/// So many terms may be undecided around a change of sign; more mean that the row is lost in the noise.
+const UNDECIDED: u32 = 64;
+
+/// Where the terms of a row turn positive: computed, and a count below which they certainly do not.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) count: i64,
+    pub(super) certain: i64,
+}
+
+/// Adds up rows.
+pub(super) struct Rows {
+    transform: Transform,
+    row: Row,
+    tilt: Tilt,
+    /// The logarithm of the tilt's factor at the center.
+    level: f64,
+    /// The tilted means of the counts high and row.
+    center: HighRow<i64>,
+    /// The rows that can be told from noise, and the high counts that the transform keeps apart.
+    range: (i64, i64),
+    counts: (i64, i64),
+    /// All owners with the target.
+    owners: i64,
+    /// The row count's standard deviation.
+    deviation: f64,
+    /// How far a term may be off.
+    slack: f64,
+    value: f64,
+    error: f64,
+    /// What the last row added.
+    last_added: f64,
+    /// The largest factor of all rows, and the tilted mass that the transform folds back into them.
+    heaviest: f64,
+    folded: f64,
+    relative_error: f64,
+    steps: u64,
+}
+
+/// Windows of the tilted counts with the target.
+struct Windows {
+    /// Of both counts, but for what is lost in the noise.
+    high: (i64, i64),
+    row: (i64, i64),
+    /// The rows and the turns that are looked at.
+    rows: (i64, i64),
+    turns: (i64, i64),
+}
+
+impl Windows {
+    /// `deeper` is by how much the logarithms of all that is left out must be below the usual.
+    fn new(tilted: &CrowdLaws<3>, noise: f64, deeper: f64) -> Self {
+        let within = |class: usize, cut: f64| {
+            let parts = tilted.each().map(|(owners, law)| {
+                let coin = Coin { success: law[class], failure: law[(class + 1) % 3] + law[(class + 2) % 3] };
+                Binomial::new(owners, coin)
+            });
+            let (low, high) = window(&parts, cut);
+            // With the target.
+            (low as i64, high as i64 + 1)
+        };
+        Self {
+            high: within(0, noise),
+            row: within(1, noise),
+            rows: within(1, FARTHEST_ROW - deeper),
+            turns: within(0, FARTHEST_ROW - deeper),
+        }
+    }
+
+    /// So many nodes on each circle that what folds back is outside of the windows; `damping` is over how many counts a sum
+    /// beyond a turn is damped.
+    fn nodes(&self, damping: i64) -> Nodes {
+        Nodes {
+            high: odd((self.turns.1 - self.high.0 + damping).max(self.high.1 - self.turns.0) + 4),
+            row: odd((self.rows.1 - self.row.0).max(self.row.1 - self.rows.0) + 4),
+        }
+    }
+}
+
+/// The logarithm of what may be left out of the transform: small against how the terms change where they turn.
+fn noise(tilted: &CrowdLaws<3>, target: &Signed, deeper: f64) -> f64 {
+    let covariance = tilted.covariance();
+    let determinant = covariance.high * covariance.row - covariance.both * covariance.both;
+    let density = 1.0 / (TAU * determinant.max(1.0).sqrt());
+    (target.high * density / covariance.high.max(1.0) / (8.0 * target.magnitude)).ln()
+        + NOISE
+        + (3.0 * (covariance.high.sqrt() / 16.0).ln_1p()).min(11.0)
+        - deeper
+}
+
+impl Rows {
+    pub(super) fn new(crowd: &CrowdLaws<3>, weights: &[Weight; 3], tilt: Tilt, precision: f64) -> Self {
+        // All constants are made for a precision of a per mille.
+        let deeper = (1e-3 / precision).ln();
+        let tilted = crowd.tilted(tilt);
+        let center = tilted.mean().map(|mean| mean.round() as i64);
+        let target = Signed::new(weights, tilt);
+        let noise = noise(&tilted, &target, deeper);
+        let windows = Windows::new(&tilted, noise, deeper);
+        let damped = DAMPED + deeper;
+        let nodes = windows.nodes((damped / tilt.high).ceil() as i64);
+        let transform = Transform::new(&tilted, target, center, nodes, tilt.high, noise);
+        let folded = 8.0 * target.magnitude * noise.exp();
+        let owners = crowd.owners.size();
+        Self {
+            row: transform.new_row(),
+            slack: transform.term_error() + folded,
+            steps: (transform.size() * 8) as u64,
+            transform,
+            tilt,
+            level: crowd.cumulant(tilt) - tilt.high * center.high as f64 - tilt.row * center.row as f64,
+            center,
+            range: windows.rows,
+            counts: windows.turns,
+            owners: owners as i64 + 1,
+            deviation: tilted.covariance().row.sqrt(),
+            last_added: 0.0,
+            value: 0.0,
+            error: 0.0,
+            heaviest: 0.0,
+            // In the sums beyond turns, over all rows.
+            folded: folded + 4.0 * target.magnitude * (-damped).exp(),
+            relative_error: 64.0 * ROUNDOFF * (owners as f64 * (tilt.high.abs() + tilt.row.abs()) + 16.0),
+        }
+    }
+
+    pub(super) fn tilt(&self) -> Tilt {
+        self.tilt
+    }
+
+    pub(super) fn center(&self) -> HighRow<i64> {
+        self.center
+    }
+
+    pub(super) fn deviation(&self) -> f64 {
+        self.deviation
+    }
+
+    /// The sum so far.
+    pub(super) fn value(&self) -> f64 {
+        self.value
+    }
+
+    pub(super) fn last_added(&self) -> f64 {
+        self.last_added
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The last row on one side that can be told from noise.
+    pub(super) fn last(&self, side: RowSide) -> i64 {
+        if side == RowSide::Fewer { self.range.0 } else { self.range.1 }
+    }
+
+    /// The sum of all positive terms, where those beyond the rows are at most `beyond` and all together at most `whole`.
+    pub(super) fn enclosure(&self, beyond: f64, whole: f64) -> Enclosure {
+        let error = (self.error + self.folded * self.heaviest) * (1.0 + self.relative_error)
+            + self.value.abs() * self.relative_error;
+        // A value that underflows to zero is still above zero.
+        let upper = ((self.value + error + beyond) * (1.0 + 1e-12)).max(0.0) + f64::MIN_POSITIVE;
+        let lower = (self.value - error) * (1.0 - 1e-12);
+        if upper.is_finite() {
+            Enclosure::of_probability(lower.clamp(0.0, upper), upper.min(whole.max(lower)))
+        } else {
+            Enclosure::of_probability(0.0, whole)
+        }
+    }
+
+    /// Adds the row of one count, where the terms turn positive at about `guess`. None where the row is lost in the noise.
+    pub(super) fn add(&mut self, count: i64, guess: i64) -> Option<Turn> {
+        self.transform.fill_row(count, &mut self.row);
+        self.steps += (self.transform.size() / 8) as u64 + 16;
+        // Beyond the last count that there is in this row nothing is positive.
+        let end = self.owners - count + 1;
+        let turn = self.turn(guess, end)?;
+        let (certain, hidden) = self.undecided(count, turn, end)?;
+        self.last_added = 0.0;
+        if turn < end {
+            let here = self.factor(turn, count);
+            self.last_added = here * self.transform.beyond(&self.row, turn);
+            self.value += self.last_added;
+            self.error += here * self.transform.beyond_error();
+            self.heaviest = self.heaviest.max(here);
+        }
+        self.error += hidden;
+        Some(Turn { count: turn, certain })
+    }
+
+    /// What undoes the tilt at the counts `high` and `row`.
+    fn factor(&self, high: i64, row: i64) -> f64 {
+        let exponent =
+            self.tilt.high * (high - self.center.high) as f64 + self.tilt.row * (row - self.center.row) as f64;
+        (self.level - exponent).exp()
+    }
+
+    /// A count below which all terms of the present row are certainly negative, and what the terms around `turn` whose sign is
+    /// not certain may add or take at most. None if there are too many of these.
+    fn undecided(&self, row: i64, turn: i64, end: i64) -> Option<(i64, f64)> {
+        let (mut hidden, mut certain) = (0.0, turn - 1);
+        let mut undecided = 0;
+        while certain >= 0 {
+            let term = self.transform.term(&self.row, certain);
+            if term < -self.slack {
+                break;
+            }
+            hidden += (term + self.slack) * self.factor(certain, row);
+            certain -= 1;
+            undecided += 1;
+            if undecided > UNDECIDED || certain >= 0 && certain < self.counts.0 {
+                return None;
+            }
+        }
+        let mut above = turn;
+        while above < end {
+            let term = self.transform.term(&self.row, above);
+            if term > self.slack {
+                break;
+            }
+            hidden += (self.slack - term) * self.factor(above, row);
+            above += 1;
+            undecided += 1;
+            if undecided > UNDECIDED || above < end && above > self.counts.1 {
+                return None;
+            }
+        }
+        Some((certain + 1, hidden))
+    }
+
+    /// The first count of the present row with a term that is not certainly negative, `end` if there is none.
+    fn turn(&self, guess: i64, end: i64) -> Option<i64> {
+        let (bottom, top) = (self.counts.0.max(0), end.min(self.counts.1 + 1));
+        if bottom >= top {
+            return None;
+        }
+        let is_positive = |count: i64| self.transform.term(&self.row, count) >= -self.slack;
+        let is_below = |count: i64| !is_positive(count);
+        let around = doubling(guess.clamp(bottom, top - 1), (bottom - 1, top), is_below);
+        let (below, turn) = bisect_integers(around, is_below);
+        // At an edge that is not one of the row itself the transform does not tell.
+        let lost = turn == top && top < end || below == bottom - 1 && bottom > 0;
+        (!lost).then_some(turn)
+    }
+}
+
+/// Two counts around a root, found by ever longer steps from `start`: the first is below the root or the lower limit, the
+/// second is not below it or the upper limit. The limits themselves are not looked at.
+fn doubling(start: i64, (lowest, highest): (i64, i64), is_below: impl Fn(i64) -> bool) -> (i64, i64) {
+    let mut step = 1;
+    if is_below(start) {
+        let mut below = start;
+        loop {
+            let above = below + step;
+            if above >= highest {
+                return (below, highest);
+            }
+            if !is_below(above) {
+                return (below, above);
+            }
+            (below, step) = (above, 2 * step);
+        }
+    }
+    let mut above = start;
+    loop {
+        let below = above - step;
+        if below <= lowest {
+            return (lowest, above);
+        }
+        if is_below(below) {
+            return (below, above);
+        }
+        (above, step) = (below, 2 * step);
+    }
+}
+
+/// The next odd number.
+fn odd(number: i64) -> i64 {
+    number | 1
+}

@@ -1,0 +1,213 @@
+//! A bound on what the rows that are too far away to be added up may add (`docs/accounting.md`, "What is beyond the rows").
+
+use super::term_sign::is_negative;
+use super::tilt::{Corner, Tilt};
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::{CrowdLaws, Weight};
+
+/// Rows with fewer or with more owners in the row class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum RowSide {
+    Fewer,
+    More,
+}
+
+impl RowSide {
+    pub(super) fn step(self) -> i64 {
+        if self == Self::Fewer { -1 } else { 1 }
+    }
+
+    /// The last possible row, the target included.
+    fn last(self, others: u64) -> i64 {
+        if self == Self::Fewer { 0 } else { others as i64 + 1 }
+    }
+}
+
+/// A bound on the positive terms beyond a row.
+///
+/// With t(b) the turn of the row b, t(b) ≥ t(b+1) ≥ t(b) − 1, and Σ_c x_c ≤ 0. So the sum Σ_A f over the positive terms A beyond
+/// a row is at most Σ G(h)·x_c over crowds h for which some, but not all h + e_c are in A: those one step before a turn, and those
+/// at the edge of the first row. The former are bounded by a staircase of rows whose turns are known.
+pub(super) struct TailBound<'a> {
+    crowd: &'a CrowdLaws<3>,
+    weights: [Weight; 3],
+    tilt: Tilt,
+    side: RowSide,
+}
+
+/// A direction, and the number that the counts reach in it.
+type Shape = ([f64; 2], f64);
+
+/// The staircase ends after this many steps; the rows beyond are bounded as a whole.
+const MOST_STEPS: usize = 200;
+/// What a step costs, in elementary steps.
+const STEP_COST: u64 = 800;
+/// The logarithm by which the tilt's factor changes over one step. Longer steps lose more, shorter ones cost more.
+const STEP: f64 = 0.5;
+
+impl<'a> TailBound<'a> {
+    pub(super) fn new(crowd: &'a CrowdLaws<3>, weights: [Weight; 3], tilt: Tilt, side: RowSide) -> Self {
+        Self { crowd, weights, tilt, side }
+    }
+
+    /// A bound on the positive terms in the rows beyond `row`, where they do not come before `turn`, which moves by about `slope` from
+    /// row to row. What is left out of the staircase should be no more than `negligible`.
+    pub(super) fn bound(&self, row: i64, turn: i64, slope: f64, negligible: f64, work: &Work) -> f64 {
+        let (mut row, mut turn, mut slope) = (row, turn, slope);
+        let last = self.side.last(self.crowd.owners.size());
+        let length = self.length(slope);
+        let mut sum = 0.0;
+        for step in 0..MOST_STEPS {
+            work.spend(STEP_COST);
+            let left = (last - row).abs();
+            if left == 0 {
+                return sum;
+            }
+            if step == 0 {
+                sum += self.edge(row, turn) + self.inside(row, turn);
+            }
+            let rest = self.all(row, self.natural(row, turn));
+            if rest <= negligible {
+                return sum + rest;
+            }
+            let length = length.min(left);
+            let next = row + length * self.side.step();
+            let next_turn = self.next_turn(next, turn, length, slope);
+            // The turns of a step are known from its first row or from its last one.
+            let flat = slope.abs() < 0.5;
+            let from_first = flat == (self.side == RowSide::Fewer);
+            let shape = if from_first { self.natural(row, turn) } else { self.opposite(next, next_turn) };
+            sum += self.strip(row, length, shape);
+            slope = 0.5 * (slope + (next_turn - turn) as f64 / length as f64);
+            (row, turn) = (next, next_turn);
+        }
+        sum + self.all(row, self.natural(row, turn))
+    }
+
+    /// The rows of one step. Over a step the turn is only known to move by 0 or by 1 per row; what is lost is the difference to
+    /// `slope`.
+    fn length(&self, slope: f64) -> i64 {
+        let lost = slope.abs().min(1.0 - slope.abs()).max(0.02);
+        let rows = (STEP / (self.tilt.high * lost)).max(1.0);
+        let deviation = self.crowd.tilted(self.tilt).covariance().row.sqrt();
+        rows.min(0.5 * deviation + 1.0) as i64
+    }
+
+    /// What the counts one step before a turn reach in all rows beyond one whose turn is known. The turn counts the target, too.
+    fn natural(&self, row: i64, turn: i64) -> Shape {
+        match self.side {
+            RowSide::Fewer => ([1.0, 0.0], turn as f64 - 1.0),
+            RowSide::More => ([1.0, 1.0], (turn + row) as f64 - 1.0),
+        }
+    }
+
+    /// The same in the rows before one whose turn is known.
+    fn opposite(&self, row: i64, turn: i64) -> Shape {
+        match self.side {
+            RowSide::Fewer => ([1.0, 1.0], (turn + row) as f64 - 1.0),
+            RowSide::More => ([1.0, 0.0], turn as f64 - 1.0),
+        }
+    }
+
+    /// A bound for the histograms one step before a turn in `length` rows beyond `row`, weighted.
+    fn strip(&self, row: i64, length: i64, shape: Shape) -> f64 {
+        let bound = self.crowd.chernoff(&self.corner(row, shape, true));
+        // One row more: the corner starts at the row itself.
+        self.before() * bound.all * bound.single * series(bound.at[1], Some(length + 1)) * (1.0 + 1e-9)
+    }
+
+    /// The same for all rows beyond `row`.
+    fn all(&self, row: i64, shape: Shape) -> f64 {
+        let bound = self.crowd.chernoff(&self.corner(row, shape, false));
+        // Without an outward tilt the series is infinite, but all histograms of the corner have at most the corner's mass.
+        self.before() * bound.all * (bound.single * series(bound.at[1], None)).min(1.0) * (1.0 + 1e-9)
+    }
+
+    /// A bound for the crowds at the edge, from which a target in the row class moves across it.
+    fn edge(&self, row: i64, turn: i64) -> f64 {
+        let middle = self.weights[1];
+        let signed = if self.side == RowSide::Fewer { -middle.value() } else { middle.value() };
+        let weight = (signed + middle.value_error()).max(0.0);
+        if weight == 0.0 {
+            return 0.0;
+        }
+        // It is a single row, so any tilt outwards will do.
+        let bound = self.crowd.chernoff(&self.corner(row, self.natural(row, turn), true));
+        weight * bound.all * (bound.single * series(bound.at[0], None)).min(1.0) * (1.0 + 1e-9)
+    }
+
+    /// Where rounding does not exclude that Σ_c x_c > 0, crowds h with all three h + e_c beyond the row count, too.
+    fn inside(&self, row: i64, turn: i64) -> f64 {
+        let sum: f64 = self.weights.iter().map(Weight::value).sum();
+        let error: f64 = 2.0 * self.weights.iter().map(Weight::value_error).sum::<f64>();
+        if sum < -error {
+            return 0.0;
+        }
+        (sum + error) * self.crowd.chernoff(&self.corner(row, self.natural(row, turn), false)).all
+    }
+
+    /// The most that a crowd one step before a turn adds.
+    fn before(&self) -> f64 {
+        let [high, middle, _] = self.weights.map(|weight| weight.value() + weight.value_error());
+        high + middle.max(0.0)
+    }
+
+    fn corner(&self, row: i64, (direction, reached): Shape, ends: bool) -> Corner {
+        // The edge is the row below or the row itself.
+        let (outwards, first) = match self.side {
+            RowSide::Fewer => ([0.0, -1.0], 1.0 - row as f64),
+            RowSide::More => ([0.0, 1.0], row as f64),
+        };
+        Corner { directions: [direction, outwards], reached: [reached, first], ends }
+    }
+
+    /// A count before which the terms do not turn in the row `row`, given one (`turn`) for the row `length` rows earlier.
+    fn next_turn(&self, row: i64, turn: i64, length: i64, slope: f64) -> i64 {
+        let known = if self.side == RowSide::Fewer { turn } else { turn - length };
+        // Start a little too far, then go back until the sign is certain.
+        let mut back = -2;
+        loop {
+            let candidate = turn + (slope * length as f64).round() as i64 - back;
+            if candidate <= known {
+                return known;
+            }
+            if self.is_negative_before(row, candidate) {
+                return candidate;
+            }
+            back += 1 + back.max(0);
+        }
+    }
+
+    /// A count before which the terms do not turn in the row `row`, probably near `guess`.
+    pub(super) fn turn(&self, row: i64, guess: i64) -> i64 {
+        let mut back = 0;
+        loop {
+            let candidate = guess - back;
+            if candidate <= 0 {
+                return 0;
+            }
+            if self.is_negative_before(row, candidate) {
+                return candidate;
+            }
+            back = 2 * back + 1;
+        }
+    }
+
+    /// Whether the term before this count is certainly negative.
+    fn is_negative_before(&self, row: i64, turn: i64) -> bool {
+        let counts = [turn - 1, row, self.crowd.owners.size() as i64 + 2 - turn - row];
+        let weights = self.weights.map(|weight| (weight.value(), weight.value_error()));
+        counts.iter().all(|count| *count >= 0) && is_negative(self.crowd, weights, counts)
+    }
+}
+
+/// 1 + e^(−step) + e^(−2·step) + …: the given number of terms, or all of them.
+fn series(step: f64, terms: Option<i64>) -> f64 {
+    let all = 1.0 / -(-step).exp_m1();
+    match terms {
+        None if step > 0.0 => all,
+        None => f64::INFINITY,
+        Some(terms) if step.abs() * terms as f64 <= 1e-6 => 1.000_001 * terms as f64,
+        Some(terms) => all * -(-step * terms as f64).exp_m1(),
+    }
+}

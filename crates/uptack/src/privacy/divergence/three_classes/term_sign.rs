@@ -1,0 +1,114 @@
+//! The sign of the term of a single histogram, however unlikely it is (`docs/accounting.md`, "What is beyond the rows").
+//!
+//! The probability of the histogram h in a crowd of y yes- and m no-owners is, up to a factor that the target does not change,
+//! ∏1/h_c! times the coefficient of z^y in ∏(q_c + p_c·z)^h_c: every owner is one of either truth. Coefficients of such
+//! a product are probabilities of a sum of binomials, tilted to where y is likely, and a sum of them is a short Fourier sum.
+
+use std::f64::consts::TAU;
+
+use super::nodes::falling_sum;
+use crate::certified::binomial::{Binomial, Coin, window};
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::likelihood::{CrowdLaws, Likelihood};
+
+/// What is left out of the Fourier sum, as a logarithm.
+const NOISE: f64 = -36.0;
+
+/// Whether a target with the weights `x` (each with its rounding error) makes the first law certainly the less likely one at the
+/// histogram of all, which is given by the counts of the classes.
+pub(super) fn is_negative(crowd: &CrowdLaws<3>, x: [(f64, f64); 3], counts: [i64; 3]) -> bool {
+    let likelihood = |class: usize| crowd.laws.map(|law| law[class]);
+    let present: Vec<usize> = (0..3).filter(|class| counts[*class] > 0).collect();
+    let rest: Vec<_> = present.iter().map(|&class| (counts[class] as u64 - 1, likelihood(class))).collect();
+    let Some((coefficients, error)) = coefficients(&rest, crowd.owners.yes) else { return false };
+    let (mut sum, mut slack) = (0.0, 0.0);
+    for &class in &present {
+        let others = present.iter().filter(|other| **other != class).map(|&other| likelihood(other));
+        let product = product(others);
+        let part: f64 = product.iter().zip(&coefficients).map(|(one, other)| one * other).sum();
+        let whole: f64 = product.iter().sum();
+        let (scale, (value, value_error)) = (counts[class] as f64, x[class]);
+        sum += value * scale * part;
+        slack += scale * (value_error * part + value.abs() * (whole * error + 16.0 * ROUNDOFF * part));
+    }
+    sum < -slack
+}
+
+/// The coefficients of ∏(q + p·z) over at most two classes.
+fn product(classes: impl Iterator<Item = Likelihood>) -> [f64; 3] {
+    classes.fold([1.0, 0.0, 0.0], |[a, b, c], Likelihood { yes: p, no: q }| [a * q, b * q + a * p, c * q + b * p])
+}
+
+/// The coefficients of z^k, z^(k−1) and z^(k−2) in ∏(q + p·z)^count, up to a factor, and how far each may be off.
+fn coefficients(parts: &[(u64, Likelihood)], k: u64) -> Option<([f64; 3], f64)> {
+    let tilt = tilt_to(parts, k as f64 - 1.0);
+    let coin = |Likelihood { yes: p, no: q }: Likelihood| {
+        if p > 0.0 && q > 0.0 { Coin::between(p, q * (-tilt).exp()) } else { Coin::between(p, q) }
+    };
+    let reached = parts.iter().filter(|(_, class)| class.yes + class.no > 0.0);
+    let parts: Vec<Binomial> = reached.map(|(count, class)| Binomial::new(*count, coin(*class))).collect();
+    let (probabilities, error) = probabilities(&parts, k as i64);
+    let factor = tilt.exp();
+    let scaled = [1.0, factor, factor * factor];
+    let result = [0, 1, 2].map(|index: usize| probabilities[index] * scaled[index]);
+    let error = error * scaled.iter().fold(1.0, |a: f64, b| a.max(*b));
+    (error.is_finite() && result.iter().all(|value| value.is_finite())).then_some((result, error))
+}
+
+/// The probabilities that a sum of binomials is k, k − 1 and k − 2, and how far each may be off: a Fourier sum around k − 1.
+fn probabilities(parts: &[Binomial], k: i64) -> ([f64; 3], f64) {
+    let (low, high) = window(parts, NOISE);
+    let reach = (k - low as i64).max(high as i64 - k + 2).max(1);
+    let nodes = (reach + 3) | 1;
+    let step = TAU / nodes as f64;
+    let owners: u64 = parts.iter().map(|part| part.trials).sum();
+    let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum::<f64>() * (1.0 - 1e-9);
+    let chord = |theta: f64| 2.0 * (0.5 * theta).sin().powi(2);
+    let (mut values, mut error) = ([0.0; 3], 0.0);
+    let mut node = 0;
+    while node <= nodes / 2 {
+        let theta = node as f64 * step;
+        if variance * chord(theta) > -NOISE {
+            error += 2.0 * falling_sum(theta, step, |theta| variance * 2.0 * (0.5 * theta).sin().powi(2));
+            break;
+        }
+        let (size, angle) = value(parts, theta, chord(theta), k - 1);
+        let scale = if node == 0 { size } else { 2.0 * size };
+        for (index, sum) in values.iter_mut().enumerate() {
+            *sum += scale * (angle - theta * (1.0 - index as f64)).cos();
+        }
+        error += scale * ROUNDOFF * (64.0 + 16.0 * owners as f64 * theta);
+        node += 1;
+    }
+    (values.map(|value| value.max(0.0) / nodes as f64), error / nodes as f64 + 4.0 * NOISE.exp())
+}
+
+/// Size and angle of the generating function at one node.
+fn value(parts: &[Binomial], theta: f64, chord: f64, center: i64) -> (f64, f64) {
+    let (mut logarithm, mut angle) = (0.0, -theta * center as f64);
+    for part in parts {
+        let Coin { success, failure } = part.coin;
+        logarithm += 0.5 * part.trials as f64 * (-(2.0 * success * failure * chord).min(1.0)).ln_1p();
+        angle += part.trials as f64 * (success * theta.sin()).atan2(success * theta.cos() + failure);
+    }
+    (logarithm.exp(), angle)
+}
+
+/// The logarithm of the factor on p for which the mean number of successes is about `wanted`.
+fn tilt_to(parts: &[(u64, Likelihood)], wanted: f64) -> f64 {
+    let mut tilt = 0.0_f64;
+    for _ in 0..60 {
+        let (mut mean, mut variance) = (0.0, 0.0);
+        for (count, class) in parts.iter().filter(|(_, class)| class.yes + class.no > 0.0) {
+            let success = class.yes / (class.yes + class.no * (-tilt).exp());
+            mean += *count as f64 * success;
+            variance += *count as f64 * success * (1.0 - success);
+        }
+        let step = ((wanted - mean) / variance.max(1e-9)).clamp(-1.0, 1.0);
+        tilt = (tilt + step).clamp(-60.0, 60.0);
+        if step.abs() * variance.sqrt() < 1e-3 {
+            break;
+        }
+    }
+    tilt
+}

@@ -1,0 +1,87 @@
+//! The divergence of two classes in a crowd of both truths, exactly (`docs/accounting.md`, "Two classes").
+
+use crate::certified::binomial::{Binomial, Coin, window};
+use crate::certified::binomial_sum::{Counts, sum_of_two};
+use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::ROUNDOFF;
+use crate::privacy::effort::Work;
+use crate::privacy::likelihood::{CrowdLaws, PerDirection, Weight};
+
+/// Two classes: the count of the first is a sum of two binomials. Exact, for a target with these weights.
+pub(crate) fn two_classes(
+    weights: PerDirection<[Weight; 2]>,
+    crowd: CrowdLaws<2>,
+    log_cut: f64,
+    work: &Work,
+) -> PerDirection<Enclosure> {
+    let parts = crowd.each().map(|(owners, law)| Binomial::new(owners, Coin::between(law[0], law[1])));
+    let (low, high) = window(&parts, log_cut);
+    let counts = sum_of_two(parts[0], parts[1], low, high);
+    work.spend(counts.steps);
+    weights.map(|[first, second]| positive_part(first, second, &counts, log_cut))
+}
+
+/// Σ over a of (first·g(a−1) + second·g(a))₊, g the law of the count.
+fn positive_part(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -> Enclosure {
+    // The ratio of neighbours may be off, and so may each weight.
+    let one = Coefficient { value: first.value(), slack: 16.0 * ROUNDOFF * first.magnitude() };
+    let ratio_slack = 2.0 * counts.ratio_error * second.value().abs();
+    let other = Coefficient { value: second.value(), slack: 16.0 * ROUNDOFF * second.magnitude() + ratio_slack };
+    let sum = positive_sum(one, other, &counts.probability);
+    let error = sum.error + (counts.relative_error + 2.0 * log_cut.exp()) * (sum.value + sum.error);
+    Enclosure::around(sum.value, error, 3.0 * log_cut.exp() * (first.first + second.first))
+}
+
+/// A coefficient, and how far it may be off.
+#[derive(Clone, Copy)]
+struct Coefficient {
+    value: f64,
+    slack: f64,
+}
+
+impl Coefficient {
+    fn is_certainly_not_positive(self) -> bool {
+        self.value <= -self.slack
+    }
+}
+
+/// Adds up Σ (difference)₊ together with what rounding may have moved or hidden.
+#[derive(Clone, Copy, Default)]
+struct Positive {
+    value: f64,
+    error: f64,
+}
+
+impl Positive {
+    /// `slack` is how far the difference may be off; one that is negative by more counts for nothing.
+    fn add(&mut self, difference: f64, slack: f64) {
+        if difference > -slack {
+            self.value += difference.max(0.0);
+            self.error += slack;
+        }
+    }
+}
+
+/// Σ over a of (one·g(a−1) + other·g(a))₊. The law g is log-concave, so the terms change sign at most once, and the sum starts
+/// at the end where they are positive.
+fn positive_sum(one: Coefficient, other: Coefficient, law: &[f64]) -> Positive {
+    let mut sum = Positive::default();
+    if one.is_certainly_not_positive() && other.is_certainly_not_positive() {
+        return sum;
+    }
+    // Returns whether the term is certainly negative, after which all are.
+    let mut add = |below: f64, at: f64| {
+        let (difference, slack) = (one.value * below + other.value * at, one.slack * below + other.slack * at);
+        sum.add(difference, slack);
+        difference < -slack
+    };
+    let last = law.len() - 1;
+    if one.value > 0.0 {
+        add(law[last], 0.0);
+        let _ = (1..=last).rev().any(|index| add(law[index - 1], law[index])) || add(0.0, law[0]);
+    } else {
+        add(0.0, law[0]);
+        let _ = (1..=last).any(|index| add(law[index - 1], law[index])) || add(law[last], 0.0);
+    }
+    sum
+}

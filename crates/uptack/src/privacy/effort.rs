@@ -1,0 +1,112 @@
+//! A limit on how much a certificate may cost (`docs/accounting.md`, "Work").
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::simulate::Progress;
+
+/// How many elementary steps (about ten nanoseconds each) a computation may take before it settles for a sound but wider
+/// answer. A client that checks a stranger's claim sets it low and refuses what does not close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkLimit {
+    steps: u64,
+    /// Whether large crowds may cost more.
+    grows: bool,
+}
+
+impl WorkLimit {
+    /// At most `steps` elementary steps. The least work that gives a bound below the local ε is always done, unless `steps` is
+    /// zero.
+    pub fn steps(steps: u64) -> Self {
+        Self { steps, grows: false }
+    }
+
+    /// The same limit times `factor`.
+    #[must_use]
+    pub fn times(self, factor: u64) -> Self {
+        Self { steps: self.steps.saturating_mul(factor), ..self }
+    }
+
+    /// The steps that one view of `owners` owners may take.
+    pub fn for_owners(self, owners: u64) -> u64 {
+        let factor = match owners {
+            ..=1_000_000 => 1,
+            1_000_001..=10_000_000 => LARGE_CROWD_FACTOR,
+            _ => 2 * LARGE_CROWD_FACTOR,
+        };
+        if self.grows { self.steps.saturating_mul(factor) } else { self.steps }
+    }
+}
+
+/// Above a million owners a view may take this many times as much, above ten million twice that, because a single crowd costs
+/// more there.
+const LARGE_CROWD_FACTOR: u64 = 4;
+
+/// About a second for each view, and some seconds above a million owners.
+impl Default for WorkLimit {
+    fn default() -> Self {
+        Self { steps: 120_000_000, grows: true }
+    }
+}
+
+/// The steps taken so far.
+#[derive(Debug)]
+pub(crate) struct Work {
+    spent: Cell<u64>,
+    limit: u64,
+    /// Where the steps are reported as they are taken.
+    progress: Option<Arc<Progress>>,
+    /// The present allowance: the steps spent when it started, and those at which it ends.
+    allowed: Cell<(u64, u64)>,
+}
+
+impl Work {
+    pub(crate) fn within(limit: WorkLimit, owners: u64) -> Self {
+        let limit = limit.for_owners(owners);
+        Self { spent: Cell::new(0), limit, progress: None, allowed: Cell::new((0, limit)) }
+    }
+
+    /// A count without a limit, for work on a thread of its own.
+    pub(crate) fn apart() -> Self {
+        Self::within(WorkLimit::steps(u64::MAX), 1)
+    }
+
+    /// The same, watched.
+    pub(crate) fn watched(self, progress: Option<Arc<Progress>>) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// The steps taken so far.
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent.get()
+    }
+
+    pub(crate) fn spend(&self, steps: u64) {
+        self.spent.set(self.spent.get().saturating_add(steps));
+        if let Some(progress) = &self.progress {
+            progress.advance_by(steps);
+        }
+    }
+
+    /// Allows a share of what is left; [`Work::exhausted`] then refers to that allowance.
+    pub(crate) fn allow(&self, share: f64) {
+        let spent = self.spent.get();
+        let left = self.limit.saturating_sub(spent);
+        self.allowed.set((spent, spent + (left as f64 * share) as u64));
+    }
+
+    /// The share of the allowance that is spent; at least one if nothing is left.
+    pub(crate) fn used(&self) -> f64 {
+        let (from, to) = self.allowed.get();
+        if to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
+    }
+
+    /// Whether twice the limit is spent: what any answer needs is done whatever it costs, but nothing more.
+    pub(crate) fn overdrawn(&self) -> bool {
+        self.spent.get() / 2 >= self.limit
+    }
+
+    pub(crate) fn exhausted(&self) -> bool {
+        self.used() >= 1.0
+    }
+}

@@ -1,0 +1,264 @@
+//! A class's probabilities under both truths, and what the target weighs in it (`docs/accounting.md`, "What is bounded").
+
+use std::ops::Index;
+
+use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::ROUNDOFF;
+use crate::truth::Truth;
+
+/// One value for each truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) struct PerTruth<T> {
+    pub(crate) yes: T,
+    pub(crate) no: T,
+}
+
+/// The probabilities (p, q) of a class for an owner of the truth *yes* and of the truth *no*.
+pub(crate) type Likelihood = PerTruth<f64>;
+
+/// The same as exact numerators over 2⁶⁴.
+pub(crate) type ExactLikelihood = PerTruth<u128>;
+
+/// The others (y, m): how many of them hold *yes* and how many *no*.
+pub(crate) type Crowd = PerTruth<u64>;
+
+impl<T> PerTruth<T> {
+    /// What a function says of each truth.
+    pub(crate) fn each(mut value: impl FnMut(Truth) -> T) -> Self {
+        Self { yes: value(Truth::Yes), no: value(Truth::No) }
+    }
+
+    /// The image of both values.
+    pub(crate) fn map<U>(self, mut function: impl FnMut(T) -> U) -> PerTruth<U> {
+        PerTruth { yes: function(self.yes), no: function(self.no) }
+    }
+
+    /// The same with the truths exchanged.
+    pub(crate) fn exchanged(self) -> Self {
+        Self { yes: self.no, no: self.yes }
+    }
+}
+
+impl<T> Index<Truth> for PerTruth<T> {
+    type Output = T;
+
+    fn index(&self, truth: Truth) -> &T {
+        match truth {
+            Truth::Yes => &self.yes,
+            Truth::No => &self.no,
+        }
+    }
+}
+
+impl Crowd {
+    /// `owners` owners who all hold one truth.
+    pub(crate) fn of_one_truth(truth: Truth, owners: u64) -> Self {
+        Self::oriented(truth, owners, 0)
+    }
+
+    /// `owners` owners of one truth, and `of_other` of the other.
+    pub(crate) fn oriented(truth: Truth, owners: u64, of_other: u64) -> Self {
+        let crowd = Self { yes: owners, no: of_other };
+        if matches!(truth, Truth::Yes) { crowd } else { crowd.exchanged() }
+    }
+
+    /// How many owners there are.
+    pub(crate) fn size(self) -> u64 {
+        self.yes + self.no
+    }
+
+    /// The only truth there is, and how many hold it; none where both occur.
+    pub(crate) fn one_truth(self) -> Option<(Truth, u64)> {
+        (self.yes.min(self.no) == 0).then(|| (Truth::from_bool(self.yes > 0), self.yes.max(self.no)))
+    }
+}
+
+/// A crowd over N classes: how many owners hold each truth, and their probabilities of the classes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CrowdLaws<const N: usize> {
+    pub(crate) owners: Crowd,
+    pub(crate) laws: PerTruth<[f64; N]>,
+}
+
+impl<const N: usize> CrowdLaws<N> {
+    /// The number and the law of the owners of each truth, *yes* first.
+    pub(crate) fn each(&self) -> [(u64, [f64; N]); 2] {
+        [(self.owners.yes, self.laws.yes), (self.owners.no, self.laws.no)]
+    }
+}
+
+impl Likelihood {
+    /// A class that nobody is in.
+    pub(crate) const NONE: Self = Self { yes: 0.0, no: 0.0 };
+
+    /// The target's weight in this class.
+    pub(crate) fn weight(self, direction: Direction, growth: f64) -> Weight {
+        match direction {
+            Direction::YesOverNo => Weight { first: self.yes, second: growth * self.no },
+            Direction::NoOverYes => Weight { first: self.no, second: growth * self.yes },
+        }
+    }
+
+    /// This class together with the target's weight in it.
+    pub(crate) fn weighted(self, direction: Direction, growth: f64) -> WeightedClass {
+        WeightedClass { likelihood: self, weight: self.weight(direction, growth) }
+    }
+
+    /// This class where only others can be in it.
+    pub(crate) fn without_target(self) -> WeightedClass {
+        WeightedClass { likelihood: self, weight: Weight::ZERO }
+    }
+}
+
+/// Which truth the event under study speaks for: the divergence is P(first) − e^ε·P(second).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// How much likelier an event can be when the target's truth is *yes*.
+    YesOverNo,
+    /// How much likelier an event can be when the target's truth is *no*.
+    NoOverYes,
+}
+
+impl Direction {
+    /// Both directions of the substitution.
+    pub const BOTH: [Self; 2] = [Self::YesOverNo, Self::NoOverYes];
+
+    /// The direction with the truths exchanged.
+    pub(crate) fn opposite(self) -> Self {
+        match self {
+            Self::YesOverNo => Self::NoOverYes,
+            Self::NoOverYes => Self::YesOverNo,
+        }
+    }
+}
+
+/// One value for each direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PerDirection<T> {
+    pub(crate) yes_over_no: T,
+    pub(crate) no_over_yes: T,
+}
+
+impl<T> PerDirection<T> {
+    /// What a function says of each direction.
+    pub(crate) fn each(mut value: impl FnMut(Direction) -> T) -> Self {
+        Self { yes_over_no: value(Direction::YesOverNo), no_over_yes: value(Direction::NoOverYes) }
+    }
+
+    /// The image of both values.
+    pub(crate) fn map<U>(self, mut function: impl FnMut(T) -> U) -> PerDirection<U> {
+        PerDirection { yes_over_no: function(self.yes_over_no), no_over_yes: function(self.no_over_yes) }
+    }
+
+    /// Both values, the one of [`Direction::YesOverNo`] first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        [&self.yes_over_no, &self.no_over_yes].into_iter()
+    }
+}
+
+impl<T: Copy> PerDirection<T> {
+    /// The same value in both directions.
+    pub(crate) fn both(value: T) -> Self {
+        Self { yes_over_no: value, no_over_yes: value }
+    }
+
+    /// Combines two values direction by direction.
+    pub(crate) fn with<U: Copy, V>(
+        self,
+        other: PerDirection<U>,
+        mut combine: impl FnMut(T, U) -> V,
+    ) -> PerDirection<V> {
+        PerDirection::each(|direction| combine(self[direction], other[direction]))
+    }
+}
+
+impl<T> Index<Direction> for PerDirection<T> {
+    type Output = T;
+
+    fn index(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::YesOverNo => &self.yes_over_no,
+            Direction::NoOverYes => &self.no_over_yes,
+        }
+    }
+}
+
+impl PerDirection<f64> {
+    /// The value of the worse direction.
+    pub(crate) fn largest(self) -> f64 {
+        self.yes_over_no.max(self.no_over_yes)
+    }
+
+    /// The smaller value of two in each direction.
+    pub(crate) fn min(self, other: Self) -> Self {
+        self.with(other, f64::min)
+    }
+}
+
+impl PerDirection<Enclosure> {
+    /// The value of the worse direction.
+    pub(crate) fn largest(self) -> Enclosure {
+        self.yes_over_no.max(self.no_over_yes)
+    }
+
+    /// Both upper ends.
+    pub(crate) fn upper(self) -> PerDirection<f64> {
+        self.map(|value| value.upper())
+    }
+
+    /// The sum in each direction.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        self.with(other, Enclosure::plus)
+    }
+
+    /// The sum of many, in each direction.
+    pub(crate) fn sum(values: impl Iterator<Item = Self>) -> Self {
+        values.fold(Self::both(Enclosure::ZERO), Self::plus)
+    }
+}
+
+/// The target's weight in one class: `first` − `second`, where `second` carries the factor e^ε.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weight {
+    pub(crate) first: f64,
+    pub(crate) second: f64,
+}
+
+impl Weight {
+    /// The weight of a target that never is in the class.
+    pub(crate) const ZERO: Self = Self { first: 0.0, second: 0.0 };
+
+    pub(crate) fn value(&self) -> f64 {
+        self.first - self.second
+    }
+
+    /// How far the value may be off.
+    pub(crate) fn value_error(&self) -> f64 {
+        16.0 * ROUNDOFF * self.magnitude()
+    }
+
+    pub(crate) fn magnitude(&self) -> f64 {
+        self.first + self.second
+    }
+
+    /// The weight for the opposite event.
+    pub(crate) fn exchanged(self) -> Self {
+        Self { first: self.second, second: self.first }
+    }
+
+    pub(crate) fn positive_part(&self) -> Enclosure {
+        if self.second == 0.0 {
+            return Enclosure::around(self.first, 2.0 * ROUNDOFF * self.first, 0.0);
+        }
+        // Rounding can hide a positive part of at most this size.
+        let error = 8.0 * ROUNDOFF * self.magnitude();
+        if self.value() < -error { Enclosure::ZERO } else { Enclosure::around(self.value().max(0.0), error, 0.0) }
+    }
+}
+
+/// A class that owners may be in, and the target's weight there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WeightedClass {
+    pub(crate) likelihood: Likelihood,
+    pub(crate) weight: Weight,
+}

@@ -1,0 +1,289 @@
+//! The adversary's views as classes (`docs/accounting.md`, "What is bounded" and "One answer together with the release").
+//!
+//! What is seen of the target splits the cells into groups: one in the release view, one for each output of the answer in a
+//! joint view. Each group is an [`Outcome`]. With more than three classes, formulas for three need a view that bounds the true
+//! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and all detail.
+
+use super::classes::{merge_to_three, one_sided, ratio_order, reduce, split_to_three, total};
+use super::likelihood::{Direction, ExactLikelihood, Likelihood, PerTruth, Weight, WeightedClass};
+use crate::certified::binomial::Coin;
+use crate::channel::{Channel, Output};
+use crate::truth::Truth;
+
+/// A view in the form that the accounting needs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReducedView {
+    pub(super) above: Vec<Outcome>,
+    /// Each of these is a garbling of the view; the largest counts.
+    pub(super) below: Vec<Vec<Outcome>>,
+    /// All classes of each outcome. From above they always hold; from below where the tallies determine the cells.
+    pub(super) detail: Vec<DetailedOutcome>,
+    /// Whether the tallies determine the cells (or at least their classes, where these are all that counts).
+    determined: bool,
+    floor: ExactLikelihood,
+    ratios: Vec<ExactLikelihood>,
+}
+
+/// One outcome: what is seen of the target. At most three classes, by falling ratio, that the target may then be in, and the
+/// probability of an owner's being outside of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(super) classes: Vec<Likelihood>,
+    pub(super) outside: Likelihood,
+}
+
+/// One outcome with all classes: those that the target may be in, and those that only others can be in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DetailedOutcome {
+    pub(super) inside: Vec<Likelihood>,
+    pub(super) outside: Vec<Likelihood>,
+}
+
+/// All cells of a channel as classes.
+pub(super) fn cells(channel: &Channel) -> Vec<ExactLikelihood> {
+    channel.cells().iter().map(exact_likelihood).collect()
+}
+
+/// The law of one answer: its outputs as classes.
+pub(super) fn marginal(channel: &Channel, answer: usize) -> Vec<ExactLikelihood> {
+    reduce(outputs(channel, answer).map(|output| total(&cells_with(channel, answer, output))))
+}
+
+fn exact_likelihood(cell: &crate::Cell) -> ExactLikelihood {
+    ExactLikelihood { yes: cell.yes().numerator(), no: cell.no().numerator() }
+}
+
+fn outputs(channel: &Channel, answer: usize) -> impl Iterator<Item = Output> + '_ {
+    channel.answers()[answer].iter().copied()
+}
+
+fn cells_with(channel: &Channel, answer: usize, output: Output) -> Vec<ExactLikelihood> {
+    channel.cells().iter().filter(|cell| cell.outputs()[answer] == output).map(exact_likelihood).collect()
+}
+
+impl ReducedView {
+    /// The view of all tallies.
+    pub(super) fn release(channel: &Channel) -> Self {
+        let garblings: Vec<_> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
+        // The ratio of a cell histogram depends on its classes' counts alone: showing these is showing all.
+        Self::new(&[cells(channel)], channel.shows_classes(), &garblings)
+    }
+
+    /// The view of the target's answer of this number together with all tallies.
+    pub(super) fn answer_with_release(channel: &Channel, answer: usize) -> Self {
+        let groups: Vec<_> = outputs(channel, answer).map(|output| cells_with(channel, answer, output)).collect();
+        let mut garblings: Vec<_> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
+        if channel.shows_classes() {
+            garblings.push(cells(channel));
+        }
+        Self::new(&groups, channel.determined(), &garblings)
+    }
+
+    /// The view of all tallies, where the cells fall into groups by what is seen of the target. Where the tallies do not
+    /// determine the cells, `garblings` are coarser views that they do determine.
+    fn new(groups: &[Vec<ExactLikelihood>], determined: bool, garblings: &[Vec<ExactLikelihood>]) -> Self {
+        let cells: Vec<ExactLikelihood> = groups.concat();
+        let whole =
+            |classes: &Vec<ExactLikelihood>| vec![Outcome::new(&merge_to_three(classes), ExactLikelihood::default())];
+        let below = if determined {
+            vec![outcomes(groups, merge_to_three)]
+        } else {
+            // What the tallies determine, and what is seen of the target without any tallies.
+            let target_alone = outcomes(groups, |group| vec![total(group)]);
+            garblings.iter().map(whole).chain([target_alone]).collect()
+        };
+        Self {
+            above: outcomes(groups, split_to_three),
+            below,
+            detail: detailed_outcomes(groups),
+            determined,
+            floor: one_sided(&cells),
+            ratios: reduce(cells),
+        }
+    }
+
+    /// Mass that one truth alone can show, for *yes* and for *no*.
+    pub(crate) fn floor(&self) -> ExactLikelihood {
+        self.floor
+    }
+
+    /// All classes of cells, by falling ratio.
+    pub(crate) fn ratios(&self) -> &[ExactLikelihood] {
+        &self.ratios
+    }
+
+    /// Whether the tallies determine the cells.
+    pub(crate) fn is_determined(&self) -> bool {
+        self.determined
+    }
+
+    /// Whether the values from below are those of the very same view as the values from above.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.determined && self.below.len() == 1 && self.below[0] == self.above && !self.needs_sums()
+    }
+
+    /// Whether both ends of a crowd of one truth are close to each other.
+    pub(crate) fn is_sharp(&self) -> bool {
+        self.is_exact() || self.is_determined()
+    }
+
+    /// Whether two classes are all there is, and nothing outside: then a crowd is cheap.
+    pub(crate) fn is_two_classes(&self) -> bool {
+        let simple =
+            |outcome: &Outcome| outcome.classes.len() == 1 || outcome.classes.len() == 2 && !outcome.has_outside();
+        self.is_exact() && self.above.iter().all(simple)
+    }
+
+    /// Whether crowds of both truths have exact formulas: three classes at most, the outside being one of them.
+    pub(crate) fn is_exact_in_every_crowd(&self) -> bool {
+        self.is_exact() && self.has_few_classes() && self.above.iter().all(Outcome::has_few_classes)
+    }
+
+    /// Whether three classes at most, those of the others included, tell all there is to tell in crowds of both truths.
+    pub(super) fn has_few_classes(&self) -> bool {
+        self.detail.iter().all(DetailedOutcome::has_few_classes)
+    }
+
+    /// Whether an outcome has more classes than the formulas for crowds of one truth take: sums of scores take any number.
+    pub(super) fn needs_sums(&self) -> bool {
+        let many = |outcome: &DetailedOutcome| outcome.inside.len() > if outcome.outside.is_empty() { 3 } else { 2 };
+        self.detail.iter().any(many)
+    }
+
+    /// Whether the two truths may be exchanged: then crowds of few yes-owners are like crowds of few no-owners.
+    pub(crate) fn is_symmetric(&self) -> bool {
+        self.above.iter().all(|outcome| self.above.contains(&outcome.exchanged()))
+            && self.detail.iter().all(|outcome| self.detail.contains(&outcome.exchanged()))
+    }
+
+    /// Views of all tallies as classes: the view itself if the tallies determine the cells, else what they do determine. Each
+    /// is a function of what is seen, so that what it gives away is given away.
+    pub(crate) fn shown(&self) -> Vec<&[Likelihood]> {
+        if let ([outcome], true) = (self.detail.as_slice(), self.determined) {
+            return vec![&outcome.inside];
+        }
+        let whole = |outcomes: &'_ Vec<Outcome>| outcomes.len() == 1 && !outcomes[0].has_outside();
+        self.below.iter().filter(|outcomes| whole(outcomes)).map(|outcomes| outcomes[0].classes.as_slice()).collect()
+    }
+
+    /// For each truth the largest part of its law that owners of either truth draw from: an owner of the other truth draws from
+    /// that law with this probability, and from some other law otherwise. Rounded down.
+    pub(crate) fn in_common(&self) -> Likelihood {
+        PerTruth::each(|truth| {
+            let reached = self.ratios.iter().filter(|class| class[truth] > 0);
+            let least = reached.map(|class| class[truth.other()] as f64 / class[truth] as f64).fold(1.0, f64::min);
+            least * (1.0 - 1e-12)
+        })
+    }
+}
+
+impl Outcome {
+    /// The outcome of the given classes, which are at most three.
+    fn new(classes: &[ExactLikelihood], outside: ExactLikelihood) -> Self {
+        let mut sorted = classes.to_vec();
+        sorted.sort_by(|a, b| ratio_order(b, a));
+        Self { classes: sorted.iter().map(|class| class.rounded()).collect(), outside: outside.rounded() }
+    }
+
+    pub(super) fn has_outside(&self) -> bool {
+        self.outside.yes > 0.0 || self.outside.no > 0.0
+    }
+
+    /// Whether the classes, the outside being one of them if there is any, are three at most.
+    pub(super) fn has_few_classes(&self) -> bool {
+        self.classes.len() < 3 || !self.has_outside()
+    }
+
+    /// Whether the outside is taken as one more class, in which the target never is.
+    pub(super) fn counts_outside(&self) -> bool {
+        self.has_outside() && self.classes.len() < 3
+    }
+
+    /// Probability of an owner of the given truth to be inside, against outside.
+    pub(super) fn inside(&self, truth: Truth) -> Coin {
+        let inside: f64 = self.classes.iter().map(|class| class[truth]).sum();
+        Coin { success: inside, failure: self.outside[truth] }
+    }
+
+    /// The law of an owner over the classes: over all of them, or given that it is inside. None if it never is.
+    pub(super) fn law(&self, truth: Truth) -> Option<Vec<f64>> {
+        if self.counts_outside() {
+            return Some(self.classes.iter().chain([&self.outside]).map(|class| class[truth]).collect());
+        }
+        let inside = self.inside(truth).success;
+        (inside > 0.0).then(|| self.classes.iter().map(|class| class[truth] / inside).collect())
+    }
+
+    /// The target's weights in the same classes.
+    pub(super) fn weights(&self, direction: Direction, growth: f64) -> Vec<Weight> {
+        let outside = self.counts_outside().then_some(Weight::ZERO);
+        self.classes.iter().map(|class| class.weight(direction, growth)).chain(outside).collect()
+    }
+
+    /// The classes together with the target's weights; the outside, if it is taken as a class, is the last.
+    pub(super) fn weighted(&self, direction: Direction, growth: f64) -> Vec<WeightedClass> {
+        let outside = self.counts_outside().then(|| self.outside.without_target());
+        self.classes.iter().map(|class| class.weighted(direction, growth)).chain(outside).collect()
+    }
+
+    /// The same where nobody is outside.
+    pub(super) fn without_outside(&self) -> Self {
+        Self { classes: self.classes.clone(), outside: Likelihood::NONE }
+    }
+
+    fn exchanged(&self) -> Self {
+        Self { classes: exchanged(&self.classes), outside: self.outside.exchanged() }
+    }
+}
+
+impl DetailedOutcome {
+    /// Whether there are three classes at most and no more than one of them is only the others', or the target's class is
+    /// certain, so that the others tell nothing.
+    fn has_few_classes(&self) -> bool {
+        self.inside.len() <= 1 || self.count() <= 3 && self.outside.len() <= 1
+    }
+
+    /// How many classes there are.
+    pub(super) fn count(&self) -> usize {
+        self.inside.len() + self.outside.len()
+    }
+
+    /// All classes with the target's weights, which are zero where only others are.
+    pub(super) fn weighted(&self, direction: Direction, growth: f64) -> Vec<WeightedClass> {
+        let inside = self.inside.iter().map(|class| class.weighted(direction, growth));
+        inside.chain(self.outside.iter().map(|class| class.without_target())).collect()
+    }
+
+    fn exchanged(&self) -> Self {
+        Self { inside: exchanged(&self.inside), outside: exchanged(&self.outside) }
+    }
+}
+
+/// The classes with the truths exchanged, again by falling ratio.
+fn exchanged(classes: &[Likelihood]) -> Vec<Likelihood> {
+    classes.iter().rev().map(|class| class.exchanged()).collect()
+}
+
+/// The outcomes that can happen, with the classes of each simplified.
+fn outcomes(
+    groups: &[Vec<ExactLikelihood>],
+    simplify: impl Fn(&[ExactLikelihood]) -> Vec<ExactLikelihood>,
+) -> Vec<Outcome> {
+    let possible = groups.iter().enumerate().filter(|(_, group)| !reduce(group.iter().copied()).is_empty());
+    possible.map(|(index, group)| Outcome::new(&simplify(group), total(&without(groups, index)))).collect()
+}
+
+fn detailed_outcomes(groups: &[Vec<ExactLikelihood>]) -> Vec<DetailedOutcome> {
+    let classes = |cells: Vec<ExactLikelihood>| reduce(cells).iter().map(|class| class.rounded()).collect();
+    let detailed = |(index, group): (usize, &Vec<ExactLikelihood>)| DetailedOutcome {
+        inside: classes(group.clone()),
+        outside: classes(without(groups, index)),
+    };
+    groups.iter().enumerate().map(detailed).filter(|outcome| !outcome.inside.is_empty()).collect()
+}
+
+/// The cells of all groups but one.
+fn without(groups: &[Vec<ExactLikelihood>], index: usize) -> Vec<ExactLikelihood> {
+    let others = groups.iter().enumerate().filter(|(other, _)| *other != index);
+    others.flat_map(|(_, group)| group.iter().copied()).collect()
+}

@@ -1,0 +1,176 @@
+//! Both laws of a channel as far as the leading bits of 64 coins at a time tell.
+
+use super::coin_words::CoinWords;
+use crate::channel::MOST_CELLS;
+use crate::coins::Coins;
+use crate::error::Error;
+use crate::packed::{MOST_PLANES, planes_for};
+
+/// A coin stays undecided by its leading bits with a probability of at most one in this many.
+const DECIDED: usize = 512;
+
+/// Enough for the thresholds of two laws over 64 cells.
+pub(super) const MOST_LEADING_BITS: usize = 16;
+const _: () = assert!(2 * (MOST_CELLS - 1) * DECIDED <= 1 << MOST_LEADING_BITS);
+
+/// Both laws as far as the leading bits of a coin tell.
+#[derive(Clone, Debug)]
+pub(super) struct SlicedLaws {
+    /// How many bits lead.
+    pub(super) bits: usize,
+    /// The leading bits of the thresholds, each different one once, in the top bits of a word.
+    pub(super) prefixes: Vec<u64>,
+    /// For each bit of a cell's number, where it flips.
+    planes: Vec<Plane>,
+}
+
+/// One bit of the number of a cell, under both laws.
+#[derive(Clone, Debug)]
+struct Plane {
+    yes: Flips,
+    no: Flips,
+}
+
+/// Where a bit of a cell's number flips.
+#[derive(Clone, Debug)]
+struct Flips {
+    /// The bit before the first of them: all ones or zero.
+    start: u64,
+    /// Indices of prefixes; the bit is another one for coins above.
+    prefixes: Vec<usize>,
+}
+
+/// The planes of a group of owners.
+pub(super) type Planes<const WORDS: usize> = [[u64; WORDS]; MOST_PLANES];
+
+impl SlicedLaws {
+    pub(super) fn new(yes: &[u128], no: &[u128]) -> Self {
+        let prefixes = |bits: usize| {
+            let inner = yes.iter().chain(no).filter_map(|&threshold| inner(threshold));
+            let mut prefixes: Vec<u64> = inner.map(|threshold| leading(threshold, bits)).collect();
+            prefixes.sort_unstable();
+            prefixes.dedup();
+            prefixes
+        };
+        let enough = |&bits: &usize| prefixes(bits).len() * DECIDED <= 1 << bits;
+        let bits = (1..MOST_LEADING_BITS).find(enough).unwrap_or(MOST_LEADING_BITS);
+        let prefixes = prefixes(bits);
+        let flips = |law, plane| Flips::new(law, plane, bits, &prefixes);
+        let plane = |plane| Plane { yes: flips(yes, plane), no: flips(no, plane) };
+        let planes = (0..planes_for(yes.len() + 1)).map(plane).collect();
+        Self { bits, prefixes, planes }
+    }
+
+    /// Which coins are above each prefix, and which are equal to any and so not yet decided.
+    #[inline]
+    pub(super) fn compare<const WORDS: usize>(
+        &self,
+        rows: &[[u64; WORDS]],
+        reached: &mut [[u64; WORDS]],
+    ) -> [u64; WORDS] {
+        let mut undecided = [0; WORDS];
+        for (reached, &prefix) in reached.iter_mut().zip(&self.prefixes) {
+            let (above, equal) = compare_with(prefix, rows);
+            *reached = above;
+            (0..WORDS).for_each(|word| undecided[word] |= equal[word]);
+        }
+        undecided
+    }
+
+    /// The numbers of the cells under both laws, chosen by truth.
+    #[inline]
+    pub(super) fn select<const WORDS: usize>(&self, reached: &[[u64; WORDS]], truths: &[u64; WORDS]) -> Planes<WORDS> {
+        let mut planes = [[0; WORDS]; MOST_PLANES];
+        for (bits, plane) in planes.iter_mut().zip(&self.planes) {
+            let (yes, no) = (plane.yes.bits(reached), plane.no.bits(reached));
+            *bits = std::array::from_fn(|word| (yes[word] & truths[word]) | (no[word] & !truths[word]));
+        }
+        planes
+    }
+
+    /// The leading bits of a coin, followed by fresh ones.
+    #[cold]
+    pub(super) fn whole_coin<const WORDS: usize, C: Coins>(
+        &self,
+        rows: &[[u64; WORDS]],
+        word: usize,
+        lane: u32,
+        words: &mut CoinWords<'_, C>,
+    ) -> Result<u64, Error> {
+        let mut fresh = [0];
+        words.read(&mut fresh)?;
+        let prefix = rows.iter().fold(0, |prefix, row| (prefix << 1) | ((row[word] >> lane) & 1));
+        Ok((prefix << (64 - self.bits)) | (fresh[0] >> self.bits))
+    }
+}
+
+/// A threshold that some coins reach and others do not.
+fn inner(threshold: u128) -> Option<u64> {
+    u64::try_from(threshold).ok().filter(|&threshold| threshold != 0)
+}
+
+/// The top `bits` bits of a word.
+fn leading(word: u64, bits: usize) -> u64 {
+    word & !(u64::MAX >> bits)
+}
+
+/// Which coins have leading bits above the prefix, and which have the same.
+#[inline]
+fn compare_with<const WORDS: usize>(prefix: u64, rows: &[[u64; WORDS]]) -> ([u64; WORDS], [u64; WORDS]) {
+    let (mut above, mut equal) = ([0; WORDS], [u64::MAX; WORDS]);
+    for (bit, row) in rows.iter().enumerate() {
+        let both: [u64; WORDS] = std::array::from_fn(|word| equal[word] & row[word]);
+        if (prefix << bit) >> 63 == 1 {
+            equal = both;
+        } else {
+            above = std::array::from_fn(|word| above[word] | both[word]);
+            equal = std::array::from_fn(|word| equal[word] ^ both[word]);
+        }
+    }
+    (above, equal)
+}
+
+/// The numbers of the bits set.
+#[inline]
+pub(super) fn lanes(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lane = (word != 0).then(|| word.trailing_zeros());
+        word &= word.wrapping_sub(1);
+        lane
+    })
+}
+
+/// Puts the number of one owner's cell in place of what the leading bits made of it.
+pub(super) fn replace<const WORDS: usize>(planes: &mut Planes<WORDS>, word: usize, lane: u32, cell: u64) {
+    for (bit, plane) in planes.iter_mut().enumerate() {
+        plane[word] = (plane[word] & !(1 << lane)) | (((cell >> bit) & 1) << lane);
+    }
+}
+
+impl Flips {
+    /// Bit b of a count that goes up by one at each threshold flips at every 2ᵇ-th of them.
+    fn new(law: &[u128], plane: usize, bits: usize, prefixes: &[u64]) -> Self {
+        let mut flips = Self { start: 0, prefixes: Vec::new() };
+        for &threshold in law.iter().skip((1 << plane) - 1).step_by(1 << plane) {
+            match inner(threshold).map(|inner| prefixes.binary_search(&leading(inner, bits))) {
+                // A coin above a prefix is above all thresholds that begin with it, and two flips are none.
+                Some(Ok(prefix)) if flips.prefixes.last() == Some(&prefix) => drop(flips.prefixes.pop()),
+                Some(Ok(prefix)) => flips.prefixes.push(prefix),
+                Some(Err(_)) => unreachable!("the prefix of every threshold is listed"),
+                // Every coin reaches a threshold of 0, and none a threshold of one.
+                None if threshold == 0 => flips.start = !flips.start,
+                None => {}
+            }
+        }
+        flips
+    }
+
+    #[inline]
+    fn bits<const WORDS: usize>(&self, reached: &[[u64; WORDS]]) -> [u64; WORDS] {
+        let mut bits = [self.start; WORDS];
+        for &prefix in &self.prefixes {
+            (0..WORDS).for_each(|word| bits[word] ^= reached[prefix][word]);
+        }
+        bits
+    }
+}
