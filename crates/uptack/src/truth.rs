@@ -18,7 +18,7 @@ impl Truth {
         if truth { Self::Yes } else { Self::No }
     }
 
-    /// The other truth.
+    /// The other truth. It branches, and so is for hypothetical truths only, such as those the accountant compares.
     pub(crate) fn other(self) -> Self {
         match self {
             Self::Yes => Self::No,
