@@ -8,12 +8,12 @@ use uptack::{
     card::{Card, CardSeries, Enrolment, Operators},
     privacy::{self, WorkLimit, composition::Charge},
 };
-use uptack_net::{
+use uptack_dap::{
     card_task::{self, CardNames},
-    dap::TaskId,
+    http_client,
+    protocol::TaskId,
     signed::{OpenedCard, SignedCard},
     task::TaskParameters,
-    web,
 };
 use url::Url;
 
@@ -339,7 +339,7 @@ fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusa
     if card.operators != Some(Operators::Two) {
         return Err(Refusal("`operators` is not `two`; the policy wants the aggregators in two hands".to_owned()));
     }
-    if web::is_same_host(&parameters.leader, &parameters.helper) {
+    if http_client::is_same_host(&parameters.leader, &parameters.helper) {
         return Err(Refusal(format!(
             "aggregators.leader and aggregators.helper are both at `{}`; the policy wants them in two hands, and more \
              than the port has to differ",

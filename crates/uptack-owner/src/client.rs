@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 use uptack::card::Enrolment;
-use uptack_net::{
+use uptack_dap::{
     client::{Client as Writer, SealedReport},
     clock::Clock,
     credential::{Credential, OwnerSecret},
-    dap::TaskId,
+    http_client,
+    protocol::TaskId,
     signed::SignedCard,
-    web,
 };
 use url::Url;
 
@@ -123,8 +123,8 @@ pub struct Client {
 impl Client {
     /// A client with a policy and a ledger.
     pub fn new(config: Config, checker: Checker, ledger: Ledger) -> Result<Self> {
-        web::check_address(&config.desk).map_err(|error| Error::Input(format!("desk: {error}")))?;
-        let http = web::client(config.root.as_deref())?;
+        http_client::check_address(&config.desk).map_err(|error| Error::Input(format!("desk: {error}")))?;
+        let http = http_client::client(config.root.as_deref())?;
         let checker = checker.at(&config.desk);
         Ok(Self { config, checker, ledger, http, writers: Mutex::new(HashMap::new()) })
     }

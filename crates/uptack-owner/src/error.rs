@@ -10,7 +10,7 @@ pub enum Error {
     /// This program or its environment failed: disk, randomness.
     Environment(String),
     /// The desk or an aggregator did not answer as it should.
-    Network(uptack_net::Error),
+    Network(uptack_dap::Error),
 }
 
 impl fmt::Display for Error {
@@ -24,8 +24,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<uptack_net::Error> for Error {
-    fn from(error: uptack_net::Error) -> Self {
+impl From<uptack_dap::Error> for Error {
+    fn from(error: uptack_dap::Error) -> Self {
         Self::Network(error)
     }
 }

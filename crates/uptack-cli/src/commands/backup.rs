@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use uptack_desk::backup;
+use uptack_server::desk::backup;
 
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let kind = if data.join(backup::DESK_STATE).exists() {
         backup::copy_desk(data, out)?;
         "desk"
-    } else if data.join(uptack_net::backup::AGGREGATOR_STATE).exists() {
+    } else if data.join(uptack_server::base::backup::AGGREGATOR_STATE).exists() {
         backup::copy_aggregator(data, out)?;
         "aggregator"
     } else if data.join("ledger.sqlite3").exists() {

@@ -1,9 +1,8 @@
 //! A desk that wants more answers than it pays for, or sends reports where they must not go.
 
-use crate::world::*;
 use std::collections::BTreeSet;
 use uptack::card::{Card, CardSeries, timestamp};
-use uptack_net::{
+use uptack_dap::{
     card_task,
     clock::Clock,
     signed::{SignedCard, Signer},
@@ -16,6 +15,8 @@ use uptack_owner::{
     predicate::Predicate,
     schedule::FIXED_DELAY,
 };
+
+use crate::world::*;
 
 const EVERY: u64 = 300;
 

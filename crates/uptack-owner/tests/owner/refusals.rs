@@ -1,9 +1,10 @@
 //! Cards that are refused, with the reason, before any coin is tossed and without a charge.
 
-use crate::world::*;
 use uptack::card::{Card, CardSeries, Enrolment};
-use uptack_net::signed::{SignedCard, Signer};
+use uptack_dap::signed::{SignedCard, Signer};
 use uptack_owner::{client::Status, policy::Policy};
+
+use crate::world::*;
 
 /// What becomes of a signed card under a policy; nothing may be left in the ledger if it is refused.
 fn reason(signed: &SignedCard, policy: Policy) -> Option<String> {
@@ -164,7 +165,7 @@ fn a_spent_budget() {
 #[test]
 fn a_series_is_paid_once_and_as_a_whole() {
     let signer = Signer::generate();
-    let clock = uptack_net::clock::Clock::standing_at(now() / 300 * 300);
+    let clock = uptack_dap::clock::Clock::standing_at(now() / 300 * 300);
     let starts = clock.now();
     let number = |number: u64, times: u64| {
         let mut card = card(&signer, 40);

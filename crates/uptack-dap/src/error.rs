@@ -1,0 +1,132 @@
+//! The one error type of this crate.
+
+use std::{fmt, time::Duration};
+
+/// What went wrong, for callers who want to decide and for people who want to know.
+///
+/// No variant carries a report's content, a share, a key or a token.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    retry_after: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Input,
+    Refused,
+    Unreachable,
+    NotReady,
+    TooSmall,
+    OutdatedKey,
+    Environment,
+}
+
+impl Error {
+    /// The caller's input is at fault.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::of(Kind::Input, message)
+    }
+
+    /// A server said no, finally.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::of(Kind::Refused, message)
+    }
+
+    /// No usable answer.
+    pub fn unreachable(message: impl Into<String>) -> Self {
+        Self::of(Kind::Unreachable, message)
+    }
+
+    /// The collection is still under way.
+    pub fn not_ready(message: impl Into<String>) -> Self {
+        Self::of(Kind::NotReady, message)
+    }
+
+    /// The batch is below its minimum.
+    pub fn too_small(message: impl Into<String>) -> Self {
+        Self::of(Kind::TooSmall, message)
+    }
+
+    /// The report's key is no longer known.
+    pub fn outdated_key(message: impl Into<String>) -> Self {
+        Self::of(Kind::OutdatedKey, message)
+    }
+
+    /// This program or its environment failed.
+    pub fn environment(message: impl Into<String>) -> Self {
+        Self::of(Kind::Environment, message)
+    }
+
+    fn of(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
+    }
+
+    /// How long the server asks to be left alone; bounded, whatever it said.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// The caller's input is at fault: a malformed file, an impossible parameter.
+    pub fn is_input(&self) -> bool {
+        self.kind == Kind::Input
+    }
+
+    /// A server answered and said no, finally; sending the same again will not help.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.kind, Kind::Refused | Kind::OutdatedKey)
+    }
+
+    /// No usable answer: the server is away or overloaded. Sending the same bytes again is safe.
+    pub fn is_unreachable(&self) -> bool {
+        self.kind == Kind::Unreachable
+    }
+
+    /// The collection is still under way.
+    pub fn is_not_ready(&self) -> bool {
+        self.kind == Kind::NotReady
+    }
+
+    /// The batch holds fewer reports than its minimum; nothing is released.
+    pub fn is_batch_too_small(&self) -> bool {
+        self.kind == Kind::TooSmall
+    }
+
+    /// The report was sealed under a key that the aggregator no longer knows.
+    pub fn is_outdated_key(&self) -> bool {
+        self.kind == Kind::OutdatedKey
+    }
+
+    /// This program or its environment failed: disk, socket, a bug.
+    pub fn is_environment(&self) -> bool {
+        self.kind == Kind::Environment
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::environment(format!("storage: {error}"))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::environment(error.to_string())
+    }
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,272 @@
+//! The tables, and how a file of an earlier version becomes one of this version.
+//!
+//! A file remembers its layout's number. A newer program brings an older file up to date, one layout after the other,
+//! each in one transaction: a program that dies meanwhile leaves a file of one layout or the other. An older program
+//! refuses a newer file.
+
+use rusqlite::{Connection, OptionalExtension, Transaction};
+use std::path::Path;
+use uptack_dap::error::{Error, Result};
+
+/// The layout that this version reads and writes.
+const LAYOUT: usize = 2;
+
+/// What turns each layout into the next: the first makes 2 of 1.
+const STEPS: [&str; LAYOUT - 1] = [
+    // 2: how often the helper refused a job. Tasks of cards are kept with the signature since then; those from before
+    // have none, and are served only where tasks without a card are.
+    "ALTER TABLE leader_jobs ADD COLUMN refusals INTEGER NOT NULL DEFAULT 0;",
+];
+
+/// Makes the tables of a new file, or brings those of an old one up to date.
+pub(super) fn bring_up_to_date(connection: &mut Connection, directory: &Path) -> Result<()> {
+    let transaction = Transaction::new(connection, rusqlite::TransactionBehavior::Immediate)?;
+    match find(&transaction)? {
+        None => transaction.execute_batch(SCHEMA)?,
+        Some(text) => {
+            let layout: usize = text.parse().ok().filter(|layout| (1..=LAYOUT).contains(layout)).ok_or_else(|| {
+                Error::input(format!(
+                    "{} was written by another version (layout {text}; this one reads layouts up to {LAYOUT})",
+                    directory.display()
+                ))
+            })?;
+            for step in &STEPS[layout - 1..] {
+                transaction.execute_batch(step)?;
+            }
+            if layout < LAYOUT {
+                tracing::info!(from = layout, to = LAYOUT, "the state file was brought up to date");
+            }
+        }
+    }
+    let statement = "INSERT OR REPLACE INTO meta(key, value) VALUES ('layout', ?1)";
+    transaction.execute(statement, [LAYOUT.to_string()])?;
+    Ok(transaction.commit()?)
+}
+
+/// The layout of a file that has tables.
+fn find(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    if tables == 0 {
+        return Ok(None);
+    }
+    let known = connection.query_row("SELECT value FROM meta WHERE key = 'layout'", [], |row| row.get(0)).optional()?;
+    Ok(Some(known.unwrap_or_else(|| "unknown".to_owned())))
+}
+
+/// What each table means, and which states its rows go through, is told in `docs/DATA_MODEL.md`.
+const SCHEMA: &str = "
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE tasks(
+    task INTEGER PRIMARY KEY,
+    task_id BLOB NOT NULL UNIQUE,
+    definition BLOB,
+    floor INTEGER NOT NULL DEFAULT 0,
+    assigned INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE hpke_keys(
+    id INTEGER PRIMARY KEY,
+    config BLOB NOT NULL,
+    private_key BLOB NOT NULL,
+    created INTEGER NOT NULL,
+    retired INTEGER);
+CREATE TABLE report_ids(
+    task INTEGER NOT NULL,
+    report_id BLOB NOT NULL,
+    time INTEGER NOT NULL,
+    digest BLOB,
+    PRIMARY KEY(task, report_id)) WITHOUT ROWID;
+CREATE TABLE enrolled(
+    task INTEGER NOT NULL,
+    credential BLOB NOT NULL,
+    report_id BLOB NOT NULL,
+    PRIMARY KEY(task, credential)) WITHOUT ROWID;
+CREATE TABLE reports(
+    report INTEGER PRIMARY KEY AUTOINCREMENT,
+    task INTEGER NOT NULL,
+    report_id BLOB NOT NULL,
+    time INTEGER NOT NULL,
+    content BLOB NOT NULL);
+CREATE INDEX reports_of_task ON reports(task, report);
+CREATE TABLE pending(
+    task INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    reports INTEGER NOT NULL,
+    PRIMARY KEY(task, start)) WITHOUT ROWID;
+CREATE TABLE leader_jobs(
+    task INTEGER NOT NULL,
+    job_id BLOB NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    refusals INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
+CREATE TABLE helper_jobs(
+    task INTEGER NOT NULL,
+    job_id BLOB NOT NULL,
+    request BLOB NOT NULL,
+    response BLOB,
+    created INTEGER NOT NULL,
+    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
+CREATE TABLE batches(
+    task INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    reports INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    share BLOB NOT NULL,
+    PRIMARY KEY(task, start)) WITHOUT ROWID;
+CREATE TABLE collected(
+    task INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    request BLOB,
+    response BLOB,
+    PRIMARY KEY(task, start, finish)) WITHOUT ROWID;
+CREATE TABLE collection_jobs(
+    task INTEGER NOT NULL,
+    job_id BLOB NOT NULL,
+    start INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    detail BLOB,
+    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggregator::store::Store;
+    use uptack_dap::task::AggregatorRole;
+
+    /// The tables as the first version made them, word by word.
+    const FIRST: &str = "
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE tasks(
+    task INTEGER PRIMARY KEY,
+    task_id BLOB NOT NULL UNIQUE,
+    definition BLOB,
+    floor INTEGER NOT NULL DEFAULT 0,
+    assigned INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE hpke_keys(
+    id INTEGER PRIMARY KEY,
+    config BLOB NOT NULL,
+    private_key BLOB NOT NULL,
+    created INTEGER NOT NULL,
+    retired INTEGER);
+CREATE TABLE report_ids(
+    task INTEGER NOT NULL,
+    report_id BLOB NOT NULL,
+    time INTEGER NOT NULL,
+    digest BLOB,
+    PRIMARY KEY(task, report_id)) WITHOUT ROWID;
+CREATE TABLE enrolled(
+    task INTEGER NOT NULL,
+    credential BLOB NOT NULL,
+    report_id BLOB NOT NULL,
+    PRIMARY KEY(task, credential)) WITHOUT ROWID;
+CREATE TABLE reports(
+    report INTEGER PRIMARY KEY AUTOINCREMENT,
+    task INTEGER NOT NULL,
+    report_id BLOB NOT NULL,
+    time INTEGER NOT NULL,
+    content BLOB NOT NULL);
+CREATE INDEX reports_of_task ON reports(task, report);
+CREATE TABLE pending(
+    task INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    reports INTEGER NOT NULL,
+    PRIMARY KEY(task, start)) WITHOUT ROWID;
+CREATE TABLE leader_jobs(
+    task INTEGER NOT NULL,
+    job_id BLOB NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
+CREATE TABLE helper_jobs(
+    task INTEGER NOT NULL,
+    job_id BLOB NOT NULL,
+    request BLOB NOT NULL,
+    response BLOB,
+    created INTEGER NOT NULL,
+    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
+CREATE TABLE batches(
+    task INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    reports INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    share BLOB NOT NULL,
+    PRIMARY KEY(task, start)) WITHOUT ROWID;
+CREATE TABLE collected(
+    task INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    request BLOB,
+    response BLOB,
+    PRIMARY KEY(task, start, finish)) WITHOUT ROWID;
+CREATE TABLE collection_jobs(
+    task INTEGER NOT NULL,
+    job_id BLOB NOT NULL,
+    start INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    detail BLOB,
+    PRIMARY KEY(task, job_id)) WITHOUT ROWID;
+";
+
+    fn columns(connection: &Connection) -> Vec<(String, String, String)> {
+        let statement = "SELECT m.name, p.name, p.type || p.\"notnull\" || coalesce(p.dflt_value, '') || p.pk
+                         FROM sqlite_master m, pragma_table_info(m.name) p
+                         WHERE m.type = 'table' ORDER BY 1, 2";
+        let mut statement = connection.prepare(statement).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        rows.unwrap().collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    fn at_first_layout(path: &Path) -> Connection {
+        let connection = Connection::open(path).unwrap();
+        connection.execute_batch(FIRST).unwrap();
+        connection.execute_batch("INSERT INTO meta VALUES ('role', 'leader'), ('layout', '1')").unwrap();
+        connection
+    }
+
+    #[test]
+    fn a_file_of_the_first_layout_becomes_one_of_this_layout_and_keeps_what_is_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let old = at_first_layout(&directory.path().join("state.sqlite3"));
+        old.execute_batch(
+            "INSERT INTO tasks(task_id, definition, floor, assigned) VALUES (x'01', x'02', 30, 4);
+             INSERT INTO reports(task, report_id, time, content) VALUES (1, x'05', 60, x'07');
+             INSERT INTO leader_jobs VALUES (1, x'08', 1, 1);",
+        )
+        .unwrap();
+        drop(old);
+        drop(Store::open(directory.path(), AggregatorRole::Leader, None).unwrap());
+        let brought = Connection::open(directory.path().join("state.sqlite3")).unwrap();
+        let fresh = Connection::open_in_memory().unwrap();
+        fresh.execute_batch(SCHEMA).unwrap();
+        assert_eq!(columns(&brought), columns(&fresh));
+        let job: (i64, i64, u32) = brought
+            .query_row("SELECT first, last, refusals FROM leader_jobs", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .unwrap();
+        assert_eq!(job, (1, 1, 0));
+        let kept: (i64, i64, Vec<u8>) = brought
+            .query_row("SELECT floor, assigned, content FROM tasks, reports", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .unwrap();
+        assert_eq!(kept, (30, 4, vec![7]));
+        // And once more changes nothing.
+        drop(brought);
+        drop(Store::open(directory.path(), AggregatorRole::Leader, None).unwrap());
+    }
+
+    #[test]
+    fn a_file_of_a_later_layout_is_refused_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.sqlite3");
+        at_first_layout(&path).execute_batch("UPDATE meta SET value = '3' WHERE key = 'layout'").unwrap();
+        let error = Store::open(directory.path(), AggregatorRole::Leader, None).err().unwrap();
+        assert!(error.is_input() && error.to_string().contains("layout 3"), "{error}");
+        let layout = find(&Connection::open(&path).unwrap()).unwrap();
+        assert_eq!(layout.as_deref(), Some("3"));
+    }
+}

@@ -1,0 +1,86 @@
+//! The certificate of a listener, which can be replaced while it listens.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig,
+        crypto::{CryptoProvider, aws_lc_rs},
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        server::{ClientHello, ResolvesServerCert},
+        sign::CertifiedKey,
+    },
+};
+use uptack_dap::error::{Error, Result};
+
+/// A certificate chain and its key, from PEM files that can be read again.
+#[derive(Debug)]
+pub struct Certificates {
+    chain: PathBuf,
+    key: PathBuf,
+    current: Arc<Current>,
+    config: Arc<ServerConfig>,
+}
+
+/// What the next handshake shows.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl Certificates {
+    /// Reads a certificate chain and its key.
+    pub fn read(chain: &Path, key: &Path) -> Result<Arc<Self>> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let current = Arc::new(Current(RwLock::new(Arc::new(certified_key(chain, key, &provider)?))));
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| at(chain, &error))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::<Current>::clone(&current));
+        Ok(Arc::new(Self { chain: chain.to_owned(), key: key.to_owned(), current, config: Arc::new(config) }))
+    }
+
+    /// Reads the files again: new connections get the new certificate, those that are open stay. Files with a fault in
+    /// them change nothing.
+    pub fn reload(&self) -> Result<()> {
+        let fresh = certified_key(&self.chain, &self.key, self.config.crypto_provider())?;
+        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+        Ok(())
+    }
+
+    /// Reads the files again and logs what came of it.
+    pub fn reload_or_log(&self) {
+        match self.reload() {
+            Ok(()) => tracing::info!(certificate = %self.chain.display(), "the certificate was read again"),
+            Err(error) => tracing::error!(%error, "the certificate was not replaced; the one before stays in use"),
+        }
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.config))
+    }
+}
+
+fn certified_key(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey> {
+    let certificates = CertificateDer::pem_file_iter(chain)
+        .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
+        .map_err(|error| at(chain, &error))?;
+    if certificates.is_empty() {
+        return Err(at(chain, &"there is no certificate in it"));
+    }
+    let der = PrivateKeyDer::from_pem_file(key).map_err(|error| at(key, &error))?;
+    // Also checks that the key is the certificate's.
+    CertifiedKey::from_der(certificates, der, provider).map_err(|error| at(chain, &error))
+}
+
+fn at(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::input(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,52 @@
+//! What the operating system asks of a server.
+
+use uptack_dap::error::Result;
+
+/// The handlers of the signals that a server obeys. From the moment they are installed no such signal ends the process
+/// without ceremony, so they are installed before anybody is told that the server is ready.
+pub struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// Installs the handlers.
+    pub fn install() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits until the process is asked to stop, by an interrupt or a termination signal. `reload` is called at each
+    /// hangup signal before that.
+    pub async fn wait(mut self, reload: impl AsyncFn()) -> Result<()> {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return Ok(()),
+                _ = self.terminate.recv() => return Ok(()),
+                _ = self.hangup.recv() => reload().await,
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    /// There is nothing to install.
+    pub fn install() -> Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits until the process is asked to stop.
+    pub async fn wait(self, _reload: impl AsyncFn()) -> Result<()> {
+        Ok(tokio::signal::ctrl_c().await?)
+    }
+}

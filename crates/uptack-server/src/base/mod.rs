@@ -1,0 +1,5 @@
+//! What both servers stand on.
+
+pub mod backup;
+pub mod listener;
+pub mod logging;

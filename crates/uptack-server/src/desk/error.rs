@@ -1,0 +1,117 @@
+//! The one error type of this crate.
+
+use std::{fmt, time::Duration};
+
+/// What went wrong, for callers who want to decide and for people who want to know.
+///
+/// No variant carries a token, a key or anything of a report.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    retry_after: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Input,
+    Refused(u16),
+    Unreachable,
+    Environment,
+}
+
+impl Error {
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Input, message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn refused(status: u16, message: impl Into<String>) -> Self {
+        Self { kind: Kind::Refused(status), message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Unreachable, message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Environment, message: message.into(), retry_after: None }
+    }
+
+    /// The server asked to be left alone for so long.
+    pub(crate) fn with_retry_after(self, pause: Option<Duration>) -> Self {
+        Self { retry_after: pause, ..self }
+    }
+
+    /// How long the server asked to be left alone before it is asked again.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// The caller's input is at fault: a malformed file, an impossible setting.
+    pub fn is_input(&self) -> bool {
+        self.kind == Kind::Input
+    }
+
+    /// A server answered and said no; the status says why.
+    pub fn refused_with(&self) -> Option<u16> {
+        match self.kind {
+            Kind::Refused(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// No usable answer: the server is away or overloaded. Sending the same again is safe.
+    pub fn is_unreachable(&self) -> bool {
+        self.kind == Kind::Unreachable
+    }
+
+    /// This program or its environment failed.
+    pub fn is_environment(&self) -> bool {
+        self.kind == Kind::Environment
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<uptack_dap::Error> for Error {
+    fn from(error: uptack_dap::Error) -> Self {
+        let kind = if error.is_input() {
+            Kind::Input
+        } else if error.is_unreachable() || error.is_not_ready() {
+            Kind::Unreachable
+        } else if error.is_environment() {
+            Kind::Environment
+        } else {
+            Kind::Refused(400)
+        };
+        Self { kind, message: error.to_string(), retry_after: error.retry_after() }
+    }
+}
+
+impl From<uptack::Error> for Error {
+    fn from(error: uptack::Error) -> Self {
+        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+        Self::input(format!("{error}{hint}"))
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::environment(format!("storage: {error}"))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::environment(error.to_string())
+    }
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,150 @@
+//! The layout of the desk's file, and how one of an earlier version becomes the present one.
+
+use rusqlite::{Connection, OptionalExtension};
+use std::path::Path;
+
+use crate::desk::error::{Error, Result};
+
+/// What leads from each layout to the next; the first makes a new file. A released step is never changed: files that it
+/// made are out there.
+const STEPS: [&str; 2] = [
+    "CREATE TABLE queries(
+        query TEXT PRIMARY KEY,
+        card TEXT NOT NULL,
+        signature TEXT NOT NULL,
+        opens INTEGER NOT NULL,
+        closes INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT,
+        tasks TEXT,
+        job BLOB,
+        record TEXT);
+    CREATE INDEX queries_by_state ON queries(state, closes);
+    CREATE INDEX queries_with_tasks ON queries(state) WHERE tasks IS NOT NULL;",
+    // Nobody knows whose the queries of before are: administrators see to them.
+    "ALTER TABLE queries ADD COLUMN analyst TEXT;
+    CREATE TABLE openings(
+        analyst TEXT NOT NULL,
+        key TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        created INTEGER NOT NULL,
+        queries TEXT NOT NULL,
+        PRIMARY KEY(analyst, key)) WITHOUT ROWID;",
+];
+
+/// Makes the tables, or brings those of an earlier version up to date: each step as a whole or not at all.
+pub(crate) fn migrate(connection: &mut Connection, place: &Path) -> Result<()> {
+    connection
+        .execute_batch("CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;")?;
+    let found = layout(connection, place)?;
+    for (index, step) in STEPS.iter().enumerate().skip(found) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(step)?;
+        let reached = (index + 1).to_string();
+        transaction.execute("INSERT OR REPLACE INTO meta(key, value) VALUES ('layout', ?1)", [&reached])?;
+        transaction.commit()?;
+        if found > 0 {
+            tracing::info!(layout = reached, "the store was brought up to date");
+        }
+    }
+    Ok(())
+}
+
+/// The number of steps that the file has gone through.
+fn layout(connection: &Connection, place: &Path) -> Result<usize> {
+    let statement = "SELECT value FROM meta WHERE key = 'layout'";
+    let text: Option<String> = connection.query_row(statement, [], |row| row.get(0)).optional()?;
+    let Some(text) = text else { return Ok(0) };
+    match text.parse() {
+        Ok(layout) if layout <= STEPS.len() => Ok(layout),
+        _ => Err(Error::input(format!(
+            "{} was written by a later version (layout {text}; this one knows layouts up to {})",
+            place.display(),
+            STEPS.len()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desk::store::{State, Store};
+
+    /// The file as version 1 of the layout made it, word by word, with a query in it.
+    const LAYOUT_1: &str = "
+        CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS queries(
+            query TEXT PRIMARY KEY,
+            card TEXT NOT NULL,
+            signature TEXT NOT NULL,
+            opens INTEGER NOT NULL,
+            closes INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            reason TEXT,
+            tasks TEXT,
+            job BLOB,
+            record TEXT);
+        CREATE INDEX IF NOT EXISTS queries_by_state ON queries(state, closes);
+        CREATE INDEX IF NOT EXISTS queries_with_tasks ON queries(state) WHERE tasks IS NOT NULL;
+        INSERT INTO meta(key, value) VALUES ('layout', '1'), ('listen', '127.0.0.1:8470');
+        INSERT INTO queries VALUES
+            ('old', '{}', 'sig', 5, 10, 'released', NULL, NULL, x'000102030405060708090a0b0c0d0e0f', 'the record');
+    ";
+
+    fn file(directory: &Path) -> Connection {
+        Connection::open(directory.join("desk.sqlite3")).unwrap()
+    }
+
+    /// Every table and index as SQLite describes it.
+    fn shape(directory: &Path) -> Vec<(String, Vec<String>)> {
+        let connection = file(directory);
+        let mut statement = connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").unwrap();
+        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(|text| text.unwrap()).collect();
+        let columns = |name: &String| {
+            let mut statement = connection.prepare("SELECT name || ' ' || type FROM pragma_table_info(?1)").unwrap();
+            statement.query_map([name], |row| row.get(0)).unwrap().map(|text| text.unwrap()).collect()
+        };
+        names.iter().map(|name| (name.clone(), columns(name))).collect()
+    }
+
+    #[test]
+    fn a_store_of_the_previous_layout_is_taken_over_with_all_that_is_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        file(directory.path()).execute_batch(LAYOUT_1).unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let old = store.query("old").unwrap().unwrap();
+        assert_eq!((old.state, old.record.as_deref(), old.analyst), (State::Released, Some("the record"), None));
+        assert_eq!((old.opens, old.closes, old.job.is_some()), (5, 10, true));
+        assert_eq!(store.setting("listen").unwrap().as_deref(), Some("127.0.0.1:8470"));
+        drop(store);
+        let fresh = tempfile::tempdir().unwrap();
+        drop(Store::open(fresh.path()).unwrap());
+        assert_eq!(shape(directory.path()), shape(fresh.path()));
+        // Taken over once; a second start finds nothing to do.
+        assert!(Store::open(directory.path()).unwrap().query("old").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = file(directory.path());
+        connection.execute_batch(LAYOUT_1).unwrap();
+        // Something that the step will stumble over, half way through.
+        connection.execute_batch("CREATE TABLE openings(mine)").unwrap();
+        drop(connection);
+        let before = shape(directory.path());
+        assert!(Store::open(directory.path()).err().unwrap().is_environment());
+        assert_eq!(shape(directory.path()), before);
+    }
+
+    #[test]
+    fn a_store_of_a_later_version_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        for layout in ["99", "a"] {
+            store.set_setting("layout", layout).unwrap();
+            let error = migrate(&mut file(directory.path()), directory.path()).unwrap_err();
+            assert!(error.is_input() && error.to_string().contains("later version"), "{error}");
+        }
+    }
+}
