@@ -84,8 +84,8 @@ impl From<uptack::Error> for Failure {
     }
 }
 
-impl From<uptack_dap::error::Error> for Failure {
-    fn from(error: uptack_dap::error::Error) -> Self {
+impl From<uptack_dap::Error> for Failure {
+    fn from(error: uptack_dap::Error) -> Self {
         let code = if error.is_input() { Self::REQUEST } else { Self::ENVIRONMENT };
         Self { code, ..Self::request(error.to_string()) }
     }
@@ -101,8 +101,8 @@ impl From<uptack_owner::Error> for Failure {
     }
 }
 
-impl From<uptack_server::desk::Error> for Failure {
-    fn from(error: uptack_server::desk::Error) -> Self {
+impl From<uptack_server::Error> for Failure {
+    fn from(error: uptack_server::Error) -> Self {
         let code = if error.is_input() || error.refused_with().is_some() { Self::REQUEST } else { Self::ENVIRONMENT };
         Self { code, ..Self::request(error.to_string()) }
     }

@@ -37,7 +37,7 @@ pub struct CardNames {
 pub fn names(card: &Card) -> Result<CardNames> {
     let query = task_id(&card.canonical());
     let Some(series) = &card.series else { return Ok(CardNames { query, charge: query, number: 1 }) };
-    let number = series.number().map_err(|error| Error::input(format!("card: {error}")))?;
+    let number = series.number().map_err(fault)?;
     Ok(CardNames { query, charge: task_id(&card.without_number().canonical()), number })
 }
 
@@ -49,7 +49,7 @@ pub fn task_id(canonical: &str) -> TaskId {
 
 /// Reads a card in its canonical form; any other form of the same card is refused, because its hash differs.
 pub fn read(canonical: &str) -> Result<Card> {
-    let card = Card::from_json(canonical).map_err(|error| Error::input(error.to_string()))?;
+    let card = Card::from_json(canonical).map_err(|error| Error::input(error.to_string()).because(error))?;
     if card.canonical() != canonical {
         return Err(Error::input("the card is not in its canonical form"));
     }
@@ -58,7 +58,6 @@ pub fn read(canonical: &str) -> Result<Card> {
 
 /// The task of a card.
 pub fn parameters(card: &Card) -> Result<TaskParameters> {
-    let fault = |error: uptack::Error| Error::input(format!("card: {error}"));
     let (opens, closes) = card.window().map_err(fault)?;
     let precision = closes - opens;
     if opens % precision != 0 {
@@ -86,6 +85,10 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
     parameters.report_expiry_age = Some(precision + RETENTION);
     parameters.validate()?;
     Ok(parameters)
+}
+
+fn fault(error: uptack::Error) -> Error {
+    Error::input(format!("card: {error}")).because(error)
 }
 
 /// Whether a task is the card's.

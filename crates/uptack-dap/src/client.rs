@@ -106,7 +106,7 @@ impl Client {
     /// Sends a report once, with the credential that an owner made for it where the leader requires enrolment.
     pub async fn send_as(&self, report: &SealedReport, credential: Option<&Credential>) -> Result<()> {
         let path = format!("tasks/{}/reports", self.parameters.task_id);
-        let url = join(&self.parameters.leader, &path)?;
+        let url = http_client::join(&self.parameters.leader, &path)?;
         let mut request =
             self.http.put(url).header(header::CONTENT_TYPE, Report::MEDIA_TYPE).body(report.bytes.clone());
         if let Some(credential) = credential {
@@ -181,7 +181,7 @@ impl Client {
     }
 
     async fn fetch_key(&self, whose: &str, base: &url::Url) -> Result<HpkeConfig> {
-        let url = join(base, &format!("hpke_config?task_id={}", self.parameters.task_id))?;
+        let url = http_client::join(base, &format!("hpke_config?task_id={}", self.parameters.task_id))?;
         let response = self.http.get(url).send().await.map_err(|error| http_client::no_answer(whose, error))?;
         let response = http_client::check(whose, response).await?;
         let bytes = http_client::body(whose, response).await?;
@@ -189,14 +189,8 @@ impl Client {
             .map_err(|_| Error::refused(format!("the {whose}'s key list does not decode")))?;
         list.hpke_configs()
             .iter()
-            .find(|config| protocol::is_hpke_config_supported(config).is_ok())
+            .find(|config| protocol::is_hpke_config_supported(config))
             .cloned()
             .ok_or_else(|| Error::refused(format!("the {whose} has no key that we can use")))
     }
-}
-
-fn join(base: &url::Url, path: &str) -> Result<url::Url> {
-    let mut base = base.clone();
-    crate::task::make_directory(&mut base);
-    base.join(path).map_err(|error| Error::input(format!("{base}: {error}")))
 }

@@ -38,7 +38,7 @@ pub struct Collected {
 impl Collected {
     /// The tally that estimators take, for the channel whose cells were counted.
     pub fn tally(&self, channel: &uptack::Channel) -> Result<uptack::Tally> {
-        uptack::Tally::from_cells(channel, &self.counts).map_err(|error| Error::input(error.to_string()))
+        uptack::Tally::from_cells(channel, &self.counts).map_err(|error| Error::input(error.to_string()).because(error))
     }
 }
 
@@ -133,11 +133,8 @@ impl Collector {
     }
 
     fn url(&self, job: &CollectionJobId) -> Result<url::Url> {
-        let mut base = self.task.parameters.leader.clone();
-        crate::task::make_directory(&mut base);
-        let task = &self.task.parameters.task_id;
-        base.join(&format!("tasks/{task}/collection_jobs/{job}"))
-            .map_err(|error| Error::input(format!("{base}: {error}")))
+        let parameters = &self.task.parameters;
+        http_client::join(&parameters.leader, &format!("tasks/{}/collection_jobs/{job}", parameters.task_id))
     }
 
     fn open(&self, collection: &Collection<TimeInterval>, batch: Interval) -> Result<Collected> {

@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-use std::{fmt, time::Duration};
+use std::{error::Error as StdError, fmt, path::Path, time::Duration};
 
 /// What went wrong, for callers who want to decide and for people who want to know.
 ///
@@ -10,6 +10,7 @@ pub struct Error {
     kind: Kind,
     message: String,
     retry_after: Option<Duration>,
+    cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,43 +25,51 @@ enum Kind {
 }
 
 impl Error {
-    /// The caller's input is at fault.
-    pub fn input(message: impl Into<String>) -> Self {
+    pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::of(Kind::Input, message)
     }
 
-    /// A server said no, finally.
-    pub fn refused(message: impl Into<String>) -> Self {
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::of(Kind::Refused, message)
     }
 
-    /// No usable answer.
-    pub fn unreachable(message: impl Into<String>) -> Self {
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::of(Kind::Unreachable, message)
     }
 
-    /// The collection is still under way.
-    pub fn not_ready(message: impl Into<String>) -> Self {
+    pub(crate) fn not_ready(message: impl Into<String>) -> Self {
         Self::of(Kind::NotReady, message)
     }
 
-    /// The batch is below its minimum.
-    pub fn too_small(message: impl Into<String>) -> Self {
+    pub(crate) fn too_small(message: impl Into<String>) -> Self {
         Self::of(Kind::TooSmall, message)
     }
 
-    /// The report's key is no longer known.
-    pub fn outdated_key(message: impl Into<String>) -> Self {
+    pub(crate) fn outdated_key(message: impl Into<String>) -> Self {
         Self::of(Kind::OutdatedKey, message)
     }
 
-    /// This program or its environment failed.
-    pub fn environment(message: impl Into<String>) -> Self {
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
         Self::of(Kind::Environment, message)
     }
 
+    /// A file or folder that the program itself cannot write or read.
+    pub(crate) fn file(path: &Path, cause: std::io::Error) -> Self {
+        Self::environment(format!("{}: {cause}", path.display())).because(cause)
+    }
+
+    /// A file that the caller named and that cannot be used.
+    pub(crate) fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::input(format!("{}: {cause}", path.display())).because(cause)
+    }
+
     fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, cause: None }
+    }
+
+    /// Keeps what brought it about. It must not carry what this type promises not to.
+    pub(crate) fn because(self, cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self { cause: Some(Box::new(cause)), ..self }
     }
 
     pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
@@ -114,17 +123,9 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::environment(format!("storage: {error}"))
-    }
-}
-
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
-        Self::environment(error.to_string())
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
     }
 }
 

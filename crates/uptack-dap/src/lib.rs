@@ -26,7 +26,6 @@ pub mod collector;
 pub mod credential;
 pub mod error;
 pub mod http_client;
-mod janus;
 pub mod listing;
 pub mod private;
 pub mod protocol;

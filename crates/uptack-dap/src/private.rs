@@ -27,7 +27,7 @@ pub fn create_folder(path: &Path) -> Result<()> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|error| at(path, &error))
+    builder.create(path).map_err(|error| Error::file(path, error))
 }
 
 /// Opens a file for writing, for the owner alone, and makes it if need be. What is in it stays.
@@ -36,24 +36,36 @@ pub fn create_file(path: &Path) -> Result<File> {
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|error| at(path, &error))?;
+    let file = options.open(path).map_err(|error| Error::file(path, error))?;
     // It may be there from a time before.
     restrict(path, 0o600)?;
     Ok(file)
+}
+
+/// Writes beside the target, readable by its owner alone, and renames: never half a file.
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
+    use std::io::Write;
+    let beside = path.with_extension("partial");
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.and_then(|()| std::fs::rename(&beside, path)).map_err(|error| Error::file(path, error))
 }
 
 fn restrict(path: &Path, mode: u32) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(|error| at(path, &error))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+            .map_err(|error| Error::file(path, error))?;
     }
     let _ = (path, mode);
     Ok(())
-}
-
-fn at(path: &Path, error: &std::io::Error) -> Error {
-    Error::environment(format!("{}: {error}", path.display()))
 }
 
 #[cfg(all(test, unix))]

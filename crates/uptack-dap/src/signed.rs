@@ -13,8 +13,8 @@ use uptack::card::Card;
 use crate::{
     card_task,
     error::{Error, Result},
+    private,
     protocol::TaskId,
-    task,
 };
 
 /// A card as it travels: its canonical text and the signature over its bytes.
@@ -81,10 +81,10 @@ impl Signer {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let signer = Self::generate();
-                task::write_secret(path, &format!("{}\n", URL_SAFE_NO_PAD.encode(signer.0.to_bytes())))?;
+                private::write_secret(path, &format!("{}\n", URL_SAFE_NO_PAD.encode(signer.0.to_bytes())))?;
                 Ok(signer)
             }
-            Err(error) => Err(Error::environment(format!("{}: {error}", path.display()))),
+            Err(error) => Err(Error::file(path, error)),
         }
     }
 

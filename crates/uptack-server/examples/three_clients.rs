@@ -3,7 +3,7 @@
 //! and `CHECK` the directory of the Node script.
 
 use janus_collector::PollResult;
-use janus_core::auth_tokens::AuthenticationToken;
+use janus_core::{auth_tokens::AuthenticationToken, hpke::HpkePrivateKey};
 use prio::vdaf::prio3::{Prio3Histogram, optimal_chunk_length};
 use std::{
     io::{BufRead, BufReader, Write},
@@ -14,7 +14,7 @@ use std::{
 use uptack_dap::{
     client::Client,
     collector::Collector,
-    protocol::{self, Measurement, Query, VdafKind},
+    protocol::{self, HpkeKeypair, Measurement, Query, VdafKind},
     task::{TaskParameters, TaskSet},
 };
 use url::Url;
@@ -81,7 +81,7 @@ async fn main() -> Result<(), Failure> {
         parameters.task_id,
         parameters.leader.clone(),
         AuthenticationToken::new_bearer_token_from_string(token)?,
-        task.set.collector.hpke_keypair.clone(),
+        at_janus(&task.set.collector.hpke_keypair),
         vdaf()?,
     )?;
     let query = Query::new_time_interval(batch);
@@ -165,4 +165,10 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The same key, as Janus keeps it.
+fn at_janus(keypair: &HpkeKeypair) -> janus_core::hpke::HpkeKeypair {
+    let private = HpkePrivateKey::new(keypair.private_key().as_ref().to_vec());
+    janus_core::hpke::HpkeKeypair::new(keypair.config().clone(), private)
 }

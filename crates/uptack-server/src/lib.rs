@@ -7,5 +7,8 @@
 pub mod aggregator;
 pub mod base;
 pub mod desk;
+pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+
+pub use error::{Error, Result};

@@ -29,13 +29,13 @@ pub fn client(root: Option<&Path>) -> Result<reqwest::Client> {
     if let Some(path) = root {
         builder = builder.add_root_certificate(read_root(path)?);
     }
-    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")))
+    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")).because(error))
 }
 
 /// Reads a root certificate for TLS.
 pub fn read_root(path: &Path) -> Result<reqwest::Certificate> {
-    let pem = std::fs::read(path).map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
-    reqwest::Certificate::from_pem(&pem).map_err(|error| Error::input(format!("{}: {error}", path.display())))
+    let pem = std::fs::read(path).map_err(|error| Error::named_file(path, error))?;
+    reqwest::Certificate::from_pem(&pem).map_err(|error| Error::named_file(path, error))
 }
 
 /// Refuses addresses whose traffic others could read or change: anything but https, or http on this machine.
@@ -55,6 +55,21 @@ pub fn check_address(url: &Url) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Makes relative addresses go below `address` instead of beside it.
+pub fn make_base(address: &mut Url) {
+    if !address.path().ends_with('/') {
+        let path = format!("{}/", address.path());
+        address.set_path(&path);
+    }
+}
+
+/// The address of `path` below a base.
+pub fn join(base: &Url, path: &str) -> Result<Url> {
+    let mut base = base.clone();
+    make_base(&mut base);
+    base.join(path).map_err(|error| Error::input(format!("{base}: {error}")))
 }
 
 /// Whether two addresses are of one host, whatever their ports. All names and addresses of this machine are one.
@@ -88,7 +103,8 @@ fn is_loopback(url: &Url) -> bool {
 
 /// No answer at all.
 pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
-    Error::unreachable(format!("the {whose} does not answer: {}", causes::describe(error)))
+    let error = error.without_url();
+    Error::unreachable(format!("the {whose} does not answer: {}", causes::describe(&error))).because(error)
 }
 
 /// The body of an answer, of bounded size.

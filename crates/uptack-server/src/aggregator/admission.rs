@@ -5,14 +5,16 @@
 //! aggregator starts on tasks that it took earlier, and when a definition is turned into a file for Janus.
 
 use uptack_dap::{
-    error::{Error, Result},
     signed::{PublicKey, SignedCard},
     task::AggregatorTask,
 };
 
-use crate::aggregator::{
-    definition::{CardDefinition, Definition},
-    pair_secret::PairSecret,
+use crate::{
+    aggregator::{
+        definition::{CardDefinition, Definition},
+        pair_secret::PairSecret,
+    },
+    error::{Error, Result},
 };
 
 /// An operator's conditions. The default admits nothing.

@@ -7,23 +7,22 @@
 use axum::http::StatusCode;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::Arc;
-use uptack_dap::{
-    error::{Error, Result},
-    protocol::{
-        self, AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq,
-        DapProblemType, Decode, Duration, Interval, PartialBatchSelector, Role, Time, TimeInterval, encode,
-    },
+use uptack_dap::protocol::{
+    self, AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq, DapProblemType,
+    Decode, Duration, Interval, PartialBatchSelector, Role, Time, TimeInterval, encode,
 };
 
 use super::{
     batches::{self, Overlap, Span},
-    driver::storage,
     metrics::Name,
     peer::{self, PeerError},
     problem::Problem,
     shared::{Shared, Task},
 };
-use crate::aggregator::store::StoreError;
+use crate::{
+    aggregator::store::StoreError,
+    error::{Error, Result},
+};
 
 /// Creates a collection job; the identical request again is taken as done.
 pub(crate) async fn create(
@@ -100,7 +99,7 @@ pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
             release(shared, task, id, span).await?
         } else {
             let task = Arc::clone(task);
-            shared.store.write(move |connection| begin(connection, &task, &id, span)).await.map_err(storage)?
+            shared.store.write(move |connection| begin(connection, &task, &id, span)).await?
         };
     }
     Ok(moved)
@@ -294,11 +293,7 @@ async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: S
             return Err(Error::unreachable(format!("the helper does not answer: {text}")));
         }
     };
-    shared
-        .store
-        .write(move |connection| conclude(connection, row, &id, span, state, &detail))
-        .await
-        .map_err(storage)?;
+    shared.store.write(move |connection| conclude(connection, row, &id, span, state, &detail)).await?;
     shared.metrics.add(Name::Collections, state, 1);
     Ok(true)
 }

@@ -10,14 +10,16 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::path::Path;
 use uptack_dap::{
     card_task,
-    error::{Error, Result},
     protocol::{HpkeConfig, TaskId},
     signed::{OpenedCard, SignedCard},
     task::{AggregatorRole, AggregatorTask, CollectorTask, TaskParameters},
     token::TokenHash,
 };
 
-use crate::aggregator::pair_secret::PairSecret;
+use crate::{
+    aggregator::pair_secret::PairSecret,
+    error::{Error, Result},
+};
 
 /// A request to serve the task of a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

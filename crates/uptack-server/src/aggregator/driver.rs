@@ -10,12 +10,9 @@
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::{collections::HashMap, sync::Arc, time::Duration};
-use uptack_dap::{
-    error::{Error, Result},
-    protocol::{
-        AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector, PrepareError,
-        PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time, TimeInterval, encode,
-    },
+use uptack_dap::protocol::{
+    AggregationJobInitializeReq, AggregationJobResp, Decode, LeaderState, PartialBatchSelector, PrepareError,
+    PrepareInit, PrepareResp, PrepareStepResult, ReportId, ReportMetadata, ReportShare, Time, TimeInterval, encode,
 };
 
 use super::{
@@ -29,7 +26,10 @@ use super::{
     shared::{Shared, Task},
     upload::StoredReport,
 };
-use crate::aggregator::store::StoreError;
+use crate::{
+    aggregator::store::StoreError,
+    error::{Error, Result},
+};
 
 /// Runs a task until it is removed or the aggregator stops.
 pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
@@ -176,8 +176,7 @@ async fn work_out(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> std::resu
 async fn settle_job(shared: &Shared, task: &Arc<Task>, job: Job, finished: Finished) -> Result<bool> {
     let outcomes = finished.outcomes.clone();
     let owned = Arc::clone(task);
-    let settled =
-        shared.store.write(move |connection| settle(connection, &owned, &job, finished)).await.map_err(storage)?;
+    let settled = shared.store.write(move |connection| settle(connection, &owned, &job, finished)).await?;
     if settled {
         for outcome in outcomes {
             shared.metrics.add(Name::Aggregated, outcome, 1);
@@ -365,14 +364,6 @@ where
     })
     .await
     .map_err(|_| Error::environment("a worker panicked"))
-}
-
-pub(super) fn storage(error: StoreError<()>) -> Error {
-    match error {
-        StoreError::Full => Error::environment("storage is full"),
-        StoreError::Broken(text) => Error::environment(text),
-        StoreError::Refused(()) => Error::environment("the change was refused"),
-    }
 }
 
 #[cfg(test)]

@@ -15,13 +15,13 @@ use std::{
 use uptack::card::{Card, Enrolment};
 use uptack_dap::{
     credential::{self, Credential},
-    error::{Error, Result},
     protocol::ReportId,
     signed::PublicKey,
     task::{AggregatorRole, AggregatorTask},
 };
 
 use super::{problem::Problem, shared::Task};
+use crate::error::{Error, Result};
 
 /// The public keys of the owners whom a leader knows.
 pub(crate) struct Enrolled {

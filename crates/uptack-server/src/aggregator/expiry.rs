@@ -7,10 +7,11 @@
 
 use rusqlite::OptionalExtension;
 use std::sync::atomic::{AtomicU64, Ordering};
-use uptack_dap::error::Result;
 
-use super::driver::storage;
-use crate::aggregator::store::{Store, StoreError};
+use crate::{
+    aggregator::store::{Store, StoreError},
+    error::Result,
+};
 
 /// How far the time moves ahead with one cleaning, in seconds. Larger steps leave less time to notice a wrong clock;
 /// smaller ones keep expired data longer after a pause.
@@ -42,7 +43,7 @@ impl ExpiryClock {
             connection.execute(statement, [next.to_string()])?;
             Ok(())
         };
-        store.write(change).await.map_err(storage)?;
+        store.write(change).await?;
         self.0.store(next, Ordering::SeqCst);
         Ok(next)
     }

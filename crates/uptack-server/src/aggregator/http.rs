@@ -14,7 +14,6 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use uptack_dap::{
-    error::Error,
     protocol::{
         AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
         Collection, CollectionReq, DapProblemType, HpkeConfigList, Report, TimeInterval, encode,
@@ -30,7 +29,7 @@ use super::{
     shared::{Shared, Task},
     upload,
 };
-use crate::aggregator::definition::Definition;
+use crate::{aggregator::definition::Definition, error::Error};
 
 type Answer = Result<Response, Problem>;
 type Server = State<Arc<Shared>>;

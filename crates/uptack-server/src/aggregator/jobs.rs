@@ -1,13 +1,10 @@
 //! The leader's jobs as they are stored.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use uptack_dap::{error::Result, protocol::AggregationJobId};
+use uptack_dap::protocol::AggregationJobId;
 
-use super::{
-    driver::storage,
-    shared::{Shared, Task},
-};
-use crate::aggregator::store::StoreError;
+use super::shared::{Shared, Task};
+use crate::{aggregator::store::StoreError, error::Result};
 
 /// Memory that a job's shares may take, about.
 const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
@@ -54,7 +51,7 @@ pub(super) fn open_jobs(connection: &Connection, task: i64) -> rusqlite::Result<
 /// Assigns stored reports to a new job; nothing if all are assigned.
 pub(super) async fn create_job(shared: &Shared, task: &Task) -> Result<Option<Job>> {
     let (row, size) = (task.row, job_size(shared, task));
-    shared.store.write(move |connection| take_range(connection, row, size)).await.map_err(storage)
+    Ok(shared.store.write(move |connection| take_range(connection, row, size)).await?)
 }
 
 /// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a

@@ -6,12 +6,12 @@
 
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
-use uptack_dap::{
-    error::{Error, Result},
-    protocol::{self, Decode, HpkeConfig, HpkeConfigId, HpkeKeypair, HpkePrivateKey, encode},
-};
+use uptack_dap::protocol::{self, Decode, HpkeConfig, HpkeConfigId, HpkeKeypair, HpkePrivateKey, encode};
 
-use crate::aggregator::store::{Store, StoreError};
+use crate::{
+    aggregator::store::{Store, StoreError},
+    error::{Error, Result},
+};
 
 /// All keys that open reports.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ impl Keys {
 
     /// Makes a new current key and retires the one before.
     pub(crate) async fn rotate(store: &Store, now: u64) -> Result<Self> {
-        store.write(move |connection| insert_key(connection, now)).await.map_err(storage)?;
+        store.write(move |connection| insert_key(connection, now)).await?;
         Self::read(store)?.ok_or_else(|| Error::environment("the new key was not stored"))
     }
 
@@ -43,8 +43,7 @@ impl Keys {
                 connection.execute("DELETE FROM hpke_keys WHERE retired < ?1", [before as i64])?;
                 Ok(())
             })
-            .await
-            .map_err(storage)?;
+            .await?;
         Self::read(store)?.ok_or_else(|| Error::environment("no key is left"))
     }
 
@@ -102,14 +101,6 @@ fn insert_key(connection: &Connection, now: u64) -> std::result::Result<(), Stor
         params![free, encode(keypair.config()), keypair.private_key().as_ref(), now as i64],
     )?;
     Ok(())
-}
-
-fn storage(error: StoreError<()>) -> Error {
-    match error {
-        StoreError::Full => Error::environment("storage is full"),
-        StoreError::Broken(text) => Error::environment(text),
-        StoreError::Refused(()) => Error::environment("the change was refused"),
-    }
 }
 
 #[cfg(test)]

@@ -7,13 +7,15 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use uptack_dap::error::Result;
 
 use super::{
     keys::Keys,
     shared::{Shared, Task},
 };
-use crate::aggregator::{definition::Definition, store::StoreError};
+use crate::{
+    aggregator::{definition::Definition, store::StoreError},
+    error::Result,
+};
 
 /// Between two looks at the task files.
 const PULSE: Duration = Duration::from_secs(1);
@@ -91,7 +93,7 @@ pub(crate) async fn clean(shared: &Shared) -> Result<()> {
 
 async fn expire(shared: &Shared, task: &Arc<Task>, floor: u64) -> Result<()> {
     let task = Arc::clone(task);
-    shared.store.write(move |connection| forget_before(connection, &task, floor)).await.map_err(super::driver::storage)
+    Ok(shared.store.write(move |connection| forget_before(connection, &task, floor)).await?)
 }
 
 /// Raises the floor first: what is forgotten can then never be taken again, even if the clock is

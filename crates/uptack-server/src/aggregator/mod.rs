@@ -33,18 +33,13 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinHandle;
-use uptack_dap::{
-    clock::Clock,
-    error::{Error, Result},
-    protocol::TaskId,
-    task::AggregatorRole,
-    token::Token,
-};
+use uptack_dap::{clock::Clock, protocol::TaskId, task::AggregatorRole, token::Token};
 use url::Url;
 
 use crate::{
     aggregator::{admission::Admission, definition::Definition},
     base::listener::{self, Certificates, Limits, Signals},
+    error::{Error, Result},
 };
 use keys::Keys;
 use shared::{Shared, Task};
@@ -139,7 +134,7 @@ impl Aggregator {
     /// Opens the state, takes up unfinished work, listens.
     pub async fn start(mut config: Config) -> Result<Self> {
         if let Some(peer) = &mut config.peer {
-            uptack_dap::task::make_directory(peer);
+            uptack_dap::http_client::make_base(peer);
         }
         listener::check_exposure(config.listen, config.tls.is_some(), config.allow_plaintext)?;
         let certificates = match &config.tls {

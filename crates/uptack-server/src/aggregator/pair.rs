@@ -7,13 +7,15 @@
 
 use std::path::Path;
 use uptack_dap::{
-    error::Result,
     protocol::VdafKind,
     signed::SignedCard,
     task::{AggregatorRole, CollectorTask, TaskParameters, TaskSet},
 };
 
-use crate::aggregator::{Aggregator, Config, definition::CardDefinition};
+use crate::{
+    aggregator::{Aggregator, Config, definition::CardDefinition},
+    error::Result,
+};
 
 /// A leader and a helper in this process.
 pub struct Pair {

@@ -11,11 +11,12 @@ use rand::{RngCore, rngs::OsRng};
 use sha2::Sha256;
 use std::{fmt, path::Path};
 use uptack_dap::{
-    error::{Error, Result},
+    private::write_secret,
     protocol::{TaskId, VerifyKey},
-    task::write_secret,
     token::Token,
 };
+
+use crate::error::{Error, Result};
 
 /// 32 random bytes, in files as unpadded base64url. Its `Debug` shows nothing of them.
 #[derive(Clone)]

@@ -1,10 +1,11 @@
 //! The leader's calls to the helper.
 
 use reqwest::{Method, StatusCode, header};
-use uptack_dap::{error::Error, http_client::causes, protocol::DapProblemType};
+use uptack_dap::{http_client::causes, protocol::DapProblemType};
 use url::Url;
 
 use super::shared::{Shared, Task};
+use crate::error::Error;
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(crate) async fn call(
     media_types: (&'static str, &'static str),
     body: Vec<u8>,
 ) -> Result<Vec<u8>, PeerError> {
-    let passing = |error: reqwest::Error| PeerError::Passing(Scope::Helper, causes::describe(error));
+    let passing = |error: reqwest::Error| PeerError::Passing(Scope::Helper, causes::describe(&error.without_url()));
     let url = address(shared, task, path).map_err(|error| PeerError::Passing(Scope::Task, error.to_string()))?;
     let token = task
         .definition

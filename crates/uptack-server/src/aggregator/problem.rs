@@ -6,12 +6,9 @@ use axum::{
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
-use uptack_dap::{
-    error::Error,
-    protocol::{DapProblemType, TaskId},
-};
+use uptack_dap::protocol::{DapProblemType, TaskId};
 
-use crate::{aggregator::store::StoreError, base::logging::Throttle};
+use crate::{aggregator::store::StoreError, base::logging::Throttle, error::Error};
 
 /// Every upload meets a full disk; one line a minute says so.
 static FULL: Throttle = Throttle::new(LOG_PAUSE);

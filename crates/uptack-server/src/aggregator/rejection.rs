@@ -10,17 +10,15 @@
 //! and the helper refuses the batch.
 
 use rusqlite::{Connection, params};
-use uptack_dap::error::Result;
 
 use super::{
     batches,
-    driver::storage,
     jobs::Job,
     metrics::Name,
     peer::Scope,
     shared::{Shared, Task},
 };
-use crate::aggregator::store::StoreError;
+use crate::{aggregator::store::StoreError, error::Result};
 
 /// What a refusal comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +53,7 @@ pub(super) async fn note(shared: &Shared, task: &Task, job: Job, reason: &str) -
     let (row, precision) = (task.row, task.definition.parameters.time_precision);
     let limit = shared.config.job_attempts.max(1);
     let change = move |connection: &Connection| count(connection, row, precision, &job, limit);
-    let outcome = shared.store.write(change).await.map_err(storage)?;
+    let outcome = shared.store.write(change).await?;
     match outcome {
         Outcome::Counted(refusals) => {
             tracing::warn!(task = %task.id(), refusals, reason, "the helper refuses a job; trying again");

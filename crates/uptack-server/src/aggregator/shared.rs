@@ -7,7 +7,6 @@ use std::{
 };
 use tokio::sync::{Notify, Semaphore, watch};
 use uptack_dap::{
-    error::{Error, Result},
     protocol::{DapProblemType, TaskId, Vdaf},
     task::{self, AggregatorTask},
 };
@@ -22,9 +21,12 @@ use super::{
     metrics::Metrics,
     problem::Problem,
 };
-use crate::aggregator::{
-    definition::Definition,
-    store::{Store, StoreError},
+use crate::{
+    aggregator::{
+        definition::Definition,
+        store::{Store, StoreError},
+    },
+    error::{Error, Result},
 };
 
 pub(crate) struct Shared {
@@ -142,6 +144,7 @@ impl Shared {
         let mut served = Vec::new();
         for (row, text) in rows {
             let admitted = task::parse_aggregator_task(&text)
+                .map_err(Error::from)
                 .and_then(|task| self.config.admission.check_again(&task).map(|()| task));
             match admitted {
                 Ok(task) => served.push(self.serve(row, task)?),
@@ -164,11 +167,8 @@ impl Shared {
         self.enrolled.check(&task)?;
         let id = task.parameters.task_id;
         let registered = self.store.write(move |connection| register(connection, &task)).await;
-        let (row, task) = registered.map_err(|error| match error {
-            StoreError::Refused(text) => Error::input(format!("task {id}: {text}")),
-            StoreError::Full => Error::environment("storage is full"),
-            StoreError::Broken(text) => Error::environment(text),
-        })?;
+        let refused = |text: &str| Error::input(format!("task {id}: {text}"));
+        let (row, task) = registered.map_err(|error| error.into_error(refused))?;
         if self.task(&id).is_ok() {
             return Ok(None);
         }

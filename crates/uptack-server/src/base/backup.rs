@@ -8,34 +8,28 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
 };
-use uptack_dap::{
-    error::{Error, Result},
-    private, task,
-};
+use uptack_dap::private;
+
+use crate::error::{Error, Result};
 
 /// The file of an aggregator's state, in its folder.
 pub const AGGREGATOR_STATE: &str = "state.sqlite3";
 
 /// Makes a folder with copies, whole or not at all: `write` fills a folder beside it, which then gets its name.
-pub fn make_folder<E: From<Error>>(
-    out: &Path,
-    write: impl FnOnce(&Path) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
+pub fn make_folder(out: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if out.exists() {
-        return Err(Error::input(format!("{} exists; a backup does not write over anything", out.display())).into());
+        return Err(Error::input(format!("{} exists; a backup does not write over anything", out.display())));
     }
     let mut name = out.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let partial = out.with_file_name(name);
     if partial.exists() {
-        return Err(
-            Error::input(format!("{} exists, from a backup that did not end: remove it", partial.display())).into()
-        );
+        return Err(Error::input(format!("{} exists, from a backup that did not end: remove it", partial.display())));
     }
     private::create_folder(&partial)?;
     let written = write(&partial).and_then(|()| {
         sync(&partial)?;
-        std::fs::rename(&partial, out).map_err(|error| E::from(at(out, &error)))
+        std::fs::rename(&partial, out).map_err(|error| Error::file(out, error))
     });
     if written.is_err() {
         // Nothing half written is left; if this fails, too, the next attempt says so.
@@ -49,7 +43,7 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
     // Made first, so that nobody else can ever read it.
     drop(private::create_file(to)?);
     let connection = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(|error| Error::input(format!("{}: {error}", from.display())))?;
+        .map_err(|error| Error::named_file(from, error))?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     let target = to.to_str().ok_or_else(|| Error::input(format!("{} is not UTF-8", to.display())))?;
     connection.execute("VACUUM INTO ?1", [target])?;
@@ -61,8 +55,8 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
 pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
     match std::fs::read_to_string(from) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(at(from, &error)),
-        Ok(text) => task::write_secret(to, &text),
+        Err(error) => Err(Error::file(from, error)),
+        Ok(text) => Ok(private::write_secret(to, &text)?),
     }
 }
 
@@ -70,11 +64,11 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
 pub fn copy_files(from: &Path, to: &Path) -> Result<()> {
     let entries = match std::fs::read_dir(from) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| at(from, &error))?,
+        entries => entries.map_err(|error| Error::file(from, error))?,
     };
     private::create_folder(to)?;
     for entry in entries {
-        let path: PathBuf = entry.map_err(|error| at(from, &error))?.path();
+        let path: PathBuf = entry.map_err(|error| Error::file(from, error))?.path();
         if let Some(name) = path.file_name().filter(|_| path.is_file()) {
             copy_file(&path, &to.join(name))?;
         }
@@ -100,11 +94,7 @@ fn check(path: &Path) -> Result<()> {
 }
 
 fn sync(path: &Path) -> Result<()> {
-    File::open(path).and_then(|file| file.sync_all()).map_err(|error| at(path, &error))
-}
-
-fn at(path: &Path, error: &std::io::Error) -> Error {
-    Error::environment(format!("{}: {error}", path.display()))
+    File::open(path).and_then(|file| file.sync_all()).map_err(|error| Error::file(path, error))
 }
 
 #[cfg(test)]
@@ -148,8 +138,8 @@ mod tests {
         });
         assert!(failed.is_err() && !out.exists());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        make_folder::<Error>(&out, |folder| copy_file(&folder.join("absent"), &folder.join("file"))).unwrap();
-        let again = make_folder::<Error>(&out, |_| Ok(())).unwrap_err();
+        make_folder(&out, |folder| copy_file(&folder.join("absent"), &folder.join("file"))).unwrap();
+        let again = make_folder(&out, |_| Ok(())).unwrap_err();
         assert!(again.is_input(), "{again}");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use uptack_dap::task::AggregatorRole;
 
-use crate::{base::backup, desk::error::Result};
+use crate::{base::backup, error::Result};
 
 /// The file of a desk's state, in its folder.
 pub const DESK_STATE: &str = "desk.sqlite3";

@@ -12,7 +12,7 @@ use uptack_dap::{
 };
 use url::Url;
 
-use crate::desk::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// How long to wait before a request is sent again, each time, unless the desk asks for more.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];

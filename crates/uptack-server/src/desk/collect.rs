@@ -12,12 +12,12 @@ use uptack_dap::collector::{Collected, Collector};
 use crate::{
     base::logging::Throttle,
     desk::{
-        error::{Error, Result},
         metrics::Name,
         record::Record,
         shared::Shared,
         store::{Query, State, Store},
     },
+    error::{Error, Result},
 };
 
 /// How often the clock is looked at.

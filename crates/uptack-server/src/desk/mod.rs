@@ -14,7 +14,6 @@ pub mod backup;
 pub mod client;
 mod collect;
 pub mod config;
-pub mod error;
 mod http;
 mod listing;
 mod metrics;
@@ -39,12 +38,12 @@ use url::Url;
 use crate::base::listener::{self, Certificates, Signals};
 
 pub use config::Config;
-pub use error::{Error, Result};
 pub use http::OPENAPI;
 pub use queries::LONGEST_PREDICATE;
 pub use store::State;
 pub use tokens::FIRST_ANALYST;
 
+use crate::error::Result;
 use provision::{Provisioner, remember, remembered};
 use shared::Shared;
 use store::Store;

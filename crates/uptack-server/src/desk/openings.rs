@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::desk::{
+use crate::{
+    desk::store::{Query, State, Store, find, insert},
     error::{Error, Result},
-    store::{Query, State, Store, find, insert},
 };
 
 /// How long a key is remembered at least; longer if its query still runs. In seconds.

@@ -7,10 +7,7 @@ use axum::{
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-use crate::{
-    base::logging::Throttle,
-    desk::{error::Error, store::State},
-};
+use crate::{base::logging::Throttle, desk::store::State, error::Error};
 
 /// A refusal, with the status it is answered with.
 #[derive(Debug, Clone)]

@@ -21,9 +21,9 @@ use crate::{
     },
     desk::{
         config::{Aggregators, Config, Place, Remote},
-        error::{Error, Result},
         store::Store,
     },
+    error::{Error, Result},
 };
 
 /// The two aggregators, wherever they are.

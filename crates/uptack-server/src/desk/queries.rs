@@ -14,14 +14,16 @@ use uptack_dap::{
     task::CollectorTask,
 };
 
-use crate::desk::{
-    collect,
+use crate::{
+    desk::{
+        collect,
+        openings::{Opened, Request, Room},
+        problem::Problem,
+        shared::Shared,
+        store::{Query, State},
+        tokens::{Caller, Role},
+    },
     error::{Error, Result},
-    openings::{Opened, Request, Room},
-    problem::Problem,
-    shared::Shared,
-    store::{Query, State},
-    tokens::{Caller, Role},
 };
 
 /// Longest predicate, in bytes.

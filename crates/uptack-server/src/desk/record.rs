@@ -12,9 +12,9 @@ use uptack_dap::{
     signed::{OpenedCard, SignedCard},
 };
 
-use crate::desk::{
+use crate::{
+    desk::results::Results,
     error::{Error, Result},
-    results::Results,
 };
 
 /// What was released of one query, once.

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
-use crate::desk::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// What leads from each layout to the next; the first makes a new file. A released step is never changed: files that it
 /// made are out there.

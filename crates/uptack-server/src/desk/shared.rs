@@ -9,12 +9,12 @@ use crate::{
     base::listener::{Limits, Shares},
     desk::{
         config::Config,
-        error::Result,
         listing::Listing,
         metrics::Metrics,
         provision::Provisioner,
         store::{Store, Window},
     },
+    error::Result,
 };
 
 /// Events that a stream may be behind before it is closed.

@@ -14,9 +14,9 @@ use std::{
 };
 use uptack_dap::{private, protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
 
-use crate::desk::{
+use crate::{
+    desk::schema,
     error::{Error, Result},
-    schema,
 };
 
 /// What became of a query.

@@ -4,9 +4,9 @@ use std::{
     path::Path,
     time::{Duration, Instant},
 };
-use uptack_dap::{private, task, token::Token};
+use uptack_dap::{private, token::Token};
 
-use crate::{base::logging::Throttle, desk::error::Result};
+use crate::{base::logging::Throttle, error::Result};
 
 /// The analyst that a first start makes a token for.
 pub const FIRST_ANALYST: &str = "analyst";
@@ -50,7 +50,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let text = format!("{}\n", Token::generate().as_str());
-    Ok(task::write_secret(&folder.join(FIRST_ANALYST), &text)?)
+    Ok(private::write_secret(&folder.join(FIRST_ANALYST), &text)?)
 }
 
 const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token is one line in a file called NAME, or \

@@ -18,10 +18,12 @@ use uptack_dap::{
     signed::{PublicKey, SignedCard},
 };
 
-use crate::desk::{
+use crate::{
+    desk::{
+        record::{self, NamedTally, Record},
+        results::{Estimated, Results},
+    },
     error::{Error, Result},
-    record::{self, NamedTally, Record},
-    results::{Estimated, Results},
 };
 
 /// More questions than a ballot may have, so that a hostile record does not keep its reader busy.

@@ -1,10 +1,14 @@
 //! Our pair against the clients and collectors that others publish.
 
 use janus_collector::PollResult;
-use janus_core::auth_tokens::AuthenticationToken;
+use janus_core::{auth_tokens::AuthenticationToken, hpke::HpkePrivateKey};
 use janus_messages::{CollectionJobId, Duration, Query};
 use prio::vdaf::prio3::{Prio3Histogram, optimal_chunk_length};
-use uptack_dap::{client::Client, collector::Collector, protocol::Measurement};
+use uptack_dap::{
+    client::Client,
+    collector::Collector,
+    protocol::{HpkeKeypair, Measurement},
+};
 
 use crate::support::{PATIENCE, PRECISION, Processes, now};
 
@@ -45,7 +49,7 @@ async fn janus_client_and_collector_work_with_two_processes() {
         parameters.task_id,
         parameters.leader.clone(),
         token,
-        collector.hpke_keypair.clone(),
+        at_janus(&collector.hpke_keypair),
         vdaf(),
     )
     .unwrap();
@@ -67,4 +71,10 @@ async fn janus_client_and_collector_work_with_two_processes() {
     assert_eq!(our_result.counts, expected.map(|count| count as u64));
     assert_eq!(our_result.start, parameters.window(now()));
     assert_eq!(our_result.finish, parameters.window(now()) + PRECISION);
+}
+
+/// The same key, as Janus keeps it.
+fn at_janus(keypair: &HpkeKeypair) -> janus_core::hpke::HpkeKeypair {
+    let private = HpkePrivateKey::new(keypair.private_key().as_ref().to_vec());
+    janus_core::hpke::HpkeKeypair::new(keypair.config().clone(), private)
 }

@@ -11,10 +11,13 @@ use uptack_dap::{
     card_task, client as owner, clock::Clock, protocol::Measurement, signed::SignedCard, task::CollectorTask,
     token::Token,
 };
-use uptack_server::desk::{
-    Config, Desk, Error,
-    client::{Client, Opened, Schedule},
-    record::Record,
+use uptack_server::{
+    Error,
+    desk::{
+        Config, Desk,
+        client::{Client, Opened, Schedule},
+        record::Record,
+    },
 };
 use url::Url;
 

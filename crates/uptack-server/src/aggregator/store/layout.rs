@@ -6,7 +6,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use std::path::Path;
-use uptack_dap::error::{Error, Result};
+
+use crate::error::{Error, Result};
 
 /// The layout that this version reads and writes.
 const LAYOUT: usize = 2;

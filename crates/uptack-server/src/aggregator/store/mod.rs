@@ -16,11 +16,9 @@ use std::{
     thread::JoinHandle,
 };
 use tokio::sync::oneshot;
-use uptack_dap::{
-    error::{Error, Result},
-    private,
-    task::AggregatorRole,
-};
+use uptack_dap::{private, task::AggregatorRole};
+
+use crate::error::{Error, Result};
 
 mod layout;
 
@@ -46,6 +44,23 @@ impl<E> From<rusqlite::Error> for StoreError<E> {
             Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
             _ => Self::Broken(error.to_string()),
         }
+    }
+}
+
+impl<E> StoreError<E> {
+    /// As an error, with the closure's own refusal in the caller's words.
+    pub(crate) fn into_error(self, refused: impl FnOnce(E) -> Error) -> Error {
+        match self {
+            Self::Refused(reason) => refused(reason),
+            Self::Full => Error::environment("storage is full"),
+            Self::Broken(text) => Error::environment(text),
+        }
+    }
+}
+
+impl From<StoreError<()>> for Error {
+    fn from(error: StoreError<()>) -> Self {
+        error.into_error(|()| Self::environment("the change was refused"))
     }
 }
 

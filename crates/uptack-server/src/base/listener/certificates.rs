@@ -14,7 +14,8 @@ use tokio_rustls::{
         sign::CertifiedKey,
     },
 };
-use uptack_dap::error::{Error, Result};
+
+use crate::error::{Error, Result};
 
 /// A certificate chain and its key, from PEM files that can be read again.
 #[derive(Debug)]

@@ -30,9 +30,9 @@ pub use certificates::Certificates;
 pub use seats::{Origin, Share, Shares};
 pub use signals::Signals;
 
+use crate::error::{Error, Result};
 use patient::Patient;
 use seats::{Seat, Seats};
-use uptack_dap::error::{Error, Result};
 
 /// How long answers under way may take once the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);

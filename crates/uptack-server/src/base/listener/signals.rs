@@ -1,6 +1,6 @@
 //! What the operating system asks of a server.
 
-use uptack_dap::error::Result;
+use crate::error::Result;
 
 /// The handlers of the signals that a server obeys. From the moment they are installed no such signal ends the process
 /// without ceremony, so they are installed before anybody is told that the server is ready.

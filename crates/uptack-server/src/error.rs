@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-use std::{fmt, time::Duration};
+use std::{error::Error as StdError, fmt, path::Path, time::Duration};
 
 /// What went wrong, for callers who want to decide and for people who want to know.
 ///
@@ -10,6 +10,7 @@ pub struct Error {
     kind: Kind,
     message: String,
     retry_after: Option<Duration>,
+    cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,19 +23,38 @@ enum Kind {
 
 impl Error {
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Input, message: message.into(), retry_after: None }
+        Self::of(Kind::Input, message)
     }
 
     pub(crate) fn refused(status: u16, message: impl Into<String>) -> Self {
-        Self { kind: Kind::Refused(status), message: message.into(), retry_after: None }
+        Self::of(Kind::Refused(status), message)
     }
 
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Unreachable, message: message.into(), retry_after: None }
+        Self::of(Kind::Unreachable, message)
     }
 
     pub(crate) fn environment(message: impl Into<String>) -> Self {
-        Self { kind: Kind::Environment, message: message.into(), retry_after: None }
+        Self::of(Kind::Environment, message)
+    }
+
+    /// A file or folder that the program itself cannot write or read.
+    pub(crate) fn file(path: &Path, cause: std::io::Error) -> Self {
+        Self::environment(format!("{}: {cause}", path.display())).because(cause)
+    }
+
+    /// A file that the caller named and that cannot be used.
+    pub(crate) fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::input(format!("{}: {cause}", path.display())).because(cause)
+    }
+
+    fn of(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None, cause: None }
+    }
+
+    /// Keeps what brought it about. It must not carry what this type promises not to.
+    pub(crate) fn because(self, cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self { cause: Some(Box::new(cause)), ..self }
     }
 
     /// The server asked to be left alone for so long.
@@ -77,7 +97,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
+    }
+}
 
 impl From<uptack_dap::Error> for Error {
     fn from(error: uptack_dap::Error) -> Self {
@@ -90,26 +114,26 @@ impl From<uptack_dap::Error> for Error {
         } else {
             Kind::Refused(400)
         };
-        Self { kind, message: error.to_string(), retry_after: error.retry_after() }
+        Self::of(kind, error.to_string()).with_retry_after(error.retry_after()).because(error)
     }
 }
 
 impl From<uptack::Error> for Error {
     fn from(error: uptack::Error) -> Self {
         let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-        Self::input(format!("{error}{hint}"))
+        Self::input(format!("{error}{hint}")).because(error)
     }
 }
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::environment(format!("storage: {error}"))
+        Self::environment(format!("storage: {error}")).because(error)
     }
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Self::environment(error.to_string())
+        Self::environment(error.to_string()).because(error)
     }
 }
 

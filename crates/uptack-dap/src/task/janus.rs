@@ -194,7 +194,7 @@ mod tests {
             assert_eq!(VdafKind::histogram(6).length(), length);
             assert_eq!(VdafKind::histogram(6), VdafKind::Histogram { length, chunk_length });
         }
-        assert_ne!(leader.hpke_keys, helper.hpke_keys);
+        assert_ne!(leader.hpke_keys[0].private_key().as_ref(), helper.hpke_keys[0].private_key().as_ref());
         // The helper recognizes the leader's token, the leader the collector's; neither has more.
         let shown = leader.aggregator_auth_token.unwrap();
         assert!(helper.aggregator_auth_token_hash.unwrap().validate(&shown));
