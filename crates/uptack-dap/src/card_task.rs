@@ -13,11 +13,8 @@ use crate::{
     error::{Error, Result},
     http_client,
     protocol::{TaskId, VdafKind},
-    task::TaskParameters,
+    task::{RETENTION, TaskParameters},
 };
-
-/// What nobody collected is kept for so long after its window.
-const RETENTION: u64 = 14 * 24 * 3600;
 
 /// The names that a card stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 /// Why a call failed. Take the address out of the error first, with `without_url`.
-pub fn describe(error: &reqwest::Error) -> String {
+pub(super) fn describe(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -1,6 +1,6 @@
 //! What clients share in speaking to aggregators and desks.
 
-pub mod causes;
+mod causes;
 
 use reqwest::{
     Response, StatusCode,
@@ -21,9 +21,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// An HTTP client with sensible limits; `root` is a further root certificate in a PEM file.
 pub fn client(root: Option<&Path>) -> Result<reqwest::Client> {
+    client_with_patience(root, Duration::from_secs(30))
+}
+
+/// The same for calls that may take so long.
+pub fn client_with_patience(root: Option<&Path>, patience: Duration) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(5))
-        .timeout(Duration::from_secs(30))
+        .timeout(patience)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("uptack/", env!("CARGO_PKG_VERSION")));
     if let Some(path) = root {
@@ -32,8 +37,7 @@ pub fn client(root: Option<&Path>) -> Result<reqwest::Client> {
     builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")).because(error))
 }
 
-/// Reads a root certificate for TLS.
-pub fn read_root(path: &Path) -> Result<reqwest::Certificate> {
+fn read_root(path: &Path) -> Result<reqwest::Certificate> {
     let pem = std::fs::read(path).map_err(|error| Error::named_file(path, error))?;
     reqwest::Certificate::from_pem(&pem).map_err(|error| Error::named_file(path, error))
 }

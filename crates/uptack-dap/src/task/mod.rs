@@ -23,6 +23,9 @@ use crate::{
     token::{Token, TokenHash},
 };
 
+/// What nobody collected is kept for so many seconds; a desk waits no longer for aggregators that are away.
+pub const RETENTION: u64 = 14 * 24 * 3600;
+
 /// What everybody may know of a task: all that a client needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +65,7 @@ impl TaskParameters {
             time_precision,
             min_batch_size,
             task_expiration: None,
-            report_expiry_age: Some(14 * 24 * 3600),
+            report_expiry_age: Some(RETENTION),
             tolerable_clock_skew: default_clock_skew(),
         }
     }

@@ -16,11 +16,11 @@ use super::{
     batches::{self, Overlap, Span},
     metrics::Name,
     peer::{self, PeerError},
-    problem::Problem,
     shared::{Shared, Task},
 };
 use crate::{
     aggregator::store::StoreError,
+    base::problem::Problem,
     error::{Error, Result},
 };
 

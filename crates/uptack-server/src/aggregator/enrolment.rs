@@ -20,8 +20,11 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask},
 };
 
-use super::{problem::Problem, shared::Task};
-use crate::error::{Error, Result};
+use super::shared::Task;
+use crate::{
+    base::problem::Problem,
+    error::{Error, Result},
+};
 
 /// The public keys of the owners whom a leader knows.
 pub(crate) struct Enrolled {

@@ -13,11 +13,10 @@ use uptack_dap::protocol::{
 use super::{
     batches::{self, Additions, Overlap, Span},
     metrics::Name,
-    problem::Problem,
     shared::{Shared, Task},
     upload::floor,
 };
-use crate::aggregator::store::StoreError;
+use crate::{aggregator::store::StoreError, base::problem::Problem};
 
 /// Prepares the reports of a job, adds them to the sums and answers; the identical request again
 /// gets the identical answer, and changes nothing.

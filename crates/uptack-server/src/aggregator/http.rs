@@ -9,7 +9,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post, put},
 };
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -25,11 +24,19 @@ use uptack_dap::{
 use super::{
     collection, enrolment, helper,
     metrics::Name,
-    problem::{Label, Problem},
+    problem,
     shared::{Shared, Task},
     upload,
 };
-use crate::{aggregator::definition::Definition, error::Error};
+use crate::{
+    aggregator::definition::Definition,
+    base::{
+        http::{self, METRICS_TYPE, document},
+        metrics::Gauge,
+        problem::Problem,
+    },
+    error::Error,
+};
 
 type Answer = Result<Response, Problem>;
 type Server = State<Arc<Shared>>;
@@ -54,9 +61,7 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     };
     routes
         .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here.") })
-        .method_not_allowed_fallback(|| async {
-            Problem::http(StatusCode::METHOD_NOT_ALLOWED, "This resource does not take this method.")
-        })
+        .method_not_allowed_fallback(http::no_such_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
         .with_state(shared)
 }
@@ -72,19 +77,8 @@ pub(crate) fn operations(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Counts, logs and signs every answer.
 async fn outermost(State(shared): Server, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
-    let route = request.extensions().get::<axum::extract::MatchedPath>().map(|path| path.as_str().to_owned());
-    let mut response = next.run(request).await;
-    let label = response.extensions().get::<Label>().map(|label| label.0);
-    shared.metrics.add(Name::Requests, label.unwrap_or("ok"), 1);
-    let status = response.status().as_u16();
-    // The route, not the path: names of tasks and jobs are for the protocol, not for the log.
-    tracing::debug!(%method, route = route.as_deref(), status, refusal = label, "request");
-    let version = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
-    response.headers_mut().insert(header::SERVER, version);
-    response
+    http::observe(request, next, |outcome| shared.metrics.add(Name::Requests, outcome, 1)).await
 }
 
 #[derive(Deserialize)]
@@ -98,7 +92,7 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>, h
         shared.task(&upload::parse_task_id(&text)?)?;
     }
     let list = HpkeConfigList::new(vec![shared.keys().current().clone()]);
-    let mut response = message(HpkeConfigList::MEDIA_TYPE, encode(&list));
+    let mut response = document(HpkeConfigList::MEDIA_TYPE, encode(&list));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
     Ok(allow_origin(response, &headers))
 }
@@ -138,7 +132,7 @@ async fn create_collection(State(shared): Server, path: JobPath, headers: Header
 async fn poll_collection(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
     let (task, id) = find_job(&shared, &path, Caller::Collector, &headers)?;
     Ok(match collection::poll(&shared, &task, id).await? {
-        Some(result) => message(Collection::<TimeInterval>::MEDIA_TYPE, result),
+        Some(result) => document(Collection::<TimeInterval>::MEDIA_TYPE, result),
         None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
     })
 }
@@ -154,7 +148,7 @@ async fn initialize_job(State(shared): Server, path: JobPath, headers: HeaderMap
     let media_type = AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE;
     let body = read_message(&shared, &headers, media_type, body, helper::LARGEST_REQUEST).await?;
     let answer = helper::initialize(&shared, &task, id, body).await?;
-    Ok(message(AggregationJobResp::MEDIA_TYPE, answer))
+    Ok(document(AggregationJobResp::MEDIA_TYPE, answer))
 }
 
 async fn continue_job(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
@@ -174,19 +168,19 @@ async fn aggregate_share(State(shared): Server, Path(task): Path<String>, header
     authorize(&task, Caller::Leader, &headers)?;
     let body = read_message(&shared, &headers, AggregateShareReq::<TimeInterval>::MEDIA_TYPE, body, SMALL).await?;
     let answer = helper::aggregate_share(&shared, &task, &body).await?;
-    Ok(message(AggregateShare::MEDIA_TYPE, answer))
+    Ok(document(AggregateShare::MEDIA_TYPE, answer))
 }
 
 async fn health(State(shared): Server) -> Answer {
     shared.store.read(|connection| connection.query_row("SELECT 1 FROM meta", [], |_| Ok(())))?;
-    let document = json!({
+    let health = json!({
         "status": "ok",
         "role": shared.config.role,
         "version": env!("CARGO_PKG_VERSION"),
         "protocol": "DAP-09",
         "tasks": shared.tasks().len(),
     });
-    Ok(message("application/json", document.to_string().into_bytes()))
+    Ok(document("application/json", health.to_string()))
 }
 
 async fn metrics(State(shared): Server) -> Answer {
@@ -194,21 +188,21 @@ async fn metrics(State(shared): Server) -> Answer {
         connection.query_row("SELECT coalesce(sum(reports), 0) FROM pending", [], |row| row.get::<_, i64>(0))
     })?;
     let text = shared.metrics.render(&[
-        ("uptack_pending_reports", "Reports stored and not yet aggregated.", pending as u64),
-        ("uptack_tasks", "Tasks served.", shared.tasks().len() as u64),
+        Gauge::single("uptack_pending_reports", "Reports stored and not yet aggregated.", pending as u64),
+        Gauge::single("uptack_tasks", "Tasks served.", shared.tasks().len() as u64),
     ]);
-    Ok(message("text/plain; version=0.0.4; charset=utf-8", text.into_bytes()))
+    Ok(document(METRICS_TYPE, text))
 }
 
 async fn add_task(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
     authorize_operator(&shared, &headers)?;
     let id = upload::parse_task_id(&task)?;
-    let body = read(&shared, body, SMALL).await?;
-    let definition = Definition::parse(&body).map_err(at_fault)?;
+    let body = http::read_body(body, SMALL, shared.config.request_timeout).await?;
+    let definition = Definition::parse(&body)?;
     if definition.task_id() != id {
-        return Err(at_fault(Error::input("the path and the definition name different tasks")));
+        return Err(Error::input("the path and the definition name different tasks").into());
     }
-    super::add_task(&shared, definition).await.map_err(at_fault)?;
+    super::add_task(&shared, definition).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
@@ -218,16 +212,12 @@ async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: H
     if shared.remove_task(&id).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
-        Err(Problem::dap(DapProblemType::UnrecognizedTask, &id))
+        Err(problem::dap(DapProblemType::UnrecognizedTask, &id))
     }
 }
 
 /// Largest body of a request that is not an upload or a job.
 const SMALL: usize = 1024 * 1024;
-
-fn at_fault(error: Error) -> Problem {
-    if error.is_input() { Problem::http(StatusCode::BAD_REQUEST, error.to_string()) } else { error.into() }
-}
 
 fn find_task(shared: &Shared, text: &str) -> Result<Arc<Task>, Problem> {
     shared.task(&upload::parse_task_id(text)?)
@@ -284,8 +274,8 @@ fn shows(headers: &HeaderMap, expected: Option<&TokenHash>) -> bool {
 
 /// The token that a request shows, in either of the headers that DAP deployments use.
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        return value.as_bytes().strip_prefix(b"Bearer ");
+    if headers.contains_key(header::AUTHORIZATION) {
+        return http::bearer(headers);
     }
     headers.get("dap-auth-token").map(|value| value.as_bytes())
 }
@@ -299,24 +289,7 @@ async fn read_message(
     limit: usize,
 ) -> Result<Vec<u8>, Problem> {
     check_media_type(headers, media_type)?;
-    read(shared, body, limit).await
-}
-
-/// Reads a body of bounded size in bounded time.
-async fn read(shared: &Shared, body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
-    let collected = Limited::new(body, limit).collect();
-    match tokio::time::timeout(shared.config.request_timeout, collected).await {
-        Err(_) => Err(Problem::http(StatusCode::REQUEST_TIMEOUT, "The request's body did not arrive in time.")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Problem::http(StatusCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {limit} bytes.")))
-        }
-        Ok(Err(_)) => Err(Problem::http(StatusCode::BAD_REQUEST, "The request's body was cut off.")),
-        Ok(Ok(body)) => Ok(body.to_bytes().into()),
-    }
-}
-
-fn message(media_type: &'static str, body: Vec<u8>) -> Response {
-    ([(header::CONTENT_TYPE, media_type)], body).into_response()
+    http::read_body(body, limit, shared.config.request_timeout).await
 }
 
 fn allow_origin(mut response: Response, headers: &HeaderMap) -> Response {

@@ -4,6 +4,7 @@
 //! to stop, which is all that a command line needs.
 
 pub mod admission;
+pub mod backup;
 mod batches;
 mod collection;
 pub mod definition;
@@ -33,13 +34,13 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinHandle;
-use uptack_dap::{clock::Clock, protocol::TaskId, task::AggregatorRole, token::Token};
+use uptack_dap::{clock::Clock, http_client, protocol::TaskId, task::AggregatorRole, token::Token};
 use url::Url;
 
 use crate::{
     aggregator::{admission::Admission, definition::Definition},
     base::listener::{self, Certificates, Limits, Signals},
-    error::{Error, Result},
+    error::Result,
 };
 use keys::Keys;
 use shared::{Shared, Task};
@@ -134,7 +135,7 @@ impl Aggregator {
     /// Opens the state, takes up unfinished work, listens.
     pub async fn start(mut config: Config) -> Result<Self> {
         if let Some(peer) = &mut config.peer {
-            uptack_dap::http_client::make_base(peer);
+            http_client::make_base(peer);
         }
         listener::check_exposure(config.listen, config.tls.is_some(), config.allow_plaintext)?;
         let certificates = match &config.tls {
@@ -146,7 +147,7 @@ impl Aggregator {
                 "no task is served: pin the key of a desk and give the pair's secret, or allow tasks without a card"
             );
         }
-        let client = peer_client(&config)?;
+        let client = http_client::client_with_patience(config.peer_root.as_deref(), config.request_timeout)?;
         let listener = listener::bind(config.listen).await?;
         let address = listener.local_addr()?;
         let limits = Limits::new(config.max_connections, config.max_connections_per_address, config.request_timeout);
@@ -274,16 +275,4 @@ fn spawn_driver(shared: &Arc<Shared>, task: Arc<Task>) {
         // It ends by itself when the task is removed or the aggregator stops.
         tokio::spawn(driver::drive(Arc::clone(shared), task));
     }
-}
-
-fn peer_client(config: &Config) -> Result<reqwest::Client> {
-    let mut builder = reqwest::Client::builder()
-        .connect_timeout(Duration::from_secs(5))
-        .timeout(config.request_timeout)
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(concat!("uptack/", env!("CARGO_PKG_VERSION")));
-    if let Some(path) = &config.peer_root {
-        builder = builder.add_root_certificate(uptack_dap::http_client::read_root(path)?);
-    }
-    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")))
 }

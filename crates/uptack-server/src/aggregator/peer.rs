@@ -1,7 +1,7 @@
 //! The leader's calls to the helper.
 
 use reqwest::{Method, StatusCode, header};
-use uptack_dap::{http_client::causes, protocol::DapProblemType};
+use uptack_dap::{http_client, protocol::DapProblemType};
 use url::Url;
 
 use super::shared::{Shared, Task};
@@ -39,14 +39,14 @@ pub(crate) async fn call(
     media_types: (&'static str, &'static str),
     body: Vec<u8>,
 ) -> Result<Vec<u8>, PeerError> {
-    let passing = |error: reqwest::Error| PeerError::Passing(Scope::Helper, causes::describe(&error.without_url()));
+    let passing = |error: uptack_dap::Error| PeerError::Passing(Scope::Helper, error.to_string());
     let url = address(shared, task, path).map_err(|error| PeerError::Passing(Scope::Task, error.to_string()))?;
     let token = task
         .definition
         .aggregator_token
         .as_ref()
         .ok_or_else(|| PeerError::Passing(Scope::Task, "the task has no token for the helper".to_owned()))?;
-    let mut response = shared
+    let response = shared
         .peer
         .request(method, url)
         .bearer_auth(token.as_str())
@@ -54,16 +54,10 @@ pub(crate) async fn call(
         .body(body)
         .send()
         .await
-        .map_err(passing)?;
+        .map_err(|error| passing(http_client::no_answer("helper", error)))?;
     let status = response.status();
     let answered = response.headers().get(header::CONTENT_TYPE).cloned();
-    let mut answer = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(passing)? {
-        if answer.len() + chunk.len() > LARGEST_ANSWER {
-            return Err(PeerError::Passing(Scope::Helper, "the answer is too large".to_owned()));
-        }
-        answer.extend_from_slice(&chunk);
-    }
+    let answer = http_client::body_within("helper", response, LARGEST_ANSWER).await.map_err(passing)?;
     if !status.is_success() {
         return Err(refusal(status, &answer));
     }

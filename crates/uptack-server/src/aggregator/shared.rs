@@ -18,21 +18,22 @@ use super::{
     expiry::ExpiryClock,
     failures::Failures,
     keys::Keys,
-    metrics::Metrics,
-    problem::Problem,
+    metrics::Name,
+    problem,
 };
 use crate::{
     aggregator::{
         definition::Definition,
         store::{Store, StoreError},
     },
+    base::{metrics::Metrics, problem::Problem},
     error::{Error, Result},
 };
 
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) store: Store,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Metrics<Name>,
     pub(crate) peer: reqwest::Client,
     /// One permit a core: cryptography of all jobs together.
     pub(crate) cores: Arc<Semaphore>,
@@ -68,7 +69,7 @@ impl Task {
     }
 
     pub(crate) fn problem(&self, kind: DapProblemType) -> Problem {
-        Problem::dap(kind, self.id())
+        problem::dap(kind, self.id())
     }
 
     /// Whether reports of this time are too old to be accepted, by the time of an [`ExpiryClock`].
@@ -125,7 +126,7 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
             .get(id)
             .cloned()
-            .ok_or_else(|| Problem::dap(DapProblemType::UnrecognizedTask, id))
+            .ok_or_else(|| problem::dap(DapProblemType::UnrecognizedTask, id))
     }
 
     pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {

@@ -11,10 +11,9 @@ use uptack_dap::{
 use super::{
     batches, enrolment,
     metrics::Name,
-    problem::Problem,
     shared::{Shared, Task},
 };
-use crate::aggregator::store::StoreError;
+use crate::{aggregator::store::StoreError, base::problem::Problem};
 
 /// Checks a report, opens the leader's share and stores it; returns once it is durable.
 ///

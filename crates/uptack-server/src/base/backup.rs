@@ -12,11 +12,8 @@ use uptack_dap::private;
 
 use crate::error::{Error, Result};
 
-/// The file of an aggregator's state, in its folder.
-pub const AGGREGATOR_STATE: &str = "state.sqlite3";
-
 /// Makes a folder with copies, whole or not at all: `write` fills a folder beside it, which then gets its name.
-pub fn make_folder(out: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn make_folder(out: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if out.exists() {
         return Err(Error::input(format!("{} exists; a backup does not write over anything", out.display())));
     }
@@ -39,7 +36,7 @@ pub fn make_folder(out: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Resul
 }
 
 /// Copies an SQLite file as it is at one moment.
-pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
     // Made first, so that nobody else can ever read it.
     drop(private::create_file(to)?);
     let connection = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE)
@@ -52,7 +49,7 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Copies a file that is written as a whole, if it is there.
-pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy_file(from: &Path, to: &Path) -> Result<()> {
     match std::fs::read_to_string(from) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::file(from, error)),
@@ -61,7 +58,7 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Copies the files of a folder, if it is there. Folders in it are left out.
-pub fn copy_files(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
     let entries = match std::fs::read_dir(from) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(|error| Error::file(from, error))?,
@@ -74,13 +71,6 @@ pub fn copy_files(from: &Path, to: &Path) -> Result<()> {
         }
     }
     sync(to)
-}
-
-/// Copies an aggregator's state and its task files into a folder.
-pub fn copy_aggregator(data: &Path, out: &Path) -> Result<()> {
-    private::create_folder(out)?;
-    copy_database(&data.join(AGGREGATOR_STATE), &out.join(AGGREGATOR_STATE))?;
-    copy_files(&data.join("tasks"), &out.join("tasks"))
 }
 
 /// A backup that cannot be read is found out now and not when it is needed.

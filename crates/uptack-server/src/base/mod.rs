@@ -1,5 +1,9 @@
-//! What both servers stand on.
+//! What both servers stand on: listening, logs, counters, refusals, state in SQLite and its copies.
 
-pub mod backup;
+pub(crate) mod backup;
+pub(crate) mod http;
 pub mod listener;
 pub mod logging;
+pub(crate) mod metrics;
+pub(crate) mod problem;
+pub(crate) mod sqlite;

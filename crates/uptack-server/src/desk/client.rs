@@ -84,10 +84,7 @@ impl Client {
         if desk.cannot_be_a_base() {
             return Err(Error::input(format!("`{desk}` is not the address of a desk")));
         }
-        if !desk.path().ends_with('/') {
-            let path = format!("{}/", desk.path());
-            desk.set_path(&path);
-        }
+        http_client::make_base(&mut desk);
         Ok(Self { desk, token, http: http_client::client(root)? })
     }
 

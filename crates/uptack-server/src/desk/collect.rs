@@ -7,7 +7,10 @@
 use futures_util::{StreamExt, stream};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
-use uptack_dap::collector::{Collected, Collector};
+use uptack_dap::{
+    collector::{Collected, Collector},
+    task::RETENTION,
+};
 
 use crate::{
     base::logging::Throttle,
@@ -30,8 +33,6 @@ const AHEAD: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Queries that are collected at once.
 const AT_ONCE: usize = 8;
-/// After so many seconds the aggregators have deleted what nobody collected.
-const RETENTION: u64 = 14 * 24 * 3600;
 
 /// Opens and closes queries until the desk stops.
 pub(crate) async fn keep_time(shared: Arc<Shared>) {
@@ -123,7 +124,7 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
             end(shared, query, State::Cancelled, &reason, "never opened").await.map(|()| true)
         }
         Err(error) => {
-            shared.metrics.add(Name::AggregatorFailures, "add");
+            shared.metrics.add(Name::AggregatorFailures, "add", 1);
             tracing::warn!(query = name, %error, "not open yet");
             let reason = error.to_string();
             shared.store.run(move |store| store.explain(&name, &reason)).await.map(|()| false)
@@ -185,7 +186,7 @@ async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
             let text = serde_json::to_string(&record).expect("a record is plain data");
             let name = query.signed.query.clone();
             if shared.store.run(move |store| store.collected(&name, &text)).await? {
-                shared.metrics.add(Name::Collections, "collected");
+                shared.metrics.add(Name::Collections, "collected", 1);
                 tracing::info!(query = query.signed.query, reports = batch.reports, "collected");
             }
             Ok(())
@@ -199,7 +200,7 @@ async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
             end(shared, &query, State::Withheld, &reason, "withheld").await
         }
         Err(error) => {
-            shared.metrics.add(Name::AggregatorFailures, "collect");
+            shared.metrics.add(Name::AggregatorFailures, "collect", 1);
             let (name, reason) = (query.signed.query, error.to_string());
             shared.store.run(move |store| store.explain(&name, &reason)).await?;
             Err(error.into())
@@ -221,7 +222,7 @@ async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: 
     let (name, owned) = (query.signed.query.clone(), reason.to_owned());
     let from = query.state;
     if shared.store.run(move |store| store.advance(&name, &[from], state, Some(&owned))).await? {
-        shared.metrics.add(Name::Collections, label);
+        shared.metrics.add(Name::Collections, label, 1);
         tracing::info!(query = query.signed.query, state = state.name(), reason, "ended");
         shared.wake.notify_waiters();
     }
@@ -233,7 +234,7 @@ async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
     if let Some(tasks) = &query.tasks
         && let Err(error) = shared.provisioner.remove(&tasks.parameters.task_id).await
     {
-        shared.metrics.add(Name::AggregatorFailures, "remove");
+        shared.metrics.add(Name::AggregatorFailures, "remove", 1);
         return Err(error);
     }
     let name = query.signed.query;

@@ -2,26 +2,28 @@
 
 use axum::{
     Router,
-    body::{Body, Bytes},
+    body::Body,
     extract::{Extension, Path, Query, Request, State, rejection::QueryRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
 };
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 use crate::{
-    base::listener::Origin,
+    base::{
+        http::{self, METRICS_TYPE, document},
+        listener::Origin,
+        metrics::Gauge,
+        problem::Problem,
+    },
     desk::{
-        metrics::{Gauge, Name},
-        openings,
-        problem::{Label, Problem},
-        queries,
+        metrics::Name,
+        openings, queries,
         shared::Shared,
         stream,
         tokens::{self, Caller},
@@ -43,10 +45,8 @@ const LONGEST_KEY: usize = 128;
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     let served = table().into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
     served
-        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "There is nothing here; see /openapi.json.") })
-        .method_not_allowed_fallback(|| async {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "This resource does not take this method.")
-        })
+        .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /openapi.json.") })
+        .method_not_allowed_fallback(http::no_such_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
         .with_state(shared)
 }
@@ -54,9 +54,9 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
 /// What operators look at: health and counters of the desk, and of an embedded pair below `leader` and `helper`.
 pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
     let own = Router::new().route("/healthz", get(health)).route("/metrics", get(metrics));
-    own.with_state(Arc::clone(shared))
-        .merge(shared.provisioner.operations().await)
-        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "There is nothing here; see /healthz and /metrics.") })
+    own.with_state(Arc::clone(shared)).merge(shared.provisioner.operations().await).fallback(|| async {
+        Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /healthz and /metrics.")
+    })
 }
 
 /// A path, the methods that are documented for it, and what serves them.
@@ -75,17 +75,8 @@ fn table() -> Vec<Route> {
     ]
 }
 
-/// Counts, logs and signs every answer.
 async fn outermost(State(shared): Desk, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
-    let route = request.extensions().get::<axum::extract::MatchedPath>().map(|path| path.as_str().to_owned());
-    let mut response = next.run(request).await;
-    let label = response.extensions().get::<Label>().map(|label| label.0);
-    shared.metrics.add(Name::Requests, label.unwrap_or("ok"));
-    tracing::debug!(%method, route = route.as_deref(), status = response.status().as_u16(), "request");
-    let version = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
-    response.headers_mut().insert(header::SERVER, version);
-    response
+    http::observe(request, next, |outcome| shared.metrics.add(Name::Requests, outcome, 1)).await
 }
 
 async fn health(State(shared): Desk) -> Answer {
@@ -98,13 +89,9 @@ async fn metrics(State(shared): Desk) -> Answer {
     let queries = census.iter().map(|(state, count)| (format!("{{state=\"{}\"}}", state.name()), *count)).collect();
     let text = shared.metrics.render(&[
         Gauge { metric: "uptack_desk_queries", help: "Queries, by state.", values: queries },
-        Gauge {
-            metric: "uptack_desk_streams",
-            help: "Owners who follow the stream.",
-            values: vec![(String::new(), shared.streams.taken() as u64)],
-        },
+        Gauge::single("uptack_desk_streams", "Owners who follow the stream.", shared.streams.taken() as u64),
     ]);
-    Ok(document("text/plain; version=0.0.4; charset=utf-8", text))
+    Ok(document(METRICS_TYPE, text))
 }
 
 async fn key(State(shared): Desk) -> Response {
@@ -118,7 +105,7 @@ struct After {
 
 /// Every owner gets the same bytes, page by page.
 async fn list(State(shared): Desk, query: Result<Query<After>, QueryRejection>, headers: HeaderMap) -> Answer {
-    let Query(After { after }) = query.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.body_text()))?;
+    let Query(After { after }) = query.map_err(|error| Problem::http(StatusCode::BAD_REQUEST, error.body_text()))?;
     // It may be a moment behind the clock; if it cannot be made anew, the one before is served, and the log says why.
     let _ = shared.refresh().await;
     let page = shared.listing.borrow().page(after.as_deref()).clone();
@@ -147,7 +134,7 @@ async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap
         return Ok(([(header::CACHE_CONTROL, forever)], document("application/json", bytes)).into_response());
     }
     let caller = authorize(&shared, &headers).map_err(|_| {
-        Problem::new(StatusCode::NOT_FOUND, "There is no such open query; other cards are for their analysts.")
+        Problem::http(StatusCode::NOT_FOUND, "There is no such open query; other cards are for their analysts.")
     })?;
     Ok(document("application/json", queries::card(&shared, &caller, &query).await?))
 }
@@ -159,7 +146,7 @@ async fn follow(State(shared): Desk, Extension(origin): Extension<Origin>) -> An
 async fn open(State(shared): Desk, headers: HeaderMap, body: Body) -> Answer {
     let analyst = authorize(&shared, &headers)?.name;
     let key = idempotency_key(&headers)?;
-    let body = read(&shared, body).await?;
+    let body = http::read_body(body, LARGEST_BODY, shared.config.request_timeout).await?;
     let request = openings::Request { analyst, key, digest: Sha256::digest(&body).into() };
     Ok(json_answer(StatusCode::CREATED, &queries::open(&shared, request, &body).await?))
 }
@@ -174,7 +161,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Problem> {
         "The header Idempotency-Key must be 1 to {LONGEST_KEY} visible ASCII characters that you use for this request \
          alone, such as a random UUID. Send the same key when you repeat the request: it is then carried out once."
     );
-    Err(Problem::new(StatusCode::BAD_REQUEST, detail))
+    Err(Problem::http(StatusCode::BAD_REQUEST, detail))
 }
 
 async fn status(State(shared): Desk, Path(query): Path<String>) -> Answer {
@@ -193,33 +180,15 @@ async fn result(State(shared): Desk, Path(query): Path<String>, headers: HeaderM
 
 /// Whose token the request shows.
 fn authorize(shared: &Shared, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    let known = match shown {
+    let known = match http::bearer(headers) {
         Some(token) => tokens::caller(&shared.tokens(), token)?,
         None => None,
     };
-    known.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "This needs the token of an analyst."))
-}
-
-/// Reads a body of bounded size in bounded time.
-async fn read(shared: &Shared, body: Body) -> Result<Vec<u8>, Problem> {
-    let collected = Limited::new(body, LARGEST_BODY).collect();
-    match tokio::time::timeout(shared.config.request_timeout, collected).await {
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "The request's body did not arrive in time.")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {LARGEST_BODY} bytes.")))
-        }
-        Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "The request's body was cut off.")),
-        Ok(Ok(body)) => Ok(body.to_bytes().into()),
-    }
+    known.ok_or_else(|| Problem::http(StatusCode::UNAUTHORIZED, "This needs the token of an analyst."))
 }
 
 fn json_answer(status: StatusCode, value: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
-}
-
-fn document(media_type: &'static str, bytes: impl Into<Bytes>) -> Response {
-    ([(header::CONTENT_TYPE, media_type)], bytes.into()).into_response()
 }
 
 #[cfg(test)]

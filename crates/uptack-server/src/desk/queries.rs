@@ -15,10 +15,10 @@ use uptack_dap::{
 };
 
 use crate::{
+    base::problem::Problem,
     desk::{
         collect,
         openings::{Opened, Request, Room},
-        problem::Problem,
         shared::Shared,
         store::{Query, State},
         tokens::{Caller, Role},
@@ -64,7 +64,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) ->
     // An aggregator that says no will not say yes later.
     if queries[0].state == State::Cancelled {
         let reason = queries[0].reason.clone().unwrap_or_default();
-        return Err(Problem::new(StatusCode::BAD_GATEWAY, reason).in_state(State::Cancelled));
+        return Err(Problem::http(StatusCode::BAD_GATEWAY, reason).with_member("state", State::Cancelled.name()));
     }
     answer(&queries).map_err(Problem::from)
 }
@@ -72,7 +72,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) ->
 /// Makes the queries of a request and puts them into the store.
 async fn take_up(shared: &Arc<Shared>, request: Request, body: &[u8]) -> std::result::Result<Opened, Problem> {
     let opening: Opening = serde_json::from_slice(body)
-        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("The body is not a query: {error}")))?;
+        .map_err(|error| Problem::http(StatusCode::BAD_REQUEST, format!("The body is not a query: {error}")))?;
     let windows = opening.windows(shared.now())?;
     let card = prepare(shared, opening, windows[0].0).await?;
     let queries = windows.iter().enumerate().map(|(index, window)| make(shared, &request, &card, index, *window));
@@ -91,7 +91,7 @@ fn room(shared: &Shared) -> Room {
 }
 
 fn refusal(shared: &Shared, opened: &Opened) -> Problem {
-    let problem = |status, detail: &str| Problem::new(status, detail);
+    let problem = |status, detail: &str| Problem::http(status, detail);
     match opened {
         Opened::OtherRequest => problem(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -102,7 +102,7 @@ fn refusal(shared: &Shared, opened: &Opened) -> Problem {
         }
         Opened::Over(state) => {
             let detail = format!("This very card was asked for this window before, and is {}.", state.name());
-            Problem::new(StatusCode::CONFLICT, detail).in_state(*state)
+            Problem::http(StatusCode::CONFLICT, detail).with_member("state", state.name())
         }
         Opened::Full => {
             let Room { queries, bytes } = room(shared);
@@ -110,7 +110,7 @@ fn refusal(shared: &Shared, opened: &Opened) -> Problem {
                 "There is no room: at most {queries} queries may be open or waiting at once, with cards of {bytes} \
                  bytes together. Cancel some, or ask when others are over."
             );
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(60)
+            Problem::http(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(60)
         }
         Opened::Queries(_) => unreachable!("queries that were opened are no refusal"),
     }
@@ -129,7 +129,7 @@ pub(crate) async fn cancel(shared: &Arc<Shared>, caller: &Caller, name: &str) ->
     let state = find(shared, name).await?.state;
     if !cancelled && state != State::Cancelled {
         let detail = format!("The query is {} and can no longer be cancelled.", state.name());
-        return Err(Problem::new(StatusCode::CONFLICT, detail).in_state(state));
+        return Err(Problem::http(StatusCode::CONFLICT, detail).with_member("state", state.name()));
     }
     if cancelled {
         tracing::info!(caller = caller.name, query = name, "cancelled");
@@ -163,7 +163,7 @@ pub(crate) async fn status(shared: &Shared, name: &str) -> std::result::Result<V
 pub(crate) async fn result(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<String, Problem> {
     let query = find_own(shared, caller, name).await?;
     let state = query.state_at(shared.now());
-    let refuse = |status, detail: String| Problem::new(status, detail).in_state(state);
+    let refuse = |status, detail: String| Problem::http(status, detail).with_member("state", state.name());
     let because = query.reason.clone().unwrap_or_default();
     match (state, query.record) {
         (State::Closed, Some(record)) => {
@@ -205,7 +205,7 @@ async fn stored(shared: &Shared, name: &str) -> Result<Option<Query>> {
 }
 
 async fn find(shared: &Shared, name: &str) -> std::result::Result<Query, Problem> {
-    let unknown = || Problem::new(StatusCode::NOT_FOUND, "There is no such query.");
+    let unknown = || Problem::http(StatusCode::NOT_FOUND, "There is no such query.");
     stored(shared, name).await?.ok_or_else(unknown)
 }
 
@@ -215,7 +215,7 @@ async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> std::result::
     if caller.may_touch(query.analyst.as_deref()) {
         return Ok(query);
     }
-    Err(Problem::new(StatusCode::FORBIDDEN, "This query is another analyst's."))
+    Err(Problem::http(StatusCode::FORBIDDEN, "This query is another analyst's."))
 }
 
 impl Opening {

@@ -6,11 +6,14 @@ use tokio::sync::{Mutex, Notify, Semaphore, broadcast, watch};
 use uptack_dap::signed::Signer;
 
 use crate::{
-    base::listener::{Limits, Shares},
+    base::{
+        listener::{Limits, Shares},
+        metrics::Metrics,
+    },
     desk::{
         config::Config,
         listing::Listing,
-        metrics::Metrics,
+        metrics::Name,
         provision::Provisioner,
         store::{Store, Window},
     },
@@ -25,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     pub(crate) signer: Signer,
     pub(crate) provisioner: Provisioner,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Metrics<Name>,
     /// Checking a card's claims is heavy: one at a time.
     pub(crate) checking: Semaphore,
     /// Places for streams.

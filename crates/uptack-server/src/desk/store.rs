@@ -12,10 +12,10 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use uptack_dap::{private, protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
+use uptack_dap::{protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
 
 use crate::{
-    desk::schema,
+    desk::layout::DATABASE,
     error::{Error, Result},
 };
 
@@ -94,16 +94,9 @@ pub(crate) struct Store {
 impl Store {
     /// Opens or creates the file `desk.sqlite3` below `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        let path = directory.join("desk.sqlite3");
-        private::prepare(directory, &path)?;
-        let lock = private::create_file(&directory.join("lock"))?;
-        lock.try_lock().map_err(|_| Error::input(format!("{} is in use by another desk", directory.display())))?;
-        let mut connection = Connection::open(&path)?;
-        // A backup may read beside us.
-        connection.busy_timeout(std::time::Duration::from_secs(10))?;
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA secure_delete = FAST;")?;
-        schema::migrate(&mut connection, directory)?;
+        let lock = DATABASE.lock(directory)?;
+        let mut connection = DATABASE.connect(directory)?;
+        DATABASE.migrate(&mut connection, directory)?;
         Ok(Self { connection: Mutex::new(connection), changes: AtomicU64::new(0), _lock: lock })
     }
 

@@ -13,8 +13,11 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    base::listener::{Origin, Share},
-    desk::{problem::Problem, shared::Shared},
+    base::{
+        listener::{Origin, Share},
+        problem::Problem,
+    },
+    desk::shared::Shared,
 };
 
 /// A word from time to time, so that no proxy takes the connection for dead.
@@ -37,7 +40,7 @@ pub(crate) async fn keep_alive(shared: Arc<Shared>) {
 /// A stream for one owner, as long as there is a place for it.
 pub(crate) fn respond(shared: &Arc<Shared>, origin: Origin) -> Result<Response, Problem> {
     let Some(place) = shared.streams.take(origin) else {
-        let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many streams; poll /queries instead.");
+        let busy = Problem::http(StatusCode::SERVICE_UNAVAILABLE, "There are too many streams; poll /queries instead.");
         return Err(busy.retry_after(60));
     };
     // First the events, then what is open: a query that opens in between is told twice rather than not at all.

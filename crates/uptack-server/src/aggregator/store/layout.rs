@@ -1,62 +1,18 @@
-//! The tables, and how a file of an earlier version becomes one of this version.
-//!
-//! A file remembers its layout's number. A newer program brings an older file up to date, one layout after the other,
-//! each in one transaction: a program that dies meanwhile leaves a file of one layout or the other. An older program
-//! refuses a newer file.
+//! The layout of an aggregator's file.
 
-use rusqlite::{Connection, OptionalExtension, Transaction};
-use std::path::Path;
+use crate::{aggregator::backup::STATE, base::sqlite::Database};
 
-use crate::error::{Error, Result};
+pub(super) const DATABASE: Database = Database { file: STATE, user: "aggregator", steps: STEPS };
 
-/// The layout that this version reads and writes.
-const LAYOUT: usize = 2;
-
-/// What turns each layout into the next: the first makes 2 of 1.
-const STEPS: [&str; LAYOUT - 1] = [
+const STEPS: &[&str] = &[
+    TABLES,
     // 2: how often the helper refused a job. Tasks of cards are kept with the signature since then; those from before
     // have none, and are served only where tasks without a card are.
     "ALTER TABLE leader_jobs ADD COLUMN refusals INTEGER NOT NULL DEFAULT 0;",
 ];
 
-/// Makes the tables of a new file, or brings those of an old one up to date.
-pub(super) fn bring_up_to_date(connection: &mut Connection, directory: &Path) -> Result<()> {
-    let transaction = Transaction::new(connection, rusqlite::TransactionBehavior::Immediate)?;
-    match find(&transaction)? {
-        None => transaction.execute_batch(SCHEMA)?,
-        Some(text) => {
-            let layout: usize = text.parse().ok().filter(|layout| (1..=LAYOUT).contains(layout)).ok_or_else(|| {
-                Error::input(format!(
-                    "{} was written by another version (layout {text}; this one reads layouts up to {LAYOUT})",
-                    directory.display()
-                ))
-            })?;
-            for step in &STEPS[layout - 1..] {
-                transaction.execute_batch(step)?;
-            }
-            if layout < LAYOUT {
-                tracing::info!(from = layout, to = LAYOUT, "the state file was brought up to date");
-            }
-        }
-    }
-    let statement = "INSERT OR REPLACE INTO meta(key, value) VALUES ('layout', ?1)";
-    transaction.execute(statement, [LAYOUT.to_string()])?;
-    Ok(transaction.commit()?)
-}
-
-/// The layout of a file that has tables.
-fn find(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-    if tables == 0 {
-        return Ok(None);
-    }
-    let known = connection.query_row("SELECT value FROM meta WHERE key = 'layout'", [], |row| row.get(0)).optional()?;
-    Ok(Some(known.unwrap_or_else(|| "unknown".to_owned())))
-}
-
 /// What each table means, and which states its rows go through, is told in `docs/DATA_MODEL.md`.
-const SCHEMA: &str = "
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+const TABLES: &str = "
 CREATE TABLE tasks(
     task INTEGER PRIMARY KEY,
     task_id BLOB NOT NULL UNIQUE,
@@ -97,7 +53,6 @@ CREATE TABLE leader_jobs(
     job_id BLOB NOT NULL,
     first INTEGER NOT NULL,
     last INTEGER NOT NULL,
-    refusals INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY(task, job_id)) WITHOUT ROWID;
 CREATE TABLE helper_jobs(
     task INTEGER NOT NULL,
@@ -134,6 +89,8 @@ CREATE TABLE collection_jobs(
 mod tests {
     use super::*;
     use crate::aggregator::store::Store;
+    use rusqlite::Connection;
+    use std::path::Path;
     use uptack_dap::task::AggregatorRole;
 
     /// The tables as the first version made them, word by word.
@@ -240,9 +197,9 @@ CREATE TABLE collection_jobs(
         drop(old);
         drop(Store::open(directory.path(), AggregatorRole::Leader, None).unwrap());
         let brought = Connection::open(directory.path().join("state.sqlite3")).unwrap();
-        let fresh = Connection::open_in_memory().unwrap();
-        fresh.execute_batch(SCHEMA).unwrap();
-        assert_eq!(columns(&brought), columns(&fresh));
+        let fresh = tempfile::tempdir().unwrap();
+        drop(Store::open(fresh.path(), AggregatorRole::Leader, None).unwrap());
+        assert_eq!(columns(&brought), columns(&Connection::open(fresh.path().join(STATE)).unwrap()));
         let job: (i64, i64, u32) = brought
             .query_row("SELECT first, last, refusals FROM leader_jobs", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
@@ -267,7 +224,10 @@ CREATE TABLE collection_jobs(
         at_first_layout(&path).execute_batch("UPDATE meta SET value = '3' WHERE key = 'layout'").unwrap();
         let error = Store::open(directory.path(), AggregatorRole::Leader, None).err().unwrap();
         assert!(error.is_input() && error.to_string().contains("layout 3"), "{error}");
-        let layout = find(&Connection::open(&path).unwrap()).unwrap();
-        assert_eq!(layout.as_deref(), Some("3"));
+        let layout: String = Connection::open(&path)
+            .unwrap()
+            .query_row("SELECT value FROM meta WHERE key = 'layout'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(layout, "3");
     }
 }

@@ -6,7 +6,7 @@
 //! Because there is one writer, closures see each other's effects in one order, and a check made in
 //! a closure still holds when its change is written.
 
-use rusqlite::{Connection, OpenFlags, Transaction};
+use rusqlite::{Connection, Transaction};
 use std::{
     path::Path,
     sync::{
@@ -16,11 +16,13 @@ use std::{
     thread::JoinHandle,
 };
 use tokio::sync::oneshot;
-use uptack_dap::{private, task::AggregatorRole};
+use uptack_dap::task::AggregatorRole;
 
 use crate::error::{Error, Result};
 
 mod layout;
+
+use layout::DATABASE;
 
 /// Changes that may wait for the writer; beyond it callers wait in turn.
 const QUEUE: usize = 4096;
@@ -82,18 +84,16 @@ impl Store {
     /// `limit` bounds the file's size in bytes: beyond it changes are refused as on a full disk,
     /// before the disk is.
     pub(crate) fn open(directory: &Path, role: AggregatorRole, limit: Option<u64>) -> Result<Self> {
-        let path = directory.join("state.sqlite3");
-        private::prepare(directory, &path)?;
-        let lock = lock(directory)?;
-        let mut connection = open_connection(&path)?;
+        let lock = DATABASE.lock(directory)?;
+        let mut connection = DATABASE.connect(directory)?;
         if let Some(bytes) = limit {
             let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
             let pages = (bytes / page).clamp(64, i64::MAX as u64);
             connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
         }
-        layout::bring_up_to_date(&mut connection, directory)?;
+        DATABASE.migrate(&mut connection, directory)?;
         claim(&connection, role, directory)?;
-        let reader = open_connection(&path)?;
+        let reader = DATABASE.connect(directory)?;
         let (sender, receiver) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("uptack-store".to_owned())
@@ -251,24 +251,6 @@ fn commit(connection: &mut Connection, group: &mut [Job]) -> std::result::Result
         Some(rusqlite::ErrorCode::DiskFull) => CommitFailure::Full,
         _ => CommitFailure::Broken(error.to_string()),
     })
-}
-
-/// Takes the directory for this process; the lock goes with the process, however it ends.
-fn lock(directory: &Path) -> Result<std::fs::File> {
-    let file = private::create_file(&directory.join("lock"))?;
-    file.try_lock().map_err(|_| Error::input(format!("{} is in use by another aggregator", directory.display())))?;
-    Ok(file)
-}
-
-fn open_connection(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)
-        .map_err(|error| Error::environment(format!("{}: {error}", path.display())))?;
-    connection.busy_timeout(std::time::Duration::from_secs(10))?;
-    connection.set_prepared_statement_cache_capacity(64);
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = FAST;")?;
-    Ok(connection)
 }
 
 /// A directory belongs to one role for good.

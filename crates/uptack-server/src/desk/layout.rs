@@ -1,13 +1,10 @@
-//! The layout of the desk's file, and how one of an earlier version becomes the present one.
+//! The layout of the desk's file.
 
-use rusqlite::{Connection, OptionalExtension};
-use std::path::Path;
+use crate::{base::sqlite::Database, desk::backup::STATE};
 
-use crate::error::{Error, Result};
+pub(crate) const DATABASE: Database = Database { file: STATE, user: "desk", steps: STEPS };
 
-/// What leads from each layout to the next; the first makes a new file. A released step is never changed: files that it
-/// made are out there.
-const STEPS: [&str; 2] = [
+const STEPS: &[&str] = &[
     "CREATE TABLE queries(
         query TEXT PRIMARY KEY,
         card TEXT NOT NULL,
@@ -32,43 +29,12 @@ const STEPS: [&str; 2] = [
         PRIMARY KEY(analyst, key)) WITHOUT ROWID;",
 ];
 
-/// Makes the tables, or brings those of an earlier version up to date: each step as a whole or not at all.
-pub(crate) fn migrate(connection: &mut Connection, place: &Path) -> Result<()> {
-    connection
-        .execute_batch("CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;")?;
-    let found = layout(connection, place)?;
-    for (index, step) in STEPS.iter().enumerate().skip(found) {
-        let transaction = connection.transaction()?;
-        transaction.execute_batch(step)?;
-        let reached = (index + 1).to_string();
-        transaction.execute("INSERT OR REPLACE INTO meta(key, value) VALUES ('layout', ?1)", [&reached])?;
-        transaction.commit()?;
-        if found > 0 {
-            tracing::info!(layout = reached, "the store was brought up to date");
-        }
-    }
-    Ok(())
-}
-
-/// The number of steps that the file has gone through.
-fn layout(connection: &Connection, place: &Path) -> Result<usize> {
-    let statement = "SELECT value FROM meta WHERE key = 'layout'";
-    let text: Option<String> = connection.query_row(statement, [], |row| row.get(0)).optional()?;
-    let Some(text) = text else { return Ok(0) };
-    match text.parse() {
-        Ok(layout) if layout <= STEPS.len() => Ok(layout),
-        _ => Err(Error::input(format!(
-            "{} was written by a later version (layout {text}; this one knows layouts up to {})",
-            place.display(),
-            STEPS.len()
-        ))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::desk::store::{State, Store};
+    use rusqlite::Connection;
+    use std::path::Path;
 
     /// The file as version 1 of the layout made it, word by word, with a query in it.
     const LAYOUT_1: &str = "
@@ -143,7 +109,7 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         for layout in ["99", "a"] {
             store.set_setting("layout", layout).unwrap();
-            let error = migrate(&mut file(directory.path()), directory.path()).unwrap_err();
+            let error = DATABASE.migrate(&mut file(directory.path()), directory.path()).unwrap_err();
             assert!(error.is_input() && error.to_string().contains("later version"), "{error}");
         }
     }
