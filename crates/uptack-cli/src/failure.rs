@@ -96,6 +96,7 @@ impl From<uptack_owner::Error> for Failure {
         match error {
             uptack_owner::Error::Input(message) => Self::request(message),
             uptack_owner::Error::Environment(message) => Self::environment(message),
+            uptack_owner::Error::Ledger(_) => Self::environment(error.to_string()),
             uptack_owner::Error::Network(error) => error.into(),
         }
     }

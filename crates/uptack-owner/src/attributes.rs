@@ -128,7 +128,7 @@ impl Column {
             Some((name, "double")) => (name, Kind::Double),
             Some((name, "bool")) => (name, Kind::Bool),
             Some((_, other)) => {
-                return Err(Error::Input(format!("line 1: `{other}` is no type; known are int, double and bool")));
+                return Err(Error::Input(format!("line 1: `{other}` is not a type; int, double and bool are")));
             }
         };
         if name.is_empty() {

@@ -14,6 +14,7 @@ use uptack_dap::protocol::{
 
 use super::{
     batches::{self, Overlap, Span},
+    job_state::JobState,
     metrics::Name,
     peer::{self, PeerError},
     shared::{Shared, Task},
@@ -53,16 +54,16 @@ pub(crate) async fn poll(
 ) -> std::result::Result<Option<Vec<u8>>, Problem> {
     let job = shared.store.read(|connection| find(connection, task.row, &id))?;
     let job = job.ok_or_else(unknown)?;
-    match job.state.as_str() {
-        "finished" => Ok(job.detail),
-        "failed" => Err(failure(task, job.detail.as_deref())),
-        "deleted" => Err(unknown()),
-        "waiting" => {
+    match job.state {
+        JobState::Finished => Ok(job.detail),
+        JobState::Failed => Err(failure(task, job.detail.as_deref())),
+        JobState::Deleted => Err(unknown()),
+        JobState::Waiting => {
             let owned = Arc::clone(task);
             let given_up = shared.store.write(move |connection| give_up(connection, &owned, &id)).await?;
             if given_up { Err(task.problem(DapProblemType::InvalidBatchSize)) } else { Ok(None) }
         }
-        _ => Ok(None),
+        JobState::Draining => Ok(None),
     }
 }
 
@@ -75,13 +76,13 @@ pub(crate) async fn delete(shared: &Shared, task: &Task, id: CollectionJobId) ->
             let Some(job) = find(connection, row, &id)? else {
                 return Err(StoreError::Refused(unknown()));
             };
-            if job.state == "waiting" {
+            if job.state == JobState::Waiting {
                 connection.execute(
                     "DELETE FROM collection_jobs WHERE task = ?1 AND job_id = ?2",
                     params![row, id.as_ref()],
                 )?;
             } else {
-                set_state(connection, row, &id, "deleted", None)?;
+                set_state(connection, row, &id, JobState::Deleted, None)?;
             }
             Ok(())
         })
@@ -112,7 +113,7 @@ fn give_up(
     task: &Task,
     id: &CollectionJobId,
 ) -> std::result::Result<bool, StoreError<Problem>> {
-    let waiting = find(connection, task.row, id)?.filter(|job| job.state == "waiting");
+    let waiting = find(connection, task.row, id)?.filter(|job| job.state == JobState::Waiting);
     let Some(job) = waiting else {
         return Ok(false);
     };
@@ -128,7 +129,7 @@ fn give_up(
 
 struct Job {
     span: Span,
-    state: String,
+    state: JobState,
     detail: Option<Vec<u8>>,
 }
 
@@ -171,7 +172,7 @@ fn unfinished(connection: &Connection, task: i64) -> rusqlite::Result<Vec<(Colle
             let span = Span { start: row.get::<_, i64>(1)? as u64, finish: row.get::<_, i64>(2)? as u64 };
             let id =
                 CollectionJobId::try_from(id.as_slice()).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, 0))?;
-            Ok((id, span, row.get::<_, String>(3)? == "draining"))
+            Ok((id, span, row.get::<_, JobState>(3)? == JobState::Draining))
         })?
         .collect()
 }
@@ -183,7 +184,7 @@ fn insert(
     span: Span,
 ) -> std::result::Result<(), StoreError<Problem>> {
     if let Some(known) = find(connection, task.row, id)? {
-        return if known.span == span && known.state != "deleted" {
+        return if known.span == span && known.state != JobState::Deleted {
             Ok(())
         } else {
             Err(StoreError::Refused(Problem::http(
@@ -201,8 +202,8 @@ fn insert(
         return Err(StoreError::Refused(problem));
     }
     connection.execute(
-        "INSERT INTO collection_jobs VALUES (?1, ?2, ?3, ?4, 'waiting', NULL)",
-        params![task.row, id.as_ref(), span.start as i64, span.finish as i64],
+        "INSERT INTO collection_jobs VALUES (?1, ?2, ?3, ?4, ?5, NULL)",
+        params![task.row, id.as_ref(), span.start as i64, span.finish as i64, JobState::Waiting],
     )?;
     Ok(())
 }
@@ -222,12 +223,12 @@ fn begin(
     id: &CollectionJobId,
     span: Span,
 ) -> std::result::Result<bool, StoreError<()>> {
-    if find(connection, task.row, id)?.is_none_or(|job| job.state != "waiting") {
+    if find(connection, task.row, id)?.is_none_or(|job| job.state != JobState::Waiting) {
         return Ok(false);
     }
     if let Some(kind) = taken(batches::overlap(connection, task.row, span)?) {
         let uri = kind.type_uri().as_bytes();
-        set_state(connection, task.row, id, "failed", Some(uri))?;
+        set_state(connection, task.row, id, JobState::Failed, Some(uri))?;
         return Ok(true);
     }
     if batches::count(connection, task.row, span)? < task.definition.parameters.min_batch_size {
@@ -237,7 +238,7 @@ fn begin(
         "INSERT INTO collected VALUES (?1, ?2, ?3, NULL, NULL)",
         params![task.row, span.start as i64, span.finish as i64],
     )?;
-    set_state(connection, task.row, id, "draining", None)?;
+    set_state(connection, task.row, id, JobState::Draining, None)?;
     Ok(true)
 }
 
@@ -282,19 +283,19 @@ async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: S
                 leader,
                 helper.encrypted_aggregate_share().clone(),
             );
-            ("finished", encode(&result))
+            (JobState::Finished, encode(&result))
         }
         Err(PeerError::Refused(kind)) => {
             tracing::error!(task = %task.id(), reason = kind.description(), "the helper refuses a batch");
-            ("failed", kind.type_uri().as_bytes().to_vec())
+            (JobState::Failed, kind.type_uri().as_bytes().to_vec())
         }
         Err(PeerError::Rejected(text) | PeerError::Passing(_, text)) => {
             shared.metrics.add(Name::PeerFailures, "aggregate-share", 1);
-            return Err(Error::unreachable(format!("the helper does not answer: {text}")));
+            return Err(Error::unreachable(format!("no share from the helper: {text}")));
         }
     };
     shared.store.write(move |connection| conclude(connection, row, &id, span, state, &detail)).await?;
-    shared.metrics.add(Name::Collections, state, 1);
+    shared.metrics.add(Name::Collections, state.word(), 1);
     Ok(true)
 }
 
@@ -303,13 +304,13 @@ fn conclude(
     task: i64,
     id: &CollectionJobId,
     span: Span,
-    state: &str,
+    state: JobState,
     detail: &[u8],
 ) -> std::result::Result<(), StoreError<()>> {
-    if find(connection, task, id)?.is_some_and(|job| job.state == "draining") {
+    if find(connection, task, id)?.is_some_and(|job| job.state == JobState::Draining) {
         set_state(connection, task, id, state, Some(detail))?;
     }
-    if state == "finished" {
+    if state == JobState::Finished {
         batches::forget(connection, task, span)?;
     }
     Ok(())
@@ -319,7 +320,7 @@ fn set_state(
     connection: &Connection,
     task: i64,
     id: &CollectionJobId,
-    state: &str,
+    state: JobState,
     detail: Option<&[u8]>,
 ) -> rusqlite::Result<()> {
     connection.execute(

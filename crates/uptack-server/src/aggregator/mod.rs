@@ -14,6 +14,7 @@ mod expiry;
 mod failures;
 mod helper;
 mod http;
+mod job_state;
 mod jobs;
 mod keys;
 mod maintenance;

@@ -1,5 +1,9 @@
 //! One owner or a whole fleet answering the queries of a desk.
 
+mod outcome;
+
+pub use outcome::{Outcome, Status};
+
 use futures_util::{StreamExt, stream};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -69,44 +73,6 @@ impl Config {
     }
 }
 
-/// What became of one query for one owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// Whose.
-    pub owner: String,
-    /// The query.
-    pub query: String,
-    /// What was done.
-    pub status: Status,
-    /// Why, where something was refused or failed.
-    pub reason: Option<String>,
-}
-
-/// What was done about a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// The report was acknowledged, now or before.
-    Answered,
-    /// Accepted and charged; the report is sent at its moment.
-    Waiting,
-    /// Not answered, and nothing was spent.
-    Refused,
-    /// Charged, but the report did not arrive.
-    Failed,
-}
-
-impl Status {
-    /// The word in output.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Waiting => "waiting",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 /// Answers queries for the owners whose attributes it is given.
 ///
 /// A card goes through three steps, and what one of them does no other one can: [`Client::consider`] decides and draws
@@ -159,7 +125,7 @@ impl Client {
                 Ok((accepted, moments)) => outcomes.extend(self.charge(signed, &accepted, &moments, now)?),
                 Err(refusal) => {
                     tracing::info!(query = signed.query, reason = %refusal, "refused");
-                    outcomes.extend(owners.iter().map(|owner| refused(owner, &signed.query, &refusal)));
+                    outcomes.extend(owners.iter().map(|owner| Outcome::refused(owner, &signed.query, &refusal)));
                 }
             }
         }
@@ -230,7 +196,7 @@ impl Client {
             entries.iter().map(|entry| ((entry.owner.as_str(), entry.query.as_str()), entry.state)).collect();
         for outcome in outcomes.iter_mut().filter(|outcome| outcome.status != Status::Refused) {
             if let Some(state) = states.get(&(outcome.owner.as_str(), outcome.query.as_str())) {
-                (outcome.status, outcome.reason) = told(*state);
+                outcome.update(*state);
             }
         }
         Ok(())
@@ -323,9 +289,9 @@ impl Client {
             .iter()
             .zip(decided)
             .map(|((owner, _), acceptance)| match acceptance {
-                Acceptance::Refused(reason) => refused(owner, &signed.query, &Refusal(reason)),
-                Acceptance::Charged => outcome(owner, &signed.query, State::Due),
-                Acceptance::Known(state) => outcome(owner, &signed.query, state),
+                Acceptance::Refused(reason) => Outcome::refused(owner, &signed.query, &Refusal(reason)),
+                Acceptance::Charged => Outcome::of(owner, &signed.query, State::Due),
+                Acceptance::Known(state) => Outcome::of(owner, &signed.query, state),
             })
             .collect())
     }
@@ -482,26 +448,5 @@ impl Client {
     /// Has the keys of every task fetched anew before the next report is made.
     fn forget_keys(&self) {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-}
-
-fn refused(owner: &str, query: &str, refusal: &Refusal) -> Outcome {
-    let reason = Some(refusal.to_string());
-    Outcome { owner: owner.to_owned(), query: query.to_owned(), status: Status::Refused, reason }
-}
-
-fn outcome(owner: &str, query: &str, state: State) -> Outcome {
-    let (status, reason) = told(state);
-    Outcome { owner: owner.to_owned(), query: query.to_owned(), status, reason }
-}
-
-fn told(state: State) -> (Status, Option<String>) {
-    match state {
-        State::Due => (Status::Waiting, None),
-        State::Sent => (Status::Answered, None),
-        State::Lost => (Status::Failed, Some("the leader refused the report; the budget stays spent".to_owned())),
-        State::Expired => {
-            (Status::Failed, Some("the query closed before the report arrived; the budget stays spent".to_owned()))
-        }
     }
 }
