@@ -206,7 +206,7 @@ fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.parent().and_then(Path::parent).unwrap();
     let path = built.join("examples").join("aggregator");
-    assert!(path.exists(), "{} is missing: run `cargo build -p uptack-net --examples` first", path.display());
+    assert!(path.exists(), "{} is missing: run `cargo build -p uptack-server --examples` first", path.display());
     path
 }
 
