@@ -103,14 +103,16 @@ pub(crate) fn check(canonical: &str, stated: &TaskParameters) -> Result<()> {
 /// root of twice the length nearly always does.
 pub fn window(now: u64, lasting: u64) -> Result<(u64, u64)> {
     let lasting = lasting.max(1);
-    let until = now.checked_add(lasting).ok_or_else(|| Error::input("the query would close after the end of time"))?;
+    let until = now
+        .checked_add(lasting)
+        .ok_or_else(|| Error::input("the query would close after the largest time that can be represented"))?;
     let fits = |length: &u64| until.div_ceil(*length) * length <= now + length;
     match (lasting..=until).find(fits) {
         Some(length) => {
             let closes = until.div_ceil(length) * length;
             Ok((closes - length, closes))
         }
-        None => Err(Error::input("the query would last longer than time itself")),
+        None => Err(Error::input("the query would close after the largest time that can be represented")),
     }
 }
 

@@ -24,5 +24,8 @@ const HINTS: [(&str, &str); 2] = [
          must not pose as a server: issue a certificate for the server from it, or make one with \
          `-addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:NAME`",
     ),
-    ("UnknownIssuer", "nobody who is trusted here issued its certificate: name the root that issued it"),
+    (
+        "UnknownIssuer",
+        "its certificate was not issued by an authority that is trusted here: name the root certificate that issued it",
+    ),
 ];

@@ -50,7 +50,7 @@ pub fn check_address(url: &Url) -> Result<()> {
         _ => false,
     };
     if !is_safe {
-        return Err(Error::input(format!("`{url}` is not allowed: https, or http on this machine alone")));
+        return Err(Error::input(format!("`{url}` is not allowed: use https, or http to this machine only")));
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         return Err(Error::input(format!(

@@ -103,7 +103,7 @@ impl TaskParameters {
             protocol::Time::from_seconds_since_epoch(self.window(time)),
             protocol::Duration::from_seconds(windows.saturating_mul(self.time_precision)),
         )
-        .map_err(|_| Error::input("the batch reaches beyond the end of time"))
+        .map_err(|_| Error::input("the batch would end after the largest time that can be represented"))
     }
 }
 

@@ -47,9 +47,9 @@ pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     match busy {
         0 => Ok(()),
-        _ => {
-            Err(Error::Environment("ledger: another program reads the file, so that nothing is overwritten".to_owned()))
-        }
+        _ => Err(Error::Environment(
+            "ledger: another program is reading the file, so that deleted data cannot be overwritten".to_owned(),
+        )),
     }
 }
 

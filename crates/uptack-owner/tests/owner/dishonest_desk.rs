@@ -234,7 +234,7 @@ fn two_operators_that_are_one() {
         ("https://192.0.2.1/", "https://[::ffff:192.0.2.1]/"),
     ] {
         let reason = told(leader, helper, separate).unwrap();
-        assert!(reason.contains("aggregators.leader") && reason.contains("two hands"), "{reason}");
+        assert!(reason.contains("aggregators.leader") && reason.contains("two separate"), "{reason}");
     }
     assert_eq!(told("https://one.example/", "https://two.example/", separate), None);
     assert_eq!(told("https://one.example/", "https://one.example:8443/", |text| text), None);

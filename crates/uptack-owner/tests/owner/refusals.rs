@@ -86,7 +86,7 @@ fn a_policy_that_the_card_exceeds() {
         ("answer-with-release = 20.0", "answer-with-release = 0.5", "an answer with the release"),
         ("delta = 1e-4", "delta = 1e-5", "a delta of 0.0001"),
         ("honest = 1.0", "honest = 0.9", "being honest"),
-        ("separate-operators = false", "separate-operators = true", "in two hands"),
+        ("separate-operators = false", "separate-operators = true", "two separate operators"),
         ("enrolment = false", "enrolment = true", "enrolled"),
     ] {
         let told = refused(

@@ -62,7 +62,7 @@ impl Admission {
 
     fn resolve_card(&self, definition: &CardDefinition) -> Result<AggregatorTask> {
         let Some(pair) = &self.pair_secret else {
-            return Err(Error::input("task: without a pair secret no task of a card can be served"));
+            return Err(Error::input("task: tasks of cards cannot be served without a pair secret"));
         };
         let (opened, task) = definition.resolve(pair)?;
         self.check_card(&opened.signer, &task)?;

@@ -52,7 +52,9 @@ impl Enrolled {
         let keys = lines.map(|(index, line)| {
             let key = line.trim().parse::<PublicKey>().map_err(|error| {
                 let place = format!("{}: line {}", path.display(), index + 1);
-                Error::input(format!("{place}: {error}; hashes of an earlier version's credentials are not taken"))
+                Error::input(format!(
+                    "{place}: {error}; hashes of an earlier version's credentials are no longer accepted"
+                ))
             })?;
             Ok(*key.as_bytes())
         });

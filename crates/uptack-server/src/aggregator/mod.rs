@@ -95,7 +95,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Defaults: loopback, a free port, jobs of 256 reports, a new key each 30 days.
+    /// Defaults: loopback, a free port, jobs of 256 reports, a new key every 30 days.
     pub fn new(role: AggregatorRole, data: impl Into<PathBuf>) -> Self {
         Self {
             role,
@@ -123,7 +123,7 @@ impl Config {
     }
 }
 
-/// A running aggregator. Dropping it stops it without ceremony; [`Aggregator::shutdown`] in order.
+/// A running aggregator. Dropping it stops it at once; [`Aggregator::shutdown`] stops it in order.
 pub struct Aggregator {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -248,7 +248,7 @@ impl Drop for Aggregator {
 ///
 /// `ready` is called once, when requests are being taken. A hangup signal has the certificate read again.
 pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> {
-    // First of all, or a signal that comes before would end the process without ceremony.
+    // First of all, or a signal that comes before would end the process at once.
     let signals = Signals::install()?;
     let aggregator = Aggregator::start(config).await?;
     ready(&aggregator);

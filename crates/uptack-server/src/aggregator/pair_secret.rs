@@ -35,7 +35,7 @@ impl PairSecret {
     /// A file that is there is left alone: tasks that are being served depend on it.
     pub fn create(path: &Path) -> Result<Self> {
         if path.exists() {
-            return Err(Error::input(format!("{}: there is a file already", path.display())));
+            return Err(Error::input(format!("{}: the file already exists", path.display())));
         }
         let secret = Self::generate();
         write_secret(path, &format!("{}\n", URL_SAFE_NO_PAD.encode(secret.0)))?;

@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) metrics: Metrics<Name>,
     pub(crate) peer: reqwest::Client,
-    /// One permit a core: cryptography of all jobs together.
+    /// One permit per core, for the cryptography of all jobs together.
     pub(crate) cores: Arc<Semaphore>,
     /// Becomes true once, when the aggregator is to stop.
     pub(crate) stopping: watch::Sender<bool>,

@@ -1,4 +1,4 @@
-//! Consistent copies of state that a running server writes.
+//! Consistent copies of the state of a running server.
 //!
 //! A copy of an SQLite file that is being written is damaged or out of date: part of the state is in the log beside it.
 //! Here SQLite itself makes the copy, in one read transaction, while the server goes on.
@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 /// Makes a folder with copies, whole or not at all: `write` fills a folder beside it, which then gets its name.
 pub(crate) fn make_folder(out: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if out.exists() {
-        return Err(Error::input(format!("{} exists; a backup does not write over anything", out.display())));
+        return Err(Error::input(format!("{} already exists; a backup overwrites nothing", out.display())));
     }
     let mut name = out.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let partial = out.with_file_name(name);
     if partial.exists() {
-        return Err(Error::input(format!("{} exists, from a backup that did not end: remove it", partial.display())));
+        return Err(Error::input(format!("{} was left by a backup that did not finish: remove it", partial.display())));
     }
     private::create_folder(&partial)?;
     let written = write(&partial).and_then(|()| {

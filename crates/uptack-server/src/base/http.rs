@@ -55,5 +55,5 @@ pub(crate) fn document(media_type: &'static str, bytes: impl Into<Bytes>) -> Res
 
 /// What every interface says where it has nothing.
 pub(crate) async fn no_such_method() -> Problem {
-    Problem::http(StatusCode::METHOD_NOT_ALLOWED, "This resource does not take this method.")
+    Problem::http(StatusCode::METHOD_NOT_ALLOWED, "This resource does not support this method.")
 }

@@ -6,7 +6,7 @@ use std::{
 };
 use tracing_subscriber::filter::LevelFilter;
 
-/// Writes one JSON object a line to standard error, from `level` up. Later calls change nothing.
+/// Writes one JSON object per line to standard error, from `level` up. Later calls change nothing.
 ///
 /// Log lines carry names of tasks, counts, states and reasons: no token, no key, no share, no
 /// report, and no address of a client.
@@ -23,7 +23,7 @@ pub fn init_verbose(verbose: bool) {
     init(if verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
 }
 
-/// Lets the first line through, then one in a while, with the number of those that were held back: a fault that every
+/// Lets the first line through, then one per pause, with the number of those that were held back: a fault that every
 /// request meets must not fill the log, least of all when the fault is a full disk.
 #[derive(Debug)]
 pub struct Throttle {

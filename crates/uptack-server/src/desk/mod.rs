@@ -47,7 +47,7 @@ use provision::{Provisioner, remember, remembered};
 use shared::Shared;
 use store::Store;
 
-/// A running desk. Dropping it stops it without ceremony; [`Desk::shutdown`] in order.
+/// A running desk. Dropping it stops it at once; [`Desk::shutdown`] stops it in order.
 pub struct Desk {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -162,7 +162,7 @@ impl Drop for Desk {
 ///
 /// `ready` is called once, when requests are being taken. A hangup signal has the certificate read again.
 pub async fn run(config: Config, ready: impl FnOnce(&Desk)) -> Result<()> {
-    // First of all, or a signal that comes before would end the process without ceremony.
+    // First of all, or a signal that comes before would end the process at once.
     let signals = Signals::install()?;
     let desk = Desk::start(config).await?;
     ready(&desk);

@@ -188,7 +188,7 @@ impl Provisioner {
                 operations: None,
                 ..aggregator::Config::new(role, config.data.join(role.to_string()))
             });
-            async move { Ok::<_, Error>(Aggregator::start(config?).await?) }
+            async move { Aggregator::start(config?).await }
         };
         let helper_place = start(AggregatorRole::Helper, helper, None).await?;
         let helper_url = owners_address(&helper_place, helper, "helper")?;
@@ -249,7 +249,9 @@ fn owners_address(aggregator: &Aggregator, place: &Place, role: &str) -> Result<
     let url = aggregator.url();
     let everywhere = url.host_str().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
     if everywhere.is_some_and(|address| address.is_unspecified()) {
-        return Err(Error::input(format!("{url} is no address that an owner could call: give the {role}'s own")));
+        return Err(Error::input(format!(
+            "{url} is not an address that owners can reach: give the {role}'s public address"
+        )));
     }
     Ok(url)
 }

@@ -1,6 +1,6 @@
 //! Durable state: one SQLite file, one connection.
 //!
-//! A desk writes a few times a query, so that one connection behind a lock is enough; what owners poll is kept in
+//! A desk writes a few times per query, so that one connection behind a lock is enough; what owners poll is kept in
 //! memory. Every call is one transaction and is durable when it returns.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -125,7 +125,7 @@ impl Store {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Has whoever keeps a copy of something in the store look again.
+    /// Tells those who keep a copy of something in the store to look again.
     pub(crate) fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }

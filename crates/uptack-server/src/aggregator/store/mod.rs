@@ -1,4 +1,4 @@
-//! Durable state: one SQLite file a role, one thread that writes, group commit.
+//! Durable state: one SQLite file per role, one thread that writes, group commit.
 //!
 //! Every change is a closure that runs inside a transaction on the writer's thread. The thread
 //! takes all closures that are waiting, runs each in a savepoint of its own, commits once, and only
