@@ -10,6 +10,7 @@ pub struct Error {
     kind: Kind,
     message: String,
     retry_after: Option<Duration>,
+    status: Option<u16>,
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -64,7 +65,7 @@ impl Error {
     }
 
     fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, cause: None }
+        Self { kind, message: message.into(), retry_after: None, status: None, cause: None }
     }
 
     /// Keeps what brought it about. It must not carry what this type promises not to.
@@ -74,6 +75,15 @@ impl Error {
 
     pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..self }
+    }
+
+    pub(crate) fn with_status(self, status: u16) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
+    /// The HTTP status with which a desk refused, where that is what says why.
+    pub fn refused_with(&self) -> Option<u16> {
+        self.status
     }
 
     /// How long the server asks to be left alone; bounded, whatever it said.
@@ -126,6 +136,13 @@ impl fmt::Display for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
+    }
+}
+
+impl From<uptack::Error> for Error {
+    fn from(error: uptack::Error) -> Self {
+        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+        Self::input(format!("{error}{hint}")).because(error)
     }
 }
 

@@ -14,6 +14,7 @@
 //! - [`credential`]: what an enrolled owner shows with a report.
 //! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task
 //!   that a card defines.
+//! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that it keeps, and its check by anyone.
 //! - [`private`]: folders and files for their owner alone.
 //! - [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
@@ -24,11 +25,13 @@ pub mod client;
 pub mod clock;
 pub mod collector;
 pub mod credential;
+pub mod desk_client;
 pub mod error;
 pub mod http_client;
 pub mod listing;
 pub mod private;
 pub mod protocol;
+pub mod release;
 pub mod signed;
 pub mod task;
 pub mod token;

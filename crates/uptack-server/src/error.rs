@@ -16,7 +16,7 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Input,
-    Refused(u16),
+    Refused,
     Unreachable,
     Environment,
 }
@@ -24,10 +24,6 @@ enum Kind {
 impl Error {
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::of(Kind::Input, message)
-    }
-
-    pub(crate) fn refused(status: u16, message: impl Into<String>) -> Self {
-        Self::of(Kind::Refused(status), message)
     }
 
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
@@ -72,12 +68,9 @@ impl Error {
         self.kind == Kind::Input
     }
 
-    /// A server answered and said no; the status says why.
-    pub fn refused_with(&self) -> Option<u16> {
-        match self.kind {
-            Kind::Refused(status) => Some(status),
-            _ => None,
-        }
+    /// A server answered and said no.
+    pub fn is_refused(&self) -> bool {
+        self.kind == Kind::Refused
     }
 
     /// No usable answer: the server is away or overloaded. Sending the same again is safe.
@@ -112,7 +105,7 @@ impl From<uptack_dap::Error> for Error {
         } else if error.is_environment() {
             Kind::Environment
         } else {
-            Kind::Refused(400)
+            Kind::Refused
         };
         Self::of(kind, error.to_string()).with_retry_after(error.retry_after()).because(error)
     }

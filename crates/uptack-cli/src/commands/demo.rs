@@ -11,7 +11,9 @@ use uptack::estimate::{Confidence, Estimate, Estimator, Interval, IntervalKind};
 use uptack::plan::{Over, Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::{Fraction, display};
+use uptack_dap::desk_client::{Client as Analyst, Schedule};
 use uptack_dap::protocol::Measurement;
+use uptack_dap::release::record::Record;
 use uptack_dap::{card_task, client::Client as Writer};
 use uptack_owner::attributes::{self, Named};
 use uptack_owner::check::Checker;
@@ -19,8 +21,6 @@ use uptack_owner::client::{Client as Owner, Config as OwnerConfig, Status};
 use uptack_owner::ledger::Ledger;
 use uptack_owner::policy::Policy;
 use uptack_server::aggregator::pair::Pair;
-use uptack_server::desk::client::{Client as Analyst, Schedule};
-use uptack_server::desk::record::Record;
 use uptack_server::desk::{Config, Desk};
 
 use super::result::fetch;

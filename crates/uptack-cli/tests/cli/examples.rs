@@ -12,11 +12,11 @@ use std::time::Instant;
 use uptack::card::{Aggregators, Card};
 use uptack_dap::card_task;
 use uptack_dap::collector::Collected;
+use uptack_dap::release::record::Record;
 use uptack_dap::signed::Signer;
 use uptack_dap::task::{AggregatorRole, CollectorTask};
 use uptack_server::aggregator::definition::CardDefinition;
 use uptack_server::aggregator::pair_secret::PairSecret;
-use uptack_server::desk::record::Record;
 
 use crate::{Folder, run};
 

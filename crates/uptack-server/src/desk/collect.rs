@@ -9,6 +9,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use uptack_dap::{
     collector::{Collected, Collector},
+    release::record::Record,
     task::RETENTION,
 };
 
@@ -16,7 +17,6 @@ use crate::{
     base::logging::Throttle,
     desk::{
         metrics::Name,
-        record::Record,
         shared::Shared,
         store::{Query, State, Store},
     },
@@ -119,7 +119,7 @@ async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
             }
             Ok(true)
         }
-        Err(error) if error.refused_with().is_some() || error.is_input() => {
+        Err(error) if error.is_refused() || error.is_input() => {
             let reason = format!("the aggregators refuse it: {error}");
             end(shared, query, State::Cancelled, &reason, "never opened").await.map(|()| true)
         }

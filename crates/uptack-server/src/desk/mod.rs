@@ -7,11 +7,10 @@
 //! It sees sums and no answers, as long as the aggregators are in other hands than its own; with the embedded pair,
 //! whoever runs the desk can see everything, and the cards say so.
 //!
-//! - [`config`]: how it runs. [`record`]: what it releases; [`results`]: what follows from it. [`verification`]: the
-//!   check of both by anyone. [`client`]: for analysts' programs. [`backup`]: copies of a running desk's state.
+//! - [`config`]: how it runs. [`backup`]: copies of a running desk's state. The record of a release, its check and the
+//!   analyst's client are in [`uptack_dap`], because they need no server.
 
 pub mod backup;
-pub mod client;
 mod collect;
 pub mod config;
 mod http;
@@ -21,13 +20,10 @@ mod metrics;
 mod openings;
 mod provision;
 mod queries;
-pub mod record;
-pub mod results;
 mod shared;
 mod store;
 mod stream;
 mod tokens;
-pub mod verification;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::task::JoinHandle;

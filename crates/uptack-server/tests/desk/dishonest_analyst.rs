@@ -2,8 +2,7 @@
 
 use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
-use uptack_dap::token::Token;
-use uptack_server::desk::client::Schedule;
+use uptack_dap::{desk_client::Schedule, token::Token};
 
 use crate::support::{MINIMUM, Stage, analyst, ballot, call, card, config, eventually, restart, result, state, upload};
 

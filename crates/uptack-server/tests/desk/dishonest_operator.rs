@@ -2,8 +2,8 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::path::Path;
-use uptack_dap::{card_task, clock::Clock, signed::Signer, task::AggregatorRole};
-use uptack_server::desk::{Desk, client::Schedule};
+use uptack_dap::{card_task, clock::Clock, desk_client::Schedule, signed::Signer, task::AggregatorRole};
+use uptack_server::desk::Desk;
 
 use crate::{
     elsewhere::Elsewhere,

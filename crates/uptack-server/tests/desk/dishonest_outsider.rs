@@ -11,7 +11,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use uptack_server::desk::client::Schedule;
+use uptack_dap::desk_client::Schedule;
 use url::Url;
 
 use crate::support::{Stage, ballot, eventually};

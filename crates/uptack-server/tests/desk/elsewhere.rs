@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 use uptack::card::Operators;
 use uptack_dap::{
     clock::Clock,
+    desk_client::Schedule,
     signed::{PublicKey, Signer},
     task::AggregatorRole,
     token::Token,
@@ -12,7 +13,6 @@ use uptack_server::{
     aggregator::{self, Aggregator, admission::Admission, definition::Definition, pair_secret::PairSecret},
     desk::{
         Config,
-        client::Schedule,
         config::{Aggregators, Remote},
     },
 };

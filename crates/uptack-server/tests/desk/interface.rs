@@ -6,9 +6,13 @@ use tokio::{
     net::TcpStream,
 };
 use uptack_dap::{
-    card_task, client as owner, credential::OwnerSecret, listing::Page, protocol::Measurement, token::Token,
+    card_task, client as owner,
+    credential::OwnerSecret,
+    desk_client::{Client, Schedule},
+    listing::Page,
+    protocol::Measurement,
+    token::Token,
 };
-use uptack_server::desk::client::{Client, Schedule};
 
 use crate::support::{START, Stage, ballot, call, card, eventually};
 

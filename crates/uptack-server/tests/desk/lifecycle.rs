@@ -1,8 +1,7 @@
 //! From question to record.
 
 use uptack::{Output, estimate::Estimator, privacy::WorkLimit};
-use uptack_dap::{ballot as ballots, card_task, collector::Collector};
-use uptack_server::desk::client::Schedule;
+use uptack_dap::{ballot as ballots, card_task, collector::Collector, desk_client::Schedule};
 
 use crate::support::{
     MINIMUM, START, Stage, ballot, call, card, collector_task, eventually, only_open, read, rows, state, upload,

@@ -8,17 +8,16 @@ use uptack::{
     privacy::{Delta, Epsilon},
 };
 use uptack_dap::{
-    card_task, client as owner, clock::Clock, protocol::Measurement, signed::SignedCard, task::CollectorTask,
+    Error, card_task, client as owner,
+    clock::Clock,
+    desk_client::{Client, Opened, Schedule},
+    protocol::Measurement,
+    release::record::Record,
+    signed::SignedCard,
+    task::CollectorTask,
     token::Token,
 };
-use uptack_server::{
-    Error,
-    desk::{
-        Config, Desk,
-        client::{Client, Opened, Schedule},
-        record::Record,
-    },
-};
+use uptack_server::desk::{Config, Desk};
 use url::Url;
 
 /// Long enough for any test on a slow machine; nothing waits for it in vain.

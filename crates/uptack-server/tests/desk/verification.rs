@@ -8,13 +8,13 @@ use uptack::{
 };
 use uptack_dap::{
     ballot as ballots,
+    desk_client::Schedule,
+    release::{
+        record::Record,
+        results::Results,
+        verification::{Document, Verifier},
+    },
     signed::{PublicKey, Signer},
-};
-use uptack_server::desk::{
-    client::Schedule,
-    record::Record,
-    results::Results,
-    verification::{Document, Verifier},
 };
 
 use crate::support::{Stage, ballot, read, upload, upload_all};

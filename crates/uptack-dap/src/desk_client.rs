@@ -4,15 +4,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 use uptack::card::Card;
-use uptack_dap::{
+use url::Url;
+
+use crate::{
+    error::{Error, Result},
     http_client,
     listing::{self, Bounds},
     signed::SignedCard,
     token::Token,
 };
-use url::Url;
-
-use crate::error::{Error, Result};
 
 /// How long to wait before a request is sent again, each time, unless the desk asks for more.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
@@ -138,7 +138,7 @@ impl Client {
     pub async fn result(&self, query: &str) -> Result<String> {
         let address = self.address(&format!("{}/result", path(query)?))?;
         let bytes = self.send(self.http.post(address).header("content-length", 0)).await?;
-        String::from_utf8(bytes).map_err(|_| Error::refused(200, "the desk's answer is not text"))
+        String::from_utf8(bytes).map_err(|_| Error::refused("the desk's answer is not text"))
     }
 
     /// Takes a query back.
@@ -161,7 +161,7 @@ impl Client {
         let detail = document["detail"].as_str().unwrap_or("no reason given");
         let text = format!("the desk answers {}: {detail}", status.as_u16());
         let passing = status.is_server_error() && status.as_u16() != 502;
-        let error = if passing { Error::unreachable(text) } else { Error::refused(status.as_u16(), text) };
+        let error = if passing { Error::unreachable(text) } else { Error::refused(text).with_status(status.as_u16()) };
         Err(error.with_retry_after(asked))
     }
 
@@ -180,6 +180,5 @@ fn path(query: &str) -> Result<String> {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Error::refused(200, format!("the desk's answer is malformed: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| Error::refused(format!("the desk's answer is malformed: {error}")))
 }

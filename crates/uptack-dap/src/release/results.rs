@@ -10,8 +10,8 @@ use uptack::{
 };
 
 use crate::{
-    desk::record::{NamedTally, Record},
     error::{Error, Result},
+    release::record::{NamedTally, Record},
 };
 
 /// The estimates of a record, and how their intervals are made. Every number is a decimal string that reads back as

@@ -6,15 +6,13 @@ use uptack::{
     Channel, Output, Probability, Tally,
     card::{Card, timestamp},
 };
-use uptack_dap::{
-    ballot,
-    collector::Collected,
-    signed::{OpenedCard, SignedCard},
-};
 
 use crate::{
-    desk::results::Results,
+    ballot,
+    collector::Collected,
     error::{Error, Result},
+    release::results::Results,
+    signed::{OpenedCard, SignedCard},
 };
 
 /// What was released of one query, once.

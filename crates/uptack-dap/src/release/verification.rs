@@ -13,17 +13,15 @@ use uptack::{
     privacy::WorkLimit,
     simulate::Progress,
 };
-use uptack_dap::{
-    card_task,
-    signed::{PublicKey, SignedCard},
-};
 
 use crate::{
-    desk::{
+    card_task,
+    error::{Error, Result},
+    release::{
         record::{self, NamedTally, Record},
         results::{Estimated, Results},
     },
-    error::{Error, Result},
+    signed::{PublicKey, SignedCard},
 };
 
 /// More questions than a ballot may have, so that a hostile record does not keep its reader busy.
