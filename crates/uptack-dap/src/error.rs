@@ -26,7 +26,8 @@ enum Kind {
 }
 
 impl Error {
-    pub(crate) fn input(message: impl Into<String>) -> Self {
+    /// An error of [this kind](Error::is_input).
+    pub fn input(message: impl Into<String>) -> Self {
         Self::of(Kind::Input, message)
     }
 
@@ -34,7 +35,8 @@ impl Error {
         Self::of(Kind::Refused, message)
     }
 
-    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+    /// An error of [this kind](Error::is_unreachable).
+    pub fn unreachable(message: impl Into<String>) -> Self {
         Self::of(Kind::Unreachable, message)
     }
 
@@ -50,17 +52,18 @@ impl Error {
         Self::of(Kind::OutdatedKey, message)
     }
 
-    pub(crate) fn environment(message: impl Into<String>) -> Self {
+    /// An error of [this kind](Error::is_environment).
+    pub fn environment(message: impl Into<String>) -> Self {
         Self::of(Kind::Environment, message)
     }
 
     /// A file or folder that the program itself cannot write or read.
-    pub(crate) fn file(path: &Path, cause: std::io::Error) -> Self {
+    pub fn file(path: &Path, cause: std::io::Error) -> Self {
         Self::environment(format!("{}: {cause}", path.display())).because(cause)
     }
 
     /// A file that the caller named and that cannot be used.
-    pub(crate) fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
+    pub fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::input(format!("{}: {cause}", path.display())).because(cause)
     }
 
@@ -69,7 +72,7 @@ impl Error {
     }
 
     /// Keeps what brought it about. It must not carry what this type promises not to.
-    pub(crate) fn because(self, cause: impl StdError + Send + Sync + 'static) -> Self {
+    pub fn because(self, cause: impl StdError + Send + Sync + 'static) -> Self {
         Self { cause: Some(Box::new(cause)), ..self }
     }
 

@@ -6,127 +6,106 @@ use std::{error::Error as StdError, fmt, path::Path, time::Duration};
 ///
 /// No variant carries a token, a key or anything of a report.
 #[derive(Debug)]
-pub struct Error {
-    kind: Kind,
-    message: String,
-    retry_after: Option<Duration>,
-    cause: Option<Box<dyn StdError + Send + Sync>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Input,
-    Refused,
-    Unreachable,
-    Environment,
+pub enum Error {
+    /// Whatever can go wrong without a store, too.
+    Dap(uptack_dap::Error),
+    /// SQLite failed.
+    Storage(rusqlite::Error),
 }
 
 impl Error {
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::of(Kind::Input, message)
+        Self::Dap(uptack_dap::Error::input(message))
     }
 
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
-        Self::of(Kind::Unreachable, message)
+        Self::Dap(uptack_dap::Error::unreachable(message))
     }
 
     pub(crate) fn environment(message: impl Into<String>) -> Self {
-        Self::of(Kind::Environment, message)
+        Self::Dap(uptack_dap::Error::environment(message))
     }
 
-    /// A file or folder that the program itself cannot write or read.
     pub(crate) fn file(path: &Path, cause: std::io::Error) -> Self {
-        Self::environment(format!("{}: {cause}", path.display())).because(cause)
+        Self::Dap(uptack_dap::Error::file(path, cause))
     }
 
-    /// A file that the caller named and that cannot be used.
     pub(crate) fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
-        Self::input(format!("{}: {cause}", path.display())).because(cause)
+        Self::Dap(uptack_dap::Error::named_file(path, cause))
     }
 
-    fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, cause: None }
-    }
-
-    /// Keeps what brought it about. It must not carry what this type promises not to.
-    pub(crate) fn because(self, cause: impl StdError + Send + Sync + 'static) -> Self {
-        Self { cause: Some(Box::new(cause)), ..self }
-    }
-
-    /// The server asked to be left alone for so long.
-    pub(crate) fn with_retry_after(self, pause: Option<Duration>) -> Self {
-        Self { retry_after: pause, ..self }
+    fn dap(&self) -> Option<&uptack_dap::Error> {
+        match self {
+            Self::Dap(error) => Some(error),
+            Self::Storage(_) => None,
+        }
     }
 
     /// How long the server asked to be left alone before it is asked again.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        self.dap()?.retry_after()
     }
 
     /// The caller's input is at fault: a malformed file, an impossible setting.
     pub fn is_input(&self) -> bool {
-        self.kind == Kind::Input
+        self.dap().is_some_and(uptack_dap::Error::is_input)
     }
 
-    /// A server answered and said no.
+    /// Another server answered and said no.
     pub fn is_refused(&self) -> bool {
-        self.kind == Kind::Refused
+        self.dap().is_some_and(|error| error.is_refused() || error.is_batch_too_small())
     }
 
-    /// No usable answer: the server is away or overloaded. Sending the same again is safe.
+    /// No usable answer of another server yet: it is away, overloaded or still at it. Sending the same again is safe.
     pub fn is_unreachable(&self) -> bool {
-        self.kind == Kind::Unreachable
+        self.dap().is_some_and(|error| error.is_unreachable() || error.is_not_ready())
     }
 
     /// This program or its environment failed.
     pub fn is_environment(&self) -> bool {
-        self.kind == Kind::Environment
+        self.dap().is_none_or(uptack_dap::Error::is_environment)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
+        match self {
+            Self::Dap(error) => error.fmt(formatter),
+            Self::Storage(error) => write!(formatter, "storage: {error}"),
+        }
     }
 }
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
+        match self {
+            Self::Dap(error) => error.source(),
+            Self::Storage(error) => Some(error),
+        }
     }
 }
 
 impl From<uptack_dap::Error> for Error {
     fn from(error: uptack_dap::Error) -> Self {
-        let kind = if error.is_input() {
-            Kind::Input
-        } else if error.is_unreachable() || error.is_not_ready() {
-            Kind::Unreachable
-        } else if error.is_environment() {
-            Kind::Environment
-        } else {
-            Kind::Refused
-        };
-        Self::of(kind, error.to_string()).with_retry_after(error.retry_after()).because(error)
+        Self::Dap(error)
     }
 }
 
 impl From<uptack::Error> for Error {
     fn from(error: uptack::Error) -> Self {
-        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
-        Self::input(format!("{error}{hint}")).because(error)
+        Self::Dap(error.into())
     }
 }
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::environment(format!("storage: {error}")).because(error)
+        Self::Storage(error)
     }
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Self::environment(error.to_string()).because(error)
+        Self::Dap(uptack_dap::Error::environment(error.to_string()).because(error))
     }
 }
 

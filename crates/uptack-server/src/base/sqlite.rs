@@ -35,7 +35,7 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let path = folder.join(self.file);
         let connection = Connection::open_with_flags(&path, flags)
-            .map_err(|error| Error::environment(format!("{}: {error}", path.display())).because(error))?;
+            .map_err(|error| Error::environment(format!("{}: {error}", path.display())))?;
         // A backup may read beside us.
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.set_prepared_statement_cache_capacity(64);

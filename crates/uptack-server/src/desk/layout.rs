@@ -33,25 +33,14 @@ const STEPS: &[&str] = &[
 mod tests {
     use super::*;
     use crate::desk::store::{State, Store};
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     use rusqlite::Connection;
+    use sha2::{Digest, Sha256};
     use std::path::Path;
 
-    /// The file as version 1 of the layout made it, word by word, with a query in it.
-    const LAYOUT_1: &str = "
+    /// What a desk of version 1 of the layout had written into its tables.
+    const CONTENT_1: &str = "
         CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS queries(
-            query TEXT PRIMARY KEY,
-            card TEXT NOT NULL,
-            signature TEXT NOT NULL,
-            opens INTEGER NOT NULL,
-            closes INTEGER NOT NULL,
-            state TEXT NOT NULL,
-            reason TEXT,
-            tasks TEXT,
-            job BLOB,
-            record TEXT);
-        CREATE INDEX IF NOT EXISTS queries_by_state ON queries(state, closes);
-        CREATE INDEX IF NOT EXISTS queries_with_tasks ON queries(state) WHERE tasks IS NOT NULL;
         INSERT INTO meta(key, value) VALUES ('layout', '1'), ('listen', '127.0.0.1:8470');
         INSERT INTO queries VALUES
             ('old', '{}', 'sig', 5, 10, 'released', NULL, NULL, x'000102030405060708090a0b0c0d0e0f', 'the record');
@@ -59,6 +48,20 @@ mod tests {
 
     fn file(directory: &Path) -> Connection {
         Connection::open(directory.join("desk.sqlite3")).unwrap()
+    }
+
+    fn at_first_layout(directory: &Path) -> Connection {
+        let connection = file(directory);
+        connection.execute_batch(STEPS[0]).unwrap();
+        connection.execute_batch(CONTENT_1).unwrap();
+        connection
+    }
+
+    /// Files that a step made are out there, so that a step is changed by adding another.
+    #[test]
+    fn released_steps_stay_what_they_were() {
+        let digest = STEPS[..2].iter().fold(Sha256::new(), |digest, step| digest.chain_update(step)).finalize();
+        assert_eq!(URL_SAFE_NO_PAD.encode(digest), "q6_RF1uMvQIKid4Myl67W0lEU9qLSvRiYABzyXnCxqc");
     }
 
     /// Every table and index as SQLite describes it.
@@ -76,7 +79,7 @@ mod tests {
     #[test]
     fn a_store_of_the_previous_layout_is_taken_over_with_all_that_is_in_it() {
         let directory = tempfile::tempdir().unwrap();
-        file(directory.path()).execute_batch(LAYOUT_1).unwrap();
+        at_first_layout(directory.path());
         let store = Store::open(directory.path()).unwrap();
         let old = store.query("old").unwrap().unwrap();
         assert_eq!((old.state, old.record.as_deref(), old.analyst), (State::Released, Some("the record"), None));
@@ -93,8 +96,7 @@ mod tests {
     #[test]
     fn a_step_that_fails_leaves_the_file_as_it_was() {
         let directory = tempfile::tempdir().unwrap();
-        let connection = file(directory.path());
-        connection.execute_batch(LAYOUT_1).unwrap();
+        let connection = at_first_layout(directory.path());
         // Something that the step will stumble over, half way through.
         connection.execute_batch("CREATE TABLE openings(mine)").unwrap();
         drop(connection);
