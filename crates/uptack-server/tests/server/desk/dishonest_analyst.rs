@@ -4,7 +4,9 @@ use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
 use uptack_dap::{desk_client::Schedule, token::Token};
 
-use crate::support::{MINIMUM, Stage, analyst, ballot, call, card, config, eventually, restart, result, state, upload};
+use crate::desk::support::{
+    MINIMUM, Stage, analyst, ballot, call, card, config, eventually, restart, result, state, upload,
+};
 
 const ONCE: Schedule = Schedule::Once { seconds: 600 };
 
@@ -57,7 +59,7 @@ async fn a_request_that_is_repeated_by_its_key_opens_one_query_also_after_a_rest
     let first = stage.analyst.open_by_key(&card(), ONCE, &key).await.unwrap().queries.remove(0).query;
     // Each of these would be another window, and so another query that owners pay for.
     for later in 1..4 {
-        stage.clock.set(crate::support::START + 700 * later);
+        stage.clock.set(crate::desk::support::START + 700 * later);
         let again = stage.analyst.open_by_key(&card(), ONCE, &key).await.unwrap();
         assert_eq!(again.queries[0].query, first);
     }
@@ -86,7 +88,7 @@ async fn requests_that_are_repeated_at_the_same_time_open_one_query() {
     let flight = async {
         for minute in 1..9 {
             tokio::time::sleep(Duration::from_millis(5)).await;
-            stage.clock.set(crate::support::START + 60 * minute);
+            stage.clock.set(crate::desk::support::START + 60 * minute);
         }
     };
     let (names, ()) = tokio::join!(posts, flight);

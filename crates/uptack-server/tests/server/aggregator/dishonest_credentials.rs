@@ -16,7 +16,7 @@ use uptack_dap::{
 };
 use uptack_server::aggregator::pair::Pair;
 
-use crate::support::now;
+use crate::aggregator::support::now;
 
 /// A desk's pair of aggregators, with one card that enrolled owners may answer.
 struct Desk {

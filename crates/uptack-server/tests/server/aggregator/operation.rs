@@ -16,7 +16,7 @@ use uptack_dap::{
 use uptack_server::aggregator::{Aggregator, Config};
 use url::Url;
 
-use crate::support::{PATIENCE, Processes, Stage, eventually, metric, now, quick};
+use crate::aggregator::support::{PATIENCE, Processes, Stage, eventually, metric, now, quick};
 
 /// An aggregation job as a leader would send it, made by hand.
 pub(crate) struct HandMadeJob {
@@ -321,7 +321,7 @@ async fn tls_works_from_end_to_end() {
         by_name(&leader),
         by_name(&helper),
         protocol::VdafKind::histogram(3),
-        crate::support::PRECISION,
+        crate::aggregator::support::PRECISION,
         1,
     );
     let mut parameters = parameters;

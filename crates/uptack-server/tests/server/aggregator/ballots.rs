@@ -2,7 +2,7 @@
 
 use uptack_dap::{ballot, protocol::Measurement};
 
-use crate::support::{PATIENCE, Stage, now, quick};
+use crate::aggregator::support::{PATIENCE, Stage, now, quick};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ballot_is_counted_query_by_query() {

@@ -1,6 +1,6 @@
 //! A leader that cheats, with its own token: the helper gives it nothing that the task does not allow.
 
-use crate::{
+use crate::aggregator::{
     collection::ask_helper,
     support::{Stage, eventually},
 };

@@ -3,7 +3,7 @@
 use uptack::{Output, estimate::Estimator, privacy::WorkLimit};
 use uptack_dap::{ballot as ballots, card_task, collector::Collector, desk_client::Schedule};
 
-use crate::support::{
+use crate::desk::support::{
     MINIMUM, START, Stage, ballot, call, card, collector_task, eventually, only_open, read, rows, state, upload,
     upload_all,
 };

@@ -10,7 +10,7 @@ use uptack_dap::{
     protocol::{HpkeKeypair, Measurement},
 };
 
-use crate::support::{PATIENCE, PRECISION, Processes, now};
+use crate::aggregator::support::{PATIENCE, PRECISION, Processes, now};
 
 /// Reports of `janus_client` and of our client in one batch on two processes, collected by
 /// `janus_collector` and by our collector: the same histogram.

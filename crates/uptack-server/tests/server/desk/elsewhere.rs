@@ -18,7 +18,7 @@ use uptack_server::{
 };
 use url::Url;
 
-use crate::support::{MINIMUM, Stage, analyst, card, config, eventually, read, restart, result, state, upload};
+use crate::desk::support::{MINIMUM, Stage, analyst, card, config, eventually, read, restart, result, state, upload};
 
 pub(crate) struct Elsewhere {
     directory: tempfile::TempDir,
@@ -80,7 +80,7 @@ impl Elsewhere {
 
 #[tokio::test]
 async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
-    let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
     let data = tempfile::tempdir().unwrap();
     let desk = uptack_server::desk::Desk::start(elsewhere.config(data.path())).await.unwrap();
     let opened = analyst(&desk).open(&card(), Schedule::Once { seconds: 600 }).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
 
 #[tokio::test]
 async fn an_aggregator_that_says_no_ends_the_query() {
-    let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
     let key = Signer::generate().public();
     let _helper = elsewhere.start(AggregatorRole::Helper, key).await;
     let _leader = elsewhere.start(AggregatorRole::Leader, key).await;
@@ -134,7 +134,7 @@ async fn an_aggregator_that_says_no_ends_the_query() {
 
 #[tokio::test]
 async fn without_a_token_the_operators_get_files() {
-    let elsewhere = Elsewhere::new(Clock::standing_at(crate::support::START));
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
     let stage = Stage::with(|config| config.aggregators = elsewhere.aggregators(None)).await;
     let opened = stage.ask().await;
     let query = &opened.queries[0].query;

@@ -1,6 +1,8 @@
 //! A desk that ends without a word goes on where it was.
 
-use crate::support::{MINIMUM, Stage, analyst, config, eventually, only_open, read, restart, result, state, upload};
+use crate::desk::support::{
+    MINIMUM, Stage, analyst, config, eventually, only_open, read, restart, result, state, upload,
+};
 
 #[tokio::test]
 async fn a_dropped_desk_comes_back_with_the_same_query_and_addresses() {

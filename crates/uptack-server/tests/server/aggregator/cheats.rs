@@ -17,7 +17,7 @@ use uptack_dap::{
     protocol::{ReportId, VdafKind},
 };
 
-use crate::{
+use crate::aggregator::{
     faults::report_of,
     support::{Stage, quick},
 };

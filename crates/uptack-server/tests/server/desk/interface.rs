@@ -14,7 +14,7 @@ use uptack_dap::{
     token::Token,
 };
 
-use crate::support::{START, Stage, ballot, call, card, eventually};
+use crate::desk::support::{START, Stage, ballot, call, card, eventually};
 
 #[tokio::test]
 async fn only_analysts_ask_cancel_and_get_results() {

@@ -7,7 +7,7 @@ use uptack_dap::{
     token::Token,
 };
 
-use crate::support::{PATIENCE, Stage, eventually, now, quick};
+use crate::aggregator::support::{PATIENCE, Stage, eventually, now, quick};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_collected_exactly_and_asked_for_again_is_the_same() {
@@ -66,7 +66,7 @@ async fn invalid_reports_do_not_fill_a_batch() {
     let stage = Stage::new(5).await;
     stage.upload_counts([2, 1, 1]).await;
     let job = Collector::new_job();
-    crate::cheats::upload_two_cells(&stage).await;
+    crate::aggregator::cheats::upload_two_cells(&stage).await;
     let outcome = stage.collector.collect(&job, stage.batch(), PATIENCE).await;
     assert!(outcome.unwrap_err().is_batch_too_small());
     stage.upload(2).await;

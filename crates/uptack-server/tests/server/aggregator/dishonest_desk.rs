@@ -25,7 +25,7 @@ use uptack_server::aggregator::{
 };
 use url::Url;
 
-use crate::support::{PATIENCE, eventually, metric, now};
+use crate::aggregator::support::{PATIENCE, eventually, metric, now};
 
 /// The minimum batch that owners were promised.
 const PROMISED: u64 = 150;

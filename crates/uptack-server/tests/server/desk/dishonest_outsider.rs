@@ -14,7 +14,7 @@ use tokio::{
 use uptack_dap::desk_client::Schedule;
 use url::Url;
 
-use crate::support::{Stage, ballot, eventually};
+use crate::desk::support::{Stage, ballot, eventually};
 
 /// A client that an honest owner elsewhere would have; it does not wait as long as a server's patience.
 fn honest() -> reqwest::Client {

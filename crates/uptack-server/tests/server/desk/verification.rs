@@ -17,7 +17,7 @@ use uptack_dap::{
     signed::{PublicKey, Signer},
 };
 
-use crate::support::{Stage, ballot, read, upload, upload_all};
+use crate::desk::support::{Stage, ballot, read, upload, upload_all};
 
 /// The checks that fail, by name; what cannot be read at all fails as itself.
 fn failures(text: &str, desk_key: Option<&PublicKey>) -> Vec<String> {
@@ -151,7 +151,7 @@ fn hostile_documents_are_refused_in_words() {
 
 #[test]
 fn a_card_with_impossible_numbers_fails_and_does_not_panic() {
-    let card = crate::support::card();
+    let card = crate::desk::support::card();
     let changes: [fn(&mut Card); 9] = [
         |card| card.owners = "99999999999999999999".to_owned(),
         |card| card.minimum_batch = "0".to_owned(),

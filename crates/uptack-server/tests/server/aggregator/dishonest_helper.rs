@@ -23,7 +23,7 @@ use uptack_dap::{
 use uptack_server::aggregator::{Aggregator, Config};
 use url::Url;
 
-use crate::support::{PATIENCE, PRECISION, eventually, metric, now, quick};
+use crate::aggregator::support::{PATIENCE, PRECISION, eventually, metric, now, quick};
 
 /// What the cheat does with an aggregation job.
 enum Verdict {

@@ -11,7 +11,7 @@ use std::{
 };
 use uptack_dap::{client::Client, collector::Collector, protocol::Measurement};
 
-use crate::support::{PATIENCE, Processes, now};
+use crate::aggregator::support::{PATIENCE, Processes, now};
 
 /// One schedule of kills for each seed.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];

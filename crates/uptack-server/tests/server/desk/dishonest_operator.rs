@@ -5,7 +5,7 @@ use std::path::Path;
 use uptack_dap::{card_task, clock::Clock, desk_client::Schedule, signed::Signer, task::AggregatorRole};
 use uptack_server::desk::Desk;
 
-use crate::{
+use crate::desk::{
     elsewhere::Elsewhere,
     support::{START, analyst, card},
 };

@@ -15,7 +15,7 @@ use uptack_dap::{
 use uptack_server::aggregator::{Aggregator, Config};
 use url::Url;
 
-use crate::support::{PATIENCE, Stage, eventually, now, quick};
+use crate::aggregator::support::{PATIENCE, Stage, eventually, now, quick};
 
 /// Builds a report by hand, so that it can be wrong in any way.
 pub(crate) async fn report_of(
@@ -79,7 +79,7 @@ async fn a_repeated_report_counts_once_and_another_under_its_id_not_at_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_helper_counts_a_report_once_whatever_the_leader_sends() {
     let stage = Stage::new(1).await;
-    let job = crate::operation::HandMadeJob::new(&stage, 2).await;
+    let job = crate::aggregator::operation::HandMadeJob::new(&stage, 2).await;
     let (status, first) = job.put(&stage, rand::random()).await;
     assert_eq!(status, 200);
     assert_eq!(HandMadeJobOutcome::of(&first), [None, None]);
@@ -357,7 +357,7 @@ async fn a_helper_that_is_away_for_a_minute_delays_and_loses_nothing() {
         leader.url(),
         helper_url.clone(),
         VdafKind::histogram(3),
-        crate::support::PRECISION,
+        crate::aggregator::support::PRECISION,
         3,
     );
     parameters.report_expiry_age = None;
@@ -372,7 +372,7 @@ async fn a_helper_that_is_away_for_a_minute_delays_and_loses_nothing() {
     };
     upload(0).await;
     let pending = async |leader: &Aggregator| {
-        crate::support::metric(&leader.operations_url().unwrap(), "uptack_pending_reports ").await
+        crate::aggregator::support::metric(&leader.operations_url().unwrap(), "uptack_pending_reports ").await
     };
     eventually("the first report is aggregated", async || pending(&leader).await == 0).await;
 
@@ -383,7 +383,7 @@ async fn a_helper_that_is_away_for_a_minute_delays_and_loses_nothing() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if second == 30 {
             assert!(
-                crate::support::metric(&leader.operations_url().unwrap(), failures).await >= 5,
+                crate::aggregator::support::metric(&leader.operations_url().unwrap(), failures).await >= 5,
                 "the leader has tried in vain"
             );
             leader.shutdown().await;

@@ -2,7 +2,7 @@
 
 use uptack_dap::{clock::Clock, collector::Collector, protocol::Measurement};
 
-use crate::support::{PATIENCE, Stage, quick};
+use crate::aggregator::support::{PATIENCE, Stage, quick};
 
 const START: u64 = 1_800_000_000;
 const YEAR: u64 = 366 * 24 * 3600;
