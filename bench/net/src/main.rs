@@ -17,14 +17,14 @@ use std::{
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use uptack_net::{
-    aggregator::{self, Config},
+use uptack_dap::{
     ballot,
     client::{Client, SealedReport},
     collector::Collector,
-    dap::{self, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf, VdafKind},
+    protocol::{self, HpkeKeypair, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf, VdafKind},
     task::{AggregatorRole, TaskParameters, TaskSet},
 };
+use uptack_server::aggregator::{self, Config};
 use url::Url;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -178,8 +178,8 @@ struct Bare {
 
 fn bare(kind: &VdafKind, count: usize) -> Result<Bare, Failure> {
     let vdaf = Vdaf::new(kind)?;
-    let keys = [dap::generate_keypair(1), dap::generate_keypair(2)];
-    let task: dap::TaskId = rand::random();
+    let keys = [protocol::generate_keypair(1), protocol::generate_keypair(2)];
+    let task: protocol::TaskId = rand::random();
     let verify_key = [7; 16];
     let mut reports = Vec::new();
     for index in 0..count {
@@ -210,32 +210,38 @@ fn thread_cpu() -> Result<f64, Failure> {
     Ok(nanoseconds / 1e9)
 }
 
-fn open_all(reports: &[Report], key: &HpkeKeypair, role: Role, task: &dap::TaskId) -> Result<Vec<Vec<u8>>, Failure> {
+fn open_all(
+    reports: &[Report],
+    key: &HpkeKeypair,
+    role: Role,
+    task: &protocol::TaskId,
+) -> Result<Vec<Vec<u8>>, Failure> {
     reports.iter().map(|report| open(report, key, role, task)).collect()
 }
 
 fn seal_by_hand(
     vdaf: &Vdaf,
     keys: &[HpkeKeypair; 2],
-    task: &dap::TaskId,
+    task: &protocol::TaskId,
     measurement: &Measurement,
 ) -> Result<Report, Failure> {
     let id: ReportId = rand::random();
     let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(0));
     let (public, [leader, helper]) = vdaf.shard(measurement, &id)?;
-    let seal =
-        |index: usize, role, share| dap::seal_input_share(keys[index].config(), role, task, &metadata, &public, share);
+    let seal = |index: usize, role, share| {
+        protocol::seal_input_share(keys[index].config(), role, task, &metadata, &public, share)
+    };
     let leader = seal(0, Role::Leader, leader)?;
     let helper = seal(1, Role::Helper, helper)?;
     Ok(Report::new(metadata, public, leader, helper))
 }
 
-fn open(report: &Report, key: &HpkeKeypair, role: Role, task: &dap::TaskId) -> Result<Vec<u8>, Failure> {
+fn open(report: &Report, key: &HpkeKeypair, role: Role, task: &protocol::TaskId) -> Result<Vec<u8>, Failure> {
     let ciphertext = match role {
         Role::Leader => report.leader_encrypted_input_share(),
         _ => report.helper_encrypted_input_share(),
     };
-    dap::open_input_share(key, role, task, report.metadata(), report.public_share(), ciphertext)
+    protocol::open_input_share(key, role, task, report.metadata(), report.public_share(), ciphertext)
         .map_err(|_| "a share does not open".into())
 }
 

@@ -1,4 +1,4 @@
-//! Charts and maps of counts, as SVG text and as PNG.
+//! Charts and maps of counts, as SVG text and, with the feature `png`, as PNG.
 //!
 //! Every series has a colour of Okabe and Ito's palette *and* a marker *and* a dash pattern, so that a chart reads in
 //! black and white and with any colour vision. Text is real text of a size that stays legible when the picture is
@@ -16,6 +16,7 @@
 mod chart;
 mod look;
 mod map;
+#[cfg(feature = "png")]
 mod png;
 mod scale;
 mod svg;
@@ -23,5 +24,6 @@ mod svg;
 pub use chart::{Axis, Chart, Draw, Level, Point, Series, Sheet};
 pub use look::{Dash, Look, Marker};
 pub use map::{Dot, Map, Panel};
+#[cfg(feature = "png")]
 pub use png::RenderError;
 pub use scale::Scale;

@@ -1,7 +1,6 @@
 //! Places with a size each, in panels side by side.
 
 use crate::chart::{TEXT, TITLE, WIDTH, heading, heading_height};
-use crate::png::{self, RenderError};
 use crate::svg::{Anchor, Svg, lines, number};
 
 /// A place on the map.
@@ -68,11 +67,6 @@ impl Map {
         }
         self.legend(&mut svg, bottom + 30.0, &radius);
         svg.finish()
-    }
-
-    /// The maps as a PNG of this many pixels across.
-    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, RenderError> {
-        png::render(&self.to_svg(), width)
     }
 
     fn largest(&self) -> f64 {

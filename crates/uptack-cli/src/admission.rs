@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use uptack_net::admission::Admission;
-use uptack_net::pair_secret::PairSecret;
-use uptack_net::signed::PublicKey;
+use uptack_dap::signed::PublicKey;
+use uptack_server::aggregator::admission::Admission;
+use uptack_server::aggregator::pair_secret::PairSecret;
 
 use crate::arguments::count;
 use crate::failure::Failure;

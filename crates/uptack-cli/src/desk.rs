@@ -4,8 +4,8 @@ use std::future::Future;
 use std::path::PathBuf;
 
 use clap::Args;
-use uptack_desk::client::Client;
-use uptack_net::token::Token;
+use uptack_dap::desk_client::Client;
+use uptack_dap::token::Token;
 use url::Url;
 
 use crate::failure::Failure;

@@ -84,9 +84,9 @@ impl From<uptack::Error> for Failure {
     }
 }
 
-impl From<uptack_net::error::Error> for Failure {
-    fn from(error: uptack_net::error::Error) -> Self {
-        let code = if error.is_input() { Self::REQUEST } else { Self::ENVIRONMENT };
+impl From<uptack_dap::Error> for Failure {
+    fn from(error: uptack_dap::Error) -> Self {
+        let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
         Self { code, ..Self::request(error.to_string()) }
     }
 }
@@ -96,14 +96,17 @@ impl From<uptack_owner::Error> for Failure {
         match error {
             uptack_owner::Error::Input(message) => Self::request(message),
             uptack_owner::Error::Environment(message) => Self::environment(message),
+            uptack_owner::Error::Ledger(_) => Self::environment(error.to_string()),
+            // A desk or a leader that refuses is not the owner's fault.
+            uptack_owner::Error::Network(error) if error.is_refused() => Self::environment(error.to_string()),
             uptack_owner::Error::Network(error) => error.into(),
         }
     }
 }
 
-impl From<uptack_desk::Error> for Failure {
-    fn from(error: uptack_desk::Error) -> Self {
-        let code = if error.is_input() || error.refused_with().is_some() { Self::REQUEST } else { Self::ENVIRONMENT };
+impl From<uptack_server::Error> for Failure {
+    fn from(error: uptack_server::Error) -> Self {
+        let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
         Self { code, ..Self::request(error.to_string()) }
     }
 }

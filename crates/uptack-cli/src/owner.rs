@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use uptack_net::credential::OwnerSecret;
+use uptack_dap::credential::OwnerSecret;
 use uptack_owner::attributes::Named;
 use uptack_owner::check::Checker;
 use uptack_owner::client::{Client, Config, Outcome};
@@ -51,7 +51,7 @@ impl OwnerArguments {
         credentials: HashMap<String, OwnerSecret>,
         told: impl Fn(&[Outcome]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        uptack_net::logging::init_verbose(self.verbose);
+        uptack_server::base::logging::init_verbose(self.verbose);
         let mut desk = self.desk.clone();
         if !desk.path().ends_with('/') {
             let path = format!("{}/", desk.path());

@@ -17,10 +17,14 @@ use crate::progress::ProgressLine;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Picture {
     Svg,
+    #[cfg(feature = "png")]
     Png,
 }
 
+#[cfg(feature = "png")]
 const PNG_WIDTH: u32 = 1280;
+/// The endings that this build writes.
+const ENDINGS: &str = if cfg!(feature = "png") { ".svg or .png" } else { ".svg" };
 /// From a fourth of the planned ε to four times it.
 const EPSILON_REACH: f64 = 4.0;
 const EPSILON_POINTS: i32 = 11;
@@ -33,8 +37,9 @@ impl Picture {
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("svg") => Ok(Self::Svg),
+            #[cfg(feature = "png")]
             Some("png") => Ok(Self::Png),
-            _ => Err(Failure::request(format!("{}: a chart is written as .svg or .png", path.display()))
+            _ => Err(Failure::request(format!("{}: a chart is written as {ENDINGS}", path.display()))
                 .with_hint("name the file so that it ends in one of them")),
         }
     }
@@ -42,6 +47,7 @@ impl Picture {
     pub(crate) fn bytes(self, sheet: &Sheet) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Svg => Ok(sheet.to_svg().into_bytes()),
+            #[cfg(feature = "png")]
             Self::Png => sheet.to_png(PNG_WIDTH).map_err(|error| Failure::environment(format!("the chart: {error}"))),
         }
     }

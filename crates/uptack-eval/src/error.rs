@@ -46,3 +46,10 @@ impl From<uptack::Error> for Error {
         Self { message: error.to_string(), hint: error.hint().map(str::to_owned) }
     }
 }
+
+#[cfg(feature = "png")]
+impl From<uptack_chart::RenderError> for Error {
+    fn from(error: uptack_chart::RenderError) -> Self {
+        Self::new(error.to_string())
+    }
+}

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use uptack::display;
-use uptack_chart::{Axis, Chart, Dot, Look, Map, Panel, RenderError, Scale, Series};
+use uptack_chart::{Axis, Chart, Dot, Look, Map, Panel, Scale, Series};
 
 use crate::compare::Comparison;
+use crate::error::Error;
 use crate::evaluation::{Evaluation, Row};
 use crate::measure::{LEVEL, SMALL};
 use crate::traffic::Flag;
@@ -37,7 +38,8 @@ impl Plot {
     }
 
     /// As PNG.
-    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, RenderError> {
+    #[cfg(feature = "png")]
+    pub fn to_png(&self, width: u32) -> Result<Vec<u8>, uptack_chart::RenderError> {
         match self {
             Self::Chart(chart) => chart.to_png(width),
             Self::Map(map) => map.to_png(width),
@@ -45,11 +47,12 @@ impl Plot {
     }
 }
 
+#[cfg(feature = "png")]
 const PNG_WIDTH: u32 = 1280;
 
 impl Evaluation {
-    /// All files of the report.
-    pub fn files(&self) -> Result<Vec<File>, RenderError> {
+    /// All files of the report. With the feature `png` each plot is there twice, as SVG and as PNG.
+    pub fn files(&self) -> Result<Vec<File>, Error> {
         let plots = self.plots();
         let mut files = vec![
             File { name: "index.html".to_owned(), bytes: self.html(&plots).into_bytes() },
@@ -59,6 +62,7 @@ impl Evaluation {
         ];
         for (name, plot) in &plots {
             files.push(File { name: format!("{name}.svg"), bytes: plot.to_svg().into_bytes() });
+            #[cfg(feature = "png")]
             files.push(File { name: format!("{name}.png"), bytes: plot.to_png(PNG_WIDTH)? });
         }
         Ok(files)

@@ -25,11 +25,10 @@ use uptack::{
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
-use uptack_net::{
+use uptack_dap::{
     ballot, card_task,
     client::Client as Writer,
-    dap::Measurement,
-    pair::Pair,
+    protocol::Measurement,
     signed::{SignedCard, Signer},
     task::TaskSet,
 };
@@ -41,6 +40,7 @@ use uptack_owner::{
     policy::Policy,
     predicate::{Predicate, Subject},
 };
+use uptack_server::aggregator::pair::Pair;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 

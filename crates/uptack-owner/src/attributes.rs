@@ -100,7 +100,7 @@ pub fn fleet_from_csv(text: &str) -> Result<Vec<Named>> {
             }
         }
         if !names.insert(name.clone()) {
-            return Err(Error::Input(format!("line {place}: an owner of this name has been above")));
+            return Err(Error::Input(format!("line {place}: an owner of this name appears on an earlier line")));
         }
         owners.push((name, attributes));
     }
@@ -128,11 +128,11 @@ impl Column {
             Some((name, "double")) => (name, Kind::Double),
             Some((name, "bool")) => (name, Kind::Bool),
             Some((_, other)) => {
-                return Err(Error::Input(format!("line 1: `{other}` is no type; known are int, double and bool")));
+                return Err(Error::Input(format!("line 1: `{other}` is not a type; int, double and bool are")));
             }
         };
         if name.is_empty() {
-            return Err(Error::Input("line 1: a column without a name".to_owned()));
+            return Err(Error::Input("line 1: a column has no name".to_owned()));
         }
         Ok(Self { name: name.to_owned(), kind })
     }
@@ -149,7 +149,9 @@ impl Column {
             Kind::Bool => text.parse().ok().map(Value::Bool),
         };
         // The value itself is the owner's affair and is not shown.
-        value.map(Some).ok_or_else(|| Error::Input(format!("line {line}: `{}` is not of its type", self.name)))
+        value
+            .map(Some)
+            .ok_or_else(|| Error::Input(format!("line {line}: `{}` does not have the type of its column", self.name)))
     }
 }
 

@@ -8,12 +8,12 @@ use uptack::{
     card::{Card, CardSeries, Enrolment, Operators},
     privacy::{self, WorkLimit, composition::Charge},
 };
-use uptack_net::{
+use uptack_dap::{
     card_task::{self, CardNames},
-    dap::TaskId,
+    http_client,
+    protocol::TaskId,
     signed::{OpenedCard, SignedCard},
     task::TaskParameters,
-    web,
 };
 use url::Url;
 
@@ -214,7 +214,7 @@ impl Checker {
             }
         }
         if self.policy.card.enrolment && card.enrolment != Some(Enrolment::Required) {
-            return Err(Refusal("the policy wants owners to be enrolled, so that nobody can invent any".to_owned()));
+            return Err(Refusal("the policy requires enrolled owners, so that nobody can invent any".to_owned()));
         }
         if card.honest.to_f64() > self.policy.card.honest.to_f64() {
             return Err(Refusal(format!(
@@ -278,7 +278,9 @@ impl Checker {
         let linked = match (self.policy.lifetime.linked, card.claims.whole_linked().map_err(refusal)?) {
             (Limit::Unlimited, _) => None,
             (_, None) => {
-                return Err(Refusal("the card has no guarantee that a lifetime could be charged with".to_owned()));
+                return Err(Refusal(
+                    "the card has no guarantee that could be charged to the lifetime budget".to_owned(),
+                ));
             }
             (_, Some(_)) => {
                 let channel = card.checked_channel().map_err(refusal)?;
@@ -336,15 +338,15 @@ fn affordable(card: &Card) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses aggregators that are not in two hands, as far as that can be seen.
+/// Refuses aggregators that do not have two separate operators, as far as that can be seen.
 fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
     if card.operators != Some(Operators::Two) {
-        return Err(Refusal("`operators` is not `two`; the policy wants the aggregators in two hands".to_owned()));
+        return Err(Refusal("`operators` is not `two`; the policy requires two separate operators".to_owned()));
     }
-    if web::is_same_host(&parameters.leader, &parameters.helper) {
+    if http_client::is_same_host(&parameters.leader, &parameters.helper) {
         return Err(Refusal(format!(
-            "aggregators.leader and aggregators.helper are both at `{}`; the policy wants them in two hands, and more \
-             than the port has to differ",
+            "aggregators.leader and aggregators.helper are both at `{}`; the policy requires two separate \
+             operators, whose addresses differ in more than the port",
             parameters.leader.host_str().unwrap_or_default()
         )));
     }

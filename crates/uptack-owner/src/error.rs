@@ -9,30 +9,41 @@ pub enum Error {
     Input(String),
     /// This program or its environment failed: disk, randomness.
     Environment(String),
+    /// The ledger's file could not be read or written.
+    Ledger(rusqlite::Error),
     /// The desk or an aggregator did not answer as it should.
-    Network(uptack_net::Error),
+    Network(uptack_dap::Error),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(text) | Self::Environment(text) => formatter.write_str(text),
+            Self::Ledger(error) => write!(formatter, "ledger: {error}"),
             Self::Network(error) => error.fmt(formatter),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Input(_) | Self::Environment(_) => None,
+            Self::Ledger(error) => Some(error),
+            Self::Network(error) => Some(error),
+        }
+    }
+}
 
-impl From<uptack_net::Error> for Error {
-    fn from(error: uptack_net::Error) -> Self {
+impl From<uptack_dap::Error> for Error {
+    fn from(error: uptack_dap::Error) -> Self {
         Self::Network(error)
     }
 }
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Environment(format!("ledger: {error}"))
+        Self::Ledger(error)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a desk has open.
 
-use uptack_net::{
+use uptack_dap::{
     listing::{self, Bounds},
     signed::SignedCard,
 };

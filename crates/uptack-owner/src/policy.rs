@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::{fmt, path::Path};
 use uptack::Fraction;
-use uptack_net::{signed::PublicKey, web};
+use uptack_dap::{http_client, signed::PublicKey};
 use url::Url;
 
 use crate::error::{Error, Result};
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for Origin {
         let text = String::deserialize(from)?;
         let refuse = |error: &dyn fmt::Display| serde::de::Error::custom(format!("`{text}`: {error}"));
         let url: Url = text.parse().map_err(|error: url::ParseError| refuse(&error))?;
-        web::check_address(&url).map_err(|error| refuse(&error))?;
+        http_client::check_address(&url).map_err(|error| refuse(&error))?;
         match url.path() {
             "/" => Ok(Self(url.origin())),
             _ => Err(refuse(&"an origin is a scheme, a host and a port, without a path")),
@@ -226,7 +226,7 @@ impl Policy {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use uptack_net::signed::Signer;
+    use uptack_dap::signed::Signer;
 
     pub(crate) fn text(signer: &PublicKey) -> String {
         format!(

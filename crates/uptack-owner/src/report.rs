@@ -1,7 +1,7 @@
 //! From a truth to the cells that are sent: the only place where coins are tossed.
 
 use uptack::{Channel, OsCoins, Output, Sampler, Truth};
-use uptack_net::{ballot, dap::Measurement};
+use uptack_dap::{ballot, protocol::Measurement};
 
 use crate::{
     attributes::Attributes,

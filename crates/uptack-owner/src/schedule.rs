@@ -38,7 +38,7 @@ pub(crate) fn moment(now: u64, to_make: u64, closes: u64, within: Option<u64>) -
 }
 
 /// When to try again: after a random pause, and not before the server wants it.
-pub(crate) fn retry_at(now: u64, error: &uptack_net::Error) -> u64 {
+pub(crate) fn retry_at(now: u64, error: &uptack_dap::Error) -> u64 {
     let asked = error.retry_after().map_or(0, |pause| pause.as_secs());
     now.saturating_add(OsRng.gen_range(PATIENCE).max(asked))
 }

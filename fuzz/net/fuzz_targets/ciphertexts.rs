@@ -1,5 +1,5 @@
-//! See `uptack_net::fuzzing::ciphertexts`.
+//! See `uptack_server::fuzzing::ciphertexts`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_net::fuzzing::ciphertexts(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::ciphertexts(data));

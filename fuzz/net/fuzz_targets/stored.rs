@@ -1,5 +1,5 @@
-//! See `uptack_net::fuzzing::stored`.
+//! See `uptack_server::fuzzing::stored`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_net::fuzzing::stored(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::stored(data));

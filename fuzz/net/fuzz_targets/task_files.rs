@@ -1,5 +1,5 @@
-//! See `uptack_net::fuzzing::task_files`.
+//! See `uptack_server::fuzzing::task_files`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_net::fuzzing::task_files(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::task_files(data));

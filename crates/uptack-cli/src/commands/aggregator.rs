@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use uptack_net::admission::Admission;
-use uptack_net::aggregator::{self, Config};
-use uptack_net::task::AggregatorRole;
-use uptack_net::token::Token;
+use uptack_dap::task::AggregatorRole;
+use uptack_dap::token::Token;
+use uptack_server::aggregator::admission::Admission;
+use uptack_server::aggregator::{self, Config};
 use url::Url;
 
 use crate::admission::AdmissionArguments;
@@ -121,7 +121,7 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let config = arguments.config()?;
     let role = config.role.to_string();
-    uptack_net::logging::init_verbose(arguments.verbose);
+    uptack_server::base::logging::init_verbose(arguments.verbose);
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
     let started = |aggregator: &aggregator::Aggregator| {
         let (address, operations) = (aggregator.url(), aggregator.operations_url());

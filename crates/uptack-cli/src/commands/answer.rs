@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack_net::credential::OwnerSecret;
+use uptack_dap::credential::OwnerSecret;
 use uptack_owner::attributes::Attributes;
 use uptack_owner::client::Outcome;
 

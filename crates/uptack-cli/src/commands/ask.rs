@@ -9,7 +9,7 @@ use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, timestamp};
 use uptack::plan::{Over, Prior, Request};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
-use uptack_desk::client::{Opened, Schedule};
+use uptack_dap::desk_client::{Opened, Schedule};
 use uptack_owner::predicate::Predicate;
 
 use crate::arguments::{count, fraction, range, seconds};
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     }
     let mut document = json!({"query": first.query, "card": opened.card, "opens": first.opens, "closes": first.closes});
     if arguments.every.is_some() {
-        let entry = |query: &uptack_desk::client::OpenedQuery| json!({"query": query.query, "opens": query.opens, "closes": query.closes});
+        let entry = |query: &uptack_dap::desk_client::OpenedQuery| json!({"query": query.query, "opens": query.opens, "closes": query.closes});
         document["queries"] = opened.queries.iter().map(entry).collect();
     }
     print_json(&document)

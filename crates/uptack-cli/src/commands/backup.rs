@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use uptack_desk::backup;
+use uptack_server::{aggregator, desk};
 
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -27,11 +27,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let Arguments { data, out } = arguments;
-    let kind = if data.join(backup::DESK_STATE).exists() {
-        backup::copy_desk(data, out)?;
+    let kind = if data.join(desk::backup::STATE).exists() {
+        desk::backup::copy(data, out)?;
         "desk"
-    } else if data.join(uptack_net::backup::AGGREGATOR_STATE).exists() {
-        backup::copy_aggregator(data, out)?;
+    } else if data.join(aggregator::backup::STATE).exists() {
+        aggregator::backup::copy(data, out)?;
         "aggregator"
     } else if data.join("ledger.sqlite3").exists() {
         let message = format!(

@@ -11,17 +11,17 @@ use uptack::estimate::{Confidence, Estimate, Estimator, Interval, IntervalKind};
 use uptack::plan::{Over, Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::{Fraction, display};
-use uptack_desk::client::{Client as Analyst, Schedule};
-use uptack_desk::record::Record;
-use uptack_desk::{Config, Desk};
-use uptack_net::dap::Measurement;
-use uptack_net::pair::Pair;
-use uptack_net::{card_task, client::Client as Writer};
+use uptack_dap::desk_client::{Client as Analyst, Schedule};
+use uptack_dap::protocol::Measurement;
+use uptack_dap::release::record::Record;
+use uptack_dap::{card_task, client::Client as Writer};
 use uptack_owner::attributes::{self, Named};
 use uptack_owner::check::Checker;
 use uptack_owner::client::{Client as Owner, Config as OwnerConfig, Status};
 use uptack_owner::ledger::Ledger;
 use uptack_owner::policy::Policy;
+use uptack_server::aggregator::pair::Pair;
+use uptack_server::desk::{Config, Desk};
 
 use super::result::fetch;
 use crate::arguments::{count, seconds};
@@ -257,7 +257,7 @@ fn saw(record: &Record, size: usize) -> String {
 }
 
 async fn keep(desk: &Desk, folder: &Path) -> Result<(), Failure> {
-    let signals = uptack_net::server::Signals::install()?;
+    let signals = uptack_server::base::listener::Signals::install()?;
     say(&format!(
         "\nrunning until Ctrl-C\n  desk    {}\n  leader  {}\n  helper  {}\n  token   {}\n  signer  {}\n  folder  {}\n",
         desk.url(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use uptack_net::credential::OwnerSecret;
+use uptack_dap::credential::OwnerSecret;
 use uptack_owner::attributes;
 
 use crate::failure::Failure;
@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         secrets.push_str(&format!("{name},{}\n", secret.to_text()));
         keys.push_str(&format!("{}\n", secret.public()));
     }
-    uptack_net::task::write_secret(&arguments.credentials, &secrets)?;
-    uptack_net::task::write_secret(&arguments.keys, &keys)?;
+    uptack_dap::private::write_secret(&arguments.credentials, &secrets)?;
+    uptack_dap::private::write_secret(&arguments.keys, &keys)?;
     let made = owners.len();
     if json { print_json(&json!({"owners": made})) } else { print(&format!("{made} owners were enrolled.\n")) }
 }

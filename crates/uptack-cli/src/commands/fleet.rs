@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack_net::credential::OwnerSecret;
+use uptack_dap::credential::OwnerSecret;
 use uptack_owner::attributes::{self, Named};
 use uptack_owner::client::Outcome;
 

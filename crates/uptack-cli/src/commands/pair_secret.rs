@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use uptack_net::pair_secret::PairSecret;
+use uptack_server::aggregator::pair_secret::PairSecret;
 
 use crate::failure::Failure;
 use crate::output::{print, print_json};

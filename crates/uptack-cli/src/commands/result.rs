@@ -10,9 +10,9 @@ use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, Estimator};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
-use uptack_desk::client::Client;
-use uptack_desk::record::{NamedTally, Record};
-use uptack_desk::results::Results;
+use uptack_dap::desk_client::Client;
+use uptack_dap::release::record::{NamedTally, Record};
+use uptack_dap::release::results::Results;
 
 use super::estimate;
 use crate::arguments::{IntervalArgument, confidence, interval_name};

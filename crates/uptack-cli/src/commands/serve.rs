@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use uptack_desk::config::{Aggregators, Place, Remote};
-use uptack_desk::{Config, Desk};
+use uptack_server::desk::config::{Aggregators, Place, Remote};
+use uptack_server::desk::{Config, Desk};
 use url::Url;
 
 use crate::desk::read_token;
@@ -133,13 +133,13 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let config = arguments.config()?;
-    uptack_net::logging::init_verbose(arguments.verbose);
+    uptack_server::base::logging::init_verbose(arguments.verbose);
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
     let started = |desk: &Desk| {
         // Nobody may be listening for the address; the server runs all the same.
         let _ = if json { print_json(&document(desk)) } else { print(&describe(desk)) };
     };
-    Ok(runtime.block_on(uptack_desk::run(config, started))?)
+    Ok(runtime.block_on(uptack_server::desk::run(config, started))?)
 }
 
 fn document(desk: &Desk) -> serde_json::Value {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use uptack_net::dap::VdafKind;
-use uptack_net::definition::Definition;
-use uptack_net::task::{AggregatorRole, Software, TaskParameters, TaskSet};
+use uptack_dap::protocol::VdafKind;
+use uptack_dap::task::{AggregatorRole, Software, TaskParameters, TaskSet};
+use uptack_server::aggregator::definition::Definition;
 use url::Url;
 
 use crate::admission::AdmissionArguments;
@@ -115,8 +115,8 @@ fn from_definition(arguments: &Arguments) -> Result<Written, Failure> {
             .with_hint("put the desk's file into DATA/tasks of `uptack aggregator`, or give --for janus"));
     }
     refuse_existing(&arguments.out)?;
-    uptack_net::private::create_folder(&arguments.out)?;
-    uptack_net::task::write_for_janus(&arguments.out.join(name), &task, key)?;
+    uptack_dap::private::create_folder(&arguments.out)?;
+    uptack_dap::task::write_for_janus(&arguments.out.join(name), &task, key)?;
     Ok((task.parameters.task_id.to_string(), vec![name]))
 }
 
@@ -138,7 +138,7 @@ fn from_mechanism(arguments: &Arguments) -> Result<Written, Failure> {
     }
     let vdaf = match arguments.ballot {
         None => VdafKind::for_channel(&named.channel),
-        Some(queries) => uptack_net::ballot::kind(queries),
+        Some(queries) => uptack_dap::ballot::kind(queries),
     };
     let set = TaskSet::generate(TaskParameters::new(leader, helper, vdaf, window, minimum_batch))?;
     refuse_existing(&arguments.out)?;

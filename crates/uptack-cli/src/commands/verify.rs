@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use uptack::card::{Check, Trust, Verdict};
 use uptack::privacy::WorkLimit;
 use uptack::simulate::Progress;
-use uptack_desk::verification::{Document, Verifier};
-use uptack_net::signed::PublicKey;
+use uptack_dap::release::verification::{Document, Verifier};
+use uptack_dap::signed::PublicKey;
 
 use super::result::trust_words;
 use crate::arguments::count;

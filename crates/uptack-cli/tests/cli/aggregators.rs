@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use uptack_net::client::Client;
-use uptack_net::collector::Collector;
-use uptack_net::dap::Measurement;
-use uptack_net::task::{CollectorTask, TaskParameters, read};
+use uptack_dap::client::Client;
+use uptack_dap::collector::Collector;
+use uptack_dap::protocol::Measurement;
+use uptack_dap::task::{CollectorTask, TaskParameters, read};
 
 use crate::{Folder, json, run};
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use uptack::card::Card;
-use uptack_net::ballot;
-use uptack_net::card_task;
-use uptack_net::client::Client;
-use uptack_net::dap::Measurement;
+use uptack_dap::ballot;
+use uptack_dap::card_task;
+use uptack_dap::client::Client;
+use uptack_dap::protocol::Measurement;
 
 use crate::{Folder, json, run};
 
@@ -108,7 +108,7 @@ impl Desk {
 
     /// The key that owners pin.
     pub(crate) fn signer(&self) -> String {
-        uptack_net::signed::Signer::load_or_create(&self.data().join("signing.key")).unwrap().public().to_string()
+        uptack_dap::signed::Signer::load_or_create(&self.data().join("signing.key")).unwrap().public().to_string()
     }
 
     pub(crate) fn ask(&self, more: &[&str]) -> Value {
@@ -120,7 +120,7 @@ impl Desk {
 pub(crate) fn key_of(name: &str) -> String {
     let data = std::env::temp_dir().join(format!("uptack-cli-{}-{name}", std::process::id())).join("desk");
     std::fs::create_dir_all(&data).unwrap();
-    uptack_net::signed::Signer::load_or_create(&data.join("signing.key")).unwrap().public().to_string()
+    uptack_dap::signed::Signer::load_or_create(&data.join("signing.key")).unwrap().public().to_string()
 }
 
 const PLAN: [&str; 10] = ["--owners", "40", "--minimum-batch", "24", "--yes", "8", "--epsilon", "1", "--delta", "1e-2"];

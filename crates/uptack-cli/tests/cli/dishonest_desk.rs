@@ -35,13 +35,13 @@ fn a_task_without_a_card_is_served_by_neither_aggregator() {
 }
 
 async fn put(url: &str, body: Vec<u8>) -> (u16, String) {
-    let http = uptack_net::web::client(None).unwrap();
+    let http = uptack_dap::http_client::client(None).unwrap();
     let response = http.put(url).bearer_auth("the-operators-token").body(body).send().await.unwrap();
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
 async fn get(url: &str) -> (u16, String) {
-    let response = uptack_net::web::client(None).unwrap().get(url).send().await.unwrap();
+    let response = uptack_dap::http_client::client(None).unwrap().get(url).send().await.unwrap();
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
@@ -66,7 +66,7 @@ fn a_definition_becomes_a_file_for_janus_only_if_its_card_is_admitted() {
     let make = |definition: &str, out: &str, more: &[&str]| {
         run(&[&["task", definition, "--for", "janus", "--pair-secret", &secret, "--out", &place(out)], more].concat())
     };
-    let stranger = uptack_net::signed::Signer::generate().public().to_string();
+    let stranger = uptack_dap::signed::Signer::generate().public().to_string();
     for more in [&["--desk-key", &stranger][..], &[], &["--desk-key", &key, "--smallest-batch", "25"]] {
         let output = make(&leader, "refused", more);
         assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));

@@ -10,13 +10,13 @@ use std::process::{Command, Output};
 use std::time::Instant;
 
 use uptack::card::{Aggregators, Card};
-use uptack_desk::record::Record;
-use uptack_net::card_task;
-use uptack_net::collector::Collected;
-use uptack_net::definition::CardDefinition;
-use uptack_net::pair_secret::PairSecret;
-use uptack_net::signed::Signer;
-use uptack_net::task::{AggregatorRole, CollectorTask};
+use uptack_dap::card_task;
+use uptack_dap::collector::Collected;
+use uptack_dap::release::record::Record;
+use uptack_dap::signed::Signer;
+use uptack_dap::task::{AggregatorRole, CollectorTask};
+use uptack_server::aggregator::definition::CardDefinition;
+use uptack_server::aggregator::pair_secret::PairSecret;
 
 use crate::{Folder, run};
 

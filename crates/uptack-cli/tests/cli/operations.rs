@@ -60,7 +60,7 @@ fn write_certificate(folder: &Folder) -> (String, String) {
 
 /// Whether a new connection is served by whoever trusts this certificate alone.
 fn is_trusted(address: &str, root: &str) -> bool {
-    let client = uptack_net::web::client(Some(Path::new(root))).unwrap();
+    let client = uptack_dap::http_client::client(Some(Path::new(root))).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async { client.get(format!("{address}key")).send().await.is_ok() })
 }

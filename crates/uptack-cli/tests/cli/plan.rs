@@ -174,6 +174,7 @@ fn what_cannot_be_planned_is_explained() {
     }
 }
 
+#[cfg(feature = "png")]
 #[test]
 fn charts_are_svg_or_png_and_nothing_else() {
     let folder = Folder::new("plan-chart");

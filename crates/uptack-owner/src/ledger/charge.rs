@@ -28,7 +28,8 @@ pub(super) fn accept(
     if let Some(state) = known {
         return Ok(Acceptance::Known(State::parse(&state)));
     }
-    let number = i64::try_from(names.number).map_err(|_| Error::Input("a number beyond all series".to_owned()))?;
+    let number = i64::try_from(names.number)
+        .map_err(|_| Error::Input("the card's number in its series is too large".to_owned()))?;
     let mut answered =
         transaction.prepare_cached("SELECT 1 FROM entries WHERE owner = ?1 AND charge = ?2 AND number = ?3")?;
     if answered.exists(params![owner, charged, number])? {

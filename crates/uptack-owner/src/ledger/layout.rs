@@ -1,10 +1,8 @@
 //! The ledger's file: who may read it, what is in it, and how an earlier layout becomes this one.
 
 use rusqlite::Connection;
-use std::{
-    fs::{self, File, OpenOptions},
-    path::Path,
-};
+use std::{fs::File, path::Path};
+use uptack_dap::private;
 
 use crate::error::{Error, Result};
 
@@ -14,28 +12,22 @@ const LAYOUT: &str = "2";
 
 /// Takes the directory for this process; it and its files are made for this user alone.
 pub(super) fn lock(directory: &Path) -> Result<File> {
-    let at = |error: std::io::Error| Error::Environment(format!("{}: {error}", directory.display()));
-    let is_new = !directory.exists();
-    fs::create_dir_all(directory).map_err(at)?;
-    // A folder that holds other things than a ledger is left as it is.
-    if is_new || directory.join(FILE).exists() {
-        restrict(directory, 0o700).map_err(at)?;
-    }
-    for name in ["lock", FILE] {
-        let path = directory.join(name);
-        private(&path).map_err(at)?;
-        restrict(&path, 0o600).map_err(at)?;
-    }
-    let lock = private(&directory.join("lock")).map_err(at)?;
+    private::prepare(directory, &directory.join(FILE)).map_err(environment)?;
+    let lock = private::create_file(&directory.join("lock")).map_err(environment)?;
     lock.try_lock().map_err(|_| Error::Input(format!("{} is in use by another client", directory.display())))?;
     // Left by an earlier version, which made them with the permissions of its time.
     for name in ["ledger.sqlite3-wal", "ledger.sqlite3-shm"] {
         let path = directory.join(name);
         if path.exists() {
-            restrict(&path, 0o600).map_err(at)?;
+            private::create_file(&path).map_err(environment)?;
         }
     }
     Ok(lock)
+}
+
+/// A file that cannot be written is not the network's fault, whoever writes it.
+fn environment(error: uptack_dap::Error) -> Error {
+    Error::Environment(error.to_string())
 }
 
 /// Opens the file, brings it to this layout, and empties the log that a killed process may have left.
@@ -55,9 +47,9 @@ pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     match busy {
         0 => Ok(()),
-        _ => {
-            Err(Error::Environment("ledger: another program reads the file, so that nothing is overwritten".to_owned()))
-        }
+        _ => Err(Error::Environment(
+            "ledger: another program is reading the file, so that deleted data cannot be overwritten".to_owned(),
+        )),
     }
 }
 
@@ -84,25 +76,6 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
         }
     }
     Ok(transaction.commit()?)
-}
-
-fn private(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-#[cfg(unix)]
-fn restrict(path: &Path, mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn restrict(_: &Path, _: u32) -> std::io::Result<()> {
-    Ok(())
 }
 
 /// An entry is one answer: to a query, and to one number of what was charged. Both are unique for an owner.

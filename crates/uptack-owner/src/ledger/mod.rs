@@ -5,7 +5,7 @@
 //! that will be sent, before they are sent; it and its cell are deleted when it is acknowledged, and at close at the
 //! latest. Deleted means overwritten, in the file and in the log beside it.
 //!
-//! An owner answers each (`charge`, `number`) of [`names`](uptack_net::card_task::names) once, whatever else is on the
+//! An owner answers each (`charge`, `number`) of [`names`](uptack_dap::card_task::names) once, whatever else is on the
 //! card that asks.
 
 mod charge;
@@ -17,7 +17,7 @@ use std::{
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use uptack_net::signed::SignedCard;
+use uptack_dap::signed::SignedCard;
 
 use crate::{check::Accepted, error::Result, policy::LifetimeLimits};
 

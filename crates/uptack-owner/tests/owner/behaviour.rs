@@ -1,14 +1,15 @@
 //! Nothing leaks by behaviour: the wire looks the same whatever the truth, and one card is one report.
 
-use crate::world::*;
 use std::sync::{Arc, Mutex};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 use uptack::card::{Aggregators, Enrolment};
-use uptack_net::credential::OwnerSecret;
+use uptack_dap::credential::OwnerSecret;
 use uptack_owner::client::Status;
+
+use crate::world::*;
 
 /// What clients sent through a proxy.
 type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
@@ -110,7 +111,7 @@ async fn a_fleet_is_counted_exactly_once_each() {
     assert_eq!(client.upload(&attributes).await.unwrap(), 0);
     let collected = collect(&signed, &collector).await.unwrap();
     let at = |output: char| {
-        let card = uptack_net::card_task::read(&signed.card).unwrap();
+        let card = uptack_dap::card_task::read(&signed.card).unwrap();
         let cells = card.channel.cells.iter().zip(&collected.counts);
         cells.filter(|(cell, _)| cell.outputs()[0].symbol() == output).map(|(_, count)| count).sum::<u64>()
     };
@@ -139,7 +140,7 @@ async fn a_ballot_keeps_as_many_yes_as_it_allows() {
     assert!(outcomes.iter().all(|outcome| outcome.status == Status::Waiting), "{:?}", outcomes[0]);
     assert_eq!(client.upload(&owners.into_iter().collect()).await.unwrap(), 40);
     let collected = collect(&signed, &collector).await.unwrap();
-    let outputs = uptack_net::ballot::outputs(&collected.counts, collected.reports).unwrap();
+    let outputs = uptack_dap::ballot::outputs(&collected.counts, collected.reports).unwrap();
     let pairs: Vec<(u64, u64)> = outputs.iter().map(|output| (output.ones, output.zeros)).collect();
     assert_eq!(pairs, [(40, 0), (0, 40), (0, 40)]);
 }
@@ -153,7 +154,7 @@ async fn enrolled_owners_report_once_and_others_not_at_all() {
     let (signed, _) = world.serve(card).await;
     let answer = async |name: &str, secret: Option<&OwnerSecret>| {
         let directory = tempfile::tempdir().unwrap();
-        let clock = uptack_net::clock::Clock::standing_at(now());
+        let clock = uptack_dap::clock::Clock::standing_at(now());
         let client = client_with(directory.path(), policy(&world.signer), clock, |config| {
             config.credentials.extend(secret.map(|secret| (name.to_owned(), secret.clone())));
         });

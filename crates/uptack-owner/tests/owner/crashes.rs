@@ -1,8 +1,9 @@
 //! A client that dies at any moment answers once and loses no entry.
 
-use crate::world::*;
 use std::collections::BTreeMap;
 use uptack_owner::{client::Status, ledger::State};
+
+use crate::world::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn between_ledger_and_coins_and_between_store_and_acknowledgement() {
@@ -91,7 +92,7 @@ async fn the_ledger_holds_neither_truth_nor_cell() {
     let text = policy_text(&world.signer).replace("20.0", "\"unlimited\"").replace("4.0", "\"unlimited\"");
     let text = text.replace("linked = 100.0", "linked = \"unlimited\"");
     let start = now();
-    let clock = uptack_net::clock::Clock::standing_at(start);
+    let clock = uptack_dap::clock::Clock::standing_at(start);
     let mut ledgers = Vec::new();
     for attributes in [r#"{"station": "a"}"#, r#"{"station": "b"}"#, "{}"] {
         let directory = tempfile::tempdir().unwrap();
@@ -129,8 +130,8 @@ fn everything(connection: &rusqlite::Connection) -> String {
 
 #[tokio::test]
 async fn at_close_what_was_not_acknowledged_is_deleted_and_stays_spent() {
-    let signer = uptack_net::signed::Signer::generate();
-    let clock = uptack_net::clock::Clock::standing_at(now());
+    let signer = uptack_dap::signed::Signer::generate();
+    let clock = uptack_dap::clock::Clock::standing_at(now());
     let directory = tempfile::tempdir().unwrap();
     let client = client_at(directory.path(), policy(&signer), clock.clone());
     let signed = signer.sign(&card(&signer, 40)).unwrap();
@@ -148,7 +149,7 @@ async fn at_close_what_was_not_acknowledged_is_deleted_and_stays_spent() {
 
 #[test]
 fn two_clients_cannot_share_a_ledger_and_a_budget_cannot_be_swapped() {
-    let signer = uptack_net::signed::Signer::generate();
+    let signer = uptack_dap::signed::Signer::generate();
     let directory = tempfile::tempdir().unwrap();
     let first = client(directory.path(), policy(&signer));
     assert!(uptack_owner::ledger::Ledger::open(directory.path()).is_err());

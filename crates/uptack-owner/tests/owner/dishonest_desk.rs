@@ -1,9 +1,8 @@
 //! A desk that wants more answers than it pays for, or sends reports where they must not go.
 
-use crate::world::*;
 use std::collections::BTreeSet;
 use uptack::card::{Card, CardSeries, timestamp};
-use uptack_net::{
+use uptack_dap::{
     card_task,
     clock::Clock,
     signed::{SignedCard, Signer},
@@ -16,6 +15,8 @@ use uptack_owner::{
     predicate::Predicate,
     schedule::FIXED_DELAY,
 };
+
+use crate::world::*;
 
 const EVERY: u64 = 300;
 
@@ -233,7 +234,7 @@ fn two_operators_that_are_one() {
         ("https://192.0.2.1/", "https://[::ffff:192.0.2.1]/"),
     ] {
         let reason = told(leader, helper, separate).unwrap();
-        assert!(reason.contains("aggregators.leader") && reason.contains("two hands"), "{reason}");
+        assert!(reason.contains("aggregators.leader") && reason.contains("two separate"), "{reason}");
     }
     assert_eq!(told("https://one.example/", "https://two.example/", separate), None);
     assert_eq!(told("https://one.example/", "https://one.example:8443/", |text| text), None);

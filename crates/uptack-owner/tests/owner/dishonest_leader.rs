@@ -1,6 +1,5 @@
 //! A leader that times its owners, or answers them so that they work while it watches.
 
-use crate::world::*;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -10,7 +9,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use uptack::card::{Aggregators, Card, Enrolment};
-use uptack_net::{client::SealedReport, clock::Clock, credential::OwnerSecret, signed::SignedCard};
+use uptack_dap::{client::SealedReport, clock::Clock, credential::OwnerSecret, signed::SignedCard};
 use uptack_owner::{
     check::MOST_QUESTIONS,
     client::Status,
@@ -21,6 +20,8 @@ use uptack_owner::{
     schedule::FIXED_DELAY,
 };
 use url::Url;
+
+use crate::world::*;
 
 /// What happened, on the device and on the wire, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
-use uptack_net::{
+use uptack_dap::{
     listing::{Bounds, Fetched, Page, fetch},
     signed::{SignedCard, Signer},
 };
@@ -52,8 +52,8 @@ impl HostileDesk {
         self.asked.lock().unwrap().clone()
     }
 
-    async fn fetch(&self, bounds: Bounds) -> uptack_net::Result<Fetched> {
-        let http = uptack_net::web::client(None).unwrap();
+    async fn fetch(&self, bounds: Bounds) -> uptack_dap::Result<Fetched> {
+        let http = uptack_dap::http_client::client(None).unwrap();
         fetch(&http, &self.url, bounds, |_| None).await
     }
 }
@@ -167,7 +167,7 @@ async fn names_that_are_paths_are_not_asked_for() {
 async fn cards_that_are_known_are_not_fetched_again() {
     let desk =
         HostileDesk::start(|path| card_asked(path).map_or(Some(page(1..4, None)), |query| Some(signed(query)))).await;
-    let http = uptack_net::web::client(None).unwrap();
+    let http = uptack_dap::http_client::client(None).unwrap();
     let known = |query: &str| (query == name(2)).then(|| serde_json::from_slice(&signed(query)).unwrap());
     let fetched = fetch(&http, &desk.url, Bounds::DEFAULT, known).await.unwrap();
     assert_eq!(fetched.cards.len(), 3);

@@ -1,14 +1,15 @@
 //! Somebody who gets hold of the device's disk after a report was acknowledged, and searches it for the answer.
 
-use crate::world::*;
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
 };
-use uptack_net::signed::Signer;
+use uptack_dap::signed::Signer;
 use uptack_owner::ledger::{Acceptance, Due, Ledger, State, StoredReport};
+
+use crate::world::*;
 
 /// Whether any file of a folder holds these bytes.
 fn holds(folder: &Path, bytes: &[u8]) -> bool {

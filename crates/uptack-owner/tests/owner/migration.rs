@@ -1,13 +1,14 @@
 //! A ledger of the layout before this one is taken over with every charge.
 
-use crate::world::*;
 use std::path::Path;
 use uptack::card::{CardSeries, timestamp};
-use uptack_net::signed::{SignedCard, Signer};
+use uptack_dap::signed::{SignedCard, Signer};
 use uptack_owner::{
     client::Status,
     ledger::{Due, Ledger, Spent, State},
 };
+
+use crate::world::*;
 
 /// The first layout, as it was.
 const LAYOUT_1: &str = "
@@ -92,7 +93,7 @@ fn a_series_that_goes_on_is_charged_anew_rather_than_not_at_all() {
     let (times, number, every) = ("2".to_owned(), "1".to_owned(), "600".to_owned());
     card.series = Some(CardSeries { times, number, every, starts: timestamp::text(opens).unwrap() });
     with_mechanism(&mut card, "randomized-response(t=0.6)");
-    let device = client_at(folder.path(), policy(&signer), uptack_net::clock::Clock::standing_at(opens));
+    let device = client_at(folder.path(), policy(&signer), uptack_dap::clock::Clock::standing_at(opens));
     let outcome = device.consider(&["a"], &[signer.sign(&card).unwrap()]).unwrap().remove(0);
     assert_eq!(outcome.status, Status::Waiting, "{:?}", outcome.reason);
     let queries = |spent: &[Spent]| spent.iter().find(|spent| spent.owner == "a").unwrap().queries;

@@ -1,9 +1,10 @@
 //! Cards that are refused, with the reason, before any coin is tossed and without a charge.
 
-use crate::world::*;
 use uptack::card::{Card, CardSeries, Enrolment};
-use uptack_net::signed::{SignedCard, Signer};
+use uptack_dap::signed::{SignedCard, Signer};
 use uptack_owner::{client::Status, policy::Policy};
+
+use crate::world::*;
 
 /// What becomes of a signed card under a policy; nothing may be left in the ledger if it is refused.
 fn reason(signed: &SignedCard, policy: Policy) -> Option<String> {
@@ -85,7 +86,7 @@ fn a_policy_that_the_card_exceeds() {
         ("answer-with-release = 20.0", "answer-with-release = 0.5", "an answer with the release"),
         ("delta = 1e-4", "delta = 1e-5", "a delta of 0.0001"),
         ("honest = 1.0", "honest = 0.9", "being honest"),
-        ("separate-operators = false", "separate-operators = true", "in two hands"),
+        ("separate-operators = false", "separate-operators = true", "two separate operators"),
         ("enrolment = false", "enrolment = true", "enrolled"),
     ] {
         let told = refused(
@@ -164,7 +165,7 @@ fn a_spent_budget() {
 #[test]
 fn a_series_is_paid_once_and_as_a_whole() {
     let signer = Signer::generate();
-    let clock = uptack_net::clock::Clock::standing_at(now() / 300 * 300);
+    let clock = uptack_dap::clock::Clock::standing_at(now() / 300 * 300);
     let starts = clock.now();
     let number = |number: u64, times: u64| {
         let mut card = card(&signer, 40);

@@ -13,12 +13,11 @@ use uptack::{
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
-use uptack_net::{
+use uptack_dap::{
     card_task,
     clock::Clock,
     collector::{Collected, Collector},
     credential::OwnerSecret,
-    pair::Pair,
     signed::{SignedCard, Signer},
     task::TaskSet,
 };
@@ -29,6 +28,7 @@ use uptack_owner::{
     ledger::Ledger,
     policy::Policy,
 };
+use uptack_server::aggregator::pair::Pair;
 use url::Url;
 
 /// The time at which the tests began. Cards open and clocks stand by it, however slow the machine is.
@@ -219,7 +219,7 @@ impl World {
     }
 }
 
-pub(crate) async fn collect(signed: &SignedCard, collector: &Collector) -> uptack_net::Result<Collected> {
+pub(crate) async fn collect(signed: &SignedCard, collector: &Collector) -> uptack_dap::Result<Collected> {
     let card = card_task::read(&signed.card).unwrap();
     let parameters = card_task::parameters(&card).unwrap();
     let batch = parameters.batch(card.window().unwrap().0, 1).unwrap();

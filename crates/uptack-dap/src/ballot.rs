@@ -1,0 +1,84 @@
+//! Many queries in one report: two bits for each, one for the output `1` and one for `0`; `⊥` sets
+//! neither.
+//!
+//! A ballot is summed by Prio3SumVec, which proves that every bit is zero or one and nothing about
+//! bits together. An honest client sets at most one bit of a pair; **a dishonest one can set both,
+//! and can set bits for every query**, however few it is supposed to answer. What one report can do
+//! at worst is therefore bounded, for each query by itself, by one more `1` *and* one more `0`: the
+//! other bin's count is what it gains over a client that lies within the one-hot proof of
+//! [`VdafKind::Histogram`]. Ten thousand votes in one report are
+//! impossible either way. With `m` dishonest reports each bin of each query is off by at most `m`,
+//! and `ones + zeros > reports` shows that there were some.
+
+use crate::{
+    error::{Error, Result},
+    protocol::{Measurement, VdafKind},
+};
+
+/// The sum for a ballot of so many queries.
+pub fn kind(queries: usize) -> VdafKind {
+    VdafKind::bits(2 * queries)
+}
+
+/// One owner's outputs as a measurement: `Some(true)` is `1`, `Some(false)` is `0`, `None` is `⊥`.
+pub fn measurement(outputs: &[Option<bool>]) -> Measurement {
+    let pair = |output: &Option<bool>| [*output == Some(true), *output == Some(false)];
+    Measurement::Bits(outputs.iter().flat_map(pair).collect())
+}
+
+/// What a batch of ballots says about one query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outputs {
+    /// Owners who wrote `1`.
+    pub ones: u64,
+    /// Owners who wrote `0`.
+    pub zeros: u64,
+    /// Owners who wrote `⊥`; nothing if there are more outputs than reports, which only dishonest
+    /// reports can bring about.
+    pub bottoms: Option<u64>,
+}
+
+/// Reads a batch of ballots, query by query.
+pub fn outputs(counts: &[u64], reports: u64) -> Result<Vec<Outputs>> {
+    if !counts.len().is_multiple_of(2) {
+        return Err(Error::input("a ballot has two counts for each query"));
+    }
+    Ok(counts
+        .chunks_exact(2)
+        .map(|pair| Outputs {
+            ones: pair[0],
+            zeros: pair[1],
+            bottoms: reports.checked_sub(pair[0]).and_then(|rest| rest.checked_sub(pair[1])),
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_read_back() {
+        let ballots = [[Some(true), None, Some(false)], [Some(true), Some(false), None]];
+        let mut counts = vec![0; 6];
+        for ballot in &ballots {
+            let Measurement::Bits(bits) = measurement(ballot) else { panic!("a ballot is made of bits") };
+            for (count, bit) in counts.iter_mut().zip(bits) {
+                *count += u64::from(bit);
+            }
+        }
+        let read = outputs(&counts, 2).unwrap();
+        let expected = [(2, 0, 0), (0, 1, 1), (0, 1, 1)].map(|(ones, zeros, bottoms)| Outputs {
+            ones,
+            zeros,
+            bottoms: Some(bottoms),
+        });
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn more_outputs_than_reports_show() {
+        assert_eq!(outputs(&[3, 3], 5).unwrap()[0].bottoms, None);
+        assert!(outputs(&[1], 1).is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! The owner's side: one report from one cell, and the same bytes until they are acknowledged.
+//!
+//! Sharding is random, so that a report is made once, stored by the caller if it must outlive the
+//! process, and then sent as often as needed: the leader takes identical bytes as a repetition. A
+//! report that was made twice would count twice.
+
+use rand::Rng;
+use reqwest::header;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+use crate::{
+    credential::{self, Credential},
+    error::{Error, Result},
+    http_client,
+    protocol::{
+        self, Decode, HpkeConfig, HpkeConfigList, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
+        encode,
+    },
+    task::TaskParameters,
+};
+
+/// Makes and sends reports for one task.
+#[derive(Debug)]
+pub struct Client {
+    parameters: TaskParameters,
+    vdaf: Vdaf,
+    http: reqwest::Client,
+    keys: Mutex<Option<Arc<[HpkeConfig; 2]>>>,
+}
+
+/// A report ready to be sent, as the bytes that go over the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedReport {
+    id: ReportId,
+    time: u64,
+    bytes: Vec<u8>,
+}
+
+impl SealedReport {
+    /// The bytes to store and to send.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes up a stored report.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        let report = Report::get_decoded(&bytes).map_err(|_| Error::input("the stored bytes are not a report"))?;
+        Ok(Self { id: *report.metadata().id(), time: report.metadata().time().as_seconds_since_epoch(), bytes })
+    }
+
+    /// The report's name, drawn at random when it was made.
+    pub fn id(&self) -> &ReportId {
+        &self.id
+    }
+
+    /// The start of the window that the report belongs to.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+}
+
+impl Client {
+    /// A client for a task, with the system's root certificates.
+    pub fn new(parameters: TaskParameters) -> Result<Self> {
+        Self::with_root(parameters, None)
+    }
+
+    /// A client that also trusts the root certificate in a PEM file.
+    pub fn with_root(parameters: TaskParameters, root: Option<&Path>) -> Result<Self> {
+        parameters.validate()?;
+        Ok(Self {
+            vdaf: Vdaf::new(&parameters.vdaf)?,
+            http: http_client::client(root)?,
+            keys: Mutex::new(None),
+            parameters,
+        })
+    }
+
+    /// Makes a report for the window that holds `time`; fetches the aggregators' keys if needed.
+    pub async fn seal(&self, measurement: &Measurement, time: u64) -> Result<SealedReport> {
+        self.seal_as(measurement, rand::random(), self.parameters.window(time)).await
+    }
+
+    /// Makes a report again under the same id and for the same window, with freshly fetched keys:
+    /// after [`Error::is_outdated_key`], when the first was refused and cannot have counted.
+    pub async fn reseal(&self, measurement: &Measurement, refused: &SealedReport) -> Result<SealedReport> {
+        self.forget_keys();
+        self.seal_as(measurement, refused.id, refused.time).await
+    }
+
+    /// Fetches the aggregators' keys now, if they are not known yet.
+    pub async fn fetch_keys(&self) -> Result<()> {
+        self.keys().await.map(drop)
+    }
+
+    /// Sends a report once.
+    pub async fn send(&self, report: &SealedReport) -> Result<()> {
+        self.send_as(report, None).await
+    }
+
+    /// Sends a report once, with the credential that an owner made for it where the leader requires enrolment.
+    pub async fn send_as(&self, report: &SealedReport, credential: Option<&Credential>) -> Result<()> {
+        let path = format!("tasks/{}/reports", self.parameters.task_id);
+        let url = http_client::join(&self.parameters.leader, &path)?;
+        let mut request =
+            self.http.put(url).header(header::CONTENT_TYPE, Report::MEDIA_TYPE).body(report.bytes.clone());
+        if let Some(credential) = credential {
+            request = request.header(credential::HEADER, credential.as_str());
+        }
+        let response = request.send().await.map_err(|error| http_client::no_answer("leader", error))?;
+        http_client::check("leader", response).await.map(drop)
+    }
+
+    /// Sends the same bytes until they are acknowledged or refused, for at most `patience`.
+    pub async fn deliver(&self, report: &SealedReport, patience: Duration) -> Result<()> {
+        let end = Instant::now() + patience;
+        let mut wait = Duration::from_millis(50);
+        loop {
+            match self.send(report).await {
+                Err(error) if error.is_unreachable() && Instant::now() + wait < end => {
+                    // Jitter, so that clients of a restarted leader do not come all at once.
+                    let share = rand::thread_rng().gen_range(0.5..1.5);
+                    let asked = error.retry_after().unwrap_or_default();
+                    tokio::time::sleep_until((Instant::now() + asked.max(wait.mul_f64(share))).min(end)).await;
+                    wait = (wait * 2).min(Duration::from_secs(10));
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Makes a report and delivers it; makes it anew under the same id if a key is outdated.
+    pub async fn upload(&self, measurement: &Measurement, time: u64, patience: Duration) -> Result<SealedReport> {
+        let report = self.seal(measurement, time).await?;
+        match self.deliver(&report, patience).await {
+            Err(error) if error.is_outdated_key() => {
+                let report = self.reseal(measurement, &report).await?;
+                self.deliver(&report, patience).await?;
+                Ok(report)
+            }
+            outcome => outcome.map(|()| report),
+        }
+    }
+
+    /// Fetches the keys anew the next time they are needed.
+    pub fn forget_keys(&self) {
+        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    async fn seal_as(&self, measurement: &Measurement, id: ReportId, time: u64) -> Result<SealedReport> {
+        let keys = self.keys().await?;
+        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
+        let (public_share, shares) = self.vdaf.shard(measurement, &id)?;
+        let seal = |index: usize, role, share| {
+            let task = &self.parameters.task_id;
+            protocol::seal_input_share(&keys[index], role, task, &metadata, &public_share, share)
+        };
+        let [leader, helper] = shares;
+        let leader = seal(0, Role::Leader, leader)?;
+        let helper = seal(1, Role::Helper, helper)?;
+        let report = Report::new(metadata, public_share, leader, helper);
+        Ok(SealedReport { id, time, bytes: encode(&report) })
+    }
+
+    async fn keys(&self) -> Result<Arc<[HpkeConfig; 2]>> {
+        let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(keys) = known {
+            return Ok(keys);
+        }
+        let keys = Arc::new([
+            self.fetch_key("leader", &self.parameters.leader).await?,
+            self.fetch_key("helper", &self.parameters.helper).await?,
+        ]);
+        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&keys));
+        Ok(keys)
+    }
+
+    async fn fetch_key(&self, whose: &str, base: &url::Url) -> Result<HpkeConfig> {
+        let url = http_client::join(base, &format!("hpke_config?task_id={}", self.parameters.task_id))?;
+        let response = self.http.get(url).send().await.map_err(|error| http_client::no_answer(whose, error))?;
+        let response = http_client::check(whose, response).await?;
+        let bytes = http_client::body(whose, response).await?;
+        let list = HpkeConfigList::get_decoded(&bytes)
+            .map_err(|_| Error::refused(format!("the {whose}'s key list does not decode")))?;
+        list.hpke_configs()
+            .iter()
+            .find(|config| protocol::is_hpke_config_supported(config))
+            .cloned()
+            .ok_or_else(|| Error::refused(format!("the {whose} has no key that we can use")))
+    }
+}

@@ -1,0 +1,177 @@
+//! The analyst's side: asks for a batch, opens both shares, adds them.
+
+use reqwest::{StatusCode, header};
+use std::{path::Path, time::Duration};
+use tokio::time::Instant;
+
+use crate::{
+    error::{Error, Result},
+    http_client,
+    protocol::{
+        self, Collection, CollectionJobId, CollectionReq, Decode, Interval, Query, Role, TimeInterval, Vdaf, VdafKind,
+        encode,
+    },
+    task::CollectorTask,
+};
+
+/// Collects the batches of one task.
+#[derive(Debug)]
+pub struct Collector {
+    task: CollectorTask,
+    vdaf: Vdaf,
+    http: reqwest::Client,
+}
+
+/// A released batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collected {
+    /// Reports in the batch.
+    pub reports: u64,
+    /// The sum: one count for each cell, or for each bit.
+    pub counts: Vec<u64>,
+    /// Start of the first window that holds a report.
+    pub start: u64,
+    /// End of the last window that holds a report.
+    pub finish: u64,
+}
+
+impl Collected {
+    /// The tally that estimators take, for the channel whose cells were counted.
+    pub fn tally(&self, channel: &uptack::Channel) -> Result<uptack::Tally> {
+        uptack::Tally::from_cells(channel, &self.counts).map_err(|error| Error::input(error.to_string()).because(error))
+    }
+}
+
+impl Collector {
+    /// A collector for a task, with the system's root certificates.
+    pub fn new(task: CollectorTask) -> Result<Self> {
+        Self::with_root(task, None)
+    }
+
+    /// A collector that also trusts the root certificate in a PEM file.
+    pub fn with_root(task: CollectorTask, root: Option<&Path>) -> Result<Self> {
+        task.parameters.validate()?;
+        Ok(Self { vdaf: Vdaf::new(&task.parameters.vdaf)?, http: http_client::client(root)?, task })
+    }
+
+    /// A name for a collection job. Store it before [`Collector::request`]: the batch is given to
+    /// the first job that gets it, and to nobody else.
+    pub fn new_job() -> CollectionJobId {
+        rand::random()
+    }
+
+    /// Asks for a batch. The identical request again changes nothing.
+    pub async fn request(&self, job: &CollectionJobId, batch: Interval) -> Result<()> {
+        let query = Query::new_time_interval(batch);
+        let request = CollectionReq::<TimeInterval>::new(query, Vec::new());
+        let response = self
+            .http
+            .put(self.url(job)?)
+            .bearer_auth(self.task.token.as_str())
+            .header(header::CONTENT_TYPE, CollectionReq::<TimeInterval>::MEDIA_TYPE)
+            .body(encode(&request))
+            .send()
+            .await
+            .map_err(|error| http_client::no_answer("leader", error))?;
+        http_client::check("leader", response).await.map(drop)
+    }
+
+    /// The batch if it is ready; the error [`Error::is_not_ready`] if it is still being made.
+    pub async fn poll(&self, job: &CollectionJobId, batch: Interval) -> Result<Collected> {
+        let response = self
+            .http
+            .post(self.url(job)?)
+            .bearer_auth(self.task.token.as_str())
+            .header(header::CONTENT_LENGTH, 0)
+            .send()
+            .await
+            .map_err(|error| http_client::no_answer("leader", error))?;
+        let response = http_client::check("leader", response).await?;
+        if response.status() == StatusCode::ACCEPTED {
+            return Err(Error::not_ready("the batch is not ready yet"));
+        }
+        let bytes = http_client::body("leader", response).await?;
+        let collection = Collection::<TimeInterval>::get_decoded(&bytes)
+            .map_err(|_| Error::refused("the leader's answer is not a collection"))?;
+        self.open(&collection, batch)
+    }
+
+    /// Asks and polls until the batch is there, for at most `patience`.
+    pub async fn collect(&self, job: &CollectionJobId, batch: Interval, patience: Duration) -> Result<Collected> {
+        let end = Instant::now() + patience;
+        let mut requested = false;
+        let mut wait = Duration::from_millis(50);
+        loop {
+            let outcome = if requested {
+                self.poll(job, batch).await
+            } else {
+                self.request(job, batch).await.and_then(|()| {
+                    requested = true;
+                    Err(Error::not_ready("the batch is not ready yet"))
+                })
+            };
+            match outcome {
+                Err(error) if (error.is_not_ready() || error.is_unreachable()) && Instant::now() + wait < end => {
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(Duration::from_secs(2));
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Has the leader forget a job and its result. The batch is not given out again.
+    pub async fn delete(&self, job: &CollectionJobId) -> Result<()> {
+        let response = self
+            .http
+            .delete(self.url(job)?)
+            .bearer_auth(self.task.token.as_str())
+            .send()
+            .await
+            .map_err(|error| http_client::no_answer("leader", error))?;
+        http_client::check("leader", response).await.map(drop)
+    }
+
+    fn url(&self, job: &CollectionJobId) -> Result<url::Url> {
+        let parameters = &self.task.parameters;
+        http_client::join(&parameters.leader, &format!("tasks/{}/collection_jobs/{job}", parameters.task_id))
+    }
+
+    fn open(&self, collection: &Collection<TimeInterval>, batch: Interval) -> Result<Collected> {
+        let open = |role, ciphertext| {
+            let keypair = &self.task.hpke_keypair;
+            let task = &self.task.parameters.task_id;
+            protocol::open_aggregate_share(keypair, role, task, batch, ciphertext)
+                .and_then(|bytes| self.vdaf.sum_from_bytes(&bytes))
+        };
+        let shares = [
+            open(Role::Leader, collection.leader_encrypted_aggregate_share())?,
+            open(Role::Helper, collection.helper_encrypted_aggregate_share())?,
+        ];
+        let reports = collection.report_count();
+        let counts = self.vdaf.reveal(shares, reports)?;
+        self.check(reports, &counts)?;
+        let start = collection.interval().start().as_seconds_since_epoch();
+        Ok(Collected {
+            reports,
+            counts,
+            start,
+            finish: start.saturating_add(collection.interval().duration().as_seconds()),
+        })
+    }
+
+    /// Valid reports cannot add up to anything else; shares of different batches do.
+    fn check(&self, reports: u64, counts: &[u64]) -> Result<()> {
+        let minimum = self.task.parameters.min_batch_size;
+        let possible = match self.task.parameters.vdaf {
+            VdafKind::Histogram { .. } => {
+                counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count)) == Some(reports)
+            }
+            VdafKind::Bits { .. } => counts.iter().all(|count| *count <= reports),
+        };
+        if !possible || reports < minimum {
+            return Err(Error::refused("the aggregators' shares do not add up to a batch of this task"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! The one error type of this crate.
+
+use std::{error::Error as StdError, fmt, path::Path, time::Duration};
+
+/// What went wrong, for callers who want to decide and for people who want to know.
+///
+/// No variant carries a report's content, a share, a key or a token.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    retry_after: Option<Duration>,
+    status: Option<u16>,
+    cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Input,
+    Refused,
+    Unreachable,
+    NotReady,
+    TooSmall,
+    OutdatedKey,
+    Environment,
+}
+
+impl Error {
+    /// An error of [this kind](Error::is_input).
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::of(Kind::Input, message)
+    }
+
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::of(Kind::Refused, message)
+    }
+
+    /// An error of [this kind](Error::is_unreachable).
+    pub fn unreachable(message: impl Into<String>) -> Self {
+        Self::of(Kind::Unreachable, message)
+    }
+
+    pub(crate) fn not_ready(message: impl Into<String>) -> Self {
+        Self::of(Kind::NotReady, message)
+    }
+
+    pub(crate) fn too_small(message: impl Into<String>) -> Self {
+        Self::of(Kind::TooSmall, message)
+    }
+
+    pub(crate) fn outdated_key(message: impl Into<String>) -> Self {
+        Self::of(Kind::OutdatedKey, message)
+    }
+
+    /// An error of [this kind](Error::is_environment).
+    pub fn environment(message: impl Into<String>) -> Self {
+        Self::of(Kind::Environment, message)
+    }
+
+    /// A file or folder that the program itself cannot write or read.
+    pub fn file(path: &Path, cause: std::io::Error) -> Self {
+        Self::environment(format!("{}: {cause}", path.display())).because(cause)
+    }
+
+    /// A file that the caller named and that cannot be used.
+    pub fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::input(format!("{}: {cause}", path.display())).because(cause)
+    }
+
+    fn of(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None, status: None, cause: None }
+    }
+
+    /// Keeps what brought it about. It must not carry what this type promises not to.
+    pub fn because(self, cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self { cause: Some(Box::new(cause)), ..self }
+    }
+
+    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
+    }
+
+    pub(crate) fn with_status(self, status: u16) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
+    /// The HTTP status with which a desk refused, where that is what says why.
+    pub fn refused_with(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// How long the server asks to be left alone; bounded, whatever it said.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// The caller's input is at fault: a malformed file, an impossible parameter.
+    pub fn is_input(&self) -> bool {
+        self.kind == Kind::Input
+    }
+
+    /// A server answered and said no, finally; sending the same again will not help.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.kind, Kind::Refused | Kind::OutdatedKey)
+    }
+
+    /// No usable answer: the server is away or overloaded. Sending the same bytes again is safe.
+    pub fn is_unreachable(&self) -> bool {
+        self.kind == Kind::Unreachable
+    }
+
+    /// The collection is still under way.
+    pub fn is_not_ready(&self) -> bool {
+        self.kind == Kind::NotReady
+    }
+
+    /// The batch holds fewer reports than its minimum; nothing is released.
+    pub fn is_batch_too_small(&self) -> bool {
+        self.kind == Kind::TooSmall
+    }
+
+    /// The report was sealed under a key that the aggregator no longer knows.
+    pub fn is_outdated_key(&self) -> bool {
+        self.kind == Kind::OutdatedKey
+    }
+
+    /// This program or its environment failed: disk, socket, a bug.
+    pub fn is_environment(&self) -> bool {
+        self.kind == Kind::Environment
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
+    }
+}
+
+impl From<uptack::Error> for Error {
+    fn from(error: uptack::Error) -> Self {
+        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+        Self::input(format!("{error}{hint}")).because(error)
+    }
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,223 @@
+//! What clients share in speaking to aggregators and desks.
+
+mod causes;
+
+use reqwest::{
+    Response, StatusCode,
+    header::{self, HeaderMap},
+};
+use std::{path::Path, time::Duration};
+use url::{Host, Url};
+
+use crate::{
+    error::{Error, Result},
+    protocol::DapProblemType,
+};
+
+/// Largest answer that is read.
+const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
+/// The longest pause that a server can ask for; a longer one would let it silence its clients.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// An HTTP client with sensible limits; `root` is a further root certificate in a PEM file.
+pub fn client(root: Option<&Path>) -> Result<reqwest::Client> {
+    client_with_patience(root, Duration::from_secs(30))
+}
+
+/// The same for calls that may take so long.
+pub fn client_with_patience(root: Option<&Path>, patience: Duration) -> Result<reqwest::Client> {
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(5))
+        .timeout(patience)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("uptack/", env!("CARGO_PKG_VERSION")));
+    if let Some(path) = root {
+        builder = builder.add_root_certificate(read_root(path)?);
+    }
+    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")).because(error))
+}
+
+fn read_root(path: &Path) -> Result<reqwest::Certificate> {
+    let pem = std::fs::read(path).map_err(|error| Error::named_file(path, error))?;
+    reqwest::Certificate::from_pem(&pem).map_err(|error| Error::named_file(path, error))
+}
+
+/// Refuses addresses whose traffic others could read or change: anything but https, or http on this machine.
+pub fn check_address(url: &Url) -> Result<()> {
+    let is_safe = match url.scheme() {
+        "https" => url.host().is_some(),
+        "http" => is_loopback(url),
+        _ => false,
+    };
+    if !is_safe {
+        return Err(Error::input(format!("`{url}` is not allowed: use https, or http to this machine only")));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err(Error::input(format!(
+            "`{}` has more than a host, a port and a path",
+            url.host_str().unwrap_or("")
+        )));
+    }
+    Ok(())
+}
+
+/// Makes relative addresses go below `address` instead of beside it.
+pub fn make_base(address: &mut Url) {
+    if !address.path().ends_with('/') {
+        let path = format!("{}/", address.path());
+        address.set_path(&path);
+    }
+}
+
+/// The address of `path` below a base.
+pub fn join(base: &Url, path: &str) -> Result<Url> {
+    let mut base = base.clone();
+    make_base(&mut base);
+    base.join(path).map_err(|error| Error::input(format!("{base}: {error}")))
+}
+
+/// Whether two addresses are of one host, whatever their ports. All names and addresses of this machine are one.
+pub fn is_same_host(one: &Url, other: &Url) -> bool {
+    (is_loopback(one) && is_loopback(other)) || host(one) == host(other)
+}
+
+/// The host, without what two spellings of one name can differ in.
+fn host(url: &Url) -> Option<String> {
+    match url.host()? {
+        Host::Domain(name) => Some(name.trim_end_matches('.').to_lowercase()),
+        Host::Ipv4(address) => Some(address.to_string()),
+        Host::Ipv6(address) => Some(address.to_canonical().to_string()),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
+        Some(Host::Ipv6(address)) => {
+            let address = address.to_canonical();
+            address.is_loopback() || address.is_unspecified()
+        }
+        None => false,
+    }
+}
+
+/// No answer at all.
+pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
+    let error = error.without_url();
+    Error::unreachable(format!("the {whose} does not answer: {}", causes::describe(&error))).because(error)
+}
+
+/// The body of an answer, of bounded size.
+pub async fn body(whose: &str, response: Response) -> Result<Vec<u8>> {
+    body_within(whose, response, LARGEST_ANSWER).await
+}
+
+/// The body of an answer of at most `limit` bytes.
+pub async fn body_within(whose: &str, mut response: Response, limit: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| no_answer(whose, error))? {
+        if bytes.len() + chunk.len() > limit {
+            return Err(Error::refused(format!("the {whose}'s answer is too large")));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// Turns an answer that is not a success into an error with its reason.
+pub async fn check(whose: &str, response: Response) -> Result<Response> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let retry_after = retry_after(response.headers());
+    let document = body(whose, response).await.unwrap_or_default();
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap_or_default();
+    let kind = document["type"].as_str().and_then(|uri| uri.parse::<DapProblemType>().ok());
+    let title = document["title"].as_str().unwrap_or("no reason given");
+    let detail = document["detail"].as_str().map_or(String::new(), |detail| format!(" {detail}"));
+    let text = format!("the {whose} answers {}: {title}{detail}", status.as_u16());
+    Err(match kind {
+        Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
+        Some(DapProblemType::InvalidBatchSize) => Error::too_small(text),
+        _ if is_passing(status) => Error::unreachable(text).with_retry_after(retry_after),
+        _ => Error::refused(text),
+    })
+}
+
+/// What a server asks for in `Retry-After`, as seconds. Dates are not read, and nobody is waited for longer than an hour.
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(LONGEST_PAUSE))
+}
+
+fn is_passing(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn only_addresses_that_nobody_can_listen_in_on_are_taken() {
+        for good in [
+            "https://leader.example/",
+            "https://leader.example:8443/dap/",
+            "http://127.0.0.1:9001/",
+            "http://localhost:1/",
+            "http://[::1]/",
+            "https://192.0.2.1/",
+        ] {
+            assert!(check_address(&url(good)).is_ok(), "{good}");
+        }
+        for bad in [
+            "http://leader.example/",
+            "http://192.0.2.1/",
+            "http://127.0.0.1.example/",
+            "http://localhost.example/",
+            "ftp://leader.example/",
+            "ftp://127.0.0.1/",
+            "file:///etc/passwd",
+            "ws://127.0.0.1/",
+            "data:text/plain,x",
+            "https://user:secret@leader.example/",
+            "https://leader.example/?to=elsewhere",
+            "https://leader.example/#part",
+        ] {
+            let told = check_address(&url(bad)).unwrap_err().to_string();
+            assert!(!told.contains("secret"), "{told}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_told_apart_by_more_than_the_port() {
+        for (one, other) in [
+            ("https://a.example/", "https://A.example:444/x/"),
+            ("https://a.example/", "https://a.example./"),
+            ("http://127.0.0.1:1/", "http://localhost:2/"),
+            ("http://127.0.0.1:1/", "http://127.0.0.2:1/"),
+            ("http://[::1]:1/", "http://[::ffff:127.0.0.1]:2/"),
+            ("https://[::ffff:192.0.2.1]/", "https://192.0.2.1/"),
+        ] {
+            assert!(is_same_host(&url(one), &url(other)), "{one} {other}");
+        }
+        assert!(!is_same_host(&url("https://a.example/"), &url("https://b.example/")));
+    }
+
+    #[test]
+    fn a_pause_is_read_and_bounded() {
+        let asked = |text: &str| retry_after(&[(header::RETRY_AFTER, text.parse().unwrap())].into_iter().collect());
+        assert_eq!(asked("7"), Some(Duration::from_secs(7)));
+        assert_eq!(asked("18446744073709551615"), Some(LONGEST_PAUSE));
+        assert_eq!((asked("-1"), asked("Wed, 21 Oct 2026 07:28:00 GMT"), asked("")), (None, None, None));
+    }
+}

@@ -1,0 +1,39 @@
+//! The private write: no server ever sees an answer.
+//!
+//! An owner splits its cell into two shares and seals one to each of two *aggregators*, the leader
+//! and the helper. The two verify together that the shares belong to exactly one cell, without
+//! learning which, and add them up. The *collector* gets two sums, and only for batches of a
+//! minimum size. The protocol is the IETF's DAP, draft 09, with Prio3 of VDAF draft 08, so that
+//! every part here can be exchanged for Janus 0.7's, and is tested against its published crates.
+//!
+//! This crate is everybody's part but the servers': it listens to nothing and keeps no state.
+//!
+//! - [`task`]: what the parties of a task have to know, as files; also for Janus.
+//! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
+//! - [`ballot`]: many queries in one report.
+//! - [`credential`]: what an enrolled owner shows with a report.
+//! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task
+//!   that a card defines.
+//! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that it keeps, and its check by anyone.
+//! - [`private`]: folders and files for their owner alone.
+//! - [`http_client`]: calling servers with limits.
+//! - [`protocol`]: everything that depends on the drafts.
+
+pub mod ballot;
+pub mod card_task;
+pub mod client;
+pub mod clock;
+pub mod collector;
+pub mod credential;
+pub mod desk_client;
+pub mod error;
+pub mod http_client;
+pub mod listing;
+pub mod private;
+pub mod protocol;
+pub mod release;
+pub mod signed;
+pub mod task;
+pub mod token;
+
+pub use error::{Error, Result};

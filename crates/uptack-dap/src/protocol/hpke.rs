@@ -1,0 +1,308 @@
+//! Sealing shares to one party: HPKE with the labels and associated data of DAP-09.
+//!
+//! Of the algorithms that HPKE knows, those that DAP requires of everybody are used here and a few more: X25519, HKDF
+//! with any SHA-2, and either AES-GCM or ChaCha20-Poly1305.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use hpke_dispatch::{Aead, Kdf, Kem};
+use janus_messages::{
+    AggregateShareAad, BatchSelector, ExtensionType, HpkeAeadId, HpkeCiphertext, HpkeConfig, HpkeConfigId, HpkeKdfId,
+    HpkeKemId, HpkePublicKey, InputShareAad, Interval, PlaintextInputShare, ReportMetadata, Role, TaskId,
+};
+use prio::codec::Decode;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+
+use super::{encode, vdaf::Sum};
+use crate::error::{Error, Result};
+
+/// A key that others seal to, with the half that opens. In files the private half is unpadded base64url.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HpkeKeypair {
+    config: HpkeConfig,
+    private_key: HpkePrivateKey,
+}
+
+impl HpkeKeypair {
+    /// Puts the two halves together.
+    pub fn new(config: HpkeConfig, private_key: HpkePrivateKey) -> Self {
+        Self { config, private_key }
+    }
+
+    /// The public half, as it is handed out.
+    pub fn config(&self) -> &HpkeConfig {
+        &self.config
+    }
+
+    /// The half that opens.
+    pub fn private_key(&self) -> &HpkePrivateKey {
+        &self.private_key
+    }
+}
+
+/// The half of a key that opens what was sealed to the other. Its `Debug` shows nothing of it.
+#[derive(Clone)]
+pub struct HpkePrivateKey(Vec<u8>);
+
+impl HpkePrivateKey {
+    /// From the bytes that `as_ref` gives.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl AsRef<[u8]> for HpkePrivateKey {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for HpkePrivateKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("HpkePrivateKey(…)")
+    }
+}
+
+impl Serialize for HpkePrivateKey {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.serialize_str(&URL_SAFE_NO_PAD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for HpkePrivateKey {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        URL_SAFE_NO_PAD.decode(text).map(Self).map_err(|_| de::Error::custom("a private key is unpadded base64url"))
+    }
+}
+
+/// Makes a fresh key for receiving shares: X25519, HKDF-SHA256, AES-128-GCM.
+pub fn generate_keypair(id: u8) -> HpkeKeypair {
+    let pair = Kem::X25519HkdfSha256.gen_keypair();
+    let config = HpkeConfig::new(
+        HpkeConfigId::from(id),
+        HpkeKemId::X25519HkdfSha256,
+        HpkeKdfId::HkdfSha256,
+        HpkeAeadId::Aes128Gcm,
+        HpkePublicKey::from(pair.public_key),
+    );
+    HpkeKeypair::new(config, HpkePrivateKey::new(pair.private_key))
+}
+
+/// Whether shares can be sealed to a key, and opened under it, with the algorithms that are used here.
+pub fn is_hpke_config_supported(config: &HpkeConfig) -> bool {
+    algorithms(config).is_some()
+}
+
+/// Seals a client's input share to one aggregator.
+pub fn seal_input_share(
+    config: &HpkeConfig,
+    receiver: Role,
+    task: &TaskId,
+    metadata: &ReportMetadata,
+    public_share: &[u8],
+    input_share: Vec<u8>,
+) -> Result<HpkeCiphertext> {
+    let plaintext = encode(&PlaintextInputShare::new(Vec::new(), input_share));
+    let info = info(INPUT_SHARE, Role::Client, receiver);
+    let aad = input_share_aad(task, metadata, public_share);
+    seal(config, &info, &plaintext, &aad).ok_or_else(|| Error::refused(format!("the {receiver}'s key cannot be used")))
+}
+
+/// Why an input share could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenError {
+    /// The ciphertext does not open under the key.
+    Decrypt,
+    /// It opens, but not to an input share without extensions we would have to understand.
+    Message,
+}
+
+/// Opens an input share that a client sealed to us.
+pub fn open_input_share(
+    keypair: &HpkeKeypair,
+    receiver: Role,
+    task: &TaskId,
+    metadata: &ReportMetadata,
+    public_share: &[u8],
+    ciphertext: &HpkeCiphertext,
+) -> std::result::Result<Vec<u8>, OpenError> {
+    let info = info(INPUT_SHARE, Role::Client, receiver);
+    let aad = input_share_aad(task, metadata, public_share);
+    let plaintext = open(keypair, &info, ciphertext, &aad).ok_or(OpenError::Decrypt)?;
+    let share = PlaintextInputShare::get_decoded(&plaintext).map_err(|_| OpenError::Message)?;
+    let mut types: Vec<_> = share.extensions().iter().map(|extension| *extension.extension_type() as u16).collect();
+    types.sort_unstable();
+    let doubled = types.windows(2).any(|pair| pair[0] == pair[1]);
+    if doubled || types.contains(&(ExtensionType::Taskprov as u16)) {
+        return Err(OpenError::Message);
+    }
+    Ok(share.payload().to_vec())
+}
+
+/// Seals an aggregator's share of a batch to the collector.
+pub fn seal_aggregate_share(
+    config: &HpkeConfig,
+    sender: Role,
+    task: &TaskId,
+    interval: Interval,
+    share: &Sum,
+) -> Result<HpkeCiphertext> {
+    let info = info(AGGREGATE_SHARE, sender, Role::Collector);
+    let aad = aggregate_share_aad(task, interval);
+    seal(config, &info, &share.to_bytes(), &aad).ok_or_else(|| Error::environment("the collector's key cannot be used"))
+}
+
+/// Opens an aggregator's share of a batch.
+pub fn open_aggregate_share(
+    keypair: &HpkeKeypair,
+    sender: Role,
+    task: &TaskId,
+    interval: Interval,
+    ciphertext: &HpkeCiphertext,
+) -> Result<Vec<u8>> {
+    let info = info(AGGREGATE_SHARE, sender, Role::Collector);
+    let aad = aggregate_share_aad(task, interval);
+    open(keypair, &info, ciphertext, &aad)
+        .ok_or_else(|| Error::refused(format!("the {sender}'s share does not open under our key")))
+}
+
+fn input_share_aad(task: &TaskId, metadata: &ReportMetadata, public_share: &[u8]) -> Vec<u8> {
+    encode(&InputShareAad::new(*task, metadata.clone(), public_share.to_vec()))
+}
+
+fn aggregate_share_aad(task: &TaskId, interval: Interval) -> Vec<u8> {
+    let selector = BatchSelector::new_time_interval(interval);
+    encode(&AggregateShareAad::new(*task, Vec::new(), selector))
+}
+
+const INPUT_SHARE: &[u8] = b"dap-09 input share";
+const AGGREGATE_SHARE: &[u8] = b"dap-09 aggregate share";
+
+/// What binds a ciphertext to its purpose, its sender and its receiver.
+fn info(label: &[u8], sender: Role, receiver: Role) -> Vec<u8> {
+    [label, &[sender as u8, receiver as u8]].concat()
+}
+
+/// Nothing if the key is malformed or of another kind. The library's error says no more than that.
+fn seal(to: &HpkeConfig, info: &[u8], plaintext: &[u8], aad: &[u8]) -> Option<HpkeCiphertext> {
+    let sealed = algorithms(to)?.base_mode_seal(to.public_key().as_ref(), info, plaintext, aad).ok()?;
+    Some(HpkeCiphertext::new(*to.id(), sealed.encapped_key, sealed.ciphertext))
+}
+
+/// Nothing if the ciphertext was not made by [`seal`] for this key with the same `info` and `aad`.
+fn open(keypair: &HpkeKeypair, info: &[u8], ciphertext: &HpkeCiphertext, aad: &[u8]) -> Option<Vec<u8>> {
+    let (key, encapsulated) = (keypair.private_key.as_ref(), ciphertext.encapsulated_key());
+    algorithms(&keypair.config)?.base_mode_open(key, encapsulated, info, ciphertext.payload(), aad).ok()
+}
+
+/// Named one by one, so that what is supported does not depend on what else is compiled into the HPKE library.
+fn algorithms(config: &HpkeConfig) -> Option<hpke_dispatch::Config> {
+    let kem = match config.kem_id() {
+        HpkeKemId::X25519HkdfSha256 => Kem::X25519HkdfSha256,
+        _ => return None,
+    };
+    let kdf = match config.kdf_id() {
+        HpkeKdfId::HkdfSha256 => Kdf::Sha256,
+        HpkeKdfId::HkdfSha384 => Kdf::Sha384,
+        HpkeKdfId::HkdfSha512 => Kdf::Sha512,
+        _ => return None,
+    };
+    let aead = match config.aead_id() {
+        HpkeAeadId::Aes128Gcm => Aead::AesGcm128,
+        HpkeAeadId::Aes256Gcm => Aead::AesGcm256,
+        HpkeAeadId::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
+        _ => return None,
+    };
+    Some(hpke_dispatch::Config { aead, kdf, kem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{ReportId, Time, Vdaf, VdafKind};
+    use janus_core::hpke::{self as janus, HpkeApplicationInfo, Label};
+
+    fn at_janus(keypair: &HpkeKeypair) -> janus::HpkeKeypair {
+        serde_json::from_str(&serde_json::to_string(keypair).unwrap()).unwrap()
+    }
+
+    /// Every algorithm that is supported, under each of which a share of ours opens at Janus and one of Janus' here.
+    #[test]
+    fn shares_open_at_janus_and_those_of_janus_here() {
+        let (task, id) = (TaskId::from([3; 32]), ReportId::from([1; 16]));
+        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(600));
+        let (public, share) = (b"public".to_vec(), b"share".to_vec());
+        let aad = input_share_aad(&task, &metadata, &public);
+        let message = encode(&PlaintextInputShare::new(Vec::new(), share.clone()));
+        for keypair in keypairs() {
+            let theirs = at_janus(&keypair);
+            for role in [Role::Leader, Role::Helper] {
+                let info = HpkeApplicationInfo::new(&Label::InputShare, &Role::Client, &role);
+                let sealed =
+                    seal_input_share(keypair.config(), role, &task, &metadata, &public, share.clone()).unwrap();
+                assert_eq!(janus::open(&theirs, &info, &sealed, &aad).unwrap(), message);
+                let sealed = janus::seal(keypair.config(), &info, &message, &aad).unwrap();
+                assert_eq!(open_input_share(&keypair, role, &task, &metadata, &public, &sealed), Ok(share.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn sums_open_at_janus_and_those_of_janus_here() {
+        let task = TaskId::from([3; 32]);
+        let interval =
+            Interval::new(Time::from_seconds_since_epoch(600), super::super::Duration::from_seconds(60)).unwrap();
+        let aad = aggregate_share_aad(&task, interval);
+        let sum = Vdaf::new(&VdafKind::histogram(3)).unwrap().zero();
+        let keypair = generate_keypair(7);
+        for role in [Role::Leader, Role::Helper] {
+            let info = HpkeApplicationInfo::new(&Label::AggregateShare, &role, &Role::Collector);
+            let sealed = seal_aggregate_share(keypair.config(), role, &task, interval, &sum).unwrap();
+            assert_eq!(janus::open(&at_janus(&keypair), &info, &sealed, &aad).unwrap(), sum.to_bytes());
+            let sealed = janus::seal(keypair.config(), &info, &sum.to_bytes(), &aad).unwrap();
+            assert_eq!(open_aggregate_share(&keypair, role, &task, interval, &sealed).unwrap(), sum.to_bytes());
+        }
+    }
+
+    #[test]
+    fn keys_are_written_as_janus_writes_them_and_debug_hides_them() {
+        let keypair = generate_keypair(7);
+        let text = serde_json::to_string(&keypair).unwrap();
+        assert_eq!(serde_json::to_string(&at_janus(&keypair)).unwrap(), text);
+        let again: HpkeKeypair = serde_json::from_str(&text).unwrap();
+        assert_eq!(again.private_key().as_ref(), keypair.private_key().as_ref());
+        let secret = URL_SAFE_NO_PAD.encode(keypair.private_key());
+        assert!(text.contains(&secret) && !format!("{keypair:?}").contains(&secret));
+        let error = serde_json::from_str::<HpkeKeypair>(&text.replace(&secret, "no+base64url")).unwrap_err();
+        assert!(!error.to_string().contains("no+base64url"), "{error}");
+    }
+
+    /// Whatever else the library was compiled with.
+    #[test]
+    fn bad_algorithms_are_not_supported() {
+        let key = generate_keypair(1).config().public_key().clone();
+        for (kem, kdf, aead) in [
+            (HpkeKemId::P256HkdfSha256, HpkeKdfId::HkdfSha256, HpkeAeadId::Aes128Gcm),
+            (HpkeKemId::X25519HkdfSha256, HpkeKdfId::Shake256, HpkeAeadId::Aes128Gcm),
+            (HpkeKemId::X25519HkdfSha256, HpkeKdfId::HkdfSha256, HpkeAeadId::Other(9)),
+        ] {
+            let config = HpkeConfig::new(HpkeConfigId::from(1), kem, kdf, aead, key.clone());
+            assert!(!is_hpke_config_supported(&config), "{config:?}");
+            assert!(seal(&config, b"", b"", b"").is_none());
+        }
+    }
+
+    fn keypairs() -> Vec<HpkeKeypair> {
+        let mut keypairs = Vec::new();
+        for kdf in [HpkeKdfId::HkdfSha256, HpkeKdfId::HkdfSha384, HpkeKdfId::HkdfSha512] {
+            for aead in [HpkeAeadId::Aes128Gcm, HpkeAeadId::Aes256Gcm, HpkeAeadId::ChaCha20Poly1305] {
+                let HpkeKeypair { config, private_key } = generate_keypair(1);
+                let public = config.public_key().clone();
+                let config = HpkeConfig::new(*config.id(), *config.kem_id(), kdf, aead, public);
+                keypairs.push(HpkeKeypair::new(config, private_key));
+            }
+        }
+        keypairs
+    }
+}

@@ -1,0 +1,168 @@
+//! The release record: everything from which anyone can recompute the estimate and the claims.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use uptack::{
+    Channel, Output, Probability, Tally,
+    card::{Card, timestamp},
+};
+
+use crate::{
+    ballot,
+    collector::Collected,
+    error::{Error, Result},
+    release::results::Results,
+    signed::{OpenedCard, SignedCard},
+};
+
+/// What was released of one query, once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The version of this form of record: `1`.
+    pub version: String,
+    /// The query.
+    pub query: String,
+    /// The card's canonical text, whose SHA-256 is the query's name.
+    pub card: String,
+    /// The desk's signature over it.
+    pub signature: String,
+    /// How many reports were added up.
+    pub reports: u64,
+    /// The sums as they were collected: one for each cell, in the card's order; two for each question of a ballot.
+    pub counts: Vec<u64>,
+    /// The same as estimators take it, for one question: without what no honest owner can have written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tally: Option<Tally>,
+    /// The same for each question of a ballot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tallies: Option<Vec<NamedTally>>,
+    /// When the sums were collected.
+    pub collected: String,
+    /// What follows from the sums, as an analyst read it; for everyone to compute again.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub results: Option<Results>,
+}
+
+/// One question's tally of a ballot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedTally {
+    /// The question's name on the card.
+    pub name: String,
+    /// The tally.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+pub(crate) const VERSION: &str = "1";
+
+impl Record {
+    /// The record of a collected batch.
+    pub fn new(signed: &SignedCard, batch: &Collected, now: u64) -> Result<Self> {
+        let card = signed.open()?.card;
+        let (tally, tallies) = tallies(&card, &batch.counts, batch.reports)?;
+        Ok(Self {
+            version: VERSION.to_owned(),
+            query: signed.query.clone(),
+            card: signed.card.clone(),
+            signature: signed.signature.clone(),
+            reports: batch.reports,
+            counts: batch.counts.clone(),
+            tally,
+            tallies,
+            collected: timestamp::text(now)?,
+            results: None,
+        })
+    }
+
+    /// Reads a record and checks nothing but its form.
+    pub fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|error| Error::input(format!("not a release record: {error}")))
+    }
+
+    /// Reads a record and checks everything in it that can be checked: the card's name and signature, and that the
+    /// tallies are those of the sums.
+    pub fn read(text: &str) -> Result<(Self, OpenedCard)> {
+        let record = Self::parse(text)?;
+        if record.version != VERSION {
+            return Err(Error::input("the release record's version is not 1"));
+        }
+        let opened = record.signed().open()?;
+        let made = tallies(&opened.card, &record.counts, record.reports)?;
+        if made != (record.tally.clone(), record.tallies.clone()) {
+            return Err(Error::input("the release record's tallies are not those of its sums"));
+        }
+        Ok((record, opened))
+    }
+
+    /// The card as it was signed.
+    pub fn signed(&self) -> SignedCard {
+        SignedCard { query: self.query.clone(), card: self.card.clone(), signature: self.signature.clone() }
+    }
+}
+
+pub(crate) type Tallies = (Option<Tally>, Option<Vec<NamedTally>>);
+
+pub(crate) fn tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
+    let channel = card.checked_channel()?;
+    let Some(asked) = &card.ballot else {
+        return Ok((Some(Tally::from_cells(&channel, &possible(&channel, counts))?), None));
+    };
+    let outputs = ballot::outputs(counts, reports)?;
+    if outputs.len() != asked.queries.len() {
+        return Err(Error::input("the sums are not those of the card's ballot"));
+    }
+    let named = |(query, outputs): (&uptack::card::BallotQuery, &ballot::Outputs)| {
+        Ok(NamedTally { name: query.name.clone(), tally: question_tally(&channel, outputs)? })
+    };
+    Ok((None, Some(asked.queries.iter().zip(&outputs).map(named).collect::<Result<_>>()?)))
+}
+
+/// Without the cells that the mechanism never draws: a dishonest report may name one, and would spoil the estimate.
+fn possible(channel: &Channel, counts: &[u64]) -> Vec<u64> {
+    let kept = |(index, count): (usize, &u64)| match channel.cells().get(index) {
+        Some(cell) if !is_drawn(cell) => 0,
+        _ => *count,
+    };
+    counts.iter().enumerate().map(kept).collect()
+}
+
+fn is_drawn(cell: &uptack::Cell) -> bool {
+    [cell.yes(), cell.no()].iter().any(|probability| *probability != Probability::ZERO)
+}
+
+/// What the outputs say, and no more: where dishonest reports set both bits of a question there is no ⊥ left, and the
+/// tally counts more owners than there were reports.
+fn question_tally(channel: &Channel, outputs: &ballot::Outputs) -> Result<Tally> {
+    let drawn = |output: Output| channel.cells().iter().any(|cell| cell.outputs()[0] == output && is_drawn(cell));
+    let count = |output: Output| match output {
+        output if !drawn(output) => 0,
+        Output::ONE => outputs.ones,
+        Output::ZERO => outputs.zeros,
+        _ => outputs.bottoms.unwrap_or(0),
+    };
+    let counts: BTreeMap<Output, u64> = channel.answers()[0].iter().map(|&output| (output, count(output))).collect();
+    Ok(Tally::new(vec![counts])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(text: &str) -> Channel {
+        text.parse::<uptack::Mechanism>().unwrap().channel()
+    }
+
+    #[test]
+    fn what_no_honest_owner_writes_is_not_in_the_tally() {
+        let never_bottom = channel("normal-form(f=1,r=0.2)");
+        assert_eq!(possible(&never_bottom, &[5, 6, 2]), [5, 6, 0]);
+        let outputs = ballot::Outputs { ones: 5, zeros: 6, bottoms: Some(2) };
+        assert_eq!(question_tally(&never_bottom, &outputs).unwrap().owners(), 11);
+        let bottom = channel("normal-form(f=0.5,r=0.2)");
+        assert_eq!(possible(&bottom, &[5, 6, 2]), [5, 6, 2]);
+        assert_eq!(question_tally(&bottom, &outputs).unwrap().owners(), 13);
+        let both = ballot::Outputs { ones: 9, zeros: 6, bottoms: None };
+        assert_eq!(question_tally(&bottom, &both).unwrap().owners(), 15);
+    }
+}

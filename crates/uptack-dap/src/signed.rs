@@ -1,0 +1,235 @@
+//! Query cards under the signature of the desk that opened them.
+//!
+//! Ed25519 over the canonical bytes. The card names the key that signs it, so that whoever pins that key knows whose
+//! word the card is; the check is the strict one, which knows no second form of a key or a signature.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use rand::{RngCore, rngs::OsRng};
+use serde::{Deserialize, Serialize};
+use std::{fmt, path::Path, str::FromStr};
+use uptack::card::Card;
+
+use crate::{
+    card_task,
+    error::{Error, Result},
+    private,
+    protocol::TaskId,
+};
+
+/// A card as it travels: its canonical text and the signature over its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignedCard {
+    /// The name under which the query is listed; it must be the hash of the card.
+    pub query: String,
+    /// The canonical text.
+    pub card: String,
+    /// Unpadded base64url of the signature's 64 bytes.
+    pub signature: String,
+}
+
+/// A card whose name and signature were checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedCard {
+    /// The query's and the task's name.
+    pub id: TaskId,
+    /// The card.
+    pub card: Card,
+    /// Its canonical text.
+    pub canonical: String,
+    /// Who signed it.
+    pub signer: PublicKey,
+}
+
+impl SignedCard {
+    /// Checks form, name and signature. Whether the signer is one to listen to is for the caller to say.
+    pub fn open(&self) -> Result<OpenedCard> {
+        let card = card_task::read(&self.card)?;
+        let id = card_task::names(&card)?.query;
+        if id.to_string() != self.query {
+            return Err(Error::refused("the card is not the one that this query is named after"));
+        }
+        let Some(signer) = &card.signer else {
+            return Err(Error::refused("the card names no signer"));
+        };
+        let signer: PublicKey = signer.parse()?;
+        signer.verify(self.card.as_bytes(), &self.signature)?;
+        Ok(OpenedCard { id, card, canonical: self.card.clone(), signer })
+    }
+}
+
+/// A desk's key for signing cards. Its `Debug` shows the public half alone.
+pub struct Signer(SigningKey);
+
+impl Signer {
+    /// A key from the operating system's randomness.
+    pub fn generate() -> Self {
+        let mut secret = [0; 32];
+        OsRng.fill_bytes(&mut secret);
+        Self(SigningKey::from_bytes(&secret))
+    }
+
+    /// The key in a file, which is made if there is none.
+    pub fn load_or_create(path: &Path) -> Result<Self> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
+                let secret = <[u8; 32]>::try_from(bytes)
+                    .map_err(|_| Error::input(format!("{}: not a signing key", path.display())))?;
+                Ok(Self(SigningKey::from_bytes(&secret)))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let signer = Self::generate();
+                private::write_secret(path, &format!("{}\n", URL_SAFE_NO_PAD.encode(signer.0.to_bytes())))?;
+                Ok(signer)
+            }
+            Err(error) => Err(Error::file(path, error)),
+        }
+    }
+
+    /// The half that owners pin.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    /// Signs a card as it is; it must name this key as its signer.
+    pub fn sign(&self, card: &Card) -> Result<SignedCard> {
+        if card.signer.as_deref() != Some(self.public().to_string().as_str()) {
+            return Err(Error::input("the card names another signer"));
+        }
+        let canonical = card.canonical();
+        let signature = URL_SAFE_NO_PAD.encode(self.0.sign(canonical.as_bytes()).to_bytes());
+        Ok(SignedCard { query: card_task::names(card)?.query.to_string(), card: canonical, signature })
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Signer({})", self.public())
+    }
+}
+
+/// A key that owners pin, written `ed25519:` and unpadded base64url.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+const SCHEME: &str = "ed25519:";
+
+impl PublicKey {
+    /// Its 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
+    /// Checks a signature over a message, strictly.
+    pub fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
+        let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap_or_default();
+        let signature = Signature::from_slice(&bytes).map_err(|_| Error::refused("the signature is malformed"))?;
+        self.0
+            .verify_strict(message, &signature)
+            .map_err(|_| Error::refused("the signature is not the signer's over this card"))
+    }
+}
+
+impl From<VerifyingKey> for PublicKey {
+    fn from(key: VerifyingKey) -> Self {
+        Self(key)
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{SCHEME}{}", URL_SAFE_NO_PAD.encode(self.0.as_bytes()))
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse = || Error::input(format!("`{text}` is not a public key (`{SCHEME}` and 43 characters)"));
+        let bytes = text.strip_prefix(SCHEME).and_then(|text| URL_SAFE_NO_PAD.decode(text).ok()).ok_or_else(refuse)?;
+        let bytes = <[u8; 32]>::try_from(bytes).map_err(|_| refuse())?;
+        VerifyingKey::from_bytes(&bytes).map(Self).map_err(|_| refuse())
+    }
+}
+
+impl Serialize for PublicKey {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PublicKey {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uptack::{
+        plan::{Prior, Request, plan},
+        privacy::{Delta, Epsilon},
+    };
+
+    fn card(signer: &Signer) -> Card {
+        let mut request = Request::new(200, Prior::at(20));
+        request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
+        let mut card = Card::new(&request, &plan(&request).unwrap());
+        card.signer = Some(signer.public().to_string());
+        card
+    }
+
+    #[test]
+    fn a_card_opens_under_its_signature_and_no_other() {
+        let signer = Signer::generate();
+        let signed = signer.sign(&card(&signer)).unwrap();
+        let opened = signed.open().unwrap();
+        assert_eq!((opened.signer, opened.id.to_string()), (signer.public(), signed.query.clone()));
+
+        let mut changed = card(&signer);
+        changed.owners = "201".to_owned();
+        let mut text = signed.clone();
+        text.card = changed.canonical();
+        assert!(text.open().unwrap_err().to_string().contains("named after"));
+        text.query = card_task::task_id(&text.card).to_string();
+        assert!(text.open().unwrap_err().to_string().contains("signature"));
+
+        let other = Signer::generate();
+        assert!(other.sign(&card(&signer)).is_err());
+        let mut forged = other.sign(&card(&other)).unwrap();
+        forged.signature = signed.signature.clone();
+        assert!(forged.open().is_err());
+        let mut spaced = signed;
+        spaced.card.push(' ');
+        assert!(spaced.open().unwrap_err().to_string().contains("canonical"));
+    }
+
+    #[test]
+    fn a_key_file_is_made_once_and_for_its_owner_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("signing.key");
+        let made = Signer::load_or_create(&path).unwrap();
+        assert_eq!(Signer::load_or_create(&path).unwrap().public(), made.public());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        std::fs::write(&path, "short").unwrap();
+        assert!(Signer::load_or_create(&path).unwrap_err().is_input());
+        assert!(!format!("{made:?}").contains("SigningKey"));
+    }
+
+    #[test]
+    fn keys_are_read_as_written() {
+        let key = Signer::generate().public();
+        assert_eq!(key.to_string().parse::<PublicKey>().unwrap(), key);
+        for bad in ["", "ed25519:", "ed25519:AAAA", "rsa:AAAA"] {
+            assert!(bad.parse::<PublicKey>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Both roles in one process, for one machine.
+//!
+//! Each role has its own keys, its own file and its own port, and the two speak the protocol with
+//! each other as two machines would. What this cannot give is the protocol's point: whoever runs
+//! the process can read both files, put the shares together and see every single answer. It is for
+//! development, for demonstrations, and for operators who are trusted with the answers anyway.
+
+use std::path::Path;
+use uptack_dap::{
+    protocol::VdafKind,
+    signed::SignedCard,
+    task::{AggregatorRole, CollectorTask, TaskParameters, TaskSet},
+};
+
+use crate::{
+    aggregator::{Aggregator, Config, definition::CardDefinition},
+    error::Result,
+};
+
+/// A leader and a helper in this process.
+pub struct Pair {
+    /// The leader.
+    pub leader: Aggregator,
+    /// The helper.
+    pub helper: Aggregator,
+}
+
+impl Pair {
+    /// What has to be said to everybody who relies on a pair.
+    pub const TRUST: &str = "Both aggregators run in one process: whoever operates it can see \
+        every answer. There is no protection against the operator, only against others.";
+
+    /// Starts both below `data`, in `data/leader` and `data/helper`; `adjust` may change each
+    /// configuration before it is used. Tasks without a card are served unless that is changed:
+    /// nobody but the operator can add any.
+    pub async fn start(data: &Path, adjust: impl Fn(&mut Config)) -> Result<Self> {
+        let configure = |role: AggregatorRole| {
+            let mut config = Config::new(role, data.join(role.to_string()));
+            config.admission.allow_tasks_without_card = true;
+            adjust(&mut config);
+            config
+        };
+        let helper = Aggregator::start(configure(AggregatorRole::Helper)).await?;
+        // Tasks of an earlier run name an address of then; the helper is here now.
+        let mut leader = configure(AggregatorRole::Leader);
+        leader.peer = Some(helper.url());
+        let leader = Aggregator::start(leader).await?;
+        tracing::warn!("{}", Self::TRUST);
+        Ok(Self { leader, helper })
+    }
+
+    /// Parameters of a task that this pair serves.
+    pub fn parameters(&self, vdaf: VdafKind, time_precision: u64, min_batch_size: u64) -> TaskParameters {
+        TaskParameters::new(self.leader.url(), self.helper.url(), vdaf, time_precision, min_batch_size)
+    }
+
+    /// Has both serve a task: the helper first, so that it knows what the leader speaks of.
+    pub async fn add_task(&self, task: &TaskSet) -> Result<()> {
+        self.helper.add_task(task.helper.clone()).await?;
+        self.leader.add_task(task.leader.clone()).await
+    }
+
+    /// Has both serve the task of a card.
+    pub async fn add_card(&self, card: &SignedCard, collector: &CollectorTask) -> Result<()> {
+        for (aggregator, role) in [(&self.helper, AggregatorRole::Helper), (&self.leader, AggregatorRole::Leader)] {
+            aggregator.add_task(CardDefinition::new(role, card.clone(), collector)).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops both in order.
+    pub async fn shutdown(self) {
+        self.leader.shutdown().await;
+        self.helper.shutdown().await;
+    }
+}

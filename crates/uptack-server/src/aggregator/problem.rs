@@ -1,0 +1,37 @@
+//! The protocol's own refusals, and those of a store.
+
+use axum::http::StatusCode;
+use std::time::{Duration, Instant};
+use uptack_dap::protocol::{DapProblemType, TaskId};
+
+use super::store::StoreError;
+use crate::{
+    base::{logging::Throttle, problem::Problem},
+    error::Error,
+};
+
+/// One of the protocol's own errors. Its aborts are 400, authorization is 403.
+pub(crate) fn dap(kind: DapProblemType, task: &TaskId) -> Problem {
+    let status = match kind {
+        DapProblemType::UnauthorizedRequest => StatusCode::FORBIDDEN,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    Problem::of_type(status, kind.type_uri(), kind.description()).with_member("taskid", task.to_string())
+}
+
+impl From<StoreError<Problem>> for Problem {
+    fn from(error: StoreError<Problem>) -> Self {
+        match error {
+            StoreError::Refused(problem) => problem,
+            StoreError::Full => {
+                // Every upload meets a full disk; one line a minute says so.
+                static FULL: Throttle = Throttle::new(Duration::from_secs(60));
+                if let Some(unlogged) = FULL.pass(Instant::now()) {
+                    tracing::error!(unlogged, "storage is full; refusing changes until there is room");
+                }
+                Self::busy("The server's storage is full; nothing was stored.", 30)
+            }
+            StoreError::Broken(text) => Error::environment(text).into(),
+        }
+    }
+}

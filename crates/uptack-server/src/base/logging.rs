@@ -1,0 +1,65 @@
+//! Structured logs for the programs of this project.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tracing_subscriber::filter::LevelFilter;
+
+/// Writes one JSON object per line to standard error, from `level` up. Later calls change nothing.
+///
+/// Log lines carry names of tasks, counts, states and reasons: no token, no key, no share, no
+/// report, and no address of a client.
+pub fn init(level: tracing::Level) {
+    let _ = tracing_subscriber::fmt()
+        .json()
+        .with_max_level(LevelFilter::from_level(level))
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+/// Logs from `INFO` up, or from `DEBUG` up.
+pub fn init_verbose(verbose: bool) {
+    init(if verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
+}
+
+/// Lets the first line through, then one per pause, with the number of those that were held back: a fault that every
+/// request meets must not fill the log, least of all when the fault is a full disk.
+#[derive(Debug)]
+pub struct Throttle {
+    pause: Duration,
+    state: Mutex<Option<(Instant, u64)>>,
+}
+
+impl Throttle {
+    /// One line for each `pause`.
+    pub const fn new(pause: Duration) -> Self {
+        Self { pause, state: Mutex::new(None) }
+    }
+
+    /// Whether to log now: nothing, or how many lines were held back since the last.
+    pub fn pass(&self, now: Instant) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *state {
+            Some((last, held)) if now.duration_since(*last) < self.pause => {
+                *held += 1;
+                None
+            }
+            other => other.replace((now, 0)).map_or(Some(0), |(_, held)| Some(held)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_passes_in_a_while_and_says_how_many_did_not() {
+        let throttle = Throttle::new(Duration::from_secs(60));
+        let start = Instant::now();
+        let at = |seconds| throttle.pass(start + Duration::from_secs(seconds));
+        assert_eq!([at(0), at(1), at(59), at(60), at(61), at(200)], [Some(0), None, None, Some(2), None, Some(1)]);
+        assert_eq!(at(300), Some(0));
+    }
+}

@@ -1,0 +1,111 @@
+//! Counters, in Prometheus' text form.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    sync::{Mutex, PoisonError},
+};
+
+/// Everything that a server counts. Labels are fixed words: nothing here depends on what a request holds.
+#[derive(Debug)]
+pub(crate) struct Metrics<C>(Mutex<BTreeMap<(C, &'static str), u64>>);
+
+/// What a server counts.
+pub(crate) trait Counter: Copy + Ord {
+    fn describe(self) -> Description;
+}
+
+/// A counter as it is shown.
+pub(crate) struct Description {
+    pub(crate) metric: &'static str,
+    /// What the label says.
+    pub(crate) label: &'static str,
+    pub(crate) help: &'static str,
+}
+
+/// Something that goes up and down.
+pub(crate) struct Gauge {
+    pub(crate) metric: &'static str,
+    pub(crate) help: &'static str,
+    /// Labels in their braces, or nothing, and the value.
+    pub(crate) values: Vec<(String, u64)>,
+}
+
+impl Gauge {
+    /// One value without labels.
+    pub(crate) fn single(metric: &'static str, help: &'static str, value: u64) -> Self {
+        Self { metric, help, values: vec![(String::new(), value)] }
+    }
+}
+
+impl<C> Default for Metrics<C> {
+    fn default() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+}
+
+impl<C: Counter> Metrics<C> {
+    pub(crate) fn add(&self, counter: C, label: &'static str, amount: u64) {
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counters.entry((counter, label)).or_default() += amount;
+    }
+
+    /// The text form, with gauges that the caller reads elsewhere.
+    pub(crate) fn render(&self, gauges: &[Gauge]) -> String {
+        let mut text = String::new();
+        let mut last = None;
+        for ((counter, value_of_label), value) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let Description { metric, label, help } = counter.describe();
+            if last != Some(*counter) {
+                let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} counter");
+                last = Some(*counter);
+            }
+            let _ = writeln!(text, "{metric}{{{label}=\"{value_of_label}\"}} {value}");
+        }
+        for Gauge { metric, help, values } in gauges {
+            let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} gauge");
+            for (labels, value) in values {
+                let _ = writeln!(text, "{metric}{labels} {value}");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    struct Uploads;
+
+    impl Counter for Uploads {
+        fn describe(self) -> Description {
+            Description { metric: "uptack_uploads_total", label: "kind", help: "Reports taken." }
+        }
+    }
+
+    #[test]
+    fn the_text_form_groups_by_metric() {
+        let metrics = Metrics::default();
+        metrics.add(Uploads, "repeated", 1);
+        metrics.add(Uploads, "new", 2);
+        metrics.add(Uploads, "new", 3);
+        let values = vec![("{state=\"open\"}".to_owned(), 3)];
+        let queries = Gauge { metric: "uptack_desk_queries", help: "Queries.", values };
+        let text = metrics.render(&[Gauge::single("uptack_pending_reports", "Waiting.", 7), queries]);
+        assert_eq!(
+            text,
+            "# HELP uptack_uploads_total Reports taken.\n\
+             # TYPE uptack_uploads_total counter\n\
+             uptack_uploads_total{kind=\"new\"} 5\n\
+             uptack_uploads_total{kind=\"repeated\"} 1\n\
+             # HELP uptack_pending_reports Waiting.\n\
+             # TYPE uptack_pending_reports gauge\n\
+             uptack_pending_reports 7\n\
+             # HELP uptack_desk_queries Queries.\n\
+             # TYPE uptack_desk_queries gauge\n\
+             uptack_desk_queries{state=\"open\"} 3\n"
+        );
+    }
+}

@@ -1,0 +1,9 @@
+//! What both servers stand on: listening, logs, counters, refusals, state in SQLite and its copies.
+
+pub(crate) mod backup;
+pub(crate) mod http;
+pub mod listener;
+pub mod logging;
+pub(crate) mod metrics;
+pub(crate) mod problem;
+pub(crate) mod sqlite;

@@ -1,0 +1,107 @@
+//! Refusals as callers see them: RFC 9457 documents.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+use super::logging::Throttle;
+use crate::error::Error;
+
+/// A refusal, with the status it is answered with.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    uri: &'static str,
+    title: &'static str,
+    detail: Option<String>,
+    /// A member beyond those that every problem has.
+    member: Option<(&'static str, String)>,
+    retry_after: Option<u32>,
+}
+
+impl Problem {
+    /// A problem that the status says enough about.
+    pub(crate) fn http(status: StatusCode, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or("Error");
+        Self { detail: Some(detail.into()), ..Self::of_type(status, "about:blank", title) }
+    }
+
+    /// A problem that a protocol has a name for.
+    pub(crate) fn of_type(status: StatusCode, uri: &'static str, title: &'static str) -> Self {
+        Self { status, uri, title, detail: None, member: None, retry_after: None }
+    }
+
+    /// Not now, but perhaps in so many seconds.
+    pub(crate) fn busy(detail: &str, seconds: u32) -> Self {
+        Self::http(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(seconds)
+    }
+
+    /// Says more.
+    pub(crate) fn with_detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+
+    /// Says what it is about in a member of its own.
+    pub(crate) fn with_member(self, name: &'static str, value: impl Into<String>) -> Self {
+        Self { member: Some((name, value.into())), ..self }
+    }
+
+    /// Says when it may be worth trying again.
+    pub(crate) fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after: Some(seconds), ..self }
+    }
+
+    /// The last word of the type, for counters and logs.
+    pub(crate) fn label(&self) -> &'static str {
+        match self.uri.rsplit(':').next() {
+            Some(word) if self.uri.starts_with("urn:") => word,
+            _ => self.title,
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    /// The caller's fault is told to the caller; our own goes to the log, and the caller learns that it may try again.
+    fn from(error: Error) -> Self {
+        if error.is_input() {
+            return Self::http(StatusCode::BAD_REQUEST, error.to_string());
+        }
+        static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
+        if let Some(unlogged) = FAILURES.pass(Instant::now()) {
+            tracing::error!(%error, unlogged, "internal failure");
+        }
+        let detail = "The server failed. It is safe to send the same request again.";
+        Self::http(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut document = json!({"type": self.uri, "title": self.title, "status": self.status.as_u16()});
+        if let Some(detail) = &self.detail {
+            document["detail"] = json!(detail);
+        }
+        if let Some((name, value)) = &self.member {
+            document[*name] = json!(value);
+        }
+        let mut response = (self.status, document.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // Lets the outer layer count refusals by kind.
+        response.extensions_mut().insert(Label(self.label()));
+        response
+    }
+}
+
+/// The kind of a refusal, attached to its response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label(pub(crate) &'static str);

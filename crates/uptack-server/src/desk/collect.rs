@@ -1,0 +1,285 @@
+//! The two loops of a desk: one opens and closes queries by the clock, one collects what is closed and has the
+//! aggregators forget what is over.
+//!
+//! Every step is written down before the next is taken, and every step may be taken again: a desk that was killed at
+//! any point goes on where the store says it was.
+
+use futures_util::{StreamExt, stream};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::time::Instant;
+use uptack_dap::{
+    collector::{Collected, Collector},
+    release::record::Record,
+    task::RETENTION,
+};
+
+use crate::{
+    base::logging::Throttle,
+    desk::{
+        metrics::Name,
+        shared::Shared,
+        store::{Query, State, Store},
+    },
+    error::{Error, Result},
+};
+
+/// How often the clock is looked at.
+const TICK: Duration = Duration::from_millis(200);
+/// How long aggregators that are away are left alone before they are told of a query again.
+const OPEN_AGAIN: Duration = Duration::from_secs(2);
+/// The aggregators hear of a query so many seconds before it opens.
+const AHEAD: u64 = 60;
+/// How long one attempt at a collection waits for the aggregators.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Queries that are collected at once.
+const AT_ONCE: usize = 8;
+
+/// Opens and closes queries until the desk stops.
+pub(crate) async fn keep_time(shared: Arc<Shared>) {
+    let mut stopping = shared.stopping.subscribe();
+    let mut opening_from = Instant::now();
+    while !*stopping.borrow() {
+        let turn = async {
+            close_due(&shared).await?;
+            let all_open = Instant::now() < opening_from || open_due(&shared).await?;
+            shared.refresh().await.map(|()| all_open)
+        };
+        match turn.await {
+            Ok(true) => {}
+            Ok(false) => opening_from = Instant::now() + OPEN_AGAIN,
+            Err(error) => log_failure(&error, "keeping time"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            _ = stopping.changed() => {}
+        }
+    }
+}
+
+/// Collects and tidies up until the desk stops.
+pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
+    let mut stopping = shared.stopping.subscribe();
+    let mut waits = Waits::default();
+    while !*stopping.borrow() {
+        // A collection is cut off when the desk stops, and taken up by the next run.
+        tokio::select! {
+            outcome = turn(&shared, &mut waits) => if let Err(error) = outcome {
+                log_failure(&error, "collecting");
+            },
+            _ = stopping.changed() => break,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            () = shared.wake.notified() => {}
+            _ = stopping.changed() => {}
+        }
+    }
+}
+
+/// Both loops turn many times a second, and a full disk fails them every time.
+fn log_failure(error: &Error, doing: &'static str) {
+    static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
+    if let Some(unlogged) = FAILURES.pass(std::time::Instant::now()) {
+        tracing::error!(%error, unlogged, doing, "the desk's work failed and is tried again");
+    }
+}
+
+/// Has the aggregators serve the queries that open soon; says whether none has to wait.
+pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<bool> {
+    let now = shared.now();
+    let mut all_open = true;
+    for query in shared.store.run(move |store| store.opening_by(now + AHEAD)).await? {
+        if query.closes <= now {
+            let reason = "it could not be opened before its window was over";
+            end(shared, &query, State::Cancelled, reason, "never opened").await?;
+        } else {
+            all_open &= open(shared, &query).await?;
+        }
+    }
+    Ok(all_open)
+}
+
+/// Has the aggregators serve one query; false if that has to wait.
+async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
+    let name = query.signed.query.clone();
+    let Some(tasks) = &query.tasks else {
+        return Err(Error::environment(format!("query {name} has no task")));
+    };
+    match shared.provisioner.add(&query.signed, tasks).await {
+        Ok(()) => {
+            let opened = move |store: &Store| {
+                let opened = store.advance(&name, &[State::Opening], State::Open, None)?;
+                Ok((opened, store.query(&name)?.map(|query| query.state)))
+            };
+            match shared.store.run(opened).await? {
+                (true, _) => tracing::info!(query = query.signed.query, "open"),
+                // It was taken back while the aggregators heard of it.
+                (false, Some(State::Cancelled)) => shared.provisioner.remove(&tasks.parameters.task_id).await?,
+                (false, _) => {}
+            }
+            Ok(true)
+        }
+        Err(error) if error.is_refused() || error.is_input() => {
+            let reason = format!("the aggregators refuse it: {error}");
+            end(shared, query, State::Cancelled, &reason, "never opened").await.map(|()| true)
+        }
+        Err(error) => {
+            shared.metrics.add(Name::AggregatorFailures, "add", 1);
+            tracing::warn!(query = name, %error, "not open yet");
+            let reason = error.to_string();
+            shared.store.run(move |store| store.explain(&name, &reason)).await.map(|()| false)
+        }
+    }
+}
+
+/// Closes what is over, and names the job that will collect it.
+async fn close_due(shared: &Arc<Shared>) -> Result<()> {
+    let over = shared.now().saturating_sub(shared.config.grace.as_secs());
+    for query in shared.store.run(move |store| store.closing_by(over)).await? {
+        let name = query.signed.query;
+        tracing::info!(query = name, "closed");
+        shared.store.run(move |store| store.close(&name, &Collector::new_job())).await?;
+        shared.wake.notify_waiters();
+    }
+    Ok(())
+}
+
+async fn turn(shared: &Arc<Shared>, waits: &mut Waits) -> Result<()> {
+    let due = |queries: Vec<Query>, waits: &Waits| {
+        queries.into_iter().filter(|query| waits.is_due(&query.signed.query, Instant::now())).collect::<Vec<Query>>()
+    };
+    let closed = due(shared.store.run(|store| store.uncollected()).await?, waits);
+    let collected = each(closed, |query| collect(shared, query)).await;
+    let over = due(shared.store.run(|store| store.removable()).await?, waits);
+    let removed = each(over, |query| remove(shared, query)).await;
+    for (name, outcome) in collected.into_iter().chain(removed) {
+        match outcome {
+            Ok(()) => waits.forget(&name),
+            Err(error) => {
+                tracing::warn!(query = name, %error, "trying again later");
+                waits.back_off(name, Instant::now());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn each<F: Future<Output = Result<()>>>(
+    queries: Vec<Query>,
+    act: impl Fn(Query) -> F,
+) -> Vec<(String, Result<()>)> {
+    stream::iter(queries)
+        .map(|query| {
+            let name = query.signed.query.clone();
+            let acting = act(query);
+            async move { (name, acting.await) }
+        })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await
+}
+
+async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
+    match ask_for_batch(shared, &query).await {
+        Ok(batch) => {
+            let record = Record::new(&query.signed, &batch, shared.now())?;
+            let text = serde_json::to_string(&record).expect("a record is plain data");
+            let name = query.signed.query.clone();
+            if shared.store.run(move |store| store.collected(&name, &text)).await? {
+                shared.metrics.add(Name::Collections, "collected", 1);
+                tracing::info!(query = query.signed.query, reports = batch.reports, "collected");
+            }
+            Ok(())
+        }
+        Err(error) if error.is_batch_too_small() => {
+            let reason = "fewer owners answered than the card's minimum batch";
+            end(shared, &query, State::Withheld, reason, "withheld").await
+        }
+        Err(error) if shared.now() > query.closes.saturating_add(RETENTION) => {
+            let reason = format!("the batch could not be collected in time: {error}");
+            end(shared, &query, State::Withheld, &reason, "withheld").await
+        }
+        Err(error) => {
+            shared.metrics.add(Name::AggregatorFailures, "collect", 1);
+            let (name, reason) = (query.signed.query, error.to_string());
+            shared.store.run(move |store| store.explain(&name, &reason)).await?;
+            Err(error.into())
+        }
+    }
+}
+
+async fn ask_for_batch(shared: &Shared, query: &Query) -> uptack_dap::Result<Collected> {
+    let (Some(tasks), Some(job)) = (&query.tasks, &query.job) else {
+        unreachable!("a query keeps its task until it is over, and is closed together with its job");
+    };
+    let collector = Collector::with_root(tasks.clone(), shared.config.root.as_deref())?;
+    let batch = tasks.parameters.batch(query.opens, 1)?;
+    collector.collect(job, batch, PATIENCE).await
+}
+
+/// Ends a query that will have no result.
+async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: &'static str) -> Result<()> {
+    let (name, owned) = (query.signed.query.clone(), reason.to_owned());
+    let from = query.state;
+    if shared.store.run(move |store| store.advance(&name, &[from], state, Some(&owned))).await? {
+        shared.metrics.add(Name::Collections, label, 1);
+        tracing::info!(query = query.signed.query, state = state.name(), reason, "ended");
+        shared.wake.notify_waiters();
+    }
+    Ok(())
+}
+
+/// Has the aggregators delete the task and all its reports.
+async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
+    if let Some(tasks) = &query.tasks
+        && let Err(error) = shared.provisioner.remove(&tasks.parameters.task_id).await
+    {
+        shared.metrics.add(Name::AggregatorFailures, "remove", 1);
+        return Err(error);
+    }
+    let name = query.signed.query;
+    shared.store.run(move |store| store.forget_tasks(&name)).await
+}
+
+/// When to try again what failed: after one second, two, four, up to five minutes.
+#[derive(Default)]
+struct Waits(HashMap<String, (u32, Instant)>);
+
+impl Waits {
+    fn is_due(&self, name: &str, now: Instant) -> bool {
+        self.0.get(name).is_none_or(|(_, until)| now >= *until)
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    fn back_off(&mut self, name: String, now: Instant) {
+        let (failures, until) = self.0.entry(name).or_insert((0, now));
+        let wait = Duration::from_secs((1u64 << (*failures).min(9)).min(300));
+        (*failures, *until) = (*failures + 1, now + wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_less_and_less_often() {
+        let now = Instant::now();
+        let mut waits = Waits::default();
+        assert!(waits.is_due("a", now));
+        waits.back_off("a".to_owned(), now);
+        waits.back_off("a".to_owned(), now);
+        assert!(!waits.is_due("a", now + Duration::from_millis(1900)) && waits.is_due("b", now));
+        assert!(waits.is_due("a", now + Duration::from_millis(2100)));
+        for _ in 0..40 {
+            waits.back_off("a".to_owned(), now);
+        }
+        assert!(!waits.is_due("a", now + Duration::from_secs(299)));
+        assert!(waits.is_due("a", now + Duration::from_secs(300)));
+        waits.forget("a");
+        assert!(waits.0.is_empty());
+    }
+}

@@ -1,0 +1,109 @@
+//! How a desk runs.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use uptack_dap::{clock::Clock, listing, token::Token};
+use url::Url;
+
+use crate::base::listener::Limits;
+
+/// How a desk runs. [`Config::new`] gives defaults for everything but the directory.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Directory of everything the desk keeps: its state, its signing key, the analysts' tokens, the embedded pair.
+    pub data: PathBuf,
+    /// Address to listen on. Without one, that of the last run, or at first a free port on loopback.
+    pub listen: Option<SocketAddr>,
+    /// Certificate chain and key, in PEM files; for the embedded pair, too.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Listen elsewhere than on loopback without TLS, because something in front does TLS.
+    pub allow_plaintext: bool,
+    /// A further root certificate for calls to the aggregators, in a PEM file.
+    pub root: Option<PathBuf>,
+    /// Who adds up the answers.
+    pub aggregators: Aggregators,
+    /// Only enrolled owners may answer, each once. The embedded leader reads their public keys from the file
+    /// `credentials`, one per line; a leader elsewhere has a list of its own, and refuses the cards if it has none.
+    pub enrolment: bool,
+    /// The time of day.
+    pub clock: Clock,
+    /// How long after a query's close the last reports may still come in before the batch is collected.
+    pub grace: Duration,
+    /// How long a request may take to arrive.
+    pub request_timeout: Duration,
+    /// Connections at once; half of them may be streams.
+    pub max_connections: usize,
+    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one.
+    pub max_connections_per_address: Option<usize>,
+    /// Where health and counters are shown, without TLS and to whoever can reach it. Without one, where they were in the
+    /// last run, or at first on a free port on loopback.
+    pub operations: Option<SocketAddr>,
+    /// Queries that are open or waiting to be, at once.
+    pub max_queries: usize,
+}
+
+/// Who adds up the answers.
+#[derive(Debug, Clone)]
+pub enum Aggregators {
+    /// Both in this process, below the desk's directory.
+    Embedded {
+        /// The leader's place.
+        leader: Place,
+        /// The helper's place.
+        helper: Place,
+    },
+    /// Two servers elsewhere.
+    External {
+        /// The leader.
+        leader: Remote,
+        /// The helper.
+        helper: Remote,
+        /// Both are in one hand all the same; the cards then say so.
+        one_operator: bool,
+    },
+}
+
+/// Where an embedded aggregator is. Cards name its address, so that it is kept from run to run.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// Where to listen. Without one, that of the last run, or at first a free port on loopback.
+    pub listen: Option<SocketAddr>,
+    /// The address that owners reach it by, where that differs.
+    pub url: Option<Url>,
+}
+
+/// An aggregator elsewhere.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Its address.
+    pub url: Url,
+    /// The token that lets us add and remove tasks there. Without one, the definitions are written into files for the
+    /// operator.
+    pub admin: Option<Token>,
+}
+
+impl Config {
+    /// Defaults: loopback, the embedded pair, two seconds of grace.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            listen: None,
+            tls: None,
+            allow_plaintext: false,
+            root: None,
+            aggregators: Aggregators::Embedded { leader: Place::default(), helper: Place::default() },
+            enrolment: false,
+            clock: Clock::system(),
+            grace: Duration::from_secs(2),
+            request_timeout: Duration::from_secs(30),
+            max_connections: 4096,
+            max_connections_per_address: None,
+            operations: None,
+            max_queries: listing::MOST_QUERIES,
+        }
+    }
+
+    /// The limits of the listeners.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::new(self.max_connections, self.max_connections_per_address, self.request_timeout)
+    }
+}

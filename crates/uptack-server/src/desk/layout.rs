@@ -1,0 +1,118 @@
+//! The layout of the desk's file.
+
+use crate::{base::sqlite::Database, desk::backup::STATE};
+
+pub(crate) const DATABASE: Database = Database { file: STATE, user: "desk", steps: STEPS };
+
+const STEPS: &[&str] = &[
+    "CREATE TABLE queries(
+        query TEXT PRIMARY KEY,
+        card TEXT NOT NULL,
+        signature TEXT NOT NULL,
+        opens INTEGER NOT NULL,
+        closes INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT,
+        tasks TEXT,
+        job BLOB,
+        record TEXT);
+    CREATE INDEX queries_by_state ON queries(state, closes);
+    CREATE INDEX queries_with_tasks ON queries(state) WHERE tasks IS NOT NULL;",
+    // Nobody knows whose the queries of before are: administrators see to them.
+    "ALTER TABLE queries ADD COLUMN analyst TEXT;
+    CREATE TABLE openings(
+        analyst TEXT NOT NULL,
+        key TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        created INTEGER NOT NULL,
+        queries TEXT NOT NULL,
+        PRIMARY KEY(analyst, key)) WITHOUT ROWID;",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desk::store::{State, Store};
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+    use rusqlite::Connection;
+    use sha2::{Digest, Sha256};
+    use std::path::Path;
+
+    /// What a desk of version 1 of the layout had written into its tables.
+    const CONTENT_1: &str = "
+        CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+        INSERT INTO meta(key, value) VALUES ('layout', '1'), ('listen', '127.0.0.1:8470');
+        INSERT INTO queries VALUES
+            ('old', '{}', 'sig', 5, 10, 'released', NULL, NULL, x'000102030405060708090a0b0c0d0e0f', 'the record');
+    ";
+
+    fn file(directory: &Path) -> Connection {
+        Connection::open(directory.join("desk.sqlite3")).unwrap()
+    }
+
+    fn at_first_layout(directory: &Path) -> Connection {
+        let connection = file(directory);
+        connection.execute_batch(STEPS[0]).unwrap();
+        connection.execute_batch(CONTENT_1).unwrap();
+        connection
+    }
+
+    /// Files that a step made are out there, so that a step is changed by adding another.
+    #[test]
+    fn released_steps_stay_what_they_were() {
+        let digest = STEPS[..2].iter().fold(Sha256::new(), |digest, step| digest.chain_update(step)).finalize();
+        assert_eq!(URL_SAFE_NO_PAD.encode(digest), "q6_RF1uMvQIKid4Myl67W0lEU9qLSvRiYABzyXnCxqc");
+    }
+
+    /// Every table and index as SQLite describes it.
+    fn shape(directory: &Path) -> Vec<(String, Vec<String>)> {
+        let connection = file(directory);
+        let mut statement = connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").unwrap();
+        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(|text| text.unwrap()).collect();
+        let columns = |name: &String| {
+            let mut statement = connection.prepare("SELECT name || ' ' || type FROM pragma_table_info(?1)").unwrap();
+            statement.query_map([name], |row| row.get(0)).unwrap().map(|text| text.unwrap()).collect()
+        };
+        names.iter().map(|name| (name.clone(), columns(name))).collect()
+    }
+
+    #[test]
+    fn a_store_of_the_previous_layout_is_taken_over_with_all_that_is_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        at_first_layout(directory.path());
+        let store = Store::open(directory.path()).unwrap();
+        let old = store.query("old").unwrap().unwrap();
+        assert_eq!((old.state, old.record.as_deref(), old.analyst), (State::Released, Some("the record"), None));
+        assert_eq!((old.opens, old.closes, old.job.is_some()), (5, 10, true));
+        assert_eq!(store.setting("listen").unwrap().as_deref(), Some("127.0.0.1:8470"));
+        drop(store);
+        let fresh = tempfile::tempdir().unwrap();
+        drop(Store::open(fresh.path()).unwrap());
+        assert_eq!(shape(directory.path()), shape(fresh.path()));
+        // Taken over once; a second start finds nothing to do.
+        assert!(Store::open(directory.path()).unwrap().query("old").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = at_first_layout(directory.path());
+        // Something that the step will stumble over, half way through.
+        connection.execute_batch("CREATE TABLE openings(mine)").unwrap();
+        drop(connection);
+        let before = shape(directory.path());
+        assert!(Store::open(directory.path()).err().unwrap().is_environment());
+        assert_eq!(shape(directory.path()), before);
+    }
+
+    #[test]
+    fn a_store_of_a_later_version_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        for layout in ["99", "a"] {
+            store.set_setting("layout", layout).unwrap();
+            let error = DATABASE.migrate(&mut file(directory.path()), directory.path()).unwrap_err();
+            assert!(error.is_input() && error.to_string().contains("later version"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What owners see: pages of names and the cards, built when something changes and shared by all who ask.
+
+use axum::{body::Bytes, http::HeaderValue};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use uptack_dap::{
+    listing::{LONGEST_PAGE, Page},
+    signed::SignedCard,
+};
+
+/// The queries that are open, as they are served.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// The signed cards as JSON, by name.
+    cards: BTreeMap<String, Bytes>,
+    pages: Vec<Document>,
+    /// What is answered beyond the last page.
+    end: Document,
+    /// What a stream begins with: an event for each query.
+    events: Bytes,
+}
+
+/// Bytes that are the same for whoever asks, and the tag they are recognized by.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    pub(crate) bytes: Bytes,
+    pub(crate) tag: HeaderValue,
+    /// The last name on it.
+    last: String,
+}
+
+impl Default for Listing {
+    fn default() -> Self {
+        Self::new(BTreeMap::new())
+    }
+}
+
+impl Listing {
+    fn new(cards: BTreeMap<String, Bytes>) -> Self {
+        let names: Vec<&String> = cards.keys().collect();
+        let chunks = names.chunks(LONGEST_PAGE);
+        let pages = chunks.len();
+        let pages = chunks.enumerate().map(|(index, names)| page(names, index + 1 < pages)).collect();
+        let events = events(cards.keys());
+        Self { pages, end: page(&[], false), events, cards }
+    }
+
+    /// The listing of these queries, with the cards that are known here and the others as `fresh`.
+    pub(crate) fn with(&self, names: &[String], fresh: Vec<SignedCard>) -> Self {
+        let kept = names.iter().filter_map(|name| Some((name.clone(), self.cards.get(name)?.clone())));
+        let fresh = fresh.into_iter().map(|card| {
+            let text = serde_json::to_string(&card).expect("a signed card is strings");
+            (card.query, Bytes::from(text))
+        });
+        Self::new(kept.chain(fresh).collect())
+    }
+
+    /// The page that begins after a name.
+    pub(crate) fn page(&self, after: Option<&str>) -> &Document {
+        let index = after.map_or(0, |after| self.pages.partition_point(|page| page.last.as_str() <= after));
+        self.pages.get(index).unwrap_or(&self.end)
+    }
+
+    pub(crate) fn card(&self, name: &str) -> Option<&Bytes> {
+        self.cards.get(name)
+    }
+
+    pub(crate) fn events(&self) -> &Bytes {
+        &self.events
+    }
+
+    /// Events for the queries that are new since another listing; nothing if there are none.
+    pub(crate) fn news_since(&self, before: &Self) -> Option<Bytes> {
+        let news = events(self.cards.keys().filter(|name| !before.cards.contains_key(*name)));
+        (!news.is_empty()).then_some(news)
+    }
+
+    /// Whether exactly these queries are listed.
+    pub(crate) fn lists(&self, names: &[String]) -> bool {
+        self.cards.len() == names.len() && names.iter().all(|name| self.cards.contains_key(name))
+    }
+}
+
+fn page(names: &[&String], has_next: bool) -> Document {
+    let last = names.last().map_or(String::new(), |name| (*name).clone());
+    let next = has_next.then(|| last.clone());
+    let page = Page { queries: names.iter().map(|name| (*name).clone()).collect(), next };
+    let text = serde_json::to_string(&page).expect("a page is strings");
+    let tag = Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let tag = HeaderValue::try_from(format!("\"{tag}\"")).expect("hexadecimal digits are allowed in a header");
+    Document { bytes: Bytes::from(text), tag, last }
+}
+
+fn events<'a>(names: impl Iterator<Item = &'a String>) -> Bytes {
+    Bytes::from(names.map(|name| format!("event: query\ndata: {name}\n\n")).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(numbers: std::ops::Range<usize>) -> Listing {
+        Listing::new(numbers.map(|number| (format!("{number:05}"), Bytes::from_static(b"{}"))).collect())
+    }
+
+    fn read(document: &Document) -> Page {
+        serde_json::from_slice(&document.bytes).unwrap()
+    }
+
+    #[test]
+    fn pages_are_bounded_and_together_have_every_name_once() {
+        let listing = listing(0..2 * LONGEST_PAGE + 1);
+        let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let document = listing.page(after.as_deref());
+            assert!(document.bytes.len() < 64 * 1024);
+            let page = read(document);
+            seen.extend(page.queries);
+            (after, pages) = (page.next, pages + 1);
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!((pages, seen.len()), (3, 2 * LONGEST_PAGE + 1));
+        assert!(seen.is_sorted());
+        // A name between two pages, or beyond all, leads to what comes after it.
+        assert!(read(listing.page(Some("01000"))).queries.contains(&"01001".to_owned()));
+        assert_eq!(read(listing.page(Some("zzz"))), Page { queries: vec![], next: None });
+        assert_eq!(read(Listing::default().page(None)), Page { queries: vec![], next: None });
+    }
+
+    #[test]
+    fn bytes_are_shared_and_tags_tell_pages_apart() {
+        let before = listing(0..3);
+        assert_eq!(before.page(None).bytes.as_ptr(), before.page(None).bytes.clone().as_ptr());
+        let names: Vec<String> = ["00001", "00002", "new"].map(str::to_owned).to_vec();
+        let fresh = SignedCard { query: "new".to_owned(), card: "{}".to_owned(), signature: String::new() };
+        let after = before.with(&names, vec![fresh]);
+        assert_eq!(after.card("00001").unwrap().as_ptr(), before.card("00001").unwrap().as_ptr());
+        assert!(after.lists(&names) && !after.lists(&names[1..]) && !before.lists(&names));
+        assert_ne!(before.page(None).tag, after.page(None).tag);
+        assert_eq!(after.page(None).tag, after.with(&names, vec![]).page(None).tag);
+        assert_eq!(after.news_since(&before).unwrap(), "event: query\ndata: new\n\n");
+        assert_eq!(before.news_since(&after), Some(Bytes::from_static(b"event: query\ndata: 00000\n\n")));
+        assert_eq!(after.news_since(&after), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Opening queries in the store: once for each key that an analyst gives, and within the desk's limits.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::{
+    desk::store::{Query, State, Store, find, insert},
+    error::{Error, Result},
+};
+
+/// How long a key is remembered at least; longer if its query still runs. In seconds.
+const REMEMBERED: u64 = 24 * 3600;
+
+/// Who asks for what, recognizable when it is asked again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) analyst: String,
+    /// The analyst's own word for this request.
+    pub(crate) key: String,
+    /// SHA-256 of the request's body.
+    pub(crate) digest: [u8; 32],
+}
+
+/// What queries that are not over may take up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) queries: u64,
+    /// Bytes of their cards.
+    pub(crate) bytes: u64,
+}
+
+/// What became of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// Its queries are in the store, by name.
+    Queries(Vec<String>),
+    /// The key was used for another request.
+    OtherRequest,
+    /// Somebody else asks the very same at the same time.
+    OtherAnalyst,
+    /// The very same was asked before and is over.
+    Over(State),
+    /// There is no room for them.
+    Full,
+}
+
+impl Store {
+    /// What became of a request that was made before; nothing if it was not.
+    pub(crate) fn opened(&self, request: &Request) -> Result<Option<Opened>> {
+        remembered(&self.lock(), request)
+    }
+
+    /// Takes up a request's queries, all or none, and remembers the request with them. A request that was made before
+    /// changes nothing.
+    pub(crate) fn open_queries(&self, request: &Request, queries: &[Query], room: Room, now: u64) -> Result<Opened> {
+        let mut connection = self.lock();
+        let transaction = connection.transaction()?;
+        forget(&transaction, now)?;
+        if let Some(before) = remembered(&transaction, request)? {
+            return Ok(before);
+        }
+        for query in queries {
+            match find(&transaction, &query.signed.query)? {
+                None => insert(&transaction, query)?,
+                Some(known) if known.analyst != query.analyst => return Ok(Opened::OtherAnalyst),
+                Some(known) if matches!(known.state, State::Opening | State::Open) => {}
+                Some(known) => return Ok(Opened::Over(known.state)),
+            }
+        }
+        if !fits(&transaction, room)? {
+            return Ok(Opened::Full);
+        }
+        let names: Vec<String> = queries.iter().map(|query| query.signed.query.clone()).collect();
+        remember(&transaction, request, &names, now)?;
+        transaction.commit()?;
+        self.note_change();
+        Ok(Opened::Queries(names))
+    }
+}
+
+/// Forgets keys of long ago whose queries are over.
+fn forget(connection: &Connection, now: u64) -> Result<()> {
+    connection.execute(
+        "DELETE FROM openings WHERE created < ?1 AND NOT EXISTS (
+            SELECT 1 FROM json_each(openings.queries) AS name JOIN queries ON queries.query = name.value
+            WHERE queries.state IN ('opening', 'open', 'closed'))",
+        [now.saturating_sub(REMEMBERED) as i64],
+    )?;
+    Ok(())
+}
+
+fn remembered(connection: &Connection, request: &Request) -> Result<Option<Opened>> {
+    let statement = "SELECT digest, queries FROM openings WHERE analyst = ?1 AND key = ?2";
+    let row = connection.query_row(statement, [&request.analyst, &request.key], |row| {
+        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?))
+    });
+    let Some((digest, names)) = row.optional()? else { return Ok(None) };
+    if digest != request.digest {
+        return Ok(Some(Opened::OtherRequest));
+    }
+    let names = serde_json::from_str(&names).map_err(|_| Error::environment("storage: an opening's row is damaged"))?;
+    Ok(Some(Opened::Queries(names)))
+}
+
+fn remember(connection: &Connection, request: &Request, names: &[String], now: u64) -> Result<()> {
+    let names = serde_json::to_string(names).expect("names are strings");
+    connection.execute(
+        "INSERT INTO openings(analyst, key, digest, created, queries) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![request.analyst, request.key, request.digest, now as i64, names],
+    )?;
+    Ok(())
+}
+
+/// Whether what is in the store keeps within the room there is.
+fn fits(connection: &Connection, room: Room) -> Result<bool> {
+    let statement = "SELECT count(*), coalesce(sum(length(CAST(card AS BLOB))), 0) FROM queries
+         WHERE state IN ('opening', 'open')";
+    let (queries, bytes): (i64, i64) = connection.query_row(statement, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(queries as u64 <= room.queries && bytes as u64 <= room.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desk::store::tests::query;
+
+    const ROOM: Room = Room { queries: 3, bytes: 100 };
+
+    fn request(key: &str) -> Request {
+        Request { analyst: "ada".to_owned(), key: key.to_owned(), digest: [7; 32] }
+    }
+
+    fn names(names: &[&str]) -> Opened {
+        Opened::Queries(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn a_key_opens_once_and_stands_for_one_request() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let open = |request: &Request, name: &str| store.open_queries(request, &[query(name)], ROOM, 5).unwrap();
+        assert_eq!(open(&request("k"), "a"), names(&["a"]));
+        // Made anew a moment later the card would be another: the first stands.
+        assert_eq!(open(&request("k"), "b"), names(&["a"]));
+        assert!(store.query("b").unwrap().is_none());
+        assert_eq!(store.opened(&request("k")).unwrap(), Some(names(&["a"])));
+        assert_eq!(open(&Request { digest: [8; 32], ..request("k") }, "b"), Opened::OtherRequest);
+        // Another analyst's key is another key, and the same card is still the first one's.
+        let other = Request { analyst: "grace".to_owned(), ..request("k") };
+        let hers = Query { analyst: Some("grace".to_owned()), ..query("a") };
+        assert_eq!(store.open_queries(&other, &[hers], ROOM, 5).unwrap(), Opened::OtherAnalyst);
+        drop(store);
+        let store = Store::open(directory.path()).unwrap();
+        assert_eq!(store.opened(&request("k")).unwrap(), Some(names(&["a"])));
+        // Old, but its query runs; then over.
+        forget(&store.lock(), 5 + 2 * REMEMBERED).unwrap();
+        assert!(store.opened(&request("k")).unwrap().is_some());
+        store.cancel("a", "taken back").unwrap();
+        forget(&store.lock(), 5 + REMEMBERED).unwrap();
+        assert!(store.opened(&request("k")).unwrap().is_some());
+        forget(&store.lock(), 6 + REMEMBERED).unwrap();
+        assert!(store.opened(&request("k")).unwrap().is_none());
+    }
+
+    #[test]
+    fn beyond_the_room_nothing_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let series = ["a", "b", "c"].map(query);
+        assert_eq!(store.open_queries(&request("1"), &series, ROOM, 5).unwrap(), names(&["a", "b", "c"]));
+        assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), Opened::Full);
+        assert!(store.query("d").unwrap().is_none() && store.opened(&request("2")).unwrap().is_none());
+        store.cancel("a", "taken back").unwrap();
+        let mut large = query("d");
+        large.signed.card = "x".repeat(97);
+        assert_eq!(store.open_queries(&request("2"), &[large], ROOM, 5).unwrap(), Opened::Full);
+        assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), names(&["d"]));
+        // What is over is not opened again, and what stands beside it is not opened either.
+        store.cancel("b", "taken back").unwrap();
+        let again = store.open_queries(&request("3"), &[query("e"), query("a")], ROOM, 5).unwrap();
+        assert_eq!(again, Opened::Over(State::Cancelled));
+        assert!(store.query("e").unwrap().is_none());
+    }
+}

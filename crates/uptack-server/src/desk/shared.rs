@@ -1,0 +1,128 @@
+//! What all parts of a running desk share.
+
+use axum::body::Bytes;
+use std::{ops::Range, path::PathBuf, sync::Arc};
+use tokio::sync::{Mutex, Notify, Semaphore, broadcast, watch};
+use uptack_dap::signed::Signer;
+
+use crate::{
+    base::{
+        listener::{Limits, Shares},
+        metrics::Metrics,
+    },
+    desk::{
+        config::Config,
+        listing::Listing,
+        metrics::Name,
+        provision::Provisioner,
+        store::{Store, Window},
+    },
+    error::Result,
+};
+
+/// Events that a stream may be behind before it is closed.
+const EVENTS: usize = 256;
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<Store>,
+    pub(crate) signer: Signer,
+    pub(crate) provisioner: Provisioner,
+    pub(crate) metrics: Metrics<Name>,
+    /// Checking a card's claims is heavy: one at a time.
+    pub(crate) checking: Semaphore,
+    /// Places for streams.
+    pub(crate) streams: Arc<Shares>,
+    /// What owners see.
+    pub(crate) listing: watch::Sender<Arc<Listing>>,
+    /// What streams are told.
+    pub(crate) events: broadcast::Sender<Bytes>,
+    /// Tells both loops that there may be work.
+    pub(crate) wake: Notify,
+    /// Becomes true once, when the desk is to stop.
+    pub(crate) stopping: watch::Sender<bool>,
+    /// What the listing was made from.
+    basis: Mutex<Option<Basis>>,
+}
+
+/// What a listing was made from: as long as it holds, so does the listing.
+struct Basis {
+    /// The store's count of changes.
+    changes: u64,
+    /// The seconds in which no query opens or closes.
+    quiet: Range<u64>,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, store: Arc<Store>, signer: Signer, provisioner: Provisioner) -> Self {
+        let Limits { connections, per_origin, .. } = config.limits();
+        Self {
+            config,
+            store,
+            signer,
+            provisioner,
+            metrics: Metrics::default(),
+            checking: Semaphore::new(1),
+            // Half of the connections, so that there are always some for those who only ask.
+            streams: Shares::new((connections / 2).max(1), (per_origin / 2).max(1)),
+            listing: watch::Sender::new(Arc::default()),
+            events: broadcast::Sender::new(EVENTS),
+            wake: Notify::new(),
+            stopping: watch::Sender::new(false),
+            basis: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.config.clock.now()
+    }
+
+    pub(crate) fn tokens(&self) -> PathBuf {
+        self.config.data.join("tokens")
+    }
+
+    /// Brings what owners see up to date with the store and the clock, and tells the streams what is new. It costs
+    /// nothing as long as nothing has changed.
+    pub(crate) async fn refresh(&self) -> Result<()> {
+        let mut basis = self.basis.lock().await;
+        let (now, changes) = (self.now(), self.store.changes());
+        if basis.as_ref().is_some_and(|basis| basis.changes == changes && basis.quiet.contains(&now)) {
+            return Ok(());
+        }
+        let windows = self.store.run(|store| store.open_windows()).await?;
+        let open = windows.iter().filter(|window| (window.opens..window.closes).contains(&now));
+        let names: Vec<String> = open.map(|window| window.query.clone()).collect();
+        let known = Arc::clone(&self.listing.borrow());
+        if !known.lists(&names) {
+            let missing: Vec<String> = names.iter().filter(|name| known.card(name).is_none()).cloned().collect();
+            let fresh = self.store.run(move |store| store.signed_cards(&missing)).await?;
+            let listing = known.with(&names, fresh);
+            let news = listing.news_since(&known);
+            self.listing.send_replace(Arc::new(listing));
+            if let Some(news) = news {
+                // Nobody may be listening.
+                let _ = self.events.send(news);
+            }
+        }
+        *basis = Some(Basis { changes, quiet: now..next_change(&windows, now) });
+        Ok(())
+    }
+}
+
+/// The next moment at which one of these queries opens or closes.
+fn next_change(windows: &[Window], now: u64) -> u64 {
+    let moments = windows.iter().flat_map(|window| [window.opens, window.closes]);
+    moments.filter(|moment| *moment > now).min().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_holds_until_a_query_opens_or_closes() {
+        let window = |opens, closes| Window { query: String::new(), opens, closes };
+        let windows = [window(10, 20), window(15, 40)];
+        assert_eq!([0, 10, 15, 20, 40].map(|now| next_change(&windows, now)), [10, 15, 20, 40, u64::MAX]);
+    }
+}

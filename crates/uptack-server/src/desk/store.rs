@@ -1,0 +1,377 @@
+//! Durable state: one SQLite file, one connection.
+//!
+//! A desk writes a few times per query, so that one connection behind a lock is enough; what owners poll is kept in
+//! memory. Every call is one transaction and is durable when it returns.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::IgnoredAny;
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use uptack_dap::{protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
+
+use crate::{
+    desk::layout::DATABASE,
+    error::{Error, Result},
+};
+
+/// What became of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// Durable here, not yet known to the aggregators.
+    Opening,
+    /// Known to the aggregators; answers are taken within its window.
+    Open,
+    /// Its window is over. It is being collected, or was and nobody asked for it yet.
+    Closed,
+    /// Somebody has the result.
+    Released,
+    /// Nothing is released, ever.
+    Withheld,
+    /// An analyst took it back, or it never reached the aggregators.
+    Cancelled,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Opening, Self::Open, Self::Closed, Self::Released, Self::Withheld, Self::Cancelled];
+
+    /// As it is written everywhere.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Opening => "opening",
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Released => "released",
+            Self::Withheld => "withheld",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    fn read(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// A query as it is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    pub(crate) signed: SignedCard,
+    pub(crate) opens: u64,
+    pub(crate) closes: u64,
+    pub(crate) state: State,
+    pub(crate) reason: Option<String>,
+    /// The collector's part of the task; gone when the aggregators no longer have the task.
+    pub(crate) tasks: Option<CollectorTask>,
+    /// The name of the collection job; durable before it is requested.
+    pub(crate) job: Option<CollectionJobId>,
+    pub(crate) record: Option<String>,
+    /// Who asked; unknown for queries of a desk that did not keep it.
+    pub(crate) analyst: Option<String>,
+}
+
+/// When a query is open, without its card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) query: String,
+    pub(crate) opens: u64,
+    pub(crate) closes: u64,
+}
+
+pub(crate) struct Store {
+    connection: Mutex<Connection>,
+    /// How often queries were changed since the store was opened.
+    changes: AtomicU64,
+    /// Held for as long as the store is open: a second desk would drive the same queries.
+    _lock: std::fs::File,
+}
+
+impl Store {
+    /// Opens or creates the file `desk.sqlite3` below `directory`.
+    pub(crate) fn open(directory: &Path) -> Result<Self> {
+        let lock = DATABASE.lock(directory)?;
+        let mut connection = DATABASE.connect(directory)?;
+        DATABASE.migrate(&mut connection, directory)?;
+        Ok(Self { connection: Mutex::new(connection), changes: AtomicU64::new(0), _lock: lock })
+    }
+
+    /// Runs a call where it may block.
+    pub(crate) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let store = Arc::clone(self);
+        let outcome = tokio::task::spawn_blocking(move || call(&store)).await;
+        outcome.unwrap_or_else(|_| Err(Error::environment("storage: a call failed")))
+    }
+
+    pub(crate) fn setting(&self, key: &str) -> Result<Option<String>> {
+        let statement = "SELECT value FROM meta WHERE key = ?1";
+        Ok(self.lock().query_row(statement, [key], |row| row.get(0)).optional()?)
+    }
+
+    pub(crate) fn set_setting(&self, key: &str, value: &str) -> Result<()> {
+        self.lock().execute("INSERT OR REPLACE INTO meta(key, value) VALUES (?1, ?2)", [key, value])?;
+        Ok(())
+    }
+
+    /// Grows with every change of a query; as long as it stays the same, so do the queries.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Tells those who keep a copy of something in the store to look again.
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn query(&self, name: &str) -> Result<Option<Query>> {
+        find(&self.lock(), name)
+    }
+
+    /// The windows of all queries that the aggregators know.
+    pub(crate) fn open_windows(&self) -> Result<Vec<Window>> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare_cached("SELECT query, opens, closes FROM queries WHERE state = 'open'")?;
+        let windows = statement.query_map([], |row| {
+            let (opens, closes): (i64, i64) = (row.get(1)?, row.get(2)?);
+            Ok(Window { query: row.get(0)?, opens: opens as u64, closes: closes as u64 })
+        })?;
+        Ok(windows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The signed cards of queries, as far as they are known.
+    pub(crate) fn signed_cards(&self, names: &[String]) -> Result<Vec<SignedCard>> {
+        let connection = self.lock();
+        let found = names.iter().map(|name| Ok(find(&connection, name)?.map(|query| query.signed)));
+        found.filter_map(Result::transpose).collect()
+    }
+
+    /// Queries that wait to be opened, of those that open by `moment`.
+    pub(crate) fn opening_by(&self, moment: u64) -> Result<Vec<Query>> {
+        self.select("state = 'opening' AND opens <= ?1", [bounded(moment)])
+    }
+
+    /// Queries that are open in the store and close by `moment`.
+    pub(crate) fn closing_by(&self, moment: u64) -> Result<Vec<Query>> {
+        self.select("state = 'open' AND closes <= ?1", [bounded(moment)])
+    }
+
+    /// Queries whose batch is still to be collected.
+    pub(crate) fn uncollected(&self) -> Result<Vec<Query>> {
+        self.select("state = 'closed' AND record IS NULL", [])
+    }
+
+    /// Queries that are over and whose tasks the aggregators may still have.
+    pub(crate) fn removable(&self) -> Result<Vec<Query>> {
+        self.select(
+            "tasks IS NOT NULL AND (state IN ('released', 'withheld', 'cancelled')
+             OR state = 'closed' AND record IS NOT NULL)",
+            [],
+        )
+    }
+
+    /// How many queries are in each state.
+    pub(crate) fn census(&self) -> Result<Vec<(State, u64)>> {
+        let connection = self.lock();
+        let count = |state: State| {
+            let statement = "SELECT count(*) FROM queries WHERE state = ?1";
+            let count: i64 = connection.prepare_cached(statement)?.query_row([state.name()], |row| row.get(0))?;
+            Ok((state, count as u64))
+        };
+        State::ALL.into_iter().map(count).collect()
+    }
+
+    /// Moves a query on if it is where it is thought to be; says whether it was.
+    pub(crate) fn advance(&self, name: &str, from: &[State], to: State, reason: Option<&str>) -> Result<bool> {
+        let connection = self.lock();
+        for state in from {
+            let changed = connection.execute(
+                "UPDATE queries SET state = ?3, reason = ?4 WHERE query = ?1 AND state = ?2",
+                params![name, state.name(), to.name(), reason],
+            )?;
+            if changed > 0 {
+                self.note_change();
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Closes a query and names the job that will collect it.
+    pub(crate) fn close(&self, name: &str, job: &CollectionJobId) -> Result<()> {
+        self.lock().execute(
+            "UPDATE queries SET state = 'closed', job = ?2 WHERE query = ?1 AND state = 'open'",
+            params![name, job.as_ref()],
+        )?;
+        self.note_change();
+        Ok(())
+    }
+
+    /// Keeps the record of a collected query, unless it was taken back meanwhile.
+    pub(crate) fn collected(&self, name: &str, record: &str) -> Result<bool> {
+        let changed = self.lock().execute(
+            "UPDATE queries SET record = ?2, reason = NULL
+             WHERE query = ?1 AND state = 'closed' AND record IS NULL",
+            [name, record],
+        )?;
+        Ok(changed > 0)
+    }
+
+    /// Takes a query back, with what was collected of it.
+    pub(crate) fn cancel(&self, name: &str, reason: &str) -> Result<bool> {
+        let changed = self.lock().execute(
+            "UPDATE queries SET state = 'cancelled', reason = ?2, record = NULL
+             WHERE query = ?1 AND state IN ('opening', 'open', 'closed')",
+            [name, reason],
+        )?;
+        self.note_change();
+        Ok(changed > 0)
+    }
+
+    /// Says why a query waits.
+    pub(crate) fn explain(&self, name: &str, reason: &str) -> Result<()> {
+        let statement = "UPDATE queries SET reason = ?2 WHERE query = ?1 AND state IN ('opening', 'closed')";
+        self.lock().execute(statement, [name, reason])?;
+        Ok(())
+    }
+
+    /// The aggregators have nothing more of it, and its secrets are of no use.
+    pub(crate) fn forget_tasks(&self, name: &str) -> Result<()> {
+        self.lock().execute("UPDATE queries SET tasks = NULL WHERE query = ?1", [name])?;
+        Ok(())
+    }
+
+    fn select(&self, condition: &str, values: impl rusqlite::Params) -> Result<Vec<Query>> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare_cached(&format!("{COLUMNS} WHERE {condition} ORDER BY closes, query"))?;
+        let mut rows = statement.query(values)?;
+        let mut queries = Vec::new();
+        while let Some(row) = rows.next()? {
+            queries.push(read(row)?);
+        }
+        Ok(queries)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const COLUMNS: &str =
+    "SELECT query, card, signature, opens, closes, state, reason, tasks, job, record, analyst FROM queries";
+
+/// Moments as SQLite holds them.
+fn bounded(moment: u64) -> i64 {
+    i64::try_from(moment).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
+    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE query = ?1"))?;
+    let mut rows = statement.query([name])?;
+    rows.next()?.map(read).transpose()
+}
+
+pub(crate) fn insert(connection: &Connection, query: &Query) -> Result<()> {
+    let tasks = query.tasks.as_ref().map(|task| serde_json::to_string(task).expect("a task is plain data"));
+    let SignedCard { query: name, card, signature } = &query.signed;
+    connection.execute(
+        "INSERT INTO queries(query, card, signature, opens, closes, state, tasks, analyst)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            name,
+            card,
+            signature,
+            query.opens as i64,
+            query.closes as i64,
+            query.state.name(),
+            tasks,
+            query.analyst
+        ],
+    )?;
+    Ok(())
+}
+
+fn read(row: &Row<'_>) -> Result<Query> {
+    let broken = || Error::environment("storage: a query's row is damaged");
+    let (state, tasks): (String, Option<String>) = (row.get(5)?, row.get(7)?);
+    let job: Option<Vec<u8>> = row.get(8)?;
+    let job = job.map(|bytes| CollectionJobId::try_from(bytes.as_slice()).map_err(|_| broken()));
+    Ok(Query {
+        signed: SignedCard { query: row.get(0)?, card: row.get(1)?, signature: row.get(2)? },
+        opens: row.get::<_, i64>(3)? as u64,
+        closes: row.get::<_, i64>(4)? as u64,
+        state: State::read(&state).ok_or_else(broken)?,
+        reason: row.get(6)?,
+        tasks: tasks.map(|text| read_tasks(&text).ok_or_else(broken)).transpose()?,
+        job: job.transpose()?,
+        record: row.get(9)?,
+        analyst: row.get(10)?,
+    })
+}
+
+/// Reads the collector's part of a task. Desks of the first version kept both aggregators' parts before it, with keys
+/// that are theirs alone; those are passed over.
+fn read_tasks(text: &str) -> Option<CollectorTask> {
+    let parts = serde_json::from_str::<(IgnoredAny, IgnoredAny, CollectorTask)>(text).map(|parts| parts.2);
+    parts.or_else(|_| serde_json::from_str(text)).ok()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn query(name: &str) -> Query {
+        Query {
+            signed: SignedCard { query: name.to_owned(), card: "{}".to_owned(), signature: String::new() },
+            opens: 0,
+            closes: 10,
+            state: State::Opening,
+            reason: None,
+            tasks: None,
+            job: None,
+            record: None,
+            analyst: Some("ada".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_query_moves_only_from_where_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        for name in ["a", "b"] {
+            insert(&store.lock(), &query(name)).unwrap();
+        }
+        assert!(!store.advance("a", &[State::Open], State::Closed, None).unwrap());
+        assert!(store.advance("a", &[State::Opening], State::Open, None).unwrap());
+        let job = uptack_dap::collector::Collector::new_job();
+        store.close("a", &job).unwrap();
+        store.close("b", &job).unwrap();
+        assert_eq!(store.query("a").unwrap().unwrap().job, Some(job));
+        assert_eq!(store.query("b").unwrap().unwrap().state, State::Opening);
+        assert!(store.collected("a", "record").unwrap());
+        assert!(!store.collected("a", "another").unwrap());
+        assert!(store.cancel("a", "taken back").unwrap());
+        let cancelled = store.query("a").unwrap().unwrap();
+        assert_eq!((cancelled.state, cancelled.record), (State::Cancelled, None));
+        assert!(!store.collected("a", "late").unwrap());
+        assert!(store.open_windows().unwrap().is_empty());
+        assert!(store.advance("b", &[State::Opening], State::Open, None).unwrap());
+        let window = Window { query: "b".to_owned(), opens: 0, closes: 10 };
+        assert_eq!(store.open_windows().unwrap(), [window]);
+    }
+
+    #[test]
+    fn a_directory_has_one_desk() {
+        let directory = tempfile::tempdir().unwrap();
+        let _store = Store::open(directory.path()).unwrap();
+        assert!(Store::open(directory.path()).err().unwrap().to_string().contains("in use"));
+    }
+}

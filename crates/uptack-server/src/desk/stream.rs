@@ -1,0 +1,116 @@
+//! Names of open queries as server-sent events: those of now at once, and each later one when it opens.
+//!
+//! One watcher makes the bytes of an event, and every stream passes the same bytes on. A stream whose owner does not
+//! read is closed by the listener, or when it has missed an event.
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::sync::{broadcast, watch};
+
+use crate::{
+    base::{
+        listener::{Origin, Share},
+        problem::Problem,
+    },
+    desk::shared::Shared,
+};
+
+/// A word from time to time, so that no proxy takes the connection for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
+
+/// Tells all streams that the desk is still here, until it stops.
+pub(crate) async fn keep_alive(shared: Arc<Shared>) {
+    let mut stopping = shared.stopping.subscribe();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(KEEP_ALIVE) => {}
+            _ = stopping.wait_for(|stop| *stop) => return,
+        }
+        // Nobody may be listening.
+        let _ = shared.events.send(STILL_HERE);
+    }
+}
+
+/// A stream for one owner, as long as there is a place for it.
+pub(crate) fn respond(shared: &Arc<Shared>, origin: Origin) -> Result<Response, Problem> {
+    let Some(place) = shared.streams.take(origin) else {
+        let busy = Problem::http(StatusCode::SERVICE_UNAVAILABLE, "There are too many streams; poll /queries instead.");
+        return Err(busy.retry_after(60));
+    };
+    // First the events, then what is open: a query that opens in between is told twice rather than not at all.
+    let events = shared.events.subscribe();
+    let greeting = shared.listing.borrow().events().clone();
+    let follower = Follower { greeting: Some(greeting), events, stopping: shared.stopping.subscribe(), _place: place };
+    let events = stream::unfold(follower, |mut follower| async move {
+        follower.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), follower))
+    });
+    let mut response = Body::from_stream(events).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+struct Follower {
+    greeting: Option<Bytes>,
+    events: broadcast::Receiver<Bytes>,
+    stopping: watch::Receiver<bool>,
+    _place: Share,
+}
+
+impl Follower {
+    /// The next bytes; nothing when the desk stops, or when too many went by unread.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(greeting) = self.greeting.take().filter(|greeting| !greeting.is_empty()) {
+            return Some(greeting);
+        }
+        tokio::select! {
+            event = self.events.recv() => event.ok(),
+            _ = self.stopping.wait_for(|stop| *stop) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::listener::Shares;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn follower(events: &broadcast::Sender<Bytes>, stopping: &watch::Sender<bool>) -> Follower {
+        let place = Shares::new(1, 1).take(Origin::of(IpAddr::V4(Ipv4Addr::LOCALHOST))).unwrap();
+        let greeting = Some(Bytes::from_static(b"those of now"));
+        Follower { greeting, events: events.subscribe(), stopping: stopping.subscribe(), _place: place }
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_an_event_are_made_once_for_all_streams() {
+        let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
+        let mut followers: Vec<Follower> = (0..100).map(|_| follower(&events, &stopping)).collect();
+        let event = Bytes::from("event: query\ndata: name\n\n".to_owned());
+        events.send(event.clone()).unwrap();
+        for follower in &mut followers {
+            assert_eq!(follower.next().await.unwrap(), "those of now");
+            assert_eq!(follower.next().await.unwrap().as_ptr(), event.as_ptr());
+        }
+        stopping.send_replace(true);
+        assert_eq!(followers[0].next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_has_missed_events_ends() {
+        let (events, stopping) = (broadcast::Sender::new(4), watch::Sender::new(false));
+        let mut slow = follower(&events, &stopping);
+        slow.next().await.unwrap();
+        for _ in 0..5 {
+            events.send(STILL_HERE).unwrap();
+        }
+        assert_eq!(slow.next().await, None);
+    }
+}

@@ -1,0 +1,165 @@
+//! Tokens of analysts and administrators: one file each below `tokens`, `NAME` or `NAME.admin`.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+use uptack_dap::{private, token::Token};
+
+use crate::{base::logging::Throttle, error::Result};
+
+/// The analyst that a first start makes a token for.
+pub const FIRST_ANALYST: &str = "analyst";
+/// What the name of an administrator's file ends in.
+const ADMIN: &str = ".admin";
+/// Longest name of a person.
+const LONGEST_NAME: usize = 64;
+
+/// Whose token a request shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// The name of the token's file.
+    pub(crate) name: String,
+    pub(crate) role: Role,
+}
+
+/// What a token lets its bearer do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Opens queries, and cancels and reads those of its own.
+    Analyst,
+    /// The same, with everybody's.
+    Admin,
+}
+
+impl Caller {
+    /// Whether it may cancel and read a query that this analyst asked.
+    pub(crate) fn may_touch(&self, analyst: Option<&str>) -> bool {
+        self.role == Role::Admin || analyst == Some(self.name.as_str())
+    }
+}
+
+/// Makes a first token if there is none at all, and says which files are not tokens.
+pub(crate) fn prepare(folder: &Path) -> Result<()> {
+    private::create_folder(folder)?;
+    let found = read(folder)?;
+    for name in &found.ignored {
+        tracing::warn!(file = name, "{NOT_A_TOKEN}");
+    }
+    if !found.tokens.is_empty() {
+        return Ok(());
+    }
+    let text = format!("{}\n", Token::generate().as_str());
+    Ok(private::write_secret(&folder.join(FIRST_ANALYST), &text)?)
+}
+
+const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token is one line in a file called NAME, or \
+    NAME.admin for an administrator, of up to 64 letters, digits, - and _";
+
+/// Whose token is shown. Files are read for each request, so that one is let in or shut out without a restart; every
+/// token is compared, whichever matches.
+pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
+    let found = read(folder)?;
+    if let Some(name) = found.ignored.first() {
+        static IGNORED: Throttle = Throttle::new(Duration::from_secs(60));
+        if IGNORED.pass(Instant::now()).is_some() {
+            tracing::warn!(file = name, "{NOT_A_TOKEN}");
+        }
+    }
+    let mut caller = None;
+    for (known, token) in found.tokens {
+        if token.hash().matches(shown) {
+            caller = Some(known);
+        }
+    }
+    Ok(caller)
+}
+
+struct Found {
+    tokens: Vec<(Caller, Token)>,
+    /// Names of files that are not tokens.
+    ignored: Vec<String>,
+}
+
+fn read(folder: &Path) -> Result<Found> {
+    let mut found = Found { tokens: Vec::new(), ignored: Vec::new() };
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        match (caller_named(&name), Token::try_from(text.trim().to_owned())) {
+            (Some(caller), Ok(token)) => found.tokens.push((caller, token)),
+            _ => found.ignored.push(name),
+        }
+    }
+    found.ignored.sort_unstable();
+    Ok(found)
+}
+
+/// Whose token a file of this name holds. An editor's backup or a half-written file is nobody's.
+fn caller_named(file: &str) -> Option<Caller> {
+    let (name, role) = match file.strip_suffix(ADMIN) {
+        Some(name) => (name, Role::Admin),
+        None => (file, Role::Analyst),
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let is_name = (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed);
+    // The whole name, so that an administrator's queries are not those of an analyst of the same name.
+    is_name.then(|| Caller { name: file.to_owned(), role })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_token_is_made_once_and_others_may_be_added() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("tokens");
+        prepare(&folder).unwrap();
+        let first = std::fs::read_to_string(folder.join(FIRST_ANALYST)).unwrap();
+        prepare(&folder).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.join(FIRST_ANALYST)).unwrap(), first);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&folder.join(FIRST_ANALYST)), mode(&folder)), (0o600, 0o700));
+        }
+        let named = |name: &str, role| Some(Caller { name: name.to_owned(), role });
+        assert_eq!(caller(&folder, first.trim().as_bytes()).unwrap(), named(FIRST_ANALYST, Role::Analyst));
+        assert_eq!(caller(&folder, b"guess").unwrap(), None);
+        assert_eq!(caller(&folder, b"").unwrap(), None);
+        std::fs::write(folder.join("grace"), "her-token\n").unwrap();
+        std::fs::write(folder.join("ops.admin"), "their-token\n").unwrap();
+        std::fs::write(folder.join("empty"), "").unwrap();
+        assert_eq!(caller(&folder, b"her-token").unwrap(), named("grace", Role::Analyst));
+        assert_eq!(caller(&folder, b"their-token").unwrap(), named("ops.admin", Role::Admin));
+        std::fs::remove_file(folder.join("grace")).unwrap();
+        assert_eq!(caller(&folder, b"her-token").unwrap(), None);
+    }
+
+    #[test]
+    fn backups_and_dotted_names_are_nobodys_and_are_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let names = ["analyst~", "ada.lovelace", "grace.bak", ".grace.swp", ".admin", "a b", "ops.admin~", "#ada#"];
+        for name in names {
+            std::fs::write(directory.path().join(name), "a-token\n").unwrap();
+        }
+        std::fs::create_dir(directory.path().join("folder")).unwrap();
+        assert_eq!(caller(directory.path(), b"a-token").unwrap(), None);
+        let ignored = read(directory.path()).unwrap().ignored;
+        assert!(names.iter().all(|name| ignored.iter().any(|ignored| ignored == name)), "{ignored:?}");
+        assert_eq!(ignored.len(), names.len() + 1);
+        assert_eq!(caller_named(&"x".repeat(LONGEST_NAME + 1)), None);
+    }
+
+    #[test]
+    fn an_analyst_touches_its_own_queries_and_an_administrator_all() {
+        let [ada, ops] = ["ada", "ops.admin"].map(|file| caller_named(file).unwrap());
+        assert!(ada.may_touch(Some("ada")) && !ada.may_touch(Some("grace")) && !ada.may_touch(None));
+        assert!(ops.may_touch(Some("ada")) && ops.may_touch(None));
+        // An administrator's name is not an analyst's.
+        assert!(!caller_named("ops").unwrap().may_touch(Some(&ops.name)));
+    }
+}

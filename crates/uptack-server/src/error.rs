@@ -1,0 +1,113 @@
+//! The one error type of this crate.
+
+use std::{error::Error as StdError, fmt, path::Path, time::Duration};
+
+/// What went wrong, for callers who want to decide and for people who want to know.
+///
+/// No variant carries a token, a key or anything of a report.
+#[derive(Debug)]
+pub enum Error {
+    /// Whatever can go wrong without a store, too.
+    Dap(uptack_dap::Error),
+    /// SQLite failed.
+    Storage(rusqlite::Error),
+}
+
+impl Error {
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::Dap(uptack_dap::Error::input(message))
+    }
+
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self::Dap(uptack_dap::Error::unreachable(message))
+    }
+
+    pub(crate) fn environment(message: impl Into<String>) -> Self {
+        Self::Dap(uptack_dap::Error::environment(message))
+    }
+
+    pub(crate) fn file(path: &Path, cause: std::io::Error) -> Self {
+        Self::Dap(uptack_dap::Error::file(path, cause))
+    }
+
+    pub(crate) fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Dap(uptack_dap::Error::named_file(path, cause))
+    }
+
+    fn dap(&self) -> Option<&uptack_dap::Error> {
+        match self {
+            Self::Dap(error) => Some(error),
+            Self::Storage(_) => None,
+        }
+    }
+
+    /// How long the server asked to be left alone before it is asked again.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.dap()?.retry_after()
+    }
+
+    /// The caller's input is at fault: a malformed file, an impossible setting.
+    pub fn is_input(&self) -> bool {
+        self.dap().is_some_and(uptack_dap::Error::is_input)
+    }
+
+    /// Another server answered and said no.
+    pub fn is_refused(&self) -> bool {
+        self.dap().is_some_and(|error| error.is_refused() || error.is_batch_too_small())
+    }
+
+    /// No usable answer of another server yet: it is away, overloaded or still at it. Sending the same again is safe.
+    pub fn is_unreachable(&self) -> bool {
+        self.dap().is_some_and(|error| error.is_unreachable() || error.is_not_ready())
+    }
+
+    /// This program or its environment failed.
+    pub fn is_environment(&self) -> bool {
+        self.dap().is_none_or(uptack_dap::Error::is_environment)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dap(error) => error.fmt(formatter),
+            Self::Storage(error) => write!(formatter, "storage: {error}"),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Dap(error) => error.source(),
+            Self::Storage(error) => Some(error),
+        }
+    }
+}
+
+impl From<uptack_dap::Error> for Error {
+    fn from(error: uptack_dap::Error) -> Self {
+        Self::Dap(error)
+    }
+}
+
+impl From<uptack::Error> for Error {
+    fn from(error: uptack::Error) -> Self {
+        Self::Dap(error.into())
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Dap(uptack_dap::Error::environment(error.to_string()).because(error))
+    }
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

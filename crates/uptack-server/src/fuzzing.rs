@@ -1,0 +1,264 @@
+//! Entry points for fuzzing: everything that decodes what came from the network or from a file.
+//!
+//! Each takes any bytes. None may panic, and where a message decodes, it encodes to the same bytes
+//! again: otherwise two parties could read one message differently. Not part of the interface.
+
+use uptack::{
+    card::{Aggregators, Card},
+    plan::{Prior, Request, plan},
+    privacy::{Delta, Epsilon},
+};
+use uptack_dap::{
+    card_task,
+    client::SealedReport,
+    protocol::{
+        self, AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq,
+        AggregationJobResp, Collection, CollectionReq, Decode, Encode, HpkeConfigList, Measurement, PingPongMessage,
+        Report, ReportId, ReportMetadata, Role, Time, TimeInterval, Vdaf, VdafKind, encode,
+    },
+    signed::Signer,
+    task::{self, AggregatorRole, AggregatorTask, CollectorTask, TaskParameters},
+    token::{Token, TokenHash},
+};
+
+use crate::{
+    aggregator,
+    aggregator::{
+        admission::Admission,
+        definition::{CardDefinition, Definition},
+        pair_secret::PairSecret,
+    },
+};
+
+/// One kind of input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 5] = [
+    ("messages", messages),
+    ("shares", shares),
+    ("ciphertexts", ciphertexts),
+    ("task_files", task_files),
+    ("stored", stored),
+];
+
+/// The first byte chooses the message, the rest is it.
+pub fn messages(data: &[u8]) {
+    let Some((kind, bytes)) = data.split_first() else {
+        return;
+    };
+    match kind % 10 {
+        0 => round_trip::<Report>(bytes),
+        1 => round_trip::<HpkeConfigList>(bytes),
+        2 => round_trip::<AggregationJobInitializeReq<TimeInterval>>(bytes),
+        3 => round_trip::<AggregationJobResp>(bytes),
+        4 => round_trip::<AggregationJobContinueReq>(bytes),
+        5 => round_trip::<AggregateShareReq<TimeInterval>>(bytes),
+        6 => round_trip::<AggregateShare>(bytes),
+        7 => round_trip::<CollectionReq<TimeInterval>>(bytes),
+        8 => round_trip::<Collection<TimeInterval>>(bytes),
+        _ => round_trip::<PingPongMessage>(bytes),
+    }
+}
+
+/// Public share, input share and message of a report, cut at places that the first bytes choose.
+pub fn shares(data: &[u8]) {
+    let Some(([first, second], bytes)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let (public, rest) = bytes.split_at(usize::from(*first).min(bytes.len()));
+    let (input, message) = rest.split_at((4 * usize::from(*second)).min(rest.len()));
+    let vdaf = Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible");
+    let id = ReportId::from([1; 16]);
+    let key = [2; 16];
+    let initialize = PingPongMessage::Initialize { prep_share: message.to_vec() };
+    let _ = vdaf.helper_finish(&key, &id, public, input, &initialize);
+    if let Some((state, _)) = vdaf.leader_start(&key, &id, public, input) {
+        let finish = PingPongMessage::Finish { prep_msg: message.to_vec() };
+        let _ = vdaf.leader_finish(state, &finish);
+    }
+    let _ = vdaf.sum_from_bytes(bytes);
+}
+
+/// A ciphertext that claims to be an input share for us.
+pub fn ciphertexts(data: &[u8]) {
+    let Ok(ciphertext) = protocol::HpkeCiphertext::get_decoded(data) else {
+        return;
+    };
+    let keypair = protocol::generate_keypair(1);
+    let metadata = ReportMetadata::new(ReportId::from([1; 16]), Time::from_seconds_since_epoch(1));
+    let task = protocol::TaskId::from([3; 32]);
+    let opened = protocol::open_input_share(&keypair, Role::Helper, &task, &metadata, &[], &ciphertext);
+    assert!(opened.is_err(), "opened under a key that did not exist");
+}
+
+/// Task definitions, cards, and what they are made of.
+pub fn task_files(data: &[u8]) {
+    let _ = task::parse_aggregator_task(data);
+    if let Ok(definition) = Definition::parse(data) {
+        // Whoever sends it, an operator who has named nobody serves nothing.
+        assert!(Admission::default().resolve(&definition).is_err(), "admitted by nobody");
+        let pair = PairSecret::generate();
+        let _ = Admission { pair_secret: Some(pair), ..Admission::default() }.resolve(&definition);
+    }
+    if let Ok(parameters) = serde_json::from_slice::<TaskParameters>(data) {
+        let _ = parameters.validate();
+        if parameters.time_precision > 0 {
+            let _ = parameters.batch(u64::MAX, u64::MAX);
+        }
+    }
+    let _ = serde_json::from_slice::<AggregatorTask>(data);
+    let _ = serde_json::from_slice::<CollectorTask>(data);
+    if let Ok(text) = std::str::from_utf8(data) {
+        if let Ok(card) = card_task::read(text) {
+            let _ = card_task::parameters(&card);
+            let _ = card_task::names(&card);
+        }
+        let _ = Token::try_from(text.to_owned());
+        let _ = TokenHash::try_from(text.to_owned());
+    }
+}
+
+/// What clients store to send again, and what the leader stores to aggregate later.
+pub fn stored(data: &[u8]) {
+    if let Ok(report) = SealedReport::from_bytes(data.to_vec()) {
+        assert_eq!(report.as_bytes(), data);
+    }
+    aggregator::decode_stored_report(data);
+}
+
+/// Valid inputs of every target, to start from.
+pub fn samples() -> Vec<(&'static str, Vec<u8>)> {
+    let sample = Sample::new();
+    let messages = sample.messages().into_iter().map(|input| ("messages", input));
+    let shares = sample.shares().into_iter().map(|input| ("shares", input));
+    let files = sample_files().into_iter().map(|input| ("task_files", input));
+    let others = [("ciphertexts", encode(&sample.sealed)), ("stored", encode(&sample.report))];
+    messages.chain(shares).chain(files).chain(others).collect()
+}
+
+/// One honest report and all that is said about it.
+struct Sample {
+    public: Vec<u8>,
+    inputs: [Vec<u8>; 2],
+    sealed: protocol::HpkeCiphertext,
+    report: Report,
+    first: PingPongMessage,
+    second: PingPongMessage,
+}
+
+impl Sample {
+    fn new() -> Self {
+        let vdaf = Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible");
+        let keypair = protocol::generate_keypair(1);
+        let id = ReportId::from([1; 16]);
+        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(1_000));
+        let task = protocol::TaskId::from([3; 32]);
+        let (public, inputs) = vdaf.shard(&Measurement::Cell(1), &id).expect("there is a cell 1");
+        let seal = |role, share: &[u8]| {
+            protocol::seal_input_share(keypair.config(), role, &task, &metadata, &public, share.to_vec())
+                .expect("a fresh key works")
+        };
+        let (leader, sealed) = (seal(Role::Leader, &inputs[0]), seal(Role::Helper, &inputs[1]));
+        let report = Report::new(metadata.clone(), public.clone(), leader, sealed.clone());
+        let key = [2; 16];
+        let (_, first) = vdaf.leader_start(&key, &id, &public, &inputs[0]).expect("an honest report");
+        let (_, second) = vdaf.helper_finish(&key, &id, &public, &inputs[1], &first).expect("an honest report");
+        Self { public, inputs, sealed, report, first, second }
+    }
+
+    /// Each with the number that chooses it.
+    fn messages(&self) -> Vec<Vec<u8>> {
+        let metadata = self.report.metadata().clone();
+        let id = *metadata.id();
+        let sealed = || self.sealed.clone();
+        let selector = protocol::PartialBatchSelector::new_time_interval;
+        let share = protocol::ReportShare::new(metadata, self.public.clone(), sealed());
+        let inits = vec![protocol::PrepareInit::new(share, self.first.clone())];
+        let init = AggregationJobInitializeReq::<TimeInterval>::new(Vec::new(), selector(), inits);
+        let result = protocol::PrepareStepResult::Continue { message: self.second.clone() };
+        let answer = AggregationJobResp::new(vec![protocol::PrepareResp::new(id, result)]);
+        let start = Time::from_seconds_since_epoch(0);
+        let interval =
+            protocol::Interval::new(start, protocol::Duration::from_seconds(2_000)).expect("a short interval");
+        let share_request = AggregateShareReq::<TimeInterval>::new(
+            protocol::BatchSelector::new_time_interval(interval),
+            Vec::new(),
+            1,
+            protocol::ReportIdChecksum::default(),
+        );
+        let query = protocol::Query::new_time_interval(interval);
+        let collection = Collection::<TimeInterval>::new(selector(), 1, interval, sealed(), sealed());
+        let keys = HpkeConfigList::new(vec![protocol::generate_keypair(1).config().clone()]);
+        [
+            (0, encode(&self.report)),
+            (1, encode(&keys)),
+            (2, encode(&init)),
+            (3, encode(&answer)),
+            (5, encode(&share_request)),
+            (6, encode(&AggregateShare::new(sealed()))),
+            (7, encode(&CollectionReq::<TimeInterval>::new(query, Vec::new()))),
+            (8, encode(&collection)),
+            (9, encode(&self.first)),
+        ]
+        .into_iter()
+        .map(|(kind, bytes)| [vec![kind], bytes].concat())
+        .collect()
+    }
+
+    /// What the helper and what the leader prepares, with the places to cut at.
+    fn shares(&self) -> Vec<Vec<u8>> {
+        let cut = |share: &[u8], message: &PingPongMessage| {
+            let parts = [self.public.len() as u8, share.len().div_ceil(4) as u8];
+            let (PingPongMessage::Initialize { prep_share: message }
+            | PingPongMessage::Finish { prep_msg: message }
+            | PingPongMessage::Continue { prep_msg: message, .. }) = message;
+            [&parts[..], &self.public, share, message].concat()
+        };
+        vec![cut(&self.inputs[1], &self.first), cut(&self.inputs[0], &self.second)]
+    }
+}
+
+/// A card that an aggregator serves.
+fn sample_card(signer: &Signer) -> Card {
+    let mut request = Request::new(40, Prior::at(8));
+    request.release = Some((Epsilon::new(2.0).expect("an epsilon"), Delta::new(1e-2).expect("a delta")));
+    request.family = Some("normal-form".to_owned());
+    let mut card = Card::new(&request, &plan(&request).expect("a possible request"));
+    card.opens = Some("2026-11-16T08:00:00Z".to_owned());
+    card.closes = Some("2026-11-16T09:00:00Z".to_owned());
+    let [leader, helper] = ["leader", "helper"].map(|name| format!("https://{name}.example/"));
+    card.aggregators = Some(Aggregators { leader, helper });
+    card.signer = Some(signer.public().to_string());
+    card
+}
+
+fn sample_files() -> Vec<Vec<u8>> {
+    let signer = Signer::generate();
+    let card = sample_card(&signer);
+    let collector = CollectorTask::generate(card_task::parameters(&card).expect("a complete card"));
+    let signed = signer.sign(&card).expect("a complete card");
+    let define = |role| CardDefinition::new(role, signed.clone(), &collector);
+    let address: url::Url = "http://127.0.0.1:1/".parse().expect("an address");
+    let kind = VdafKind::histogram(3);
+    let parameters = TaskParameters::new(address.clone(), address, kind, 60, 10);
+    let set = task::TaskSet::generate(parameters).expect("possible parameters");
+    vec![
+        serde_json::to_vec(&set.leader),
+        serde_json::to_vec(&set.helper),
+        serde_json::to_vec(&set.collector),
+        serde_json::to_vec(set.parameters()),
+        serde_json::to_vec(&define(AggregatorRole::Leader)),
+        serde_json::to_vec(&define(AggregatorRole::Helper)),
+        Ok(card.canonical().into_bytes()),
+    ]
+    .into_iter()
+    .map(|text| text.expect("plain data"))
+    .collect()
+}
+
+fn round_trip<T: Decode + Encode>(bytes: &[u8]) {
+    if let Ok(message) = T::get_decoded(bytes) {
+        assert_eq!(encode(&message), bytes, "decoded and encoded differently");
+    }
+}

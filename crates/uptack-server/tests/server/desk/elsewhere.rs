@@ -1,0 +1,168 @@
+//! Aggregators elsewhere: ours over their operator's interface, others by files.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+use uptack::card::Operators;
+use uptack_dap::{
+    clock::Clock,
+    desk_client::Schedule,
+    signed::{PublicKey, Signer},
+    task::AggregatorRole,
+    token::Token,
+};
+use uptack_server::{
+    aggregator::{self, Aggregator, admission::Admission, definition::Definition, pair_secret::PairSecret},
+    desk::{
+        Config,
+        config::{Aggregators, Remote},
+    },
+};
+use url::Url;
+
+use crate::desk::support::{MINIMUM, Stage, analyst, card, config, eventually, read, restart, result, state, upload};
+
+pub(crate) struct Elsewhere {
+    directory: tempfile::TempDir,
+    clock: Clock,
+    admin: Token,
+    /// What the two aggregators share.
+    pub(crate) pair: PairSecret,
+    ports: [u16; 2],
+}
+
+impl Elsewhere {
+    pub(crate) fn new(clock: Clock) -> Self {
+        // Both at once, so that they differ; free again when they are dropped.
+        let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            clock,
+            admin: Token::generate(),
+            pair: PairSecret::generate(),
+            ports,
+        }
+    }
+
+    fn url(&self, index: usize) -> Url {
+        format!("http://127.0.0.1:{}", self.ports[index]).parse().unwrap()
+    }
+
+    /// Starts one of the two, which serves the cards of one desk.
+    pub(crate) async fn start(&self, role: AggregatorRole, desk: PublicKey) -> Aggregator {
+        let index = usize::from(role == AggregatorRole::Helper);
+        let pair_secret = Some(self.pair.clone());
+        let config = aggregator::Config {
+            admission: Admission { desk_keys: vec![desk], pair_secret, ..Admission::default() },
+            listen: SocketAddr::from(([127, 0, 0, 1], self.ports[index])),
+            admin_token: Some(self.admin.clone()),
+            clock: self.clock.clone(),
+            ..aggregator::Config::new(role, self.directory.path().join(role.to_string()))
+        };
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        loop {
+            match Aggregator::start(config.clone()).await {
+                Ok(aggregator) => return aggregator,
+                Err(error) => assert!(std::time::Instant::now() < end, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn aggregators(&self, admin: Option<Token>) -> Aggregators {
+        let remote = |index| Remote { url: self.url(index), admin: admin.clone() };
+        Aggregators::External { leader: remote(0), helper: remote(1), one_operator: false }
+    }
+
+    pub(crate) fn config(&self, data: &Path) -> Config {
+        Config { aggregators: self.aggregators(Some(self.admin.clone())), ..config(data, &self.clock) }
+    }
+}
+
+#[tokio::test]
+async fn a_query_waits_for_aggregators_that_are_away_and_loses_nothing() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
+    let data = tempfile::tempdir().unwrap();
+    let desk = uptack_server::desk::Desk::start(elsewhere.config(data.path())).await.unwrap();
+    let opened = analyst(&desk).open(&card(), Schedule::Once { seconds: 600 }).await.unwrap();
+    let query = &opened.queries[0].query;
+    assert_eq!(opened.card.operators, Some(Operators::Two));
+    assert_eq!(state(&analyst(&desk), query).await, "opening");
+    assert!(analyst(&desk).list().await.unwrap().is_empty(), "owners could not answer it yet");
+    let key = desk.signer();
+    drop(desk);
+
+    // Between opening and provisioning the desk ended; the next run takes it up.
+    let helper = elsewhere.start(AggregatorRole::Helper, key).await;
+    let leader = elsewhere.start(AggregatorRole::Leader, key).await;
+    let desk = restart(elsewhere.config(data.path())).await;
+    eventually("it opens", async || state(&analyst(&desk), query).await == "open").await;
+    upload(&opened.card, &vec![1; MINIMUM as usize + 1]).await;
+
+    // Between close and collection the leader is away, and the desk ends once more.
+    leader.shutdown().await;
+    elsewhere.clock.set(opened.card.window().unwrap().1 + 2);
+    eventually("it closes", async || state(&analyst(&desk), query).await == "closed").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(desk);
+    let leader = elsewhere.start(AggregatorRole::Leader, key).await;
+    let desk = restart(elsewhere.config(data.path())).await;
+    let (record, _) = read(&result(&analyst(&desk), query).await.unwrap());
+    assert_eq!(record.reports, MINIMUM + 1);
+    let served = async |server: &Aggregator| {
+        let text = reqwest::get(server.operations_url().unwrap().join("metrics").unwrap())
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
+        text.lines().find_map(|line| line.strip_prefix("uptack_tasks ")).unwrap().parse::<u64>().unwrap()
+    };
+    eventually("the tasks are removed", async || served(&leader).await + served(&helper).await == 0).await;
+}
+
+#[tokio::test]
+async fn an_aggregator_that_says_no_ends_the_query() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
+    let key = Signer::generate().public();
+    let _helper = elsewhere.start(AggregatorRole::Helper, key).await;
+    let _leader = elsewhere.start(AggregatorRole::Leader, key).await;
+    let stage = Stage::with(|config| config.aggregators = elsewhere.aggregators(Some(Token::generate()))).await;
+    let error = stage.analyst.open(&card(), Schedule::Once { seconds: 600 }).await.unwrap_err();
+    assert_eq!(error.refused_with(), Some(502), "{error}");
+    assert!(error.to_string().contains("helper"), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_token_the_operators_get_files() {
+    let elsewhere = Elsewhere::new(Clock::standing_at(crate::desk::support::START));
+    let stage = Stage::with(|config| config.aggregators = elsewhere.aggregators(None)).await;
+    let opened = stage.ask().await;
+    let query = &opened.queries[0].query;
+    assert_eq!(state(&stage.analyst, query).await, "open");
+    let folder = stage.directory.path().join("provision").join(query);
+    let names = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut written: Vec<String> = std::fs::read_dir(&folder).unwrap().map(names).collect();
+    written.sort();
+    assert_eq!(written, ["client.json", "helper.json", "leader.json"]);
+    // Each operator computes the same task from them, with the minimum of the card.
+    let admission = Admission {
+        desk_keys: vec![stage.desk.signer()],
+        pair_secret: Some(elsewhere.pair.clone()),
+        ..Admission::default()
+    };
+    for name in ["leader.json", "helper.json"] {
+        let task = admission.resolve(&Definition::read(&folder.join(name)).unwrap()).unwrap();
+        assert_eq!((task.parameters.task_id.to_string(), task.parameters.min_batch_size), (query.clone(), MINIMUM));
+    }
+    stage.analyst.cancel(query).await.unwrap();
+    eventually("the files are removed", async || !folder.exists()).await;
+}
+
+#[tokio::test]
+async fn one_server_is_not_two() {
+    let directory = tempfile::tempdir().unwrap();
+    let same = Remote { url: "http://127.0.0.1:9/".parse().unwrap(), admin: None };
+    let aggregators = Aggregators::External { leader: same.clone(), helper: same, one_operator: false };
+    let config = Config { aggregators, ..Config::new(directory.path()) };
+    assert!(uptack_server::desk::Desk::start(config).await.err().unwrap().is_input());
+}
