@@ -12,7 +12,6 @@ mod owner;
 mod plan_chart;
 mod progress;
 mod views;
-mod whole_plan;
 
 use std::process::ExitCode;
 

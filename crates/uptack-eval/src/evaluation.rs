@@ -7,35 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use uptack::simulate::Progress;
 
-use crate::compare::{Comparison, Levels, NORMAL_FORM, local, methods};
+use crate::compare::{Comparison, NORMAL_FORM, local, methods};
 use crate::error::Error;
 use crate::longitudinal::Longitudinal;
 use crate::measure::{Measured, StationResult, measure};
 use crate::method::{Claims, Curator, Kind, Law, Method};
 use crate::planned::{Crowd, Plans, Wanted};
+use crate::settings::Settings;
 use crate::traffic::Traffic;
-
-/// What to evaluate.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// By how much the population grows; vehicles are added elsewhere.
-    pub factors: Vec<u64>,
-    /// How often every question is asked.
-    pub trials: u64,
-    /// Where the coins come from.
-    pub seed: u64,
-    /// At which guarantees to compare.
-    pub levels: Levels,
-    /// How many threads to use.
-    pub threads: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { factors: vec![1, 10, 100, 1000], trials: 200, seed: 1, levels: Levels::default(), threads }
-    }
-}
 
 /// One method in one comparison with one population.
 #[derive(Clone, Debug)]

@@ -14,6 +14,7 @@ pub mod measure;
 pub mod method;
 pub mod planned;
 pub mod report;
+pub mod settings;
 pub mod traffic;
 
 pub use error::Error;

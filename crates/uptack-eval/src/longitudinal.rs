@@ -7,8 +7,8 @@ use uptack::{Channel, Mechanism, SeededCoins};
 
 use crate::compare::{NORMAL_FORM, randomized_response};
 use crate::error::Error;
-use crate::evaluation::Settings;
 use crate::planned::{Crowd, Plans, Wanted};
+use crate::settings::Settings;
 use crate::traffic::Traffic;
 
 /// Five-minute windows of a day.

@@ -4,11 +4,12 @@ use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, IntervalKind};
 use uptack::simulate::{Crowd as Draws, Progress, Simulation};
 use uptack_eval::compare::{Comparison, Levels, methods};
-use uptack_eval::evaluation::{Evaluation, Settings, Watch};
+use uptack_eval::evaluation::{Evaluation, Watch};
 use uptack_eval::findings::least_by_chance;
 use uptack_eval::measure::{Measured, SMALL, StationResult, measure};
 use uptack_eval::method::{Kind, Method};
 use uptack_eval::planned::{Crowd, Plans};
+use uptack_eval::settings::Settings;
 use uptack_eval::traffic::{Traffic, generate};
 
 const OWNERS: u64 = 50_186;

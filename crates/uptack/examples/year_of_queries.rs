@@ -20,7 +20,10 @@ fn main() -> Result<(), uptack::Error> {
     for weeks in [1, 4, 52] {
         let all = Repeated::of(&views, &accountant, target, weeks)?;
         let epsilon = all.release.map_or(f64::INFINITY, |value| value.upper());
-        println!("{weeks} weeks: ε = {epsilon:.4} for the published counts, {:.1} for the answers", all.linked.unwrap());
+        println!(
+            "{weeks} weeks: ε = {epsilon:.4} for the published counts, {:.1} for the answers",
+            all.linked.unwrap()
+        );
     }
 
     // If nobody knows what will be asked: a budget that says no before it is exceeded.

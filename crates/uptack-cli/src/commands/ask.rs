@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use uptack::Fraction;
-use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, timestamp};
+use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, plan_whole, timestamp, whole_progress};
 use uptack::plan::{Over, Prior, Request};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
@@ -17,7 +17,7 @@ use crate::card_file;
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
-use crate::whole_plan::plan_whole;
+use crate::progress::watched;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///
@@ -101,8 +101,10 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let client = arguments.desk.client()?;
     let question = arguments.question()?;
     let schedule = arguments.schedule()?;
+    let (request, queries) = (arguments.request()?, arguments.queries(&question)?);
+    let draft = |card| arguments.draft(card, &question);
     let mut card =
-        plan_whole(&arguments.request()?, arguments.queries(&question)?, |card| arguments.draft(card, &question))?;
+        watched("of the plan", whole_progress(queries), |progress| plan_whole(&request, queries, draft, progress))?;
     // The desk fills in the series with its times.
     card.series = None;
     let opened = block_on(async { Ok(client.open(&card, schedule).await?) })?;

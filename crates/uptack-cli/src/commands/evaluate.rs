@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use uptack_eval::evaluation::{Evaluation, Settings, Stage, Watch};
+use uptack_eval::evaluation::{Evaluation, Stage, Watch};
+use uptack_eval::settings::Settings;
 use uptack_eval::traffic::{self, Traffic};
 
 use crate::arguments::count;

@@ -8,11 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::lines::{Lines, number, optional};
 use super::plain::{observed_flags, percentage};
-use super::{Flag, Station, Traffic};
+use super::{Flag, MOST_VEHICLES, Station, Traffic};
 use crate::error::Error;
 
-/// More vehicles than cross any pavement in any window.
-pub(super) const MOST_VEHICLES: u64 = 1_000_000_000;
 /// The paper's population.
 const WANTED: u64 = 50_000;
 const STATION_FIELDS: usize = 12;

@@ -18,6 +18,9 @@ use serde::Serialize;
 use crate::error::Error;
 use lines::Lines;
 
+/// More vehicles than cross any pavement in any window.
+const MOST_VEHICLES: u64 = 1_000_000_000;
+
 /// One station and its vehicles in the window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Station {

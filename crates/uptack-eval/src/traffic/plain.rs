@@ -31,7 +31,7 @@ pub(super) fn read(header: &str, lines: &mut Lines<'_>) -> Result<Traffic, Error
             return Err(Error::field(line, 1, format!("{name} stands twice")));
         }
         let vehicles: u64 = number(line, 2, &fields[1], "a whole number of vehicles")?;
-        if vehicles > super::clearinghouse::MOST_VEHICLES {
+        if vehicles > super::MOST_VEHICLES {
             return Err(Error::field(line, 2, format!("{vehicles} vehicles at one station are too many")));
         }
         let observed = fields.get(2).map(|text| percentage(line, 3, text)).transpose()?.flatten();

@@ -6,11 +6,13 @@ mod claims;
 mod recomputation;
 pub mod timestamp;
 mod trust;
+mod whole_plan;
 
 pub use asked::{BallotQuery, CardBallot, CardSeries, Enrolment, Operators};
 pub use claims::{Claims, WholeClaims};
 pub use recomputation::{Check, Verdict};
 pub use trust::{Model, Trust};
+pub use whole_plan::{plan_whole, whole_progress};
 
 use std::sync::Arc;
 

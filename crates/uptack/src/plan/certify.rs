@@ -3,7 +3,7 @@
 use super::family::Family;
 use super::limits::Limits;
 use super::request::Request;
-use super::search::{Found, Search};
+use super::search::{Aim, Found, Search};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::estimate::Estimator;
@@ -142,17 +142,6 @@ fn first_allowance(request: &Request, found: &Found) -> Option<f64> {
     let two_classes = (0..3).filter(|&class| yes[class] > 0.0 || no[class] > 0.0).count() < 3;
     let enumerated = two_classes && request.claim_owners().ok()? <= ENUMERATED_OWNERS;
     Some(if request.release.is_none() || enumerated { 1.0 } else { WIDE })
-}
-
-/// What a search aims at.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Aim {
-    /// The release's ε is divided by this.
-    pub(super) allowance: f64,
-    /// Nobody takes part more often.
-    pub(super) most: f64,
-    /// The law is hardly another than the one before.
-    pub(super) near: bool,
 }
 
 /// A law as it stands, if its certificate keeps the request.

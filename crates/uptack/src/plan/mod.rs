@@ -37,10 +37,10 @@ pub use solve::{
 };
 
 use bound::Bound;
-use certify::{Aim, Certified, as_it_stands, certify, tighten};
+use certify::{Certified, as_it_stands, certify, tighten};
 use family::Family;
 use limits::Limits;
-use search::{Found, Search};
+use search::{Aim, Found, Search};
 
 use crate::channel::Channel;
 use crate::error::Error;

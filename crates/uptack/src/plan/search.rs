@@ -1,7 +1,6 @@
 //! The best law of a family that is a plane of two numbers: a grid that is refined around the cliff and both ends, then
 //! golden section.
 
-use super::certify::Aim;
 use super::curve::Curve;
 use super::family::Family;
 use super::law::Law;
@@ -18,6 +17,17 @@ pub(super) struct Found {
     pub(super) place: f64,
     /// How much doubt its answers leave.
     pub(super) doubt: f64,
+}
+
+/// What a search aims at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    /// The release's ε is divided by this.
+    pub(super) allowance: f64,
+    /// Nobody takes part more often.
+    pub(super) most: f64,
+    /// The law is hardly another than the one before.
+    pub(super) near: bool,
 }
 
 /// How exactly the doubt is solved for while the search compares participations, in its logarithm: the error moves by half

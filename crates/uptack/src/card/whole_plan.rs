@@ -1,12 +1,10 @@
 //! The best card whose queries together keep within a guarantee.
 
-use uptack::card::Card;
-use uptack::plan::{PROGRESS, Plan, Request, plan_with};
-use uptack::privacy::{Delta, Epsilon, WorkLimit};
-use uptack::simulate::Progress;
-
-use crate::failure::Failure;
-use crate::progress::watched;
+use super::Card;
+use crate::error::Error;
+use crate::plan::{PROGRESS, Plan, Request, plan_with};
+use crate::privacy::{Delta, Epsilon, WorkLimit};
+use crate::simulate::Progress;
 
 /// Plans tried after the first: each halves what is left between the ε of one query that is enough and one that is not.
 const STEPS: u32 = 5;
@@ -14,34 +12,48 @@ const STEPS: u32 = 5;
 /// The parts of ε that are tried where there is no plan for all of it.
 const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
 
+/// Up to what the progress of [`plan_whole`] counts, for so many queries that can differ for one owner.
+pub fn whole_progress(queries: u64) -> u64 {
+    PROGRESS * if queries < 2 { 1 } else { 1 + u64::from(STEPS) }
+}
+
 /// Plans a card such that everything it asks keeps within the request's guarantees *as a whole*: the release's (ε, δ)
 /// and the linked ε. `draft` writes what is asked onto the card of a plan; `queries` of it can differ for one owner.
 ///
 /// A ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and deltas add up. The
 /// composition is better than that sum, so that more is searched for, and the card's own claims decide.
-pub(crate) fn plan_whole(
+///
+/// ```
+/// use uptack::card::{Card, plan_whole};
+/// use uptack::plan::{Prior, Request};
+/// use uptack::privacy::{Delta, Epsilon};
+/// use uptack::simulate::Progress;
+///
+/// let mut request = Request::new(500, Prior::at(10));
+/// request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));
+/// let card = plan_whole(&request, 1, |card: Card| card, &Progress::default())?;
+/// assert!(card.claims.whole_release()?.is_some_and(|epsilon| epsilon <= 2.0));
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn plan_whole(
     request: &Request,
     queries: u64,
-    draft: impl Fn(Card) -> Card + Send,
-) -> Result<Card, Failure> {
-    let plans = if queries < 2 { 1 } else { 1 + u64::from(STEPS) };
-    watched("of the plan", plans * PROGRESS, |progress| search(request, queries, draft, progress))
-}
-
-fn search(request: &Request, queries: u64, draft: impl Fn(Card) -> Card, progress: &Progress) -> Result<Card, Failure> {
+    draft: impl Fn(Card) -> Card,
+    progress: &Progress,
+) -> Result<Card, Error> {
     let Some((epsilon, delta)) = request.release else {
-        return Err(Failure::request("a query needs the ε of its release"));
+        return Err(Error::request("a query needs the ε of its release"));
     };
     if queries < 2 {
         // The plan's claims are the card's: one query composes with nothing.
         return Ok(draft(Card::new(request, &nearest_plan(request, progress)?)));
     }
-    let made = |request: &Request, plan: &Plan| -> Result<Card, Failure> {
+    let made = |request: &Request, plan: &Plan| -> Result<Card, Error> {
         let mut card = draft(Card::new(request, plan));
         card.state_claims(delta, WorkLimit::default())?;
         Ok(card)
     };
-    let attempt = |single: f64| -> Result<Option<Card>, Failure> {
+    let attempt = |single: f64| -> Result<Option<Card>, Error> {
         let share = Request {
             release: Some((Epsilon::new(single)?, Delta::new(delta.value() / queries as f64)?)),
             linked_epsilon: request.linked_epsilon.map(|linked| linked / queries as f64),
@@ -62,7 +74,7 @@ fn search(request: &Request, queries: u64, draft: impl Fn(Card) -> Card, progres
         }
     };
     let Some(mut best) = first else {
-        return Err(Failure::request(format!(
+        return Err(Error::request(format!(
             "no mechanism was found for which {queries} queries keep within ε = {}",
             epsilon.value()
         ))
@@ -81,7 +93,7 @@ fn search(request: &Request, queries: u64, draft: impl Fn(Card) -> Card, progres
 
 /// The plan of a request, or of one that asks for a little more privacy where the certificate of the best mechanism does
 /// not close just there.
-fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Failure> {
+fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Error> {
     let first = match plan_with(request, progress) {
         Ok(plan) => return Ok(plan),
         Err(error) => error,
@@ -91,5 +103,5 @@ fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Failure>
         let release = Some((Epsilon::new(epsilon.value() * part).ok()?, delta));
         plan_with(&Request { release, ..request.clone() }, progress).ok()
     };
-    STRICTER.into_iter().find_map(stricter).ok_or_else(|| first.into())
+    STRICTER.into_iter().find_map(stricter).ok_or(first)
 }
