@@ -71,18 +71,21 @@ fn every_file_of_the_accountant_names_a_section_that_exists() {
     }
 }
 
-/// The steps of the computation of a claim, as the architecture lists them.
+/// The architecture's walks of a truth, a query and a claim, file by file.
 #[test]
-fn the_files_of_a_claim_exist() {
-    let folder = "crates/uptack/src/privacy/";
+fn the_files_of_the_three_walks_exist() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let table = text.split(&format!("| file of `{folder}` |")).nth(1).expect("the table of a claim's files");
-    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
-    let first_columns = rows.filter_map(|line| line.split('|').nth(1));
-    let files: Vec<&str> = first_columns.flat_map(|column| column.split('`').skip(1).step_by(2)).collect();
-    assert!(files.len() > 15, "{files:?}");
-    for file in files {
-        assert!(root().join(folder).join(file).exists(), "{folder}{file} does not exist");
+    let tables: Vec<&str> = text.split("| file of `").skip(1).collect();
+    assert_eq!(tables.len(), 3, "a truth, a query and a claim");
+    for table in tables {
+        let folder = table.split('`').next().unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let first_columns = rows.filter_map(|line| line.split('|').nth(1));
+        let files: Vec<&str> = first_columns.flat_map(|column| column.split('`').skip(1).step_by(2)).collect();
+        assert!(files.len() > 15, "{files:?}");
+        for file in files {
+            assert!(root().join(folder).join(file).exists(), "{folder}{file} does not exist");
+        }
     }
 }
 
