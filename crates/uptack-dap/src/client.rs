@@ -13,6 +13,7 @@ use std::{
 };
 use tokio::time::Instant;
 
+pub use crate::sealed_report::SealedReport;
 use crate::{
     credential::{self, Credential},
     error::{Error, Result},
@@ -31,37 +32,6 @@ pub struct Client {
     vdaf: Vdaf,
     http: reqwest::Client,
     keys: Mutex<Option<Arc<[HpkeConfig; 2]>>>,
-}
-
-/// A report ready to be sent, as the bytes that go over the wire.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SealedReport {
-    id: ReportId,
-    time: u64,
-    bytes: Vec<u8>,
-}
-
-impl SealedReport {
-    /// The bytes to store and to send.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Takes up a stored report.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        let report = Report::get_decoded(&bytes).map_err(|_| Error::input("the stored bytes are not a report"))?;
-        Ok(Self { id: *report.metadata().id(), time: report.metadata().time().as_seconds_since_epoch(), bytes })
-    }
-
-    /// The report's name, drawn at random when it was made.
-    pub fn id(&self) -> &ReportId {
-        &self.id
-    }
-
-    /// The start of the window that the report belongs to.
-    pub fn time(&self) -> u64 {
-        self.time
-    }
 }
 
 impl Client {
@@ -90,7 +60,7 @@ impl Client {
     /// after [`Error::is_outdated_key`], when the first was refused and cannot have counted.
     pub async fn reseal(&self, measurement: &Measurement, refused: &SealedReport) -> Result<SealedReport> {
         self.forget_keys();
-        self.seal_as(measurement, refused.id, refused.time).await
+        self.seal_as(measurement, *refused.id(), refused.time()).await
     }
 
     /// Fetches the aggregators' keys now, if they are not known yet.
@@ -108,7 +78,7 @@ impl Client {
         let path = format!("tasks/{}/reports", self.parameters.task_id);
         let url = http_client::join(&self.parameters.leader, &path)?;
         let mut request =
-            self.http.put(url).header(header::CONTENT_TYPE, Report::MEDIA_TYPE).body(report.bytes.clone());
+            self.http.put(url).header(header::CONTENT_TYPE, Report::MEDIA_TYPE).body(report.as_bytes().to_vec());
         if let Some(credential) = credential {
             request = request.header(credential::HEADER, credential.as_str());
         }
@@ -164,7 +134,7 @@ impl Client {
         let leader = seal(0, Role::Leader, leader)?;
         let helper = seal(1, Role::Helper, helper)?;
         let report = Report::new(metadata, public_share, leader, helper);
-        Ok(SealedReport { id, time, bytes: encode(&report) })
+        Ok(SealedReport::new(id, time, encode(&report)))
     }
 
     async fn keys(&self) -> Result<Arc<[HpkeConfig; 2]>> {

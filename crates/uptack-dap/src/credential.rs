@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 use std::{fmt, str::FromStr};
 
 use crate::{
-    client::SealedReport,
     error::{Error, Result},
     protocol::TaskId,
+    sealed_report::SealedReport,
     signed::PublicKey,
 };
 

@@ -20,7 +20,6 @@
 //! - [`protocol`]: everything that depends on the drafts.
 
 pub mod ballot;
-pub mod card_task;
 pub mod client;
 pub mod clock;
 pub mod collector;
@@ -32,8 +31,10 @@ pub mod listing;
 pub mod private;
 pub mod protocol;
 pub mod release;
+mod sealed_report;
 pub mod signed;
 pub mod task;
 pub mod token;
 
 pub use error::{Error, Result};
+pub use task::card_task;

@@ -11,8 +11,8 @@ use uptack::estimate::{Confidence, Estimator};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
 use uptack_dap::desk_client::Client;
-use uptack_dap::release::record::{NamedTally, Record};
-use uptack_dap::release::results::Results;
+use uptack_dap::release::record::Record;
+use uptack_dap::release::results::NamedTally;
 
 use super::estimate;
 use crate::arguments::{IntervalArgument, confidence, interval_name};
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let channel = opened.card.checked_channel()?;
     let trust = opened.card.trust()?;
     if let Some(path) = &arguments.out {
-        let results = Results::of(&record, &channel, arguments.confidence, arguments.interval.into())?;
+        let results = record.estimated(&channel, arguments.confidence, arguments.interval.into())?;
         let record = Record { results: Some(results), ..record.clone() };
         write_whole(path, format!("{}\n", serde_json::to_string(&record).expect("plain data")).as_bytes())?;
     }

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use uptack::{
     Channel, Output, Probability, Tally,
     card::{Card, timestamp},
+    estimate::{Confidence, IntervalKind},
 };
 
 use crate::{
     ballot,
     collector::Collected,
     error::{Error, Result},
-    release::results::Results,
+    release::results::{NamedTally, Results},
     signed::{OpenedCard, SignedCard},
 };
 
@@ -44,19 +45,14 @@ pub struct Record {
     pub results: Option<Results>,
 }
 
-/// One question's tally of a ballot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedTally {
-    /// The question's name on the card.
-    pub name: String,
-    /// The tally.
-    #[serde(flatten)]
-    pub tally: Tally,
-}
-
 pub(crate) const VERSION: &str = "1";
 
 impl Record {
+    /// What the record's tallies say, by a channel that was checked.
+    pub fn estimated(&self, channel: &Channel, confidence: Confidence, interval: IntervalKind) -> Result<Results> {
+        Results::of((self.tally.as_ref(), self.tallies.as_deref()), channel, confidence, interval)
+    }
+
     /// The record of a collected batch.
     pub fn new(signed: &SignedCard, batch: &Collected, now: u64) -> Result<Self> {
         let card = signed.open()?.card;

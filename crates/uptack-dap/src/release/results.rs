@@ -9,10 +9,17 @@ use uptack::{
     },
 };
 
-use crate::{
-    error::{Error, Result},
-    release::record::{NamedTally, Record},
-};
+use crate::error::{Error, Result};
+
+/// One question's tally of a ballot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedTally {
+    /// The question's name on the card.
+    pub name: String,
+    /// The tally.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
 
 /// The estimates of a record, and how their intervals are made. Every number is a decimal string that reads back as
 /// exactly the number that was computed.
@@ -47,10 +54,15 @@ pub struct Estimated {
 }
 
 impl Results {
-    /// What a record's tallies say, by a channel that was checked.
-    pub fn of(record: &Record, channel: &Channel, confidence: Confidence, interval: IntervalKind) -> Result<Self> {
+    /// What the tally of one question, or those of a ballot, say by a channel that was checked.
+    pub(crate) fn of(
+        (tally, tallies): (Option<&Tally>, Option<&[NamedTally]>),
+        channel: &Channel,
+        confidence: Confidence,
+        interval: IntervalKind,
+    ) -> Result<Self> {
         let asked = Asked { estimator: Estimator::new(channel)?, confidence, interval };
-        let estimates = match (&record.tally, &record.tallies) {
+        let estimates = match (tally, tallies) {
             (Some(tally), None) => vec![asked.estimate(None, tally)?],
             (None, Some(tallies)) => {
                 let each = Asked { confidence: simultaneous(confidence, tallies.len(), Sharing::Bonferroni)?, ..asked };

@@ -18,8 +18,8 @@ use crate::{
     card_task,
     error::{Error, Result},
     release::{
-        record::{self, NamedTally, Record},
-        results::{Estimated, Results},
+        record::{self, Record},
+        results::{Estimated, NamedTally, Results},
     },
     signed::{PublicKey, SignedCard},
 };
@@ -232,7 +232,7 @@ fn estimates(record: &Record, card: &Card) -> Vec<Check> {
             Some(results) => (results.confidence()?, results.interval),
             None => (Confidence::new(0.95)?, IntervalKind::Auto),
         };
-        Results::of(&Record { tally, tallies, ..record.clone() }, &channel, confidence, interval)
+        Results::of((tally.as_ref(), tallies.as_deref()), &channel, confidence, interval)
     });
     match (&record.results, found) {
         (Some(stated), Ok(found)) => compare_results(stated, &found),

@@ -5,6 +5,7 @@
 //! leader has the token it shows to the helper, the helper only its hash; the collector alone has
 //! the key that opens the result.
 
+pub mod card_task;
 mod files;
 mod janus;
 
@@ -143,7 +144,7 @@ impl AggregatorTask {
     pub fn validate(&self) -> Result<()> {
         self.parameters.validate()?;
         if let Some(card) = &self.card {
-            crate::card_task::check(card, &self.parameters)?;
+            card_task::check(card, &self.parameters)?;
         }
         if !protocol::is_hpke_config_supported(&self.collector_hpke_config) {
             return Err(Error::input("task: the collector's key uses an algorithm that is not supported"));

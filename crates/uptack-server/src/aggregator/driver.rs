@@ -18,10 +18,11 @@ use uptack_dap::protocol::{
 use super::{
     batches::{self, Additions},
     collection,
+    failures::Scope,
     helper::reason,
     jobs::{Job, create_job, open_jobs},
     metrics::Name,
-    peer::{self, PeerError, Scope},
+    peer::{self, PeerError},
     rejection::{self, Rejection},
     shared::{Shared, Task},
     upload::StoredReport,

@@ -15,12 +15,11 @@ use std::{
 use uptack::card::{Card, Enrolment};
 use uptack_dap::{
     credential::{self, Credential},
-    protocol::ReportId,
+    protocol::{ReportId, TaskId},
     signed::PublicKey,
     task::{AggregatorRole, AggregatorTask},
 };
 
-use super::shared::Task;
 use crate::{
     base::problem::Problem,
     error::{Error, Result},
@@ -73,24 +72,21 @@ impl Enrolled {
         Ok(())
     }
 
-    /// The owner of an upload, where the task is for enrolled owners: one that is listed and signed these bytes.
+    /// The owner of an upload to a task for enrolled owners: one that is listed and signed these bytes.
     pub(crate) fn owner(
         &self,
-        task: &Task,
+        task: &TaskId,
         shown: Option<Credential>,
         report: &[u8],
-    ) -> std::result::Result<Option<PublicKey>, Problem> {
-        if !task.needs_credential {
-            return Ok(None);
-        }
+    ) -> std::result::Result<PublicKey, Problem> {
         let refuse = || Problem::http(StatusCode::FORBIDDEN, "This task is for enrolled owners.");
         let credential = shown.ok_or_else(refuse)?;
         // The list is asked first, because looking up a stranger is cheaper than checking its signature.
         let key = credential.key().filter(|key| self.is_listed(key)).ok_or_else(refuse)?;
-        if !credential.verify(task.id(), report) {
+        if !credential.verify(task, report) {
             return Err(refuse());
         }
-        Ok(Some(key))
+        Ok(key)
     }
 
     fn is_listed(&self, key: &PublicKey) -> bool {

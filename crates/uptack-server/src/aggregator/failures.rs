@@ -16,7 +16,14 @@ use std::{
 };
 use uptack_dap::protocol::AggregationJobId;
 
-use super::peer::Scope;
+/// What something that may pass is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The helper as a whole, as far as one can tell.
+    Helper,
+    /// The task: the helper may know others, and not yet this one.
+    Task,
+}
 
 /// What a task remembers of its helper's answers.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@ use reqwest::{Method, StatusCode, header};
 use uptack_dap::{http_client, protocol::DapProblemType};
 use url::Url;
 
+use super::failures::Scope;
 use super::shared::{Shared, Task};
 use crate::error::Error;
 
@@ -16,15 +17,6 @@ pub(crate) enum PeerError {
     Rejected(String),
     /// Anything that may pass: the helper is away, overloaded, restarted, not yet configured.
     Passing(Scope, String),
-}
-
-/// What something that may pass is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// The helper as a whole, as far as one can tell.
-    Helper,
-    /// The task: the helper may know others, and not yet this one.
-    Task,
 }
 
 /// Largest answer that is read.

@@ -13,9 +13,9 @@ use rusqlite::{Connection, params};
 
 use super::{
     batches,
+    failures::Scope,
     jobs::Job,
     metrics::Name,
-    peer::Scope,
     shared::{Shared, Task},
 };
 use crate::{aggregator::store::StoreError, error::Result};

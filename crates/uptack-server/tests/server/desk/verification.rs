@@ -11,7 +11,6 @@ use uptack_dap::{
     desk_client::Schedule,
     release::{
         record::Record,
-        results::Results,
         verification::{Document, Verifier},
     },
     signed::{PublicKey, Signer},
@@ -32,7 +31,7 @@ fn failures(text: &str, desk_key: Option<&PublicKey>) -> Vec<String> {
 fn stated(text: &str) -> String {
     let (record, card) = read(text);
     let channel = card.checked_channel().unwrap();
-    let results = Results::of(&record, &channel, Confidence::of_miss(1e-4).unwrap(), IntervalKind::Auto).unwrap();
+    let results = record.estimated(&channel, Confidence::of_miss(1e-4).unwrap(), IntervalKind::Auto).unwrap();
     serde_json::to_string(&Record { results: Some(results), ..record }).unwrap()
 }
 
