@@ -14,8 +14,9 @@
 //! - [`credential`]: what an enrolled owner shows with a report.
 //! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task
 //!   that a card defines.
-//! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that it keeps, and its check by anyone.
-//! - [`private`]: folders and files for their owner alone.
+//! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that the desk keeps, and
+//!   the check of it by anyone.
+//! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`clock`]: the time of day.
 //! - [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
 

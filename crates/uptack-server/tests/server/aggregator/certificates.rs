@@ -36,5 +36,5 @@ async fn a_default_self_signed_certificate_is_refused_with_what_to_do() {
     let (_directory, certificate, server) = leader(false).await;
     assert_eq!(call(&server, Some(&certificate)).await, Ok(200));
     let error = call(&server, None).await.unwrap_err();
-    assert!(error.contains("name the root that issued it"), "{error}");
+    assert!(error.contains("name the root certificate that issued it"), "{error}");
 }
