@@ -161,7 +161,9 @@ impl<'a> Crowds<'a> {
             let values = self.view.all_enumerated(self.others, question.growth).into_iter().zip(0..);
             values.map(|(value, crowd)| Self::found(crowd, value)).reduce(Found::larger)
         } else {
-            (0..=self.others).map(|crowd| self.exactly(crowd, question)).reduce(Found::larger)
+            // Where the truths may be exchanged, a crowd is as bad as its mirror image.
+            let last = if self.view.is_symmetric() { self.others / 2 } else { self.others };
+            (0..=last).map(|crowd| self.exactly(crowd, question)).reduce(Found::larger)
         };
         worst.unwrap_or_else(|| self.floor())
     }
