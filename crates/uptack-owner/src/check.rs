@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use uptack::{
-    card::{Card, CardSeries, Enrolment, Operators},
+    card::{Card, CardSeries, Enrolment, Operators, Timestamp},
     privacy::{self, WorkLimit, composition::Charge},
 };
 use uptack_dap::{
@@ -172,7 +172,7 @@ impl Checker {
         let window = card.window().map_err(refusal)?;
         let predicates = self.predicates(card)?;
         let most_yes = match &card.ballot {
-            Some(ballot) => ballot.most_yes().map_err(refusal)?.min(predicates.len() as u64) as usize,
+            Some(ballot) => ballot.most_yes.min(predicates.len() as u64) as usize,
             None => 1,
         };
         let names = card_task::names(card).map_err(refusal)?;
@@ -229,7 +229,7 @@ impl Checker {
     /// The card's claims against the policy; whether they are true is checked after this, which is cheaper.
     fn limits(&self, card: &Card) -> Result<(), Refusal> {
         let (claims, limits) = (&card.claims, &self.policy.card);
-        let delta = claims.delta().map_err(refusal)?.value();
+        let delta = claims.delta.value().value();
         if delta > limits.delta {
             return Err(Refusal(format!("the claims are at a delta of {delta}; the policy allows {}", limits.delta)));
         }
@@ -239,7 +239,6 @@ impl Checker {
             ("the release", limits.release, claims.whole_release()),
             ("an answer with the release", limits.answer_with_release, claims.worst_answer_with_release()),
         ] {
-            let epsilon = epsilon.map_err(refusal)?;
             if !limit.allows(epsilon) {
                 let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
                 return Err(Refusal(format!("the card gives {view} {claimed}; the policy allows {limit}")));
@@ -275,7 +274,7 @@ impl Checker {
 
     fn price(&self, card: &Card) -> Result<Price, Refusal> {
         let queries = card.counted_queries().map_err(refusal)?;
-        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked().map_err(refusal)?) {
+        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked()) {
             (Limit::Unlimited, _) => None,
             (_, None) => {
                 return Err(Refusal(
@@ -307,10 +306,10 @@ impl Checker {
 /// A card without what its claims and its price do not depend on.
 fn part_of_claims(card: &Card) -> Card {
     let series = card.series.as_ref().map(|series| CardSeries {
-        times: series.times.clone(),
-        number: String::new(),
-        starts: String::new(),
-        every: String::new(),
+        times: series.times,
+        number: None,
+        starts: Timestamp::EPOCH,
+        every: 0,
     });
     Card {
         question: None,

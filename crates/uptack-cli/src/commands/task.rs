@@ -128,7 +128,7 @@ fn from_mechanism(arguments: &Arguments) -> Result<Written, Failure> {
         unreachable!("clap requires all three without a pair secret");
     };
     let named = mechanism::read(&arguments.mechanism)?;
-    let card_batch = named.card.as_ref().map(|card| card.smallest_batch()).transpose()?;
+    let card_batch = named.card.as_ref().map(|card| card.minimum_batch);
     let minimum_batch = arguments.minimum_batch.or(card_batch).ok_or_else(|| {
         Failure::request("what is the smallest batch that may be released?").with_hint("give --minimum-batch")
     })?;

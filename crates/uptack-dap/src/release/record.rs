@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uptack::{
     Channel, Output, Probability, Tally,
-    card::{Card, timestamp},
+    card::{Card, Timestamp},
     estimate::{Confidence, IntervalKind},
 };
 
@@ -66,7 +66,7 @@ impl Record {
             counts: batch.counts.clone(),
             tally,
             tallies,
-            collected: timestamp::text(now)?,
+            collected: Timestamp::from_seconds(now)?.to_string(),
             results: None,
         })
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use uptack::{
     Tally,
-    card::{Card, Check, timestamp},
+    card::{Card, Check, Timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
     simulate::Progress,
@@ -169,12 +169,13 @@ fn sums(record: &Record, card: &Card) -> Vec<Check> {
         let rule = format!("no count is above it; the largest is {most}");
         checks.push(Check::rule("reports", record.reports.to_string(), rule, most <= record.reports));
     }
-    let enough = card.smallest_batch().is_ok_and(|batch| batch <= record.reports);
+    let enough = card.minimum_batch <= record.reports;
     let rule = format!("at least the card's minimum batch, {}", card.minimum_batch);
     checks.push(Check::rule("reports", record.reports.to_string(), rule, enough));
-    let closes = card.closes.as_deref().unwrap_or("an unknown time");
+    let closes = card.closes.map_or("an unknown time".to_owned(), |closes| closes.to_string());
     let after = matches!(
-        (timestamp::seconds(&record.collected), card.window()), (Ok(collected), Ok((_, closes))) if collected >= closes
+        (record.collected.parse::<Timestamp>(), card.window()),
+        (Ok(collected), Ok((_, closes))) if collected.seconds() >= closes
     );
     checks.push(Check::rule("collected", &record.collected, format!("not before {closes}"), after));
     match record::tallies(card, &record.counts, record.reports) {

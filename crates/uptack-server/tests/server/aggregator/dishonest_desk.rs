@@ -4,7 +4,7 @@
 use std::{path::Path, sync::LazyLock};
 use tempfile::TempDir;
 use uptack::{
-    card::{Aggregators, Card, timestamp},
+    card::{Aggregators, Card, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon},
 };
@@ -59,10 +59,10 @@ impl Stage {
     /// A card with this minimum batch. Its claims are those of the promised one: they are for owners to check.
     fn card(&self, minimum: u64) -> Card {
         let mut card = planned();
-        card.minimum_batch = minimum.to_string();
+        card.minimum_batch = minimum;
         let (opens, closes) = card_task::window(now(), 3600).unwrap();
-        card.opens = Some(timestamp::text(opens).unwrap());
-        card.closes = Some(timestamp::text(closes).unwrap());
+        card.opens = Some(Timestamp::from_seconds(opens).unwrap());
+        card.closes = Some(Timestamp::from_seconds(closes).unwrap());
         let (leader, helper) = (self.leader.url().to_string(), self.helper.url().to_string());
         card.aggregators = Some(Aggregators { leader, helper });
         card.signer = Some(self.desk.public().to_string());
@@ -317,7 +317,8 @@ fn nothing_that_the_desk_sends_tells_the_aggregators_secrets() {
     let desk = Signer::generate();
     let mut card = planned();
     let (opens, closes) = card_task::window(now(), 600).unwrap();
-    (card.opens, card.closes) = (Some(timestamp::text(opens).unwrap()), Some(timestamp::text(closes).unwrap()));
+    (card.opens, card.closes) =
+        (Some(Timestamp::from_seconds(opens).unwrap()), Some(Timestamp::from_seconds(closes).unwrap()));
     let (leader, helper) = ("http://127.0.0.1:1/".to_owned(), "http://127.0.0.1:2/".to_owned());
     card.aggregators = Some(Aggregators { leader, helper });
     card.signer = Some(desk.public().to_string());
