@@ -1,7 +1,6 @@
 //! What a mechanism is: for each truth a law over the cells.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use num_rational::BigRational;
 use num_traits::{One, Zero};
@@ -10,87 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::linear;
+use crate::noise::{DiscreteLaplace, SummedBit};
+pub use crate::output::Output;
+use crate::output::shortened;
 use crate::probability::Probability;
 
 /// More cells than any sensible mechanism, and few enough that everything computed from a channel stays quick.
 pub const MOST_CELLS: usize = 64;
 /// Answers are lettered A to Z.
 pub const MOST_ANSWERS: usize = 26;
-
-/// What one answer says: `1`, `0`, `⊥`, or for mechanisms of several answers `1`, `2`, `3` for ⊥1, ⊥2, ⊥3.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Output(char);
-
-impl Output {
-    /// "Yes".
-    pub const ONE: Self = Self('1');
-    /// "No".
-    pub const ZERO: Self = Self('0');
-    /// Not participating.
-    pub const BOTTOM: Self = Self('⊥');
-
-    /// The output written `symbol`: a digit or `⊥`.
-    pub fn new(symbol: char) -> Result<Self, Error> {
-        if symbol.is_ascii_digit() || symbol == '⊥' {
-            return Ok(Self(symbol));
-        }
-        Err(Error::syntax(format!("`{}` is not an output", symbol.escape_debug()))
-            .with_hint("an output is a digit or ⊥, which may be written `bottom`"))
-    }
-
-    /// Its symbol.
-    pub fn symbol(self) -> char {
-        self.0
-    }
-}
-
-impl std::str::FromStr for Output {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let mut symbols = text.chars();
-        match (symbols.next(), symbols.next()) {
-            (Some(symbol), None) => Self::new(symbol),
-            _ if text == "bottom" => Ok(Self::BOTTOM),
-            _ => Err(Error::syntax(format!("`{}` is not an output", shortened(text)))
-                .with_hint("an output is a digit or ⊥, which may be written `bottom`")),
-        }
-    }
-}
-
-/// The start of a text that may be long or unprintable, for an error message.
-pub(crate) fn shortened(text: &str) -> String {
-    let start: String = text.chars().take(24).collect();
-    let more = if text.chars().nth(24).is_some() { "…" } else { "" };
-    format!("{}{more}", start.escape_debug())
-}
-
-impl TryFrom<String> for Output {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self, Error> {
-        text.parse()
-    }
-}
-
-impl From<Output> for String {
-    fn from(output: Output) -> Self {
-        output.0.to_string()
-    }
-}
-
-impl fmt::Display for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.encode_utf8(&mut [0; 4]))
-    }
-}
-
-impl fmt::Debug for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// The tuple of outputs that one owner writes, and how likely it is under each truth.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +109,8 @@ pub fn answer_name(answer: usize) -> char {
 pub struct Channel {
     answers: Vec<Vec<Output>>,
     cells: Vec<Cell>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noise: Option<DiscreteLaplace>,
     #[serde(skip)]
     determined: bool,
 }
@@ -192,7 +121,7 @@ impl Channel {
         check_shape(&answers, &cells)?;
         check_sum(&cells, "yes", Cell::yes)?;
         check_sum(&cells, "no", Cell::no)?;
-        let mut channel = Self { answers, cells, determined: false };
+        let mut channel = Self { answers, cells, noise: None, determined: false };
         channel.determined = linear::has_full_column_rank(&channel.matrix_of_possible_cells());
         Ok(channel)
     }
@@ -225,6 +154,41 @@ impl Channel {
     pub fn parse_cells(text: &str) -> Result<Self, Error> {
         let cells = text.split(',').map(parse_cell).collect::<Result<_, _>>()?;
         Self::from_fractions(cells)
+    }
+
+    /// The same channel where what is published is the number of answers `1`, to which each aggregator adds `noise`.
+    ///
+    /// Refused for several answers, and where no owner can answer `1`: then there is no such number.
+    pub fn with_noise(self, noise: DiscreteLaplace) -> Result<Self, Error> {
+        let refused = |message: &str| {
+            Err(Error::parameter(message)
+                .with_hint("noise is added to the number of answers 1 of a mechanism with one answer"))
+        };
+        match self.answers.as_slice() {
+            [outputs] if outputs.contains(&Output::ONE) => Ok(Self { noise: Some(noise), ..self }),
+            [_] => refused("there is no answer 1 whose number could be published"),
+            _ => refused("noise cannot be added to the tallies of several answers"),
+        }
+    }
+
+    /// The same channel without noise: all tallies are published as they are.
+    #[must_use]
+    pub fn without_noise(self) -> Self {
+        Self { noise: None, ..self }
+    }
+
+    /// What each aggregator adds to the published sum; none where all tallies are published as they are.
+    pub fn noise(&self) -> Option<&DiscreteLaplace> {
+        self.noise.as_ref()
+    }
+
+    /// What one owner adds to the number of answers `1`. None where there is no such output, or several answers.
+    pub fn summed_bit(&self) -> Option<SummedBit> {
+        let [outputs] = self.answers.as_slice() else { return None };
+        outputs.contains(&Output::ONE).then(|| {
+            let (yes, no) = self.bin_law(Bin { answer: 0, output: Output::ONE });
+            SummedBit { yes, no }
+        })
     }
 
     /// The outputs of each answer.
@@ -337,9 +301,14 @@ impl<'de> Deserialize<'de> for Channel {
         struct Raw {
             answers: Vec<Vec<Output>>,
             cells: Vec<Cell>,
+            noise: Option<DiscreteLaplace>,
         }
         let raw = Raw::deserialize(deserializer)?;
-        Self::new(raw.answers, raw.cells).map_err(serde::de::Error::custom)
+        let channel = Self::new(raw.answers, raw.cells).map_err(serde::de::Error::custom)?;
+        match raw.noise {
+            Some(noise) => channel.with_noise(noise).map_err(serde::de::Error::custom),
+            None => Ok(channel),
+        }
     }
 }
 

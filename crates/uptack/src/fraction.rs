@@ -132,15 +132,19 @@ impl FromStr for Fraction {
             Some(number) => (number.trim_end(), true),
             None => (trimmed, false),
         };
-        let value = match number.split_once('/') {
-            Some((numerator, denominator)) => ratio(numerator, denominator),
-            None => decimal(number),
-        };
-        let value = value.ok_or_else(|| {
+        let value = rational(number).ok_or_else(|| {
             Error::syntax(format!("`{trimmed}` is not a number"))
                 .with_hint("a probability may be written 0.05, 1/20 or 5%")
         })?;
         Self::checked(if percent { value / BigInt::from(100) } else { value })
+    }
+}
+
+/// A number written as a decimal or as a ratio, exactly.
+pub(crate) fn rational(text: &str) -> Option<BigRational> {
+    match text.split_once('/') {
+        Some((numerator, denominator)) => ratio(numerator, denominator),
+        None => decimal(text),
     }
 }
 
@@ -179,7 +183,7 @@ fn decimal(text: &str) -> Option<BigRational> {
 }
 
 /// A rational as the shortest text that reads back exactly: a decimal where it terminates, else a ratio.
-struct Plain<'a>(&'a BigRational);
+pub(crate) struct Plain<'a>(pub(crate) &'a BigRational);
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

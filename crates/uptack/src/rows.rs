@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use crate::channel::{MOST_ANSWERS, MOST_CELLS, Output, answer_name, shortened};
+use crate::channel::{MOST_ANSWERS, MOST_CELLS, Output, answer_name};
 use crate::error::Error;
+use crate::output::shortened;
 use crate::tally::Tally;
 
 /// How rows are written.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::fault::{Fault, Span, line_of};
 use super::lexer::{Kind, Token, statements};
-use crate::channel::{Bin, MOST_ANSWERS, Output, shortened};
+use crate::channel::{Bin, MOST_ANSWERS, Output};
 use crate::fraction::Fraction;
+use crate::output::shortened;
 
 /// A text longer than any channel prints to is refused unread.
 const LONGEST_TEXT: usize = 1 << 20;

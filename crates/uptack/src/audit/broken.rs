@@ -63,7 +63,7 @@ impl FromStr for BrokenControl {
     fn from_str(text: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|control| control.name() == text).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            Error::syntax(format!("`{}` is not a broken control", crate::channel::shortened(text)))
+            Error::syntax(format!("`{}` is not a broken control", crate::output::shortened(text)))
                 .with_hint(format!("the controls are {names}"))
         })
     }

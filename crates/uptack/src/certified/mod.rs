@@ -6,6 +6,7 @@
 pub(crate) mod binomial;
 pub(crate) mod binomial_sum;
 pub(crate) mod enclosure;
+pub(crate) mod exponential;
 pub(crate) mod fourier;
 pub(crate) mod minimum;
 pub(crate) mod root;

@@ -9,6 +9,7 @@ mod blended;
 mod cancelling;
 mod custom;
 mod deniable_sampling;
+mod noisy;
 mod noisy_sampling;
 mod normal_form;
 mod paired;
@@ -22,6 +23,7 @@ pub use blended::Blended;
 pub use cancelling::Cancelling;
 pub use custom::Custom;
 pub use deniable_sampling::DeniableSampling;
+pub use noisy::Noisy;
 pub use noisy_sampling::NoisySampling;
 pub use normal_form::NormalForm;
 pub use paired::Paired;
@@ -38,9 +40,10 @@ use serde::{Deserialize, Serialize};
 use crate::channel::{Cell, Channel, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
+use crate::noise::DiscreteLaplace;
 use crate::probability::Probability;
 
-/// Any mechanism that can be written as `name(key=value, …)`.
+/// Any mechanism that can be written as `name(key=value, …)`, and with noise `name(key=value, …) + laplace(scale=…)`.
 ///
 /// Parameters may be decimals, fractions or percentages, by key or in the order of the keys. What is printed reads
 /// back to the identical integers.
@@ -80,6 +83,8 @@ pub enum Mechanism {
     Spread(Spread),
     /// See [`Custom`].
     Custom(Custom),
+    /// See [`Noisy`].
+    Noisy(Noisy),
 }
 
 /// What every mechanism with numbered parameters has in common.
@@ -119,9 +124,10 @@ macro_rules! family_of_shares {
 }
 use family_of_shares;
 
-/// One expression for every family with parameters and another for `custom`, so that the list of variants stands once.
+/// One expression for every family with parameters, and others for `custom` and for mechanisms with noise, so that the list of
+/// variants stands once.
 macro_rules! for_family {
-    ($mechanism:expr, $inner:ident => $body:expr, custom $custom:ident => $other:expr) => {
+    ($mechanism:expr, $inner:ident => $body:expr, custom $custom:ident => $other:expr, noisy $noisy:ident => $with_noise:expr) => {
         match $mechanism {
             Mechanism::RandomizedResponse($inner) => $body,
             Mechanism::Sampling($inner) => $body,
@@ -134,6 +140,7 @@ macro_rules! for_family {
             Mechanism::NormalForm($inner) => $body,
             Mechanism::Spread($inner) => $body,
             Mechanism::Custom($custom) => $other,
+            Mechanism::Noisy($noisy) => $with_noise,
         }
     };
 }
@@ -159,12 +166,28 @@ impl Mechanism {
         fn name<F: Family>(_: &F) -> &'static str {
             F::NAME
         }
-        for_family!(self, family => name(family), custom _custom => Custom::NAME)
+        for_family!(self, family => name(family), custom _custom => Custom::NAME, noisy noisy => noisy.mechanism().name())
     }
 
     /// Its law, in integers.
     pub fn channel(&self) -> Channel {
-        for_family!(self, family => family.channel(), custom custom => custom.channel().clone())
+        for_family!(self, family => family.channel(), custom custom => custom.channel().clone(), noisy noisy => noisy.channel())
+    }
+
+    /// How owners answer, without what the aggregators add.
+    pub fn local(&self) -> &Self {
+        match self {
+            Self::Noisy(noisy) => noisy.mechanism(),
+            _ => self,
+        }
+    }
+
+    /// What each aggregator adds to the published sum; none where all tallies are published as they are.
+    pub fn noise(&self) -> Option<&DiscreteLaplace> {
+        match self {
+            Self::Noisy(noisy) => Some(noisy.noise()),
+            _ => None,
+        }
     }
 }
 
@@ -172,6 +195,9 @@ impl FromStr for Mechanism {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        if let Some((mechanism, noise)) = parse::sum(text) {
+            return Noisy::parse(mechanism, noise).map(Self::Noisy);
+        }
         let (name, arguments) = parse::call(text)?;
         let read = |error: Error| error.at(name);
         match name {
@@ -201,7 +227,7 @@ impl fmt::Display for Mechanism {
         if let Self::Spread(spread) = self {
             return write!(f, "{}(pairs={},{})", Spread::NAME, spread.pairs(), arguments(spread));
         }
-        let arguments = for_family!(self, family => arguments(family), custom custom => custom.to_string());
+        let arguments = for_family!(self, family => arguments(family), custom custom => custom.to_string(), noisy noisy => return noisy.fmt(f));
         write!(f, "{}({arguments})", self.name())
     }
 }
@@ -285,7 +311,12 @@ mod tests {
 
     #[test]
     fn every_mechanism_reads_back_to_the_identical_channel() {
-        let others = ["sampling(sy=0.05,sn=1/3)", "custom(11=0.5:0.25, 12=0.25:0.25, 22=0.25:0.5)"];
+        let others = [
+            "sampling(sy=0.05,sn=1/3)",
+            "custom(11=0.5:0.25, 12=0.25:0.25, 22=0.25:0.5)",
+            "normal-form(f=0.5,r=0.0001) + laplace(scale=2.5)",
+            "custom(1=0.5:0.25, 0=0.5:0.75) + laplace(scale=1/3)",
+        ];
         for &text in FAMILY.iter().chain(&others) {
             let mechanism: Mechanism = text.parse().unwrap();
             assert_eq!(mechanism.to_string(), text);

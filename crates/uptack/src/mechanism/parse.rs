@@ -1,8 +1,8 @@
 //! Reading `name(key=value, …)`.
 
-use crate::channel::shortened;
 use crate::error::Error;
 use crate::fraction::Fraction;
+use crate::output::shortened;
 
 use super::{Family, Spread};
 
@@ -16,6 +16,12 @@ pub(super) fn call(text: &str) -> Result<(&str, &str), Error> {
     let (name, rest) = text.split_once('(').ok_or_else(malformed)?;
     let arguments = rest.strip_suffix(')').ok_or_else(malformed)?;
     Ok((name.trim(), arguments))
+}
+
+/// What stands before and after the `+` that joins a mechanism and its noise; a sign within a number is none.
+pub(super) fn sum(text: &str) -> Option<(&str, &str)> {
+    let (at, _) = text.match_indices('+').find(|&(at, _)| text[..at].trim_end().ends_with(')'))?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// A mechanism whose parameters are all fractions.

@@ -28,6 +28,7 @@ mod divergence;
 mod effort;
 mod explain;
 mod likelihood;
+mod one_aggregator;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -40,3 +41,4 @@ pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};
 pub use effort::WorkLimit;
 pub use explain::{BayesAccuracy, statement};
 pub use likelihood::Direction;
+pub use one_aggregator::one_aggregator;

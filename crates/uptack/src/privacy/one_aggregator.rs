@@ -1,0 +1,149 @@
+//! What a release gives away if one aggregator is honest and nobody else (`docs/accounting.md`, "One honest aggregator").
+//!
+//! The adversary knows everybody else's bit and the other aggregator's noise, so it sees the target's bit w plus one draw Z
+//! of discrete Laplace noise. With p and q the probabilities of w = 1 if the truth is *yes* and *no*, and a = e^(−1/t), the
+//! ratio of the two laws of w + Z is one constant from 1 on and another one up to 0:
+//!
+//! ```text
+//! ε = max{ |ln (p + (1−p)a)/(q + (1−q)a)|, |ln (1 − q(1−a))/(1 − p(1−a))| },   δ = 0
+//! ```
+//!
+//! It is computed in rationals and rounded up to twelve decimal places, so that the claim on a card is the same decimal
+//! whoever computes it, and doubles are precise enough to check it in any language.
+
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::{One, ToPrimitive, Zero};
+
+use crate::certified::enclosure::Enclosure;
+use crate::certified::exponential::Exponential;
+use crate::channel::Channel;
+use crate::noise::{DiscreteLaplace, SummedBit};
+use crate::probability::Probability;
+
+/// Claims are whole multiples of 10^−12.
+const UNITS: f64 = 1e12;
+
+/// ε of the published sum if one aggregator is honest, whoever else is not, whatever the crowd; δ is 0. None where the
+/// channel has no noise.
+///
+/// ```
+/// use uptack::{Mechanism, privacy::one_aggregator};
+/// let told = "randomized-response(t=1) + laplace(scale=2)".parse::<Mechanism>()?.channel();
+/// assert_eq!(one_aggregator(&told).map(|epsilon| epsilon.upper()), Some(0.5));
+/// // A local channel before the noise makes the claim smaller.
+/// let local = "randomized-response(t=0.9) + laplace(scale=2)".parse::<Mechanism>()?.channel();
+/// assert!(one_aggregator(&local).is_some_and(|epsilon| epsilon.upper() < 0.4));
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn one_aggregator(channel: &Channel) -> Option<Enclosure> {
+    let (noise, bit) = (channel.noise()?, channel.summed_bit()?);
+    let units = if bit.yes == bit.no { (0, 0) } else { epsilon_in_units(bit, noise) };
+    Some(Enclosure::new(decimal(units.0), decimal(units.1)))
+}
+
+/// The same as a double that may be off by some roundings in either direction, for searches that certify what they find.
+pub(crate) fn approximate(yes: f64, no: f64, scale: f64) -> f64 {
+    let (decay, gap) = ((-1.0 / scale).exp(), -(-1.0 / scale).exp_m1());
+    let (p, q) = (yes.max(no), yes.min(no));
+    let raised = ((p - q) * gap / (q + (1.0 - q) * decay)).ln_1p();
+    let lowered = ((p - q) * gap / ((1.0 - p) + p * decay)).ln_1p();
+    raised.max(lowered)
+}
+
+/// The largest number of units not above ε, and the smallest not below it.
+fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
+    if bit.yes.max(bit.no) == Probability::ONE && bit.yes.min(bit.no) == Probability::ZERO {
+        // The bit itself is told: ε = 1/t, the one case that can be a whole number of units.
+        let exact = noise.scale().exact().recip() * BigInt::from(UNITS as u64);
+        return (whole(&exact.floor()), whole(&exact.ceil()));
+    }
+    let pair = Pair::new(bit, noise);
+    let guess = approximate(bit.yes.to_f64(), bit.no.to_f64(), noise.scale().to_f64()) * UNITS;
+    let mut units = guess as u64;
+    while units > 0 && pair.is_at_most(units) {
+        units -= 1;
+    }
+    while !pair.is_at_most(units) {
+        units += 1;
+    }
+    (units.saturating_sub(1), units)
+}
+
+/// The larger and the smaller probability of a one, and the two ends of a.
+struct Pair {
+    high: BigRational,
+    low: BigRational,
+    decay: Exponential,
+}
+
+impl Pair {
+    fn new(bit: SummedBit, noise: &DiscreteLaplace) -> Self {
+        let exact =
+            |law: Probability| BigRational::new(law.numerator().into(), BigInt::from(Probability::ONE.numerator()));
+        let decay = Exponential::of(&-noise.scale().exact().recip());
+        Self { high: exact(bit.yes.max(bit.no)), low: exact(bit.yes.min(bit.no)), decay }
+    }
+
+    /// Whether ε is certainly at most so many units.
+    fn is_at_most(&self, units: u64) -> bool {
+        let bound = BigRational::new(units.into(), BigInt::from(UNITS as u64));
+        let growth = Exponential::of(&bound).lower();
+        let (one, zero) = (BigRational::one(), BigRational::zero());
+        let raised = |law: &BigRational, decay: BigRational| law + (&one - law) * decay;
+        let kept = |law: &BigRational, decay: BigRational| &one - law * (&one - decay);
+        let [lower, upper] = [self.decay.lower(), self.decay.upper()];
+        let positive = &growth * raised(&self.low, lower.clone()) - raised(&self.high, upper.clone());
+        let negative = growth * kept(&self.high, lower) - kept(&self.low, upper);
+        positive >= zero && negative >= zero
+    }
+}
+
+fn whole(units: &BigRational) -> u64 {
+    units.to_integer().to_u64().unwrap_or(u64::MAX)
+}
+
+/// So many units as the double that is printed with just these decimals.
+fn decimal(units: u64) -> f64 {
+    units as f64 / UNITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mechanism;
+
+    fn claim(text: &str) -> Enclosure {
+        one_aggregator(&text.parse::<Mechanism>().unwrap().channel()).unwrap()
+    }
+
+    #[test]
+    fn plain_truths_cost_the_inverse_of_the_scale() {
+        for (scale, epsilon) in [("1", 1.0), ("2", 0.5), ("0.01", 100.0), ("4/3", 0.75)] {
+            let found = claim(&format!("randomized-response(t=1) + laplace(scale={scale})"));
+            assert_eq!((found.lower(), found.upper()), (epsilon, epsilon));
+        }
+        assert_eq!(claim("randomized-response(t=1) + laplace(scale=3)").upper(), 0.333_333_333_334);
+    }
+
+    #[test]
+    fn the_claim_is_the_closed_form_rounded_up() {
+        for text in ["randomized-response(t=0.9)", "normal-form(f=0.5,r=1e-4)", "noisy-sampling(0.97,1e-5)"] {
+            for scale in ["0.05", "0.7", "1", "13.5", "10000"] {
+                let channel = format!("{text} + laplace(scale={scale})").parse::<Mechanism>().unwrap().channel();
+                let bit = channel.summed_bit().unwrap();
+                let expected = approximate(bit.yes.to_f64(), bit.no.to_f64(), scale.parse().unwrap());
+                let found = one_aggregator(&channel).unwrap();
+                assert!(found.lower() <= expected + 1e-13 && found.upper() >= expected - 1e-13, "{text} {scale}");
+                assert!(found.upper() - found.lower() < 1.1e-12, "{text} {scale}: {found:?}");
+            }
+        }
+        assert_eq!(claim("randomized-response(t=0.5) + laplace(scale=1)"), Enclosure::ZERO);
+    }
+
+    #[test]
+    fn exchanging_the_truths_changes_nothing() {
+        let told = claim("randomized-response(t=0.8) + laplace(scale=1.5)");
+        assert_eq!(claim("randomized-response(t=0.2) + laplace(scale=1.5)"), told);
+    }
+}
