@@ -12,7 +12,7 @@ use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::desk_client::{Opened, Schedule};
 use uptack_owner::predicate::Predicate;
 
-use crate::arguments::{count, fraction, range, seconds};
+use crate::arguments::{LocalArguments, count, fraction, range, seconds};
 use crate::card_file;
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
@@ -64,12 +64,8 @@ pub(crate) struct Arguments {
     /// The δ of everything that is published
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
-    /// The largest ε of all answers of an owner
-    #[arg(long)]
-    linked_epsilon: Option<f64>,
+    #[command(flatten)]
+    local: LocalArguments,
     /// The share of owners who are counted on to toss their coins
     #[arg(long, default_value = "1", value_parser = fraction)]
     honest: Fraction,
@@ -195,8 +191,8 @@ impl Arguments {
     fn request(&self) -> Result<Request, Failure> {
         Ok(Request {
             release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
-            answer_epsilon: self.answer_epsilon,
-            linked_epsilon: self.linked_epsilon,
+            answer_epsilon: self.local.answer_epsilon,
+            linked_epsilon: self.local.linked_epsilon,
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(self.owners),
             ..Request::new(self.owners, Prior { low: self.yes.0, high: self.yes.1, over: Over::Worst })

@@ -10,7 +10,7 @@ use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request, Ru
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
 
-use crate::arguments::{count, fraction, range};
+use crate::arguments::{LocalArguments, count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_whole};
@@ -42,12 +42,8 @@ pub(crate) struct Arguments {
     /// The δ of the published counts
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
-    /// The largest ε of all answers of an owner
-    #[arg(long)]
-    linked_epsilon: Option<f64>,
+    #[command(flatten)]
+    local: LocalArguments,
     /// The largest share of owners who take part
     #[arg(long, value_parser = fraction)]
     participation: Option<Fraction>,
@@ -169,7 +165,7 @@ impl Arguments {
         if let Some(unknown) = self.solve {
             return Ok(Some(unknown));
         }
-        let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
+        let locally = self.local.answer_epsilon.is_some() || self.local.linked_epsilon.is_some();
         Ok(match (self.owners, self.epsilon, self.error) {
             (Some(_), Some(_), None) => Some(Unknown::Error),
             (Some(_), None, None) if locally => Some(Unknown::Error),
@@ -189,11 +185,11 @@ impl Arguments {
             (ObjectiveArgument::Paper, Some(error)) => Objective::Paper { error },
             (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
         };
-        let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
+        let locally = self.local.answer_epsilon.is_some() || self.local.linked_epsilon.is_some();
         let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !locally;
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
-        let unbounded_tallies = self.linked_epsilon.is_none() && !matches!(self.form, Some(FormArgument::One));
-        let default = self.answer_epsilon.filter(|_| unbounded_tallies);
+        let unbounded_tallies = self.local.linked_epsilon.is_none() && !matches!(self.form, Some(FormArgument::One));
+        let default = self.local.answer_epsilon.filter(|_| unbounded_tallies);
         let release = match self.epsilon.or(default) {
             Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
             None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
@@ -216,8 +212,8 @@ impl Arguments {
         };
         Ok(Request {
             release,
-            answer_epsilon: self.answer_epsilon,
-            linked_epsilon: self.linked_epsilon,
+            answer_epsilon: self.local.answer_epsilon,
+            linked_epsilon: self.local.linked_epsilon,
             participation: self.participation.as_ref().map(Fraction::to_f64),
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(owners),
@@ -225,7 +221,7 @@ impl Arguments {
                 Some(FormArgument::One) => Form::One,
                 Some(FormArgument::Several) => Form::Several,
                 Some(FormArgument::Any) => Form::Any,
-                None if self.answer_epsilon.is_some() => Form::Any,
+                None if self.local.answer_epsilon.is_some() => Form::Any,
                 None => Form::One,
             },
             objective,

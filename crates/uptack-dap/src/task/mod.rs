@@ -7,9 +7,12 @@
 
 pub mod card_task;
 mod files;
+#[cfg(feature = "janus")]
 mod janus;
 
-pub use files::{Software, read, write, write_for_janus};
+pub use files::{read, write};
+#[cfg(feature = "janus")]
+pub use janus::{Software, write_for_janus};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rand::{RngCore, rngs::OsRng};

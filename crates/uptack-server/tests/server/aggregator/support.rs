@@ -9,6 +9,7 @@ use std::{
 use tempfile::TempDir;
 use uptack_dap::{
     client::Client,
+    clock::Clock,
     collector::{Collected, Collector},
     error::Result,
     protocol::{Interval, Measurement, VdafKind},
@@ -64,6 +65,15 @@ impl Stage {
             pair,
             task,
         }
+    }
+
+    /// Both aggregators read a clock that goes on only when it is set.
+    pub(crate) async fn at(clock: &Clock, change: impl FnOnce(&mut TaskParameters)) -> Self {
+        let adjust = |config: &mut Config| {
+            quick(config);
+            config.clock = clock.clone();
+        };
+        Self::with(1, adjust, change).await
     }
 
     pub(crate) fn parameters(&self) -> &TaskParameters {
