@@ -47,7 +47,7 @@ impl TaskSet {
 /// Writes one aggregator's part of a task in the form that Janus 0.7 provisions tasks from, with a fresh key pair of the
 /// number `key` for clients to seal to.
 pub fn write_for_janus(path: &Path, task: &AggregatorTask, key: u8) -> Result<()> {
-    private::write_secret(path, &janus::task_yaml(task, &protocol::generate_keypair(key)))
+    private::write_secret(path, &janus::task_yaml(task, &protocol::generate_keypair(key))?)
 }
 
 /// What an aggregator is run with.

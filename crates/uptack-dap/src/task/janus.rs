@@ -3,18 +3,24 @@
 //! The form is the list of tasks that `janus_cli provision-tasks` reads (its sample is
 //! `docs/samples/tasks.yaml` in the Janus repository). Every value is a number or a double-quoted
 //! string, so that nothing has to be escaped and no YAML library is needed to write it.
+//!
+//! Noise is written as libprio's strategy of a pure budget. libprio draws with the scale sensitivity/ε, and takes the
+//! number of bits for the sensitivity, as if one owner changed all of them. So ε here is what gives the task's scale, and
+//! says nothing about the privacy of the query.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::fmt::Write;
+use uptack::DiscreteLaplace;
 
 use crate::{
+    error::{Error, Result},
     protocol::{HpkeConfig, HpkeKeypair, VdafKind},
     task::{AggregatorRole, AggregatorTask, TaskParameters},
     token::TokenHash,
 };
 
 /// One task for one Janus instance, as a list of one.
-pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String {
+pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> Result<String> {
     let parameters = &task.parameters;
     let (peer, role) = match task.role {
         AggregatorRole::Leader => (&parameters.helper, "Leader"),
@@ -28,6 +34,9 @@ pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String 
         (1, "query_type: TimeInterval".to_owned()),
     ];
     lines.extend(vdaf_lines(&parameters.vdaf));
+    if let Some(noise) = &parameters.noise {
+        lines.extend(noise_lines(&parameters.vdaf, noise)?);
+    }
     lines.push((1, format!("role: {role}")));
     lines.push((1, format!("vdaf_verify_key: \"{verify_key}\"")));
     lines.push((1, "max_batch_query_count: 1".to_owned()));
@@ -39,10 +48,10 @@ pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String 
     lines.push((1, "- config:".to_owned()));
     lines.extend(config_lines(keypair.config()).map(|line| (3, line)));
     lines.push((2, format!("private_key: \"{private_key}\"")));
-    lines.iter().fold(String::new(), |mut text, (depth, line)| {
+    Ok(lines.iter().fold(String::new(), |mut text, (depth, line)| {
         let _ = writeln!(text, "{:indent$}{line}", "", indent = 2 * depth);
         text
-    })
+    }))
 }
 
 /// A line and how far it is indented.
@@ -92,6 +101,43 @@ fn vdaf_lines(kind: &VdafKind) -> Vec<Line> {
     lines
 }
 
+/// The budget for which libprio's scale, sensitivity/ε, is the noise's.
+fn noise_lines(kind: &VdafKind, noise: &DiscreteLaplace) -> Result<Vec<Line>> {
+    let VdafKind::Bits { length, .. } = kind else {
+        return Err(Error::input("task: noise on the cells of a histogram cannot be written for Janus"));
+    };
+    let [numerator, denominator] = budget(*length as u64, noise).map(digits);
+    Ok(vec![
+        (2, format!("# Noise of scale {}. This epsilon only sets the scale: it is not the card's.", noise.scale())),
+        (2, "dp_strategy:".to_owned()),
+        (3, "dp_strategy: PureDpDiscreteLaplace".to_owned()),
+        (3, "budget:".to_owned()),
+        (4, format!("epsilon: [{numerator}, {denominator}]")),
+    ])
+}
+
+/// ε = sensitivity/scale as numerator and denominator in lowest terms; the sensitivity of so many bits is their number.
+fn budget(bits: u64, noise: &DiscreteLaplace) -> [u128; 2] {
+    let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
+    let common = greatest_common_divisor(bits, numerator);
+    // Both are below 2⁶⁴, so that the product fits.
+    [u128::from(bits / common) * u128::from(denominator), u128::from(numerator / common)]
+}
+
+fn greatest_common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
+}
+
+/// Digits of 32 bits, the lowest first, as num-bigint serialises a number.
+fn digits(mut number: u128) -> String {
+    let mut digits = Vec::new();
+    while number > 0 {
+        digits.push((number as u32).to_string());
+        number >>= 32;
+    }
+    format!("[{}]", digits.join(", "))
+}
+
 fn config_lines(config: &HpkeConfig) -> [String; 5] {
     [
         format!("id: {}", config.id()),
@@ -112,7 +158,7 @@ mod tests {
     };
     use janus_core::{
         auth_tokens::{AuthenticationToken, AuthenticationTokenHash},
-        vdaf::VdafInstance,
+        vdaf::{VdafInstance, vdaf_dp_strategies::Prio3SumVec},
     };
     use serde::Deserialize;
     use url::Url;
@@ -146,6 +192,10 @@ mod tests {
     }
 
     fn tasks(kind: VdafKind) -> (TaskSet, [JanusTask; 2]) {
+        tasks_with(kind, None)
+    }
+
+    fn tasks_with(kind: VdafKind, noise: Option<DiscreteLaplace>) -> (TaskSet, [JanusTask; 2]) {
         let mut parameters = TaskParameters::new(
             "https://leader.example/dap".parse().unwrap(),
             "https://helper.example/".parse().unwrap(),
@@ -154,6 +204,7 @@ mod tests {
             100,
         );
         parameters.task_expiration = Some(1_900_000_000);
+        parameters.noise = noise;
         let set = TaskSet::generate(parameters).unwrap();
         let directory = tempfile::tempdir().unwrap();
         set.write_for_janus(directory.path()).unwrap();
@@ -213,5 +264,45 @@ mod tests {
         };
         assert_eq!(bits, 1);
         assert_eq!(VdafKind::bits(1920), VdafKind::Bits { length, chunk_length });
+    }
+
+    /// The budget as Janus reads it: numerator and denominator of ε. None if Janus would add no noise.
+    fn read_budget(vdaf: &VdafInstance) -> Option<[u128; 2]> {
+        let VdafInstance::Prio3SumVec { dp_strategy, .. } = vdaf else { panic!("not a vector: {vdaf:?}") };
+        let Prio3SumVec::PureDpDiscreteLaplace(strategy) = dp_strategy else { return None };
+        let written = serde_json::to_value(strategy).unwrap();
+        let digits: [Vec<u32>; 2] = serde_json::from_value(written["budget"]["epsilon"].clone()).unwrap();
+        Some(digits.map(|digits| digits.iter().rev().fold(0, |number, digit| number << 32 | u128::from(*digit))))
+    }
+
+    /// libprio draws with the scale sensitivity/ε, and its sensitivity for a vector is length·(2^bits − 1).
+    #[test]
+    fn the_scale_that_janus_computes_is_the_tasks() {
+        for length in [1, 2, 7, 960] {
+            for scale in ["1", "10", "0.01", "5/2", "7/3", "1.918273645", "1000000000", "12345678901/1234567891"] {
+                let noise = DiscreteLaplace::new(scale.parse().unwrap());
+                let (_, both) = tasks_with(VdafKind::bits(length), Some(noise));
+                for task in both {
+                    let VdafInstance::Prio3SumVec { bits: 1, length: read, .. } = task.vdaf else { panic!("not bits") };
+                    let [numerator, denominator] = read_budget(&task.vdaf).expect("noise");
+                    // length/ε as a ratio, compared crosswise with the scale.
+                    let sensitivity = read as u128 * ((1 << 1) - 1);
+                    let left = sensitivity * denominator * u128::from(noise.scale().denominator());
+                    assert_eq!(left, u128::from(noise.scale().numerator()) * numerator, "{length} {scale}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_written_only_where_there_is_some_and_says_that_its_budget_is_a_knob() {
+        let (_, [leader, helper]) = tasks(VdafKind::bits(1));
+        assert!(read_budget(&leader.vdaf).is_none() && read_budget(&helper.vdaf).is_none());
+        let ten = DiscreteLaplace::new("10".parse().unwrap());
+        let lines = noise_lines(&VdafKind::bits(1), &ten).unwrap();
+        assert_eq!(lines.last().unwrap().1, "epsilon: [[1], [10]]");
+        assert!(lines[0].1.contains("not the card's"), "{}", lines[0].1);
+        assert_eq!(digits(1 << 32), "[0, 1]");
+        assert!(noise_lines(&VdafKind::histogram(3), &ten).unwrap_err().is_input());
     }
 }
