@@ -14,7 +14,7 @@ use uptack_dap::{
     collector::Collector,
     protocol::Measurement,
     signed::{SignedCard, Signer},
-    task::{AggregatorRole, CollectorTask, TaskParameters, TaskSet},
+    task::{AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::Token,
 };
 use uptack_server::aggregator::{
@@ -257,6 +257,40 @@ async fn a_card_below_the_operators_floor_is_refused_although_it_is_signed() {
     for (status, body) in stage.ask(&stage.desk.sign(&card).unwrap(), &collector(&card)).await {
         assert_eq!(status, 201, "{body}");
     }
+}
+
+/// The card promises noise; the desk asks for a task with less, or with none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_with_other_noise_than_the_cards_is_refused() {
+    let stage = Stage::with(|admission| admission.allow_tasks_without_card = true).await;
+    let mut card = stage.card(PROMISED);
+    card.mechanism = format!("{} + laplace(scale=2)", card.mechanism).parse().unwrap();
+    let promised = card_task::parameters(&card).unwrap();
+    assert_eq!(promised.noise.unwrap().to_string(), "laplace(scale=2)");
+    for noise in [None, Some("laplace(scale=1.9)".parse().unwrap())] {
+        let set = TaskSet::generate(TaskParameters { noise, ..promised.clone() }).unwrap();
+        for (part, (_, url)) in [&set.leader, &set.helper].into_iter().zip(stage.urls()) {
+            let part = AggregatorTask { card: Some(card.canonical()), ..part.clone() };
+            let (status, body) = stage.put(&url, &promised.task_id.to_string(), text(&part)).await;
+            assert!(status == 400 && body.contains("not those of the card"), "{status}: {body}");
+        }
+    }
+    assert_eq!(stage.tasks().await, [0, 0]);
+    // From the signed card each aggregator takes the noise for itself, and nothing beside the card can change it.
+    let (signed, part) = (stage.desk.sign(&card).unwrap(), collector(&card));
+    let definition = CardDefinition::new(AggregatorRole::Helper, signed.clone(), &part);
+    let (_, task) = definition.resolve(&PairSecret::generate()).unwrap();
+    assert_eq!(task.parameters.noise, promised.noise);
+    let beside = text(&definition).replacen('{', r#"{"noise":null,"#, 1);
+    assert_eq!(stage.put(&stage.helper.url(), &signed.query, beside).await.0, 400);
+    for (status, body) in stage.ask(&signed, &part).await {
+        assert_eq!(status, 201, "{body}");
+    }
+    // And once it is served, it is not served again without.
+    let mut plain = TaskSet::generate(TaskParameters { noise: None, ..promised.clone() }).unwrap().helper;
+    plain.card = None;
+    let (status, body) = stage.put(&stage.helper.url(), &signed.query, text(&plain)).await;
+    assert!(status == 400 && body.contains("another definition"), "{status}: {body}");
 }
 
 /// Two cards for one question, one with a minimum that releases single reports: they are two tasks, and what owners
