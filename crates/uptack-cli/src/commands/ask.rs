@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use uptack::Fraction;
 use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, plan_whole, timestamp, whole_progress};
-use uptack::plan::{Over, Prior, Request};
+use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::desk_client::{Opened, Schedule};
@@ -18,11 +18,13 @@ use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
 use crate::progress::watched;
+use crate::trust_arguments::{TrustArguments, Trusted};
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///
 /// The guarantees are for everything that the card asks, a ballot's questions and a series' repetitions together. A
-/// query closes at the time asked for or a little later, because windows begin at multiples of their length.
+/// query closes at the time asked for or a little later, because windows begin at multiples of their length. Unless
+/// --noise or --trust says otherwise, the aggregators add noise so that one honest aggregator is enough.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst --question 'Are you on the A1?' \\
@@ -67,9 +69,8 @@ pub(crate) struct Arguments {
     /// The largest ε of a single answer
     #[arg(long)]
     answer_epsilon: Option<f64>,
-    /// The largest ε of all answers of an owner
-    #[arg(long)]
-    linked_epsilon: Option<f64>,
+    #[command(flatten)]
+    trust: TrustArguments,
     /// The share of owners who are counted on to toss their coins
     #[arg(long, default_value = "1", value_parser = fraction)]
     honest: Fraction,
@@ -193,10 +194,13 @@ impl Arguments {
     }
 
     fn request(&self) -> Result<Request, Failure> {
+        let Trusted { noise, trust, linked, .. } = self.trust.complete((Noise::Aggregators, Trust::OneAggregator));
         Ok(Request {
             release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
             answer_epsilon: self.answer_epsilon,
-            linked_epsilon: self.linked_epsilon,
+            linked_epsilon: linked,
+            noise,
+            trust,
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(self.owners),
             ..Request::new(self.owners, Prior { low: self.yes.0, high: self.yes.1, over: Over::Worst })
