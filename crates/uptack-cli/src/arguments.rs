@@ -1,19 +1,8 @@
 //! Arguments that several commands take.
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use uptack::Fraction;
 use uptack::estimate::{Confidence, IntervalKind};
-
-/// What an owner's own answers may give away
-#[derive(Args)]
-pub(crate) struct LocalArguments {
-    /// The largest ε of a single answer
-    #[arg(long)]
-    pub(crate) answer_epsilon: Option<f64>,
-    /// The largest ε of all answers of an owner
-    #[arg(long)]
-    pub(crate) linked_epsilon: Option<f64>,
-}
 
 /// How an interval is made
 #[derive(Clone, Copy, Debug, ValueEnum)]

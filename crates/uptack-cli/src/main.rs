@@ -11,6 +11,7 @@ mod output;
 mod owner;
 mod plan_chart;
 mod progress;
+mod trust_arguments;
 mod views;
 
 use std::process::ExitCode;

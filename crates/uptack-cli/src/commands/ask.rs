@@ -6,23 +6,25 @@ use clap::Args;
 use serde_json::json;
 use uptack::Fraction;
 use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp, plan_whole, whole_progress};
-use uptack::plan::{Over, Prior, Request};
+use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::desk_client::{Opened, Schedule};
 use uptack_owner::predicate::Predicate;
 
-use crate::arguments::{LocalArguments, count, fraction, range, seconds};
+use crate::arguments::{count, fraction, range, seconds};
 use crate::card_file;
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
 use crate::progress::watched;
+use crate::trust_arguments::{TrustArguments, Trusted};
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///
 /// The guarantees are for everything that the card asks, a ballot's questions and a series' repetitions together. A
-/// query closes at the time asked for or a little later, because windows begin at multiples of their length.
+/// query closes at the time asked for or a little later, because windows begin at multiples of their length. Unless
+/// --noise or --trust says otherwise, the aggregators add noise so that one honest aggregator is enough.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst --question 'Are you on the A1?' \\
@@ -64,8 +66,11 @@ pub(crate) struct Arguments {
     /// The δ of everything that is published
     #[arg(long, default_value = "1e-8")]
     delta: f64,
+    /// The largest ε of a single answer
+    #[arg(long)]
+    answer_epsilon: Option<f64>,
     #[command(flatten)]
-    local: LocalArguments,
+    trust: TrustArguments,
     /// The share of owners who are counted on to toss their coins
     #[arg(long, default_value = "1", value_parser = fraction)]
     honest: Fraction,
@@ -189,10 +194,13 @@ impl Arguments {
     }
 
     fn request(&self) -> Result<Request, Failure> {
+        let Trusted { noise, trust, linked, .. } = self.trust.complete((Noise::Aggregators, Trust::OneAggregator));
         Ok(Request {
             release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
-            answer_epsilon: self.local.answer_epsilon,
-            linked_epsilon: self.local.linked_epsilon,
+            answer_epsilon: self.answer_epsilon,
+            linked_epsilon: linked,
+            noise,
+            trust,
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(self.owners),
             ..Request::new(self.owners, Prior { low: self.yes.0, high: self.yes.1, over: Over::Worst })
