@@ -43,6 +43,7 @@ mod probability;
 mod rows;
 mod sampler;
 pub mod simulate;
+mod sums;
 mod tally;
 mod truth;
 
@@ -56,6 +57,7 @@ pub use packed::{PackedCells, Truths};
 pub use probability::Probability;
 pub use rows::{RowFormat, RowReader};
 pub use sampler::Sampler;
+pub use sums::Sums;
 pub use tally::{LARGEST_COUNT, Tally};
 pub use truth::Truth;
 
