@@ -11,7 +11,7 @@ use uptack_server::aggregator::definition::Definition;
 use url::Url;
 
 use crate::admission::AdmissionArguments;
-use crate::arguments::{count, seconds};
+use crate::arguments::{address, count, seconds};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{print, print_json};
@@ -42,10 +42,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     admission: AdmissionArguments,
     /// The leader's address
-    #[arg(long, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
+    #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
     leader: Option<Url>,
     /// The helper's address
-    #[arg(long, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
+    #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]
     helper: Option<Url>,
     /// How long a batch's window is, such as 300s, 5m or 1h
     #[arg(long, value_parser = seconds, conflicts_with = "pair_secret", required_unless_present = "pair_secret")]

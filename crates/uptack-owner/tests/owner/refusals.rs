@@ -82,13 +82,13 @@ fn two_cards_for_one_query() {
 #[test]
 fn a_policy_that_the_card_exceeds() {
     for (from, to, word) in [
-        ("answer = 20.0", "answer = 0.5", "one answer alone"),
-        ("linked = 20.0", "linked = 0.5", "all answers"),
-        ("release = 4.0", "release = 0.5", "the release"),
-        ("answer-with-release = 20.0", "answer-with-release = 0.5", "an answer with the release"),
-        ("delta = 1e-4", "delta = 1e-5", "a delta of 0.0001"),
-        ("honest = 1.0", "honest = 0.9", "being honest"),
-        ("separate-operators = false", "separate-operators = true", "two separate operators"),
+        ("answer = 20.0", "answer = 0.5", "the policy's card.answer allows at most 0.5"),
+        ("linked = 20.0", "linked = 0.5", "the policy's card.linked allows at most 0.5"),
+        ("release = 4.0", "release = 0.5", "the policy's card.release allows at most 0.5"),
+        ("answer-with-release = 20.0", "answer-with-release = 0.5", "card.answer-with-release allows at most 0.5"),
+        ("delta = 1e-4", "delta = 1e-5", "a delta of 0.0001; the policy's card.delta is 0.00001"),
+        ("honest = 1.0", "honest = 0.9", "the policy's card.honest allows at most 0.9"),
+        ("separate-operators = false", "separate-operators = true", "card.separate-operators"),
         ("enrolment = false", "enrolment = true", "enrolled"),
     ] {
         let told = refused(
@@ -159,7 +159,7 @@ fn a_spent_budget() {
     assert!((1..50).contains(&accepted), "{accepted}");
     let before = client.ledger().spent().unwrap();
     let refused = ask(1000);
-    assert!(refused.reason.unwrap().contains("budget of the view `linked`"));
+    assert!(refused.reason.unwrap().contains("lifetime.linked is 12: the privacy budget"));
     assert_eq!(client.ledger().spent().unwrap(), before);
     assert_eq!(client.ledger().entries().unwrap().len(), accepted);
 }

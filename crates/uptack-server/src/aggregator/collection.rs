@@ -63,7 +63,7 @@ pub(crate) async fn poll(
         JobState::Waiting => {
             let owned = Arc::clone(task);
             let given_up = shared.store.write(move |connection| give_up(connection, &owned, &id)).await?;
-            if given_up { Err(task.problem(DapProblemType::InvalidBatchSize)) } else { Ok(None) }
+            given_up.map_or(Ok(None), |reports| Err(too_small(task, reports)))
         }
         JobState::Draining => Ok(None),
     }
@@ -109,24 +109,29 @@ pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
 }
 
 /// Ends a waiting job whose batch turned out too small: an error is an answer, and a job that has
-/// been answered must not take the batch from a later one.
+/// been answered must not take the batch from a later one. Says how many reports it has then.
 fn give_up(
     connection: &Connection,
     task: &Task,
     id: &CollectionJobId,
-) -> std::result::Result<bool, StoreError<Problem>> {
+) -> std::result::Result<Option<u64>, StoreError<Problem>> {
     let waiting = find(connection, task.row, id)?.filter(|job| job.state == JobState::Waiting);
     let Some(job) = waiting else {
-        return Ok(false);
+        return Ok(None);
     };
     let pending = batches::pending(connection, task.row, job.span)?;
     let sums = batches::count(connection, task.row, job.span)?;
     if pending > 0 || sums >= task.definition.parameters.min_batch_size {
-        return Ok(false);
+        return Ok(None);
     }
     connection
         .execute("DELETE FROM collection_jobs WHERE task = ?1 AND job_id = ?2", params![task.row, id.as_ref()])?;
-    Ok(true)
+    Ok(Some(sums))
+}
+
+/// Too few reports, and how many. The number of owners is public, so that the collector may hear it.
+fn too_small(task: &Task, reports: u64) -> Problem {
+    task.problem(DapProblemType::InvalidBatchSize).with_member("reports", reports.to_string())
 }
 
 struct Job {
@@ -200,8 +205,7 @@ fn insert(
     }
     let reports = batches::count(connection, task.row, span)? + batches::pending(connection, task.row, span)?;
     if reports < task.definition.parameters.min_batch_size {
-        let problem = task.problem(DapProblemType::InvalidBatchSize);
-        return Err(StoreError::Refused(problem));
+        return Err(StoreError::Refused(too_small(task, reports)));
     }
     connection.execute(
         "INSERT INTO collection_jobs VALUES (?1, ?2, ?3, ?4, ?5, NULL)",
