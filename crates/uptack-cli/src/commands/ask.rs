@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use uptack::Fraction;
-use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, plan_whole, timestamp, whole_progress};
+use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp, plan_whole, whole_progress};
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
@@ -156,7 +156,7 @@ impl Arguments {
         let ballot = self.each.is_some().then(|| {
             let query =
                 |(name, predicate): &(String, String)| BallotQuery { name: name.clone(), predicate: predicate.clone() };
-            CardBallot { most_yes: self.most_yes.to_string(), queries: predicates.iter().map(query).collect() }
+            CardBallot { most_yes: self.most_yes, queries: predicates.iter().map(query).collect() }
         });
         let predicate = if ballot.is_some() { None } else { self.predicate.clone() };
         Ok(Question { predicate, ballot, attributes })
@@ -219,10 +219,10 @@ impl Arguments {
 
     fn draft(&self, card: Card, question: &Question) -> Card {
         let series = self.every.zip(self.times).map(|(every, times)| CardSeries {
-            times: times.to_string(),
-            number: "1".to_owned(),
-            starts: timestamp::text(0).expect("the epoch can be written"),
-            every: every.to_string(),
+            times,
+            number: Some(1),
+            starts: Timestamp::EPOCH,
+            every,
         });
         Card {
             question: Some(self.question.clone()),
@@ -237,19 +237,18 @@ impl Arguments {
 
 fn describe(opened: &Opened) -> String {
     let claims = &opened.card.claims;
-    let epsilon = |claim: Result<Option<f64>, uptack::Error>| readable_up(claim.ok().flatten());
     let mut text = String::new();
     for query in &opened.queries {
         text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);
     }
-    let sd = opened.card.predicted.sd.parse().map_or("unknown".to_owned(), readable);
+    let sd = readable(opened.card.predicted.sd.value());
     format!(
         "{text}\n{}\nexpected error {sd} (standard deviation); nothing is released below {} answers\n\
          ε of everything published {} at δ = {}; ε of an owner's own reports {}\n",
         opened.card.mechanism,
         opened.card.minimum_batch,
-        epsilon(claims.whole_release()),
-        readable_up(claims.delta().ok().map(Delta::value)),
-        epsilon(claims.whole_linked()),
+        readable_up(claims.whole_release()),
+        readable_up(opened.card.delta().value()),
+        readable_up(claims.whole_linked()),
     )
 }

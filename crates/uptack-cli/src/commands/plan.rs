@@ -237,7 +237,7 @@ impl Arguments {
                 Some(FormArgument::One) => Form::One,
                 Some(FormArgument::Several) => Form::Several,
                 Some(FormArgument::Any) => Form::Any,
-                None if self.answer_epsilon.is_some() => Form::Any,
+                None if self.local.answer_epsilon.is_some() => Form::Any,
                 None => Form::One,
             },
             objective,

@@ -33,7 +33,7 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// let mut request = Request::new(500, Prior::at(10));
 /// request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));
 /// let card = plan_whole(&request, 1, |card: Card| card, &Progress::default())?;
-/// assert!(card.claims.whole_release()?.is_some_and(|epsilon| epsilon <= 2.0));
+/// assert!(card.claims.whole_release().is_some_and(|epsilon| epsilon <= 2.0));
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn plan_whole(
@@ -70,7 +70,7 @@ pub fn plan_whole(
         };
         let card = made(&share, &nearest_plan(&share, &Progress::default())?)?;
         progress.advance_by(PROGRESS);
-        let within = card.claims.whole_release()?.is_some_and(|whole| whole <= epsilon.value());
+        let within = card.claims.whole_release().is_some_and(|whole| whole <= epsilon.value());
         Ok(within.then_some(card))
     };
     let (mut enough, mut too_much) = (epsilon.value() / queries as f64, epsilon.value());
