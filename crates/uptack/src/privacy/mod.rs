@@ -41,4 +41,4 @@ pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};
 pub use effort::WorkLimit;
 pub use explain::{BayesAccuracy, statement};
 pub use likelihood::Direction;
-pub use one_aggregator::one_aggregator;
+pub use one_aggregator::{one_aggregator, one_aggregator_together};
