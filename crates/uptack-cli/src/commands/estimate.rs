@@ -90,6 +90,25 @@ pub(crate) fn solve(
     })
 }
 
+/// Estimates from a published sum with noise, to which none of the paper's own ways applies.
+pub(crate) fn solve_sum(
+    channel: &Channel,
+    (owners, sum): (u64, i64),
+    confidence: Confidence,
+    interval: IntervalArgument,
+    place: &str,
+) -> Result<Solved, Failure> {
+    let estimator = Estimator::new(channel)?;
+    let observation = estimator.observe_sum(owners, sum).map_err(|error| Failure::from(error).at(place))?;
+    Ok(Solved {
+        estimate: estimator.estimate_observed(&observation),
+        interval: estimator.interval(&observation, confidence, interval.into()),
+        equations: None,
+        differences: Vec::new(),
+        backward: None,
+    })
+}
+
 fn read_tally(path: Option<&Path>) -> Result<(Tally, String), Failure> {
     let (text, place) = match path.filter(|path| *path != Path::new("-")) {
         Some(path) => (read_small_file(path)?, path.display().to_string()),
