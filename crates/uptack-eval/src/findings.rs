@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::compare::Comparison;
-use crate::evaluation::{Evaluation, Row};
+use crate::evaluation::Evaluation;
 use crate::measure::{LEVEL, Measured, SMALL, StationResult};
 use crate::method::Kind;
+use crate::row::Row;
 
 /// How a method's error changes as the population grows and the stations' vehicles do not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -89,7 +90,7 @@ impl Evaluation {
                 label: from.label.clone(),
                 kind: from.kind,
                 owners: [from.owners, to.owners],
-                median: both(&|row| row.at(&vehicles, self.traffic.median()).0),
+                median: both(&|row| row.at(&vehicles, self.traffic.median()).measured),
                 all: both(&|row| row.rmse()),
             })
         };
@@ -100,8 +101,8 @@ impl Evaluation {
     pub fn at_release(&self) -> Vec<AtRelease> {
         let vehicles = self.vehicles();
         let of = |row: &Row| {
-            let (median, predicted) = row.at(&vehicles, self.traffic.median());
-            let (label, kind) = (row.label.clone(), row.kind);
+            let error = row.at(&vehicles, self.traffic.median());
+            let (label, kind, median, predicted) = (row.label.clone(), row.kind, error.measured, error.predicted);
             AtRelease { label, kind, owners: row.owners, median, predicted, all: row.rmse() }
         };
         let mut found = Vec::new();
@@ -150,6 +151,11 @@ fn least(values: &[f64]) -> Option<f64> {
     values.iter().copied().min_by(f64::total_cmp)
 }
 
+/// The shares outside of which as many trials of this chance fall with a probability of at most `alpha` on either side.
+pub fn by_chance(trials: u64, chance: f64, alpha: f64) -> (f64, f64) {
+    (least_by_chance(trials, chance, alpha), 1.0 - least_by_chance(trials, 1.0 - chance, alpha))
+}
+
 /// The largest share below which as many trials of this chance fall with a probability of at most `alpha`.
 pub fn least_by_chance(trials: u64, chance: f64, alpha: f64) -> f64 {
     let miss = 1.0 - chance;
@@ -175,5 +181,8 @@ mod tests {
         assert_eq!(least_by_chance(200, 0.95, 0.006), 182.0 / 200.0);
         assert_eq!(least_by_chance(200, 0.95, 0.003), 181.0 / 200.0);
         assert_eq!(least_by_chance(1, 0.95, 0.04), 0.0);
+        let (low, high) = by_chance(92_000, 0.95, 0.005);
+        // 2.576 standard errors of 0.00072 on either side.
+        assert!((low - 0.948_15).abs() < 5e-5 && (high - 0.951_85).abs() < 5e-5, "{low} {high}");
     }
 }
