@@ -78,8 +78,7 @@ impl Row {
     /// The mean coverage over the stations that are counted in; none where there are none.
     pub fn coverage(&self, vehicles: &[u64], counted: impl Fn(&StationResult, u64) -> bool) -> Option<f64> {
         let chosen = self.with_vehicles(vehicles).filter(|(station, yes)| counted(station, *yes));
-        let (sum, count) =
-            chosen.fold((0.0, 0.0), |(sum, count), (station, _)| (sum + station.coverage, count + 1.0));
+        let (sum, count) = chosen.fold((0.0, 0.0), |(sum, count), (station, _)| (sum + station.coverage, count + 1.0));
         (count > 0.0).then(|| sum / count)
     }
 

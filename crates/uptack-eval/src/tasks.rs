@@ -38,12 +38,7 @@ pub(crate) struct Found {
 }
 
 /// All methods of all comparisons and populations; the same method of several comparisons once.
-pub(crate) fn plan(
-    traffic: &Traffic,
-    settings: &Settings,
-    plans: &Plans,
-    watch: &Watch,
-) -> Result<Vec<Task>, Error> {
+pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>, Error> {
     let stations = traffic.stations.len() as u64;
     let jobs: Vec<(u64, Comparison)> =
         settings.factors.iter().flat_map(|&factor| Comparison::ALL.map(|comparison| (factor, comparison))).collect();
@@ -77,13 +72,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn add(
-        &mut self,
-        method: Method,
-        factor: u64,
-        owners: u64,
-        shown: impl Fn(String) -> Use,
-    ) -> Result<(), Error> {
+    fn add(&mut self, method: Method, factor: u64, owners: u64, shown: impl Fn(String) -> Use) -> Result<(), Error> {
         let mechanism = method.mechanism()?;
         // An oracle's channel says nothing of the rest of its report, so that its name counts too.
         let oracle = if matches!(method.law, Law::Oracle(_)) { method.label.as_str() } else { "" };

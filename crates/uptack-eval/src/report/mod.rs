@@ -9,6 +9,7 @@ mod text;
 
 pub use plots::Plot;
 pub use summary::{Finding, Table};
+pub use text::measured;
 
 use crate::error::Error;
 use crate::evaluation::Evaluation;

@@ -16,7 +16,8 @@ impl Evaluation {
     pub(super) fn rows_csv(&self) -> String {
         let mut text = String::from(ROW_HEADER);
         for (number, row) in self.rows.iter().enumerate() {
-            let cells = [number.to_string()].into_iter().chain(self.what(row)).chain(self.found(row)).chain(given_away(row));
+            let cells =
+                [number.to_string()].into_iter().chain(self.what(row)).chain(self.found(row)).chain(given_away(row));
             let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join(","));
         }
         text

@@ -68,7 +68,13 @@ impl Evaluation {
             ),
             table: Some(Table::new(
                 "growth-table",
-                ["method", &format!("{} owners", owners[0]), &format!("{} owners", owners[1]), "factor", "factor, all stations"],
+                [
+                    "method",
+                    &format!("{} owners", owners[0]),
+                    &format!("{} owners", owners[1]),
+                    "factor",
+                    "factor, all stations",
+                ],
                 growth.iter().map(growth_row).collect(),
             )),
         })

@@ -5,7 +5,7 @@ use uptack::display::{self, Rounding};
 use crate::compare::{Comparison, Levels};
 
 /// A measured value with its thousands apart; a dash where there is none.
-pub(crate) fn measured(value: f64) -> String {
+pub fn measured(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn thousands_are_apart() {
-        let cases = [(195_703.4, "195 703"), (6828.35, "6 828.4"), (0.25, "0.25"), (-1234.5, "-1234.5"), (f64::NAN, "–")];
+        let cases =
+            [(195_703.4, "195 703"), (6828.35, "6 828.4"), (0.25, "0.25"), (-1234.5, "-1234.5"), (f64::NAN, "–")];
         for (value, text) in cases {
             assert_eq!(measured(value), text);
         }

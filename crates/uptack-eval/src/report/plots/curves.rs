@@ -69,13 +69,11 @@ fn drawn(chart: Chart, curves: &[Curve<'_>]) -> Chart {
         let look = look(curve.label);
         let theory = curve.points.iter().map(|&(x, predicted, _)| (x, predicted));
         let measured = curve.points.iter().map(|&(x, _, measured)| (x, measured));
-        chart
-            .with(Series::line("", theory).looking(look))
-            .with(Series::points(curve.label, measured).looking(look))
+        chart.with(Series::line("", theory).looking(look)).with(Series::points(curve.label, measured).looking(look))
     });
-    coincident(curves).into_iter().fold(chart, |chart, names| {
-        chart.noted(format!("One on top of the other: {} coincide.", listed(&names)))
-    })
+    coincident(curves)
+        .into_iter()
+        .fold(chart, |chart, names| chart.noted(format!("One on top of the other: {} coincide.", listed(&names))))
 }
 
 /// Curves that differ by less than this share of their value cannot be told apart in a picture.
