@@ -1,8 +1,9 @@
 //! The analyst's side: asks for a batch, opens both shares, adds them.
 
 use reqwest::{StatusCode, header};
-use std::{path::Path, time::Duration};
+use std::{ops::RangeInclusive, path::Path, time::Duration};
 use tokio::time::Instant;
+use uptack::DiscreteLaplace;
 
 use crate::{
     error::{Error, Result},
@@ -27,8 +28,10 @@ pub struct Collector {
 pub struct Collected {
     /// Reports in the batch.
     pub reports: u64,
-    /// The sum: one count for each cell, or for each bit.
+    /// The sum: one count for each cell, or for each bit. Empty where the aggregators add noise.
     pub counts: Vec<u64>,
+    /// Where the aggregators add noise: the sum of each bit and of both draws, which may be below zero.
+    pub sums: Option<Vec<i64>>,
     /// Start of the first window that holds a report.
     pub start: u64,
     /// End of the last window that holds a report.
@@ -149,29 +152,97 @@ impl Collector {
             open(Role::Helper, collection.helper_encrypted_aggregate_share())?,
         ];
         let reports = collection.report_count();
-        let counts = self.vdaf.reveal(shares, reports)?;
-        self.check(reports, &counts)?;
         let start = collection.interval().start().as_seconds_since_epoch();
-        Ok(Collected {
-            reports,
-            counts,
-            start,
-            finish: start.saturating_add(collection.interval().duration().as_seconds()),
-        })
+        let finish = start.saturating_add(collection.interval().duration().as_seconds());
+        let (counts, sums) = match &self.task.parameters.noise {
+            None => (self.vdaf.reveal(shares, reports)?, None),
+            Some(_) => (Vec::new(), Some(self.vdaf.reveal_noisy(shares, reports)?)),
+        };
+        let collected = Collected { reports, counts, sums, start, finish };
+        self.check(&collected)?;
+        Ok(collected)
     }
 
     /// Valid reports cannot add up to anything else; shares of different batches do.
-    fn check(&self, reports: u64, counts: &[u64]) -> Result<()> {
-        let minimum = self.task.parameters.min_batch_size;
-        let possible = match self.task.parameters.vdaf {
-            VdafKind::Histogram { .. } => {
-                counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count)) == Some(reports)
+    fn check(&self, batch: &Collected) -> Result<()> {
+        let parameters = &self.task.parameters;
+        let possible = match (&batch.sums, &parameters.noise, &parameters.vdaf) {
+            (Some(sums), Some(noise), _) => {
+                let range = plausible(noise, batch.reports);
+                sums.iter().all(|sum| range.contains(&i128::from(*sum)))
             }
-            VdafKind::Bits { .. } => counts.iter().all(|count| *count <= reports),
+            (_, _, VdafKind::Histogram { .. }) => {
+                batch.counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count)) == Some(batch.reports)
+            }
+            (_, _, VdafKind::Bits { .. }) => batch.counts.iter().all(|count| *count <= batch.reports),
         };
-        if !possible || reports < minimum {
+        if !possible || batch.reports < parameters.min_batch_size {
             return Err(Error::refused("the aggregators' shares do not add up to a batch of this task"));
         }
         Ok(())
+    }
+}
+
+/// The sums that so many reports and two draws of noise can have, but for a probability below 10⁻¹⁸.
+pub(crate) fn plausible(noise: &DiscreteLaplace, reports: u64) -> RangeInclusive<i128> {
+    let reach = i128::from(plausible_reach(noise));
+    -reach..=i128::from(reports) + reach
+}
+
+/// The smallest b with P(|Z_A + Z_B| > b) < 10⁻¹⁸.
+fn plausible_reach(noise: &DiscreteLaplace) -> u64 {
+    let implausible = |reach: &u64| both_tails(noise, *reach) < 1e-18;
+    let (mut below, mut above) = (0, 1u64);
+    while !implausible(&above) {
+        (below, above) = (above, above * 2);
+    }
+    while above - below > 1 {
+        let middle = below + (above - below) / 2;
+        if implausible(&middle) { above = middle } else { below = middle }
+    }
+    above
+}
+
+/// P(|Z_A + Z_B| > reach): P(Z_A + Z_B = k) is ((1−a)/(1+a))²·a^|k|·(|k| + (1+a²)/(1−a²)), summed over k.
+fn both_tails(noise: &DiscreteLaplace, reach: u64) -> f64 {
+    let (a, next) = (noise.decay(), reach as f64 + 1.0);
+    let gap = -(-1.0 / noise.scale().to_f64()).exp_m1();
+    let first = next + (1.0 + a * a) / (gap * (1.0 + a));
+    2.0 * (gap / (1.0 + a)).powi(2) * (-next / noise.scale().to_f64()).exp() * (first / gap + a / gap.powi(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(scale: &str) -> DiscreteLaplace {
+        DiscreteLaplace::new(scale.parse().unwrap())
+    }
+
+    #[test]
+    fn the_tails_are_those_of_two_draws() {
+        for scale in ["0.3", "1", "4"] {
+            let noise = noise(scale);
+            for reach in [0, 1, 5, 20] {
+                let within: f64 = (-300i64..=300)
+                    .flat_map(|one| (-300i64..=300).map(move |other| (one, other)))
+                    .filter(|(one, other)| (one + other).unsigned_abs() > reach)
+                    .map(|(one, other)| noise.probability(one) * noise.probability(other))
+                    .sum();
+                assert!((within - both_tails(&noise, reach)).abs() < 1e-12, "{scale} {reach}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_are_plausible_as_far_as_noise_can_reach() {
+        for (scale, least, most) in [("0.01", 1, 1), ("1", 40, 50), ("100", 4000, 5000), ("1000000000", 1 << 35, 1 << 36)] {
+            let reach = plausible_reach(&noise(scale));
+            assert!((least..=most).contains(&reach), "{scale} reaches {reach}");
+            assert!(both_tails(&noise(scale), reach) < 1e-18);
+            assert!(reach == 1 || both_tails(&noise(scale), reach - 1) >= 1e-18);
+        }
+        assert!(plausible(&noise("1"), 10).contains(&-20) && plausible(&noise("1"), 10).contains(&30));
+        assert!(!plausible(&noise("1"), 10).contains(&-60) && !plausible(&noise("1"), 10).contains(&70));
     }
 }

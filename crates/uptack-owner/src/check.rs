@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use uptack::{
-    card::{Card, CardSeries, Enrolment, Operators},
+    card::{Card, CardSeries, Enrolment, Operators, Timestamp},
     privacy::{self, WorkLimit, composition::Charge},
 };
 use uptack_dap::{
@@ -172,7 +172,7 @@ impl Checker {
         let window = card.window().map_err(refusal)?;
         let predicates = self.predicates(card)?;
         let most_yes = match &card.ballot {
-            Some(ballot) => ballot.most_yes().map_err(refusal)?.min(predicates.len() as u64) as usize,
+            Some(ballot) => ballot.most_yes.min(predicates.len() as u64) as usize,
             None => 1,
         };
         let names = card_task::names(card).map_err(refusal)?;
@@ -194,7 +194,7 @@ impl Checker {
         let predicates = texts.into_iter().map(Predicate::parse).collect::<Result<Vec<_>, _>>().map_err(refusal)?;
         let read: BTreeSet<&String> = predicates.iter().flat_map(Predicate::attributes).collect();
         if let Some(name) = read.iter().find(|name| !self.policy.attributes.contains(name)) {
-            return Err(Refusal(format!("a predicate reads `{name}`, which the policy does not allow")));
+            return Err(Refusal(format!("a predicate reads `{name}`, which the policy's `attributes` do not name")));
         }
         if read != card.attributes.iter().collect() {
             return Err(Refusal("the card's list of attributes is not what its predicates read".to_owned()));
@@ -209,16 +209,19 @@ impl Checker {
         if let Some(accepted) = &self.policy.aggregators {
             for (name, url) in [("leader", &parameters.leader), ("helper", &parameters.helper)] {
                 if !accepted.iter().any(|origin| origin.is_of(url)) {
-                    return Err(Refusal(format!("aggregators.{name} is `{url}`, which the policy does not name")));
+                    return Err(Refusal(format!(
+                        "aggregators.{name} is `{url}`, which the policy does not name in its `aggregators`"
+                    )));
                 }
             }
         }
         if self.policy.card.enrolment && card.enrolment != Some(Enrolment::Required) {
-            return Err(Refusal("the policy requires enrolled owners, so that nobody can invent any".to_owned()));
+            return Err(Refusal("the card lets anybody answer; the policy's card.enrolment requires enrolled owners, so that nobody can \
+                 invent any".to_owned()));
         }
         if card.honest.to_f64() > self.policy.card.honest.to_f64() {
             return Err(Refusal(format!(
-                "the claims count on {} of the owners being honest; the policy counts on {}",
+                "the claims count on {} of the owners being honest; the policy's card.honest allows at most {}",
                 card.honest.to_f64(),
                 self.policy.card.honest.to_f64()
             )));
@@ -229,20 +232,23 @@ impl Checker {
     /// The card's claims against the policy; whether they are true is checked after this, which is cheaper.
     fn limits(&self, card: &Card) -> Result<(), Refusal> {
         let (claims, limits) = (&card.claims, &self.policy.card);
-        let delta = claims.delta().map_err(refusal)?.value();
+        let delta = claims.delta.value().value();
         if delta > limits.delta {
-            return Err(Refusal(format!("the claims are at a delta of {delta}; the policy allows {}", limits.delta)));
+            let most = limits.delta;
+            return Err(Refusal(format!("the claims are at a delta of {delta}; the policy's card.delta is {most}")));
         }
-        for (view, limit, epsilon) in [
-            ("one answer alone", limits.answer, claims.worst_answer()),
-            ("all answers", limits.linked, claims.whole_linked()),
-            ("the release", limits.release, claims.whole_release()),
-            ("an answer with the release", limits.answer_with_release, claims.worst_answer_with_release()),
+        let joint = claims.worst_answer_with_release();
+        for (view, field, limit, epsilon) in [
+            ("one answer alone", "answer", limits.answer, claims.worst_answer()),
+            ("all answers", "linked", limits.linked, claims.whole_linked()),
+            ("the release", "release", limits.release, claims.whole_release()),
+            ("an answer with the release", "answer-with-release", limits.answer_with_release, joint),
         ] {
-            let epsilon = epsilon.map_err(refusal)?;
             if !limit.allows(epsilon) {
                 let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
-                return Err(Refusal(format!("the card gives {view} {claimed}; the policy allows {limit}")));
+                return Err(Refusal(format!(
+                    "the card gives {view} {claimed}; the policy's card.{field} allows {limit}"
+                )));
             }
         }
         Ok(())
@@ -275,7 +281,7 @@ impl Checker {
 
     fn price(&self, card: &Card) -> Result<Price, Refusal> {
         let queries = card.counted_queries().map_err(refusal)?;
-        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked().map_err(refusal)?) {
+        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked()) {
             (Limit::Unlimited, _) => None,
             (_, None) => {
                 return Err(Refusal(
@@ -307,10 +313,10 @@ impl Checker {
 /// A card without what its claims and its price do not depend on.
 fn part_of_claims(card: &Card) -> Card {
     let series = card.series.as_ref().map(|series| CardSeries {
-        times: series.times.clone(),
-        number: String::new(),
-        starts: String::new(),
-        every: String::new(),
+        times: series.times,
+        number: None,
+        starts: Timestamp::EPOCH,
+        every: 0,
     });
     Card {
         question: None,
@@ -341,12 +347,12 @@ fn affordable(card: &Card) -> Result<(), Refusal> {
 /// Refuses aggregators that do not have two separate operators, as far as that can be seen.
 fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
     if card.operators != Some(Operators::Two) {
-        return Err(Refusal("`operators` is not `two`; the policy requires two separate operators".to_owned()));
+        return Err(Refusal("`operators` is not `two`; the policy's card.separate-operators requires two".to_owned()));
     }
     if http_client::is_same_host(&parameters.leader, &parameters.helper) {
         return Err(Refusal(format!(
-            "aggregators.leader and aggregators.helper are both at `{}`; the policy requires two separate \
-             operators, whose addresses differ in more than the port",
+            "aggregators.leader and aggregators.helper are both at `{}`; the policy's \
+             card.separate-operators requires two separate operators, whose addresses differ in more than the port",
             parameters.leader.host_str().unwrap_or_default()
         )));
     }

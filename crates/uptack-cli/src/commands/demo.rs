@@ -228,10 +228,10 @@ impl Outcome {
             grouped(self.reports),
             self.seconds,
             card.mechanism,
-            epsilon(card.claims.whole_release()),
-            readable_up(card.delta().ok().map(Delta::value)),
+            readable_up(card.claims.whole_release()),
+            readable_up(card.delta().value()),
             card.claim_owners().map_or(String::new(), grouped),
-            epsilon(card.claims.whole_linked()),
+            readable_up(card.claims.whole_linked()),
             card.minimum_batch,
         )
     }

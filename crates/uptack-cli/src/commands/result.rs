@@ -71,9 +71,10 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         let record = Record { results: Some(results), ..record.clone() };
         write_whole(path, format!("{}\n", serde_json::to_string(&record).expect("plain data")).as_bytes())?;
     }
+    let released = Released { record: &record, card: &opened.card, channel, trust };
     match &record.tallies {
-        None => arguments.single(json, &record, &opened.card, &channel, &trust),
-        Some(tallies) => arguments.ballot(json, &record, &opened.card, &channel, &trust, tallies),
+        None => arguments.single(json, &released),
+        Some(tallies) => arguments.ballot(json, &released, tallies),
     }
 }
 
@@ -92,37 +93,23 @@ pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<St
 }
 
 impl Arguments {
-    fn single(
-        &self,
-        json: bool,
-        record: &Record,
-        card: &Card,
-        channel: &Channel,
-        trust: &[Trust],
-    ) -> Result<(), Failure> {
-        let Some(tally) = &record.tally else {
+    fn single(&self, json: bool, released: &Released<'_>) -> Result<(), Failure> {
+        let Some(tally) = &released.record.tally else {
             return Err(Failure::environment("the desk's record has no tally"));
         };
-        let solved = estimate::solve(channel, tally, self.confidence, self.interval, "the desk's record")?;
-        let mechanism = card.mechanism.to_string();
+        let solved = estimate::solve(&released.channel, tally, self.confidence, self.interval, "the desk's record")?;
+        let mechanism = released.card.mechanism.to_string();
         if json {
             let document = estimate::document(mechanism, self.confidence, &solved);
-            return print_json(&with_record(serde_json::to_value(document).expect("plain data"), record, card, trust));
+            return print_json(&released.with_record(serde_json::to_value(document).expect("plain data")));
         }
         let estimated = estimate::describe(&mechanism, self.confidence, &solved);
-        print(&format!("{}{estimated}\n{}", heading(card), trust_words(trust)))
+        print(&format!("{}{estimated}\n{}", heading(released.card), trust_words(&released.trust)))
     }
 
     /// All intervals together hold the truth with the confidence asked for.
-    fn ballot(
-        &self,
-        json: bool,
-        record: &Record,
-        card: &Card,
-        channel: &Channel,
-        trust: &[Trust],
-        tallies: &[NamedTally],
-    ) -> Result<(), Failure> {
+    fn ballot(&self, json: bool, released: &Released<'_>, tallies: &[NamedTally]) -> Result<(), Failure> {
+        let Released { record, card, channel, trust } = released;
         let each = simultaneous(self.confidence, tallies.len(), Sharing::Bonferroni)?;
         let estimator = Estimator::new(channel)?;
         let mut entries = Vec::new();
@@ -149,7 +136,7 @@ impl Arguments {
                 "confidence": self.confidence.level(),
                 "estimates": entries,
             });
-            return print_json(&with_record(document, record, card, trust));
+            return print_json(&released.with_record(document));
         }
         print(&format!(
             "{}{} owners answered. With confidence {} all intervals hold the truth at once.\n\n{}\n{}",
@@ -162,12 +149,22 @@ impl Arguments {
     }
 }
 
-fn with_record(mut document: Value, record: &Record, card: &Card, trust: &[Trust]) -> Value {
-    document["query"] = json!(record.query);
-    document["reports"] = json!(record.reports);
-    document["card"] = json!(card);
-    document["trust"] = json!(trust);
-    document
+/// What the desk gave, checked.
+struct Released<'a> {
+    record: &'a Record,
+    card: &'a Card,
+    channel: Channel,
+    trust: Vec<Trust>,
+}
+
+impl Released<'_> {
+    fn with_record(&self, mut document: Value) -> Value {
+        document["query"] = json!(self.record.query);
+        document["reports"] = json!(self.record.reports);
+        document["card"] = json!(self.card);
+        document["trust"] = json!(self.trust);
+        document
+    }
 }
 
 fn heading(card: &Card) -> String {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use uptack::card::Card;
 use uptack::display;
-use uptack::privacy::composition::{Charge, Filter};
+use uptack::privacy::composition::{Charge, Composition, Filter, FixedInAdvance, LossDistribution};
 use uptack::privacy::{WorkLimit, release, release_loss};
 use uptack_owner::check::{LIFETIME_QUERIES, SHARE_OF_DELTA, WORK};
 
@@ -152,11 +152,10 @@ fn ask_result_ledger_and_verify_agree() {
     let card: Card = serde_json::from_value(asked["card"].clone()).unwrap();
     let ledger = json(&["ledger", "--data", fleet.data(), "--json"]);
     is_charged(&ledger, "linked", |_| Charge::pure(linked).unwrap());
-    is_charged(&ledger, "release", |delta| {
-        let accountant = release(&card.mechanism.channel(), card.claim_owners().unwrap()).unwrap();
-        let accountant = accountant.with_limit(WorkLimit::steps(WORK));
-        Charge::dominated_by(release_loss(&accountant, LIFETIME_QUERIES, SHARE_OF_DELTA * delta).unwrap())
-    });
+    is_charged(&ledger, "release", |delta| Charge::dominated_by(charged_loss(&card, delta)));
+    let budgets = ledger["budgets"].as_array().unwrap();
+    let budget = budgets.iter().find(|budget| budget["view"] == "release").unwrap();
+    says_what_privacy_says(&card, number(&budget["delta"]));
 
     // What people read.
     let printed = desk.run(&["result", query], &[]).stdout;
@@ -173,6 +172,30 @@ fn ask_result_ledger_and_verify_agree() {
         format!("between {low} and {high}"),
     ] {
         assert!(printed.contains(&words), "`{words}` in\n{printed}");
+    }
+}
+
+/// What a release budget with this δ is charged with for a card.
+fn charged_loss(card: &Card, delta: f64) -> LossDistribution {
+    let accountant = release(&card.mechanism.channel(), card.claim_owners().unwrap()).unwrap();
+    let accountant = accountant.with_limit(WorkLimit::steps(WORK));
+    release_loss(&accountant, LIFETIME_QUERIES, SHARE_OF_DELTA * delta).unwrap()
+}
+
+/// A budget is charged with the whole profile of the release, because one ε at one δ does not compose. So it has no ε that
+/// could be equal to the card's; but at any δ, the card's or its own, one charge gives away what `privacy` prints there: not
+/// less, and more by no more than the spacing of its grid.
+fn says_what_privacy_says(card: &Card, own_delta: f64) {
+    let charged = charged_loss(card, own_delta);
+    let spacing = charged.spacing();
+    let composed = Composition::new(FixedInAdvance::repeated(charged, 1).unwrap());
+    let (mechanism, owners) = (card.mechanism.to_string(), card.claim_owners().unwrap().to_string());
+    for delta in [card.claims.delta().unwrap().value(), own_delta] {
+        let named = ["privacy", &mechanism, "--owners", &owners, "--delta", &delta.to_string(), "--json"];
+        let printed = json(&named)["views"]["release"]["epsilon"].clone();
+        let charged = composed.epsilon(delta).unwrap().unwrap().upper();
+        let (lower, upper) = (number(&printed["lower"]), number(&printed["upper"]));
+        assert!(charged >= lower && charged <= upper + spacing, "{charged} at {delta} is not {printed}");
     }
 }
 

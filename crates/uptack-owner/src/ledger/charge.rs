@@ -66,7 +66,7 @@ fn charge(
         let (Limit::AtMost(epsilon), Some(cost)) = (limit, cost) else { continue };
         let mut filter = budget(transaction, owner, view, epsilon, lifetime.delta)?;
         if let Err(refusal) = spend(&mut filter, cost) {
-            return Ok(Err(format!("the lifetime budget of the view `{view}`: {refusal}")));
+            return Ok(Err(format!("the policy's lifetime.{view} is {epsilon}: {refusal}")));
         }
         changed.push((view, filter));
     }

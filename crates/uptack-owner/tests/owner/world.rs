@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use uptack::{
     Mechanism,
-    card::{Aggregators, BallotQuery, Card, CardBallot, Claims, Enrolment, Operators, timestamp},
+    card::{Aggregators, BallotQuery, Card, CardBallot, Claims, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
@@ -46,7 +46,7 @@ pub(crate) fn card(signer: &Signer, minimum: u64) -> Card {
         Card::new(&request, &plan(&request).unwrap())
     });
     let mut card = planned.clone();
-    card.minimum_batch = minimum.to_string();
+    card.minimum_batch = minimum;
     with_mechanism(&mut card, "normal-form(f=0.8,r=0.2)");
     card.question = Some("Are you at station a?".to_owned());
     card.predicate = Some("station == \"a\"".to_owned());
@@ -62,8 +62,8 @@ pub(crate) fn card(signer: &Signer, minimum: u64) -> Card {
 /// Opens a card now for so many seconds.
 pub(crate) fn open(card: &mut Card, seconds: u64) {
     let (opens, closes) = card_task::window(now(), seconds).unwrap();
-    card.opens = Some(timestamp::text(opens).unwrap());
-    card.closes = Some(timestamp::text(closes).unwrap());
+    card.opens = Some(Timestamp::from_seconds(opens).unwrap());
+    card.closes = Some(Timestamp::from_seconds(closes).unwrap());
 }
 
 /// Puts another mechanism on a card, with claims that are true.
@@ -101,7 +101,7 @@ pub(crate) fn checker(policy: Policy) -> Checker {
 pub(crate) fn with_ballot(card: &mut Card, names: &[&str], most_yes: u64) {
     let query = |name: &&str| BallotQuery { name: (*name).to_owned(), predicate: format!("station == \"{name}\"") };
     card.predicate = None;
-    card.ballot = Some(CardBallot { most_yes: most_yes.to_string(), queries: names.iter().map(query).collect() });
+    card.ballot = Some(CardBallot { most_yes, queries: names.iter().map(query).collect() });
     state_claims(card);
 }
 

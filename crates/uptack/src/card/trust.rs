@@ -37,13 +37,13 @@ impl Card {
         Ok(vec![
             Trust {
                 view: "release",
-                epsilon: self.claims.whole_release()?,
+                epsilon: self.claims.whole_release(),
                 model: Model::OneAggregatorMostClients,
                 holds: format!("{} {}", self.against_whom(), self.which_crowd()?),
             },
             Trust {
                 view: "linked",
-                epsilon: self.claims.whole_linked()?,
+                epsilon: self.claims.whole_linked(),
                 model: Model::OneClient,
                 holds: "Against everybody, both aggregators in one hand included: nobody but the owner's own device \
                         is trusted."
@@ -109,10 +109,9 @@ mod tests {
         card.state_claims(Delta::new(1e-4).unwrap(), Default::default()).unwrap();
         let trust = card.trust().unwrap();
         let whole = card.claims.whole.as_ref().unwrap();
-        assert_eq!(trust[0].epsilon.unwrap().to_string(), whole.release);
-        assert!(trust[0].epsilon.unwrap() > card.claims.release.parse().unwrap());
-        let linked = trust[1].epsilon.map_or("none".to_owned(), |epsilon| epsilon.to_string());
-        assert_eq!(linked, whole.linked);
+        assert_eq!(trust[0].epsilon, whole.release.epsilon());
+        assert!(trust[0].epsilon > card.claims.release.epsilon());
+        assert_eq!(trust[1].epsilon, whole.linked.epsilon());
     }
 
     #[test]

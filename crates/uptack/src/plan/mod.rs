@@ -26,15 +26,18 @@ mod curve;
 mod family;
 mod law;
 mod limits;
+mod noisy;
 mod request;
 mod search;
 mod solve;
+mod tradeoff;
 mod tuned;
 
-pub use request::{Form, Objective, Over, Prior, Request};
+pub use request::{Form, Noise, Objective, Over, Prior, Request, Trust, USUAL_DELTA, USUAL_LINKED_EPSILON};
 pub use solve::{
     Infeasible, explain, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with, unattainable,
 };
+pub use tradeoff::{Tradeoff, tradeoff};
 
 use bound::Bound;
 use certify::{Certified, as_it_stands, certify, tighten};
@@ -47,7 +50,7 @@ use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::numeric::normal;
-use crate::privacy::{self, Views, WorkLimit};
+use crate::privacy::{self, Guarantee, Views, WorkLimit};
 use crate::simulate::Progress;
 
 /// The best mechanism, with what else was found.
@@ -64,15 +67,21 @@ pub struct Plan {
     pub alternatives: Vec<Choice>,
     /// By which share of itself the error could be smaller at most, with any member of the families that are bounded:
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
-    /// planned, as far as they were asked for. None where another objective than the error is minimized.
+    /// planned, as far as they were asked for; with noise that one honest aggregator is enough for, with any mechanism of
+    /// one answer. None where it was not bounded: for another objective than the error, and for noise among honest owners.
     pub gap: Option<f64>,
+    /// Whose honesty the claim rests on that the request bounds.
+    pub trust: Trust,
+    /// The least error at other bounds of the linked ε, if the aggregators add noise; empty otherwise.
+    pub tradeoff: Vec<Tradeoff>,
     /// The owners who are expected.
     pub owners: u64,
     /// The smallest batch that may be released.
     pub minimum_batch: u64,
     /// The owners whom the claims count on.
     pub claim_owners: u64,
-    /// ε of the release at the same δ if only this share of the claim's owners is honest; none is no guarantee.
+    /// ε of the release at the same δ if only this share of the claim's owners is honest; none is no guarantee. Empty where
+    /// no owner is counted on.
     pub robustness: Vec<(Fraction, Option<f64>)>,
     /// How often the accounting was called in the search.
     pub calls: u64,
@@ -102,6 +111,16 @@ pub struct Choice {
     pub views: Views,
 }
 
+impl Plan {
+    /// ε of the claim that the request bounds; none is no guarantee.
+    pub fn epsilon(&self) -> Option<f64> {
+        match self.trust {
+            Trust::OneAggregator => privacy::one_aggregator(&self.best.channel).map(|claim| claim.upper()),
+            Trust::Owners => self.best.views.release.value().map(|claim| claim.upper()),
+        }
+    }
+}
+
 /// Why there is no plan for the paper's objective without a bound on the error.
 pub fn paper_objective_alone() -> Error {
     Error::request(
@@ -111,8 +130,6 @@ pub fn paper_objective_alone() -> Error {
     .with_hint("bound the error: the objective is then minimized among mechanisms that are exact enough")
 }
 
-/// δ of a plan that bounds none.
-pub const USUAL_DELTA: f64 = 1e-8;
 /// A simpler mechanism is preferred to a better one if its error is larger by less than this share.
 pub const EQUAL: f64 = 2e-3;
 /// A plan's progress counts up to this.
@@ -136,13 +153,25 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> 
     progress.advance_by(10);
     // Joint views of several answers take longer than everything else: all answers of an owner together bound them.
     let little = |family: Family| WorkLimit::steps(if family.is_one_answer() { LITTLE_WORK } else { 0 });
-    let alternative = |other: &Certified| planner.choose(other, little(other.family));
+    let alternative = |other: &Kept| planner.choose(other, little(other.family));
     let alternatives = others.iter().map(alternative).collect::<Result<_, _>>()?;
     let robustness = planner.robustness(&best.channel)?;
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
-    let calls = planner.limits.calls();
-    Ok(Plan { best, rule, alternatives, gap, owners, minimum_batch, claim_owners, robustness, calls })
+    let (trust, tradeoff, calls) = (request.trust, tradeoff::around(request, best.sd), planner.limits.calls());
+    Ok(Plan {
+        best,
+        rule,
+        alternatives,
+        gap,
+        trust,
+        tradeoff,
+        owners,
+        minimum_batch,
+        claim_owners,
+        robustness,
+        calls,
+    })
 }
 
 /// The mechanism of [`plan`] alone, certified to keep the request.
@@ -172,14 +201,55 @@ pub fn least_sd(request: &Request) -> Result<f64, Error> {
 pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
     let settled = Planner::new(request)?.settle(&Progress::default())?;
     let all = std::iter::once(&settled.best).chain(&settled.others);
-    Ok(all.map(|certified| (certified.family.name(), certified.sd)).collect())
+    Ok(all.map(|kept| (kept.name(), kept.sd)).collect())
 }
 
 /// What was certified: the plan, and the best of every other family.
 struct Settled {
-    best: Certified,
+    best: Kept,
     rule: Rule,
-    others: Vec<Certified>,
+    others: Vec<Kept>,
+    gap: Option<f64>,
+}
+
+/// A mechanism that keeps the request.
+struct Kept {
+    family: Family,
+    mechanism: Mechanism,
+    sd: f64,
+    /// What is minimized.
+    cost: f64,
+    /// What the release gives away, where the request needed to know.
+    release: Option<Guarantee>,
+}
+
+impl Kept {
+    fn name(&self) -> &'static str {
+        if self.is_noisy() { self.family.noisy_name() } else { self.family.name() }
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.mechanism.noise().is_some()
+    }
+}
+
+impl From<noisy::Planned> for Kept {
+    fn from(planned: noisy::Planned) -> Self {
+        let noisy::Planned { family, mechanism, sd, release } = planned;
+        Self { family, mechanism, sd, cost: sd, release }
+    }
+}
+
+impl From<Certified> for Kept {
+    fn from(certified: Certified) -> Self {
+        let Certified { family, mechanism, sd, cost, release, .. } = certified;
+        Self { family, mechanism, sd, cost, release: Some(release) }
+    }
+}
+
+/// Mechanisms that keep the request, and by which share the best of them could be better, if that is known.
+struct Candidates {
+    kept: Vec<Kept>,
     gap: Option<f64>,
 }
 
@@ -196,8 +266,23 @@ impl<'a> Planner<'a> {
         Ok(Self { request, limits: Limits::new(request)?, families: families(request)? })
     }
 
-    /// The best certified mechanism of every family, ranked; and how much better the bounded families could be.
+    /// The best mechanism of every family that keeps the request, ranked; and how much better any other could be.
     fn settle(&self, progress: &Progress) -> Result<Settled, Error> {
+        let candidates = match (self.request.noise, self.request.trust) {
+            (Noise::None, _) => self.without_noise(progress),
+            (_, Trust::OneAggregator) => self.with_one_aggregator(),
+            (Noise::Aggregators, Trust::Owners) => self.with_noise_and_owners(),
+            (Noise::Any, Trust::Owners) => {
+                let mut all = self.with_noise_and_owners();
+                all.kept.extend(self.without_noise(progress).kept);
+                all
+            }
+        };
+        self.ranked(candidates)
+    }
+
+    /// The best certified mechanism of every family without noise.
+    fn without_noise(&self, progress: &Progress) -> Candidates {
         let mut certified: Vec<Certified> = Vec::new();
         for &family in self.families.iter().filter(|family| **family != Family::Tuned) {
             certified.extend(self.certified(family, &certified));
@@ -211,7 +296,20 @@ impl<'a> Planner<'a> {
             certified.extend(self.tuned(&certified));
         }
         progress.advance_by(10);
-        self.ranked(certified, gap)
+        Candidates { kept: certified.into_iter().map(Kept::from).collect(), gap }
+    }
+
+    fn with_one_aggregator(&self) -> Candidates {
+        let (planned, least) = noisy::with_one_aggregator(self.request, &self.families);
+        let best = planned.iter().map(|one| one.sd).fold(f64::INFINITY, f64::min);
+        let gap = Some((1.0 - least / best).max(0.0)).filter(|_| best.is_finite());
+        Candidates { kept: planned.into_iter().map(Kept::from).collect(), gap }
+    }
+
+    /// Not bounded: noise and coins together have no order in which one mechanism gives away less than another.
+    fn with_noise_and_owners(&self) -> Candidates {
+        let planned = noisy::with_owners(self.request, &self.limits, &self.families);
+        Candidates { kept: planned.into_iter().map(Kept::from).collect(), gap: None }
     }
 
     /// The best certified mechanism of a family of two numbers.
@@ -296,37 +394,43 @@ impl<'a> Planner<'a> {
     }
 
     /// The least costly first; the simplest of those that are nearly as good before it.
-    fn ranked(&self, mut certified: Vec<Certified>, gap: Option<f64>) -> Result<Settled, Error> {
-        let wanted = |one: &Certified| self.request.family.as_deref().is_none_or(|name| name == one.family.name());
-        certified.retain(wanted);
-        certified.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        let Some(least) = certified.first().map(|best| best.cost) else {
+    fn ranked(&self, Candidates { mut kept, gap }: Candidates) -> Result<Settled, Error> {
+        let wanted = |one: &Kept| self.request.family.as_deref().is_none_or(|name| name == one.family.name());
+        kept.retain(wanted);
+        kept.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        let Some(least) = kept.first().map(|best| best.cost) else {
             return Err(solve::nothing_keeps(self.request));
         };
-        let near = certified.iter().enumerate().filter(|(_, one)| one.cost <= least * (1.0 + EQUAL));
-        let simplest = near.min_by_key(|(_, one)| rank(one.family)).map_or(0, |(index, _)| index);
-        let best = certified.remove(simplest);
+        let near = kept.iter().enumerate().filter(|(_, one)| one.cost <= least * (1.0 + EQUAL));
+        let simplest = near.min_by_key(|(_, one)| (one.is_noisy(), rank(one.family))).map_or(0, |(index, _)| index);
+        let best = kept.remove(simplest);
         let behind = 1.0 - least / best.cost;
         let rule = if behind > 0.0 { Rule::Simplest(behind) } else { Rule::Best };
-        let mut named = vec![best.family.name()];
-        certified.retain(|other| {
-            let new = !named.contains(&other.family.name());
-            named.push(other.family.name());
+        let mut named = vec![best.name()];
+        kept.retain(|other| {
+            let new = !named.contains(&other.name());
+            named.push(other.name());
             new
         });
         let gap = gap.map(|gap| 1.0 - (1.0 - gap) * (least / best.cost));
-        Ok(Settled { best, rule, others: certified, gap })
+        Ok(Settled { best, rule, others: kept, gap })
     }
 
-    /// With the release as it was certified; `limit` is for the joint views.
-    fn choose(&self, certified: &Certified, limit: WorkLimit) -> Result<Choice, Error> {
-        let Certified { mechanism, channel, sd, .. } = certified.clone();
-        let views = Views::with_release(&channel, limit, &certified.release)?;
+    /// With the release as it was certified; `limit` is for the joint views, and for the release where it was not.
+    fn choose(&self, kept: &Kept, limit: WorkLimit) -> Result<Choice, Error> {
+        let (mechanism, channel, sd) = (kept.mechanism.clone(), kept.mechanism.channel(), kept.sd);
+        let views = match &kept.release {
+            Some(release) => Views::with_release(&channel, limit, release),
+            None => Views::of(&channel, self.limits.owners(), certify::target(self.request)?, limit),
+        }?;
         let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
         Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
     }
 
     fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {
+        if self.request.trust == Trust::OneAggregator {
+            return Ok(Vec::new());
+        }
         let target = certify::target(self.request)?;
         let shares = [(9, 10), (3, 4), (1, 2)].map(|(part, whole)| Fraction::new(part, whole));
         let degraded = |share: Fraction| {
@@ -345,7 +449,9 @@ fn rank(family: Family) -> usize {
 fn families(request: &Request) -> Result<Vec<Family>, Error> {
     // What bounds one answer of several does not bound their tallies at all.
     let tallies_bounded = request.release.is_some() || request.linked_epsilon.is_some();
+    let noisy = request.noise == Noise::Aggregators || request.trust == Trust::OneAggregator;
     let formed = |family: &Family| match request.form {
+        _ if noisy => family.is_one_answer(),
         Form::One => family.is_one_answer(),
         Form::Several => !family.is_one_answer(),
         Form::Any => family.is_one_answer() || tallies_bounded,
@@ -359,9 +465,13 @@ fn families(request: &Request) -> Result<Vec<Family>, Error> {
         return Ok(all.filter(|family| *family != Family::Tuned).collect());
     };
     let named: Vec<Family> = Family::ALL.into_iter().filter(needed).filter(|family| family.name() == name).collect();
+    if noisy && named.iter().any(|family| !family.is_one_answer()) {
+        return Err(Error::request(format!("`{name}` has several answers, and noise is added to the number of answers 1"))
+            .with_hint("plan a mechanism of one answer, or without noise"));
+    }
     // The asymmetric search needs somewhere to start from.
     let starts =
-        if name == Family::Tuned.name() { vec![Family::NormalForm, Family::NoisySampling] } else { Vec::new() };
+        if name == Family::Tuned.name() && !noisy { vec![Family::NormalForm, Family::NoisySampling] } else { Vec::new() };
     if named.is_empty() {
         let known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
         return Err(

@@ -7,4 +7,5 @@ mod mechanisms;
 mod promises;
 mod random_channels;
 mod sections;
+mod settings;
 mod vectors;
