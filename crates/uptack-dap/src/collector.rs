@@ -236,7 +236,9 @@ mod tests {
 
     #[test]
     fn sums_are_plausible_as_far_as_noise_can_reach() {
-        for (scale, least, most) in [("0.01", 1, 1), ("1", 40, 50), ("100", 4000, 5000), ("1000000000", 1 << 35, 1 << 36)] {
+        for (scale, least, most) in
+            [("0.01", 1, 1), ("1", 40, 50), ("100", 4000, 5000), ("1000000000", 1 << 35, 1 << 36)]
+        {
             let reach = plausible_reach(&noise(scale));
             assert!((least..=most).contains(&reach), "{scale} reaches {reach}");
             assert!(both_tails(&noise(scale), reach) < 1e-18);

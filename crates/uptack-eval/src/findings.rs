@@ -8,7 +8,7 @@ use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
 use crate::measure::{LEVEL, Measured, SMALL, StationResult};
 use crate::method::Kind;
-use crate::row::Row;
+use crate::row::{Honest, Row};
 
 /// How a method's error changes as the population grows and the stations' vehicles do not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,6 +35,25 @@ impl Growth {
     pub fn errors(&self) -> [f64; 2] {
         [self.median, self.all].map(|[from, to]| to / from)
     }
+}
+
+/// The best mechanism under one trust model, at equal ε of the release.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BestByTrust {
+    /// Who must be honest.
+    pub honest: Honest,
+    /// What people call the method.
+    pub label: String,
+    /// In words that every command accepts, where there is a channel.
+    pub mechanism: String,
+    /// All owners.
+    pub owners: u64,
+    /// The measured error at the median station.
+    pub median: f64,
+    /// What theory predicts.
+    pub predicted: f64,
+    /// What it gives away if nobody is honest; none where that is everything.
+    pub linked: Option<f64>,
 }
 
 /// The error at the median station, at equal guarantee of the release.
@@ -95,6 +114,42 @@ impl Evaluation {
             })
         };
         if least == most { Vec::new() } else { of(least).filter_map(pair).collect() }
+    }
+
+    /// The best mechanism under each trust model in the smallest and in the largest population; with one honest aggregator
+    /// the best that keeps a promise if nobody is honest, too.
+    pub fn best_by_trust(&self) -> Vec<BestByTrust> {
+        let (least, most) = (self.settings.factors.iter().min(), self.settings.factors.iter().max());
+        let factors = least.into_iter().chain(most.filter(|most| Some(*most) != least));
+        factors.flat_map(|&factor| self.best_at(factor)).collect()
+    }
+
+    fn best_at(&self, factor: u64) -> Vec<BestByTrust> {
+        let rows =
+            |honest: Honest| self.of(Comparison::Trust).filter(move |row| row.factor == factor && row.honest == honest);
+        let mut best = Vec::new();
+        for honest in [Honest::Nobody, Honest::Owners, Honest::OneAggregator, Honest::Curator] {
+            let first = rows(honest).min_by(|a, b| a.predicted().total_cmp(&b.predicted()));
+            best.extend(first.map(|row| self.best(row)));
+            if first.is_some_and(|row| honest == Honest::OneAggregator && row.claims.linked().is_none()) {
+                let local = rows(honest).filter(|row| row.claims.linked().is_some());
+                best.extend(local.min_by(|a, b| a.predicted().total_cmp(&b.predicted())).map(|row| self.best(row)));
+            }
+        }
+        best
+    }
+
+    fn best(&self, row: &Row) -> BestByTrust {
+        let error = row.at(&self.vehicles(), self.traffic.median());
+        BestByTrust {
+            honest: row.honest,
+            label: row.label.clone(),
+            mechanism: row.mechanism.clone(),
+            owners: row.owners,
+            median: error.measured,
+            predicted: error.predicted,
+            linked: row.claims.linked(),
+        }
     }
 
     /// The best planned mechanism and the trusted curators, at equal guarantee of the release and in every population.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::compare::{Comparison, methods};
 use crate::error::Error;
 use crate::measure::{Measured, measure};
-use crate::method::{Claims, Law, Method};
+use crate::method::{Changes, Claims, Law, Method};
 use crate::parallel::in_parallel;
 use crate::planned::{Crowd, Plans};
 use crate::row::{Honest, Row};
@@ -68,7 +68,7 @@ pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch:
 #[derive(Default)]
 struct Tasks {
     list: Vec<Task>,
-    known: HashMap<(String, u64), usize>,
+    known: HashMap<(String, Changes, u64), usize>,
 }
 
 impl Tasks {
@@ -76,7 +76,8 @@ impl Tasks {
         let mechanism = method.mechanism()?;
         // An oracle's channel says nothing of the rest of its report, so that its name counts too.
         let oracle = if matches!(method.law, Law::Oracle(_)) { method.label.as_str() } else { "" };
-        let index = *self.known.entry((format!("{mechanism} {oracle}"), factor)).or_insert(self.list.len());
+        let index =
+            *self.known.entry((format!("{mechanism} {oracle}"), method.changes, factor)).or_insert(self.list.len());
         let shown = shown(method.label.clone());
         match self.list.get_mut(index) {
             Some(task) => task.uses.push(shown),
@@ -114,7 +115,7 @@ pub(crate) fn rows(tasks: &[Task], found: &[Option<Found>], settings: &Settings)
         let Some(found) = found else { continue };
         rows.extend(task.uses.iter().map(|shown| (shown.place, row(task, found, shown, settings))));
     }
-    rows.sort_by_key(|(place, row)| (row.comparison as u8, row.factor, *place));
+    rows.sort_by_key(|(place, row)| (row.comparison, row.factor, *place));
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
@@ -137,7 +138,7 @@ fn row(task: &Task, found: &Found, shown: &Use, settings: &Settings) -> Row {
 /// Who must be honest for the guarantee that the comparison is about.
 fn honest(method: &Method, claims: &Claims, comparison: Comparison, settings: &Settings) -> Honest {
     let level = match comparison {
-        Comparison::Release => settings.levels.release.epsilon,
+        Comparison::Trust | Comparison::Release | Comparison::Ballot => settings.levels.release.epsilon,
         Comparison::Answer => settings.levels.answer,
         Comparison::Linked => settings.levels.linked,
         Comparison::Paper => 0.0,
@@ -146,6 +147,7 @@ fn honest(method: &Method, claims: &Claims, comparison: Comparison, settings: &S
         Law::Curator(_) => Honest::Curator,
         // What the whole report keeps, every view keeps, whoever sees it.
         _ if claims.linked().is_some_and(|linked| linked <= level + 1e-9) => Honest::Nobody,
+        _ if method.is_noisy() => Honest::OneAggregator,
         _ if comparison == Comparison::Answer => Honest::Holders,
         _ => Honest::Owners,
     }

@@ -138,7 +138,8 @@ fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
         evaluation.settings.seed
     );
     text += &findings(evaluation);
-    text += &at_equal_guarantee(evaluation);
+    text += &at_equal_guarantee(evaluation, Comparison::Trust);
+    text += &at_equal_guarantee(evaluation, Comparison::Release);
     let all = grouped(evaluation.rows.len() as u64);
     match folder {
         Some(folder) => text += &format!("\nreport with all {all} rows: {}\n", folder.join("index.html").display()),
@@ -175,7 +176,7 @@ fn wrapped(text: &str, indent: &str) -> String {
 const NARROW: usize = 80;
 
 /// The errors at the median station in the smallest and in the largest population.
-fn at_equal_guarantee(evaluation: &Evaluation) -> String {
+fn at_equal_guarantee(evaluation: &Evaluation, comparison: Comparison) -> String {
     let factors = &evaluation.settings.factors;
     let (Some(&least), Some(&most)) = (factors.iter().min(), factors.iter().max()) else { return String::new() };
     let total = evaluation.traffic.total();
@@ -183,14 +184,14 @@ fn at_equal_guarantee(evaluation: &Evaluation) -> String {
     let columns: Vec<String> = owners.iter().map(|factor| format!("n = {}", grouped(total * factor))).collect();
     let header = ["method"].into_iter().chain(columns.iter().map(String::as_str)).chain(["ε linked", "honest"]);
     let mut table = Table::new(&header.collect::<Vec<_>>());
-    let rows = || evaluation.of(Comparison::Release);
+    let rows = || evaluation.of(comparison);
     for row in rows().filter(|row| row.factor == least) {
         let of = |factor: u64| rows().find(|other| other.factor == factor && other.label == row.label);
         let errors = owners.iter().map(|&factor| of(factor).map_or(String::new(), |row| error(evaluation, row)));
         let rest = [readable_up(row.claims.linked()), row.honest.to_string()];
         table.row([row.label.clone()].into_iter().chain(errors).chain(rest));
     }
-    let (heading, _) = evaluation.heading(Comparison::Release);
+    let (heading, _) = evaluation.heading(comparison);
     let yes = evaluation.traffic.median();
     format!("\n{heading}: error at stations with {yes} vehicles\n{}", table.render())
 }

@@ -17,7 +17,10 @@ impl Evaluation {
             "seed": self.settings.seed,
             "trials": self.settings.trials,
             "complete": self.complete,
-            "findings": {"growth": self.growth(), "release": self.at_release(), "intervals": self.intervals()},
+            "findings": {
+                "trust": self.best_by_trust(), "growth": self.growth(), "release": self.at_release(),
+                "intervals": self.intervals(),
+            },
             "rows": self.rows.iter().map(|row| self.row_json(row)).collect::<Vec<_>>(),
             "error_against_epsilon": self.curve.iter().map(curve_point).collect::<Vec<_>>(),
             "longitudinal": self.longitudinal.as_ref().map(longitudinal),

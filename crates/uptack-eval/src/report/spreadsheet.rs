@@ -9,7 +9,7 @@ use crate::traffic::Flag;
 
 const ROW_HEADER: &str = "row,comparison,label,mechanism,factor,owners,stations,yes,trials,rmse,predicted,median_rmse,\
 relative_error,worst_station,worst_rmse,coverage,coverage_small,coverage_many,simultaneous,ranks,bytes,coins,honest,\
-answer_epsilon,linked_epsilon,release_epsilon\n";
+one_aggregator_epsilon,answer_epsilon,linked_epsilon,release_epsilon\n";
 
 impl Evaluation {
     /// A line for each row.
@@ -72,9 +72,11 @@ impl Evaluation {
     }
 }
 
-fn given_away(row: &Row) -> [String; 4] {
+fn given_away(row: &Row) -> [String; 5] {
     let claims = &row.claims;
-    [row.honest.to_string(), optional(claims.answer()), optional(claims.linked()), optional(claims.release())]
+    let [one, answer, linked, release] =
+        [claims.one_aggregator(), claims.answer(), claims.linked(), claims.release()].map(optional);
+    [row.honest.to_string(), one, answer, linked, release]
 }
 
 fn optional(value: Option<f64>) -> String {

@@ -5,10 +5,10 @@ use uptack::display;
 use super::text::{explanation, heading, level, measured, percent};
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
-use crate::findings::{AtRelease, Growth};
+use crate::findings::{AtRelease, BestByTrust, Growth};
 use crate::measure::SMALL;
 use crate::method::Kind;
-use crate::row::Row;
+use crate::row::{Honest, Row};
 
 /// A table of plain cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,34 @@ pub struct Finding {
 impl Evaluation {
     /// What was found, the most important first.
     pub fn summary(&self) -> Vec<Finding> {
-        [self.release_finding(), self.growth_finding(), self.interval_finding()].into_iter().flatten().collect()
+        [self.trust_finding(), self.release_finding(), self.growth_finding(), self.interval_finding()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn trust_finding(&self) -> Option<Finding> {
+        let best = self.best_by_trust();
+        let owners = best.first()?.owners;
+        let here: Vec<String> = best.iter().filter(|part| part.owners == owners).map(best_in_words).collect();
+        Some(Finding {
+            id: "trust",
+            claim: format!(
+                "The best at ε = {}: {}.",
+                display::claim(self.settings.levels.release.epsilon),
+                here.join("; ")
+            ),
+            conditions: format!(
+                "Errors at the median station ({} vehicles) with {} owners; what each model assumes stands below.",
+                self.traffic.median(),
+                display::grouped(owners)
+            ),
+            table: Some(Table::new(
+                "trust-table",
+                ["who must be honest", "best mechanism", "owners", "median station", "theory", "ε linked"],
+                best.iter().map(best_row).collect(),
+            )),
+        })
     }
 
     fn growth_finding(&self) -> Option<Finding> {
@@ -154,12 +181,12 @@ impl Evaluation {
             "method",
             "owners",
             "error, all stations",
-            "theory",
             "median station",
             "coverage",
             "ε answer",
             "ε linked",
             "ε release",
+            "ε one aggregator",
             "who must be honest",
         ];
         let rows = self.of(comparison).map(|row| self.row_cells(row)).collect();
@@ -172,12 +199,12 @@ impl Evaluation {
             row.label.clone(),
             display::grouped(row.owners),
             measured(row.rmse()),
-            measured(row.predicted()),
             measured(row.at(&vehicles, self.traffic.median()).measured),
             percent(row.coverage(&vehicles, |_, _| true)),
             display::claim(row.claims.answer()),
             display::claim(row.claims.linked()),
             display::claim(row.claims.release()),
+            row.claims.one_aggregator().map_or("–".to_owned(), display::claim),
             row.honest.to_string(),
         ]
     }
@@ -187,6 +214,7 @@ impl Evaluation {
         let header = [
             "method",
             "owners",
+            "theory",
             "relative error",
             "worst station",
             "coverage, fewer than 5",
@@ -200,12 +228,13 @@ impl Evaluation {
         Table::new(format!("details-{comparison}"), header, rows)
     }
 
-    fn detail_cells(&self, row: &Row) -> [String; 10] {
+    fn detail_cells(&self, row: &Row) -> [String; 11] {
         let vehicles = self.vehicles();
         let (worst, worst_rmse) = row.worst();
         [
             row.label.clone(),
             display::grouped(row.owners),
+            measured(row.predicted()),
             measured(row.relative_error(&vehicles)),
             format!("{} ({})", measured(worst_rmse), self.traffic.stations[worst].name),
             percent(row.coverage(&vehicles, |_, yes| yes < SMALL)),
@@ -227,6 +256,29 @@ fn range<'a>(parts: impl Iterator<Item = &'a Growth>) -> Option<String> {
     let high = factors.iter().copied().max_by(f64::total_cmp)?;
     let [low, high] = [low, high].map(|factor| display::rounded(factor, 3, NEAREST));
     Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+fn best_in_words(best: &BestByTrust) -> String {
+    let model = match best.honest {
+        Honest::Nobody => "trusting nobody",
+        Honest::Holders => "trusting those who hold answers",
+        Honest::Owners => "trusting the owners' coins",
+        Honest::OneAggregator if best.linked.is_none() => "trusting one aggregator",
+        Honest::OneAggregator => "trusting it and still keeping a promise if it is dishonest",
+        Honest::Curator => "trusting a curator",
+    };
+    format!("{model}, {} ({})", best.label, measured(best.median))
+}
+
+fn best_row(best: &BestByTrust) -> [String; 6] {
+    [
+        best.honest.to_string(),
+        best.label.clone(),
+        display::grouped(best.owners),
+        measured(best.median),
+        measured(best.predicted),
+        display::claim(best.linked),
+    ]
 }
 
 fn growth_row(part: &Growth) -> [String; 5] {

@@ -108,11 +108,7 @@ fn share_of_sum(request: &Request, epsilon: Epsilon, queries: u64) -> Result<Req
         part
     };
     let release = request.release.map(|(_, delta)| Ok::<_, Error>((Epsilon::new(part(epsilon.value()))?, delta)));
-    Ok(Request {
-        release: release.transpose()?,
-        linked_epsilon: request.linked_epsilon.map(part),
-        ..request.clone()
-    })
+    Ok(Request { release: release.transpose()?, linked_epsilon: request.linked_epsilon.map(part), ..request.clone() })
 }
 
 /// The plan of a request, or of one that asks for a little more privacy where the certificate of the best mechanism does

@@ -159,19 +159,7 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> 
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     let (owners, minimum_batch) = (request.owners, request.minimum_batch);
     let (trust, tradeoff, calls) = (request.trust, tradeoff::around(request, best.sd), planner.limits.calls());
-    Ok(Plan {
-        best,
-        rule,
-        alternatives,
-        gap,
-        trust,
-        tradeoff,
-        owners,
-        minimum_batch,
-        claim_owners,
-        robustness,
-        calls,
-    })
+    Ok(Plan { best, rule, alternatives, gap, trust, tradeoff, owners, minimum_batch, claim_owners, robustness, calls })
 }
 
 /// The mechanism of [`plan`] alone, certified to keep the request.
@@ -466,12 +454,17 @@ fn families(request: &Request) -> Result<Vec<Family>, Error> {
     };
     let named: Vec<Family> = Family::ALL.into_iter().filter(needed).filter(|family| family.name() == name).collect();
     if noisy && named.iter().any(|family| !family.is_one_answer()) {
-        return Err(Error::request(format!("`{name}` has several answers, and noise is added to the number of answers 1"))
-            .with_hint("plan a mechanism of one answer, or without noise"));
+        return Err(Error::request(format!(
+            "`{name}` has several answers, and noise is added to the number of answers 1"
+        ))
+        .with_hint("plan a mechanism of one answer, or without noise"));
     }
     // The asymmetric search needs somewhere to start from.
-    let starts =
-        if name == Family::Tuned.name() && !noisy { vec![Family::NormalForm, Family::NoisySampling] } else { Vec::new() };
+    let starts = if name == Family::Tuned.name() && !noisy {
+        vec![Family::NormalForm, Family::NoisySampling]
+    } else {
+        Vec::new()
+    };
     if named.is_empty() {
         let known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
         return Err(

@@ -1,6 +1,8 @@
 //! Plans with noise that the aggregators add, if one honest aggregator has to be enough.
 
-use uptack::plan::{Noise, Objective, Over, Prior, Request, Trust, explain, least_sd, plan, solve_epsilon, solve_owners};
+use uptack::plan::{
+    Noise, Objective, Over, Prior, Request, Trust, explain, least_sd, plan, solve_epsilon, solve_owners,
+};
 use uptack::privacy::{Delta, Epsilon, linked_epsilon, one_aggregator};
 use uptack::{DiscreteLaplace, Fraction, Mechanism, Scale};
 
@@ -170,7 +172,8 @@ fn nothing_certified_is_better_than_a_noisy_plan() {
         assert!(linked_epsilon(&mechanism.channel()).unwrap() <= linked, "{about}: {mechanism}");
         assert!((least_sd(&wanted).unwrap() / error - 1.0).abs() < 1e-9, "{about}");
         let more = random.between(1.01, 1.5);
-        for easier in [request(owners, yes, epsilon * more, Some(linked)), request(owners, yes, epsilon, Some(linked * more))]
+        for easier in
+            [request(owners, yes, epsilon * more, Some(linked)), request(owners, yes, epsilon, Some(linked * more))]
         {
             // A simpler family is preferred where it is worse by less than 0.2 %.
             assert!(least_sd(&easier).unwrap() <= error * 1.0021, "{about}: rose for {easier:?}");

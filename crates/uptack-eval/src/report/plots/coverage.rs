@@ -25,7 +25,7 @@ impl Evaluation {
     pub(super) fn coverage_chart(&self) -> Chart {
         let groups = groups(&self.vehicles());
         let smallest = self.settings.factors.iter().min();
-        let rows: Vec<&Row> = self.of(Comparison::Release).filter(|row| Some(&row.factor) == smallest).collect();
+        let rows: Vec<&Row> = self.of(Comparison::Trust).filter(|row| Some(&row.factor) == smallest).collect();
         let trials = rows.iter().map(|row| row.measured.trials).min().unwrap_or(1);
         let chart = Chart::new(
             "Coverage of the 95 % intervals by the size of a station",
@@ -33,11 +33,11 @@ impl Evaluation {
             Axis::new("share of intervals that hold the truth", Scale::Linear),
         )
         .subtitled(format!(
-            "at equal guarantee of the release, smallest population, {trials} trials a station; stations of about \
+            "at equal ε of the release, smallest population, {trials} trials a station; stations of about \
              equally many vehicles together"
         ))
         .level(LEVEL, "95 %")
-        .band("99 % of shares by chance, if 95 % were exact", band(&groups, trials));
+        .band("99 % of exact intervals' shares", band(&groups, trials));
         rows.into_iter().fold(chart, |chart, row| chart.with(curve(row, &groups)))
     }
 }

@@ -6,7 +6,7 @@ use uptack_chart::Look;
 ///
 /// Markers repeat after 13 numbers, so no two methods of one figure stand 13 apart. A method in several settings is one
 /// method; no figure has it twice.
-const METHODS: [&[&str]; 24] = [
+const METHODS: [&[&str]; 26] = [
     &["planned normal form", "normal form, f = ½"],
     &["planned blended", "blended, f = ½", "blended"],
     &["planned spread", "spread, two pairs"],
@@ -21,22 +21,27 @@ const METHODS: [&[&str]; 24] = [
     &["sampling and noise"],
     &["first attempt (paired)"],
     &["sampling"],
-    &[],
+    &["planned with noise, linked ε ≤ 9"],
     &["shuffled randomized response"],
     &[],
-    &[],
+    &["planned with noise, linked ε ≤ 7"],
     &["sampling and deniability"],
     &["tuned mechanism"],
     &["cancelling the noise"],
     &[],
     &["curator, discrete Gaussian"],
     &["curator, discrete Laplace"],
+    &["Prio with noise, no channel"],
+    &["planned with noise, linked ε ≤ 12"],
 ];
+
+/// A number that no method has, for what is none.
+const UNKNOWN: usize = 16;
 
 /// The look of a method by its label.
 pub(super) fn look(label: &str) -> Look {
     let known = METHODS.iter().position(|labels| labels.contains(&label));
-    Look::numbered(known.unwrap_or(Look::COLOURS - 1))
+    Look::numbered(known.unwrap_or(UNKNOWN))
 }
 
 #[cfg(test)]

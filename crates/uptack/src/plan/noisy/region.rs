@@ -55,7 +55,8 @@ impl Region {
     /// Less doubt in a box than this is in no bit of the region; none where there is no such bit at all.
     pub(super) fn tightened(&self, [missed, stray]: [(f64, f64); 2]) -> Option<[(f64, f64); 2]> {
         if self.family == Family::RandomizedResponse {
-            let (low, high) = (missed.0.max(stray.0).max(self.ratio / (1.0 + self.ratio)), missed.1.min(stray.1).min(0.5));
+            let (low, high) =
+                (missed.0.max(stray.0).max(self.ratio / (1.0 + self.ratio)), missed.1.min(stray.1).min(0.5));
             return (low < high).then_some([(low, high); 2]);
         }
         let low_stray = stray.0.max((1.0 - missed.1) * self.ratio);
