@@ -27,7 +27,10 @@ fn a_plan_states_its_noise_and_what_the_linked_bound_costs() {
     let nine = plan(&["--noise", "aggregators", "--linked-epsilon", "9"]);
     assert!((number(&nine["sd"]) / 3.139 - 1.0).abs() < 0.01, "{}", nine["sd"]);
     assert!(number(&nine["views"]["linked"]) <= 9.0);
-    assert_eq!((nine["noise"]["law"].as_str(), nine["trust"].as_str()), (Some("discrete-laplace"), Some("one-aggregator")));
+    assert_eq!(
+        (nine["noise"]["law"].as_str(), nine["trust"].as_str()),
+        (Some("discrete-laplace"), Some("one-aggregator"))
+    );
     assert!(nine["noise"]["scale"].is_string() && number(&nine["gap"]) < 0.004);
     let tradeoff = nine["tradeoff"].as_array().unwrap();
     assert_eq!(tradeoff[0]["linked"], Value::Null);

@@ -85,7 +85,10 @@ mod tests {
             ("dns error", "its name is not known"),
             ("invalid peer certificate: UnknownIssuer", "name the root certificate"),
             ("invalid peer certificate: certificate expired: verification time 1", "has to renew"),
-            ("invalid peer certificate: certificate not valid for name \"a\"; certificate is only valid for b", "for b; "),
+            (
+                "invalid peer certificate: certificate not valid for name \"a\"; certificate is only valid for b",
+                "for b; ",
+            ),
             ("received corrupt message of type InvalidContentType", "may have to begin with http://"),
         ] {
             let told = explain(&wrapped(Wrapped(text, None)));

@@ -252,7 +252,8 @@ impl Vdaf {
     pub fn reveal_noisy(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<i64>> {
         let signed = |sum: u128| {
             let below_zero = Field128::modulus() - sum;
-            let value = if below_zero < sum { i64::try_from(below_zero).map(|value| -value) } else { i64::try_from(sum) };
+            let value =
+                if below_zero < sum { i64::try_from(below_zero).map(|value| -value) } else { i64::try_from(sum) };
             value.map_err(|_| unfit())
         };
         self.unshard(shares, reports)?.into_iter().map(signed).collect()

@@ -62,9 +62,7 @@ impl Record {
     /// What the record shows of each question, for an estimator of its channel.
     pub fn observed(&self, estimator: &Estimator) -> Result<Vec<Observed>> {
         match (&self.tally, &self.tallies, &self.sums) {
-            (Some(tally), None, None) => {
-                Ok(vec![Observed { name: None, observation: estimator.observe(tally)? }])
-            }
+            (Some(tally), None, None) => Ok(vec![Observed { name: None, observation: estimator.observe(tally)? }]),
             (None, Some(tallies), None) => {
                 let observed = |named: &NamedTally| {
                     Ok(Observed { name: Some(named.name.clone()), observation: estimator.observe(&named.tally)? })
@@ -78,7 +76,9 @@ impl Record {
                 };
                 names.into_iter().zip(sums).map(observed).collect()
             }
-            _ => Err(Error::input("the release record has neither one tally, nor those of a ballot, nor sums with noise")),
+            _ => Err(Error::input(
+                "the release record has neither one tally, nor those of a ballot, nor sums with noise",
+            )),
         }
     }
 

@@ -187,7 +187,10 @@ impl Strategy {
 
 /// What the reader of a file must not take for the card's ε.
 fn remark(noise: &DiscreteLaplace) -> String {
-    format!("# Noise of scale {}. The epsilon of the budget only sets the scale: it is not the card's.\n", noise.scale())
+    format!(
+        "# Noise of scale {}. The epsilon of the budget only sets the scale: it is not the card's.\n",
+        noise.scale()
+    )
 }
 
 fn greatest_common_divisor(one: u64, other: u64) -> u64 {

@@ -269,8 +269,7 @@ fn drain(connection: &Connection, task: &Task, span: Span) -> std::result::Resul
         Some(bytes) => HpkeCiphertext::get_decoded(&bytes).map_err(|error| broken(&error))?,
         None => {
             let interval = interval(span).map_err(|error| broken(&error))?;
-            let share =
-                share::seal(&task.definition, interval, batch.sum.clone()).map_err(|error| broken(&error))?;
+            let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(|error| broken(&error))?;
             batches::keep_sealed_share(connection, task.row, span, Some(&encode(&share)))?;
             share
         }

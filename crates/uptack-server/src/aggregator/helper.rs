@@ -313,8 +313,8 @@ fn release(
     if batch.reports != request.report_count() || batch.checksum != *request.checksum() {
         return refuse(DapProblemType::BatchMismatch);
     }
-    let sealed = share::seal(&task.definition, interval, batch.sum)
-        .map_err(|error| StoreError::Broken(error.to_string()))?;
+    let sealed =
+        share::seal(&task.definition, interval, batch.sum).map_err(|error| StoreError::Broken(error.to_string()))?;
     let answer = encode(&AggregateShare::new(sealed));
     connection.execute(
         "INSERT INTO collected VALUES (?1, ?2, ?3, ?4, ?5)",

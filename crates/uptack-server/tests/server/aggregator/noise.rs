@@ -102,7 +102,8 @@ fn p_value(differences: &[i64], law: &[f64]) -> f64 {
         expected[bin(value)] += probability * differences.len() as f64;
     }
     assert!(expected.iter().all(|&count| count >= 10.0), "{expected:?}");
-    let half = found.iter().zip(expected).map(|(found, expected)| (found - expected).powi(2) / expected).sum::<f64>() / 2.0;
+    let half =
+        found.iter().zip(expected).map(|(found, expected)| (found - expected).powi(2) / expected).sum::<f64>() / 2.0;
     (-half).exp() * (1.0 + half + half * half / 2.0 + half.powi(3) / 6.0)
 }
 

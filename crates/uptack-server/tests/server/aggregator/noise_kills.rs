@@ -95,7 +95,10 @@ async fn a_helper_that_is_killed_after_its_draw_does_not_draw_again() {
     for _ in 0..2 {
         processes.helper.kill();
         processes.helper.start();
-        assert_eq!(ask_for_share(&processes.helper.url(), &processes.task, request.clone()).await, (200, first.clone()));
+        assert_eq!(
+            ask_for_share(&processes.helper.url(), &processes.task, request.clone()).await,
+            (200, first.clone())
+        );
     }
     let collector = Collector::new(processes.task.collector.clone()).unwrap();
     let job = Collector::new_job();
