@@ -87,7 +87,7 @@ impl Tosser {
         match self.sums {
             Sums::Cells => Measurement::Cell(cells[0]),
             Sums::Outputs => ballot::measurement(&cells.iter().map(output).collect::<Vec<_>>()),
-            Sums::Ones => Measurement::Bits(cells.iter().map(|cell| output(cell) == Some(true)).collect()),
+            Sums::Ones => ballot::noisy_measurement(&cells.iter().map(output).collect::<Vec<_>>()),
         }
     }
 }
