@@ -63,6 +63,10 @@ pub use tally::{LARGEST_COUNT, Tally};
 pub use truth::Truth;
 
 /// The examples of the README, compiled and run.
+#[cfg(test)]
+#[path = "../tests/core/settings.rs"]
+mod settings_of_tests;
+
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

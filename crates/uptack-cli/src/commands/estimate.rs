@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let (text, place) = read_text(arguments.tally.as_deref())?;
     let (confidence, interval) = (arguments.confidence, arguments.interval);
     let solved = if named.channel.noise().is_some() {
-        solve_sum(&named.channel, &parse_sums(&text, &place)?, confidence, interval, &place)?
+        solve_sum(&named.channel, the_sum(&text, &place)?, confidence, interval, &place)?
     } else {
         solve(&named.channel, &parse_tally(&text, &place)?, confidence, interval, &place)?
     };
@@ -97,22 +97,16 @@ pub(crate) fn solve(
     })
 }
 
-/// Estimates from what is published of a channel with noise.
+/// Estimates from a published sum with noise, to which none of the paper's own ways applies.
 pub(crate) fn solve_sum(
     channel: &Channel,
-    published: &Sums,
+    (owners, sum): (u64, i64),
     confidence: Confidence,
     interval: IntervalArgument,
     place: &str,
 ) -> Result<Solved, Failure> {
-    let [sum] = published.sums() else {
-        let sums = published.sums().len();
-        return Err(Failure::request(format!("{place}: {sums} sums, where one question has one"))
-            .with_hint("estimate the sums of a ballot one by one"));
-    };
     let estimator = Estimator::new(channel)?;
-    let observation =
-        estimator.observe_sum(published.owners(), *sum).map_err(|error| Failure::from(error).at(place))?;
+    let observation = estimator.observe_sum(owners, sum).map_err(|error| Failure::from(error).at(place))?;
     Ok(Solved {
         estimate: estimator.estimate_observed(&observation),
         interval: estimator.interval(&observation, confidence, interval.into()),
@@ -152,6 +146,16 @@ fn parse_sums(text: &str, place: &str) -> Result<Sums, Failure> {
         };
         Failure::request(format!("{place}: not a sum with noise: {error}")).with_hint(hint)
     })
+}
+
+/// The owners and the one sum of a file.
+fn the_sum(text: &str, place: &str) -> Result<(u64, i64), Failure> {
+    let published = parse_sums(text, place)?;
+    match published.sums() {
+        [sum] => Ok((published.owners(), *sum)),
+        sums => Err(Failure::request(format!("{place}: {} sums, where one question has one", sums.len()))
+            .with_hint("estimate the sums of a ballot one by one")),
+    }
 }
 
 pub(crate) fn document(mechanism: String, confidence: Confidence, solved: &Solved) -> Document {

@@ -18,6 +18,7 @@ mod noise;
 mod operations;
 mod pipeline;
 mod plan;
+mod plan_noise;
 mod privacy;
 mod security;
 mod verify;

@@ -8,4 +8,5 @@ mod noisy_coverage;
 mod promises;
 mod random_channels;
 mod sections;
+mod settings;
 mod vectors;
