@@ -142,7 +142,7 @@ fn planned(vehicles: u64) -> Result<Card, Failure> {
 async fn answer(desk: &Desk, fleet: &[Named], closes: u64, data: &Path) -> Result<u64, Failure> {
     let policy = Policy::from_toml(&format!(
         "signers = [\"{}\"]\nattributes = [\"station\"]\n\
-         [card]\nanswer = 16.0\nlinked = 16.0\nrelease = 1.0\nanswer-with-release = 16.0\ndelta = 1e-6\n\
+         [card]\ntrust = \"owners\"\nanswer = 16.0\nlinked = 16.0\nrelease = 1.0\nanswer-with-release = 16.0\ndelta = 1e-6\n\
          honest = 0.9\nseparate-operators = false\nenrolment = false\n\
          [lifetime]\nlinked = 100.0\nrelease = 10.0\ndelta = 1e-4\n",
         desk.signer()
@@ -209,7 +209,6 @@ impl Outcome {
     }
 
     fn describe(&self, card: &Card, saw: &str) -> String {
-        let epsilon = |claim: Result<Option<f64>, uptack::Error>| readable_up(claim.ok().flatten());
         let [low, high] = display::interval(self.interval.low, self.interval.high);
         format!(
             "{QUESTION}\n\n\
@@ -228,10 +227,10 @@ impl Outcome {
             grouped(self.reports),
             self.seconds,
             card.mechanism,
-            epsilon(card.claims.whole_release()),
-            readable_up(card.delta().ok().map(Delta::value)),
+            readable_up(card.claims.whole_release()),
+            readable_up(card.delta().value()),
             card.claim_owners().map_or(String::new(), grouped),
-            epsilon(card.claims.whole_linked()),
+            readable_up(card.claims.whole_linked()),
             card.minimum_batch,
         )
     }

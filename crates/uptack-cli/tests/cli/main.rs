@@ -17,6 +17,7 @@ mod network;
 mod operations;
 mod pipeline;
 mod plan;
+mod plan_noise;
 mod privacy;
 mod security;
 mod verify;

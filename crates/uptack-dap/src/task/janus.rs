@@ -2,15 +2,20 @@
 //!
 //! The form is the list of tasks that `janus_cli provision-tasks` reads (its sample is
 //! `docs/samples/tasks.yaml` in the Janus repository).
+//!
+//! Noise is written as libprio's strategy of a pure budget. libprio draws with the scale sensitivity/ε, and takes the
+//! number of bits for the sensitivity, as if one owner changed all of them. So ε here is what gives the task's scale, and
+//! says nothing about the privacy of the query.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 use std::path::Path;
+use uptack::DiscreteLaplace;
 use url::Url;
 
 use super::{AggregatorRole, AggregatorTask, TaskSet, files};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     private,
     protocol::{self, HpkeConfig, HpkeKeypair, TaskId, VdafKind},
     token::{Token, TokenHash},
@@ -52,8 +57,10 @@ impl TaskSet {
 /// Writes one aggregator's part of a task in the form that Janus 0.7 provisions tasks from, with a fresh key pair of the
 /// number `key` for clients to seal to.
 pub fn write_for_janus(path: &Path, task: &AggregatorTask, key: u8) -> Result<()> {
-    let list = [JanusTask::new(task, protocol::generate_keypair(key))];
-    private::write_secret(path, &yaml_serde::to_string(&list).expect("numbers and text are YAML"))
+    let list = [JanusTask::new(task, protocol::generate_keypair(key))?];
+    let yaml = yaml_serde::to_string(&list).expect("numbers and text are YAML");
+    let remark = task.parameters.noise.as_ref().map_or(String::new(), remark);
+    private::write_secret(path, &format!("{remark}{yaml}"))
 }
 
 /// One task for one Janus instance. The order of the fields is that of Janus' own sample.
@@ -82,17 +89,17 @@ struct JanusTask<'a> {
 }
 
 impl<'a> JanusTask<'a> {
-    fn new(task: &'a AggregatorTask, keypair: HpkeKeypair) -> Self {
+    fn new(task: &'a AggregatorTask, keypair: HpkeKeypair) -> Result<Self> {
         let parameters = &task.parameters;
         let (peer, role) = match task.role {
             AggregatorRole::Leader => (&parameters.helper, "Leader"),
             AggregatorRole::Helper => (&parameters.leader, "Helper"),
         };
-        Self {
+        Ok(Self {
             task_id: parameters.task_id,
             peer_aggregator_endpoint: peer,
             query_type: "TimeInterval",
-            vdaf: JanusVdaf::from(&parameters.vdaf),
+            vdaf: JanusVdaf::new(&parameters.vdaf, parameters.noise.as_ref())?,
             role,
             vdaf_verify_key: URL_SAFE_NO_PAD.encode(task.verify_key),
             max_batch_query_count: 1,
@@ -106,7 +113,7 @@ impl<'a> JanusTask<'a> {
             aggregator_auth_token_hash: task.aggregator_token_hash.as_ref().map(|hash| CredentialHash::Bearer { hash }),
             collector_auth_token_hash: task.collector_token_hash.as_ref().map(|hash| CredentialHash::Bearer { hash }),
             hpke_keys: [keypair],
-        }
+        })
     }
 }
 
@@ -126,17 +133,77 @@ enum CredentialHash<'a> {
 
 #[derive(Serialize)]
 enum JanusVdaf {
-    Prio3Histogram { length: usize, chunk_length: usize },
-    Prio3SumVec { bits: usize, length: usize, chunk_length: usize },
+    Prio3Histogram {
+        length: usize,
+        chunk_length: usize,
+    },
+    Prio3SumVec {
+        bits: usize,
+        length: usize,
+        chunk_length: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dp_strategy: Option<Strategy>,
+    },
 }
 
-impl From<&VdafKind> for JanusVdaf {
-    fn from(kind: &VdafKind) -> Self {
+impl JanusVdaf {
+    fn new(kind: &VdafKind, noise: Option<&DiscreteLaplace>) -> Result<Self> {
         match *kind {
-            VdafKind::Histogram { length, chunk_length } => Self::Prio3Histogram { length, chunk_length },
-            VdafKind::Bits { length, chunk_length } => Self::Prio3SumVec { bits: 1, length, chunk_length },
+            VdafKind::Histogram { .. } if noise.is_some() => {
+                Err(Error::input("task: noise on the cells of a histogram cannot be written for Janus"))
+            }
+            VdafKind::Histogram { length, chunk_length } => Ok(Self::Prio3Histogram { length, chunk_length }),
+            VdafKind::Bits { length, chunk_length } => {
+                let dp_strategy = noise.map(|noise| Strategy::new(length as u64, noise));
+                Ok(Self::Prio3SumVec { bits: 1, length, chunk_length, dp_strategy })
+            }
         }
     }
+}
+
+/// libprio's noise, by a budget.
+#[derive(Serialize)]
+struct Strategy {
+    dp_strategy: &'static str,
+    budget: Budget,
+}
+
+/// ε as numerator and denominator, each in digits of 32 bits, the lowest first.
+#[derive(Serialize)]
+struct Budget {
+    epsilon: [Vec<u32>; 2],
+}
+
+impl Strategy {
+    /// The budget for which libprio's scale, sensitivity/ε, is the noise's; the sensitivity of so many bits is their number.
+    fn new(bits: u64, noise: &DiscreteLaplace) -> Self {
+        let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
+        let common = greatest_common_divisor(bits, numerator);
+        // Both factors are below 2⁶⁴, so that the product fits.
+        let epsilon = [u128::from(bits / common) * u128::from(denominator), u128::from(numerator / common)];
+        Self { dp_strategy: "PureDpDiscreteLaplace", budget: Budget { epsilon: epsilon.map(digits) } }
+    }
+}
+
+/// What the reader of a file must not take for the card's ε.
+fn remark(noise: &DiscreteLaplace) -> String {
+    format!(
+        "# Noise of scale {}. The epsilon of the budget only sets the scale: it is not the card's.\n",
+        noise.scale()
+    )
+}
+
+fn greatest_common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
+}
+
+fn digits(mut number: u128) -> Vec<u32> {
+    let mut digits = Vec::new();
+    while number > 0 {
+        digits.push(number as u32);
+        number >>= 32;
+    }
+    digits
 }
 
 #[cfg(test)]
@@ -145,7 +212,7 @@ mod tests {
     use crate::task::TaskParameters;
     use janus_core::{
         auth_tokens::{AuthenticationToken, AuthenticationTokenHash},
-        vdaf::VdafInstance,
+        vdaf::{VdafInstance, vdaf_dp_strategies::Prio3SumVec},
     };
     use serde::Deserialize;
 
@@ -178,6 +245,10 @@ mod tests {
     }
 
     fn tasks(kind: VdafKind) -> (TaskSet, [ReadTask; 2]) {
+        tasks_with(kind, None)
+    }
+
+    fn tasks_with(kind: VdafKind, noise: Option<DiscreteLaplace>) -> (TaskSet, [ReadTask; 2]) {
         let mut parameters = TaskParameters::new(
             "https://leader.example/dap".parse().unwrap(),
             "https://helper.example/".parse().unwrap(),
@@ -186,6 +257,7 @@ mod tests {
             100,
         );
         parameters.task_expiration = Some(1_900_000_000);
+        parameters.noise = noise;
         let set = TaskSet::generate(parameters).unwrap();
         let directory = tempfile::tempdir().unwrap();
         set.write_for_janus(directory.path()).unwrap();
@@ -245,5 +317,54 @@ mod tests {
         };
         assert_eq!(bits, 1);
         assert_eq!(VdafKind::bits(1920), VdafKind::Bits { length, chunk_length });
+    }
+
+    /// The budget as Janus reads it: numerator and denominator of ε. None if Janus would add no noise.
+    fn read_budget(vdaf: &VdafInstance) -> Option<[u128; 2]> {
+        let VdafInstance::Prio3SumVec { dp_strategy, .. } = vdaf else { panic!("not a vector: {vdaf:?}") };
+        let Prio3SumVec::PureDpDiscreteLaplace(strategy) = dp_strategy else { return None };
+        let written = serde_json::to_value(strategy).unwrap();
+        let digits: [Vec<u32>; 2] = serde_json::from_value(written["budget"]["epsilon"].clone()).unwrap();
+        Some(digits.map(|digits| digits.iter().rev().fold(0, |number, digit| number << 32 | u128::from(*digit))))
+    }
+
+    /// libprio draws with the scale sensitivity/ε, and its sensitivity for a vector is length·(2^bits − 1).
+    #[test]
+    fn the_scale_that_janus_computes_is_the_tasks() {
+        for length in [1, 2, 7, 960] {
+            for scale in ["1", "10", "0.01", "5/2", "7/3", "1.918273645", "1000000000", "12345678901/1234567891"] {
+                let noise = DiscreteLaplace::new(scale.parse().unwrap());
+                let (_, both) = tasks_with(VdafKind::bits(length), Some(noise));
+                for task in both {
+                    let VdafInstance::Prio3SumVec { bits: 1, length: read, .. } = task.vdaf else { panic!("not bits") };
+                    let [numerator, denominator] = read_budget(&task.vdaf).expect("noise");
+                    // length/ε as a ratio, compared crosswise with the scale.
+                    let sensitivity = read as u128 * ((1 << 1) - 1);
+                    let left = sensitivity * denominator * u128::from(noise.scale().denominator());
+                    assert_eq!(left, u128::from(noise.scale().numerator()) * numerator, "{length} {scale}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_written_only_where_there_is_some_and_says_that_its_budget_is_a_knob() {
+        let (_, [leader, helper]) = tasks(VdafKind::bits(1));
+        assert!(read_budget(&leader.vdaf).is_none() && read_budget(&helper.vdaf).is_none());
+        let ten = DiscreteLaplace::new("10".parse().unwrap());
+        // What Janus stores of it, as docs/scale-out.md has it.
+        let (_, [noisy, _]) = tasks_with(VdafKind::bits(1), Some(ten));
+        let stored = |vdaf: &VdafInstance| serde_json::to_string(vdaf).unwrap();
+        let expected = r#""dp_strategy":{"dp_strategy":"PureDpDiscreteLaplace","budget":{"epsilon":[[1],[10]]}}"#;
+        assert!(stored(&noisy.vdaf).contains(expected), "{}", stored(&noisy.vdaf));
+        assert!(stored(&leader.vdaf).contains("NoDifferentialPrivacy"), "{}", stored(&leader.vdaf));
+        assert_eq!(Strategy::new(1, &ten).budget.epsilon, [vec![1], vec![10]]);
+        assert_eq!(digits(1 << 32), [0, 1]);
+        let (set, _) = tasks_with(VdafKind::bits(1), Some(ten));
+        let directory = tempfile::tempdir().unwrap();
+        set.write_for_janus(directory.path()).unwrap();
+        let text = std::fs::read_to_string(directory.path().join("helper.yaml")).unwrap();
+        assert!(text.starts_with("# Noise of scale 10.") && text.contains("not the card's"), "{text}");
+        assert!(JanusVdaf::new(&VdafKind::histogram(3), Some(&ten)).is_err_and(|error| error.is_input()));
     }
 }
