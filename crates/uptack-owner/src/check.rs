@@ -257,7 +257,7 @@ impl Checker {
         self.one_aggregator_limit(card)
     }
 
-    /// What is published may be known to be hidden by one honest aggregator's noise, or not be published at all.
+    /// What one honest aggregator hides by itself, against the policy.
     fn one_aggregator_limit(&self, card: &Card) -> Result<(), Refusal> {
         let limit = self.policy.card.one_aggregator.unwrap_or(Limit::Unlimited);
         let epsilon = card.claims.whole_one_aggregator();

@@ -316,4 +316,17 @@ pub(crate) mod tests {
         let both = said.replace("[card]", "[card]\ntrust = \"owners\"");
         assert_eq!(limits(&both), limits(&said));
     }
+
+    #[test]
+    fn the_documented_policy_is_one() {
+        let document = include_str!("../../../docs/policy.md");
+        let (_, rest) = document.split_once("```toml\n").unwrap();
+        let text = rest.split_once("```").unwrap().0.replace("ed25519:…", &Signer::generate().public().to_string());
+        let policy = Policy::from_toml(&text).unwrap();
+        assert_eq!(policy.card.one_aggregator, Some(Limit::AtMost(1.0)));
+        // Every key of it is explained.
+        for key in text.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
+            assert!(document.contains(&format!("`{key}`")) || document.contains(&format!(".{key}`")), "{key}");
+        }
+    }
 }

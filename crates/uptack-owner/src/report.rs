@@ -84,10 +84,11 @@ impl Tosser {
             Output::ZERO => Some(false),
             _ => None,
         };
+        let outputs = || cells.iter().map(output).collect::<Vec<_>>();
         match self.sums {
             Sums::Cells => Measurement::Cell(cells[0]),
-            Sums::Outputs => ballot::measurement(&cells.iter().map(output).collect::<Vec<_>>()),
-            Sums::Ones => ballot::noisy_measurement(&cells.iter().map(output).collect::<Vec<_>>()),
+            Sums::Outputs => ballot::measurement(&outputs()),
+            Sums::Ones => ballot::noisy_measurement(&outputs()),
         }
     }
 }
