@@ -74,7 +74,7 @@ impl Bench {
 /// One draw, and the sum of two, over values far beyond what occurs.
 fn laws() -> [Vec<f64>; 2] {
     let noise = DiscreteLaplace::new(SCALE.parse().unwrap());
-    let two = |sum: i64| (-200..=200).map(|one| noise.probability(one) * noise.probability(sum - one)).sum();
+    let two = |sum: i64| (-200..=200).map(|one| noise.probability(one) * noise.probability(sum - one)).sum::<f64>();
     [SPAN.map(|value| noise.probability(value)).collect(), SPAN.map(two).collect()]
 }
 
