@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use uptack::Fraction;
 use uptack::estimate::{Confidence, IntervalKind};
+use url::{Host, Url};
 
 /// How an interval is made
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -63,6 +64,32 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     span.ok_or_else(|| format!("`{text}` is not a span of time such as 300s, 5m or 1h"))
 }
 
+/// The address of a server: `http://…` or `https://…`.
+pub(crate) fn address(text: &str) -> Result<Url, String> {
+    if let Ok(url) = text.parse::<Url>()
+        && matches!(url.scheme(), "http" | "https")
+    {
+        return Ok(url);
+    }
+    let needed = "an address begins with http:// or https://";
+    // Whoever left it out meant this machine in plaintext, or another one with TLS.
+    let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let meant = format!("https://{bare}").parse::<Url>().ok().filter(|_| !bare.starts_with('/'));
+    Err(match meant.as_ref().and_then(Url::host) {
+        Some(host) if is_this_machine(&host) => format!("{needed}; write http://{bare}"),
+        Some(_) => format!("{needed}; write https://{bare}"),
+        None => format!("{needed}, as in http://127.0.0.1:8080"),
+    })
+}
+
+fn is_this_machine(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    }
+}
+
 /// One number, or a range such as `0..500`.
 pub(crate) fn range(text: &str) -> Result<(u64, u64), String> {
     match text.split_once("..") {
@@ -98,6 +125,24 @@ mod tests {
         assert_eq!(count("2.5e3"), Ok(2500));
         for bad in ["-1", "1.5", "1e-3", "1e99", "", "x", "2.55e1", "18446744073709551616"] {
             assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_begin_with_their_scheme() {
+        assert_eq!(address("http://127.0.0.1:8080").unwrap().as_str(), "http://127.0.0.1:8080/");
+        for (bad, advice) in [
+            ("127.0.0.1:8571", "write http://127.0.0.1:8571"),
+            ("localhost:8571", "write http://localhost:8571"),
+            ("[::1]:8571", "write http://[::1]:8571"),
+            ("desk.example", "write https://desk.example"),
+            ("ftp://desk.example", "write https://desk.example"),
+            ("", "as in http://127.0.0.1:8080"),
+            ("http://", "as in http://127.0.0.1:8080"),
+            ("/a/path", "as in http://127.0.0.1:8080"),
+        ] {
+            let told = address(bad).unwrap_err();
+            assert!(told.contains("begins with http://") && told.ends_with(advice), "{bad}: {told}");
         }
     }
 

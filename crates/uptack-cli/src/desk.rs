@@ -8,6 +8,7 @@ use uptack_dap::desk_client::Client;
 use uptack_dap::token::Token;
 use url::Url;
 
+use crate::arguments::address;
 use crate::failure::Failure;
 use crate::output::read_small_file;
 
@@ -15,7 +16,7 @@ use crate::output::read_small_file;
 #[derive(Args)]
 pub(crate) struct DeskArguments {
     /// The desk's address
-    #[arg(long)]
+    #[arg(long, value_name = "URL", value_parser = address)]
     desk: Url,
     /// The file with your token as an analyst
     #[arg(long)]

@@ -47,7 +47,7 @@ impl Failure {
 
     /// A file that cannot be opened or read is the user's to mend.
     pub(crate) fn reading(path: &Path, error: &io::Error) -> Self {
-        Self::request(format!("{}: {error}", path.display())).with_hint("check the path and its permissions")
+        Self::request(format!("{}: {}", path.display(), read_words(error)))
     }
 
     /// Standard input broke off.
@@ -69,11 +69,21 @@ impl Failure {
         let mut stderr = io::stderr().lock();
         // There is nowhere left to complain to if this fails.
         let _ = writeln!(stderr, "error: {}", self.message);
-        let usual = (self.code == Self::REQUEST).then_some("`uptack help` shows what each command takes");
-        if let Some(hint) = self.hint.as_deref().or(usual) {
+        if let Some(hint) = &self.hint {
             let _ = writeln!(stderr, "hint: {hint}");
         }
         ExitCode::from(self.code)
+    }
+}
+
+/// Why a file cannot be read, in words; the system's own where there are no better ones.
+fn read_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder, not a file".to_owned(),
+        io::ErrorKind::PermissionDenied => "you may not read it".to_owned(),
+        io::ErrorKind::InvalidData => "not UTF-8 text".to_owned(),
+        _ => error.to_string(),
     }
 }
 

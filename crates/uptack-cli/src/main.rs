@@ -11,6 +11,7 @@ mod output;
 mod owner;
 mod plan_chart;
 mod progress;
+mod trust_arguments;
 mod views;
 
 use std::process::ExitCode;
@@ -63,7 +64,17 @@ fn main() -> ExitCode {
 
 /// Help and version are data; everything else is a fault of the request, which exits with 1.
 fn usage(error: &clap::Error) -> ExitCode {
-    // Whoever closed the stream does not want the text.
-    let _ = error.print();
-    if error.use_stderr() { ExitCode::from(Failure::REQUEST) } else { ExitCode::SUCCESS }
+    if !error.use_stderr() {
+        // Whoever closed the stream does not want the text.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    progress::say(&usage_words(&error.render().to_string()));
+    ExitCode::from(Failure::REQUEST)
+}
+
+/// The parser's words in the form of all other messages: its tips are hints, and that there is help goes without saying.
+fn usage_words(text: &str) -> String {
+    let kept = text.replace("\n\nFor more information, try '--help'.", "").replace("\n\n  tip: ", "\nhint: ");
+    kept.replace("\n  tip: ", "\nhint: ")
 }

@@ -13,7 +13,7 @@ use uptack_owner::ledger::Ledger;
 use uptack_owner::policy::Policy;
 use url::Url;
 
-use crate::arguments::seconds;
+use crate::arguments::{address, seconds};
 use crate::failure::Failure;
 use crate::progress::ProgressLine;
 
@@ -21,7 +21,7 @@ use crate::progress::ProgressLine;
 #[derive(Args)]
 pub(crate) struct OwnerArguments {
     /// The address of the desk
-    #[arg(long)]
+    #[arg(long, value_name = "URL", value_parser = address)]
     desk: Url,
     /// What the owner allows, as TOML
     #[arg(long)]

@@ -11,6 +11,7 @@ pub struct Error {
     message: String,
     retry_after: Option<Duration>,
     status: Option<u16>,
+    reports: Option<u64>,
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -64,11 +65,18 @@ impl Error {
 
     /// A file that the caller named and that cannot be used.
     pub fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
-        Self::input(format!("{}: {cause}", path.display())).because(cause)
+        let cause: Box<dyn StdError + Send + Sync> = Box::new(cause);
+        let words = match cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
+            Some(std::io::ErrorKind::NotFound) => "there is no such file".to_owned(),
+            Some(std::io::ErrorKind::IsADirectory) => "it is a folder, not a file".to_owned(),
+            Some(std::io::ErrorKind::PermissionDenied) => "it may not be read by this user".to_owned(),
+            _ => cause.to_string(),
+        };
+        Self { cause: Some(cause), ..Self::input(format!("{}: {words}", path.display())) }
     }
 
     fn of(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, status: None, cause: None }
+        Self { kind, message: message.into(), retry_after: None, status: None, reports: None, cause: None }
     }
 
     /// Keeps what brought it about. It must not carry what this type promises not to.
@@ -82,6 +90,15 @@ impl Error {
 
     pub(crate) fn with_status(self, status: u16) -> Self {
         Self { status: Some(status), ..self }
+    }
+
+    pub(crate) fn with_reports(self, reports: Option<u64>) -> Self {
+        Self { reports, ..self }
+    }
+
+    /// How many reports a [batch that is too small](Error::is_batch_too_small) holds, where the leader says so.
+    pub fn batch_reports(&self) -> Option<u64> {
+        self.reports
     }
 
     /// The HTTP status with which a desk refused, where that is what says why.

@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{
     attributes::Attributes,
     error::{Error, Result},
+    typing::{self, Declared},
 };
 
 /// The longest predicate, in bytes.
@@ -70,6 +71,22 @@ impl Predicate {
     /// The attributes that it reads, sorted.
     pub fn attributes(&self) -> &[String] {
         &self.attributes
+    }
+
+    /// Refuses a predicate that nobody could answer with *yes* because of its types, or that reads what nobody has.
+    ///
+    /// Owners do not do so: what cannot be evaluated is *no*. It is for whoever asks.
+    ///
+    /// ```
+    /// use uptack_owner::{predicate::Predicate, typing::Declared};
+    /// let declared = Declared::parse(["lane:int"])?;
+    /// assert!(Predicate::parse("lane == 3")?.check_types(&declared).is_ok());
+    /// assert!(Predicate::parse("lane == \"3\"")?.check_types(&declared).is_err());
+    /// assert!(Predicate::parse("3 + 4")?.check_types(&Declared::default()).is_err());
+    /// # Ok::<(), uptack_owner::Error>(())
+    /// ```
+    pub fn check_types(&self, declared: &Declared) -> Result<()> {
+        typing::check(self.program.expression(), declared)
     }
 
     /// The truth of an owner: anything but a plain *true* is *no*, a missing attribute, an error and more than

@@ -12,6 +12,7 @@ use uptack_server::aggregator::{self, Config};
 use url::Url;
 
 use crate::admission::AdmissionArguments;
+use crate::arguments::address;
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file};
 
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// Where the leader reaches the helper, in place of the address in its tasks
-    #[arg(long)]
+    #[arg(long, value_name = "URL", value_parser = address)]
     peer: Option<Url>,
     /// A further root certificate for the helper's TLS, as PEM
     #[arg(long)]

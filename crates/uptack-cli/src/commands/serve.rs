@@ -9,6 +9,7 @@ use uptack_server::desk::config::{Aggregators, Place, Remote};
 use uptack_server::desk::{Config, Desk};
 use url::Url;
 
+use crate::arguments::address;
 use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -34,10 +35,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     listen: Option<SocketAddr>,
     /// The leader's address, where it runs elsewhere
-    #[arg(long, requires = "helper")]
+    #[arg(long, value_name = "URL", value_parser = address, requires = "helper")]
     leader: Option<Url>,
     /// The helper's address, where it runs elsewhere
-    #[arg(long, requires = "leader")]
+    #[arg(long, value_name = "URL", value_parser = address, requires = "leader")]
     helper: Option<Url>,
     /// A file with the token that lets the desk ask the leader to serve its cards; without it, files are written for
     /// the leader's operator
@@ -56,10 +57,10 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "leader")]
     helper_listen: Option<SocketAddr>,
     /// The address that owners reach the leader in this process by, where that differs
-    #[arg(long, conflicts_with = "leader")]
+    #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "leader")]
     leader_url: Option<Url>,
     /// The address that owners reach the helper in this process by, where that differs
-    #[arg(long, conflicts_with = "leader")]
+    #[arg(long, value_name = "URL", value_parser = address, conflicts_with = "leader")]
     helper_url: Option<Url>,
     /// Only enrolled owners may answer, each once: those whose keys are in DATA/credentials, or in the list of a leader
     /// elsewhere

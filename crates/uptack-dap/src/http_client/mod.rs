@@ -34,12 +34,27 @@ pub fn client_with_patience(root: Option<&Path>, patience: Duration) -> Result<r
     if let Some(path) = root {
         builder = builder.add_root_certificate(read_root(path)?);
     }
-    builder.build().map_err(|error| Error::environment(format!("HTTP client: {error}")).because(error))
+    // Certificates are decoded here, and are all that somebody else can have got wrong.
+    builder.build().map_err(|error| match root {
+        Some(path) => not_a_certificate(path).because(error),
+        None => Error::environment(format!("HTTP client: {error}")).because(error),
+    })
 }
 
 fn read_root(path: &Path) -> Result<reqwest::Certificate> {
     let pem = std::fs::read(path).map_err(|error| Error::named_file(path, error))?;
-    reqwest::Certificate::from_pem(&pem).map_err(|error| Error::named_file(path, error))
+    let text = String::from_utf8_lossy(&pem);
+    if !text.contains("-----BEGIN CERTIFICATE-----") {
+        return Err(not_a_certificate(path));
+    }
+    reqwest::Certificate::from_pem(&pem).map_err(|error| not_a_certificate(path).because(error))
+}
+
+fn not_a_certificate(path: &Path) -> Error {
+    Error::input(format!(
+        "{}: no certificate can be read from it; expected is PEM, which begins with -----BEGIN CERTIFICATE-----",
+        path.display()
+    ))
 }
 
 /// Refuses addresses whose traffic others could read or change: anything but https, or http on this machine.
@@ -107,8 +122,10 @@ fn is_loopback(url: &Url) -> bool {
 
 /// No answer at all.
 pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
+    // Of the address only whom it calls: its path can name a task or a report.
+    let place = error.url().map_or(String::new(), |url| format!(" at {}", url.origin().ascii_serialization()));
     let error = error.without_url();
-    Error::unreachable(format!("the {whose} does not answer: {}", causes::describe(&error))).because(error)
+    Error::unreachable(format!("the {whose}{place} does not answer: {}", causes::describe(&error))).because(error)
 }
 
 /// The body of an answer, of bounded size.
@@ -143,7 +160,10 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
     let text = format!("the {whose} answers {}: {title}{detail}", status.as_u16());
     Err(match kind {
         Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
-        Some(DapProblemType::InvalidBatchSize) => Error::too_small(text),
+        Some(DapProblemType::InvalidBatchSize) => {
+            let reports = document["reports"].as_str().and_then(|reports| reports.parse().ok());
+            Error::too_small(text).with_reports(reports)
+        }
         _ if is_passing(status) => Error::unreachable(text).with_retry_after(retry_after),
         _ => Error::refused(text),
     })

@@ -17,8 +17,8 @@ pub(crate) struct Problem {
     uri: &'static str,
     title: &'static str,
     detail: Option<String>,
-    /// A member beyond those that every problem has.
-    member: Option<(&'static str, String)>,
+    /// Members beyond those that every problem has.
+    members: Vec<(&'static str, String)>,
     retry_after: Option<u32>,
 }
 
@@ -31,7 +31,7 @@ impl Problem {
 
     /// A problem that a protocol has a name for.
     pub(crate) fn of_type(status: StatusCode, uri: &'static str, title: &'static str) -> Self {
-        Self { status, uri, title, detail: None, member: None, retry_after: None }
+        Self { status, uri, title, detail: None, members: Vec::new(), retry_after: None }
     }
 
     /// Not now, but perhaps in so many seconds.
@@ -45,8 +45,9 @@ impl Problem {
     }
 
     /// Says what it is about in a member of its own.
-    pub(crate) fn with_member(self, name: &'static str, value: impl Into<String>) -> Self {
-        Self { member: Some((name, value.into())), ..self }
+    pub(crate) fn with_member(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.members.push((name, value.into()));
+        self
     }
 
     /// Says when it may be worth trying again.
@@ -84,7 +85,7 @@ impl IntoResponse for Problem {
         if let Some(detail) = &self.detail {
             document["detail"] = json!(detail);
         }
-        if let Some((name, value)) = &self.member {
+        for (name, value) in &self.members {
             document[*name] = json!(value);
         }
         let mut response = (self.status, document.to_string()).into_response();

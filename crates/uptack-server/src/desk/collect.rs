@@ -192,8 +192,7 @@ async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
             Ok(())
         }
         Err(error) if error.is_batch_too_small() => {
-            let reason = "fewer owners answered than the card's minimum batch";
-            end(shared, &query, State::Withheld, reason, "withheld").await
+            end(shared, &query, State::Withheld, &too_few(&query, &error), "withheld").await
         }
         Err(error) if shared.now() > query.closes.saturating_add(RETENTION) => {
             let reason = format!("the batch could not be collected in time: {error}");
@@ -205,6 +204,16 @@ async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
             shared.store.run(move |store| store.explain(&name, &reason)).await?;
             Err(error.into())
         }
+    }
+}
+
+/// Why a batch is withheld, and by how much it is too small as far as the leader says so.
+fn too_few(query: &Query, error: &uptack_dap::Error) -> String {
+    let needed = query.tasks.as_ref().map_or(0, |tasks| tasks.parameters.min_batch_size);
+    let words = format!("fewer owners answered than the card's minimum batch of {needed}");
+    match error.batch_reports().filter(|reports| *reports < needed) {
+        Some(reports) => format!("{words}: {reports} did, {} too few", needed - reports),
+        None => words,
     }
 }
 

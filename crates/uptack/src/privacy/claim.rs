@@ -27,6 +27,14 @@ impl Epsilon {
     }
 }
 
+impl TryFrom<f64> for Epsilon {
+    type Error = Error;
+
+    fn try_from(value: f64) -> Result<Self, Error> {
+        Self::new(value)
+    }
+}
+
 /// The probability with which the privacy loss bound may fail: above zero and at most one.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Delta(f64);
@@ -44,6 +52,14 @@ impl Delta {
     /// The number.
     pub fn value(self) -> f64 {
         self.0
+    }
+}
+
+impl TryFrom<f64> for Delta {
+    type Error = Error;
+
+    fn try_from(value: f64) -> Result<Self, Error> {
+        Self::new(value)
     }
 }
 

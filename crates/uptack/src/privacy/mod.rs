@@ -41,4 +41,6 @@ pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};
 pub use effort::WorkLimit;
 pub use explain::{BayesAccuracy, statement};
 pub use likelihood::Direction;
-pub use one_aggregator::one_aggregator;
+#[cfg(test)]
+pub(crate) use one_aggregator::approximate as approximate_one_aggregator;
+pub use one_aggregator::{one_aggregator, one_aggregator_together};

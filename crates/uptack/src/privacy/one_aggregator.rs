@@ -24,6 +24,8 @@ use crate::probability::Probability;
 
 /// Claims are whole multiples of 10^−12.
 const UNITS: f64 = 1e12;
+/// Up to an ε of 1000 doubles lie closer together than the units, so that each number of units has a double of its own.
+const PLAIN_UNITS: u128 = 1_000_000_000_000_000;
 
 /// ε of the published sum if one aggregator is honest, whoever else is not, whatever the crowd; δ is 0. None where the
 /// channel has no noise.
@@ -40,23 +42,32 @@ const UNITS: f64 = 1e12;
 pub fn one_aggregator(channel: &Channel) -> Option<Enclosure> {
     let (noise, bit) = (channel.noise()?, channel.summed_bit()?);
     let units = if bit.yes == bit.no { (0, 0) } else { epsilon_in_units(bit, noise) };
-    Some(Enclosure::new(decimal(units.0), decimal(units.1)))
+    Some(Enclosure::new(decimal(units.0.into()), decimal(units.1.into())))
 }
 
-/// ε of `times` published sums together under the same assumption: pure guarantees add, in whole units of the last decimal.
-pub(super) fn added(once: Enclosure, times: u64) -> Enclosure {
-    let least = units(once.lower()) * u128::from(times);
-    let down = least as f64;
-    let down = if down as u128 > least { down.next_down() } else { down };
-    Enclosure::new(down / UNITS, added_upper(once.upper(), times))
+/// ε of so many published sums together, to which one owner adds a bit each: pure epsilons add up, in whole units.
+///
+/// ```
+/// use uptack::{Mechanism, privacy::one_aggregator_together};
+/// let told = "randomized-response(t=1) + laplace(scale=3)".parse::<Mechanism>()?.channel();
+/// assert_eq!(one_aggregator_together(&told, 6).map(|epsilon| epsilon.upper()), Some(2.000_000_000_004));
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn one_aggregator_together(channel: &Channel, sums: u64) -> Option<Enclosure> {
+    one_aggregator(channel).map(|once| together(once, sums))
+}
+
+/// The same where ε of one sum is known.
+pub(super) fn together(once: Enclosure, sums: u64) -> Enclosure {
+    let lower = units(once.lower()) * u128::from(sums);
+    let lower_end = if lower <= PLAIN_UNITS { decimal(lower) } else { decimal(lower).next_down() };
+    Enclosure::new(lower_end, together_upper(once.upper(), sums))
 }
 
 /// The upper end alone.
-pub(super) fn added_upper(once: f64, times: u64) -> f64 {
-    let most = units(once) * u128::from(times);
-    // Beyond 2⁵³ units not every number is a double.
-    let up = most as f64;
-    if (up as u128) < most { up.next_up() / UNITS } else { up / UNITS }
+pub(super) fn together_upper(once: f64, sums: u64) -> f64 {
+    let upper = units(once) * u128::from(sums);
+    if upper <= PLAIN_UNITS { decimal(upper) } else { decimal(upper).next_up() }
 }
 
 /// The units of a claim.
@@ -64,7 +75,8 @@ fn units(claim: f64) -> u128 {
     (claim * UNITS).round() as u128
 }
 
-/// The same as a double that may be off by some roundings in either direction, for searches that certify what they find.
+/// The closed form in doubles, as tests compare it: off by some roundings, and by more where p is next to 1.
+#[cfg(test)]
 pub(crate) fn approximate(yes: f64, no: f64, scale: f64) -> f64 {
     let (decay, gap) = ((-1.0 / scale).exp(), -(-1.0 / scale).exp_m1());
     let (p, q) = (yes.max(no), yes.min(no));
@@ -139,7 +151,7 @@ fn whole(units: &BigRational) -> u64 {
 }
 
 /// So many units as the double that is printed with just these decimals.
-fn decimal(units: u64) -> f64 {
+fn decimal(units: u128) -> f64 {
     units as f64 / UNITS
 }
 
@@ -195,11 +207,11 @@ mod tests {
     #[test]
     fn sums_of_claims_keep_their_decimals() {
         let once = claim("randomized-response(t=1) + laplace(scale=3)");
-        assert_eq!(added(once, 1), once);
-        assert_eq!(added(once, 3).upper(), 1.000_000_000_002);
-        assert_eq!(added(once, 3).lower(), 0.999_999_999_999);
-        assert!(added(once, u64::MAX).upper() >= added(once, u64::MAX).lower());
-        assert_eq!(added(Enclosure::ZERO, 7), Enclosure::ZERO);
+        assert_eq!(together(once, 1), once);
+        assert_eq!(together(once, 3).upper(), 1.000_000_000_002);
+        assert_eq!(together(once, 3).lower(), 0.999_999_999_999);
+        assert!(together(once, u64::MAX).upper() >= together(once, u64::MAX).lower());
+        assert_eq!(together(Enclosure::ZERO, 7), Enclosure::ZERO);
     }
 
     #[test]

@@ -7,9 +7,12 @@ use std::{
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
-        ServerConfig,
+        self, ServerConfig,
         crypto::{CryptoProvider, aws_lc_rs},
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        pki_types::{
+            CertificateDer, PrivateKeyDer,
+            pem::{self, PemObject},
+        },
         server::{ClientHello, ResolvesServerCert},
         sign::CertifiedKey,
     },
@@ -71,15 +74,27 @@ impl Certificates {
 }
 
 fn certified_key(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey> {
-    let certificates = CertificateDer::pem_file_iter(chain)
-        .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
+    let bytes = |path: &Path| std::fs::read(path).map_err(|error| Error::named_file(path, error));
+    let certificates = CertificateDer::pem_slice_iter(&bytes(chain)?)
+        .collect::<std::result::Result<Vec<_>, _>>()
         .map_err(|error| at(chain, &error))?;
     if certificates.is_empty() {
-        return Err(at(chain, &"there is no certificate in it"));
+        let expected = "there is no certificate in it; expected is PEM that begins with -----BEGIN CERTIFICATE-----";
+        return Err(at(chain, &expected));
     }
-    let der = PrivateKeyDer::from_pem_file(key).map_err(|error| at(key, &error))?;
+    let der = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            at(key, &"there is no private key in it; expected is PEM that begins with -----BEGIN PRIVATE KEY-----")
+        }
+        error => at(key, &error),
+    })?;
     // Also checks that the key is the certificate's.
-    CertifiedKey::from_der(certificates, der, provider).map_err(|error| at(chain, &error))
+    CertifiedKey::from_der(certificates, der, provider).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            at(key, &format!("it is not the key of the certificate in {}", chain.display()))
+        }
+        error => at(chain, &error),
+    })
 }
 
 fn at(path: &Path, error: &dyn std::fmt::Display) -> Error {

@@ -51,7 +51,7 @@ impl Repeated {
         }
         let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
         let linked = add(&views.linked)?;
-        let one_aggregator = views.one_aggregator.map(|once| one_aggregator::added(once, times));
+        let one_aggregator = views.one_aggregator.map(|once| one_aggregator::together(once, times));
         let pure = [linked, one_aggregator.map(|all| all.upper())].into_iter().flatten().reduce(f64::min);
         // Where one release has no guarantee at this δ, several have none.
         let none = matches!(target, Target::Delta(_)) && views.release.value().is_none();
@@ -94,7 +94,7 @@ impl<'a> ReleaseProfile<'a> {
     pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>, Error> {
         let composition = self.composition(times, delta.value())?;
         let noise = self.accountant.noise_epsilon();
-        let pure = noise.map_or(f64::INFINITY, |once| one_aggregator::added_upper(once, times));
+        let pure = noise.map_or(f64::INFINITY, |once| one_aggregator::together_upper(once, times));
         Ok(composition.epsilon(delta.value())?.map(|bounds| bounds.upper().min(pure)))
     }
 

@@ -26,7 +26,7 @@ mod two_classes;
 mod with_noise;
 
 pub(crate) use averaged::Attempt;
-pub(crate) use question::{Ends, Question};
+pub(crate) use question::{Divergences, Ends, Question};
 
 use super::effort::Work;
 use super::likelihood::{Crowd, PerDirection, WeightedClass};
@@ -44,12 +44,12 @@ impl ReducedView {
     }
 
     /// One crowd exactly, in both directions, for a view that can be enumerated.
-    pub(crate) fn enumerated(&self, crowd: Crowd, growth: f64) -> PerDirection<Enclosure> {
+    pub(crate) fn enumerated(&self, crowd: Crowd, growth: f64) -> Divergences {
         PerDirection::sum(self.detail.iter().map(|outcome| enumerated::divergence(outcome, crowd, growth)))
     }
 
     /// The same in all crowds, from no to all owners *yes*.
-    pub(crate) fn all_enumerated(&self, others: u64, growth: f64) -> Vec<PerDirection<Enclosure>> {
+    pub(crate) fn all_enumerated(&self, others: u64, growth: f64) -> Vec<Divergences> {
         let nothing = vec![PerDirection::both(Enclosure::ZERO); others as usize + 1];
         self.detail
             .iter()
@@ -58,13 +58,7 @@ impl ReducedView {
     }
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
-    pub(crate) fn one_truth(
-        &self,
-        truth: Truth,
-        others: u64,
-        question: Question,
-        work: &Work,
-    ) -> PerDirection<Enclosure> {
+    pub(crate) fn one_truth(&self, truth: Truth, others: u64, question: Question, work: &Work) -> Divergences {
         if self.noise.is_some() {
             return self.both_truths(Crowd::of_one_truth(truth, others), question, work);
         }
@@ -93,7 +87,7 @@ impl ReducedView {
     }
 
     /// A crowd of both truths, in both directions, exactly; only for [`ReducedView::is_exact_in_every_crowd`].
-    pub(crate) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> PerDirection<Enclosure> {
+    pub(crate) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> Divergences {
         let value = |outcome: &Outcome| match &self.noise {
             Some(noise) => with_noise::divergence(outcome, noise, crowd, question, work),
             None => outcome.both_truths(crowd, question, work),
@@ -154,7 +148,7 @@ impl ReducedView {
     }
 
     /// A crowd by the best tests on sums of scores, from below; none where the tallies do not determine the cells.
-    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<PerDirection<Enclosure>> {
+    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<Divergences> {
         let below = |classes: &[WeightedClass]| many_classes::lower(classes, crowd, question.log_cut, work);
         let values = self.is_determined().then(|| self.sum_over_outcomes(question.growth, below))?;
         Some(values.map(|value| Enclosure::of_probability(value * (1.0 - 1e-13), 1.0)))

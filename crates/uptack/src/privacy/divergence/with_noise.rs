@@ -5,7 +5,7 @@
 //! is geometric, so that both tails are closed forms, however large the scale.
 
 use super::many_classes::PairLaw;
-use super::question::Question;
+use super::question::{Divergences, Question};
 use super::two_classes::{Coefficient, Law, positive_sum};
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::binomial_sum::sum_of_two;
@@ -23,7 +23,7 @@ pub(super) fn divergence(
     crowd: Crowd,
     question: Question,
     work: &Work,
-) -> PerDirection<Enclosure> {
+) -> Divergences {
     let weights = PerDirection::each(|direction| outcome.weights(direction, question.growth));
     let [first, second] = outcome.classes[..] else {
         // Both truths write the same.

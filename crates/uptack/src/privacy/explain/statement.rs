@@ -224,6 +224,25 @@ mod tests {
     }
 
     #[test]
+    fn with_noise_it_says_who_must_be_honest_for_what() {
+        let text = words("randomized-response(t=0.99) + laplace(scale=1)", 5000);
+        for part in [
+            "If nobody is honest, neither an aggregator nor anybody else",
+            "If one aggregator is honest and nobody else",
+            "If one aggregator is honest and the people toss their coins",
+            "If no aggregator is honest but reports stay private",
+            "leaves what one honest aggregator guarantees (ε = ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // Told plainly, the bit plus noise: right with probability 1/(1 + a).
+        let text = words("randomized-response(t=1) + laplace(scale=1)", 5000);
+        let right = format!("at most {} of the time", percent(1.0 / (1.0 + (-1_f64).exp())));
+        assert!(text.contains(&right) && text.contains("That is ε = 1 with δ = 0"), "{right}: {text}");
+        assert!(text.contains("Some answers give the truth away for certain."), "{text}");
+    }
+
+    #[test]
     fn words_are_never_better_than_numbers() {
         assert_eq!(percent(0.500_000_1), "50.0001 %");
         assert_eq!(percent(0.8), "80 %");

@@ -1,0 +1,315 @@
+//! What a predicate's parts are before anything is evaluated.
+//!
+//! Owners answer *no* where an expression is not a plain *true*, a mistake included, and nobody hears of it. So whoever
+//! asks checks the types first: a question that could never be answered with *yes* is refused before it is sent.
+
+use cel::{
+    IdedExpr,
+    common::ast::{CallExpr, Expr, LiteralValue},
+};
+use std::{collections::BTreeMap, fmt};
+
+use crate::error::{Error, Result};
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// Text in quotation marks.
+    Text,
+    /// A whole number.
+    Int,
+    /// A whole number that is written with a `u`.
+    UInt,
+    /// A number with a decimal point.
+    Double,
+    /// True or false.
+    Bool,
+    /// A list of values.
+    List,
+    /// A map, bytes or null: nothing that an attribute can be.
+    Other,
+    /// Not known before it is evaluated.
+    Unknown,
+}
+
+impl Type {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "text" | "string" => Self::Text,
+            "int" => Self::Int,
+            "double" => Self::Double,
+            "bool" => Self::Bool,
+            "list" => Self::List,
+            _ => return None,
+        })
+    }
+
+    fn is_number(self) -> bool {
+        matches!(self, Self::Int | Self::UInt | Self::Double | Self::Unknown)
+    }
+
+    fn may_be(self, other: Self) -> bool {
+        self == other || self == Self::Unknown
+    }
+
+    /// Whether values of the two types can be equal. Numbers are compared whatever their types.
+    fn may_equal(self, other: Self) -> bool {
+        self.may_be(other) || other == Self::Unknown || (self.is_number() && other.is_number())
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Text => "text",
+            Self::Int | Self::UInt => "a whole number",
+            Self::Double => "a number",
+            Self::Bool => "yes or no",
+            Self::List => "a list",
+            Self::Other | Self::Unknown => "something else",
+        })
+    }
+}
+
+/// Which attributes owners have, and of which types; nothing is declared where it is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Declared(BTreeMap<String, Type>);
+
+impl Declared {
+    /// Reads declarations: `station`, or with its type `station:text`, `lane:int`, `speed:double`, `taxi:bool`,
+    /// `tags:list`.
+    pub fn parse<'a>(items: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let read = |item: &str| {
+            let (name, kind) = match item.split_once(':') {
+                None => (item, Type::Unknown),
+                Some((name, kind)) => {
+                    let unknown = || Error::Input(format!("`{kind}` is not a type; text, int, double, bool and list are"));
+                    (name, Type::named(kind.trim()).ok_or_else(unknown)?)
+                }
+            };
+            match name.trim() {
+                "" => Err(Error::Input(format!("`{item}` has no name before its type"))),
+                name => Ok((name.to_owned(), kind)),
+            }
+        };
+        items.into_iter().map(read).collect::<Result<_>>().map(Self)
+    }
+
+    /// The type of an attribute; an error if others are declared and it is not.
+    fn of(&self, name: &str) -> Result<Type> {
+        match self.0.get(name) {
+            Some(kind) => Ok(*kind),
+            None if self.0.is_empty() => Ok(Type::Unknown),
+            None => {
+                let known: Vec<&str> = self.0.keys().map(String::as_str).collect();
+                Err(Error::Input(format!("the predicate reads `{name}`; declared are {}", known.join(", "))))
+            }
+        }
+    }
+}
+
+/// Refuses an expression that cannot be true of anybody because of its types.
+pub(crate) fn check(expression: &IdedExpr, declared: &Declared) -> Result<()> {
+    let result = type_of(expression, declared)?;
+    if result.may_be(Type::Bool) {
+        return Ok(());
+    }
+    Err(Error::Input(format!("the predicate is {result}, not a yes/no expression")))
+}
+
+fn type_of(expression: &IdedExpr, declared: &Declared) -> Result<Type> {
+    Ok(match &expression.expr {
+        Expr::Literal(literal) => match literal {
+            LiteralValue::Boolean(_) => Type::Bool,
+            LiteralValue::Double(_) => Type::Double,
+            LiteralValue::Int(_) => Type::Int,
+            LiteralValue::UInt(_) => Type::UInt,
+            LiteralValue::String(_) => Type::Text,
+            LiteralValue::Bytes(_) | LiteralValue::Null => Type::Other,
+        },
+        Expr::Ident(name) => declared.of(name)?,
+        Expr::List(list) => {
+            list.elements.iter().try_for_each(|part| type_of(part, declared).map(drop))?;
+            Type::List
+        }
+        Expr::Map(_) => Type::Other,
+        Expr::Call(call) => type_of_call(call, declared)?,
+        _ => Type::Unknown,
+    })
+}
+
+fn type_of_call(call: &CallExpr, declared: &Declared) -> Result<Type> {
+    let operands: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
+    let types = operands.iter().map(|part| type_of(part, declared)).collect::<Result<Vec<Type>>>()?;
+    let all_are = |wanted: Type, what: &str| {
+        let odd = operands.iter().zip(&types).find(|(_, kind)| !kind.may_be(wanted));
+        odd.map_or(Ok(()), |(part, kind)| Err(refuse(format!("{what} takes {wanted}, not {}", name(part, *kind)))))
+    };
+    match (call.func_name.as_str(), types.as_slice()) {
+        (operator @ ("_&&_" | "_||_" | "!_"), _) => {
+            all_are(Type::Bool, &format!("`{}`", operator.trim_matches('_')))?;
+            Ok(Type::Bool)
+        }
+        ("_==_" | "_!=_", &[left, right]) => {
+            let possible = left.may_equal(right);
+            possible.then_some(Type::Bool).ok_or_else(|| never(&operands, left, right))
+        }
+        ("_<_" | "_<=_" | "_>_" | "_>=_", &[left, right]) => {
+            let ordered = |kind: Type| kind.is_number() || matches!(kind, Type::Text | Type::Bool);
+            let possible = left.may_equal(right) && ordered(left) && ordered(right);
+            possible.then_some(Type::Bool).ok_or_else(|| never(&operands, left, right))
+        }
+        ("@in", &[one, whole]) => type_of_in(&operands, one, whole, declared),
+        ("_?_:_", &[condition, yes, no]) => match condition.may_be(Type::Bool) {
+            true => Ok(if yes == no { yes } else { Type::Unknown }),
+            false => Err(refuse(format!("`?` asks a yes/no expression, not {}", name(operands[0], condition)))),
+        },
+        (operator @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), &[left, right]) => {
+            let sums = operator == "_+_" && matches!(left, Type::Text | Type::List);
+            let known = if left == Type::Unknown { right } else { left };
+            let alike = left.may_be(right) || right == Type::Unknown;
+            match alike && (sums || known.is_number() || (left == Type::Unknown && operator == "_+_")) {
+                true => Ok(known),
+                false => {
+                    let (left, right) = (name(operands[0], left), name(operands[1], right));
+                    let sign = operator.trim_matches('_');
+                    Err(refuse(format!("`{sign}` cannot take {left} and {right}; int(), double() and string() convert")))
+                }
+            }
+        }
+        ("-_", &[kind]) if kind.is_number() => Ok(kind),
+        ("-_", _) => Err(refuse("`-` takes a number".to_owned())),
+        ("startsWith" | "endsWith", _) => {
+            all_are(Type::Text, &call.func_name)?;
+            Ok(Type::Bool)
+        }
+        ("contains", _) => Ok(Type::Bool),
+        ("size" | "int", _) => Ok(Type::Int),
+        ("uint", _) => Ok(Type::UInt),
+        ("double", _) => Ok(Type::Double),
+        ("string", _) => Ok(Type::Text),
+        _ => Ok(Type::Unknown),
+    }
+}
+
+/// `x in […]`: one of the list's values, where they are written down, must be of the type of `x`.
+fn type_of_in(operands: &[&IdedExpr], one: Type, whole: Type, declared: &Declared) -> Result<Type> {
+    if !matches!(whole, Type::List | Type::Other | Type::Unknown) {
+        return Err(refuse(format!("`in` looks into a list, not into {}", name(operands[1], whole))));
+    }
+    if let Expr::List(list) = &operands[1].expr {
+        let kinds = list.elements.iter().map(|part| type_of(part, declared)).collect::<Result<Vec<Type>>>()?;
+        if let (false, Some(first)) = (kinds.iter().any(|kind| one.may_equal(*kind)), kinds.first()) {
+            return Err(never(operands, one, *first));
+        }
+    }
+    Ok(Type::Bool)
+}
+
+fn never(operands: &[&IdedExpr], left: Type, right: Type) -> Error {
+    let names = [name(operands[0], left), name(operands[1], right)];
+    refuse(format!("it compares {} with {}, which is never true", names[0], names[1]))
+}
+
+/// An operand in words; what it is called where it is an attribute.
+fn name(part: &IdedExpr, kind: Type) -> String {
+    match &part.expr {
+        Expr::Ident(name) => format!("`{name}` ({kind})"),
+        _ => kind.to_string(),
+    }
+}
+
+fn refuse(reason: String) -> Error {
+    Error::Input(format!("the predicate can be true of nobody: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        attributes::Attributes,
+        predicate::{MOST_STEPS, Predicate, Subject},
+    };
+
+    const DECLARED: [&str; 5] = ["station:text", "lane:int", "speed:double", "taxi:bool", "tags:list"];
+
+    fn check(text: &str, declared: &[&str]) -> Result<()> {
+        Predicate::parse(text).unwrap().check_types(&Declared::parse(declared.iter().copied()).unwrap())
+    }
+
+    #[test]
+    fn what_is_not_yes_or_no_is_refused() {
+        for bad in ["3 + 4", "\"yes\"", "1", "[true]", "size(\"a\")", "-lane", "string(lane)", "{}", "true ? 1 : 2"] {
+            let told = check(bad, &[]).unwrap_err().to_string();
+            assert!(told.contains("not a yes/no expression"), "{bad}: {told}");
+        }
+        for good in ["true", "taxi", "mode == 3", "a + b == c", "!(a in b)", "a ? b : c", "tags[0]", "a.contains(\"x\")"] {
+            check(good, &[]).unwrap();
+        }
+    }
+
+    #[test]
+    fn declared_types_are_checked_and_undeclared_names_refused() {
+        for (bad, words) in [
+            ("station == 3", "compares `station` (text) with a whole number"),
+            ("lane == \"3\"", "compares `lane` (a whole number) with text"),
+            ("speed > \"fast\"", "with text"),
+            ("taxi == \"yes\"", "`taxi` (yes or no)"),
+            ("tags < 3", "`tags` (a list)"),
+            ("lane && taxi", "`&&` takes yes or no, not `lane` (a whole number)"),
+            ("!station", "`!` takes yes or no"),
+            ("lane + speed > 3.0", "int(), double() and string() convert"),
+            ("station + 1 == \"a1\"", "convert"),
+            ("station in [1, 2]", "never true"),
+            ("taxi in station", "looks into a list"),
+            ("lane.startsWith(\"1\")", "startsWith takes text"),
+            ("lane ? true : false", "asks a yes/no expression"),
+            ("station", "not a yes/no expression"),
+            ("sped > 3.0", "reads `sped`; declared are lane, speed, station, tags, taxi"),
+        ] {
+            let told = check(bad, &DECLARED).unwrap_err().to_string();
+            assert!(told.contains(words), "{bad}: {told}");
+        }
+    }
+
+    #[test]
+    fn declarations_have_names_and_known_types() {
+        for bad in ["lane:float", ":int", "", "lane:"] {
+            assert!(Declared::parse([bad]).is_err(), "{bad}");
+        }
+        assert_eq!(Declared::parse([]).unwrap(), Declared::default());
+        assert!(Declared::parse(["a:string", " b : int"]).is_ok());
+    }
+
+    /// The checker against the evaluator: what is refused is true of nobody, and what is true of somebody is not refused.
+    #[test]
+    fn nothing_that_is_true_of_somebody_is_refused() {
+        let people = [
+            r#"{"station": "3", "lane": 3, "speed": 3.0, "taxi": true, "tags": ["3", 3]}"#,
+            r#"{"station": "", "lane": -1, "speed": 0.5, "taxi": false, "tags": []}"#,
+        ];
+        let people = people.map(|text| Attributes::from_json(text).unwrap());
+        let values = ["station", "lane", "speed", "taxi", "tags", "3", "3.0", "3u", "\"3\"", "true", "[3]", "[\"3\"]"];
+        let operators = ["==", "<", ">=", "in", "&&", "||"];
+        let (mut refused, mut taken) = (0, 0);
+        let pairs = values.iter().flat_map(|left| values.iter().map(move |right| (left, right)));
+        for (left, right) in pairs {
+            let arithmetic = ["+", "-", "*"].map(|sign| format!("{left} {sign} {right} == {left} {sign} {right}"));
+            let compared = operators.map(|operator| format!("{left} {operator} {right}"));
+            for text in compared.into_iter().chain(arithmetic) {
+                let predicate = Predicate::parse(&text).unwrap();
+                let is_true = |person: &Attributes| {
+                    predicate.is_true_of(&Subject::new(person, predicate.attributes()), MOST_STEPS)
+                };
+                match check(&text, &DECLARED) {
+                    Err(error) => {
+                        assert!(!people.iter().any(is_true), "{text}: {error}");
+                        refused += 1;
+                    }
+                    Ok(()) => taken += usize::from(people.iter().any(is_true)),
+                }
+            }
+        }
+        assert!(refused > 300 && taken > 100, "{refused} refused, {taken} true of somebody");
+    }
+}
