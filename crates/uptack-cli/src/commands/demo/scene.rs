@@ -61,8 +61,7 @@ impl Scene {
     /// The vehicles; those that the stations do not take are on the road between them and have no such attribute.
     pub(super) fn vehicles(&self) -> Result<Vec<Named>, Failure> {
         let at = |station: u64| if station == STATION { self.truth } else { usual_share(station, self.vehicles) };
-        let placed =
-            (1..=STATIONS).flat_map(|station| std::iter::repeat_n(station.to_string(), at(station) as usize));
+        let placed = (1..=STATIONS).flat_map(|station| std::iter::repeat_n(station.to_string(), at(station) as usize));
         let stations = placed.chain(std::iter::repeat(String::new())).take(self.vehicles as usize);
         let rows = stations.enumerate().map(|(index, station)| format!("vehicle-{},{station}\n", index + 1));
         Ok(attributes::fleet_from_csv(&format!("owner,station\n{}", rows.collect::<String>()))?)

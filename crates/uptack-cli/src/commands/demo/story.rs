@@ -95,7 +95,8 @@ impl Outcome {
         let (low, high) = (self.interval.low, self.interval.high.max(self.interval.low + 1.0));
         let margin = 0.08 * (high - low);
         let (first, last) = (low - margin, high + margin);
-        let place = |value: f64| (((value - first) / (last - first)).clamp(0.0, 1.0) * (PICTURE - 1) as f64).round() as usize;
+        let place =
+            |value: f64| (((value - first) / (last - first)).clamp(0.0, 1.0) * (PICTURE - 1) as f64).round() as usize;
         let mut line = vec![' '; PICTURE];
         line[place(low)..=place(high)].fill('─');
         (line[place(low)], line[place(high)]) = ('├', '┤');
@@ -108,7 +109,9 @@ impl Outcome {
 /// What each party had before its eyes.
 pub(super) fn saw(record: &Record, size: usize) -> String {
     let sums = match &record.sums {
-        Some(sums) => format!("{} answers 1, the noise of both aggregators included", sums.first().copied().unwrap_or(0)),
+        Some(sums) => {
+            format!("{} answers 1, the noise of both aggregators included", sums.first().copied().unwrap_or(0))
+        }
         None => {
             let counts: Vec<String> = record.counts.iter().map(|count| grouped(*count)).collect();
             format!("{}: how many vehicles wrote each cell of the card", counts.join(", "))
@@ -125,7 +128,8 @@ pub(super) fn saw(record: &Record, size: usize) -> String {
 
 /// Who must be honest for which claim.
 fn honest(card: &Card) -> Result<String, Failure> {
-    let epsilon = |claim: Option<f64>| claim.map_or("no guarantee".to_owned(), |claim| format!("ε = {}", readable_up(claim)));
+    let epsilon =
+        |claim: Option<f64>| claim.map_or("no guarantee".to_owned(), |claim| format!("ε = {}", readable_up(claim)));
     let one_aggregator = match card.claims.one_aggregator {
         Some(_) => format!("{}, δ = 0", epsilon(card.claims.whole_one_aggregator())),
         None => format!("{}: aggregators add no noise here", epsilon(card.claims.whole_linked())),
