@@ -66,9 +66,6 @@ pub(crate) struct Arguments {
     /// The δ of everything that is published
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
     #[command(flatten)]
     trust: TrustArguments,
     /// The share of owners who are counted on to toss their coins
@@ -197,7 +194,7 @@ impl Arguments {
         let Trusted { noise, trust, linked, .. } = self.trust.complete((Noise::Aggregators, Trust::OneAggregator));
         Ok(Request {
             release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
-            answer_epsilon: self.answer_epsilon,
+            answer_epsilon: self.trust.answer_epsilon,
             linked_epsilon: linked,
             noise,
             trust,

@@ -44,9 +44,6 @@ pub(crate) struct Arguments {
     /// The δ of the published counts
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
     #[command(flatten)]
     trust: TrustArguments,
     /// The largest share of owners who take part
@@ -172,7 +169,7 @@ impl Arguments {
     /// Whether local bounds are all that is asked for: noise needs the ε of what is published.
     fn bounded_locally(&self) -> bool {
         let Trusted { noise, linked_given, .. } = self.trusted();
-        noise == Noise::None && (self.answer_epsilon.is_some() || linked_given)
+        noise == Noise::None && (self.trust.answer_epsilon.is_some() || linked_given)
     }
 
     /// What is left out; none where all three are given.
@@ -203,7 +200,7 @@ impl Arguments {
         let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !self.bounded_locally();
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
         let unbounded_tallies = linked.is_none() && !matches!(self.form, Some(FormArgument::One));
-        let default = self.answer_epsilon.filter(|_| unbounded_tallies);
+        let default = self.trust.answer_epsilon.filter(|_| unbounded_tallies);
         let release = match self.epsilon.or(default) {
             Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
             None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
@@ -226,7 +223,7 @@ impl Arguments {
         };
         Ok(Request {
             release,
-            answer_epsilon: self.answer_epsilon,
+            answer_epsilon: self.trust.answer_epsilon,
             linked_epsilon: linked,
             noise,
             trust,
@@ -237,7 +234,7 @@ impl Arguments {
                 Some(FormArgument::One) => Form::One,
                 Some(FormArgument::Several) => Form::Several,
                 Some(FormArgument::Any) => Form::Any,
-                None if self.local.answer_epsilon.is_some() => Form::Any,
+                None if self.trust.answer_epsilon.is_some() => Form::Any,
                 None => Form::One,
             },
             objective,
