@@ -44,6 +44,8 @@ const COLOUR: &str = "#0072B2";
 const BELOW: &str = "#D55E00";
 const SUSPECT: &str = "#000000";
 
+/// The largest circle as a multiple of the distance of places that are spread evenly.
+const CROWDED: f64 = 1.5;
 /// The smallest circle that is seen.
 const SMALLEST_RADIUS: f64 = 0.5;
 
@@ -58,7 +60,7 @@ impl Map {
         let bottom = top + frame.height;
         let mut svg = Svg::new(WIDTH, bottom + 62.0, &self.title, &self.subtitle);
         heading.draw(&mut svg);
-        let sizes = Sizes { largest: self.largest() };
+        let sizes = Sizes { largest: self.largest(), radius: self.radius(width * frame.height) };
         for (index, panel) in self.panels.iter().enumerate() {
             let corner = (14.0 + index as f64 * (width + GAP), top);
             panel.draw(&mut svg, corner, width, &frame, &sizes);
@@ -69,6 +71,12 @@ impl Map {
 
     fn dots(&self) -> impl Iterator<Item = &Dot> {
         self.panels.iter().flat_map(|panel| &panel.dots)
+    }
+
+    /// The largest circle: where there are many places, small enough to tell them apart.
+    fn radius(&self, area: f64) -> f64 {
+        let most = self.panels.iter().map(|panel| panel.dots.len()).max().unwrap_or(0).max(1);
+        (CROWDED * (area / most as f64).sqrt()).clamp(LARGEST_RADIUS / 3.0, LARGEST_RADIUS)
     }
 
     fn largest(&self) -> f64 {
@@ -108,13 +116,15 @@ impl Panel {
 
 /// How large values are drawn, on one scale for all panels.
 struct Sizes {
+    /// The largest value, and its radius.
     largest: f64,
+    radius: f64,
 }
 
 impl Sizes {
     /// The radius for a value; its square is in proportion.
     fn radius(&self, value: f64) -> f64 {
-        (LARGEST_RADIUS * (value.abs() / self.largest.max(f64::MIN_POSITIVE)).sqrt()).max(SMALLEST_RADIUS)
+        (self.radius * (value.abs() / self.largest.max(f64::MIN_POSITIVE)).sqrt()).max(SMALLEST_RADIUS)
     }
 
     fn draw(&self, svg: &mut Svg, (x, y): (f64, f64), dot: &Dot) {

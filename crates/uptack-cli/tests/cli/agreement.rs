@@ -238,15 +238,20 @@ fn the_evaluation_and_its_files_agree_with_privacy() {
         assert_eq!(stated[0], optional(upper), "{line}");
         let linked = &row["views"]["linked"];
         assert_eq!(stated[1], optional(linked), "{line}");
-        let cells = [linked, upper].map(|value| format!("<td>{}</td>", claim(value)));
+        let cells = [cell("ε linked", &claim(linked)), cell("ε release", &claim(upper))];
         assert!(page.contains(&cells.concat()), "{row}");
-        let rmse = format!("<td>{}</td>", display::nearest(number(&row["rmse"])));
+        let rmse = cell("error, all stations", &uptack_eval::report::measured(number(&row["rmse"])));
         assert!(page.contains(&rmse), "{rmse}");
     }
     for part in document["longitudinal"]["composed"].as_array().unwrap() {
-        assert!(page.contains(&format!("<td>{}</td>", claim(&part["epsilon"]["upper"]))), "{part}");
+        assert!(page.contains(&cell("ε of the releases", &claim(&part["epsilon"]["upper"]))), "{part}");
         composes_as_privacy_does(part, &document);
     }
+}
+
+/// A cell of the page's tables.
+fn cell(column: &str, text: &str) -> String {
+    format!("<td data-column=\"{column}\">{text}</td>")
 }
 
 /// A number in a CSV; nothing where there is none.

@@ -16,6 +16,9 @@ fn evaluate<'a>(data: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["evaluate", "--data", data, "--trials", "20", "--factors", "1"], more].concat()
 }
 
+const PLOTS: [&str; 8] =
+    ["error-paper", "error-release", "error-answer", "error-linked", "error-epsilon", "coverage", "scatter", "map"];
+
 #[test]
 fn rows_have_what_the_contract_names() {
     let folder = Folder::new("evaluate-rows");
@@ -52,13 +55,13 @@ fn the_report_is_complete_and_asks_nothing_of_the_network() {
     let output = run(&evaluate(&data, &["--out", out.to_str().unwrap()]));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let read = |name: &str| std::fs::read(out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    for plot in ["error-paper", "error-release", "error-answer", "error-linked", "error-epsilon", "coverage", "map"] {
+    for plot in PLOTS {
         assert!(read(&format!("{plot}.svg")).starts_with(b"<svg"));
         #[cfg(feature = "png")]
         assert!(read(&format!("{plot}.png")).starts_with(b"\x89PNG"));
     }
     let page = String::from_utf8(read("index.html")).unwrap();
-    assert_eq!(page.matches("<figure").count(), 7);
+    assert_eq!(page.matches("<figure").count(), PLOTS.len());
     // The only address is the name of SVG itself.
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
     let rows = String::from_utf8(read("rows.csv")).unwrap().lines().count() - 1;
