@@ -17,6 +17,7 @@ use num_traits::{One, ToPrimitive, Zero};
 
 use crate::certified::enclosure::Enclosure;
 use crate::certified::exponential::Exponential;
+use crate::certified::root::bisect_integers;
 use crate::channel::Channel;
 use crate::noise::{DiscreteLaplace, SummedBit};
 use crate::probability::Probability;
@@ -59,6 +60,27 @@ pub fn one_aggregator_together(channel: &Channel, sums: u64) -> Option<Enclosure
     Some(Enclosure::new(lower_end, upper_end))
 }
 
+/// ε of `times` published sums together under the same assumption: pure guarantees add, in whole units of the last decimal.
+pub(super) fn added(once: Enclosure, times: u64) -> Enclosure {
+    let least = units(once.lower()) * u128::from(times);
+    let down = least as f64;
+    let down = if down as u128 > least { down.next_down() } else { down };
+    Enclosure::new(down / UNITS, added_upper(once.upper(), times))
+}
+
+/// The upper end alone.
+pub(super) fn added_upper(once: f64, times: u64) -> f64 {
+    let most = units(once) * u128::from(times);
+    // Beyond 2⁵³ units not every number is a double.
+    let up = most as f64;
+    if (up as u128) < most { up.next_up() / UNITS } else { up / UNITS }
+}
+
+/// The units of a claim.
+fn units(claim: f64) -> u128 {
+    (claim * UNITS).round() as u128
+}
+
 /// The same as a double that may be off by some roundings in either direction, for searches that certify what they find.
 pub(crate) fn approximate(yes: f64, no: f64, scale: f64) -> f64 {
     let (decay, gap) = ((-1.0 / scale).exp(), -(-1.0 / scale).exp_m1());
@@ -76,15 +98,18 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
         return (whole(&exact.floor()), whole(&exact.ceil()));
     }
     let pair = Pair::new(bit, noise);
-    let guess = approximate(bit.yes.to_f64(), bit.no.to_f64(), noise.scale().to_f64()) * UNITS;
-    let mut units = guess as u64;
-    while units > 0 && pair.is_at_most(units) {
-        units -= 1;
+    let is_below = |units: i64| !pair.is_at_most(units.unsigned_abs());
+    // From the guess in steps that double, so that a poor one costs a few steps more and not one for each unit.
+    let guess = (pair.approximate(noise) * UNITS) as i64;
+    let (mut low, mut high, mut step) = (guess, guess, 1);
+    while low > 0 && !is_below(low) {
+        (low, step) = ((low - step).max(0), 2 * step);
     }
-    while !pair.is_at_most(units) {
-        units += 1;
+    while is_below(high) {
+        (high, step) = (high + step, 2 * step);
     }
-    (units.saturating_sub(1), units)
+    let (below, above) = bisect_integers((low, high), is_below);
+    (below.unsigned_abs(), above.unsigned_abs())
 }
 
 /// The larger and the smaller probability of a one, and the two ends of a.
@@ -100,6 +125,16 @@ impl Pair {
             |law: Probability| BigRational::new(law.numerator().into(), BigInt::from(Probability::ONE.numerator()));
         let decay = Exponential::of(&-noise.scale().exact().recip());
         Self { high: exact(bit.yes.max(bit.no)), low: exact(bit.yes.min(bit.no)), decay }
+    }
+
+    /// ε to some units in the last place of a double: each difference is taken before it is rounded.
+    fn approximate(&self, noise: &DiscreteLaplace) -> f64 {
+        let double = |value: BigRational| value.to_f64().unwrap_or(0.0);
+        let rest = |law: &BigRational| double(BigRational::one() - law);
+        let (decay, difference) = (noise.decay(), double(&self.high - &self.low) * noise.gap());
+        let raised = difference / (double(self.low.clone()) + rest(&self.low) * decay);
+        let lowered = difference / (rest(&self.high) + double(self.high.clone()) * decay);
+        raised.max(lowered).ln_1p()
     }
 
     /// Whether ε is certainly at most so many units.
@@ -156,6 +191,32 @@ mod tests {
             }
         }
         assert_eq!(claim("randomized-response(t=0.5) + laplace(scale=1)"), Enclosure::ZERO);
+    }
+
+    /// Doubles do not tell such a p from 1, nor such a q from 0, while the noise does.
+    #[test]
+    fn probabilities_next_to_their_ends_are_told_from_them() {
+        let claim = |p: u128, q: u128| {
+            let probability = |numerator: u128| Probability::from_numerator(numerator).unwrap();
+            let bit = SummedBit { yes: probability(p), no: probability(q) };
+            let noise = "laplace(scale=0.02)".parse().unwrap();
+            epsilon_in_units(bit, &noise).1 as f64 / UNITS
+        };
+        let whole = Probability::ONE.numerator();
+        // ln 2⁶⁴ + ln(1 − 2⁻⁶⁴) and less where a·2⁶⁴ is not small: both differ from the 50 of the noise alone.
+        assert!((claim(whole - 1, 1) - 44.357_867_954_762).abs() < 1e-11, "{}", claim(whole - 1, 1));
+        assert!((claim(whole - 1000, 1000) - 37.453_660_718_945).abs() < 1e-11, "{}", claim(whole - 1000, 1000));
+        assert_eq!(claim(whole, 0), 50.0);
+    }
+
+    #[test]
+    fn sums_of_claims_keep_their_decimals() {
+        let once = claim("randomized-response(t=1) + laplace(scale=3)");
+        assert_eq!(added(once, 1), once);
+        assert_eq!(added(once, 3).upper(), 1.000_000_000_002);
+        assert_eq!(added(once, 3).lower(), 0.999_999_999_999);
+        assert!(added(once, u64::MAX).upper() >= added(once, u64::MAX).lower());
+        assert_eq!(added(Enclosure::ZERO, 7), Enclosure::ZERO);
     }
 
     #[test]
