@@ -58,13 +58,7 @@ impl ReducedView {
     }
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
-    pub(crate) fn one_truth(
-        &self,
-        truth: Truth,
-        others: u64,
-        question: Question,
-        work: &Work,
-    ) -> Divergences {
+    pub(crate) fn one_truth(&self, truth: Truth, others: u64, question: Question, work: &Work) -> Divergences {
         if self.noise.is_some() {
             return self.both_truths(Crowd::of_one_truth(truth, others), question, work);
         }
