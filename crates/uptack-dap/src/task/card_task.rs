@@ -69,12 +69,12 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
         http_client::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
         Ok::<_, Error>(url)
     };
-    let noise = card.mechanism.noise().copied();
+    let channel = card.checked_channel().map_err(fault)?;
     let questions = card.ballot.as_ref().map(|ballot| ballot.queries.len());
-    let vdaf = match (&noise, questions) {
-        (Some(_), questions) => ballot::noisy_kind(questions.unwrap_or(1)),
-        (None, Some(questions)) => ballot::kind(questions),
-        (None, None) => VdafKind::for_channel(&card.checked_channel().map_err(fault)?),
+    let vdaf = match (questions, channel.noise()) {
+        (None, _) => VdafKind::for_channel(&channel),
+        (Some(questions), None) => ballot::kind(questions),
+        (Some(questions), Some(_)) => ballot::noisy_kind(questions),
     };
     let leader = address("leader", &aggregators.leader)?;
     let helper = address("helper", &aggregators.helper)?;
@@ -82,7 +82,7 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
     parameters.task_id = names(card)?.query;
     parameters.task_expiration = Some(closes);
     parameters.report_expiry_age = Some(precision + RETENTION);
-    parameters.noise = noise;
+    parameters.noise = channel.noise().copied();
     parameters.validate()?;
     Ok(parameters)
 }

@@ -265,6 +265,9 @@ async fn a_task_with_other_noise_than_the_cards_is_refused() {
     let stage = Stage::with(|admission| admission.allow_tasks_without_card = true).await;
     let mut card = stage.card(PROMISED);
     card.mechanism = format!("{} + laplace(scale=2)", card.mechanism).parse().unwrap();
+    // Another noise in the text than beside the integers is no card at all.
+    assert!(card_task::parameters(&card).unwrap_err().to_string().contains("integers"));
+    card.channel.noise = card.mechanism.noise().copied();
     let promised = card_task::parameters(&card).unwrap();
     assert_eq!(promised.noise.unwrap().to_string(), "laplace(scale=2)");
     for noise in [None, Some("laplace(scale=1.9)".parse().unwrap())] {
