@@ -144,7 +144,7 @@ impl Stage {
         let signer = Signer::generate();
         let policy = Policy::from_toml(&format!(
             "signers = [\"{}\"]\nattributes = [\"taxi\", \"text\"]\n\
-             [card]\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = \"unlimited\"\n\
+             [card]\ntrust = \"owners\"\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = \"unlimited\"\n\
              answer-with-release = \"unlimited\"\ndelta = 1e-2\nhonest = 1.0\nseparate-operators = false\n\
              enrolment = false\n[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-2\n",
             signer.public()

@@ -67,6 +67,8 @@ pub struct Accepted {
 pub struct Price {
     /// Of all answers.
     pub linked: Option<Charge>,
+    /// Of everything published, if one aggregator is honest and nobody else.
+    pub one_aggregator: Option<Charge>,
     /// Of everything published.
     pub release: Option<Charge>,
 }
@@ -92,6 +94,7 @@ type Prices = HashMap<Basis, Result<Price, Refusal>>;
 struct Basis {
     card: String,
     has_linked_budget: bool,
+    has_one_aggregator_budget: bool,
     has_release_budget: bool,
     delta_bits: u64,
     work: u64,
@@ -251,7 +254,27 @@ impl Checker {
                 )));
             }
         }
-        Ok(())
+        self.one_aggregator_limit(card)
+    }
+
+    /// What one honest aggregator hides by itself, against the policy.
+    fn one_aggregator_limit(&self, card: &Card) -> Result<(), Refusal> {
+        let limit = self.policy.card.one_aggregator.unwrap_or(Limit::Unlimited);
+        let epsilon = card.claims.whole_one_aggregator();
+        if limit.allows(epsilon) {
+            return Ok(());
+        }
+        let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
+        Err(Refusal(match card.claims.one_aggregator {
+            Some(_) => format!(
+                "the card gives the release {claimed} if one aggregator is honest and nobody else; the policy's \
+                 card.one-aggregator allows {limit}"
+            ),
+            None => format!(
+                "the card has no claims.one_aggregator: its aggregators add no noise, and one honest aggregator by \
+                 itself gives {claimed}; the policy's card.one-aggregator allows {limit}, unless card.trust is `owners`"
+            ),
+        }))
     }
 
     /// The price, if the claims are true.
@@ -264,6 +287,7 @@ impl Checker {
         let basis = Basis {
             card: card.canonical(),
             has_linked_budget: lifetime.linked != Limit::Unlimited,
+            has_one_aggregator_budget: lifetime.has_one_aggregator_budget(),
             has_release_budget: lifetime.release != Limit::Unlimited,
             delta_bits: lifetime.delta.to_bits(),
             work: self.work,
@@ -298,7 +322,11 @@ impl Checker {
             Limit::Unlimited => None,
             Limit::AtMost(_) => Some(self.release_charge(card, queries).map_err(refusal)?),
         };
-        Ok(Price { linked, release })
+        let one_aggregator = match self.policy.lifetime.has_one_aggregator_budget() {
+            true => Some(one_aggregator_charge(card)?),
+            false => None,
+        };
+        Ok(Price { linked, one_aggregator, release })
     }
 
     fn release_charge(&self, card: &Card, queries: u64) -> Result<Charge, uptack::Error> {
@@ -308,6 +336,19 @@ impl Checker {
         let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
         Charge::dominated_by(loss).repeated(queries)
     }
+}
+
+/// What a card's releases cost if one aggregator is honest and nobody else, from the card's integers.
+///
+/// Without noise, whoever knows everybody else's answers learns the owner's: the cost is that of the answers themselves.
+pub(crate) fn one_aggregator_charge(card: &Card) -> Result<Charge, Refusal> {
+    let channel = card.checked_channel().map_err(refusal)?;
+    let noisy = privacy::one_aggregator(&channel).map(|epsilon| epsilon.upper());
+    let one = noisy
+        .or_else(|| privacy::linked_epsilon(&channel))
+        .ok_or_else(|| Refusal("the card has no guarantee that one honest aggregator alone could keep".to_owned()))?;
+    let queries = card.counted_queries().map_err(refusal)?;
+    Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
 }
 
 /// A card without what its claims and its price do not depend on.

@@ -34,6 +34,7 @@ mod fraction;
 mod linear;
 pub mod mechanism;
 mod noise;
+mod noise_draw;
 mod numeric;
 mod output;
 mod packed;

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::channel::Output;
+use crate::coins::Unpredictable;
 use crate::error::Error;
-use crate::tally::LARGEST_COUNT;
+use crate::noise::DiscreteLaplace;
+use crate::tally::{LARGEST_COUNT, Tally};
 
 /// The published numbers of a channel with noise: for each question the number of answers `1` plus what both aggregators
 /// added, so that a sum may be negative or above the number of owners.
@@ -43,6 +46,20 @@ impl Sums {
         Ok(Self { owners, sums })
     }
 
+    /// The number of answers `1` of a tally, and what two aggregators add to it; drawn anew each time.
+    ///
+    /// Refused for tallies of several answers: noise is added to one number a question.
+    pub fn of_tally(tally: &Tally, noise: &DiscreteLaplace, coins: &mut impl Unpredictable) -> Result<Self, Error> {
+        let answers = tally.answers().len();
+        if answers != 1 {
+            return Err(Error::counts(format!("noise cannot be added to the tallies of {answers} answers"))
+                .with_hint("noise is added to the number of answers 1 of a mechanism with one answer"));
+        }
+        let added = noise.draw(coins)?.saturating_add(noise.draw(coins)?);
+        let counted = i64::try_from(tally.count(0, Output::ONE)).unwrap_or(i64::MAX);
+        Self::new(tally.owners(), vec![counted.saturating_add(added)])
+    }
+
     /// How many owners answered; published without noise.
     pub fn owners(&self) -> u64 {
         self.owners
@@ -74,6 +91,18 @@ pub(crate) fn check_owners(owners: u64) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sum_of_a_tally_is_near_its_ones() {
+        let noise: DiscreteLaplace = "laplace(scale=2)".parse().unwrap();
+        let tally: Tally = serde_json::from_str(r#"{"answers":[{"1":700,"0":200,"⊥":100}]}"#).unwrap();
+        let draw = || Sums::of_tally(&tally, &noise, &mut crate::OsCoins).unwrap();
+        let sums: Vec<Sums> = (0..50).map(|_| draw()).collect();
+        assert!(sums.iter().all(|sum| sum.owners() == 1000 && (sum.sums()[0] - 700).abs() <= noise.plausible_reach()));
+        assert!(sums.iter().any(|sum| sum != &sums[0]), "noise is drawn anew");
+        let two: Tally = serde_json::from_str(r#"{"answers":[{"1":7},{"1":7}]}"#).unwrap();
+        assert!(Sums::of_tally(&two, &noise, &mut crate::OsCoins).unwrap_err().is_counts());
+    }
 
     #[test]
     fn malformed_sums_are_refused() {

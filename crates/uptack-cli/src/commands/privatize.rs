@@ -19,7 +19,8 @@ use crate::progress::Watched;
 #[command(after_help = "Examples:
   uptack privatize 'normal-form(f=0.5,r=1e-4)' truths.txt > rows.csv
   yes no | head -1000 | uptack privatize 'randomized-response(t=0.8)' | uptack tally
-  uptack privatize 'sampling(sy=5%,sn=5%)' truths.txt --format ndjson")]
+  uptack privatize 'sampling(sy=5%,sn=5%)' truths.txt --format ndjson
+  uptack privatize 'randomized-response(t=0.999) + laplace(scale=1)' truths.txt | uptack tally --noise 'laplace(scale=1)'")]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
@@ -47,6 +48,13 @@ const LONGEST_LINE: usize = 64;
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
     let format = if json { Format::Ndjson } else { arguments.format };
+    if let Some(noise) = named.channel.noise() {
+        // Nobody is served by failing because a hint could not be shown.
+        let _ = writeln!(
+            io::stderr(),
+            "rows are without noise: the aggregators add {noise} to their sum, as does `uptack tally --noise '{noise}'`"
+        );
+    }
     match arguments.file.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
             if std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
@@ -56,7 +64,6 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         }
         None => {
             if io::stdin().is_terminal() {
-                // Nobody is served by failing because a hint could not be shown.
                 let _ = writeln!(io::stderr(), "reading truths from the terminal, one a line; end with Ctrl-D");
             }
             privatize(&named.channel, format, &mut io::stdin().lock(), &Place::Input)

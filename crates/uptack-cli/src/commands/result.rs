@@ -6,13 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{Card, Trust};
-use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, Estimator};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
 use uptack_dap::desk_client::Client;
 use uptack_dap::release::record::Record;
-use uptack_dap::release::results::NamedTally;
+use uptack_dap::release::results::{Observed, shared_confidence};
 
 use super::estimate;
 use crate::arguments::{IntervalArgument, confidence, interval_name};
@@ -53,13 +52,15 @@ pub(crate) struct Arguments {
 /// How often a waiting command asks, unless the desk wants to be left alone for longer.
 const LOOK: Duration = Duration::from_millis(500);
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
+/// Where a fault is, in errors.
+const PLACE: &str = "the desk's record";
 /// There is no result yet.
 const NOT_YET: u16 = 409;
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let client = arguments.desk.client()?;
     let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
-    let (record, opened) = Record::read(&text).map_err(|error| Failure::from(error).at("the desk's record"))?;
+    let (record, opened) = Record::read(&text).map_err(|error| Failure::from(error).at(PLACE))?;
     if record.query != arguments.query {
         return Err(Failure::environment("the desk answers with the record of another query"));
     }
@@ -72,9 +73,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         write_whole(path, format!("{}\n", serde_json::to_string(&record).expect("plain data")).as_bytes())?;
     }
     let released = Released { record: &record, card: &opened.card, channel, trust };
-    match &record.tallies {
+    match &opened.card.ballot {
         None => arguments.single(json, &released),
-        Some(tallies) => arguments.ballot(json, &released, tallies),
+        Some(_) => arguments.ballot(json, &released),
     }
 }
 
@@ -94,10 +95,14 @@ pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<St
 
 impl Arguments {
     fn single(&self, json: bool, released: &Released<'_>) -> Result<(), Failure> {
-        let Some(tally) = &released.record.tally else {
-            return Err(Failure::environment("the desk's record has no tally"));
+        let Released { record, channel, .. } = released;
+        let solved = match (&record.tally, record.sums.as_deref()) {
+            (Some(tally), None) => estimate::solve(channel, tally, self.confidence, self.interval, PLACE)?,
+            (None, Some(&[sum])) => {
+                estimate::solve_sum(channel, (record.reports, sum), self.confidence, self.interval, PLACE)?
+            }
+            _ => return Err(Failure::environment("the desk's record has neither a tally nor one sum")),
         };
-        let solved = estimate::solve(&released.channel, tally, self.confidence, self.interval, "the desk's record")?;
         let mechanism = released.card.mechanism.to_string();
         if json {
             let document = estimate::document(mechanism, self.confidence, &solved);
@@ -108,16 +113,17 @@ impl Arguments {
     }
 
     /// All intervals together hold the truth with the confidence asked for.
-    fn ballot(&self, json: bool, released: &Released<'_>, tallies: &[NamedTally]) -> Result<(), Failure> {
+    fn ballot(&self, json: bool, released: &Released<'_>) -> Result<(), Failure> {
         let Released { record, card, channel, trust } = released;
-        let each = simultaneous(self.confidence, tallies.len(), Sharing::Bonferroni)?;
         let estimator = Estimator::new(channel)?;
+        let questions = record.observed(&estimator).map_err(|error| Failure::from(error).at(PLACE))?;
+        let each = shared_confidence(&questions, self.confidence)?;
         let mut entries = Vec::new();
         let mut table = Table::new(&["question", "estimate", "sd", "from", "to"]);
-        for NamedTally { name, tally } in tallies {
-            let observation = estimator.observe(tally).map_err(|error| Failure::from(error).at(name))?;
-            let estimate = estimator.estimate_observed(&observation);
-            let interval = estimator.interval(&observation, each, self.interval.into());
+        for Observed { name, observation } in &questions {
+            let name = name.clone().unwrap_or_default();
+            let estimate = estimator.estimate_observed(observation);
+            let interval = estimator.interval(observation, each, self.interval.into());
             let [low, high] = display::interval(interval.low, interval.high);
             table.row([name.clone(), readable(estimate.estimate), readable(estimate.sd), low, high]);
             entries.push(json!({

@@ -14,6 +14,7 @@ mod examples;
 mod guide;
 mod help;
 mod network;
+mod noise;
 mod operations;
 mod pipeline;
 mod plan;

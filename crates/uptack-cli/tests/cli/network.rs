@@ -13,7 +13,7 @@ use crate::{Folder, json, run};
 fn policy(desk: &Desk) -> String {
     format!(
         "signers = [\"{}\"]\nattributes = [\"station\"]\n\
-         [card]\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = 4.0\nanswer-with-release = \"unlimited\"\n\
+         [card]\ntrust = \"owners\"\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = 4.0\nanswer-with-release = \"unlimited\"\n\
          delta = 1e-2\nhonest = 1.0\nseparate-operators = false\nenrolment = false\n\
          [lifetime]\nlinked = 1000.0\nrelease = 100.0\ndelta = 1e-1\n",
         desk.signer()

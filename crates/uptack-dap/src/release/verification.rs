@@ -296,3 +296,72 @@ fn listed(counts: &[impl ToString]) -> String {
     let shown: Vec<String> = counts.iter().take(8).map(ToString::to_string).collect();
     format!("{}{}", shown.join(", "), if counts.len() > 8 { ", …" } else { "" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{collector::Collected, signed::Signer};
+    use uptack::{
+        plan::{Prior, Request, plan},
+        privacy::{Delta, Epsilon},
+    };
+
+    /// A record of 200 owners and this sum, with noise of scale 2. Its claims are another mechanism's.
+    fn noisy_record(sum: i64) -> (Record, Card) {
+        let mut request = Request::new(200, Prior::at(20));
+        request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
+        let mut card = Card::new(&request, &plan(&request).unwrap());
+        let signer = Signer::generate();
+        card.signer = Some(signer.public().to_string());
+        card.mechanism = "randomized-response(t=0.99) + laplace(scale=2)".parse().unwrap();
+        let batch = Collected { reports: 200, counts: Vec::new(), sums: Some(vec![sum]), start: 0, finish: 1 };
+        (Record::new(&signer.sign(&card).unwrap(), &batch, 1_900_000_000).unwrap(), card)
+    }
+
+    fn failing(checks: Vec<Check>, what: &str) -> usize {
+        checks.iter().filter(|check| check.what.starts_with(what) && !check.holds()).count()
+    }
+
+    #[test]
+    fn a_record_with_noise_has_sums_and_no_tallies_and_is_recomputed() {
+        let (mut record, card) = noisy_record(-3);
+        let channel = card.mechanism.channel();
+        record.results = Some(record.estimated(&channel, Confidence::new(0.99).unwrap(), IntervalKind::Exact).unwrap());
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.contains(r#""sums":[-3]"#) && !text.contains("counts") && !text.contains("tall"), "{text}");
+        let (read, _) = Record::read(&text).unwrap();
+        assert_eq!(read, record);
+        assert!(matches!(Document::from_json(&text).unwrap(), Document::Record(_)));
+        assert_eq!(failing(sums(&record, &card), "sums"), 0);
+        assert_eq!(failing(estimates(&record, &card), "results"), 0);
+        // The estimates are those of this sum and no other.
+        let other = Record { sums: Some(vec![-2]), ..record.clone() };
+        assert!(failing(estimates(&other, &card), "results") >= 2);
+        // Nor does noise explain everything.
+        let far = Record { sums: Some(vec![-90]), ..record.clone() };
+        assert_eq!(failing(sums(&far, &card), "sums"), 1);
+        assert_eq!(failing(estimates(&far, &card), "results"), 1);
+    }
+
+    #[test]
+    fn records_whose_sums_are_not_of_the_cards_kind_are_refused() {
+        let (record, card) = noisy_record(17);
+        let mut plain = card.clone();
+        plain.mechanism = "randomized-response(t=0.99)".parse().unwrap();
+        assert!(record.tallies_of(&plain).unwrap_err().to_string().contains("carry noise"));
+        for (counts, sums, words) in [
+            (vec![17, 183], None, "have no noise"),
+            (Vec::new(), Some(vec![17, 17]), "one sum for each"),
+            (vec![17, 183], Some(vec![17]), "one sum for each"),
+        ] {
+            let changed = Record { counts, sums, ..record.clone() };
+            assert!(changed.tallies_of(&card).unwrap_err().to_string().contains(words), "{words}");
+            assert!(Record::read(&serde_json::to_string(&changed).unwrap()).is_err());
+            assert!(sums_fail(&changed, &card), "{words}");
+        }
+    }
+
+    fn sums_fail(record: &Record, card: &Card) -> bool {
+        failing(sums(record, card), "sums") + failing(sums(record, card), "counts") > 0
+    }
+}

@@ -352,6 +352,12 @@ mod tests {
         let (_, [leader, helper]) = tasks(VdafKind::bits(1));
         assert!(read_budget(&leader.vdaf).is_none() && read_budget(&helper.vdaf).is_none());
         let ten = DiscreteLaplace::new("10".parse().unwrap());
+        // What Janus stores of it, as docs/scale-out.md has it.
+        let (_, [noisy, _]) = tasks_with(VdafKind::bits(1), Some(ten));
+        let stored = |vdaf: &VdafInstance| serde_json::to_string(vdaf).unwrap();
+        let expected = r#""dp_strategy":{"dp_strategy":"PureDpDiscreteLaplace","budget":{"epsilon":[[1],[10]]}}"#;
+        assert!(stored(&noisy.vdaf).contains(expected), "{}", stored(&noisy.vdaf));
+        assert!(stored(&leader.vdaf).contains("NoDifferentialPrivacy"), "{}", stored(&leader.vdaf));
         assert_eq!(Strategy::new(1, &ten).budget.epsilon, [vec![1], vec![10]]);
         assert_eq!(digits(1 << 32), [0, 1]);
         let (set, _) = tasks_with(VdafKind::bits(1), Some(ten));

@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use uptack::{
     Mechanism,
-    card::{Aggregators, BallotQuery, Card, CardBallot, Claims, Enrolment, Operators, Timestamp},
+    card::{Aggregators, BallotQuery, Card, CardBallot, CardChannel, Claims, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
@@ -70,8 +70,7 @@ pub(crate) fn open(card: &mut Card, seconds: u64) {
 pub(crate) fn with_mechanism(card: &mut Card, text: &str) {
     card.mechanism = text.parse::<Mechanism>().unwrap();
     let channel = card.mechanism.channel();
-    card.channel.answers = channel.answers().to_vec();
-    card.channel.cells = channel.cells().to_vec();
+    card.channel = CardChannel::from(&channel);
     state_claims(card);
 }
 
@@ -109,7 +108,7 @@ pub(crate) fn with_ballot(card: &mut Card, names: &[&str], most_yes: u64) {
 pub(crate) fn policy_text(signer: &Signer) -> String {
     format!(
         "signers = [\"{}\"]\nattributes = [\"station\"]\n\
-         [card]\nanswer = 20.0\nlinked = 20.0\nrelease = 4.0\nanswer-with-release = 20.0\ndelta = 1e-4\n\
+         [card]\ntrust = \"owners\"\nanswer = 20.0\nlinked = 20.0\nrelease = 4.0\nanswer-with-release = 20.0\ndelta = 1e-4\n\
          honest = 1.0\nseparate-operators = false\nenrolment = false\n\
          [lifetime]\nlinked = 100.0\nrelease = 20.0\ndelta = 1e-2\n",
         signer.public()

@@ -17,7 +17,11 @@ pub struct Claims {
     pub answers: Vec<Claim>,
     /// ε of all answers of an owner.
     pub linked: Claim,
-    /// ε of the published counts.
+    /// ε of the published sum if one aggregator is honest, whoever else is not; δ is 0. Left out where aggregators add no
+    /// noise: then one honest aggregator hides no more than [`linked`](Self::linked) does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub one_aggregator: Option<Claim>,
+    /// ε of the published counts; with noise, of the published sum if one aggregator and the owners are honest.
     pub release: Claim,
     /// ε of each answer seen together with the published counts.
     pub answers_with_release: Vec<Claim>,
@@ -35,13 +39,20 @@ pub struct WholeClaims {
     pub queries: u64,
     /// ε of all answers of an owner.
     pub linked: Claim,
+    /// ε of all published sums if one aggregator is honest; the epsilons of the queries add up.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub one_aggregator: Option<Claim>,
     /// ε of all published counts.
     pub release: Claim,
 }
 
 impl Claims {
-    /// The claims that certified views support, those of `queries` such queries together among them.
-    pub fn of(views: &Views, whole: Option<&Repeated>) -> Self {
+    /// The claims that certified views of a channel support, those of several such queries together among them.
+    pub fn of(channel: &Channel, views: &Views, whole: Option<&Repeated>) -> Self {
+        let one_aggregator = |queries: u64| {
+            let together = privacy::one_aggregator_together(channel, queries)?;
+            Some(Claim::at_most(Some(together.upper())))
+        };
         let local = |epsilon: &Option<f64>| Claim::at_most(*epsilon);
         let joint = |claim: &Guarantee| Claim::at_most(claim.value().map(|value| value.upper()));
         let Target::Delta(delta) = views.release.target() else { unreachable!("claims are made at a delta") };
@@ -49,11 +60,13 @@ impl Claims {
             delta: Stated::try_from(delta.value()).expect("a delta is written as one"),
             answers: views.answers.iter().map(local).collect(),
             linked: local(&views.linked),
+            one_aggregator: one_aggregator(1),
             release: joint(&views.release),
             answers_with_release: views.answers_with_release.iter().map(joint).collect(),
             whole: whole.map(|repeated| WholeClaims {
                 queries: repeated.times,
                 linked: local(&repeated.linked),
+                one_aggregator: one_aggregator(repeated.times),
                 release: Claim::at_most(repeated.release.map(|value| value.upper())),
             }),
         }
@@ -74,6 +87,18 @@ impl Claims {
         self.whole.as_ref().map_or(&self.linked, |whole| &whole.linked).epsilon()
     }
 
+    /// ε of what everything that the card asks publishes, if one aggregator is honest and nobody else.
+    ///
+    /// Where aggregators add no noise, whoever knows everybody else's answers learns the owner's from the counts: it is the
+    /// linked ε.
+    pub fn whole_one_aggregator(&self) -> Option<f64> {
+        let (one_aggregator, linked) = match &self.whole {
+            Some(whole) => (&whole.one_aggregator, &whole.linked),
+            None => (&self.one_aggregator, &self.linked),
+        };
+        one_aggregator.as_ref().unwrap_or(linked).epsilon()
+    }
+
     /// ε of all published counts of everything that the card asks.
     pub fn whole_release(&self) -> Option<f64> {
         self.whole.as_ref().map_or(&self.release, |whole| &whole.release).epsilon()
@@ -84,12 +109,18 @@ impl Claims {
         let one = std::slice::from_ref;
         check_claims("the answers alone", &self.answers, &found.answers)?;
         check_claims("the linked answers", one(&self.linked), one(&found.linked))?;
+        check_one_aggregator("one honest aggregator", &self.one_aggregator, &found.one_aggregator)?;
         check_claims("the release", one(&self.release), one(&found.release))?;
         check_claims("an answer with the release", &self.answers_with_release, &found.answers_with_release)?;
         match (&self.whole, &found.whole) {
             (None, None) => Ok(()),
             (Some(claimed), Some(found)) if claimed.queries == found.queries => {
                 check_claims("all linked answers together", one(&claimed.linked), one(&found.linked))?;
+                check_one_aggregator(
+                    "one honest aggregator, all sums together",
+                    &claimed.one_aggregator,
+                    &found.one_aggregator,
+                )?;
                 check_claims("all releases together", one(&claimed.release), one(&found.release))
             }
             _ => Err(Error::card("the card's claims for the whole are not about what it asks")
@@ -115,6 +146,19 @@ pub(super) fn whole(
 
 fn worst(claims: &[Claim]) -> Option<f64> {
     claims.iter().map(Claim::epsilon).try_fold(0.0, |worst, epsilon| Some(f64::max(worst, epsilon?)))
+}
+
+/// The claim is there if and only if aggregators add noise.
+fn check_one_aggregator(view: &str, claimed: &Option<Claim>, found: &Option<Claim>) -> Result<(), Error> {
+    match (claimed, found) {
+        (None, Some(found)) => Err(Error::card(format!("the card claims nothing for {view}; it is {found}"))
+            .with_hint("where aggregators add noise, a card says what one honest one of them hides")),
+        (Some(claimed), None) => {
+            Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it adds no noise"))
+                .with_hint("the claim is better than the truth; do not answer such a card"))
+        }
+        (claimed, found) => check_claims(view, claimed.as_slice(), found.as_slice()),
+    }
 }
 
 fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<(), Error> {

@@ -28,6 +28,7 @@ use crate::channel::{Channel, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
+use crate::noise::DiscreteLaplace;
 use crate::plan::{Choice, Plan, Request};
 use crate::privacy::composition::Ballot;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
@@ -110,6 +111,20 @@ pub struct CardChannel {
     pub answers: Vec<Vec<Output>>,
     /// The cells with both laws.
     pub cells: Vec<crate::Cell>,
+    /// What each of the two aggregators adds to the number of answers `1`, the only number that is published then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub noise: Option<DiscreteLaplace>,
+}
+
+impl From<&Channel> for CardChannel {
+    fn from(channel: &Channel) -> Self {
+        Self {
+            bits: u64::from(Probability::BITS),
+            answers: channel.answers().to_vec(),
+            cells: channel.cells().to_vec(),
+            noise: channel.noise().copied(),
+        }
+    }
 }
 
 /// What error is expected.
@@ -159,12 +174,8 @@ impl Card {
             operators: None,
             enrolment: None,
             signer: None,
-            channel: CardChannel {
-                bits: u64::from(Probability::BITS),
-                answers: channel.answers().to_vec(),
-                cells: channel.cells().to_vec(),
-            },
-            claims: Claims::of(views, None),
+            channel: CardChannel::from(channel),
+            claims: Claims::of(channel, views, None),
             predicted: Predicted {
                 yes_low: request.yes.low,
                 yes_high: request.yes.high,
@@ -198,7 +209,10 @@ impl Card {
         if self.version != VERSION {
             return refuse("the card's version is not 1");
         }
-        let stated = Channel::new(self.channel.answers.clone(), self.channel.cells.clone())?;
+        let mut stated = Channel::new(self.channel.answers.clone(), self.channel.cells.clone())?;
+        if let Some(noise) = self.channel.noise {
+            stated = stated.with_noise(noise)?;
+        }
         let bits = self.channel.bits == u64::from(Probability::BITS);
         if !bits || stated != self.mechanism.channel() {
             return refuse("the card's integers are not those of its mechanism");
@@ -302,7 +316,7 @@ impl Card {
         let owners = self.claim_owners()?;
         let views = Views::of_watched(channel, owners, Target::Delta(delta), limit, progress)?;
         let whole = claims::whole(channel, owners, &views, self.counted_queries()?, limit)?;
-        let claims = Claims::of(&views, whole.as_ref());
+        let claims = Claims::of(channel, &views, whole.as_ref());
         Ok((views, claims))
     }
 
@@ -326,5 +340,7 @@ impl Card {
     }
 }
 
+#[cfg(test)]
+mod noise_tests;
 #[cfg(test)]
 mod tests;

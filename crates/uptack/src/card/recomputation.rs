@@ -9,6 +9,7 @@ use crate::channel::{Cell, Channel, Output};
 use crate::display::Rounding;
 use crate::error::Error;
 use crate::estimate::Estimator;
+use crate::noise::DiscreteLaplace;
 use crate::plan::{Over, Prior};
 use crate::privacy::{Views, WorkLimit};
 use crate::probability::Probability;
@@ -175,6 +176,7 @@ impl Card {
             checks.push(check("yes", &|cell| cell.yes().numerator().to_string()));
             checks.push(check("no", &|cell| cell.no().numerator().to_string()));
         }
+        checks.extend(noise_check(stated.noise.as_ref(), channel.noise()));
         checks
     }
 
@@ -208,6 +210,7 @@ impl Claims {
     fn compared_with(&self, found: &Self) -> Vec<Check> {
         let mut checks = each("claims.answers", &self.answers, &found.answers);
         checks.push(Check::claim("claims.linked", &self.linked, &found.linked));
+        checks.extend(if_noise("claims.one_aggregator", &self.one_aggregator, &found.one_aggregator));
         checks.push(Check::claim("claims.release", &self.release, &found.release));
         checks.extend(each("claims.answers_with_release", &self.answers_with_release, &found.answers_with_release));
         match (&self.whole, &found.whole) {
@@ -224,11 +227,35 @@ impl Claims {
 
 impl WholeClaims {
     fn compared_with(&self, found: &Self) -> Vec<Check> {
-        vec![
+        let mut checks = vec![
             Check::equal("claims.whole.queries", self.queries.to_string(), found.queries.to_string()),
             Check::claim("claims.whole.linked", &self.linked, &found.linked),
-            Check::claim("claims.whole.release", &self.release, &found.release),
-        ]
+        ];
+        checks.extend(if_noise("claims.whole.one_aggregator", &self.one_aggregator, &found.one_aggregator));
+        checks.push(Check::claim("claims.whole.release", &self.release, &found.release));
+        checks
+    }
+}
+
+/// The noise of the mechanism's text, and none where that has none.
+fn noise_check(stated: Option<&DiscreteLaplace>, found: Option<&DiscreteLaplace>) -> Option<Check> {
+    let words = |noise: Option<&DiscreteLaplace>| noise.map_or("no noise".to_owned(), |noise| noise.to_string());
+    match (stated, found) {
+        (None, None) => None,
+        (Some(stated), Some(found)) => {
+            Some(Check::equal("channel.noise.scale", stated.scale().to_string(), found.scale().to_string()))
+        }
+        (stated, found) => Some(Check::equal("channel.noise", words(stated), words(found))),
+    }
+}
+
+/// A claim that is there if and only if aggregators add noise.
+fn if_noise(what: &str, stated: &Option<Claim>, found: &Option<Claim>) -> Option<Check> {
+    match (stated, found) {
+        (None, None) => None,
+        (Some(stated), Some(found)) => Some(Check::claim(what, stated, found)),
+        (Some(stated), None) => Some(Check::rule(what, stated.to_string(), "left out: there is no noise", false)),
+        (None, Some(found)) => Some(Check { verdict: Verdict::Wrong, ..Check::not_stated(what, found.to_string()) }),
     }
 }
 
@@ -243,6 +270,13 @@ fn each(what: &str, stated: &[Claim], found: &[Claim]) -> Vec<Check> {
 
 fn written(outputs: &[Output]) -> String {
     outputs.iter().map(|output| output.symbol()).collect()
+}
+
+/// A text with another last digit.
+#[cfg(test)]
+pub(super) fn falsified(text: &str, by: u8) -> String {
+    let at = text.rfind(|c: char| c.is_ascii_digit()).unwrap();
+    format!("{}{}{}", &text[..at], (text.as_bytes()[at] - b'0' + by) % 10, &text[at + 1..])
 }
 
 #[cfg(test)]
@@ -327,11 +361,6 @@ mod tests {
                 assert!(failed.iter().any(|what| what == named || what == "claims"), "{path}: {failed:?}");
             }
         }
-    }
-
-    fn falsified(text: &str, by: u8) -> String {
-        let at = text.rfind(|c: char| c.is_ascii_digit()).unwrap();
-        format!("{}{}{}", &text[..at], (text.as_bytes()[at] - b'0' + by) % 10, &text[at + 1..])
     }
 
     #[test]

@@ -48,7 +48,9 @@ pub fn plan_whole(
     if request.trust == Trust::OneAggregator {
         let share = share_of_sum(request, epsilon, queries)?;
         let mut card = draft(Card::new(&share, &plan_with(&share, progress)?));
-        card.state_claims(delta, WorkLimit::default())?;
+        if queries > 1 {
+            card.state_claims(delta, WorkLimit::default())?;
+        }
         return Ok(card);
     }
     if queries < 2 {
@@ -124,4 +126,25 @@ fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Error> {
         plan_with(&Request { release, ..request.clone() }, progress).ok()
     };
     STRICTER.into_iter().find_map(stricter).ok_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Prior, least_error};
+    use crate::privacy::{linked_epsilon, one_aggregator};
+
+    /// What each query of a ballot or a series may give away adds up to no more than what all of them may.
+    #[test]
+    fn shares_for_one_honest_aggregator_add_up() {
+        for (queries, epsilon) in [(1, 1.0), (2, 1.0), (3, 0.7), (24, 2.5), (49, 0.1)] {
+            let epsilon = Epsilon::new(epsilon).unwrap();
+            let whole = Request::one_aggregator(5000, Prior::at(50), epsilon).unwrap();
+            let share = share_of_sum(&whole, epsilon, queries).unwrap();
+            let channel = least_error(&share).unwrap().channel();
+            let times = queries as f64;
+            assert!(one_aggregator(&channel).unwrap().upper() * times <= epsilon.value(), "{queries}");
+            assert!(linked_epsilon(&channel).unwrap() * times <= whole.linked_epsilon.unwrap(), "{queries}");
+        }
+    }
 }

@@ -270,7 +270,7 @@ impl Estimator {
         1.0 / self.weights(owners, yes).1
     }
 
-    pub(super) fn noise(&self) -> Option<DiscreteLaplace> {
+    pub(crate) fn noise(&self) -> Option<DiscreteLaplace> {
         self.reader.channel.noise().copied()
     }
 

@@ -197,6 +197,17 @@ impl Observation {
         self.owners
     }
 
+    /// The same after noise was added to the sum.
+    pub(crate) fn with_noise(mut self, added: i64) -> Self {
+        self.bins.iter_mut().for_each(|sum| *sum += i128::from(added));
+        self
+    }
+
+    /// The published sum of a channel with noise.
+    pub(crate) fn sum(&self) -> i64 {
+        i64::try_from(self.bins[0]).unwrap_or(i64::MAX)
+    }
+
     /// The counts of the channel's bins; with noise, the sum alone.
     pub fn bins(&self) -> &[i128] {
         &self.bins

@@ -143,3 +143,92 @@ fn count_blocks(count: &LatticeSum<'_>, sd: f64) -> Vec<(i128, f64)> {
     };
     (-blocks..=blocks).map(block).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::lattice_sum::Draws;
+    use super::*;
+
+    const VALUES: [i64; 2] = [0, 1];
+
+    fn count<'a>(yes: (u64, &'a [f64]), no: (u64, &'a [f64])) -> LatticeSum<'a> {
+        LatticeSum { groups: [yes, no].map(|(count, masses)| Draws { count, values: &VALUES, masses }), noise: None }
+    }
+
+    fn noise(scale: &str) -> DiscreteLaplace {
+        DiscreteLaplace::new(scale.parse().unwrap())
+    }
+
+    /// The law of the noise alone is the closed form, in relation to itself, far into the tails.
+    #[test]
+    fn recursions_lose_no_digits() {
+        for scale in ["0.1", "1", "7/3", "40"] {
+            let (nobody, noise) = (count((0, &[0.5, 0.5]), (0, &[0.5, 0.5])), noise(scale));
+            let law = exact(&nobody, &noise, true).unwrap();
+            let far = noise.reach(1e-30);
+            for value in [-far, -1, 0, 1, far / 2, far] {
+                let tails = law.tails(i128::from(value));
+                assert!((tails.point / noise.sum_probability(value) - 1.0).abs() < 1e-10, "{scale} {value}");
+                let upper = noise.sum_upper_tail(value);
+                assert!((tails.upper / upper - 1.0).abs() < 1e-10, "{scale} {value}: {tails:?} {upper}");
+            }
+        }
+    }
+
+    /// Lumps agree with what is written out, at the tails that intervals need and beyond.
+    #[test]
+    fn lumping_errs_less_than_its_margin() {
+        let cases: [(LatticeSum<'_>, &str); 5] = [
+            // The noise is lumped.
+            (count((3000, &[0.2, 0.8]), (90_000, &[0.8, 0.2])), "10"),
+            (count((3000, &[0.2, 0.8]), (1_000_000, &[0.8, 0.2])), "150"),
+            (count((1_000_000, &[0.2, 0.8]), (1_000_000, &[0.8, 0.2])), "1"),
+            // The count is lumped.
+            (count((3000, &[0.2, 0.8]), (90_000, &[0.8, 0.2])), "300"),
+            (count((30, &[0.2, 0.8]), (90, &[0.8, 0.2])), "500"),
+        ];
+        for (count, scale) in cases {
+            let noise = noise(scale);
+            let law = exact(&count, &noise, false).unwrap();
+            let lumped = Lumped::new(count, noise, false);
+            let (mean, sd) = (count.mean(), (count.variance() + 2.0 * noise.variance()).sqrt());
+            let size = count.variance();
+            for z in -45..=45 {
+                let x = (mean + f64::from(z) / 10.0 * sd).round() as i128;
+                let (fast, slow) = (lumped.tails(x), law.tails(x));
+                let margin = LUMPING_ERROR + 0.75 / size;
+                for (fast, slow) in [(fast.upper, slow.upper), (fast.lower, slow.lower)] {
+                    assert!((fast / slow - 1.0).abs() < margin, "{scale} at {z}: {fast} {slow}, size {size}");
+                }
+            }
+        }
+    }
+
+    /// Counts that are too long to be written out are lumped by saddle points.
+    #[test]
+    fn blocks_of_a_huge_count_are_as_good() {
+        let huge = count((0, &[0.5, 0.5]), (1_000_000_000, &[0.5, 0.5]));
+        let noise = noise("40000");
+        let blocks = count_blocks(&huge, huge.variance().sqrt());
+        let total: f64 = blocks.iter().map(|(_, mass)| mass).sum();
+        let mean: f64 = blocks.iter().map(|&(at, mass)| at as f64 * mass).sum();
+        let square: f64 = blocks.iter().map(|&(at, mass)| (at as f64 - mean).powi(2) * mass).sum();
+        assert!((total - 1.0).abs() < 1e-4 && (mean - huge.mean()).abs() < 20.0, "{total} {mean}");
+        assert!((square / huge.variance() - 1.0).abs() < 1e-3, "{square}");
+        let tails = Lumped::new(huge, noise, false).tails(500_000_000);
+        assert!((tails.upper - 0.5).abs() < 1e-4 && (tails.lower - 0.5).abs() < 1e-4, "{tails:?}");
+    }
+
+    #[test]
+    fn blocks_of_noise_keep_its_mass_and_variance() {
+        for (scale, width) in [("1", 1), ("1", 7), ("10", 3), ("1000", 100)] {
+            let (noise, most) = (noise(scale), (width * width) as f64 / 4.0);
+            let blocks = noise_blocks(&noise, width);
+            let total: f64 = blocks.iter().map(|(_, mass)| mass).sum();
+            let square: f64 = blocks.iter().map(|(at, mass)| at * at * mass).sum();
+            assert!((total - 1.0).abs() < 1e-9, "{scale} {width}: {total}");
+            let variance = 2.0 * noise.variance();
+            assert!(square <= variance * (1.0 + 1e-9) && square >= variance - most, "{scale} {width}: {square}");
+        }
+    }
+}

@@ -43,4 +43,4 @@ pub use explain::{BayesAccuracy, statement};
 pub use likelihood::Direction;
 #[cfg(test)]
 pub(crate) use one_aggregator::approximate as approximate_one_aggregator;
-pub use one_aggregator::one_aggregator;
+pub use one_aggregator::{one_aggregator, one_aggregator_together};

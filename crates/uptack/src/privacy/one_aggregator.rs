@@ -23,6 +23,8 @@ use crate::probability::Probability;
 
 /// Claims are whole multiples of 10^−12.
 const UNITS: f64 = 1e12;
+/// Up to an ε of 1000 doubles lie closer together than the units, so that each number of units has a double of its own.
+const PLAIN_UNITS: u128 = 1_000_000_000_000_000;
 
 /// ε of the published sum if one aggregator is honest, whoever else is not, whatever the crowd; δ is 0. None where the
 /// channel has no noise.
@@ -37,9 +39,24 @@ const UNITS: f64 = 1e12;
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn one_aggregator(channel: &Channel) -> Option<Enclosure> {
+    one_aggregator_together(channel, 1)
+}
+
+/// ε of so many published sums together, to which one owner adds a bit each: pure epsilons add up, in whole units.
+///
+/// ```
+/// use uptack::{Mechanism, privacy::one_aggregator_together};
+/// let told = "randomized-response(t=1) + laplace(scale=3)".parse::<Mechanism>()?.channel();
+/// assert_eq!(one_aggregator_together(&told, 6).map(|epsilon| epsilon.upper()), Some(2.000_000_000_004));
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn one_aggregator_together(channel: &Channel, sums: u64) -> Option<Enclosure> {
     let (noise, bit) = (channel.noise()?, channel.summed_bit()?);
     let units = if bit.yes == bit.no { (0, 0) } else { epsilon_in_units(bit, noise) };
-    Some(Enclosure::new(decimal(units.0), decimal(units.1)))
+    let [lower, upper] = [units.0, units.1].map(|units| u128::from(units) * u128::from(sums));
+    let lower_end = if lower <= PLAIN_UNITS { decimal(lower) } else { decimal(lower).next_down() };
+    let upper_end = if upper <= PLAIN_UNITS { decimal(upper) } else { decimal(upper).next_up() };
+    Some(Enclosure::new(lower_end, upper_end))
 }
 
 /// The same as a double that may be off by some roundings in either direction, for searches that certify what they find.
@@ -104,7 +121,7 @@ fn whole(units: &BigRational) -> u64 {
 }
 
 /// So many units as the double that is printed with just these decimals.
-fn decimal(units: u64) -> f64 {
+fn decimal(units: u128) -> f64 {
     units as f64 / UNITS
 }
 

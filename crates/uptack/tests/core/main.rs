@@ -4,6 +4,7 @@ mod coverage;
 mod exact_coverage;
 mod family;
 mod mechanisms;
+mod noisy_coverage;
 mod promises;
 mod random_channels;
 mod sections;

@@ -160,6 +160,7 @@ fn owners_besides_make_no_error_larger() {
 #[test]
 fn nothing_certified_is_better_than_a_noisy_plan() {
     let mut random = Random::new(23);
+    let mut rivals = 0;
     for number in 0..60 {
         let owners = random.between(50.0, 1e6) as u64;
         let yes = if number % 4 == 0 { 0 } else { random.between(1.0, owners as f64 / 2.0) as u64 };
@@ -180,10 +181,12 @@ fn nothing_certified_is_better_than_a_noisy_plan() {
         }
         for _ in 0..40 {
             let Some(rival) = rival(&mut random, epsilon, linked) else { continue };
+            rivals += 1;
             let better = 1.0 - sd(&rival, owners as f64, yes as f64) / error;
             assert!(better <= 0.005, "{about}: {rival} is better than {mechanism} by {better}");
         }
     }
+    assert!(rivals > 1000, "{rivals}");
 }
 
 /// A random channel near the bound, and the least noise that keeps ε; none where it breaks a bound.
@@ -195,13 +198,16 @@ fn rival(random: &mut Random, epsilon: f64, linked: f64) -> Option<Mechanism> {
         return None;
     }
     let with = |scale: f64| -> Option<Mechanism> {
-        let scale: Scale = format!("{scale:.6}").parse().ok()?;
+        let scale: Scale = format!("{scale:.9}").parse().ok()?;
         format!("{local} + {}", DiscreteLaplace::new(scale)).parse().ok()
     };
+    let (p, q) = (1.0 - missed, stray);
     let (mut low, mut high) = (0.01f64, 1e3f64);
-    for _ in 0..40 {
+    for _ in 0..50 {
         let half = (low * high).sqrt();
-        if claimed(&with(half)?) <= epsilon { high = half } else { low = half }
+        let a = (-1.0 / half).exp();
+        let ratio = ((p + (1.0 - p) * a) / (q + (1.0 - q) * a)).max((1.0 - q * (1.0 - a)) / (1.0 - p * (1.0 - a)));
+        if ratio.ln() <= epsilon { high = half } else { low = half }
     }
-    with(high).filter(|rival| claimed(rival) <= epsilon)
+    with(high * (1.0 + 2e-6)).filter(|rival| claimed(rival) <= epsilon)
 }

@@ -181,6 +181,15 @@ async fn what_an_analyst_must_not_send_is_refused_by_name() {
         assert_eq!(error.refused_with(), Some(400), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
+    // What no card can hold is refused by the name of its field, too.
+    let body = serde_json::json!({"card": card(), "seconds": 600}).to_string();
+    let body = body.replacen("\"delta\":\"", "\"delta\":\"often ", 1);
+    let token = std::fs::read_to_string(stage.desk.first_token()).unwrap();
+    let request = reqwest::Client::new().post(stage.desk.url().join("queries").unwrap()).bearer_auth(token.trim());
+    let refused = request.header("idempotency-key", "a".repeat(43)).body(body).send().await.unwrap();
+    assert_eq!(refused.status().as_u16(), 400);
+    let told = refused.text().await.unwrap();
+    assert!(told.contains("card.claims.delta"), "{told}");
     for (every, times) in [(0, 3), (300, 0), (300, 1001), (u64::MAX, 2)] {
         let error = stage.analyst.open(&card(), Schedule::Series { every, times }).await.unwrap_err();
         assert_eq!(error.refused_with(), Some(400), "{error}");

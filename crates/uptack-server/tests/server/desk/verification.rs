@@ -1,9 +1,9 @@
 //! Anyone can compute a record again: every number of it that is changed is found.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use uptack::{
-    card::{Card, Check},
+    card::Check,
     estimate::{Confidence, IntervalKind},
 };
 use uptack_dap::{

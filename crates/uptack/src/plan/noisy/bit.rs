@@ -1,6 +1,6 @@
 //! What one owner adds to the published sum, as the search moves it, and the noise that it needs.
 
-use crate::noise::{DiscreteLaplace, SummedBit};
+use crate::noise::SummedBit;
 use crate::plan::law::Law;
 
 /// A bit that owners of one truth mostly write and owners of the other mostly do not.
@@ -52,14 +52,10 @@ pub(super) fn variance_of_both(decay: f64) -> f64 {
     4.0 * decay / (1.0 - decay).powi(2)
 }
 
-/// The standard deviation of the estimate from a noisy sum: bit, noise of both, and who holds what.
-pub(super) fn sd(bit: SummedBit, noise: &DiscreteLaplace, owners: f64, yes: f64) -> f64 {
-    (bit.variance(owners, yes) + 2.0 * noise.variance()).sqrt() / bit.difference().abs()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DiscreteLaplace;
     use crate::privacy::approximate_one_aggregator;
 
     /// The closed form solved for a is the closed form.

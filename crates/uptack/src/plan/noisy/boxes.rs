@@ -16,11 +16,13 @@ pub(super) struct Best {
 }
 
 /// Boxes are halved until none can be better by more than this share.
-const ACCURACY: f64 = 1e-3;
+const ACCURACY: f64 = 3e-4;
 /// So many boxes are looked at.
-const BUDGET: usize = 30_000;
+const BUDGET: usize = 10_000;
 /// Rounding of the bound itself.
 const ROUNDING: f64 = 1e-12;
+/// Less than this share of ones is hardly any.
+const REST: f64 = 1e-3;
 /// The last step of the walk, in the logarithm of the doubt.
 const SMALLEST_STEP: f64 = 1e-7;
 
@@ -88,12 +90,14 @@ fn improved(goal: &Goal, region: &Region, known: Found, (missed, stray): (f64, f
     }
 }
 
-/// Two boxes for one, across the side that is longer in the logarithm of its doubt.
+/// Two boxes for one, across the longer side, in coordinates that stretch both ends: a little doubt, and nearly all.
 fn halves(sides: [(f64, f64); 2], traces: [f64; 2]) -> [[(f64, f64); 2]; 2] {
-    let length = |side: usize| ((sides[side].1 + traces[side]) / (sides[side].0 + traces[side])).ln();
+    let stretched = |side: usize, doubt: f64| ((doubt + traces[side]) / (1.0 - doubt + REST)).ln();
+    let length = |side: usize| stretched(side, sides[side].1) - stretched(side, sides[side].0);
     let long = usize::from(length(1) > length(0));
-    let ((low, high), trace) = (sides[long], traces[long]);
-    let middle = (((low + trace) * (high + trace)).sqrt() - trace).clamp(low, high);
+    let (low, high) = sides[long];
+    let odds = (0.5 * (stretched(long, low) + stretched(long, high))).exp();
+    let middle = ((odds * (1.0 + REST) - traces[long]) / (1.0 + odds)).clamp(low, high);
     let with = |ends: (f64, f64)| {
         let mut half = sides;
         half[long] = ends;

@@ -40,6 +40,6 @@ fn written(request: &Request, family: Family, region: &Region, best: &Best, epsi
     let local = written::local(request, family, region, &best.bit)?;
     let scale = written::least_scale(&local.channel(), epsilon)?;
     let mechanism = written::noisy(local, scale).ok()?;
-    let sd = written::sd(request, &mechanism.channel());
-    sd.is_finite().then_some(Planned { family, mechanism, sd, release: None })
+    let sd = written::sd(request, &mechanism.channel())?;
+    Some(Planned { family, mechanism, sd, release: None })
 }

@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
             let mechanism = written::noisy(local.clone(), scale).ok()?;
             let release = guarantee(self.request, &mechanism)?;
             let kept = release.value().is_some_and(|value| value.upper() <= epsilon.value());
-            let sd = written::sd(self.request, &mechanism.channel());
+            let sd = written::sd(self.request, &mechanism.channel())?;
             kept.then_some(Planned { family: self.family, mechanism, sd, release: Some(release) })
         })
     }

@@ -89,16 +89,44 @@ impl Goal {
 
     /// The same with another a.
     pub(super) fn error_with(&self, bit: &Bit, decay: f64) -> f64 {
-        self.summed(bit.of_no, [bit.missed, bit.stray].map(one_variance), variance_of_both(decay), bit.lean())
+        let noise = variance_of_both(decay);
+        self.weighed(bit.of_no, |often, rarely| {
+            (often * one_variance(bit.missed) + rarely * one_variance(bit.stray) + noise) / bit.lean().powi(2)
+        })
     }
 
-    /// No bit of the box has a smaller error: each part of the variance is at its least, which for the owners' part is at
-    /// an end because it is concave, and for the noise at the most doubt; the lean is at its largest.
+    /// No bit of the box has a smaller error (`docs/choosing-parameters.md`, "How near the best a plan is").
+    ///
+    /// The owners' parts of the variance, q(1 − q)/(p − q)² and its mirror image, grow with either doubt, so that they are
+    /// least at the least of both.
     pub(super) fn least_error(&self, [missed, stray]: [(f64, f64); 2], of_no: bool) -> f64 {
-        let own = [missed, stray].map(|(low, high)| one_variance(low).min(one_variance(high)));
-        let doubtful = Bit { missed: missed.1, stray: stray.1, of_no };
-        let noise = if doubtful.lean() > 0.0 { variance_of_both(doubtful.decay(self.growth)) } else { 0.0 };
-        self.summed(of_no, own, noise, 1.0 - missed.0 - stray.0)
+        let clear = Bit { missed: missed.0, stray: stray.0, of_no };
+        let lean = clear.lean();
+        let noise = self.least_noise(&Bit { missed: missed.1, stray: stray.1, of_no }, lean);
+        self.weighed(of_no, |often, rarely| {
+            let coins = (often * one_variance(clear.missed) + rarely * one_variance(clear.stray)) / lean.powi(2);
+            (coins + noise).max(self.least_at_lean(often, rarely, lean))
+        })
+    }
+
+    /// The noise's part of the variance in a box, from its corner with the most doubt and its largest lean d: it is
+    /// 4·(1 − E·m/d)·(1 + E·(1 − m)/d)/E², with E = e^ε − 1 and m the smaller doubt.
+    fn least_noise(&self, doubtful: &Bit, lean: f64) -> f64 {
+        let (growth, least, smallest) = (self.growth, doubtful.missed.min(doubtful.stray), doubtful.lean());
+        if smallest <= 0.0 {
+            return 0.0;
+        }
+        let factors = (1.0 - growth * least / smallest).max(0.0) * (1.0 + growth * (1.0 - least) / lean);
+        (4.0 * factors / growth.powi(2)).max(variance_of_both(doubtful.decay(growth)) / lean.powi(2))
+    }
+
+    /// The variance of a bit that leans by so much or less is at least this: it grows as the lean vanishes.
+    fn least_at_lean(&self, often: f64, rarely: f64, lean: f64) -> f64 {
+        let by_noise = |holders: f64| holders.min(4.0) / (2.0 * self.growth);
+        let by_coins = |holders: f64| 0.5 * holders * (1.0 - lean);
+        let stray_is_less = by_noise(rarely).max(by_coins(often));
+        let missed_is_less = by_noise(often).max(by_coins(rarely));
+        stray_is_less.min(missed_is_less) / lean
     }
 
     /// How much doubt one owner in a thousand of each side is: less of it hardly matters.
@@ -109,12 +137,13 @@ impl Goal {
         [often, rarely].map(|holders| 1e-3 / (1.0 + holders))
     }
 
-    fn summed(&self, of_no: bool, own: [f64; 2], noise: f64, lean: f64) -> f64 {
-        let variance = |yes: f64| {
+    /// The error where those who should write the bit and those who should not have this variance together.
+    fn weighed(&self, of_no: bool, variance: impl Fn(f64, f64) -> f64) -> f64 {
+        let at = |yes: f64| {
             let (often, rarely) = if of_no { (self.owners - yes, yes) } else { (yes, self.owners - yes) };
-            often * own[0] + rarely * own[1] + noise
+            variance(often, rarely).sqrt()
         };
-        self.yes.summarize(self.points.iter().map(|&yes| variance(yes).sqrt() / lean))
+        self.yes.summarize(self.points.iter().map(|&yes| at(yes)))
     }
 }
 

@@ -1,9 +1,10 @@
 //! From a bit to a mechanism with few digits and the least noise that keeps the request, certified.
 
-use super::bit::{self, Bit};
+use super::bit::Bit;
 use super::region::Region;
 use crate::channel::Channel;
 use crate::error::Error;
+use crate::estimate::Estimator;
 use crate::mechanism::{Mechanism, Noisy};
 use crate::noise::{DiscreteLaplace, Scale};
 use crate::plan::family::Family;
@@ -67,9 +68,8 @@ pub(super) fn noisy(local: Mechanism, scale: Scale) -> Result<Mechanism, Error> 
     Ok(Mechanism::Noisy(Noisy::new(local, DiscreteLaplace::new(scale))?))
 }
 
-/// The error of a noisy channel, as the prior weighs it; infinite for a channel that tells nothing.
-pub(super) fn sd(request: &Request, channel: &Channel) -> f64 {
-    let (Some(bit), Some(noise)) = (channel.summed_bit(), channel.noise()) else { return f64::INFINITY };
-    let at = |yes: f64| bit::sd(bit, noise, request.owners as f64, yes);
-    request.yes.summarize(request.yes.points().into_iter().map(at))
+/// The error of the mechanism as it is written.
+pub(super) fn sd(request: &Request, channel: &Channel) -> Option<f64> {
+    let sd = request.yes.predicted_sd(&Estimator::new(channel).ok()?, request.owners).ok()?;
+    sd.is_finite().then_some(sd)
 }

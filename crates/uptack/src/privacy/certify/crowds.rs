@@ -35,6 +35,8 @@ pub(super) struct Crowds<'a> {
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
+        // A sum of scores on its lattice costs about the same in every crowd.
+        let limit = if view.needs_sums() { limit.whatever_the_crowd() } else { limit };
         let enumeration = ENUMERATION.min(limit.for_owners(owners));
         Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
     }
