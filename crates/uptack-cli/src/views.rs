@@ -62,9 +62,9 @@ fn views_by_trust(views: &Views, one_aggregator: Enclosure) -> String {
     let owners = format!("{} owners", grouped(views.release.owners()));
     let mut table = Table::new(&["view", "holds if these are honest", "ε", "δ", "worst crowd", "certificate"]);
     let delta = if views.linked.is_some() { "0" } else { "" };
-    table.row(["linked", "nobody", &readable_up(views.linked), delta].map(str::to_owned));
-    let epsilon = readable_up(one_aggregator.upper());
-    table.row(["one aggregator", "one aggregator", &epsilon, "0", "any", "exact"].map(str::to_owned));
+    table.row(["linked".to_owned(), "nobody".to_owned(), readable_up(views.linked), delta.to_owned()]);
+    let (epsilon, name) = (readable_up(one_aggregator.upper()), "one aggregator".to_owned());
+    table.row([name.clone(), name, epsilon, "0".to_owned(), "any".to_owned(), "exact".to_owned()]);
     for claim in std::iter::once(&views.release).chain(&views.owners_alone).chain(&views.answers_with_release) {
         let honest = match claim.view() {
             View::Release => format!("one aggregator and {owners}"),
