@@ -23,5 +23,6 @@ pub mod policy;
 pub mod predicate;
 mod report;
 pub mod schedule;
+pub mod typing;
 
 pub use error::{Error, Result};
