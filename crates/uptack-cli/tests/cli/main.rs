@@ -3,6 +3,7 @@
 mod aggregators;
 mod agreement;
 mod algebra;
+mod asking;
 mod audit;
 mod bad_input;
 mod card;
@@ -19,7 +20,9 @@ mod pipeline;
 mod plan;
 mod privacy;
 mod security;
+mod terminal;
 mod verify;
+mod wrong_uses;
 
 use std::io::Write;
 use std::path::PathBuf;

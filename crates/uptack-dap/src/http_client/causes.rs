@@ -28,7 +28,7 @@ fn explain(error: &(dyn Error + 'static)) -> String {
 
 /// An error, and what brought it about, and so on.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 fn io_kinds(error: &(dyn Error + 'static)) -> impl Iterator<Item = io::ErrorKind> {
@@ -85,7 +85,10 @@ mod tests {
             ("dns error", "its name is not known"),
             ("invalid peer certificate: UnknownIssuer", "name the root certificate"),
             ("invalid peer certificate: certificate expired: verification time 1", "has to renew"),
-            ("invalid peer certificate: certificate not valid for name \"a\"; certificate is only valid for b", "for b; "),
+            (
+                "invalid peer certificate: certificate not valid for name \"a\"; certificate is only valid for b",
+                "for b; ",
+            ),
             ("received corrupt message of type InvalidContentType", "may have to begin with http://"),
         ] {
             let told = explain(&wrapped(Wrapped(text, None)));

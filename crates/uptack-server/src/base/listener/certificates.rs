@@ -9,7 +9,10 @@ use tokio_rustls::{
     rustls::{
         self, ServerConfig,
         crypto::{CryptoProvider, aws_lc_rs},
-        pki_types::{CertificateDer, PrivateKeyDer, pem::{self, PemObject}},
+        pki_types::{
+            CertificateDer, PrivateKeyDer,
+            pem::{self, PemObject},
+        },
         server::{ClientHello, ResolvesServerCert},
         sign::CertifiedKey,
     },
