@@ -1,7 +1,7 @@
 //! Charts and maps of counts, as SVG text and, with the feature `png`, as PNG.
 //!
-//! Every series has a colour of Okabe and Ito's palette *and* a marker *and* a dash pattern, so that a chart reads in
-//! black and white and with any colour vision. Text is real text of a size that stays legible when the picture is
+//! Every series has a colour *and* a marker *and* a dash pattern, so that a chart reads in black and white and with any
+//! colour vision. Text is real text of a size that stays legible when the picture is
 //! shown 400 pixels wide. Nothing here reads a file, a clock or the network: the same chart is the same bytes.
 //!
 //! ```
@@ -14,16 +14,23 @@
 //! ```
 
 mod chart;
+mod heading;
+mod legend;
 mod look;
 mod map;
+mod marker;
+mod plot;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
+mod series;
 mod svg;
 
-pub use chart::{Axis, Chart, Draw, Level, Point, Series, Sheet};
-pub use look::{Dash, Look, Marker};
+pub use chart::{Chart, Sheet};
+pub use look::{Dash, Look};
 pub use map::{Dot, Map, Panel};
+pub use marker::Marker;
 #[cfg(feature = "png")]
 pub use png::RenderError;
 pub use scale::Scale;
+pub use series::{Axis, Band, Draw, Level, Point, Series};

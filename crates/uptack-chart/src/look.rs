@@ -1,43 +1,14 @@
-//! How series are told apart: by colour, by marker and by dashes, each of which suffices alone.
+//! How series are told apart: by colour, by marker and by dashes.
 
+use crate::marker::Marker;
 use crate::svg::{Svg, number};
 
-/// Okabe and Ito's colours, in an order of falling contrast with the background; their yellow is left out, which
-/// white swallows.
-const COLOURS: [&str; 8] = ["#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B"];
-
-/// The shape of a point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marker {
-    /// A filled circle.
-    Circle,
-    /// A filled square.
-    Square,
-    /// A filled triangle, point up.
-    Triangle,
-    /// A filled diamond.
-    Diamond,
-    /// Two crossing diagonals.
-    Cross,
-    /// An upright cross.
-    Plus,
-    /// A filled triangle, point down.
-    TriangleDown,
-    /// An open circle.
-    Ring,
-    /// A wide open circle with a dot's room in its middle, around what is chosen.
-    Halo,
-}
-
-const MARKERS: [Marker; 8] = [
-    Marker::Circle,
-    Marker::Square,
-    Marker::Triangle,
-    Marker::Diamond,
-    Marker::Cross,
-    Marker::Plus,
-    Marker::TriangleDown,
-    Marker::Ring,
+/// Okabe and Ito's colours first, in an order of falling contrast with the background and without their yellow, which
+/// white swallows; then darker and further ones for pictures, or sets of pictures, of more series.
+const COLOURS: [&str; 26] = [
+    "#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#5D3A9B", "#8C510A",
+    "#01665E", "#A50026", "#7A8B00", "#003C67", "#8B3A00", "#00573F", "#9E9E9E", "#A3006F", "#B8860B", "#2A4BD7",
+    "#404040", "#9970AB", "#C51B7D", "#3B7A00", "#E0607E", "#2FA49A",
 ];
 
 /// The pattern of a line.
@@ -70,20 +41,35 @@ pub struct Look {
 }
 
 impl Look {
-    /// The look of series number `index`; the first eight differ in all three respects.
+    /// How many looks have a colour of their own.
+    pub const COLOURS: usize = COLOURS.len();
+
+    /// The look of series number `index`.
+    ///
+    /// The first eight differ in colour, marker and dashes. No two of the first [`Look::COLOURS`] share a colour, and
+    /// no two whose numbers differ modulo 13 share a marker.
     pub fn numbered(index: usize) -> Self {
-        let turn = index / COLOURS.len();
-        let colour = COLOURS[index % COLOURS.len()];
         Self {
-            colour,
-            marker: MARKERS[(index + 3 * turn) % MARKERS.len()],
-            dash: Dash::ALL[(index + 5 * turn) % Dash::ALL.len()],
+            colour: COLOURS[index % COLOURS.len()],
+            marker: Marker::NUMBERED[index % Marker::NUMBERED.len()],
+            dash: Dash::ALL[index % Dash::ALL.len()],
         }
     }
 
     /// What is chosen among points of other looks.
     pub fn chosen() -> Self {
         Self { colour: "#000000", marker: Marker::Halo, dash: Dash::SOLID }
+    }
+
+    /// The same with another marker.
+    #[must_use]
+    pub fn marked(self, marker: Marker) -> Self {
+        Self { marker, ..self }
+    }
+
+    /// Its colour as `#RRGGBB`.
+    pub fn colour(&self) -> &'static str {
+        self.colour
     }
 
     pub(crate) fn line(self, svg: &mut Svg, points: &[(f64, f64)]) {
@@ -98,46 +84,11 @@ impl Look {
     }
 
     pub(crate) fn whisker(self, svg: &mut Svg, x: f64, low: f64, high: f64) {
-        let (x, low, high) = (number(x), number(low), number(high));
-        svg.raw(&format!(
-            "<line x1=\"{x}\" y1=\"{low}\" x2=\"{x}\" y2=\"{high}\" stroke=\"{}\" stroke-width=\"1.5\"/>",
-            self.colour
-        ));
+        svg.stroke((x, low), (x, high), self.colour, 1.5);
     }
 
     pub(crate) fn mark(self, svg: &mut Svg, x: f64, y: f64) {
-        let at = |dx: f64, dy: f64| format!("{},{}", number(x + dx), number(y + dy));
-        let polygon = |corners: &[(f64, f64)]| {
-            let corners: Vec<String> = corners.iter().map(|&(dx, dy)| at(dx, dy)).collect();
-            format!("<polygon points=\"{}\" fill=\"{}\"/>", corners.join(" "), self.colour)
-        };
-        let strokes = |path: String| format!("<path d=\"{path}\" stroke=\"{}\" stroke-width=\"2.2\"/>", self.colour);
-        let circle = |fill: &str| {
-            let (x, y) = (number(x), number(y));
-            format!(
-                "<circle cx=\"{x}\" cy=\"{y}\" r=\"4.2\" fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1.6\"/>",
-                self.colour
-            )
-        };
-        let shape = match self.marker {
-            Marker::Circle => circle(self.colour),
-            Marker::Ring => circle("#ffffff"),
-            Marker::Halo => format!(
-                "<circle cx=\"{}\" cy=\"{}\" r=\"9\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.4\"/>",
-                number(x),
-                number(y),
-                self.colour
-            ),
-            Marker::Square => polygon(&[(-4.2, -4.2), (4.2, -4.2), (4.2, 4.2), (-4.2, 4.2)]),
-            Marker::Diamond => polygon(&[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)]),
-            Marker::Triangle => polygon(&[(0.0, -5.6), (5.2, 4.2), (-5.2, 4.2)]),
-            Marker::TriangleDown => polygon(&[(0.0, 5.6), (5.2, -4.2), (-5.2, -4.2)]),
-            Marker::Cross => {
-                strokes(format!("M{}L{}M{}L{}", at(-4.4, -4.4), at(4.4, 4.4), at(-4.4, 4.4), at(4.4, -4.4)))
-            }
-            Marker::Plus => strokes(format!("M{}L{}M{}L{}", at(-5.4, 0.0), at(5.4, 0.0), at(0.0, -5.4), at(0.0, 5.4))),
-        };
-        svg.raw(&shape);
+        self.marker.draw(svg, self.colour, (x, y));
     }
 }
 
@@ -146,18 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_series_differ_in_every_respect_and_more_in_some() {
-        let looks: Vec<Look> = (0..24).map(Look::numbered).collect();
+    fn eight_series_differ_in_every_respect_thirteen_in_marker_and_all_in_colour() {
+        let looks: Vec<Look> = (0..Look::COLOURS).map(Look::numbered).collect();
         for (index, first) in looks.iter().enumerate() {
             for (other, second) in looks.iter().enumerate().skip(index + 1) {
-                assert_ne!(first, second);
-                if other < 8 {
-                    assert!(
-                        first.colour != second.colour && first.marker != second.marker && first.dash != second.dash
-                    );
-                } else {
-                    assert!(first.marker != second.marker || first.dash != second.dash, "{index} and {other} in grey");
-                }
+                assert_ne!(first.colour, second.colour, "{index} and {other}");
+                assert_eq!(first.marker == second.marker, other == index + 13, "{index} and {other}");
+                assert!(other >= 8 || first.dash != second.dash, "{index} and {other}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Places with a size each, in panels side by side.
 
-use crate::chart::{TEXT, TITLE, WIDTH, heading, heading_height};
-use crate::svg::{Anchor, Svg, lines, number};
+use crate::heading::{Heading, TEXT, WIDTH};
+use crate::svg::{Anchor, Svg, number};
 
 /// A place on the map.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,80 +41,109 @@ pub struct Map {
 const GAP: f64 = 16.0;
 const LARGEST_RADIUS: f64 = 15.0;
 const COLOUR: &str = "#0072B2";
-const SUSPECT: &str = "#D55E00";
+const BELOW: &str = "#D55E00";
+const SUSPECT: &str = "#000000";
+
+/// The largest circle as a multiple of the distance of places that are spread evenly.
+const CROWDED: f64 = 1.5;
+/// The smallest circle that is seen.
+const SMALLEST_RADIUS: f64 = 0.5;
 
 impl Map {
     /// The maps as an SVG document that needs nothing else.
     pub fn to_svg(&self) -> String {
-        let title = lines(&self.title, TITLE, WIDTH - 30.0);
-        let subtitle = lines(&self.subtitle, TEXT, WIDTH - 30.0);
-        let top = heading_height(title.len(), subtitle.len()) + 20.0;
+        let heading = Heading::new(&self.title, &self.subtitle);
+        let top = heading.height() + 20.0;
         let count = self.panels.len().max(1) as f64;
         let width = (WIDTH - 28.0 - GAP * (count - 1.0)) / count;
-        let frame = Frame::around(self.panels.iter().flat_map(|panel| &panel.dots), width);
+        let frame = Frame::around(self.dots(), width);
         let bottom = top + frame.height;
         let mut svg = Svg::new(WIDTH, bottom + 62.0, &self.title, &self.subtitle);
-        heading(&mut svg, &title, &subtitle);
-        let radius = self.radius();
+        heading.draw(&mut svg);
+        let sizes = Sizes { largest: self.largest(), radius: self.radius(width * frame.height) };
         for (index, panel) in self.panels.iter().enumerate() {
-            let left = 14.0 + index as f64 * (width + GAP);
-            svg.text((left, top - 8.0), TEXT, Anchor::Start, &panel.title);
-            svg.frame((left, top), width, frame.height);
-            for dot in &panel.dots {
-                let (x, y) = frame.place(dot);
-                draw(&mut svg, (left + x, top + y), dot, &radius);
-            }
+            let corner = (14.0 + index as f64 * (width + GAP), top);
+            panel.draw(&mut svg, corner, width, &frame, &sizes);
         }
-        self.legend(&mut svg, bottom + 30.0, &radius);
+        self.legend(&mut svg, bottom + 30.0, &sizes);
         svg.finish()
     }
 
+    fn dots(&self) -> impl Iterator<Item = &Dot> {
+        self.panels.iter().flat_map(|panel| &panel.dots)
+    }
+
+    /// The largest circle: where there are many places, small enough to tell them apart.
+    fn radius(&self, area: f64) -> f64 {
+        let most = self.panels.iter().map(|panel| panel.dots.len()).max().unwrap_or(0).max(1);
+        (CROWDED * (area / most as f64).sqrt()).clamp(LARGEST_RADIUS / 3.0, LARGEST_RADIUS)
+    }
+
     fn largest(&self) -> f64 {
-        let values = self.panels.iter().flat_map(|panel| panel.dots.iter().map(|dot| dot.value.abs()));
-        values.filter(|value| value.is_finite()).fold(0.0, f64::max)
+        self.dots().map(|dot| dot.value.abs()).filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
-    /// The radius for a value; its square is in proportion.
-    fn radius(&self) -> impl Fn(f64) -> f64 + use<> {
-        let largest = self.largest().max(f64::MIN_POSITIVE);
-        move |value: f64| LARGEST_RADIUS * (value.abs() / largest).sqrt()
-    }
-
-    fn legend(&self, svg: &mut Svg, y: f64, radius: &impl Fn(f64) -> f64) {
-        let largest = self.largest();
-        let power = 10f64.powf(largest.max(1.0).log10().floor());
+    fn legend(&self, svg: &mut Svg, y: f64, sizes: &Sizes) {
+        let power = 10f64.powf(self.largest().max(1.0).log10().floor());
         let mut x = 30.0;
         for value in [power, power / 10.0, power / 100.0].into_iter().filter(|value| *value >= 1.0 || *value == power) {
-            draw(svg, (x, y), &Dot { longitude: 0.0, latitude: 0.0, value, suspect: false }, radius);
+            sizes.circle(svg, (x, y), value);
             svg.text((x + LARGEST_RADIUS + 4.0, y + 5.0), TEXT, Anchor::Start, &crate::scale::short(value));
             x += 78.0;
         }
         svg.text((x, y + 5.0), TEXT, Anchor::Start, &self.unit);
-        if self.panels.iter().any(|panel| panel.dots.iter().any(|dot| dot.suspect)) {
+        if self.dots().any(|dot| dot.suspect) {
             cross(svg, (x + 130.0, y));
             svg.text((x + 142.0, y + 5.0), TEXT, Anchor::Start, "doubtful");
         }
-        if self.panels.iter().any(|panel| panel.dots.iter().any(|dot| dot.value < 0.0)) {
-            let below = Dot { longitude: 0.0, latitude: 0.0, value: -power / 10.0, suspect: false };
-            draw(svg, (x + 230.0, y), &below, radius);
-            svg.text((x + 244.0, y + 5.0), TEXT, Anchor::Start, "below 0");
+        if self.dots().any(|dot| dot.value < 0.0) {
+            sizes.circle(svg, (x + 240.0, y), -power);
+            svg.text((x + 258.0, y + 5.0), TEXT, Anchor::Start, "below 0");
         }
     }
 }
 
-fn draw(svg: &mut Svg, (x, y): (f64, f64), dot: &Dot, radius: &impl Fn(f64) -> f64) {
-    if !(dot.value.is_finite() && x.is_finite() && y.is_finite()) {
-        return;
+impl Panel {
+    fn draw(&self, svg: &mut Svg, (left, top): (f64, f64), width: f64, frame: &Frame, sizes: &Sizes) {
+        svg.text((left, top - 8.0), TEXT, Anchor::Start, &self.title);
+        svg.frame((left, top), width, frame.height);
+        for dot in &self.dots {
+            let (x, y) = frame.place(dot);
+            sizes.draw(svg, (left + x, top + y), dot);
+        }
     }
-    let size = number(radius(dot.value).max(0.5));
-    let (fill, opacity) = if dot.value < 0.0 { ("none", "0.8") } else { (COLOUR, "0.35") };
-    let (left, top) = (number(x), number(y));
-    svg.raw(&format!(
-        "<circle cx=\"{left}\" cy=\"{top}\" r=\"{size}\" fill=\"{fill}\" fill-opacity=\"{opacity}\" \
-         stroke=\"{COLOUR}\" stroke-width=\"0.7\"/>"
-    ));
-    if dot.suspect {
-        cross(svg, (x, y));
+}
+
+/// How large values are drawn, on one scale for all panels.
+struct Sizes {
+    /// The largest value, and its radius.
+    largest: f64,
+    radius: f64,
+}
+
+impl Sizes {
+    /// The radius for a value; its square is in proportion.
+    fn radius(&self, value: f64) -> f64 {
+        (self.radius * (value.abs() / self.largest.max(f64::MIN_POSITIVE)).sqrt()).max(SMALLEST_RADIUS)
+    }
+
+    fn draw(&self, svg: &mut Svg, (x, y): (f64, f64), dot: &Dot) {
+        if !(dot.value.is_finite() && x.is_finite() && y.is_finite()) {
+            return;
+        }
+        self.circle(svg, (x, y), dot.value);
+        if dot.suspect {
+            cross(svg, (x, y));
+        }
+    }
+
+    fn circle(&self, svg: &mut Svg, (x, y): (f64, f64), value: f64) {
+        let (fill, stroke) = if value < 0.0 { ("none", BELOW) } else { (COLOUR, COLOUR) };
+        let [x, y, size] = [x, y, self.radius(value)].map(number);
+        svg.raw(&format!(
+            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{size}\" fill=\"{fill}\" fill-opacity=\"0.35\" stroke=\"{stroke}\" \
+             stroke-width=\"0.8\"/>"
+        ));
     }
 }
 
@@ -137,38 +166,31 @@ struct Frame {
 
 impl Frame {
     fn around<'a>(dots: impl Iterator<Item = &'a Dot>, width: f64) -> Self {
-        let mut ends = [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY, f64::NEG_INFINITY];
-        for dot in dots.filter(|dot| dot.longitude.is_finite() && dot.latitude.is_finite()) {
-            ends[0] = ends[0].min(dot.longitude);
-            ends[1] = ends[1].max(dot.longitude);
-            ends[2] = ends[2].min(dot.latitude);
-            ends[3] = ends[3].max(dot.latitude);
-        }
-        if ends[0] > ends[1] {
-            ends = [0.0, 1.0, 0.0, 1.0];
-        }
-        let [west, east, south, north] = ends;
+        let [west, east, south, north] = ends(dots);
         // A degree of longitude shrinks towards the poles; over a county a plain scaling is a fair map.
         let shrink = ((north + south) / 2.0).to_radians().cos().abs().max(0.05);
         let (wide, tall) = (((east - west) * shrink).max(1e-6), (north - south).max(1e-6));
         let margin = LARGEST_RADIUS + 3.0;
-        let room = width - 2.0 * margin;
-        let scale = (room / wide).min(400.0 / tall);
+        let scale = ((width - 2.0 * margin) / wide).min(400.0 / tall);
         let height = (tall * scale + 2.0 * margin).clamp(120.0, 440.0);
-        Self {
-            west,
-            north,
-            across: scale * shrink,
-            down: scale,
-            left: (width - wide * scale) / 2.0,
-            top: (height - tall * scale) / 2.0,
-            height,
-        }
+        let (left, top) = ((width - wide * scale) / 2.0, (height - tall * scale) / 2.0);
+        Self { west, north, across: scale * shrink, down: scale, left, top, height }
     }
 
     fn place(&self, dot: &Dot) -> (f64, f64) {
         (self.left + (dot.longitude - self.west) * self.across, self.top + (self.north - dot.latitude) * self.down)
     }
+}
+
+/// West, east, south and north; of nothing, a square at the equator.
+fn ends<'a>(dots: impl Iterator<Item = &'a Dot>) -> [f64; 4] {
+    let nothing = [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY, f64::NEG_INFINITY];
+    let placed = dots.filter(|dot| dot.longitude.is_finite() && dot.latitude.is_finite());
+    let [west, east, south, north] = placed.fold(nothing, |[west, east, south, north], dot| {
+        let (x, y) = (dot.longitude, dot.latitude);
+        [west.min(x), east.max(x), south.min(y), north.max(y)]
+    });
+    if west > east { [0.0, 1.0, 0.0, 1.0] } else { [west, east, south, north] }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ pub enum Scale {
     Linear,
     /// Equal ratios are; values that are not positive cannot be shown and are left out.
     Log,
+    /// Equal differences of the root are, with the sign kept: for counts from none to many.
+    Root,
 }
 
 /// A tick: its place between 0 and 1, and its label; a minor one has none.
@@ -27,13 +29,14 @@ pub(crate) struct Ruler {
 impl Scale {
     /// Whether a value can be shown.
     pub(crate) fn shows(self, value: f64) -> bool {
-        value.is_finite() && (self == Self::Linear || value > 0.0)
+        value.is_finite() && (self != Self::Log || value > 0.0)
     }
 
     fn transform(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
             Self::Log => value.log10(),
+            Self::Root => value.signum() * value.abs().sqrt(),
         }
     }
 }
@@ -53,7 +56,7 @@ impl Ruler {
         };
         let air = 0.04 * (high - low);
         // A linear axis of counts starts at zero rather than a little below it.
-        let from_zero = scale == Scale::Linear && low >= 0.0 && low < 0.35 * high;
+        let from_zero = scale != Scale::Log && low >= 0.0 && low < 0.35 * high;
         Self { scale, low: if from_zero { 0.0 } else { low - air }, high: high + air }
     }
 
@@ -78,6 +81,7 @@ impl Ruler {
             // Within less than a decade there would be hardly a round number.
             Scale::Log if self.high - self.low < 0.7 => self.even_ticks(10f64.powf(self.low), 10f64.powf(self.high)),
             Scale::Log => self.log_ticks(),
+            Scale::Root => self.root_ticks(),
         }
     }
 
@@ -112,11 +116,30 @@ impl Ruler {
         ticks
     }
 
+    /// Zero and round numbers on both sides of it, labelled unless they are too near the one before.
+    fn root_ticks(&self) -> Vec<Tick> {
+        let mut ticks: Vec<Tick> = self.tick(0.0, true).into_iter().collect();
+        for sign in [1.0, -1.0] {
+            let mut last = self.nearest(0.0);
+            for size in (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|unit| unit * 10f64.powi(power))) {
+                let Some(place) = self.place(sign * size) else { continue };
+                if (place - last).abs() >= ROOM {
+                    ticks.extend(self.tick(sign * size, true));
+                    last = place;
+                }
+            }
+        }
+        ticks
+    }
+
     fn tick(&self, value: f64, label: bool) -> Option<Tick> {
         let place = self.place(value)?;
         Some(Tick { place, label: label.then(|| short(value)) })
     }
 }
+
+/// The least distance of two labels on a scale of roots, as a share of the axis.
+const ROOM: f64 = 0.085;
 
 /// A value as an axis shows it: 50 k, 5 M, 0.02, 1e-8.
 pub(crate) fn short(value: f64) -> String {
@@ -158,6 +181,8 @@ mod tests {
         for (scale, values) in [
             (Scale::Linear, vec![0.93, 0.99]),
             (Scale::Linear, vec![0.0, 480.0]),
+            (Scale::Root, vec![-9.0, 0.0, 509.0]),
+            (Scale::Root, vec![0.0, 3.0]),
             (Scale::Log, vec![50_186.0, 50_186_000.0]),
             (Scale::Log, vec![3.0, 4.0]),
             (Scale::Log, vec![1e-12, 1e3]),

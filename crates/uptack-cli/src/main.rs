@@ -14,6 +14,7 @@ mod owner;
 mod plan_chart;
 mod progress;
 mod table;
+mod trust_arguments;
 mod views;
 
 use std::process::ExitCode;

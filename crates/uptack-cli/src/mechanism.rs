@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Deserialize;
 use uptack::algebra::Program;
 use uptack::card::Card;
-use uptack::mechanism::Custom;
-use uptack::{Cell, Channel, Mechanism, Output, Probability};
+use uptack::mechanism::{Custom, Noisy};
+use uptack::{Cell, Channel, DiscreteLaplace, Mechanism, Output, Probability};
 
 use crate::card_file;
 use crate::failure::Failure;
@@ -75,6 +75,7 @@ struct File {
     mechanism: Option<Mechanism>,
     answers: Option<Vec<Vec<Output>>>,
     exact: Option<Exact>,
+    noise: Option<DiscreteLaplace>,
 }
 
 #[derive(Deserialize)]
@@ -96,9 +97,19 @@ fn from_json(text: &str) -> Result<Named, Failure> {
                 return Err(Failure::request(format!("the integers are not those of {}", named.mechanism))
                     .with_hint("one of the two was changed; remove the one that you do not mean"));
             }
+            if file.noise.is_some_and(|noise| named.channel.noise() != Some(&noise)) {
+                return Err(Failure::request(format!("the noise is not that of {}", named.mechanism))
+                    .with_hint("one of the two was changed; remove the one that you do not mean"));
+            }
             Ok(named)
         }
-        (None, Some(stated)) => Ok(Named::new(Mechanism::Custom(Custom::new(stated)?))),
+        (None, Some(stated)) => {
+            let custom = Mechanism::Custom(Custom::new(stated)?);
+            Ok(Named::new(match file.noise {
+                Some(noise) => Mechanism::Noisy(Noisy::new(custom, noise)?),
+                None => custom,
+            }))
+        }
         (None, None) => Err(Failure::request("neither `mechanism` nor `exact` is in it")),
     }
 }
@@ -131,6 +142,11 @@ mod tests {
         assert!(from_json(&other).is_err());
         let custom = json.replace(r#""mechanism":"randomized-response(t=0.5)","#, "");
         assert_eq!(from_json(&custom).unwrap().mechanism.to_string(), "custom(1=0.5:0.5, 0=0.5:0.5)");
+        let noisy = custom.replacen('{', r#"{"noise":{"law":"discrete-laplace","scale":"2"},"#, 1);
+        let noisy = from_json(&noisy).unwrap().mechanism.to_string();
+        assert_eq!(noisy, "custom(1=0.5:0.5, 0=0.5:0.5) + laplace(scale=2)");
+        let contradicting = json.replacen('{', r#"{"noise":{"law":"discrete-laplace","scale":"2"},"#, 1);
+        assert!(from_json(&contradicting).is_err());
         assert!(from_json("{}").is_err() && from_json("[").is_err());
         assert!(from_json(&json.replace("64", "32")).is_err());
     }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use uptack::plan::{Request, errors_by_family};
+use uptack::plan::{Plan, Request, Trust, errors_by_family};
 use uptack::privacy::{Epsilon, MOST_OWNERS};
 use uptack_chart::{Axis, Chart, Look, Scale, Series, Sheet};
 
@@ -53,18 +53,38 @@ impl Picture {
     }
 }
 
-/// The charts around what was planned, whose error is `sd`.
-pub(crate) fn draw(request: &Request, sd: f64) -> Result<Sheet, Failure> {
+/// The charts around what was planned.
+pub(crate) fn draw(request: &Request, plan: &Plan) -> Result<Sheet, Failure> {
+    let sd = plan.best.sd;
     let (epsilons, owners) = (by_epsilon(request), by_owners(request));
     let all: Vec<&Request> = epsilons.points.iter().chain(&owners.points).map(|(_, request)| request).collect();
     let errors = sketches(&all);
     let (first, second) = errors.split_at(epsilons.points.len());
-    let charts = vec![epsilons.chart(request, first, sd), owners.chart(request, second, sd)];
+    let mut charts = vec![epsilons.chart(request, first, sd), owners.chart(request, second, sd)];
+    charts.extend(tradeoff_chart(request, plan));
     Ok(Sheet { title: "The error of each family of mechanisms".to_owned(), charts })
+}
+
+/// The error against the bound on the linked ε, if there is noise; what is had without any bound is a level line.
+fn tradeoff_chart(request: &Request, plan: &Plan) -> Option<Chart> {
+    let bounded: Vec<(f64, f64)> = plan.tradeoff.iter().filter_map(|entry| Some((entry.linked?, entry.sd))).collect();
+    let (first, last) = (bounded.first()?.0, bounded.last()?.0);
+    let x = Axis::new("largest linked ε, which holds if nobody is honest", Scale::Linear);
+    let y = error_axis(plan.tradeoff.iter().map(|entry| entry.sd));
+    let free = plan.tradeoff.iter().find(|entry| entry.linked.is_none());
+    let mut chart = Chart::new("Error against the linked ε", x, y).subtitled(conditions(request, Varies::Linked));
+    chart = chart.with(Series::line("with that bound", bounded).looking(Look::numbered(0)));
+    if let Some(free) = free {
+        let level = [(last, free.sd), (first, free.sd)];
+        chart = chart.with(Series::line("without any", level).looking(Look::numbered(1)));
+    }
+    let chosen = request.linked_epsilon.map(|linked| (linked, plan.best.sd));
+    Some(chart.with(Series::points("the plan", chosen).looking(Look::chosen())))
 }
 
 /// A request with one of its numbers varied.
 struct Varied {
+    varies: Varies,
     title: &'static str,
     label: String,
     /// Its value in the plan.
@@ -76,6 +96,9 @@ struct Varied {
 fn by_epsilon(request: &Request) -> Varied {
     type With = fn(&Request, f64) -> Option<Request>;
     let (label, chosen, with): (String, f64, With) = match (request.release, request.answer_epsilon) {
+        (Some((epsilon, _)), _) if request.trust == Trust::OneAggregator => {
+            ("ε of the published count with one honest aggregator".to_owned(), epsilon.value(), with_release)
+        }
         (Some((epsilon, delta)), _) => {
             (format!("ε of the published counts, δ = {:e}", delta.value()), epsilon.value(), with_release)
         }
@@ -91,7 +114,7 @@ fn by_epsilon(request: &Request) -> Varied {
     };
     let values = around(chosen, EPSILON_REACH, EPSILON_POINTS);
     let points = values.filter_map(|value| Some((value, with(request, value)?))).collect();
-    Varied { title: "Error against ε", label, chosen, points }
+    Varied { varies: Varies::Epsilon, title: "Error against ε", label, chosen, points }
 }
 
 fn with_release(request: &Request, value: f64) -> Option<Request> {
@@ -112,7 +135,8 @@ fn by_owners(request: &Request) -> Varied {
         (owners as f64, Request { owners, minimum_batch, ..request.clone() })
     };
     let points = around(chosen, OWNERS_REACH, OWNERS_POINTS).filter(possible).map(with).collect();
-    Varied { title: "Error against the number of owners", label: "owners".to_owned(), chosen, points }
+    let title = "Error against the number of owners";
+    Varied { varies: Varies::Owners, title, label: "owners".to_owned(), chosen, points }
 }
 
 /// Values in equal ratios around one, which is the middle of them.
@@ -153,7 +177,7 @@ impl Varied {
     fn chart(&self, request: &Request, errors: &[Errors], sd: f64) -> Chart {
         let x = Axis::new(&self.label, Scale::Log);
         let y = error_axis(errors.iter().flatten().map(|(_, sd)| *sd).chain([sd]));
-        let mut chart = Chart::new(self.title, x, y).subtitled(conditions(request, self.label == "owners"));
+        let mut chart = Chart::new(self.title, x, y).subtitled(conditions(request, self.varies));
         let families = families(errors);
         for (number, family) in families.iter().enumerate() {
             let look = Look::numbered(number);
@@ -184,30 +208,45 @@ fn families(errors: &[Errors]) -> Vec<&'static str> {
     names
 }
 
+/// What differs between the points of a chart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Varies {
+    Epsilon,
+    Owners,
+    Linked,
+}
+
 /// What is the same at all points.
-fn conditions(request: &Request, owners_vary: bool) -> String {
+fn conditions(request: &Request, varies: Varies) -> String {
     let yes = match (request.yes.low, request.yes.high) {
         (low, high) if low == high => grouped(low),
         (low, high) => format!("{} to {}", grouped(low), grouped(high)),
     };
-    let mut text = match owners_vary {
-        true => format!("{yes} owners hold yes"),
-        false => format!("{yes} of {} owners hold yes", grouped(request.owners)),
+    let mut text = match varies {
+        Varies::Owners => format!("{yes} owners hold yes"),
+        _ => format!("{yes} of {} owners hold yes", grouped(request.owners)),
     };
-    if let (true, Some((epsilon, delta))) = (owners_vary, request.release) {
-        text += &format!("; published counts ε ≤ {}, δ = {}", readable_up(epsilon.value()), readable_up(delta.value()));
+    if let Some((epsilon, delta)) = request.release.filter(|_| varies != Varies::Epsilon) {
+        let (epsilon, delta) = (readable_up(epsilon.value()), readable_up(delta.value()));
+        text += &match request.trust {
+            Trust::OneAggregator => format!("; one honest aggregator ε ≤ {epsilon}"),
+            Trust::Owners => format!("; published counts ε ≤ {epsilon}, δ = {delta}"),
+        };
     }
-    let local = [("one answer", request.answer_epsilon), ("linked answers", request.linked_epsilon)];
-    // The one that varies is on the axis.
-    let varies =
-        if owners_vary || request.release.is_some() { 2 } else { usize::from(request.answer_epsilon.is_none()) };
-    for (index, (name, epsilon)) in local.into_iter().enumerate() {
-        if let Some(epsilon) = epsilon.filter(|_| index != varies) {
-            text += &format!("; {name} ε ≤ {}", readable_up(epsilon));
-        }
+    for (name, epsilon) in local_conditions(request, varies) {
+        text += &format!("; {name} ε ≤ {}", readable_up(epsilon));
     }
     if let Some(share) = request.participation {
         text += &format!("; at most {} % take part", readable(100.0 * share));
     }
     text
+}
+
+/// The local bounds, without the one that varies: it is on the axis.
+fn local_conditions(request: &Request, varies: Varies) -> Vec<(&'static str, f64)> {
+    let locally = varies == Varies::Epsilon && request.release.is_none();
+    let answer = request.answer_epsilon.filter(|_| !locally).map(|epsilon| ("one answer", epsilon));
+    let on_axis = varies == Varies::Linked || (locally && request.answer_epsilon.is_none());
+    let linked = request.linked_epsilon.filter(|_| !on_axis).map(|epsilon| ("linked answers", epsilon));
+    answer.into_iter().chain(linked).collect()
 }

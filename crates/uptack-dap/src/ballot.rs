@@ -9,6 +9,8 @@
 //! [`VdafKind::Histogram`]. Ten thousand votes in one report are
 //! impossible either way. With `m` dishonest reports each bin of each query is off by at most `m`,
 //! and `ones + zeros > reports` shows that there were some.
+//!
+//! Where the aggregators add noise, there is one bit for each query, whether the output is `1`.
 
 use crate::{
     error::{Error, Result},
@@ -24,6 +26,16 @@ pub fn kind(queries: usize) -> VdafKind {
 pub fn measurement(outputs: &[Option<bool>]) -> Measurement {
     let pair = |output: &Option<bool>| [*output == Some(true), *output == Some(false)];
     Measurement::Bits(outputs.iter().flat_map(pair).collect())
+}
+
+/// The sum for a ballot of so many queries to whose sums the aggregators add noise.
+pub fn noisy_kind(queries: usize) -> VdafKind {
+    VdafKind::bits(queries)
+}
+
+/// One owner's outputs as a measurement for [`noisy_kind`]: whether each is `1`.
+pub fn noisy_measurement(outputs: &[Option<bool>]) -> Measurement {
+    Measurement::Bits(outputs.iter().map(|output| *output == Some(true)).collect())
 }
 
 /// What a batch of ballots says about one query.
@@ -74,6 +86,13 @@ mod tests {
             bottoms: Some(bottoms),
         });
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn with_noise_there_is_one_bit_for_each_query() {
+        let Measurement::Bits(bits) = noisy_measurement(&[Some(true), None, Some(false)]) else { panic!("bits") };
+        assert_eq!(bits, [true, false, false]);
+        assert_eq!(noisy_kind(3).length(), 3);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The analyst's side: asks for a batch, opens both shares, adds them.
 
 use reqwest::{StatusCode, header};
-use std::{path::Path, time::Duration};
+use std::{ops::RangeInclusive, path::Path, time::Duration};
 use tokio::time::Instant;
+use uptack::DiscreteLaplace;
 
 use crate::{
     error::{Error, Result},
@@ -27,8 +28,10 @@ pub struct Collector {
 pub struct Collected {
     /// Reports in the batch.
     pub reports: u64,
-    /// The sum: one count for each cell, or for each bit.
+    /// The sum: one count for each cell, or for each bit. Empty where the aggregators add noise.
     pub counts: Vec<u64>,
+    /// Where the aggregators add noise: the sum of each bit and of both draws, which may be below zero.
+    pub sums: Option<Vec<i64>>,
     /// Start of the first window that holds a report.
     pub start: u64,
     /// End of the last window that holds a report.
@@ -149,29 +152,52 @@ impl Collector {
             open(Role::Helper, collection.helper_encrypted_aggregate_share())?,
         ];
         let reports = collection.report_count();
-        let counts = self.vdaf.reveal(shares, reports)?;
-        self.check(reports, &counts)?;
         let start = collection.interval().start().as_seconds_since_epoch();
-        Ok(Collected {
-            reports,
-            counts,
-            start,
-            finish: start.saturating_add(collection.interval().duration().as_seconds()),
-        })
+        let finish = start.saturating_add(collection.interval().duration().as_seconds());
+        let (counts, sums) = match &self.task.parameters.noise {
+            None => (self.vdaf.reveal(shares, reports)?, None),
+            Some(_) => (Vec::new(), Some(self.vdaf.reveal_noisy(shares, reports)?)),
+        };
+        let collected = Collected { reports, counts, sums, start, finish };
+        self.check(&collected)?;
+        Ok(collected)
     }
 
     /// Valid reports cannot add up to anything else; shares of different batches do.
-    fn check(&self, reports: u64, counts: &[u64]) -> Result<()> {
-        let minimum = self.task.parameters.min_batch_size;
-        let possible = match self.task.parameters.vdaf {
-            VdafKind::Histogram { .. } => {
-                counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count)) == Some(reports)
+    fn check(&self, batch: &Collected) -> Result<()> {
+        let parameters = &self.task.parameters;
+        let possible = match (&batch.sums, &parameters.noise, &parameters.vdaf) {
+            (Some(sums), Some(noise), _) => {
+                let range = plausible(noise, batch.reports);
+                sums.iter().all(|sum| range.contains(&i128::from(*sum)))
             }
-            VdafKind::Bits { .. } => counts.iter().all(|count| *count <= reports),
+            (_, _, VdafKind::Histogram { .. }) => {
+                batch.counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count)) == Some(batch.reports)
+            }
+            (_, _, VdafKind::Bits { .. }) => batch.counts.iter().all(|count| *count <= batch.reports),
         };
-        if !possible || reports < minimum {
+        if !possible || batch.reports < parameters.min_batch_size {
             return Err(Error::refused("the aggregators' shares do not add up to a batch of this task"));
         }
         Ok(())
+    }
+}
+
+/// The sums that so many reports and two draws of noise can have, but for a probability below 10⁻¹⁸.
+pub(crate) fn plausible(noise: &DiscreteLaplace, reports: u64) -> RangeInclusive<i128> {
+    let reach = i128::from(noise.plausible_reach());
+    -reach..=i128::from(reports) + reach
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_plausible_as_far_as_noise_can_reach() {
+        let range = plausible(&"laplace(scale=1)".parse().unwrap(), 10);
+        assert_eq!(range, -44..=54);
+        let widest = plausible(&"laplace(scale=1000000000)".parse().unwrap(), u64::MAX);
+        assert!(*widest.start() < -(1 << 35) && *widest.end() > i128::from(u64::MAX) + (1 << 35));
     }
 }

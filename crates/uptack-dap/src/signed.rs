@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((opened.signer, opened.id.to_string()), (signer.public(), signed.query.clone()));
 
         let mut changed = card(&signer);
-        changed.owners = "201".to_owned();
+        changed.owners = 201;
         let mut text = signed.clone();
         text.card = changed.canonical();
         assert!(text.open().unwrap_err().to_string().contains("named after"));

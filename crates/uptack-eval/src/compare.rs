@@ -7,35 +7,41 @@ use uptack::Mechanism;
 use uptack::plan::Form;
 
 use crate::error::Error;
-use crate::method::{Curator, Method, Oracle, OracleKind};
+use crate::method::{Changes, Curator, Method, Oracle, OracleKind};
 use crate::planned::{Crowd, Plans, Wanted};
 
 /// What the methods of a comparison have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// The paper's own settings, whatever they give away.
-    Paper,
+    /// Equal ε of the release, by who must be honest.
+    Trust,
     /// Equal (ε, δ) of the release.
     Release,
     /// Equal ε of one owner's single answer.
     Answer,
     /// Equal ε of one owner's whole report.
     Linked,
+    /// Equal ε of the release of all stations at once, each owner being at one of them.
+    Ballot,
+    /// The paper's own settings, whatever they give away.
+    Paper,
 }
 
 impl Comparison {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Paper, Self::Release, Self::Answer, Self::Linked];
+    /// All of them, in the order of the report.
+    pub const ALL: [Self; 6] = [Self::Trust, Self::Release, Self::Answer, Self::Linked, Self::Ballot, Self::Paper];
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Paper => "paper",
+            Self::Trust => "trust",
             Self::Release => "release",
             Self::Answer => "answer",
             Self::Linked => "linked",
+            Self::Ballot => "ballot",
+            Self::Paper => "paper",
         })
     }
 }
@@ -66,36 +72,134 @@ pub fn methods(
     levels: &Levels,
     plans: &Plans,
 ) -> Result<Vec<Method>, Error> {
-    let (release, answer) = (levels.release, levels.answer);
-    let several = |family: &str| -> Result<Method, Error> {
-        Ok(Method::family(format!("planned {family}"), plans.several_answers(crowd, family, release, answer)?))
-    };
-    let mut methods = Vec::new();
+    let all = Comparing { crowd, stations, levels, plans };
     match comparison {
-        Comparison::Paper => methods.extend(settings(&PAPER)?),
-        Comparison::Release => {
-            methods.push(Method::family(NORMAL_FORM, plans.normal_form(crowd, release)?));
-            // With the bound on its answers, so that it is the same as in their comparison.
-            methods.push(several("blended")?);
-            let shuffled = plans.of_family(crowd, "randomized-response", release)?;
-            methods.push(Method::baseline("shuffled randomized response", shuffled));
-            methods.extend(local(release.epsilon, stations)?);
-            methods.push(Method::curator(Curator::gaussian(release.epsilon, release.delta)?));
-            methods.push(Method::curator(Curator::laplace(release.epsilon)?));
-        }
-        Comparison::Answer => {
-            methods.extend([several("blended")?, several("spread")?]);
-            methods.extend(local(answer, stations)?);
-        }
-        Comparison::Linked => {
-            methods.push(Method::family("planned, one answer", plans.linked(crowd, Form::One, levels.linked)?));
-            methods
-                .push(Method::family("planned, several answers", plans.linked(crowd, Form::Several, levels.linked)?));
-            methods.extend(settings(&LINKED_AT_THREE)?);
-            methods.extend(local(levels.linked, stations)?);
-        }
+        Comparison::Trust => all.by_trust(),
+        Comparison::Release => all.by_release(),
+        Comparison::Answer => all.by_answer(),
+        Comparison::Linked => all.by_linked(),
+        Comparison::Ballot => all.by_ballot(),
+        Comparison::Paper => settings(&PAPER),
     }
-    Ok(methods)
+}
+
+/// For whom, at which guarantees.
+struct Comparing<'a> {
+    crowd: Crowd,
+    stations: u64,
+    levels: &'a Levels,
+    plans: &'a Plans,
+}
+
+impl Comparing<'_> {
+    /// From no trust to all of it: randomized response, the owners' coins, noise of aggregators, a curator.
+    fn by_trust(&self) -> Result<Vec<Method>, Error> {
+        let epsilon = self.levels.release.epsilon;
+        let mut methods = vec![
+            Method::baseline(RANDOMIZED_RESPONSE, randomized_response(epsilon)?),
+            self.normal_form()?,
+            noise_alone(epsilon)?,
+        ];
+        for linked in LINKED_WITH_NOISE {
+            methods.push(self.with_noise(epsilon, linked, linked)?);
+        }
+        methods.extend(curators(self.levels.release, Changes::One)?);
+        Ok(methods)
+    }
+
+    fn by_release(&self) -> Result<Vec<Method>, Error> {
+        let release = self.levels.release;
+        let shuffled = self.plans.of_family(self.crowd, "randomized-response", release)?;
+        // Blended with the bound on its answers, so that it is the same as in their comparison.
+        let mut methods = vec![
+            self.normal_form()?,
+            self.several("blended")?,
+            Method::baseline("shuffled randomized response", shuffled),
+        ];
+        methods.extend(local(release.epsilon, self.stations)?);
+        methods.extend(curators(release, Changes::One)?);
+        Ok(methods)
+    }
+
+    fn by_answer(&self) -> Result<Vec<Method>, Error> {
+        let mut methods = vec![self.several("blended")?, self.several("spread")?];
+        methods.extend(local(self.levels.answer, self.stations)?);
+        Ok(methods)
+    }
+
+    fn by_linked(&self) -> Result<Vec<Method>, Error> {
+        let linked = self.levels.linked;
+        let planned = |label: &str, form| Ok(Method::family(label, self.plans.linked(self.crowd, form, linked)?));
+        let mut methods: Vec<Method> =
+            [("planned, one answer", Form::One), ("planned, several answers", Form::Several)]
+                .into_iter()
+                .map(|(label, form)| planned(label, form))
+                .collect::<Result<_, Error>>()?;
+        methods.extend(settings(&LINKED_AT_THREE)?);
+        methods.extend(local(linked, self.stations)?);
+        Ok(methods)
+    }
+
+    /// Every owner is at exactly one station, so that two published counts change if it moves: each has half of what all may
+    /// give away. The frequency oracles are made for this.
+    fn by_ballot(&self) -> Result<Vec<Method>, Error> {
+        let release = self.levels.release;
+        let half = Wanted { epsilon: release.epsilon / 2.0, delta: release.delta / 2.0 };
+        let [linked, ..] = LINKED_WITH_NOISE;
+        let mut methods: Vec<Method> = [
+            Method::family(NORMAL_FORM, self.plans.normal_form(self.crowd, half)?),
+            noise_alone(half.epsilon)?,
+            self.with_noise(half.epsilon, linked / 2.0, linked)?,
+        ]
+        .map(Method::in_a_ballot)
+        .into();
+        methods.extend(oracles(release.epsilon, self.stations)?);
+        methods.extend(curators(release, Changes::Two)?.map(Method::in_a_ballot));
+        Ok(methods)
+    }
+
+    fn normal_form(&self) -> Result<Method, Error> {
+        Ok(Method::family(NORMAL_FORM, self.plans.normal_form(self.crowd, self.levels.release)?))
+    }
+
+    fn several(&self, family: &str) -> Result<Method, Error> {
+        let mechanism = self.plans.several_answers(self.crowd, family, self.levels.release, self.levels.answer)?;
+        Ok(Method::family(format!("planned {family}"), mechanism))
+    }
+
+    /// Planned for one honest aggregator; `linked` bounds one question, `stated` all that an owner writes.
+    fn with_noise(&self, epsilon: f64, linked: f64, stated: f64) -> Result<Method, Error> {
+        Ok(Method::family(planned_with_noise(stated), self.plans.with_noise(self.crowd, epsilon, linked)?))
+    }
+}
+
+/// The linked ε that plans with noise keep.
+const LINKED_WITH_NOISE: [f64; 3] = [12.0, 9.0, 7.0];
+
+/// What people call a plan with noise.
+pub fn planned_with_noise(linked: f64) -> String {
+    format!("planned with noise, linked ε ≤ {linked}")
+}
+
+/// Noise as libprio adds it, with nothing before it: owners write the truth.
+pub fn noise_alone(epsilon: f64) -> Result<Method, Error> {
+    // The scale is a ratio, and 1/ε rounded up to nine places is towards more privacy.
+    let scale = (1e9 / epsilon).ceil() as u64;
+    let mechanism: Mechanism = format!("randomized-response(t=1) + laplace(scale={scale}/1000000000)").parse()?;
+    Ok(Method::baseline(NOISE_ALONE, mechanism))
+}
+
+/// What people call the aggregators' noise without a channel.
+pub const NOISE_ALONE: &str = "Prio with noise, no channel";
+/// What people call randomized response under a local ε.
+pub const RANDOMIZED_RESPONSE: &str = "randomized response";
+
+/// Trusted curators at this guarantee of everything that changes.
+pub fn curators(wanted: Wanted, changes: Changes) -> Result<[Method; 2], Error> {
+    Ok([
+        Method::curator(Curator::gaussian(wanted.epsilon, wanted.delta, changes)?),
+        Method::curator(Curator::laplace(wanted.epsilon, changes)?),
+    ])
 }
 
 /// What people call the planned mechanism of one answer.
@@ -135,11 +239,13 @@ fn settings(list: &[(&str, &str)]) -> Result<Vec<Method>, Error> {
 
 /// Randomized response and the frequency oracles under a local ε.
 pub fn local(epsilon: f64, stations: u64) -> Result<Vec<Method>, Error> {
-    let mut methods = vec![Method::baseline("randomized response", randomized_response(epsilon)?)];
-    for kind in OracleKind::ALL {
-        methods.push(Method::oracle(Oracle::new(kind, epsilon, stations)?));
-    }
+    let mut methods = vec![Method::baseline(RANDOMIZED_RESPONSE, randomized_response(epsilon)?)];
+    methods.extend(oracles(epsilon, stations)?);
     Ok(methods)
+}
+
+fn oracles(epsilon: f64, stations: u64) -> Result<Vec<Method>, Error> {
+    OracleKind::ALL.into_iter().map(|kind| Ok(Method::oracle(Oracle::new(kind, epsilon, stations)?))).collect()
 }
 
 /// Randomized response whose ε is at most this, to six digits.
@@ -170,11 +276,39 @@ mod tests {
         for method in methods(Comparison::Release, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
             assert!(within(claims(&method).release(), 1.0), "{}", method.label);
         }
+        for comparison in [Comparison::Trust, Comparison::Ballot] {
+            for method in methods(comparison, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
+                let claims = claims(&method);
+                assert!(within(claims.release(), 1.0), "{comparison}: {}", method.label);
+                assert_eq!(claims.one_aggregator().is_some(), method.is_noisy(), "{}", method.label);
+            }
+        }
         for method in methods(Comparison::Answer, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
             assert!(within(claims(&method).answer(), levels.answer), "{}", method.label);
         }
         for method in methods(Comparison::Linked, CROWD, STATIONS, &levels, &Plans::default()).unwrap() {
             assert!(within(claims(&method).linked(), levels.linked), "{}", method.label);
+        }
+    }
+
+    /// What noise costs and saves, by the formulas of the closed form: sd 1.919 without a channel, 3.959 at half of ε.
+    #[test]
+    fn noise_has_the_error_of_its_formula() {
+        let sd = |method: &Method, owners: u64| {
+            Estimator::new(&method.channel().unwrap().unwrap()).unwrap().sd(owners, 4.0).unwrap()
+        };
+        for (epsilon, expected) in [(1.0, 1.919), (0.5, 3.959), (2.0, 0.851)] {
+            let found = sd(&noise_alone(epsilon).unwrap(), 50_000);
+            assert!((found / expected - 1.0).abs() < 1e-3, "{epsilon}: {found}");
+        }
+        let crowd = Crowd { owners: 50_000, yes: 4 };
+        for (linked, expected) in [(12.0, 1.997), (9.0, 3.139), (7.0, 7.025)] {
+            let planned = Plans::default().with_noise(crowd, 1.0, linked).unwrap();
+            let channel = planned.channel();
+            assert!(privacy::one_aggregator(&channel).unwrap().upper() <= 1.0, "{planned}");
+            assert!(privacy::linked_epsilon(&channel).unwrap() <= linked + 1e-9, "{planned}");
+            let found = sd(&Method::family("", planned), crowd.owners);
+            assert!(found < 1.01 * expected && found > 0.9 * expected, "{linked}: {found}");
         }
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::compare::Comparison;
-use crate::evaluation::{Evaluation, Row};
+use crate::evaluation::Evaluation;
 use crate::measure::{LEVEL, Measured, SMALL, StationResult};
 use crate::method::Kind;
+use crate::row::{Honest, Row};
 
 /// How a method's error changes as the population grows and the stations' vehicles do not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,6 +35,25 @@ impl Growth {
     pub fn errors(&self) -> [f64; 2] {
         [self.median, self.all].map(|[from, to]| to / from)
     }
+}
+
+/// The best mechanism under one trust model, at equal ε of the release.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BestByTrust {
+    /// Who must be honest.
+    pub honest: Honest,
+    /// What people call the method.
+    pub label: String,
+    /// In words that every command accepts, where there is a channel.
+    pub mechanism: String,
+    /// All owners.
+    pub owners: u64,
+    /// The measured error at the median station.
+    pub median: f64,
+    /// What theory predicts.
+    pub predicted: f64,
+    /// What it gives away if nobody is honest; none where that is everything.
+    pub linked: Option<f64>,
 }
 
 /// The error at the median station, at equal guarantee of the release.
@@ -89,19 +109,55 @@ impl Evaluation {
                 label: from.label.clone(),
                 kind: from.kind,
                 owners: [from.owners, to.owners],
-                median: both(&|row| row.at(&vehicles, self.traffic.median()).0),
+                median: both(&|row| row.at(&vehicles, self.traffic.median()).measured),
                 all: both(&|row| row.rmse()),
             })
         };
         if least == most { Vec::new() } else { of(least).filter_map(pair).collect() }
     }
 
+    /// The best mechanism under each trust model in the smallest and in the largest population; with one honest aggregator
+    /// the best that keeps a promise if nobody is honest, too.
+    pub fn best_by_trust(&self) -> Vec<BestByTrust> {
+        let (least, most) = (self.settings.factors.iter().min(), self.settings.factors.iter().max());
+        let factors = least.into_iter().chain(most.filter(|most| Some(*most) != least));
+        factors.flat_map(|&factor| self.best_at(factor)).collect()
+    }
+
+    fn best_at(&self, factor: u64) -> Vec<BestByTrust> {
+        let rows =
+            |honest: Honest| self.of(Comparison::Trust).filter(move |row| row.factor == factor && row.honest == honest);
+        let mut best = Vec::new();
+        for honest in [Honest::Nobody, Honest::Owners, Honest::OneAggregator, Honest::Curator] {
+            let first = rows(honest).min_by(|a, b| a.predicted().total_cmp(&b.predicted()));
+            best.extend(first.map(|row| self.best(row)));
+            if first.is_some_and(|row| honest == Honest::OneAggregator && row.claims.linked().is_none()) {
+                let local = rows(honest).filter(|row| row.claims.linked().is_some());
+                best.extend(local.min_by(|a, b| a.predicted().total_cmp(&b.predicted())).map(|row| self.best(row)));
+            }
+        }
+        best
+    }
+
+    fn best(&self, row: &Row) -> BestByTrust {
+        let error = row.at(&self.vehicles(), self.traffic.median());
+        BestByTrust {
+            honest: row.honest,
+            label: row.label.clone(),
+            mechanism: row.mechanism.clone(),
+            owners: row.owners,
+            median: error.measured,
+            predicted: error.predicted,
+            linked: row.claims.linked(),
+        }
+    }
+
     /// The best planned mechanism and the trusted curators, at equal guarantee of the release and in every population.
     pub fn at_release(&self) -> Vec<AtRelease> {
         let vehicles = self.vehicles();
         let of = |row: &Row| {
-            let (median, predicted) = row.at(&vehicles, self.traffic.median());
-            let (label, kind) = (row.label.clone(), row.kind);
+            let error = row.at(&vehicles, self.traffic.median());
+            let (label, kind, median, predicted) = (row.label.clone(), row.kind, error.measured, error.predicted);
             AtRelease { label, kind, owners: row.owners, median, predicted, all: row.rmse() }
         };
         let mut found = Vec::new();
@@ -150,6 +206,11 @@ fn least(values: &[f64]) -> Option<f64> {
     values.iter().copied().min_by(f64::total_cmp)
 }
 
+/// The shares outside of which as many trials of this chance fall with a probability of at most `alpha` on either side.
+pub fn by_chance(trials: u64, chance: f64, alpha: f64) -> (f64, f64) {
+    (least_by_chance(trials, chance, alpha), 1.0 - least_by_chance(trials, 1.0 - chance, alpha))
+}
+
 /// The largest share below which as many trials of this chance fall with a probability of at most `alpha`.
 pub fn least_by_chance(trials: u64, chance: f64, alpha: f64) -> f64 {
     let miss = 1.0 - chance;
@@ -175,5 +236,8 @@ mod tests {
         assert_eq!(least_by_chance(200, 0.95, 0.006), 182.0 / 200.0);
         assert_eq!(least_by_chance(200, 0.95, 0.003), 181.0 / 200.0);
         assert_eq!(least_by_chance(1, 0.95, 0.04), 0.0);
+        let (low, high) = by_chance(92_000, 0.95, 0.005);
+        // 2.576 standard errors of 0.00072 on either side.
+        assert!((low - 0.948_15).abs() < 5e-5 && (high - 0.951_85).abs() < 5e-5, "{low} {high}");
     }
 }

@@ -5,16 +5,20 @@
 //! generates [`traffic`], sets [`method`]s side by side at equal guarantee, and measures them.
 
 pub mod compare;
+pub mod curve;
 mod error;
 pub mod evaluation;
 pub mod findings;
-mod html;
 pub mod longitudinal;
 pub mod measure;
 pub mod method;
+mod parallel;
 pub mod planned;
 pub mod report;
+pub mod row;
 pub mod settings;
+mod tasks;
 pub mod traffic;
+pub mod watch;
 
 pub use error::Error;

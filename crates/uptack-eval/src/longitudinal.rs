@@ -132,7 +132,9 @@ fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> V
     Views {
         answers: Vec::new(),
         linked: uptack::privacy::linked_epsilon(channel),
+        one_aggregator: uptack::privacy::one_aggregator(channel),
         release: accountant.guarantee(target),
+        owners_alone: None,
         answers_with_release: Vec::new(),
     }
 }
@@ -237,9 +239,9 @@ mod tests {
         assert_eq!(command.linked, report[1].linked);
         assert_eq!(report[0].release, views.release.value().map(|value| (value.lower(), value.upper())));
 
-        assert_eq!(card.claims.whole.as_ref().unwrap().queries, TIMES.to_string());
-        assert_eq!(card.claims.whole_release(), Ok(Some(upper)));
-        assert_eq!(card.claims.whole_linked(), Ok(command.linked));
+        assert_eq!(card.claims.whole.as_ref().unwrap().queries, TIMES);
+        assert_eq!(card.claims.whole_release(), Some(upper));
+        assert_eq!(card.claims.whole_linked(), command.linked);
 
         let loss = release_loss(&accountant, TIMES, 1e-6).unwrap();
         let charged = Composition::new(FixedInAdvance::repeated(loss, TIMES).unwrap());

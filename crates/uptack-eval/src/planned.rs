@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use uptack::Mechanism;
-use uptack::plan::{Form, Prior, Request, least_error};
+use uptack::plan::{Form, Noise, Prior, Request, Trust, USUAL_DELTA, least_error};
 use uptack::privacy::{Delta, Epsilon};
 
 use crate::error::Error;
@@ -72,6 +72,14 @@ impl Plans {
     /// The best mechanism of a form whose whole report gives away `linked`.
     pub fn linked(&self, crowd: Crowd, form: Form, linked: f64) -> Result<Mechanism, Error> {
         self.least_error(&Request { form, linked_epsilon: Some(linked), ..crowd.request() })
+    }
+
+    /// The best mechanism with noise whose release gives away `epsilon` if one aggregator is honest, and `linked` if nobody is.
+    pub fn with_noise(&self, crowd: Crowd, epsilon: f64, linked: f64) -> Result<Mechanism, Error> {
+        // One honest aggregator's claim is pure: the planner asks for a δ and does not use it.
+        let request = crowd.released(Wanted { epsilon, delta: USUAL_DELTA })?;
+        let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
+        self.least_error(&Request { linked_epsilon: Some(linked), noise, trust, ..request })
     }
 
     /// The planner's answer. Whoever asks for what another thread is planning waits for it.

@@ -4,13 +4,15 @@ use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, IntervalKind};
 use uptack::simulate::{Crowd as Draws, Progress, Simulation};
 use uptack_eval::compare::{Comparison, Levels, methods};
-use uptack_eval::evaluation::{Evaluation, Watch};
+use uptack_eval::evaluation::Evaluation;
 use uptack_eval::findings::least_by_chance;
 use uptack_eval::measure::{Measured, SMALL, StationResult, measure};
 use uptack_eval::method::{Kind, Method};
 use uptack_eval::planned::{Crowd, Plans};
+use uptack_eval::report::measured as measured_text;
 use uptack_eval::settings::Settings;
 use uptack_eval::traffic::{Traffic, generate};
+use uptack_eval::watch::Watch;
 
 const OWNERS: u64 = 50_186;
 /// The vehicles of the stations whose intervals are tested, from none to the largest of the real window.
@@ -137,12 +139,12 @@ fn the_report_shows_that_the_planned_error_does_not_grow_with_the_crowd() {
     let files = evaluation.files().unwrap();
     let page = String::from_utf8(files.into_iter().find(|file| file.name == "index.html").unwrap().bytes).unwrap();
     for (table, rows) in [("growth", growth.len()), ("at-release", release.len())] {
-        let from = page.find(&format!("<table id=\"{table}\">")).unwrap();
+        let from = page.find(&format!("<table id=\"{table}-table\">")).unwrap();
         let text = &page[from..from + page[from..].find("</table>").unwrap()];
-        assert_eq!(text.matches("<tr><td>").count(), rows, "{text}");
+        assert_eq!(text.matches("<tr><td ").count(), rows, "{text}");
     }
-    assert!(page.contains(&format!("<td>{}</td>", uptack::display::nearest(response.errors()[0]))));
-    assert!(page.contains("<p id=\"intervals\">"));
+    assert!(page.contains(&format!("\"factor\">{}</td>", measured_text(response.errors()[0]))));
+    assert!(page.contains("<section id=\"intervals\">"));
 }
 
 /// The best plan, the Gaussian and the Laplace curator.

@@ -21,7 +21,7 @@ use tokio::{
 };
 use uptack::{
     Mechanism, OsCoins, Sampler, Truth,
-    card::{Aggregators, BallotQuery, Card, CardBallot, Enrolment, Operators, timestamp},
+    card::{Aggregators, BallotQuery, Card, CardBallot, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
@@ -144,7 +144,7 @@ impl Stage {
         let signer = Signer::generate();
         let policy = Policy::from_toml(&format!(
             "signers = [\"{}\"]\nattributes = [\"taxi\", \"text\"]\n\
-             [card]\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = \"unlimited\"\n\
+             [card]\ntrust = \"owners\"\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = \"unlimited\"\n\
              answer-with-release = \"unlimited\"\ndelta = 1e-2\nhonest = 1.0\nseparate-operators = false\n\
              enrolment = false\n[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-2\n",
             signer.public()
@@ -164,8 +164,7 @@ impl Stage {
                 predicate: "taxi && size(text+text+text+text) > 0".to_owned(),
             };
             if is_ballot {
-                card.ballot =
-                    Some(CardBallot { most_yes: "1".to_owned(), queries: (0..QUESTIONS).map(query).collect() });
+                card.ballot = Some(CardBallot { most_yes: 1, queries: (0..QUESTIONS).map(query).collect() });
             } else {
                 card.predicate = Some(format!("taxi && size({}text) > 0", "text+".repeat(80)));
             }
@@ -190,8 +189,8 @@ impl Stage {
         card.signer = Some(self.signer.public().to_string());
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let (opens, closes) = card_task::window(now, 3600)?;
-        card.opens = Some(timestamp::text(opens)?);
-        card.closes = Some(timestamp::text(closes)?);
+        card.opens = Some(Timestamp::from_seconds(opens)?);
+        card.closes = Some(Timestamp::from_seconds(closes)?);
         Ok(card)
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use uptack::{
-    card::{Card, CardSeries, Enrolment, Operators},
+    card::{Card, CardSeries, Enrolment, Operators, Timestamp},
     privacy::{self, WorkLimit, composition::Charge},
 };
 use uptack_dap::{
@@ -67,6 +67,8 @@ pub struct Accepted {
 pub struct Price {
     /// Of all answers.
     pub linked: Option<Charge>,
+    /// Of everything published, if one aggregator is honest and nobody else.
+    pub one_aggregator: Option<Charge>,
     /// Of everything published.
     pub release: Option<Charge>,
 }
@@ -92,6 +94,7 @@ type Prices = HashMap<Basis, Result<Price, Refusal>>;
 struct Basis {
     card: String,
     has_linked_budget: bool,
+    has_one_aggregator_budget: bool,
     has_release_budget: bool,
     delta_bits: u64,
     work: u64,
@@ -172,7 +175,7 @@ impl Checker {
         let window = card.window().map_err(refusal)?;
         let predicates = self.predicates(card)?;
         let most_yes = match &card.ballot {
-            Some(ballot) => ballot.most_yes().map_err(refusal)?.min(predicates.len() as u64) as usize,
+            Some(ballot) => ballot.most_yes.min(predicates.len() as u64) as usize,
             None => 1,
         };
         let names = card_task::names(card).map_err(refusal)?;
@@ -232,7 +235,7 @@ impl Checker {
     /// The card's claims against the policy; whether they are true is checked after this, which is cheaper.
     fn limits(&self, card: &Card) -> Result<(), Refusal> {
         let (claims, limits) = (&card.claims, &self.policy.card);
-        let delta = claims.delta().map_err(refusal)?.value();
+        let delta = claims.delta.value().value();
         if delta > limits.delta {
             let most = limits.delta;
             return Err(Refusal(format!("the claims are at a delta of {delta}; the policy's card.delta is {most}")));
@@ -244,7 +247,6 @@ impl Checker {
             ("the release", "release", limits.release, claims.whole_release()),
             ("an answer with the release", "answer-with-release", limits.answer_with_release, joint),
         ] {
-            let epsilon = epsilon.map_err(refusal)?;
             if !limit.allows(epsilon) {
                 let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
                 return Err(Refusal(format!(
@@ -252,7 +254,27 @@ impl Checker {
                 )));
             }
         }
-        Ok(())
+        self.one_aggregator_limit(card)
+    }
+
+    /// What one honest aggregator hides by itself, against the policy.
+    fn one_aggregator_limit(&self, card: &Card) -> Result<(), Refusal> {
+        let limit = self.policy.card.one_aggregator.unwrap_or(Limit::Unlimited);
+        let epsilon = card.claims.whole_one_aggregator();
+        if limit.allows(epsilon) {
+            return Ok(());
+        }
+        let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
+        Err(Refusal(match card.claims.one_aggregator {
+            Some(_) => format!(
+                "the card gives the release {claimed} if one aggregator is honest and nobody else; the policy's \
+                 card.one-aggregator allows {limit}"
+            ),
+            None => format!(
+                "the card has no claims.one_aggregator: its aggregators add no noise, and one honest aggregator by \
+                 itself gives {claimed}; the policy's card.one-aggregator allows {limit}, unless card.trust is `owners`"
+            ),
+        }))
     }
 
     /// The price, if the claims are true.
@@ -265,6 +287,7 @@ impl Checker {
         let basis = Basis {
             card: card.canonical(),
             has_linked_budget: lifetime.linked != Limit::Unlimited,
+            has_one_aggregator_budget: lifetime.has_one_aggregator_budget(),
             has_release_budget: lifetime.release != Limit::Unlimited,
             delta_bits: lifetime.delta.to_bits(),
             work: self.work,
@@ -282,7 +305,7 @@ impl Checker {
 
     fn price(&self, card: &Card) -> Result<Price, Refusal> {
         let queries = card.counted_queries().map_err(refusal)?;
-        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked().map_err(refusal)?) {
+        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked()) {
             (Limit::Unlimited, _) => None,
             (_, None) => {
                 return Err(Refusal(
@@ -299,7 +322,11 @@ impl Checker {
             Limit::Unlimited => None,
             Limit::AtMost(_) => Some(self.release_charge(card, queries).map_err(refusal)?),
         };
-        Ok(Price { linked, release })
+        let one_aggregator = match self.policy.lifetime.has_one_aggregator_budget() {
+            true => Some(one_aggregator_charge(card)?),
+            false => None,
+        };
+        Ok(Price { linked, one_aggregator, release })
     }
 
     fn release_charge(&self, card: &Card, queries: u64) -> Result<Charge, uptack::Error> {
@@ -311,13 +338,26 @@ impl Checker {
     }
 }
 
+/// What a card's releases cost if one aggregator is honest and nobody else, from the card's integers.
+///
+/// Without noise, whoever knows everybody else's answers learns the owner's: the cost is that of the answers themselves.
+pub(crate) fn one_aggregator_charge(card: &Card) -> Result<Charge, Refusal> {
+    let channel = card.checked_channel().map_err(refusal)?;
+    let noisy = privacy::one_aggregator(&channel).map(|epsilon| epsilon.upper());
+    let one = noisy
+        .or_else(|| privacy::linked_epsilon(&channel))
+        .ok_or_else(|| Refusal("the card has no guarantee that one honest aggregator alone could keep".to_owned()))?;
+    let queries = card.counted_queries().map_err(refusal)?;
+    Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
+}
+
 /// A card without what its claims and its price do not depend on.
 fn part_of_claims(card: &Card) -> Card {
     let series = card.series.as_ref().map(|series| CardSeries {
-        times: series.times.clone(),
-        number: String::new(),
-        starts: String::new(),
-        every: String::new(),
+        times: series.times,
+        number: None,
+        starts: Timestamp::EPOCH,
+        every: 0,
     });
     Card {
         question: None,

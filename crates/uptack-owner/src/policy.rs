@@ -21,7 +21,8 @@ use crate::error::{Error, Result};
 /// [card]                            # what one card may give away, at most
 /// answer = 8.0                      # ε of one answer alone
 /// linked = 8.0                      # ε of all answers to the card
-/// release = 1.0                     # ε of the published counts
+/// one-aggregator = 1.0              # ε of what is published, if one aggregator is honest and nobody else
+/// release = 1.0                     # ε of the same, if the owners that the card counts on are honest besides
 /// answer-with-release = 8.0         # ε of an answer seen together with the counts
 /// delta = 1e-6                      # δ of the release views
 /// honest = 0.9                      # the share of honest owners that claims may count on
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 ///
 /// [lifetime]                        # what all cards together may give away
 /// linked = 100.0
+/// one-aggregator = 10.0             # at δ = 0
 /// release = 10.0
 /// delta = 1e-5
 ///
@@ -38,7 +40,10 @@ use crate::error::{Error, Result};
 /// signers = ["ed25519:…"]           # whose signatures this desk's cards carry
 /// ```
 ///
-/// A limit on ε may also be `"unlimited"`. An address is compared by scheme, host and port. Where `desks` are named,
+/// A limit on ε may also be `"unlimited"`. `one-aggregator` may be left out and is then the limit of `release`: what is
+/// published has to be as well hidden if nobody but one aggregator is honest. Without noise of the aggregators that takes a
+/// linked ε as small. Cards whose claims rest on other owners' coins are answered under `trust = "owners"` in `[card]`,
+/// which leaves `one-aggregator` unlimited unless it is given. An address is compared by scheme, host and port. Where `desks` are named,
 /// `signers` may be left out; where both are, a card's signer has to be in both.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -106,6 +111,11 @@ pub struct CardLimits {
     pub answer: Limit,
     /// ε of all answers to everything that the card asks.
     pub linked: Limit,
+    /// Whom a card's claims may count on.
+    #[serde(default)]
+    pub trust: Trust,
+    /// ε of everything that is published, if one aggregator is honest and nobody else; none is no limit.
+    pub one_aggregator: Option<Limit>,
     /// ε of everything that is published.
     pub release: Limit,
     /// ε of one answer seen together with the published counts.
@@ -121,16 +131,36 @@ pub struct CardLimits {
     pub enrolment: bool,
 }
 
+/// Whom the claims about what is published may count on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// One honest aggregator: whatever other owners do, and whoever invents some.
+    #[default]
+    OneAggregator,
+    /// Other owners: their coins alone may hide an owner.
+    Owners,
+}
+
 /// What all cards together may give away.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LifetimeLimits {
     /// ε of all answers.
     pub linked: Limit,
+    /// ε of everything that is published, if one aggregator is honest and nobody else, at δ = 0; none is no limit.
+    pub one_aggregator: Option<Limit>,
     /// ε of everything that is published.
     pub release: Limit,
-    /// δ of both.
+    /// δ of the linked answers and of everything that is published.
     pub delta: f64,
+}
+
+impl LifetimeLimits {
+    /// Whether the view of one honest aggregator is charged for.
+    pub(crate) fn has_one_aggregator_budget(&self) -> bool {
+        matches!(self.one_aggregator, Some(Limit::AtMost(_)))
+    }
 }
 
 /// The largest ε, or none at all.
@@ -188,7 +218,11 @@ impl Policy {
     /// Reads a policy from TOML.
     pub fn from_toml(text: &str) -> Result<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let policy: Self = toml::from_str(text).map_err(|error| Error::Input(format!("not a policy: {error}")))?;
+        let mut policy: Self = toml::from_str(text).map_err(|error| Error::Input(format!("not a policy: {error}")))?;
+        if policy.card.trust == Trust::OneAggregator {
+            policy.card.one_aggregator.get_or_insert(policy.card.release);
+            policy.lifetime.one_aggregator.get_or_insert(policy.lifetime.release);
+        }
         for (name, delta) in [("card.delta", policy.card.delta), ("lifetime.delta", policy.lifetime.delta)] {
             if !(0.0..1.0).contains(&delta) {
                 return Err(Error::Input(format!("not a policy: {name} must be at least 0 and less than 1")));
@@ -250,6 +284,8 @@ pub(crate) mod tests {
             assert!(Policy::from_toml(&good.replacen(line, "", 1)).is_err(), "without {line}");
         }
         for (from, to) in [
+            ("release = 2.0", "release = 2.0\ntrust = \"nobody\""),
+            ("release = 2.0", "release = 2.0\none-aggregator = -1"),
             ("release = 2.0", "release = -1"),
             ("release = 2.0", "release = \"none\""),
             ("release = 2.0", "release = nan"),
@@ -264,6 +300,35 @@ pub(crate) mod tests {
             let bad = good.replacen(from, to, 1);
             assert_ne!(bad, good);
             assert!(Policy::from_toml(&bad).is_err(), "{to}");
+        }
+    }
+
+    #[test]
+    fn one_honest_aggregator_is_what_limits_are_for_by_default() {
+        let good = text(&Signer::generate().public());
+        let limits = |text: &str| {
+            let policy = Policy::from_toml(text).unwrap();
+            (policy.card.one_aggregator, policy.lifetime.one_aggregator)
+        };
+        assert_eq!(limits(&good), (Some(Limit::AtMost(2.0)), Some(Limit::AtMost(5.0))));
+        let said = good.replace("release = ", "one-aggregator = 1.5\nrelease = ");
+        assert_eq!(limits(&said), (Some(Limit::AtMost(1.5)), Some(Limit::AtMost(1.5))));
+        let owners = good.replace("[card]", "[card]\ntrust = \"owners\"");
+        assert_eq!(limits(&owners), (None, None));
+        let both = said.replace("[card]", "[card]\ntrust = \"owners\"");
+        assert_eq!(limits(&both), limits(&said));
+    }
+
+    #[test]
+    fn the_documented_policy_is_one() {
+        let document = include_str!("../../../docs/policy.md");
+        let (_, rest) = document.split_once("```toml\n").unwrap();
+        let text = rest.split_once("```").unwrap().0.replace("ed25519:…", &Signer::generate().public().to_string());
+        let policy = Policy::from_toml(&text).unwrap();
+        assert_eq!(policy.card.one_aggregator, Some(Limit::AtMost(1.0)));
+        // Every key of it is explained.
+        for key in text.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
+            assert!(document.contains(&format!("`{key}`")) || document.contains(&format!(".{key}`")), "{key}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a truth to the cells that are sent: the only place where coins are tossed.
 
-use uptack::{Channel, OsCoins, Output, Sampler, Truth};
+use uptack::{Channel, OsCoins, Output, Sampler, Truth, card::Card};
 use uptack_dap::{ballot, protocol::Measurement};
 
 use crate::{
@@ -15,7 +15,28 @@ use crate::{
 pub(crate) struct Tosser {
     channel: Channel,
     sampler: Sampler,
-    is_ballot: bool,
+    sums: Sums,
+}
+
+/// What of the answers is summed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sums {
+    /// The cells of one question.
+    Cells,
+    /// The outputs `1` and `0` of each question of a ballot.
+    Outputs,
+    /// Whether the answer is `1`, of each question: all that is published where aggregators add noise.
+    Ones,
+}
+
+impl Sums {
+    fn of(card: &Card) -> Self {
+        match (card.mechanism.noise(), &card.ballot) {
+            (Some(_), _) => Self::Ones,
+            (None, Some(_)) => Self::Outputs,
+            (None, None) => Self::Cells,
+        }
+    }
 }
 
 impl Tosser {
@@ -23,7 +44,7 @@ impl Tosser {
         let card = &accepted.opened.card;
         let channel = card.checked_channel().map_err(|error| Error::Input(error.to_string()))?;
         let sampler = Sampler::new(&channel);
-        Ok(Self { channel, sampler, is_ballot: card.ballot.is_some() })
+        Ok(Self { channel, sampler, sums: Sums::of(card) })
     }
 
     /// Evaluates every predicate, and tosses coins for every one whatever its truth.
@@ -54,16 +75,21 @@ impl Tosser {
             drawn.map_err(|error| Error::Environment(error.to_string()))
         };
         let cells = truths.iter().map(draw).collect::<Result<Vec<usize>>>()?;
-        if !self.is_ballot {
-            return Ok(Measurement::Cell(cells[0]));
-        }
-        let output = |cell: usize| match self.channel.cells()[cell].outputs()[0] {
+        Ok(self.measurement(&cells))
+    }
+
+    fn measurement(&self, cells: &[usize]) -> Measurement {
+        let output = |cell: &usize| match self.channel.cells()[*cell].outputs()[0] {
             Output::ONE => Some(true),
             Output::ZERO => Some(false),
             _ => None,
         };
-        let outputs: Vec<Option<bool>> = cells.into_iter().map(output).collect();
-        Ok(ballot::measurement(&outputs))
+        let outputs = || cells.iter().map(output).collect::<Vec<_>>();
+        match self.sums {
+            Sums::Cells => Measurement::Cell(cells[0]),
+            Sums::Outputs => ballot::measurement(&outputs()),
+            Sums::Ones => ballot::noisy_measurement(&outputs()),
+        }
     }
 }
 
@@ -77,7 +103,7 @@ pub(crate) fn to_bytes(measurement: &Measurement) -> Vec<u8> {
 
 /// Reads what [`to_bytes`] wrote.
 pub(crate) fn from_bytes(accepted: &Accepted, bytes: &[u8]) -> Option<Measurement> {
-    if accepted.opened.card.ballot.is_some() {
+    if Sums::of(&accepted.opened.card) != Sums::Cells {
         return Some(Measurement::Bits(bytes.iter().map(|byte| *byte == 1).collect()));
     }
     Some(Measurement::Cell(u64::from_be_bytes(bytes.try_into().ok()?) as usize))

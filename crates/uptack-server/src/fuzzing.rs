@@ -225,8 +225,8 @@ fn sample_card(signer: &Signer) -> Card {
     request.release = Some((Epsilon::new(2.0).expect("an epsilon"), Delta::new(1e-2).expect("a delta")));
     request.family = Some("normal-form".to_owned());
     let mut card = Card::new(&request, &plan(&request).expect("a possible request"));
-    card.opens = Some("2026-11-16T08:00:00Z".to_owned());
-    card.closes = Some("2026-11-16T09:00:00Z".to_owned());
+    card.opens = "2026-11-16T08:00:00Z".parse().ok();
+    card.closes = "2026-11-16T09:00:00Z".parse().ok();
     let [leader, helper] = ["leader", "helper"].map(|name| format!("https://{name}.example/"));
     card.aggregators = Some(Aggregators { leader, helper });
     card.signer = Some(signer.public().to_string());

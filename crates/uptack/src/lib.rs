@@ -34,6 +34,7 @@ mod fraction;
 mod linear;
 pub mod mechanism;
 mod noise;
+mod noise_draw;
 mod numeric;
 mod output;
 mod packed;
@@ -43,6 +44,7 @@ mod probability;
 mod rows;
 mod sampler;
 pub mod simulate;
+mod sums;
 mod tally;
 mod truth;
 
@@ -56,10 +58,15 @@ pub use packed::{PackedCells, Truths};
 pub use probability::Probability;
 pub use rows::{RowFormat, RowReader};
 pub use sampler::Sampler;
+pub use sums::Sums;
 pub use tally::{LARGEST_COUNT, Tally};
 pub use truth::Truth;
 
 /// The examples of the README, compiled and run.
+#[cfg(test)]
+#[path = "../tests/core/settings.rs"]
+mod settings_of_tests;
+
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

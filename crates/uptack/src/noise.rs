@@ -165,6 +165,9 @@ pub struct DiscreteLaplace {
 const LAW: &str = "discrete-laplace";
 
 impl DiscreteLaplace {
+    /// What happens with a smaller probability than this is taken not to happen.
+    pub const IMPLAUSIBLE: f64 = 1e-18;
+
     /// The law of this scale.
     pub fn new(scale: Scale) -> Self {
         Self { scale }
@@ -201,6 +204,62 @@ impl DiscreteLaplace {
             return 1.0 - self.upper_tail(1 - value);
         }
         (-(value as f64) / self.scale.to_f64()).exp() / (1.0 + self.decay())
+    }
+
+    /// P(Z_A + Z_B = value): what both aggregators add together.
+    pub fn sum_probability(&self, value: i64) -> f64 {
+        let (a, gap, size) = (self.decay(), self.gap(), value.unsigned_abs() as f64);
+        let rest = (1.0 + a * a) / (1.0 + a);
+        gap / ((1.0 + a) * (1.0 + a)) * (size * gap + rest) * (-size / self.scale.to_f64()).exp()
+    }
+
+    /// P(Z_A + Z_B ≥ value).
+    pub fn sum_upper_tail(&self, value: i64) -> f64 {
+        self.sum_tail_beyond(i128::from(value))
+    }
+
+    /// The same for values of any size.
+    pub(crate) fn sum_tail_beyond(&self, value: i128) -> f64 {
+        if value <= 0 {
+            return 1.0 - self.sum_tail_beyond(1 - value);
+        }
+        let (a, gap, size) = (self.decay(), self.gap(), value as f64);
+        let rest = (1.0 + a * a) / (1.0 + a) + a;
+        (size * gap + rest) / ((1.0 + a) * (1.0 + a)) * (-size / self.scale.to_f64()).exp()
+    }
+
+    /// Σ P(Z_A + Z_B ≥ k) over k ≥ value, for a value above 0.
+    pub(crate) fn sum_of_tails(&self, value: i64) -> f64 {
+        let (a, gap, size) = (self.decay(), self.gap(), value as f64);
+        let rest = (1.0 + a * a) / (1.0 + a) + 2.0 * a;
+        (size + rest / gap) / ((1.0 + a) * (1.0 + a)) * (-size / self.scale.to_f64()).exp()
+    }
+
+    /// How far both draws together can plausibly go: the least b with P(|Z_A + Z_B| > b) below
+    /// [`DiscreteLaplace::IMPLAUSIBLE`]. A published sum farther than this outside what owners can write is no result of a run.
+    ///
+    /// ```
+    /// use uptack::DiscreteLaplace;
+    /// let noise: DiscreteLaplace = "laplace(scale=1)".parse()?;
+    /// assert_eq!(noise.plausible_reach(), 44);
+    /// # Ok::<(), uptack::Error>(())
+    /// ```
+    pub fn plausible_reach(&self) -> i64 {
+        self.reach(Self::IMPLAUSIBLE)
+    }
+
+    /// The least b with P(|Z_A + Z_B| > b) below `outside`.
+    pub(crate) fn reach(&self, outside: f64) -> i64 {
+        let inside = |reach: i64| 2.0 * self.sum_upper_tail(reach + 1) < outside;
+        let (mut low, mut high) = (-1, 1);
+        while !inside(high) {
+            (low, high) = (high, 2 * high);
+        }
+        while high - low > 1 {
+            let half = low + (high - low) / 2;
+            if inside(half) { high = half } else { low = half }
+        }
+        high
     }
 }
 
@@ -292,6 +351,29 @@ mod tests {
                 let tail: f64 = (from..=400).map(|k| noise.probability(k)).sum();
                 assert!((tail - noise.upper_tail(from)).abs() < 1e-12, "{text} {from}");
             }
+        }
+    }
+
+    #[test]
+    fn both_draws_together_are_a_convolution() {
+        for text in ["laplace(scale=0.2)", "laplace(scale=1)", "laplace(scale=7.3)"] {
+            let noise = noise(text);
+            for value in [-30, -2, 0, 1, 5, 40] {
+                let sum: f64 = (-600..=600).map(|k| noise.probability(k) * noise.probability(value - k)).sum();
+                assert!((noise.sum_probability(value) / sum - 1.0).abs() < 1e-11, "{text} {value}");
+                let tail: f64 = (value..=900).map(|k| noise.sum_probability(k)).sum();
+                assert!((noise.sum_upper_tail(value) / tail - 1.0).abs() < 1e-11, "{text} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_reach_is_the_least_that_is_plausible() {
+        for text in ["laplace(scale=0.01)", "laplace(scale=1)", "laplace(scale=10)", "laplace(scale=1000000000)"] {
+            let (noise, outside) = (noise(text), |b: i64| 2.0 * noise(text).sum_upper_tail(b + 1));
+            let reach = noise.plausible_reach();
+            assert!(outside(reach) < DiscreteLaplace::IMPLAUSIBLE, "{text}: {reach}");
+            assert!(reach == 0 || outside(reach - 1) >= DiscreteLaplace::IMPLAUSIBLE, "{text}: {reach}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each trial draws what a crowd would write, tallies it and estimates. The crowd is drawn either as a whole, each
 //! cell's count by a binomial draw whose cost does not depend on the number of owners, or by the real sampler, one
-//! call an owner. A trial's coins are a stream of their own, so that results do not depend on the number of threads.
+//! call an owner. Where the aggregators add noise, both of them do so in every trial. A trial's coins are a stream of their own, so that results do not depend on the number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -228,14 +228,14 @@ struct Run {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct Totals {
     trials: u64,
     error: f64,
     squared_error: f64,
     covered: u64,
 }
 
-impl Sums {
+impl Totals {
     fn add(&mut self, other: Self) {
         self.trials += other.trials;
         self.error += other.error;
@@ -245,7 +245,7 @@ impl Sums {
 }
 
 impl Run {
-    fn all(&self, threads: usize, progress: &Progress) -> Sums {
+    fn all(&self, threads: usize, progress: &Progress) -> Totals {
         let chunks = self.simulation.trials.div_ceil(CHUNK);
         let next = AtomicU64::new(0);
         let work = || {
@@ -259,19 +259,19 @@ impl Run {
             }
             done
         };
-        let mut parts: Vec<(u64, Sums)> = std::thread::scope(|scope| {
+        let mut parts: Vec<(u64, Totals)> = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             let results = workers.into_iter().map(|worker| worker.join());
             results.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
         parts.sort_unstable_by_key(|(chunk, _)| *chunk);
-        let mut sums = Sums::default();
+        let mut sums = Totals::default();
         parts.into_iter().for_each(|(_, part)| sums.add(part));
         sums
     }
 
-    fn chunk(&self, chunk: u64, progress: &Progress) -> Sums {
-        let mut sums = Sums::default();
+    fn chunk(&self, chunk: u64, progress: &Progress) -> Totals {
+        let mut sums = Totals::default();
         let end = ((chunk + 1) * CHUNK).min(self.simulation.trials);
         for trial in chunk * CHUNK..end {
             sums.add(self.trial(trial));
@@ -280,15 +280,23 @@ impl Run {
         sums
     }
 
-    fn trial(&self, trial: u64) -> Sums {
+    fn trial(&self, trial: u64) -> Totals {
         let simulation = &self.simulation;
         let mut coins = SeededCoins::stream(simulation.seed, trial);
         let counts = self.draw.counts(simulation, &mut coins);
         let observation = self.estimator.observe_cells(&counts);
+        let (observation, covered) = match self.estimator.noise() {
+            None => (observation, self.acceptance.holds(&counts)),
+            Some(noise) => {
+                let added = noise.draw_seeded(&mut coins).saturating_add(noise.draw_seeded(&mut coins));
+                let observation = observation.with_noise(added);
+                let covered = self.acceptance.holds_sum(observation.sum());
+                (observation, covered)
+            }
+        };
         let (estimate, _) = self.estimator.solve(&observation);
         let error = estimate - simulation.yes as f64;
-        let covered = self.acceptance.holds(&counts);
-        Sums { trials: 1, error, squared_error: error * error, covered: u64::from(covered) }
+        Totals { trials: 1, error, squared_error: error * error, covered: u64::from(covered) }
     }
 }
 
@@ -329,6 +337,40 @@ mod tests {
         for (owners, yes, trials) in [(10, 11, 1), (0, 0, 1), (10, 1, 0), (u64::MAX, 1, 1)] {
             assert!(simulation(owners, yes, trials, Crowd::Aggregated).run(&channel).unwrap_err().is_request());
         }
+    }
+
+    /// The numbers of the planner's table: n = 50 000, ε = 1 by one honest aggregator, linked ε of the channel about 10 and 7.
+    const NOISY: [&str; 3] = [
+        "randomized-response(t=1) + laplace(scale=1)",
+        "randomized-response(t=0.99995) + laplace(scale=1)",
+        "randomized-response(t=0.999) + laplace(scale=0.99)",
+    ];
+
+    /// With noise the error is what is predicted and intervals hold the truth as promised, from nobody to half of the crowd.
+    /// 20 000 trials: the rmse is off by 2 % with a probability below 1e-3 (its relative deviation is at most 0.7 %), and
+    /// the coverage by 0.6 points with one below 1e-4; the seed is fixed.
+    #[test]
+    fn noise_is_predicted_and_covered() {
+        for text in NOISY.into_iter().chain(["normal-form(f=0.5,r=0.01) + laplace(scale=3)"]) {
+            for (owners, yes) in
+                [(50_000, 0), (50_000, 5), (50_000, 500), (50_000, 25_000), (200, 0), (200, 5), (200, 100)]
+            {
+                let result = simulation(owners, yes, 20_000, Crowd::Aggregated).run(&channel(text)).unwrap();
+                let ratio = result.rmse / result.predicted_sd;
+                assert!((ratio - 1.0).abs() < 0.02, "{text} {yes} of {owners}: {result:?}");
+                assert!(result.coverage > 0.945 - 0.006, "{text} {yes} of {owners}: {result:?}");
+                // At the very ends only one side can be missed.
+                assert!(yes == 0 || result.coverage < 0.975 + 0.006, "{text} {yes} of {owners}: {result:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_added_to_what_every_owner_writes_too() {
+        let channel = channel("randomized-response(t=0.99) + laplace(scale=2)");
+        let result = simulation(300, 20, 4000, Crowd::PerOwner).run(&channel).unwrap();
+        assert!((result.rmse / result.predicted_sd - 1.0).abs() < 0.05, "{result:?}");
+        assert!(result.bias.abs() < 5.0 * result.predicted_sd / 4000f64.sqrt(), "{result:?}");
     }
 
     /// α = 1e-4 for each of the cells of each mechanism: the counts drawn at once and owner by owner have the same

@@ -20,6 +20,8 @@ use crate::output::{Table, grouped, print, print_exact, print_json, readable};
   uptack algebra examples/plausible-deniability.alg
   uptack algebra examples/cancelling.alg --owners 50_000 --yes 500
   uptack algebra examples/first-attempt.alg --json
+  uptack algebra 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    --owners 50_000 --yes 500
   uptack algebra 'blended(0.05,0.25,0.25,0.05,0.4,1e-4,1e-4)' --print \\
     > blended.alg")]
 pub(crate) struct Arguments {
@@ -108,7 +110,11 @@ fn solution_json(solution: &Solution, crowd: Option<&Crowd>) -> Value {
         "yes": solution.yes,
         "no": solution.no,
         "scale": solution.scale,
-        "variance": {"per_yes": solution.variance_per_yes, "per_no": solution.variance_per_no},
+        "variance": {
+            "per_yes": solution.variance_per_yes,
+            "per_no": solution.variance_per_no,
+            "noise": solution.variance_of_noise,
+        },
         "noise_from_no": solution.noise_from_no,
         "crowd": crowd.map(|crowd| json!({"owners": crowd.owners, "yes": crowd.yes, "sd": crowd.sd})),
     })
@@ -148,10 +154,14 @@ fn describe_solution(solution: Option<&Solution>, crowd: Option<&Crowd>) -> Stri
     line("YES", format!("{base} / {}", short(solution.scale)));
     let remains = match solution.noise_from_no {
         true => "Noise from NO remains.",
+        false if solution.variance_of_noise > 0.0 => {
+            "No noise from NO remains: the aggregators' noise hides a lone yes-owner."
+        }
         false => "No noise from NO remains, nor for anyone else who sees the tallies: a lone yes-owner shows.",
     };
     let (per_yes, per_no) = (short(solution.variance_per_yes), short(solution.variance_per_no));
-    let variance = signed(&[(&per_yes, " YES"), (&per_no, " NO")]);
+    let noise = short(solution.variance_of_noise);
+    let variance = signed(&[(&per_yes, " YES"), (&per_no, " NO"), (&noise, "")]);
     let crowd = crowd.map_or(String::new(), |crowd| {
         let (yes, owners) = (grouped(crowd.yes), grouped(crowd.owners));
         format!("Standard deviation {} for {yes} yes among {owners} owners.\n", readable(crowd.sd))

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use uptack::Fraction;
-use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, plan_whole, timestamp, whole_progress};
-use uptack::plan::{Over, Prior, Request};
+use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp, plan_whole, whole_progress};
+use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::desk_client::{Client, Opened, Schedule};
@@ -20,11 +20,13 @@ use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
 use crate::progress::watched;
+use crate::trust_arguments::{TrustArguments, Trusted};
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///
 /// The guarantees are for everything that the card asks, a ballot's questions and a series' repetitions together. A
-/// query closes at the time asked for or a little later, because windows begin at multiples of their length.
+/// query closes at the time asked for or a little later, because windows begin at multiples of their length. Unless
+/// --noise or --trust says otherwise, the aggregators add noise so that one honest aggregator is enough.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
@@ -71,12 +73,8 @@ pub(crate) struct Arguments {
     /// The δ of everything that is published
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
-    /// The largest ε of all answers of an owner
-    #[arg(long)]
-    linked_epsilon: Option<f64>,
+    #[command(flatten)]
+    trust: TrustArguments,
     /// The share of owners who are counted on to toss their coins
     #[arg(long, default_value = "1", value_parser = fraction)]
     honest: Fraction,
@@ -188,7 +186,7 @@ impl Arguments {
         let ballot = self.each.is_some().then(|| {
             let query =
                 |(name, predicate): &(String, String)| BallotQuery { name: name.clone(), predicate: predicate.clone() };
-            CardBallot { most_yes: self.most_yes.to_string(), queries: predicates.iter().map(query).collect() }
+            CardBallot { most_yes: self.most_yes, queries: predicates.iter().map(query).collect() }
         });
         let predicate = if ballot.is_some() { None } else { self.predicate.clone() };
         Ok(Question { predicate, ballot, attributes })
@@ -216,10 +214,13 @@ impl Arguments {
     }
 
     fn request(&self) -> Result<Request, Failure> {
+        let Trusted { noise, trust, linked, .. } = self.trust.complete((Noise::Aggregators, Trust::OneAggregator));
         Ok(Request {
             release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
-            answer_epsilon: self.answer_epsilon,
-            linked_epsilon: self.linked_epsilon,
+            answer_epsilon: self.trust.answer_epsilon,
+            linked_epsilon: linked,
+            noise,
+            trust,
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(self.owners),
             ..Request::new(self.owners, Prior { low: self.yes.0, high: self.yes.1, over: Over::Worst })
@@ -238,10 +239,10 @@ impl Arguments {
 
     fn draft(&self, card: Card, question: &Question) -> Card {
         let series = self.every.zip(self.times).map(|(every, times)| CardSeries {
-            times: times.to_string(),
-            number: "1".to_owned(),
-            starts: timestamp::text(0).expect("the epoch can be written"),
-            every: every.to_string(),
+            times,
+            number: Some(1),
+            starts: Timestamp::EPOCH,
+            every,
         });
         Card {
             question: Some(self.question.clone()),
@@ -256,19 +257,18 @@ impl Arguments {
 
 fn describe(opened: &Opened) -> String {
     let claims = &opened.card.claims;
-    let epsilon = |claim: Result<Option<f64>, uptack::Error>| readable_up(claim.ok().flatten());
     let mut text = String::new();
     for query in &opened.queries {
         text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);
     }
-    let sd = opened.card.predicted.sd.parse().map_or("unknown".to_owned(), readable);
+    let sd = readable(opened.card.predicted.sd.value());
     format!(
         "{text}\n{}\nexpected error {sd} (standard deviation); nothing is released below {} answers\n\
          ε of everything published {} at δ = {}; ε of an owner's own reports {}\n",
         opened.card.mechanism,
         opened.card.minimum_batch,
-        epsilon(claims.whole_release()),
-        readable_up(claims.delta().ok().map(Delta::value)),
-        epsilon(claims.whole_linked()),
+        readable_up(claims.whole_release()),
+        readable_up(opened.card.delta().value()),
+        readable_up(claims.whole_linked()),
     )
 }

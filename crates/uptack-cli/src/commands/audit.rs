@@ -21,14 +21,16 @@ use crate::progress::{self, Step};
 
 For each view it looks for the event that tells yes from no best and bounds the epsilon that this event proves from \
 below. Further checks see whether the law drawn is the law stated, whether owners draw independently, and whether the \
-number of coins read depends on the truth. All bounds and checks together hold with the stated confidence.
+number of coins read depends on the truth. Of mechanisms with noise it also attacks what one honest aggregator hides, and \
+the draws of noise. All bounds and checks together hold with the stated confidence.
 
 Exits with 0 if everything is consistent and with 2, after printing its findings, if anything is violated.",
     after_help = "Examples:
   uptack audit 'normal-form(f=0.5,r=0.01)'
   uptack audit 'randomized-response(t=0.8)' --samples 1e8 --owners 100 \\
     --delta 1e-3 --json
-  uptack audit 'paired(b=0.5,sy=0.2,sn=0.05)' --seed 1"
+  uptack audit 'paired(b=0.5,sy=0.2,sn=0.05)' --seed 1
+  uptack audit 'randomized-response(t=0.999) + laplace(scale=1)' --samples 1e6"
 )]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
@@ -49,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = count)]
     seed: Option<u64>,
     /// Audit a sampler that is broken on purpose: last-output-unprotected, biased-threshold, reused-coin,
-    /// truth-dependent-length or wrong-branch
+    /// truth-dependent-length or wrong-branch; with noise also noise-averaged, noise-scale, noise-one-sided or noise-missing
     #[cfg(feature = "broken-controls")]
     #[arg(long, value_name = "KIND")]
     broken: Option<uptack::audit::BrokenControl>,
@@ -65,6 +67,7 @@ struct Document<'a> {
     seed: Option<u64>,
     views: Views<'a>,
     law: &'a Fit,
+    noise: Option<&'a Fit>,
     coins: &'a CoinFindings,
     verdict: Verdict,
 }
@@ -73,6 +76,7 @@ struct Document<'a> {
 struct Views<'a> {
     answers: &'a [Finding],
     linked: &'a Finding,
+    one_aggregator: Option<&'a Finding>,
     release: &'a Finding,
 }
 
@@ -137,8 +141,14 @@ fn document<'a>(mechanism: String, arguments: &Arguments, delta: f64, report: &'
         confidence: arguments.confidence.level(),
         samples: report.samples,
         seed: arguments.seed,
-        views: Views { answers: &report.answers, linked: &report.linked, release: &report.release },
+        views: Views {
+            answers: &report.answers,
+            linked: &report.linked,
+            one_aggregator: report.one_aggregator.as_ref(),
+            release: &report.release,
+        },
         law: &report.law,
+        noise: report.noise.as_ref(),
         coins: &report.coins,
         verdict: report.verdict,
     }
@@ -154,6 +164,9 @@ fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report)
         view(format!("answer {}", answer_name(answer)), finding);
     }
     view("linked".to_owned(), &report.linked);
+    for finding in &report.one_aggregator {
+        view("one honest aggregator".to_owned(), finding);
+    }
     view(format!("release ({} owners, delta {})", grouped(arguments.owners), display::claim(delta)), &report.release);
     view("bytes of coins read".to_owned(), &report.coins.length);
     view("linked, with another owner's cell".to_owned(), &report.coins.neighbour);
@@ -162,6 +175,10 @@ fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report)
         [("the law drawn is the law stated", &report.law), ("owners draw independently", &report.coins.independence)]
     {
         checks.row([name.to_owned(), readable(fit.p_value), verdict(fit.verdict).to_owned()]);
+    }
+    for noise in &report.noise {
+        let name = "the noise drawn is the noise stated".to_owned();
+        checks.row([name, readable(noise.p_value), verdict(noise.verdict).to_owned()]);
     }
     let replays = &report.coins.replays;
     checks.row([
@@ -185,6 +202,7 @@ fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report)
 fn evidence(report: &Report) -> String {
     let views =
         report.answers.iter().chain([&report.linked, &report.release, &report.coins.length, &report.coins.neighbour]);
+    let views = views.chain(&report.one_aggregator);
     let events =
         views.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref()).map(|event| {
             let (yes, no) = (event.yes, event.no);
@@ -193,7 +211,10 @@ fn evidence(report: &Report) -> String {
                 event.description, yes.hits, yes.trials, no.hits, no.trials
             )
         });
-    let fits = [&report.law, &report.coins.independence].into_iter().filter(|fit| fit.verdict == Verdict::Violated);
+    let fits = [&report.law, &report.coins.independence]
+        .into_iter()
+        .chain(&report.noise)
+        .filter(|fit| fit.verdict == Verdict::Violated);
     let misfits = fits.filter_map(|fit| fit.worst.as_ref()).map(|worst| {
         format!("{}: {} of {}, stated probability {}", worst.what, worst.hits, worst.trials, readable(worst.stated))
     });

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use uptack::{Channel, Output, Probability, answer_name};
+use uptack::{Channel, DiscreteLaplace, Output, Probability, answer_name};
 
 use crate::failure::Failure;
 use crate::mechanism;
@@ -14,6 +14,7 @@ use crate::output::{Table, print, print_json, readable};
   uptack channel 'randomized-response(t=0.8)'
   uptack channel 'blended(b1=0,b2=0.25,b3=0.25,f1=0,f2=0.5,ry=1e-4,rn=1e-4)'
   uptack channel 'custom(1=2/3:1/3, 0=1/3:2/3)' --json > channel.json
+  uptack channel 'randomized-response(t=0.999) + laplace(scale=1)'
   uptack channel channel.json
   uptack channel examples/cancelling.alg")]
 pub(crate) struct Arguments {
@@ -29,6 +30,7 @@ pub(super) struct ChannelDocument<'a> {
     cells: Vec<DecimalCell<'a>>,
     exact: Exact<'a>,
     determined: bool,
+    noise: Option<&'a DiscreteLaplace>,
 }
 
 #[derive(Serialize)]
@@ -66,6 +68,7 @@ pub(super) fn document(mechanism: String, channel: &Channel) -> ChannelDocument<
         cells: decimals.collect(),
         exact: Exact { bits: Probability::BITS, cells: channel.cells() },
         determined: channel.determined(),
+        noise: channel.noise(),
     }
 }
 
@@ -85,6 +88,12 @@ pub(super) fn describe(channel: &Channel) -> String {
     }
     let answers = channel.answers().len();
     let plural = if answers == 1 { "answer" } else { "answers" };
+    if let Some(noise) = channel.noise() {
+        return format!(
+            "{}\nOne answer an owner. What is published is the number of answers 1, to which each of two aggregators adds {noise}.\n",
+            table.render()
+        );
+    }
     let seen = if channel.determined() { "fix the count of every cell" } else { "do not fix the count of every cell" };
     format!("{}\n{answers} {plural} an owner, drawn with one coin; the tallies {seen}.\n", table.render())
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSystem};
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval};
-use uptack::{Channel, Tally, answer_name, display};
+use uptack::{Channel, Sums, Tally, answer_name, display};
 
 use crate::arguments::{IntervalArgument, confidence, interval_name};
 use crate::failure::Failure;
@@ -20,12 +20,14 @@ use crate::output::{Table, grouped, print, print_json, read_small_file, read_sma
   uptack estimate 'normal-form(f=0.5,r=1e-4)' tally.json
   uptack tally rows.csv | uptack estimate 'randomized-response(t=0.8)' \\
     --confidence 99%
+  echo '{\"owners\":50000,\"sums\":[549]}' | uptack estimate \\
+    'randomized-response(t=0.999) + laplace(scale=1)'
   echo '{\"answers\":[{\"1\":260,\"0\":24740,\"bottom\":25000}]}' | uptack estimate \\
     'normal-form(f=0.5,r=1e-4)' --json")]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
-    /// A tally, as `uptack tally` prints it; standard input if absent or -
+    /// A tally, or for mechanisms with noise a sum, as `uptack tally` prints them; standard input if absent or -
     tally: Option<PathBuf>,
     /// How sure the interval is to hold the truth
     #[arg(long, default_value = "0.95", value_parser = confidence)]
@@ -47,6 +49,7 @@ pub(crate) struct Document {
     confidence: f64,
     sampling_sd: f64,
     privacy_sd: f64,
+    aggregator_sd: f64,
     by_bin: Vec<Value>,
     equations: Option<Value>,
     differences: Vec<Value>,
@@ -64,8 +67,13 @@ pub(crate) struct Solved {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
-    let (tally, place) = read_tally(arguments.tally.as_deref())?;
-    let solved = solve(&named.channel, &tally, arguments.confidence, arguments.interval, &place)?;
+    let (text, place) = read_text(arguments.tally.as_deref())?;
+    let (confidence, interval) = (arguments.confidence, arguments.interval);
+    let solved = if named.channel.noise().is_some() {
+        solve_sum(&named.channel, the_sum(&text, &place)?, confidence, interval, &place)?
+    } else {
+        solve(&named.channel, &parse_tally(&text, &place)?, confidence, interval, &place)?
+    };
     let mechanism = named.mechanism.to_string();
     if json {
         return print_json(&document(mechanism, arguments.confidence, &solved));
@@ -92,7 +100,27 @@ pub(crate) fn solve(
     })
 }
 
-fn read_tally(path: Option<&Path>) -> Result<(Tally, String), Failure> {
+/// Estimates from a published sum with noise, to which none of the paper's own ways applies.
+pub(crate) fn solve_sum(
+    channel: &Channel,
+    (owners, sum): (u64, i64),
+    confidence: Confidence,
+    interval: IntervalArgument,
+    place: &str,
+) -> Result<Solved, Failure> {
+    let estimator = Estimator::new(channel)?;
+    let observation = estimator.observe_sum(owners, sum).map_err(|error| Failure::from(error).at(place))?;
+    Ok(Solved {
+        estimate: estimator.estimate_observed(&observation),
+        interval: estimator.interval(&observation, confidence, interval.into()),
+        equations: None,
+        differences: Vec::new(),
+        backward: None,
+    })
+}
+
+/// The text of a tally or sum, and how its place is called.
+fn read_text(path: Option<&Path>) -> Result<(String, String), Failure> {
     let (text, place) = match path.filter(|path| *path != Path::new("-")) {
         Some(path) => (read_small_file(path)?, path.display().to_string()),
         None => (read_small_input()?, "standard input".to_owned()),
@@ -100,11 +128,37 @@ fn read_tally(path: Option<&Path>) -> Result<(Tally, String), Failure> {
     if text.trim().is_empty() {
         return Err(Failure::request(format!("{place}: empty")).with_hint("`uptack tally` makes a tally from rows"));
     }
-    let tally = serde_json::from_str(&text).map_err(|error| {
-        Failure::request(format!("{place}: not a tally: {error}"))
-            .with_hint("a tally is JSON such as {\"answers\":[{\"1\":260,\"0\":240,\"bottom\":500}]}")
-    })?;
-    Ok((tally, place))
+    Ok((text, place))
+}
+
+fn parse_tally(text: &str, place: &str) -> Result<Tally, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        let hint = match serde_json::from_str::<Sums>(text) {
+            Ok(_) => "this is a sum with noise: name the noise, as in MECHANISM + laplace(scale=2)",
+            Err(_) => "a tally is JSON such as {\"answers\":[{\"1\":260,\"0\":240,\"bottom\":500}]}",
+        };
+        Failure::request(format!("{place}: not a tally: {error}")).with_hint(hint)
+    })
+}
+
+fn parse_sums(text: &str, place: &str) -> Result<Sums, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        let hint = match serde_json::from_str::<Tally>(text) {
+            Ok(_) => "this is a tally without noise: `uptack tally --noise` adds it, or leave it out of the mechanism",
+            Err(_) => "with noise a sum is published, as JSON such as {\"owners\":1000,\"sums\":[260]}",
+        };
+        Failure::request(format!("{place}: not a sum with noise: {error}")).with_hint(hint)
+    })
+}
+
+/// The owners and the one sum of a file.
+fn the_sum(text: &str, place: &str) -> Result<(u64, i64), Failure> {
+    let published = parse_sums(text, place)?;
+    match published.sums() {
+        [sum] => Ok((published.owners(), *sum)),
+        sums => Err(Failure::request(format!("{place}: {} sums, where one question has one", sums.len()))
+            .with_hint("estimate the sums of a ballot one by one")),
+    }
 }
 
 pub(crate) fn document(mechanism: String, confidence: Confidence, solved: &Solved) -> Document {
@@ -119,6 +173,7 @@ pub(crate) fn document(mechanism: String, confidence: Confidence, solved: &Solve
         confidence: confidence.level(),
         sampling_sd: estimate.sampling_sd,
         privacy_sd: estimate.privacy_sd,
+        aggregator_sd: estimate.aggregator_sd,
         by_bin: estimate.by_bin.iter().map(bin_json).collect(),
         equations: solved.equations.as_ref().map(equations_json),
         differences: solved.differences.iter().map(combination_json).collect(),
@@ -186,20 +241,28 @@ pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved)
     for difference in &solved.differences {
         bins.row([difference.name.clone(), cell(difference.estimate), cell(difference.sd)]);
     }
+    let noise = match estimate.aggregator_sd {
+        0.0 => format!("{} from privacy", readable(estimate.privacy_sd)),
+        noise => format!(
+            "{} from the owners' coins and {} from the aggregators' noise",
+            readable(estimate.privacy_sd),
+            readable(noise)
+        ),
+    };
+    let and = if estimate.aggregator_sd == 0.0 { " and" } else { "," };
     bins.row(["combined".to_owned(), readable(estimate.estimate), readable(estimate.sd)]);
     let [low, high] = display::interval(interval.low, interval.high);
     format!(
         "{mechanism}\n\n\
          {} of {} owners hold yes, give or take {} (standard deviation).\n\
          With confidence {} it is between {low} and {high} ({}).\n\
-         Of the error, {} is from sampling and {} from privacy (squares add up).\n\n{}",
+         Of the error, {} is from sampling{and} {noise} (squares add up).\n\n{}",
         readable(estimate.estimate),
         grouped(estimate.owners),
         readable(estimate.sd),
         confidence.level(),
         interval_name(interval.kind),
         readable(estimate.sampling_sd),
-        readable(estimate.privacy_sd),
         bins.render(),
     )
 }

@@ -4,13 +4,17 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use uptack_eval::evaluation::{Evaluation, Stage, Watch};
+use uptack_eval::compare::Comparison;
+use uptack_eval::evaluation::Evaluation;
+use uptack_eval::report::{Finding, measured};
+use uptack_eval::row::Row;
 use uptack_eval::settings::Settings;
 use uptack_eval::traffic::{self, Traffic};
+use uptack_eval::watch::{Stage, Watch};
 
 use crate::arguments::count;
 use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json, readable, readable_up};
+use crate::output::{Table, grouped, print, print_json, readable_up};
 use crate::progress::{self, Step};
 
 /// Repeat the paper's evaluation on real or generated traffic, at equal guarantees
@@ -121,11 +125,11 @@ fn write(evaluation: &Evaluation, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What was found first, then the rows at equal guarantee; all rows are in the files and in JSON.
 fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
     let traffic = &evaluation.traffic;
-    let vehicles = traffic.vehicles();
     let mut text = format!(
-        "{}: {} vehicles at {} stations, median {}; {} trials, seed {}\n",
+        "{}: {} vehicles at {} stations, median {}; {} trials, seed {}\n\n",
         traffic.origin,
         grouped(traffic.total()),
         grouped(traffic.stations.len() as u64),
@@ -133,36 +137,67 @@ fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
         evaluation.settings.trials,
         evaluation.settings.seed
     );
-    for comparison in uptack_eval::compare::Comparison::ALL {
-        text += &format!("\ncomparison: {comparison}\n");
-        let mut table = Table::new(&[
-            "method",
-            "owners",
-            "rmse",
-            "median station",
-            "coverage",
-            "ε answer",
-            "ε linked",
-            "ε release",
-        ]);
-        for row in evaluation.of(comparison) {
-            table.row([
-                row.label.clone(),
-                grouped(row.owners),
-                readable(row.rmse()),
-                readable(row.at(&vehicles, traffic.median()).0),
-                row.coverage(&vehicles, |_, _| true).map_or(String::new(), |share| format!("{:.2} %", 100.0 * share)),
-                readable_up(row.claims.answer()),
-                readable_up(row.claims.linked()),
-                readable_up(row.claims.release()),
-            ]);
-        }
-        text += &table.render();
-    }
-    if let Some(folder) = folder {
-        text += &format!("\nreport: {}\n", folder.join("index.html").display());
+    text += &findings(evaluation);
+    text += &at_equal_guarantee(evaluation, Comparison::Trust);
+    text += &at_equal_guarantee(evaluation, Comparison::Release);
+    let all = grouped(evaluation.rows.len() as u64);
+    match folder {
+        Some(folder) => text += &format!("\nreport with all {all} rows: {}\n", folder.join("index.html").display()),
+        None => text += &format!("\nall {all} rows: --json, or --out DIR for the report with its figures\n"),
     }
     text
+}
+
+fn findings(evaluation: &Evaluation) -> String {
+    let sentence = |(index, finding): (usize, Finding)| {
+        wrapped(&format!("{}. {} {}", index + 1, finding.claim, finding.conditions), "   ")
+    };
+    evaluation.summary().into_iter().enumerate().map(sentence).collect()
+}
+
+/// Breaks a text between words so that no line is wider than a narrow terminal.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > NARROW {
+            lines.push(indent.to_owned() + word);
+            continue;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The columns of a narrow terminal.
+const NARROW: usize = 80;
+
+/// The errors at the median station in the smallest and in the largest population.
+fn at_equal_guarantee(evaluation: &Evaluation, comparison: Comparison) -> String {
+    let factors = &evaluation.settings.factors;
+    let (Some(&least), Some(&most)) = (factors.iter().min(), factors.iter().max()) else { return String::new() };
+    let total = evaluation.traffic.total();
+    let owners = if least == most { vec![least] } else { vec![least, most] };
+    let columns: Vec<String> = owners.iter().map(|factor| format!("n = {}", grouped(total * factor))).collect();
+    let header = ["method"].into_iter().chain(columns.iter().map(String::as_str)).chain(["ε linked", "honest"]);
+    let mut table = Table::new(&header.collect::<Vec<_>>());
+    let rows = || evaluation.of(comparison);
+    for row in rows().filter(|row| row.factor == least) {
+        let of = |factor: u64| rows().find(|other| other.factor == factor && other.label == row.label);
+        let errors = owners.iter().map(|&factor| of(factor).map_or(String::new(), |row| error(evaluation, row)));
+        let rest = [readable_up(row.claims.linked()), row.honest.to_string()];
+        table.row([row.label.clone()].into_iter().chain(errors).chain(rest));
+    }
+    let (heading, _) = evaluation.heading(comparison);
+    let yes = evaluation.traffic.median();
+    format!("\n{heading}: error at stations with {yes} vehicles\n{}", table.render())
+}
+
+fn error(evaluation: &Evaluation, row: &Row) -> String {
+    measured(row.at(&evaluation.vehicles(), evaluation.traffic.median()).measured)
 }
 
 /// `HH:MM` as minutes after midnight.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::card::timestamp;
+use uptack::card::Timestamp;
 use uptack::display::{self, Rounding};
 use uptack_owner::ledger::{Entry, Ledger, Spent};
 
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
 }
 
 fn moment(seconds: u64) -> String {
-    timestamp::text(seconds).unwrap_or_else(|_| seconds.to_string())
+    Timestamp::from_seconds(seconds).map_or_else(|_| seconds.to_string(), |moment| moment.to_string())
 }
 
 fn entry_json(entry: &Entry) -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
 use uptack::display::{self, Rounding};
-use uptack::plan::{self, Choice, Form, Objective, Over, Plan, Prior, Request, Rule};
+use uptack::plan::{self, Choice, Form, Noise, Objective, Over, Plan, Prior, Request, Rule, Trust};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
 
@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
 use crate::plan_chart::{self, Picture};
 use crate::progress::watched;
+use crate::trust_arguments::{TrustArguments, Trusted};
 use crate::views::{views_json, views_table};
 
 /// Choose the best mechanism, and prove what it gives away
@@ -29,6 +30,8 @@ use crate::views::{views_json, views_table};
     --form several --out card.toml
   uptack plan --owners 1e6 --yes 0..20000 --over mean --error 10
   uptack plan --yes 500 --epsilon 1 --error 8 --solve owners
+  uptack plan --owners 50000 --yes 500 --epsilon 1 --noise aggregators \\
+    --linked-epsilon 9
   uptack plan --owners 50000 --yes 500 --epsilon 1 --chart plan.svg
   uptack plan --owners 50000 --yes 500 --linked-epsilon 1.5")]
 pub(crate) struct Arguments {
@@ -44,12 +47,8 @@ pub(crate) struct Arguments {
     /// The δ of the published counts
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
-    /// The largest ε of all answers of an owner
-    #[arg(long)]
-    linked_epsilon: Option<f64>,
+    #[command(flatten)]
+    trust: TrustArguments,
     /// The largest share of owners who take part
     #[arg(long, value_parser = fraction)]
     participation: Option<Fraction>,
@@ -127,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     arguments.chart.as_deref().map_or(Ok(()), check_writable)?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
     let outcome = watched("of the plan", plan::PROGRESS, |progress| arguments.solve(progress))?;
-    let sheet = picture.map(|_| plan_chart::draw(&outcome.request, outcome.plan.best.sd)).transpose()?;
+    let sheet = picture.map(|_| plan_chart::draw(&outcome.request, &outcome.plan)).transpose()?;
     if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
         write_whole(path, &picture.bytes(sheet)?)?;
     }
@@ -154,7 +153,7 @@ impl Arguments {
             }
             Some(Unknown::Epsilon) => {
                 let plan = plan::solve_epsilon_with(&request, self.error.ok_or_else(|| given("error"))?, progress)?;
-                let epsilon = plan.best.views.release.value().map_or(f64::INFINITY, |value| value.upper());
+                let epsilon = plan.epsilon().unwrap_or(f64::INFINITY);
                 (plan, ("epsilon", epsilon))
             }
             Some(Unknown::Owners) => {
@@ -171,15 +170,24 @@ impl Arguments {
         Ok(Outcome { request, plan, solved })
     }
 
+    fn trusted(&self) -> Trusted {
+        self.trust.complete((Noise::None, Trust::Owners))
+    }
+
+    /// Whether local bounds are all that is asked for: noise needs the ε of what is published.
+    fn bounded_locally(&self) -> bool {
+        let Trusted { noise, linked_given, .. } = self.trusted();
+        noise == Noise::None && (self.trust.answer_epsilon.is_some() || linked_given)
+    }
+
     /// What is left out; none where all three are given.
     fn unknown(&self) -> Result<Option<Unknown>, Failure> {
         if let Some(unknown) = self.solve {
             return Ok(Some(unknown));
         }
-        let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
         Ok(match (self.owners, self.epsilon, self.error) {
             (Some(_), Some(_), None) => Some(Unknown::Error),
-            (Some(_), None, None) if locally => Some(Unknown::Error),
+            (Some(_), None, None) if self.bounded_locally() => Some(Unknown::Error),
             (Some(_), Some(_), Some(_)) => None,
             (Some(_), None, Some(_)) => Some(Unknown::Epsilon),
             (None, Some(_), Some(_)) => Some(Unknown::Owners),
@@ -196,11 +204,11 @@ impl Arguments {
             (ObjectiveArgument::Paper, Some(error)) => Objective::Paper { error },
             (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
         };
-        let locally = self.answer_epsilon.is_some() || self.linked_epsilon.is_some();
-        let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !locally;
+        let Trusted { noise, trust, linked, .. } = self.trusted();
+        let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !self.bounded_locally();
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
-        let unbounded_tallies = self.linked_epsilon.is_none() && !matches!(self.form, Some(FormArgument::One));
-        let default = self.answer_epsilon.filter(|_| unbounded_tallies);
+        let unbounded_tallies = linked.is_none() && !matches!(self.form, Some(FormArgument::One));
+        let default = self.trust.answer_epsilon.filter(|_| unbounded_tallies);
         let release = match self.epsilon.or(default) {
             Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
             None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
@@ -224,8 +232,10 @@ impl Arguments {
         };
         Ok(Request {
             release,
-            answer_epsilon: self.answer_epsilon,
-            linked_epsilon: self.linked_epsilon,
+            answer_epsilon: self.trust.answer_epsilon,
+            linked_epsilon: linked,
+            noise,
+            trust,
             participation: self.participation.as_ref().map(Fraction::to_f64),
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(owners),
@@ -233,7 +243,7 @@ impl Arguments {
                 Some(FormArgument::One) => Form::One,
                 Some(FormArgument::Several) => Form::Several,
                 Some(FormArgument::Any) => Form::Any,
-                None if self.answer_epsilon.is_some() => Form::Any,
+                None if self.trust.answer_epsilon.is_some() => Form::Any,
                 None => Form::One,
             },
             objective,
@@ -261,6 +271,12 @@ impl Outcome {
             degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
         document["accounting_calls"] = json!(self.plan.calls);
         document["gap"] = json!(self.plan.gap);
+        let bounds = self.plan.tradeoff.iter();
+        document["tradeoff"] = bounds.map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect();
+        document["trust"] = json!(match self.plan.trust {
+            Trust::OneAggregator => "one-aggregator",
+            Trust::Owners => "owners",
+        });
         document["rule"] = json!(match self.plan.rule {
             Rule::Best => "best",
             Rule::Simplest(_) => "simplest",
@@ -270,23 +286,18 @@ impl Outcome {
 
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
-        let degraded: Vec<String> = self.plan.robustness.iter().map(robust).collect();
         let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
-        let certified = grouped(self.plan.claim_owners);
-        let batch = grouped(self.plan.minimum_batch);
         format!(
-            "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n\
-             Certified for {certified} honest owners; batches below {batch} are not released.\n\
-             With fewer honest owners than that, ε of the release is {}.\n\n{}\n\
-             {}\n{written}",
+            "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n{}\n\n{}\n{}\n{}{written}",
             best.mechanism,
             readable(best.sd),
             readable(best.interval95_halfwidth),
             self.solved_words(),
             views_table(&best.views),
-            degraded.join(", "),
+            self.trust_words(),
             self.families().render(),
             self.rule_words(),
+            self.tradeoff_table(),
         )
     }
 
@@ -307,9 +318,50 @@ impl Outcome {
         table
     }
 
+    /// Who has to be honest.
+    fn trust_words(&self) -> String {
+        let batch = grouped(self.plan.minimum_batch);
+        if self.plan.trust == Trust::OneAggregator {
+            let nobody = match self.plan.best.views.linked {
+                Some(linked) => format!("an owner's answer gives away at most ε = {}", readable_up(linked)),
+                None => "nothing protects an owner's answer".to_owned(),
+            };
+            return format!(
+                "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, whoever else is \
+                 not.\nIf nobody is, {nobody}. Batches below {batch} are not released.",
+                readable_up(self.plan.epsilon())
+            );
+        }
+        let degraded: Vec<String> = self.plan.robustness.iter().map(robust).collect();
+        let noise = if self.plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
+        format!(
+            "Certified for {} honest owners{noise}; batches below {batch} are not released.\n\
+             With fewer honest owners than that, ε of the release is {}.",
+            grouped(self.plan.claim_owners),
+            degraded.join(", ")
+        )
+    }
+
+    /// What a bound on the linked ε costs; nothing without noise.
+    fn tradeoff_table(&self) -> String {
+        if self.plan.tradeoff.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(&["linked ε at most", "sd", ""]);
+        for entry in &self.plan.tradeoff {
+            let linked = entry.linked.map_or("none".to_owned(), |linked| linked.to_string());
+            let planned = if entry.linked == self.request.linked_epsilon { "the plan" } else { "" };
+            table.row([linked, readable(entry.sd), planned.to_owned()]);
+        }
+        format!("\nWhat protection costs that holds if nobody is honest:\n\n{}", table.render())
+    }
+
     fn solved_words(&self) -> String {
         match self.solved {
             ("epsilon", value) => format!("The least ε for that error: {}.", readable_up(value)),
+            ("owners", value) if self.plan.trust == Trust::OneAggregator => {
+                format!("{} owners are enough for that error; more of them only add to it.", grouped(value as u64))
+            }
             ("owners", value) => format!("The fewest owners for that error: {}.", grouped(value as u64)),
             _ => self.gap_words(),
         }
@@ -317,11 +369,18 @@ impl Outcome {
 
     /// How much better anything else could be.
     fn gap_words(&self) -> String {
+        let which = match self.plan.trust {
+            Trust::OneAggregator => "of one answer",
+            Trust::Owners => "of the families below",
+        };
         match self.plan.gap {
             Some(gap) => format!(
-                "No mechanism of the families below can have an error that is smaller by more than {} %.",
+                "No mechanism {which} can have an error that is smaller by more than {} %.",
                 readable_up(100.0 * gap)
             ),
+            None if self.request.noise != Noise::None => {
+                "How near the least error this is was not bounded: coins and noise together have no order.".to_owned()
+            }
             None => "The objective is not the error; how near the least of it this is was not bounded.".to_owned(),
         }
     }
@@ -347,6 +406,7 @@ fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
 fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
     json!({
         "mechanism": choice.mechanism,
+        "noise": choice.channel.noise(),
         "sd": choice.sd,
         "interval95_halfwidth": choice.interval95_halfwidth,
         "views": views_json(&choice.views),

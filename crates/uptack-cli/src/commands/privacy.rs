@@ -60,7 +60,7 @@ impl Arguments {
         Ok(match (self.epsilon, self.delta, card) {
             (Some(epsilon), ..) => Target::Epsilon(Epsilon::new(epsilon)?),
             (None, Some(delta), _) => Target::Delta(Delta::new(delta)?),
-            (None, None, Some(card)) => Target::Delta(card.delta()?),
+            (None, None, Some(card)) => Target::Delta(card.delta()),
             (None, None, None) => Target::Delta(Delta::new(USUAL_DELTA)?),
         })
     }
@@ -73,7 +73,7 @@ impl Arguments {
     fn honest_owners(&self, card: Option<&QueryCard>) -> Result<u64, Failure> {
         let owners = match (self.owners, card) {
             (Some(owners), _) => owners,
-            (None, Some(card)) => card.smallest_batch()?,
+            (None, Some(card)) => card.minimum_batch,
             (None, None) => {
                 return Err(
                     Failure::request("how many owners are there?").with_hint("give --owners, as in --owners 50000")

@@ -27,7 +27,9 @@ use crate::progress::{Watched, say};
     uptack tally
   uptack privatize 'randomized-response(t=0.8)' vehicles.csv \\
     --column station --yes 7
-  uptack privatize 'sampling(sy=5%,sn=5%)' truths.txt --format ndjson")]
+  uptack privatize 'sampling(sy=5%,sn=5%)' truths.txt --format ndjson
+  uptack privatize 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    truths.txt | uptack tally --noise 'laplace(scale=1)'")]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
@@ -39,7 +41,7 @@ pub(crate) struct Arguments {
     /// The value of the column that is a yes; every other one, also an empty one, is a no
     #[arg(long, value_name = "VALUE", requires = "column")]
     yes: Option<String>,
-    /// Do not say what one row gives away
+    /// Do not say what one row gives away, nor who adds the noise
     #[arg(long)]
     quiet: bool,
     /// How rows are written
@@ -66,6 +68,12 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let format = if json { Format::Ndjson } else { arguments.format };
     let written = Written { column: arguments.column.as_deref(), yes: arguments.yes.as_deref() };
     if !arguments.quiet {
+        if let Some(noise) = named.channel.noise() {
+            let hint = format!(
+                "rows are without noise: the aggregators add {noise} to their sum, as does `uptack tally --noise '{noise}'`\n"
+            );
+            say(&layout::fitted(&hint, layout::width()));
+        }
         say(&layout::fitted(&row_words(linked_epsilon(&named.channel)), layout::width()));
     }
     match arguments.file.as_deref().filter(|path| *path != Path::new("-")) {

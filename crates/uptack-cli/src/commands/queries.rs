@@ -2,12 +2,13 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::card::timestamp;
+use uptack::card::Timestamp;
 use uptack::display;
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
 use uptack_dap::desk_client::{Client, Overview};
 use uptack_dap::release::record::Record;
+use uptack_dap::release::results::Observed;
 
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
@@ -78,15 +79,14 @@ async fn list(client: &Client) -> Result<Vec<Listed>, Failure> {
 fn estimates(record: &str) -> Result<(Vec<Estimated>, bool), Failure> {
     let (record, opened) = Record::read(record)?;
     let estimator = Estimator::new(&opened.card.checked_channel()?)?;
-    let estimated = |name: Option<&String>, tally: &uptack::Tally| -> Result<Estimated, Failure> {
-        let observation = estimator.observe(tally)?;
-        let interval = estimator.interval(&observation, Confidence::new(CONFIDENCE)?, IntervalKind::Auto);
+    let confidence = Confidence::new(CONFIDENCE)?;
+    let estimated = |Observed { name, observation }: Observed| {
+        let interval = estimator.interval(&observation, confidence, IntervalKind::Auto);
         let estimate = estimator.estimate_observed(&observation).estimate;
-        Ok(Estimated { name: name.cloned(), estimate, interval: [interval.low, interval.high] })
+        Estimated { name, estimate, interval: [interval.low, interval.high] }
     };
-    let single = record.tally.iter().map(|tally| estimated(None, tally));
-    let several = record.tallies.iter().flatten().map(|named| estimated(Some(&named.name), &named.tally));
-    Ok((single.chain(several).collect::<Result<_, _>>()?, record.tallies.is_some()))
+    let observed = record.observed(&estimator)?;
+    Ok((observed.into_iter().map(estimated).collect(), opened.card.ballot.is_some()))
 }
 
 impl Listed {
@@ -129,7 +129,7 @@ fn filled(reports: Option<u64>, minimum_batch: Option<u64>) -> String {
 }
 
 fn time_left(overview: &Overview, now: u64) -> String {
-    let closes = timestamp::seconds(&overview.closes).unwrap_or(0);
+    let closes = overview.closes.parse::<Timestamp>().map_or(0, Timestamp::seconds);
     match overview.state.as_str() {
         "open" | "opening" if closes > now => span((closes - now) as f64),
         _ => String::new(),
@@ -150,8 +150,8 @@ mod tests {
             state: state.to_owned(),
             reports: None,
             minimum_batch: None,
-            opens: timestamp::text(0).unwrap(),
-            closes: timestamp::text(1000).unwrap(),
+            opens: Timestamp::EPOCH.to_string(),
+            closes: Timestamp::from_seconds(1000).unwrap().to_string(),
             reason: None,
         };
         assert_eq!(time_left(&overview("open"), 970), "30 s");

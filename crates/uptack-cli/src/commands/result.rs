@@ -6,13 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{Card, Trust};
-use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, Estimator};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
 use uptack_dap::desk_client::Client;
 use uptack_dap::release::record::Record;
-use uptack_dap::release::results::NamedTally;
+use uptack_dap::release::results::{Observed, shared_confidence};
 
 use super::estimate;
 use crate::arguments::{IntervalArgument, confidence, interval_name};
@@ -55,6 +54,8 @@ pub(crate) struct Arguments {
 /// How often a waiting command asks, unless the desk wants to be left alone for longer.
 const LOOK: Duration = Duration::from_millis(500);
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
+/// Where a fault is, in errors.
+const PLACE: &str = "the desk's record";
 /// There is no result yet.
 const NOT_YET: u16 = 409;
 
@@ -62,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     arguments.out.as_deref().map_or(Ok(()), check_writable)?;
     let client = arguments.desk.client()?;
     let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
-    let (record, opened) = Record::read(&text).map_err(|error| Failure::from(error).at("the desk's record"))?;
+    let (record, opened) = Record::read(&text).map_err(|error| Failure::from(error).at(PLACE))?;
     if record.query != arguments.query {
         return Err(Failure::environment("the desk answers with the record of another query"));
     }
@@ -74,9 +75,10 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         let record = Record { results: Some(results), ..record.clone() };
         write_whole(path, format!("{}\n", serde_json::to_string(&record).expect("plain data")).as_bytes())?;
     }
-    match &record.tallies {
-        None => arguments.single(json, &record, &opened.card, &channel, &trust),
-        Some(tallies) => arguments.ballot(json, &record, &opened.card, &channel, &trust, tallies),
+    let released = Released { record: &record, card: &opened.card, channel, trust };
+    match &opened.card.ballot {
+        None => arguments.single(json, &released),
+        Some(_) => arguments.ballot(json, &released),
     }
 }
 
@@ -95,45 +97,36 @@ pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<St
 }
 
 impl Arguments {
-    fn single(
-        &self,
-        json: bool,
-        record: &Record,
-        card: &Card,
-        channel: &Channel,
-        trust: &[Trust],
-    ) -> Result<(), Failure> {
-        let Some(tally) = &record.tally else {
-            return Err(Failure::environment("the desk's record has no tally"));
+    fn single(&self, json: bool, released: &Released<'_>) -> Result<(), Failure> {
+        let Released { record, channel, .. } = released;
+        let solved = match (&record.tally, record.sums.as_deref()) {
+            (Some(tally), None) => estimate::solve(channel, tally, self.confidence, self.interval, PLACE)?,
+            (None, Some(&[sum])) => {
+                estimate::solve_sum(channel, (record.reports, sum), self.confidence, self.interval, PLACE)?
+            }
+            _ => return Err(Failure::environment("the desk's record has neither a tally nor one sum")),
         };
-        let solved = estimate::solve(channel, tally, self.confidence, self.interval, "the desk's record")?;
-        let mechanism = card.mechanism.to_string();
+        let mechanism = released.card.mechanism.to_string();
         if json {
             let document = estimate::document(mechanism, self.confidence, &solved);
-            return print_json(&with_record(serde_json::to_value(document).expect("plain data"), record, card, trust));
+            return print_json(&released.with_record(serde_json::to_value(document).expect("plain data")));
         }
         let estimated = estimate::describe(&mechanism, self.confidence, &solved);
-        print(&format!("{}{estimated}\n{}", heading(card), trust_words(trust)))
+        print(&format!("{}{estimated}\n{}", heading(released.card), trust_words(&released.trust)))
     }
 
     /// All intervals together hold the truth with the confidence asked for.
-    fn ballot(
-        &self,
-        json: bool,
-        record: &Record,
-        card: &Card,
-        channel: &Channel,
-        trust: &[Trust],
-        tallies: &[NamedTally],
-    ) -> Result<(), Failure> {
-        let each = simultaneous(self.confidence, tallies.len(), Sharing::Bonferroni)?;
+    fn ballot(&self, json: bool, released: &Released<'_>) -> Result<(), Failure> {
+        let Released { record, card, channel, trust } = released;
         let estimator = Estimator::new(channel)?;
+        let questions = record.observed(&estimator).map_err(|error| Failure::from(error).at(PLACE))?;
+        let each = shared_confidence(&questions, self.confidence)?;
         let mut entries = Vec::new();
         let mut table = Table::new(&["question", "estimate", "sd", "from", "to"]);
-        for NamedTally { name, tally } in tallies {
-            let observation = estimator.observe(tally).map_err(|error| Failure::from(error).at(name))?;
-            let estimate = estimator.estimate_observed(&observation);
-            let interval = estimator.interval(&observation, each, self.interval.into());
+        for Observed { name, observation } in &questions {
+            let name = name.clone().unwrap_or_default();
+            let estimate = estimator.estimate_observed(observation);
+            let interval = estimator.interval(observation, each, self.interval.into());
             let [low, high] = display::interval(interval.low, interval.high);
             table.row([name.clone(), readable(estimate.estimate), readable(estimate.sd), low, high]);
             entries.push(json!({
@@ -152,7 +145,7 @@ impl Arguments {
                 "confidence": self.confidence.level(),
                 "estimates": entries,
             });
-            return print_json(&with_record(document, record, card, trust));
+            return print_json(&released.with_record(document));
         }
         print(&format!(
             "{}{} owners answered. With confidence {} all intervals hold the truth at once.\n\n{}\n{}",
@@ -165,12 +158,22 @@ impl Arguments {
     }
 }
 
-fn with_record(mut document: Value, record: &Record, card: &Card, trust: &[Trust]) -> Value {
-    document["query"] = json!(record.query);
-    document["reports"] = json!(record.reports);
-    document["card"] = json!(card);
-    document["trust"] = json!(trust);
-    document
+/// What the desk gave, checked.
+struct Released<'a> {
+    record: &'a Record,
+    card: &'a Card,
+    channel: Channel,
+    trust: Vec<Trust>,
+}
+
+impl Released<'_> {
+    fn with_record(&self, mut document: Value) -> Value {
+        document["query"] = json!(self.record.query);
+        document["reports"] = json!(self.record.reports);
+        document["card"] = json!(self.card);
+        document["trust"] = json!(self.trust);
+        document
+    }
 }
 
 fn heading(card: &Card) -> String {

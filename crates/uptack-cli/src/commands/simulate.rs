@@ -19,6 +19,8 @@ use crate::progress::{self, Step};
 #[command(after_help = "Examples:
   uptack simulate 'normal-form(f=0.5,r=1e-4)' --owners 50000 --yes 500 \\
     --trials 20000 --seed 1
+  uptack simulate 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    --owners 50000 --yes 500 --trials 20000
   uptack simulate 'randomized-response(t=0.8)' --owners 1e9 --yes 500 \\
     --trials 1000
   uptack simulate 'cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)' --owners 5000 \\

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use uptack::{Output, RowFormat, RowReader, Tally, answer_name};
+use uptack::{DiscreteLaplace, OsCoins, Output, RowFormat, RowReader, Sums, Tally, answer_name};
 
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json};
@@ -19,13 +19,19 @@ use crate::progress::Watched;
   uptack tally rows.csv
   uptack tally monday.csv tuesday.csv --json > tally.json
   uptack privatize 'randomized-response(t=0.8)' truths.txt | uptack tally | \\
-    uptack estimate 'randomized-response(t=0.8)'")]
+    uptack estimate 'randomized-response(t=0.8)'
+  uptack privatize 'randomized-response(t=0.999)' truths.txt | \\
+    uptack tally --noise 'laplace(scale=1)' | \\
+    uptack estimate 'randomized-response(t=0.999) + laplace(scale=1)'")]
 pub(crate) struct Arguments {
     /// Rows as CSV, with or without header, or as NDJSON; standard input if absent or -
     files: Vec<PathBuf>,
     /// How rows are written; by default what the first line looks like
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// Count the answers 1 alone and add what two aggregators would: two draws with the operating system's coins, new ones each time
+    #[arg(long, value_name = "laplace(scale=T)")]
+    noise: Option<DiscreteLaplace>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -60,6 +66,11 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         }
     }
     let total = total.expect("there is at least one file");
+    if let Some(noise) = &arguments.noise {
+        let sums = Sums::of_tally(&total, noise, &mut OsCoins)?;
+        let json = json || !io::stdout().is_terminal();
+        return if json { print_json(&sums) } else { print(&describe_sums(&sums, noise)) };
+    }
     if json || !io::stdout().is_terminal() { print_json(&total) } else { print(&describe(&total)) }
 }
 
@@ -89,6 +100,12 @@ fn read(
             Err(error) => return Err(unreadable(&error)),
         }
     }
+}
+
+fn describe_sums(sums: &Sums, noise: &DiscreteLaplace) -> String {
+    let numbers: Vec<String> = sums.sums().iter().map(i64::to_string).collect();
+    let owners = grouped(sums.owners());
+    format!("{owners} owners\n\nanswers 1, and {noise} of two aggregators: {}\n", numbers.join(", "))
 }
 
 fn describe(tally: &Tally) -> String {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use uptack_dap::ballot;
 use uptack_dap::protocol::VdafKind;
 use uptack_dap::task::{AggregatorRole, Software, TaskParameters, TaskSet};
 use uptack_server::aggregator::definition::Definition;
@@ -23,7 +24,8 @@ use crate::output::{print, print_json};
 ///
 /// Without it, a task of its own is made, which `uptack aggregator` serves with --allow-tasks-without-card alone. Give
 /// each file to its party alone: leader and helper hold keys, the collector's opens the result. The client's holds
-/// nothing secret.
+/// nothing secret. A MECHANISM with `+ laplace(scale=T)` has both aggregators add that noise to every batch; a Janus is
+/// told so in its own words.
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack task provision/QUERY/helper.json --for janus --out task \\
@@ -34,7 +36,10 @@ use crate::output::{print, print_json};
   uptack task card.toml --leader https://leader.example/ \\
     --helper https://helper.example/ --window 1h --out task
   uptack task card.toml --leader https://leader.example/ \\
-    --helper https://helper.example/ --window 1h --out task --for janus")]
+    --helper https://helper.example/ --window 1h --out task --for janus
+  uptack task 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    --leader https://leader.example/ --helper https://helper.example/ \\
+    --window 1h --minimum-batch 1000 --out task --for janus-helper")]
 pub(crate) struct Arguments {
     /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote; or a desk's definition
     mechanism: String,
@@ -131,7 +136,7 @@ fn from_mechanism(arguments: &Arguments) -> Result<Written, Failure> {
         unreachable!("clap requires all three without a pair secret");
     };
     let named = mechanism::read(&arguments.mechanism)?;
-    let card_batch = named.card.as_ref().map(|card| card.smallest_batch()).transpose()?;
+    let card_batch = named.card.as_ref().map(|card| card.minimum_batch);
     let minimum_batch = arguments.minimum_batch.or(card_batch).ok_or_else(|| {
         Failure::request("what is the smallest batch that may be released?").with_hint("give --minimum-batch")
     })?;
@@ -139,11 +144,15 @@ fn from_mechanism(arguments: &Arguments) -> Result<Written, Failure> {
         return Err(Failure::request(format!("the card's claims hold from {} reports on", card_batch.unwrap_or(0)))
             .with_hint("give a minimum batch that is no smaller, or leave it out"));
     }
-    let vdaf = match arguments.ballot {
-        None => VdafKind::for_channel(&named.channel),
-        Some(queries) => uptack_dap::ballot::kind(queries),
+    let noise = named.channel.noise().copied();
+    let vdaf = match (arguments.ballot, &noise) {
+        (None, _) => VdafKind::for_channel(&named.channel),
+        (Some(queries), None) => ballot::kind(queries),
+        (Some(queries), Some(_)) => ballot::noisy_kind(queries),
     };
-    let set = TaskSet::generate(TaskParameters::new(leader, helper, vdaf, window, minimum_batch))?;
+    let mut parameters = TaskParameters::new(leader, helper, vdaf, window, minimum_batch);
+    parameters.noise = noise;
+    let set = TaskSet::generate(parameters)?;
     refuse_existing(&arguments.out)?;
     let [leader, helper] = set.write_for(&arguments.out, arguments.pair.software())?;
     let files = vec![leader, helper, "collector.json", "client.json"];

@@ -45,7 +45,9 @@ fn full() -> Value {
     card["enrolment"] = json!("none");
     card["signer"] = json!("key");
     card["aggregators"] = json!({"leader": "https://leader.example", "helper": "https://helper.example"});
-    card["claims"]["whole"] = json!({"queries": "6", "linked": "none", "release": "2.5"});
+    card["channel"]["noise"] = json!({"law": "discrete-laplace", "scale": "2.5"});
+    card["claims"]["one_aggregator"] = json!("0.4");
+    card["claims"]["whole"] = json!({"queries": "6", "linked": "none", "one_aggregator": "2.4", "release": "2.5"});
     card
 }
 
@@ -86,6 +88,8 @@ fn what_the_schema_refuses_is_refused() {
         change(&mut card);
         assert!(check(&schema, &schema, &card, "card").is_err(), "{card}");
     };
+    refused(&|card| card["channel"]["noise"]["law"] = json!("gauss"));
+    refused(&|card| card["claims"]["one_aggregator"] = json!("-0.4"));
     refused(&|card| card["owners"] = json!(200));
     refused(&|card| card["owners"] = json!("0200"));
     refused(&|card| card["version"] = json!("2"));

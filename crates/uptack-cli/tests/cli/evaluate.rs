@@ -16,6 +16,19 @@ fn evaluate<'a>(data: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["evaluate", "--data", data, "--trials", "20", "--factors", "1"], more].concat()
 }
 
+const PLOTS: [&str; 10] = [
+    "error-trust",
+    "error-release",
+    "error-answer",
+    "error-linked",
+    "error-ballot",
+    "error-paper",
+    "error-epsilon",
+    "coverage",
+    "scatter",
+    "map",
+];
+
 #[test]
 fn rows_have_what_the_contract_names() {
     let folder = Folder::new("evaluate-rows");
@@ -24,8 +37,14 @@ fn rows_have_what_the_contract_names() {
     assert_eq!(document["data"]["vehicles"], 9132);
     assert_eq!(document["complete"], true);
     let rows = document["rows"].as_array().unwrap();
-    for comparison in ["paper", "release", "answer", "linked"] {
+    for comparison in ["trust", "release", "answer", "linked", "ballot", "paper"] {
         assert!(rows.iter().any(|row| row["comparison"] == comparison), "{comparison}");
+    }
+    let noisy: Vec<_> = rows.iter().filter(|row| row["honest"] == "one-aggregator").collect();
+    assert_eq!(noisy.len(), 6, "without a channel and at linked ε = 12, 9, 7; twice in a ballot");
+    for row in noisy {
+        assert!(row["views"]["one_aggregator"]["epsilon"]["upper"].as_f64().unwrap() <= 1.0, "{row}");
+        assert_eq!(row["views"]["one_aggregator"]["delta"], 0, "{row}");
     }
     for row in rows {
         for key in
@@ -52,13 +71,13 @@ fn the_report_is_complete_and_asks_nothing_of_the_network() {
     let output = run(&evaluate(&data, &["--out", out.to_str().unwrap()]));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let read = |name: &str| std::fs::read(out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    for plot in ["error-paper", "error-release", "error-answer", "error-linked", "error-epsilon", "coverage", "map"] {
+    for plot in PLOTS {
         assert!(read(&format!("{plot}.svg")).starts_with(b"<svg"));
         #[cfg(feature = "png")]
         assert!(read(&format!("{plot}.png")).starts_with(b"\x89PNG"));
     }
     let page = String::from_utf8(read("index.html")).unwrap();
-    assert_eq!(page.matches("<figure").count(), 7);
+    assert_eq!(page.matches("<figure").count(), PLOTS.len());
     // The only address is the name of SVG itself.
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
     let rows = String::from_utf8(read("rows.csv")).unwrap().lines().count() - 1;

@@ -13,7 +13,7 @@ use crate::{Folder, json, run};
 fn policy(desk: &Desk) -> String {
     format!(
         "signers = [\"{}\"]\nattributes = [\"station\"]\n\
-         [card]\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = 4.0\nanswer-with-release = \"unlimited\"\n\
+         [card]\ntrust = \"owners\"\nanswer = \"unlimited\"\nlinked = \"unlimited\"\nrelease = 4.0\nanswer-with-release = \"unlimited\"\n\
          delta = 1e-2\nhonest = 1.0\nseparate-operators = false\nenrolment = false\n\
          [lifetime]\nlinked = 1000.0\nrelease = 100.0\ndelta = 1e-1\n",
         desk.signer()
@@ -90,7 +90,8 @@ pub(crate) fn all_answered(outcome: &Value, query: &Value, owners: usize) {
 
 fn plan(owners: &str, minimum: &str) -> Vec<String> {
     let fixed = ["--yes", "0..10", "--epsilon", "2", "--delta", "1e-3", "--owners", owners, "--minimum-batch", minimum];
-    fixed.map(str::to_owned).to_vec()
+    let fixed = [&fixed[..], &["--noise", "none"]].concat();
+    fixed.into_iter().map(str::to_owned).collect()
 }
 
 pub(crate) fn ask(desk: &Desk, owners: &str, minimum: &str, more: &[&str]) -> Value {
@@ -246,6 +247,7 @@ fn a_ballot_over_a_hundred_stations() {
     let values = desk.folder.file("stations.txt", stations);
     let owners = 5000;
     let plan = ["--owners", "5000", "--minimum-batch", "4500", "--yes", "0..100", "--epsilon", "3", "--delta", "1e-4"];
+    let plan = [&plan[..], &["--noise", "none"]].concat();
     // Long enough for one process to make the reports of all owners before the first is sent.
     let each = ["--each", "station", "--values", &values, "--closes", "120s"];
     let asked = desk.json(&["ask", "--question", "Where are you?"], &[&plan[..], &each].concat());

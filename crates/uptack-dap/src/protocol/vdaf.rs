@@ -12,7 +12,7 @@
 use janus_messages::ReportId;
 use prio::{
     codec::{Encode, ParameterizedDecode},
-    field::{Field128, FieldElement},
+    field::{Field128, FieldElement, FieldElementWithInteger},
     topology::ping_pong::PingPongMessage,
     vdaf::{
         Aggregatable, Aggregator, Client, Collector, OutputShare, PrepareTransition,
@@ -67,9 +67,10 @@ impl VdafKind {
         Self::Bits { length, chunk_length: optimal_chunk_length(length) }
     }
 
-    /// The sum for a channel: one cell of it for each cell of the channel, in the same order.
+    /// The sum for a channel: one cell of it for each cell of the channel, in the same order; or one bit, whether the
+    /// answer is `1`, where aggregators add noise.
     pub fn for_channel(channel: &uptack::Channel) -> Self {
-        Self::histogram(channel.cells().len())
+        if channel.noise().is_some() { Self::bits(1) } else { Self::histogram(channel.cells().len()) }
     }
 
     /// Cells, or bits.
@@ -241,17 +242,27 @@ impl Vdaf {
             .map_err(|_| Error::environment("a stored or received share has the wrong form"))
     }
 
-    /// Puts the two aggregators' shares together.
+    /// Puts the two aggregators' shares together, where neither added noise.
     pub fn reveal(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<u64>> {
+        self.unshard(shares, reports)?.into_iter().map(|sum| u64::try_from(sum).map_err(|_| unfit())).collect()
+    }
+
+    /// Puts the two aggregators' shares together, where they added noise: what lies in the upper half of the field is
+    /// negative.
+    pub fn reveal_noisy(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<i64>> {
+        let signed = |sum: u128| {
+            let below_zero = Field128::modulus() - sum;
+            let value =
+                if below_zero < sum { i64::try_from(below_zero).map(|value| -value) } else { i64::try_from(sum) };
+            value.map_err(|_| unfit())
+        };
+        self.unshard(shares, reports)?.into_iter().map(signed).collect()
+    }
+
+    fn unshard(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<u128>> {
         let reports = usize::try_from(reports).unwrap_or(usize::MAX);
         let shares = shares.map(|share| share.0);
-        let counts = each!(self, vdaf => vdaf.unshard(&(), shares, reports))
-            .map_err(|_| Error::environment("the two shares do not fit each other"))?;
-        counts
-            .into_iter()
-            .map(u64::try_from)
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|_| Error::environment("the two shares do not fit each other"))
+        each!(self, vdaf => vdaf.unshard(&(), shares, reports)).map_err(|_| unfit())
     }
 
     fn start(
@@ -298,10 +309,24 @@ impl Sum {
         self.0.merge(&other.0).expect("sums of one task have the same length");
     }
 
+    /// Adds a whole number to each coordinate; a negative one wraps around in the field.
+    pub fn add_noise(&mut self, noise: &[i64]) {
+        let element = |value: &i64| {
+            let size = Field128::from(u128::from(value.unsigned_abs()));
+            if *value < 0 { -size } else { size }
+        };
+        let noise: prio::vdaf::AggregateShare<Field128> = noise.iter().map(element).collect::<Vec<_>>().into();
+        self.0.merge(&noise).expect("there is one draw for each coordinate");
+    }
+
     /// The encoding that goes to the collector.
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(&self.0)
     }
+}
+
+fn unfit() -> Error {
+    Error::environment("the two shares do not fit each other")
 }
 
 #[cfg(test)]
@@ -345,6 +370,19 @@ mod tests {
         let bits = vec![true, false, true, true];
         let (id, public, shares) = report(&vdaf, &Measurement::Bits(bits));
         assert_eq!(run(&vdaf, &id, &public, &shares).unwrap(), [1, 0, 1, 1]);
+    }
+
+    #[test]
+    fn noise_of_both_shares_adds_up_also_below_zero() {
+        let vdaf = Vdaf::new(&VdafKind::bits(3)).unwrap();
+        let mut sums = [vdaf.zero(), vdaf.zero()];
+        sums[0].add_noise(&[5, -7, i64::MAX]);
+        sums[1].add_noise(&[-5, 3, 0]);
+        assert_eq!(vdaf.reveal_noisy(sums.clone(), 1).unwrap(), [0, -4, i64::MAX]);
+        // Below zero there is nothing to count.
+        assert!(vdaf.reveal(sums.clone(), 1).is_err());
+        sums[1].add_noise(&[0, 0, 1]);
+        assert!(vdaf.reveal_noisy(sums, 1).is_err());
     }
 
     /// Our messages are those of the library's ping-pong topology, byte for byte.

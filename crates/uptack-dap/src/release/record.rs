@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uptack::{
     Channel, Output, Probability, Tally,
-    card::{Card, timestamp},
-    estimate::{Confidence, IntervalKind},
+    card::{Card, Timestamp},
+    estimate::{Confidence, Estimator, IntervalKind},
 };
 
 use crate::{
     ballot,
     collector::Collected,
     error::{Error, Result},
-    release::results::{NamedTally, Results},
+    release::results::{NamedTally, Observed, Results},
     signed::{OpenedCard, SignedCard},
 };
 
@@ -30,8 +30,13 @@ pub struct Record {
     pub signature: String,
     /// How many reports were added up.
     pub reports: u64,
-    /// The sums as they were collected: one for each cell, in the card's order; two for each question of a ballot.
+    /// The sums as they were collected: one for each cell, in the card's order; two for each question of a ballot. Empty
+    /// where the aggregators add noise.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub counts: Vec<u64>,
+    /// Where the aggregators add noise: for each question the number of answers `1` with the noise of both.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sums: Option<Vec<i64>>,
     /// The same as estimators take it, for one question: without what no honest owner can have written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tally: Option<Tally>,
@@ -48,15 +53,39 @@ pub struct Record {
 pub(crate) const VERSION: &str = "1";
 
 impl Record {
-    /// What the record's tallies say, by a channel that was checked.
+    /// What the record's tallies or sums say, by a channel that was checked.
     pub fn estimated(&self, channel: &Channel, confidence: Confidence, interval: IntervalKind) -> Result<Results> {
-        Results::of((self.tally.as_ref(), self.tallies.as_deref()), channel, confidence, interval)
+        let estimator = Estimator::new(channel)?;
+        Results::of(&self.observed(&estimator)?, &estimator, confidence, interval)
+    }
+
+    /// What the record shows of each question, for an estimator of its channel.
+    pub fn observed(&self, estimator: &Estimator) -> Result<Vec<Observed>> {
+        match (&self.tally, &self.tallies, &self.sums) {
+            (Some(tally), None, None) => Ok(vec![Observed { name: None, observation: estimator.observe(tally)? }]),
+            (None, Some(tallies), None) => {
+                let observed = |named: &NamedTally| {
+                    Ok(Observed { name: Some(named.name.clone()), observation: estimator.observe(&named.tally)? })
+                };
+                tallies.iter().map(observed).collect()
+            }
+            (None, None, Some(sums)) => {
+                let names = question_names(&Card::from_json(&self.card)?);
+                let observed = |(name, sum): (Option<String>, &i64)| {
+                    Ok(Observed { name, observation: estimator.observe_sum(self.reports, *sum)? })
+                };
+                names.into_iter().zip(sums).map(observed).collect()
+            }
+            _ => Err(Error::input(
+                "the release record has neither one tally, nor those of a ballot, nor sums with noise",
+            )),
+        }
     }
 
     /// The record of a collected batch.
     pub fn new(signed: &SignedCard, batch: &Collected, now: u64) -> Result<Self> {
         let card = signed.open()?.card;
-        let (tally, tallies) = tallies(&card, &batch.counts, batch.reports)?;
+        let (tally, tallies) = tallies(&card, batch.reports, &batch.counts, batch.sums.as_deref())?;
         Ok(Self {
             version: VERSION.to_owned(),
             query: signed.query.clone(),
@@ -64,9 +93,10 @@ impl Record {
             signature: signed.signature.clone(),
             reports: batch.reports,
             counts: batch.counts.clone(),
+            sums: batch.sums.clone(),
             tally,
             tallies,
-            collected: timestamp::text(now)?,
+            collected: Timestamp::from_seconds(now)?.to_string(),
             results: None,
         })
     }
@@ -84,11 +114,16 @@ impl Record {
             return Err(Error::input("the release record's version is not 1"));
         }
         let opened = record.signed().open()?;
-        let made = tallies(&opened.card, &record.counts, record.reports)?;
+        let made = record.tallies_of(&opened.card)?;
         if made != (record.tally.clone(), record.tallies.clone()) {
             return Err(Error::input("the release record's tallies are not those of its sums"));
         }
         Ok((record, opened))
+    }
+
+    /// The tallies that follow from the record's sums; none where these carry noise.
+    pub(crate) fn tallies_of(&self, card: &Card) -> Result<Tallies> {
+        tallies(card, self.reports, &self.counts, self.sums.as_deref())
     }
 
     /// The card as it was signed.
@@ -99,7 +134,25 @@ impl Record {
 
 pub(crate) type Tallies = (Option<Tally>, Option<Vec<NamedTally>>);
 
-pub(crate) fn tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
+fn tallies(card: &Card, reports: u64, counts: &[u64], sums: Option<&[i64]>) -> Result<Tallies> {
+    match (card.mechanism.noise(), sums) {
+        (None, None) => exact_tallies(card, counts, reports),
+        (Some(_), Some(sums)) if counts.is_empty() && sums.len() == question_names(card).len() => Ok((None, None)),
+        (Some(_), Some(_)) => Err(Error::input("there is not one sum for each of the card's questions")),
+        (Some(_), None) => Err(Error::input("the sums have no noise, and the card's mechanism has")),
+        (None, Some(_)) => Err(Error::input("the sums carry noise, and the card's mechanism has none")),
+    }
+}
+
+/// The names of a ballot's questions; a single question has none.
+fn question_names(card: &Card) -> Vec<Option<String>> {
+    match &card.ballot {
+        None => vec![None],
+        Some(ballot) => ballot.queries.iter().map(|query| Some(query.name.clone())).collect(),
+    }
+}
+
+fn exact_tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
     let channel = card.checked_channel()?;
     let Some(asked) = &card.ballot else {
         return Ok((Some(Tally::from_cells(&channel, &possible(&channel, counts))?), None));

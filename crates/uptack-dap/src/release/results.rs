@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use uptack::{
-    Channel, Fraction, Tally,
+    Fraction, Tally,
     estimate::{
-        Confidence, Estimator, IntervalKind,
+        Confidence, Estimator, IntervalKind, Observation,
         many::{Sharing, simultaneous},
     },
 };
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// One question's tally of a ballot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,24 +53,26 @@ pub struct Estimated {
     pub interval_kind: IntervalKind,
 }
 
+/// What a record shows of one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// The question's name on a ballot.
+    pub name: Option<String>,
+    /// The counts, or the sum.
+    pub observation: Observation,
+}
+
 impl Results {
-    /// What the tally of one question, or those of a ballot, say by a channel that was checked.
+    /// What is observed of one question, or of those of a ballot, says by a channel that was checked.
     pub(crate) fn of(
-        (tally, tallies): (Option<&Tally>, Option<&[NamedTally]>),
-        channel: &Channel,
+        questions: &[Observed],
+        estimator: &Estimator,
         confidence: Confidence,
         interval: IntervalKind,
     ) -> Result<Self> {
-        let asked = Asked { estimator: Estimator::new(channel)?, confidence, interval };
-        let estimates = match (tally, tallies) {
-            (Some(tally), None) => vec![asked.estimate(None, tally)?],
-            (None, Some(tallies)) => {
-                let each = Asked { confidence: simultaneous(confidence, tallies.len(), Sharing::Bonferroni)?, ..asked };
-                let named = |NamedTally { name, tally }: &NamedTally| each.estimate(Some(name), tally);
-                tallies.iter().map(named).collect::<Result<_>>()?
-            }
-            _ => return Err(Error::input("the release record has neither one tally nor those of a ballot")),
-        };
+        let each = shared_confidence(questions, confidence)?;
+        let estimate = |observed: &Observed| estimate(observed, estimator, each, interval);
+        let estimates = questions.iter().map(estimate).collect();
         Ok(Self { confidence: level(confidence)?, interval, estimates })
     }
 
@@ -86,25 +88,24 @@ fn level(confidence: Confidence) -> Result<String> {
     Ok(Fraction::from_f64(confidence.miss())?.complement().to_string())
 }
 
-struct Asked {
-    estimator: Estimator,
-    confidence: Confidence,
-    interval: IntervalKind,
+/// How sure each interval has to be for all of them to be so sure at once. One question has all the confidence.
+pub fn shared_confidence(questions: &[Observed], confidence: Confidence) -> Result<Confidence> {
+    match questions {
+        [Observed { name: None, .. }] => Ok(confidence),
+        _ => Ok(simultaneous(confidence, questions.len(), Sharing::Bonferroni)?),
+    }
 }
 
-impl Asked {
-    fn estimate(&self, name: Option<&String>, tally: &Tally) -> Result<Estimated> {
-        let observation = self.estimator.observe(tally)?;
-        let estimate = self.estimator.estimate_observed(&observation);
-        let interval = self.estimator.interval(&observation, self.confidence, self.interval);
-        Ok(Estimated {
-            name: name.cloned(),
-            owners: estimate.owners,
-            estimate: estimate.estimate.to_string(),
-            sd: estimate.sd.to_string(),
-            interval: [interval.low.to_string(), interval.high.to_string()],
-            interval_kind: interval.kind,
-        })
+fn estimate(observed: &Observed, estimator: &Estimator, confidence: Confidence, interval: IntervalKind) -> Estimated {
+    let estimate = estimator.estimate_observed(&observed.observation);
+    let interval = estimator.interval(&observed.observation, confidence, interval);
+    Estimated {
+        name: observed.name.clone(),
+        owners: estimate.owners,
+        estimate: estimate.estimate.to_string(),
+        sd: estimate.sd.to_string(),
+        interval: [interval.low.to_string(), interval.high.to_string()],
+        interval_kind: interval.kind,
     }
 }
 

@@ -7,15 +7,15 @@
 use serde::Deserialize;
 use std::sync::Arc;
 use uptack::{
-    Tally,
-    card::{Card, Check, timestamp},
+    DiscreteLaplace, Tally,
+    card::{Card, Check, Timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
     simulate::Progress,
 };
 
 use crate::{
-    card_task,
+    card_task, collector,
     error::{Error, Result},
     release::{
         record::{self, Record},
@@ -51,6 +51,7 @@ pub struct Verifier<'a> {
 #[derive(Deserialize)]
 struct Fields {
     counts: Option<serde::de::IgnoredAny>,
+    sums: Option<serde::de::IgnoredAny>,
     signature: Option<serde::de::IgnoredAny>,
 }
 
@@ -59,7 +60,7 @@ impl Document {
     pub fn from_json(text: &str) -> Result<Self> {
         let fields: Fields = serde_json::from_str(text)
             .map_err(|error| Error::input(format!("not a card or release record in JSON: {error}")))?;
-        Ok(match (fields.counts, fields.signature) {
+        Ok(match (fields.counts.or(fields.sums), fields.signature) {
             (Some(_), _) => Self::Record(Box::new(Record::parse(text)?)),
             (None, Some(_)) => {
                 let signed = serde_json::from_str(text);
@@ -161,7 +162,9 @@ impl Verifier<'_> {
 /// The sums against the number of reports, the card and the tallies.
 fn sums(record: &Record, card: &Card) -> Vec<Check> {
     let mut checks = Vec::new();
-    if card.ballot.is_none() {
+    if let (Some(noise), Some(sums)) = (card.mechanism.noise(), &record.sums) {
+        checks.push(explained_by_noise(noise, record.reports, sums));
+    } else if card.ballot.is_none() {
         let sum = record.counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         checks.push(Check::equal("reports", record.reports.to_string(), sum.to_string()));
     } else {
@@ -169,19 +172,33 @@ fn sums(record: &Record, card: &Card) -> Vec<Check> {
         let rule = format!("no count is above it; the largest is {most}");
         checks.push(Check::rule("reports", record.reports.to_string(), rule, most <= record.reports));
     }
-    let enough = card.smallest_batch().is_ok_and(|batch| batch <= record.reports);
+    let enough = card.minimum_batch <= record.reports;
     let rule = format!("at least the card's minimum batch, {}", card.minimum_batch);
     checks.push(Check::rule("reports", record.reports.to_string(), rule, enough));
-    let closes = card.closes.as_deref().unwrap_or("an unknown time");
+    let closes = card.closes.map_or("an unknown time".to_owned(), |closes| closes.to_string());
     let after = matches!(
-        (timestamp::seconds(&record.collected), card.window()), (Ok(collected), Ok((_, closes))) if collected >= closes
+        (record.collected.parse::<Timestamp>(), card.window()),
+        (Ok(collected), Ok((_, closes))) if collected.seconds() >= closes
     );
     checks.push(Check::rule("collected", &record.collected, format!("not before {closes}"), after));
-    match record::tallies(card, &record.counts, record.reports) {
+    match record.tallies_of(card) {
+        Ok((None, None)) if record.tally.is_none() && record.tallies.is_none() => {}
         Ok(found) => checks.extend(compare_tallies(record, &found)),
-        Err(error) => checks.push(Check::rule("counts", listed(&record.counts), error.to_string(), false)),
+        Err(error) => {
+            let (what, stated) = match &record.sums {
+                Some(sums) => ("sums", listed(sums)),
+                None => ("counts", listed(&record.counts)),
+            };
+            checks.push(Check::rule(what, stated, error.to_string(), false));
+        }
     }
     checks
+}
+
+fn explained_by_noise(noise: &DiscreteLaplace, reports: u64, sums: &[i64]) -> Check {
+    let range = collector::plausible(noise, reports);
+    let rule = format!("each within {} to {}, as far as noise can plausibly reach", range.start(), range.end());
+    Check::rule("sums", listed(sums), rule, sums.iter().all(|sum| range.contains(&i128::from(*sum))))
 }
 
 fn compare_tallies(record: &Record, found: &record::Tallies) -> Vec<Check> {
@@ -227,12 +244,12 @@ fn compare_tally(what: &str, stated: &Tally, found: &Tally) -> Vec<Check> {
 /// The estimates that follow from the sums, whether they are stated or not.
 fn estimates(record: &Record, card: &Card) -> Vec<Check> {
     let channel = card.mechanism.channel();
-    let found = record::tallies(card, &record.counts, record.reports).and_then(|(tally, tallies)| {
+    let found = record.tallies_of(card).and_then(|(tally, tallies)| {
         let (confidence, interval) = match &record.results {
             Some(results) => (results.confidence()?, results.interval),
             None => (Confidence::new(0.95)?, IntervalKind::Auto),
         };
-        Results::of((tally.as_ref(), tallies.as_deref()), &channel, confidence, interval)
+        Record { tally, tallies, ..record.clone() }.estimated(&channel, confidence, interval)
     });
     match (&record.results, found) {
         (Some(stated), Ok(found)) => compare_results(stated, &found),
@@ -275,7 +292,76 @@ fn unstated(found: &Estimated) -> Check {
     )
 }
 
-fn listed(counts: &[u64]) -> String {
-    let shown: Vec<String> = counts.iter().take(8).map(u64::to_string).collect();
+fn listed(counts: &[impl ToString]) -> String {
+    let shown: Vec<String> = counts.iter().take(8).map(ToString::to_string).collect();
     format!("{}{}", shown.join(", "), if counts.len() > 8 { ", …" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{collector::Collected, signed::Signer};
+    use uptack::{
+        plan::{Prior, Request, plan},
+        privacy::{Delta, Epsilon},
+    };
+
+    /// A record of 200 owners and this sum, with noise of scale 2. Its claims are another mechanism's.
+    fn noisy_record(sum: i64) -> (Record, Card) {
+        let mut request = Request::new(200, Prior::at(20));
+        request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
+        let mut card = Card::new(&request, &plan(&request).unwrap());
+        let signer = Signer::generate();
+        card.signer = Some(signer.public().to_string());
+        card.mechanism = "randomized-response(t=0.99) + laplace(scale=2)".parse().unwrap();
+        let batch = Collected { reports: 200, counts: Vec::new(), sums: Some(vec![sum]), start: 0, finish: 1 };
+        (Record::new(&signer.sign(&card).unwrap(), &batch, 1_900_000_000).unwrap(), card)
+    }
+
+    fn failing(checks: Vec<Check>, what: &str) -> usize {
+        checks.iter().filter(|check| check.what.starts_with(what) && !check.holds()).count()
+    }
+
+    #[test]
+    fn a_record_with_noise_has_sums_and_no_tallies_and_is_recomputed() {
+        let (mut record, card) = noisy_record(-3);
+        let channel = card.mechanism.channel();
+        record.results = Some(record.estimated(&channel, Confidence::new(0.99).unwrap(), IntervalKind::Exact).unwrap());
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.contains(r#""sums":[-3]"#) && !text.contains("counts") && !text.contains("tall"), "{text}");
+        let (read, _) = Record::read(&text).unwrap();
+        assert_eq!(read, record);
+        assert!(matches!(Document::from_json(&text).unwrap(), Document::Record(_)));
+        assert_eq!(failing(sums(&record, &card), "sums"), 0);
+        assert_eq!(failing(estimates(&record, &card), "results"), 0);
+        // The estimates are those of this sum and no other.
+        let other = Record { sums: Some(vec![-2]), ..record.clone() };
+        assert!(failing(estimates(&other, &card), "results") >= 2);
+        // Nor does noise explain everything.
+        let far = Record { sums: Some(vec![-90]), ..record.clone() };
+        assert_eq!(failing(sums(&far, &card), "sums"), 1);
+        assert_eq!(failing(estimates(&far, &card), "results"), 1);
+    }
+
+    #[test]
+    fn records_whose_sums_are_not_of_the_cards_kind_are_refused() {
+        let (record, card) = noisy_record(17);
+        let mut plain = card.clone();
+        plain.mechanism = "randomized-response(t=0.99)".parse().unwrap();
+        assert!(record.tallies_of(&plain).unwrap_err().to_string().contains("carry noise"));
+        for (counts, sums, words) in [
+            (vec![17, 183], None, "have no noise"),
+            (Vec::new(), Some(vec![17, 17]), "one sum for each"),
+            (vec![17, 183], Some(vec![17]), "one sum for each"),
+        ] {
+            let changed = Record { counts, sums, ..record.clone() };
+            assert!(changed.tallies_of(&card).unwrap_err().to_string().contains(words), "{words}");
+            assert!(Record::read(&serde_json::to_string(&changed).unwrap()).is_err());
+            assert!(sums_fail(&changed, &card), "{words}");
+        }
+    }
+
+    fn sums_fail(record: &Record, card: &Card) -> bool {
+        failing(sums(record, card), "sums") + failing(sums(record, card), "counts") > 0
+    }
 }

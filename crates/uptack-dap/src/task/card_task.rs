@@ -34,7 +34,7 @@ pub struct CardNames {
 pub fn names(card: &Card) -> Result<CardNames> {
     let query = task_id(&card.canonical());
     let Some(series) = &card.series else { return Ok(CardNames { query, charge: query, number: 1 }) };
-    let number = series.number().map_err(fault)?;
+    let number = series.number.ok_or_else(|| Error::input("card: series.number is left open"))?;
     Ok(CardNames { query, charge: task_id(&card.without_number().canonical()), number })
 }
 
@@ -69,17 +69,20 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
         http_client::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
         Ok::<_, Error>(url)
     };
-    let vdaf = match &card.ballot {
-        Some(ballot) => ballot::kind(ballot.queries.len()),
-        None => VdafKind::for_channel(&card.checked_channel().map_err(fault)?),
+    let channel = card.checked_channel().map_err(fault)?;
+    let questions = card.ballot.as_ref().map(|ballot| ballot.queries.len());
+    let vdaf = match (questions, channel.noise()) {
+        (None, _) => VdafKind::for_channel(&channel),
+        (Some(questions), None) => ballot::kind(questions),
+        (Some(questions), Some(_)) => ballot::noisy_kind(questions),
     };
-    let minimum = card.smallest_batch().map_err(fault)?;
     let leader = address("leader", &aggregators.leader)?;
     let helper = address("helper", &aggregators.helper)?;
-    let mut parameters = TaskParameters::new(leader, helper, vdaf, precision, minimum);
+    let mut parameters = TaskParameters::new(leader, helper, vdaf, precision, card.minimum_batch);
     parameters.task_id = names(card)?.query;
     parameters.task_expiration = Some(closes);
     parameters.report_expiry_age = Some(precision + RETENTION);
+    parameters.noise = channel.noise().copied();
     parameters.validate()?;
     Ok(parameters)
 }

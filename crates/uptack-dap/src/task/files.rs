@@ -3,60 +3,26 @@
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 
-use super::{AggregatorTask, TaskSet, janus};
+use super::TaskSet;
 use crate::{
     error::{Error, Result},
-    private, protocol,
+    private,
 };
 
 impl TaskSet {
     /// Writes `leader.json`, `helper.json`, `collector.json` and `client.json`.
     pub fn write(&self, directory: &Path) -> Result<()> {
-        self.write_for(directory, [Software::Uptack; 2]).map(drop)
-    }
-
-    /// Writes `leader.yaml` and `helper.yaml` in the form that Janus 0.7 provisions tasks from
-    /// (`janus_cli provision-tasks`), beside `collector.json` and `client.json`.
-    pub fn write_for_janus(&self, directory: &Path) -> Result<()> {
-        self.write_for(directory, [Software::Janus; 2]).map(drop)
-    }
-
-    /// Writes the leader's and the helper's file each in the form of its software, and says their
-    /// names.
-    ///
-    /// Janus keeps keys with the task, so that each of its files gets a fresh key pair of its own.
-    pub fn write_for(&self, directory: &Path, software: [Software; 2]) -> Result<[&'static str; 2]> {
         self.write_common(directory)?;
-        let [leader, helper] = software;
-        let leader = (leader, &self.leader, 1, ["leader.json", "leader.yaml"]);
-        let helper = (helper, &self.helper, 2, ["helper.json", "helper.yaml"]);
-        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| match software {
-            Software::Uptack => write(&directory.join(names[0]), task).map(|()| names[0]),
-            Software::Janus => write_for_janus(&directory.join(names[1]), task, key).map(|()| names[1]),
-        };
-        Ok([write(leader)?, write(helper)?])
+        write(&directory.join("leader.json"), &self.leader)?;
+        write(&directory.join("helper.json"), &self.helper)
     }
 
-    fn write_common(&self, directory: &Path) -> Result<()> {
+    /// What is the same whatever the aggregators run.
+    pub(super) fn write_common(&self, directory: &Path) -> Result<()> {
         std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
         write(&directory.join("collector.json"), &self.collector)?;
         write(&directory.join("client.json"), self.parameters())
     }
-}
-
-/// Writes one aggregator's part of a task in the form that Janus 0.7 provisions tasks from, with a fresh key pair of the
-/// number `key` for clients to seal to.
-pub fn write_for_janus(path: &Path, task: &AggregatorTask, key: u8) -> Result<()> {
-    private::write_secret(path, &janus::task_yaml(task, &protocol::generate_keypair(key)))
-}
-
-/// What an aggregator is run with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Software {
-    /// This project's aggregator.
-    Uptack,
-    /// Janus 0.7.
-    Janus,
 }
 
 /// Reads one of the files that [`TaskSet::write`] wrote.

@@ -1,126 +1,225 @@
 //! Task definitions in the form that Janus 0.7 provisions from.
 //!
 //! The form is the list of tasks that `janus_cli provision-tasks` reads (its sample is
-//! `docs/samples/tasks.yaml` in the Janus repository). Every value is a number or a double-quoted
-//! string, so that nothing has to be escaped and no YAML library is needed to write it.
+//! `docs/samples/tasks.yaml` in the Janus repository).
+//!
+//! Noise is written as libprio's strategy of a pure budget. libprio draws with the scale sensitivity/ε, and takes the
+//! number of bits for the sensitivity, as if one owner changed all of them. So ε here is what gives the task's scale, and
+//! says nothing about the privacy of the query.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use std::fmt::Write;
+use serde::Serialize;
+use std::path::Path;
+use uptack::DiscreteLaplace;
+use url::Url;
 
+use super::{AggregatorRole, AggregatorTask, TaskSet, files};
 use crate::{
-    protocol::{HpkeConfig, HpkeKeypair, VdafKind},
-    task::{AggregatorRole, AggregatorTask, TaskParameters},
-    token::TokenHash,
+    error::{Error, Result},
+    private,
+    protocol::{self, HpkeConfig, HpkeKeypair, TaskId, VdafKind},
+    token::{Token, TokenHash},
 };
 
-/// One task for one Janus instance, as a list of one.
-pub(crate) fn task_yaml(task: &AggregatorTask, keypair: &HpkeKeypair) -> String {
-    let parameters = &task.parameters;
-    let (peer, role) = match task.role {
-        AggregatorRole::Leader => (&parameters.helper, "Leader"),
-        AggregatorRole::Helper => (&parameters.leader, "Helper"),
-    };
-    let verify_key = URL_SAFE_NO_PAD.encode(task.verify_key);
-    let private_key = URL_SAFE_NO_PAD.encode(keypair.private_key());
-    let mut lines = vec![
-        (0, format!("- task_id: \"{}\"", parameters.task_id)),
-        (1, format!("peer_aggregator_endpoint: \"{peer}\"")),
-        (1, "query_type: TimeInterval".to_owned()),
-    ];
-    lines.extend(vdaf_lines(&parameters.vdaf));
-    lines.push((1, format!("role: {role}")));
-    lines.push((1, format!("vdaf_verify_key: \"{verify_key}\"")));
-    lines.push((1, "max_batch_query_count: 1".to_owned()));
-    lines.extend(number_lines(parameters));
-    lines.push((1, "collector_hpke_config:".to_owned()));
-    lines.extend(config_lines(&task.collector_hpke_config).map(|line| (2, line)));
-    lines.extend(token_lines(task));
-    lines.push((1, "hpke_keys:".to_owned()));
-    lines.push((1, "- config:".to_owned()));
-    lines.extend(config_lines(keypair.config()).map(|line| (3, line)));
-    lines.push((2, format!("private_key: \"{private_key}\"")));
-    lines.iter().fold(String::new(), |mut text, (depth, line)| {
-        let _ = writeln!(text, "{:indent$}{line}", "", indent = 2 * depth);
-        text
-    })
+/// What an aggregator is run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Software {
+    /// This project's aggregator.
+    Uptack,
+    /// Janus 0.7.
+    Janus,
 }
 
-/// A line and how far it is indented.
-type Line = (usize, String);
+impl TaskSet {
+    /// Writes `leader.yaml` and `helper.yaml` in the form that Janus 0.7 provisions tasks from
+    /// (`janus_cli provision-tasks`), beside `collector.json` and `client.json`.
+    pub fn write_for_janus(&self, directory: &Path) -> Result<()> {
+        self.write_for(directory, [Software::Janus; 2]).map(drop)
+    }
 
-fn number_lines(parameters: &TaskParameters) -> impl Iterator<Item = Line> {
-    [
-        ("task_expiration", parameters.task_expiration),
-        ("report_expiry_age", parameters.report_expiry_age),
-        ("min_batch_size", Some(parameters.min_batch_size)),
-        ("time_precision", Some(parameters.time_precision)),
-        ("tolerable_clock_skew", Some(parameters.tolerable_clock_skew)),
-    ]
-    .into_iter()
-    .map(|(name, value)| {
-        let value = value.map_or("null".to_owned(), |number| number.to_string());
-        (1, format!("{name}: {value}"))
-    })
+    /// Writes the leader's and the helper's file each in the form of its software, and says their
+    /// names.
+    ///
+    /// Janus keeps keys with the task, so that each of its files gets a fresh key pair of its own.
+    pub fn write_for(&self, directory: &Path, software: [Software; 2]) -> Result<[&'static str; 2]> {
+        self.write_common(directory)?;
+        let [leader, helper] = software;
+        let leader = (leader, &self.leader, 1, ["leader.json", "leader.yaml"]);
+        let helper = (helper, &self.helper, 2, ["helper.json", "helper.yaml"]);
+        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| match software {
+            Software::Uptack => files::write(&directory.join(names[0]), task).map(|()| names[0]),
+            Software::Janus => write_for_janus(&directory.join(names[1]), task, key).map(|()| names[1]),
+        };
+        Ok([write(leader)?, write(helper)?])
+    }
 }
 
-/// Only those that the role has.
-fn token_lines(task: &AggregatorTask) -> impl Iterator<Item = Line> {
-    let shown = task.aggregator_token.as_ref().map(|token| token.as_str().to_owned());
-    let expected = task.aggregator_token_hash.as_ref().map(TokenHash::to_text);
-    let collectors = task.collector_token_hash.as_ref().map(TokenHash::to_text);
-    [
-        ("aggregator_auth_token", "token", shown),
-        ("aggregator_auth_token_hash", "hash", expected),
-        ("collector_auth_token_hash", "hash", collectors),
-    ]
-    .into_iter()
-    .filter_map(|(name, field, value)| value.map(|value| (name, field, value)))
-    .flat_map(|(name, field, value)| {
-        [(1, format!("{name}:")), (2, "type: \"Bearer\"".to_owned()), (2, format!("{field}: \"{value}\""))]
-    })
+/// Writes one aggregator's part of a task in the form that Janus 0.7 provisions tasks from, with a fresh key pair of the
+/// number `key` for clients to seal to.
+pub fn write_for_janus(path: &Path, task: &AggregatorTask, key: u8) -> Result<()> {
+    let list = [JanusTask::new(task, protocol::generate_keypair(key))?];
+    let yaml = yaml_serde::to_string(&list).expect("numbers and text are YAML");
+    let remark = task.parameters.noise.as_ref().map_or(String::new(), remark);
+    private::write_secret(path, &format!("{remark}{yaml}"))
 }
 
-fn vdaf_lines(kind: &VdafKind) -> Vec<Line> {
-    let (name, bits, length, chunk_length) = match kind {
-        VdafKind::Histogram { length, chunk_length } => ("Prio3Histogram", None, length, chunk_length),
-        VdafKind::Bits { length, chunk_length } => ("Prio3SumVec", Some(1), length, chunk_length),
-    };
-    let mut lines = vec![(1, format!("vdaf: !{name}"))];
-    lines.extend(bits.map(|bits| (2, format!("bits: {bits}"))));
-    lines.push((2, format!("length: {length}")));
-    lines.push((2, format!("chunk_length: {chunk_length}")));
-    lines
+/// One task for one Janus instance. The order of the fields is that of Janus' own sample.
+#[derive(Serialize)]
+struct JanusTask<'a> {
+    task_id: TaskId,
+    peer_aggregator_endpoint: &'a Url,
+    query_type: &'static str,
+    vdaf: JanusVdaf,
+    role: &'static str,
+    vdaf_verify_key: String,
+    max_batch_query_count: u64,
+    task_expiration: Option<u64>,
+    report_expiry_age: Option<u64>,
+    min_batch_size: u64,
+    time_precision: u64,
+    tolerable_clock_skew: u64,
+    collector_hpke_config: &'a HpkeConfig,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregator_auth_token: Option<Credential<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregator_auth_token_hash: Option<CredentialHash<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collector_auth_token_hash: Option<CredentialHash<'a>>,
+    hpke_keys: [HpkeKeypair; 1],
 }
 
-fn config_lines(config: &HpkeConfig) -> [String; 5] {
-    [
-        format!("id: {}", config.id()),
-        // The names in the file are those of the variants.
-        format!("kem_id: {:?}", config.kem_id()),
-        format!("kdf_id: {:?}", config.kdf_id()),
-        format!("aead_id: {:?}", config.aead_id()),
-        format!("public_key: \"{}\"", config.public_key()),
-    ]
+impl<'a> JanusTask<'a> {
+    fn new(task: &'a AggregatorTask, keypair: HpkeKeypair) -> Result<Self> {
+        let parameters = &task.parameters;
+        let (peer, role) = match task.role {
+            AggregatorRole::Leader => (&parameters.helper, "Leader"),
+            AggregatorRole::Helper => (&parameters.leader, "Helper"),
+        };
+        Ok(Self {
+            task_id: parameters.task_id,
+            peer_aggregator_endpoint: peer,
+            query_type: "TimeInterval",
+            vdaf: JanusVdaf::new(&parameters.vdaf, parameters.noise.as_ref())?,
+            role,
+            vdaf_verify_key: URL_SAFE_NO_PAD.encode(task.verify_key),
+            max_batch_query_count: 1,
+            task_expiration: parameters.task_expiration,
+            report_expiry_age: parameters.report_expiry_age,
+            min_batch_size: parameters.min_batch_size,
+            time_precision: parameters.time_precision,
+            tolerable_clock_skew: parameters.tolerable_clock_skew,
+            collector_hpke_config: &task.collector_hpke_config,
+            aggregator_auth_token: task.aggregator_token.as_ref().map(|token| Credential::Bearer { token }),
+            aggregator_auth_token_hash: task.aggregator_token_hash.as_ref().map(|hash| CredentialHash::Bearer { hash }),
+            collector_auth_token_hash: task.collector_token_hash.as_ref().map(|hash| CredentialHash::Bearer { hash }),
+            hpke_keys: [keypair],
+        })
+    }
+}
+
+/// What a caller shows; Janus knows other kinds, too.
+#[derive(Serialize)]
+#[serde(tag = "type")]
+enum Credential<'a> {
+    Bearer { token: &'a Token },
+}
+
+/// What a callee recognizes it by.
+#[derive(Serialize)]
+#[serde(tag = "type")]
+enum CredentialHash<'a> {
+    Bearer { hash: &'a TokenHash },
+}
+
+#[derive(Serialize)]
+enum JanusVdaf {
+    Prio3Histogram {
+        length: usize,
+        chunk_length: usize,
+    },
+    Prio3SumVec {
+        bits: usize,
+        length: usize,
+        chunk_length: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dp_strategy: Option<Strategy>,
+    },
+}
+
+impl JanusVdaf {
+    fn new(kind: &VdafKind, noise: Option<&DiscreteLaplace>) -> Result<Self> {
+        match *kind {
+            VdafKind::Histogram { .. } if noise.is_some() => {
+                Err(Error::input("task: noise on the cells of a histogram cannot be written for Janus"))
+            }
+            VdafKind::Histogram { length, chunk_length } => Ok(Self::Prio3Histogram { length, chunk_length }),
+            VdafKind::Bits { length, chunk_length } => {
+                let dp_strategy = noise.map(|noise| Strategy::new(length as u64, noise));
+                Ok(Self::Prio3SumVec { bits: 1, length, chunk_length, dp_strategy })
+            }
+        }
+    }
+}
+
+/// libprio's noise, by a budget.
+#[derive(Serialize)]
+struct Strategy {
+    dp_strategy: &'static str,
+    budget: Budget,
+}
+
+/// ε as numerator and denominator, each in digits of 32 bits, the lowest first.
+#[derive(Serialize)]
+struct Budget {
+    epsilon: [Vec<u32>; 2],
+}
+
+impl Strategy {
+    /// The budget for which libprio's scale, sensitivity/ε, is the noise's; the sensitivity of so many bits is their number.
+    fn new(bits: u64, noise: &DiscreteLaplace) -> Self {
+        let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
+        let common = greatest_common_divisor(bits, numerator);
+        // Both factors are below 2⁶⁴, so that the product fits.
+        let epsilon = [u128::from(bits / common) * u128::from(denominator), u128::from(numerator / common)];
+        Self { dp_strategy: "PureDpDiscreteLaplace", budget: Budget { epsilon: epsilon.map(digits) } }
+    }
+}
+
+/// What the reader of a file must not take for the card's ε.
+fn remark(noise: &DiscreteLaplace) -> String {
+    format!(
+        "# Noise of scale {}. The epsilon of the budget only sets the scale: it is not the card's.\n",
+        noise.scale()
+    )
+}
+
+fn greatest_common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
+}
+
+fn digits(mut number: u128) -> Vec<u32> {
+    let mut digits = Vec::new();
+    while number > 0 {
+        digits.push(number as u32);
+        number >>= 32;
+    }
+    digits
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        protocol,
-        task::{TaskParameters, TaskSet},
-    };
+    use crate::task::TaskParameters;
     use janus_core::{
         auth_tokens::{AuthenticationToken, AuthenticationTokenHash},
-        vdaf::VdafInstance,
+        vdaf::{VdafInstance, vdaf_dp_strategies::Prio3SumVec},
     };
     use serde::Deserialize;
-    use url::Url;
 
     /// The fields that Janus 0.7 reads, with the types of its own published crates.
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct JanusTask {
+    struct ReadTask {
         task_id: Option<protocol::TaskId>,
         peer_aggregator_endpoint: Url,
         query_type: QueryType,
@@ -145,7 +244,11 @@ mod tests {
         TimeInterval,
     }
 
-    fn tasks(kind: VdafKind) -> (TaskSet, [JanusTask; 2]) {
+    fn tasks(kind: VdafKind) -> (TaskSet, [ReadTask; 2]) {
+        tasks_with(kind, None)
+    }
+
+    fn tasks_with(kind: VdafKind, noise: Option<DiscreteLaplace>) -> (TaskSet, [ReadTask; 2]) {
         let mut parameters = TaskParameters::new(
             "https://leader.example/dap".parse().unwrap(),
             "https://helper.example/".parse().unwrap(),
@@ -154,12 +257,13 @@ mod tests {
             100,
         );
         parameters.task_expiration = Some(1_900_000_000);
+        parameters.noise = noise;
         let set = TaskSet::generate(parameters).unwrap();
         let directory = tempfile::tempdir().unwrap();
         set.write_for_janus(directory.path()).unwrap();
         let read = |name: &str| {
             let text = std::fs::read_to_string(directory.path().join(name)).unwrap();
-            let mut list: Vec<JanusTask> = yaml_serde::from_str(&text).unwrap();
+            let mut list: Vec<ReadTask> = yaml_serde::from_str(&text).unwrap();
             assert_eq!(list.len(), 1);
             list.remove(0)
         };
@@ -213,5 +317,54 @@ mod tests {
         };
         assert_eq!(bits, 1);
         assert_eq!(VdafKind::bits(1920), VdafKind::Bits { length, chunk_length });
+    }
+
+    /// The budget as Janus reads it: numerator and denominator of ε. None if Janus would add no noise.
+    fn read_budget(vdaf: &VdafInstance) -> Option<[u128; 2]> {
+        let VdafInstance::Prio3SumVec { dp_strategy, .. } = vdaf else { panic!("not a vector: {vdaf:?}") };
+        let Prio3SumVec::PureDpDiscreteLaplace(strategy) = dp_strategy else { return None };
+        let written = serde_json::to_value(strategy).unwrap();
+        let digits: [Vec<u32>; 2] = serde_json::from_value(written["budget"]["epsilon"].clone()).unwrap();
+        Some(digits.map(|digits| digits.iter().rev().fold(0, |number, digit| number << 32 | u128::from(*digit))))
+    }
+
+    /// libprio draws with the scale sensitivity/ε, and its sensitivity for a vector is length·(2^bits − 1).
+    #[test]
+    fn the_scale_that_janus_computes_is_the_tasks() {
+        for length in [1, 2, 7, 960] {
+            for scale in ["1", "10", "0.01", "5/2", "7/3", "1.918273645", "1000000000", "12345678901/1234567891"] {
+                let noise = DiscreteLaplace::new(scale.parse().unwrap());
+                let (_, both) = tasks_with(VdafKind::bits(length), Some(noise));
+                for task in both {
+                    let VdafInstance::Prio3SumVec { bits: 1, length: read, .. } = task.vdaf else { panic!("not bits") };
+                    let [numerator, denominator] = read_budget(&task.vdaf).expect("noise");
+                    // length/ε as a ratio, compared crosswise with the scale.
+                    let sensitivity = read as u128 * ((1 << 1) - 1);
+                    let left = sensitivity * denominator * u128::from(noise.scale().denominator());
+                    assert_eq!(left, u128::from(noise.scale().numerator()) * numerator, "{length} {scale}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_written_only_where_there_is_some_and_says_that_its_budget_is_a_knob() {
+        let (_, [leader, helper]) = tasks(VdafKind::bits(1));
+        assert!(read_budget(&leader.vdaf).is_none() && read_budget(&helper.vdaf).is_none());
+        let ten = DiscreteLaplace::new("10".parse().unwrap());
+        // What Janus stores of it, as docs/scale-out.md has it.
+        let (_, [noisy, _]) = tasks_with(VdafKind::bits(1), Some(ten));
+        let stored = |vdaf: &VdafInstance| serde_json::to_string(vdaf).unwrap();
+        let expected = r#""dp_strategy":{"dp_strategy":"PureDpDiscreteLaplace","budget":{"epsilon":[[1],[10]]}}"#;
+        assert!(stored(&noisy.vdaf).contains(expected), "{}", stored(&noisy.vdaf));
+        assert!(stored(&leader.vdaf).contains("NoDifferentialPrivacy"), "{}", stored(&leader.vdaf));
+        assert_eq!(Strategy::new(1, &ten).budget.epsilon, [vec![1], vec![10]]);
+        assert_eq!(digits(1 << 32), [0, 1]);
+        let (set, _) = tasks_with(VdafKind::bits(1), Some(ten));
+        let directory = tempfile::tempdir().unwrap();
+        set.write_for_janus(directory.path()).unwrap();
+        let text = std::fs::read_to_string(directory.path().join("helper.yaml")).unwrap();
+        assert!(text.starts_with("# Noise of scale 10.") && text.contains("not the card's"), "{text}");
+        assert!(JanusVdaf::new(&VdafKind::histogram(3), Some(&ten)).is_err_and(|error| error.is_input()));
     }
 }

@@ -7,14 +7,18 @@
 
 pub mod card_task;
 mod files;
+#[cfg(feature = "janus")]
 mod janus;
 
-pub use files::{Software, read, write, write_for_janus};
+pub use files::{read, write};
+#[cfg(feature = "janus")]
+pub use janus::{Software, write_for_janus};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rand::{RngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use uptack::DiscreteLaplace;
 use url::Url;
 
 use crate::{
@@ -53,6 +57,9 @@ pub struct TaskParameters {
     /// Reports from further in the future than this many seconds are refused.
     #[serde(default = "default_clock_skew")]
     pub tolerable_clock_skew: u64,
+    /// What each aggregator adds to each sum of a batch, once, before its share leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<DiscreteLaplace>,
 }
 
 impl TaskParameters {
@@ -68,6 +75,7 @@ impl TaskParameters {
             task_expiration: None,
             report_expiry_age: Some(RETENTION),
             tolerable_clock_skew: default_clock_skew(),
+            noise: None,
         }
     }
 
@@ -87,6 +95,8 @@ impl TaskParameters {
             Some("report_expiry_age must not be shorter than time_precision")
         } else if self.leader.cannot_be_a_base() || self.helper.cannot_be_a_base() {
             Some("leader and helper must be http or https addresses")
+        } else if self.noise.is_some() && !matches!(self.vdaf, VdafKind::Bits { .. }) {
+            Some("noise is added to sums of bits, not to the cells of a histogram")
         } else {
             None
         };
@@ -345,10 +355,25 @@ mod tests {
         )
     }
 
+    /// Tasks from before there was noise, as they stand in files and stores, read and write as they did.
+    #[test]
+    fn only_a_task_with_noise_says_so() {
+        let mut task = sample();
+        let before = serde_json::to_string(&task).unwrap();
+        assert!(!before.contains("noise"));
+        assert_eq!(serde_json::from_str::<TaskParameters>(&before).unwrap(), task);
+        (task.vdaf, task.noise) = (VdafKind::bits(1), Some("laplace(scale=5/2)".parse().unwrap()));
+        task.validate().unwrap();
+        let text = serde_json::to_string(&task).unwrap();
+        assert!(text.ends_with(r#","noise":{"law":"discrete-laplace","scale":"2.5"}}"#), "{text}");
+        assert_eq!(serde_json::from_str::<TaskParameters>(&text).unwrap(), task);
+    }
+
     #[test]
     fn bad_parameters_are_refused_by_name() {
         type Case = (&'static str, fn(&mut TaskParameters));
-        let cases: [Case; 6] = [
+        let cases: [Case; 7] = [
+            ("noise", |task| task.noise = Some("laplace(scale=1)".parse().unwrap())),
             ("shorter than time_precision", |task| {
                 task.report_expiry_age = Some(task.time_precision - 1);
             }),

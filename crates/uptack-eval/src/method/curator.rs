@@ -2,127 +2,92 @@
 
 use std::fmt;
 
-use uptack::{Coins, SeededCoins};
-
+use super::integer_law::IntegerLaw;
 use crate::error::Error;
 
-/// A trusted curator with its noise; substituting one owner's truth moves one station's count by 1.
+/// A trusted curator with its noise.
 #[derive(Clone, Debug)]
 pub struct Curator {
     shape: Shape,
     epsilon: f64,
     delta: f64,
-    /// The probability of each value from −reach to reach.
-    masses: Vec<f64>,
-    /// Their running sums.
-    cumulative: Vec<f64>,
+    law: IntegerLaw,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shape {
-    Laplace,
+    Laplace { scale: f64 },
     Gaussian { sigma: f64 },
 }
 
+/// How many published counts move, by 1 each, if one owner's truth is substituted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Changes {
+    /// One station's question.
+    One,
+    /// All stations at once, each owner being at one of them: the count that it leaves and the one that it joins.
+    Two,
+}
+
+impl Changes {
+    /// As a number.
+    pub fn count(self) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+}
+
 impl Curator {
-    /// Discrete Laplace noise (Ghosh, Roughgarden and Sundararajan, 2009): P(x) ∝ e^(−ε|x|), pure ε.
-    pub fn laplace(epsilon: f64) -> Result<Self, Error> {
+    /// Discrete Laplace noise (Ghosh, Roughgarden and Sundararajan, 2009): P(x) ∝ e^(−|x|/t), pure ε. As many counts as
+    /// change share ε.
+    pub fn laplace(epsilon: f64, changes: Changes) -> Result<Self, Error> {
         check(epsilon)?;
-        let reach = (45.0 / epsilon).ceil() as i64 + 2;
-        Ok(Self::new(Shape::Laplace, epsilon, 0.0, reach, |x| (-epsilon * x.abs()).exp()))
+        let scale = changes.count() as f64 / epsilon;
+        let reach = (45.0 * scale).ceil() as i64 + 2;
+        let law = IntegerLaw::new(reach, |x| (-(x.abs() as f64) / scale).exp());
+        Ok(Self { shape: Shape::Laplace { scale }, epsilon, delta: 0.0, law })
     }
 
     /// Discrete Gaussian noise (Canonne, Kamath and Steinke, 2020): P(x) ∝ e^(−x²/2σ²) with the least σ that keeps (ε, δ).
-    pub fn gaussian(epsilon: f64, delta: f64) -> Result<Self, Error> {
+    pub fn gaussian(epsilon: f64, delta: f64, changes: Changes) -> Result<Self, Error> {
         check(epsilon)?;
         if !(delta > 0.0 && delta < 1.0) {
             return Err(Error::new(format!("a δ of {delta} is not between 0 and 1")));
         }
-        let (mut low, mut high) = (0.05, 1.0);
-        while divergence(high, epsilon) > delta {
-            high *= 2.0;
-        }
-        for _ in 0..60 {
-            let half = 0.5 * (low + high);
-            if divergence(half, epsilon) > delta { low = half } else { high = half }
-        }
-        let sigma = high;
-        let reach = (9.5 * sigma).ceil() as i64 + 2;
-        Ok(Self::new(Shape::Gaussian { sigma }, epsilon, delta, reach, |x| (-x * x / (2.0 * sigma * sigma)).exp()))
-    }
-
-    fn new(shape: Shape, epsilon: f64, delta: f64, reach: i64, weight: impl Fn(f64) -> f64) -> Self {
-        let masses = normalized((-reach..=reach).map(|x| weight(x as f64)).collect());
-        let mut sum = 0.0;
-        let cumulative = masses
-            .iter()
-            .map(|mass| {
-                sum += mass;
-                sum
-            })
-            .collect();
-        Self { shape, epsilon, delta, masses, cumulative }
+        let sigma = least_sigma(|sigma| divergence(sigma, epsilon, changes) <= delta);
+        Ok(Self { shape: Shape::Gaussian { sigma }, epsilon, delta, law: gaussian_law(sigma, 9.5) })
     }
 
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self.shape {
-            Shape::Laplace => "discrete Laplace",
+            Shape::Laplace { .. } => "discrete Laplace",
             Shape::Gaussian { .. } => "discrete Gaussian",
         }
     }
 
-    /// Of the released count.
+    /// Of all counts that are released.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
     }
 
-    /// Of the released count.
+    /// Of all counts that are released.
     pub fn delta(&self) -> f64 {
         self.delta
     }
 
-    /// The standard deviation of the noise.
-    pub fn sd(&self) -> f64 {
-        self.values().map(|(x, mass)| (x * x) as f64 * mass).sum::<f64>().sqrt()
-    }
-
-    /// The least t for which the noise is beyond ±t with probability at most `miss`.
-    pub fn half_width(&self, miss: f64) -> u64 {
-        let reach = self.reach();
-        let mut beyond = 0.0;
-        for t in (0..reach).rev() {
-            beyond += 2.0 * self.masses[(reach + t + 1) as usize];
-            if beyond > miss {
-                return t as u64 + 1;
-            }
-        }
-        0
-    }
-
-    /// One draw of the noise.
-    pub fn draw(&self, coins: &mut SeededCoins) -> Result<i64, Error> {
-        let mut bytes = [0; 8];
-        coins.fill(&mut bytes)?;
-        let unit = (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64;
-        let index = self.cumulative.partition_point(|&sum| sum <= unit).min(self.masses.len() - 1);
-        Ok(index as i64 - self.reach())
-    }
-
-    fn reach(&self) -> i64 {
-        (self.masses.len() as i64 - 1) / 2
-    }
-
-    fn values(&self) -> impl Iterator<Item = (i64, f64)> {
-        let reach = self.reach();
-        self.masses.iter().enumerate().map(move |(index, &mass)| (index as i64 - reach, mass))
+    /// The noise of each count.
+    pub(crate) fn law(&self) -> &IntegerLaw {
+        &self.law
     }
 }
 
 impl fmt::Display for Curator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
-            Shape::Laplace => write!(f, "discrete-laplace(epsilon={})", self.epsilon),
+            Shape::Laplace { scale } => write!(f, "discrete-laplace(scale={scale})"),
             Shape::Gaussian { sigma } => write!(f, "discrete-gaussian(sigma={sigma:.4})"),
         }
     }
@@ -135,23 +100,42 @@ fn check(epsilon: f64) -> Result<(), Error> {
     Err(Error::new(format!("an ε of {epsilon} is not between 0.001 and 50")))
 }
 
-fn normalized(mut weights: Vec<f64>) -> Vec<f64> {
-    let sum: f64 = weights.iter().sum();
-    weights.iter_mut().for_each(|weight| *weight /= sum);
-    weights
+fn gaussian_law(sigma: f64, deviations: f64) -> IntegerLaw {
+    let reach = (deviations * sigma).ceil() as i64 + 2;
+    IntegerLaw::new(reach, |x| (-((x * x) as f64) / (2.0 * sigma * sigma)).exp())
 }
 
-/// δ at ε of discrete Gaussian noise on counts that differ by 1: Σ (P(x) − e^ε·P(x−1))₊, summed outright.
-fn divergence(sigma: f64, epsilon: f64) -> f64 {
-    let reach = (12.0 * sigma).ceil() as i64 + 2;
-    let masses = normalized((-reach..=reach).map(|x| (-((x * x) as f64) / (2.0 * sigma * sigma)).exp()).collect());
-    let parts = masses.windows(2).map(|pair| (pair[0] - epsilon.exp() * pair[1]).max(0.0));
-    parts.sum::<f64>() + masses[masses.len() - 1]
+/// The least σ that is enough, where every larger one is.
+fn least_sigma(enough: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.05, 1.0);
+    while !enough(high) {
+        high *= 2.0;
+    }
+    while high - low > 1e-9 * high {
+        let half = 0.5 * (low + high);
+        if enough(half) { high = half } else { low = half }
+    }
+    high
+}
+
+/// δ at ε of discrete Gaussian noise where one count moves by 1, or two do.
+///
+/// One count's loss at x is (1 − 2x)/2σ², so that the losses of two depend on the sum of both draws alone.
+fn divergence(sigma: f64, epsilon: f64, changes: Changes) -> f64 {
+    let law = gaussian_law(sigma, 12.0);
+    let law = if changes == Changes::Two { law.twice() } else { law };
+    let shift = changes.count() as f64;
+    let part = |(x, mass): (i64, f64)| {
+        let loss = (shift - 2.0 * x as f64) / (2.0 * sigma * sigma);
+        mass * (-(epsilon - loss).exp_m1()).max(0.0)
+    };
+    law.values().map(part).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uptack::SeededCoins;
 
     /// 2e^(−ε)/(1−e^(−ε))².
     #[test]
@@ -159,10 +143,10 @@ mod tests {
         for epsilon in [0.1f64, 1.0, 3.0] {
             let ratio = (-epsilon).exp();
             let expected = 2.0 * ratio / (1.0 - ratio).powi(2);
-            let sd = Curator::laplace(epsilon).unwrap().sd();
+            let sd = Curator::laplace(epsilon, Changes::One).unwrap().law().sd();
             assert!((sd * sd / expected - 1.0).abs() < 1e-9, "{epsilon}: {}", sd * sd);
         }
-        assert!((Curator::laplace(1.0).unwrap().sd() - 1.357).abs() < 1e-3);
+        assert!((Curator::laplace(1.0, Changes::One).unwrap().law().sd() - 1.357).abs() < 1e-3);
     }
 
     /// The analytic Gaussian mechanism (Balle and Wang, 2018) needs σ = 5.10 for (1, 1e-8) and 9.86 for (0.5, 1e-8); the
@@ -170,35 +154,37 @@ mod tests {
     #[test]
     fn discrete_gaussian_has_its_textbook_variance() {
         for (epsilon, sigma) in [(1.0, 5.10), (0.5, 9.86)] {
-            let curator = Curator::gaussian(epsilon, 1e-8).unwrap();
-            assert!((curator.sd() / sigma - 1.0).abs() < 0.01, "{}", curator.sd());
+            let curator = Curator::gaussian(epsilon, 1e-8, Changes::One).unwrap();
+            assert!((curator.law().sd() / sigma - 1.0).abs() < 0.01, "{}", curator.law().sd());
             let Shape::Gaussian { sigma } = curator.shape else { panic!("not Gaussian") };
-            assert!((curator.sd() / sigma - 1.0).abs() < 1e-6);
+            assert!((curator.law().sd() / sigma - 1.0).abs() < 1e-6);
         }
     }
 
+    /// Two counts that move are one that moves by √2 for Gaussian noise, and share ε for Laplace noise.
     #[test]
-    fn half_widths_hold_what_they_say_and_no_less_would() {
-        let curator = Curator::laplace(1.0).unwrap();
-        for miss in [0.05, 1e-3, 2e-5] {
-            let t = curator.half_width(miss) as i64;
-            let beyond = |t: i64| curator.values().filter(|(x, _)| x.abs() > t).map(|(_, mass)| mass).sum::<f64>();
-            assert!(beyond(t) <= miss && beyond(t - 1) > miss, "{miss}: {t}");
-        }
+    fn two_changes_cost_what_they_must() {
+        let sd = |curator: Result<Curator, Error>| curator.unwrap().law().sd();
+        let gaussian = |changes| sd(Curator::gaussian(1.0, 1e-8, changes));
+        assert!((gaussian(Changes::Two) / (2f64.sqrt() * gaussian(Changes::One)) - 1.0).abs() < 0.01);
+        let half = sd(Curator::laplace(0.5, Changes::One));
+        assert!((sd(Curator::laplace(1.0, Changes::Two)) / half - 1.0).abs() < 1e-12);
     }
 
     /// α = 1e-4: 40 000 draws have the mean and the variance of the law; a shift of 0.03 sd is seen.
     #[test]
     fn draws_follow_the_law() {
-        for curator in [Curator::laplace(1.0).unwrap(), Curator::gaussian(1.0, 1e-8).unwrap()] {
+        for curator in
+            [Curator::laplace(1.0, Changes::One).unwrap(), Curator::gaussian(1.0, 1e-8, Changes::One).unwrap()]
+        {
             let mut coins = SeededCoins::new(3);
-            let draws: Vec<f64> = (0..40_000).map(|_| curator.draw(&mut coins).unwrap() as f64).collect();
+            let draws: Vec<f64> = (0..40_000).map(|_| curator.law().draw(&mut coins).unwrap() as f64).collect();
             let mean = draws.iter().sum::<f64>() / 40_000.0;
             let square = draws.iter().map(|x| x * x).sum::<f64>() / 40_000.0;
-            assert!(mean.abs() < 3.9 * curator.sd() / 200.0, "{mean}");
+            assert!(mean.abs() < 3.9 * curator.law().sd() / 200.0, "{mean}");
             // The fourth moment of Laplace noise is at most 7 times the squared variance.
-            let spread = 3.9 * (6f64).sqrt() * curator.sd().powi(2) / 200.0;
-            assert!((square - curator.sd().powi(2)).abs() < spread, "{square}");
+            let spread = 3.9 * (6f64).sqrt() * curator.law().sd().powi(2) / 200.0;
+            assert!((square - curator.law().sd().powi(2)).abs() < spread, "{square}");
         }
     }
 }

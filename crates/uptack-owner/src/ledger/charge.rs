@@ -1,14 +1,22 @@
 //! What an acceptance costs, and that it is paid once.
 
 use rusqlite::{OptionalExtension, Transaction, params};
-use uptack::privacy::composition::{Charge, Filter};
+use uptack::{
+    card::Card,
+    privacy::composition::{Charge, Filter},
+};
 
 use super::{Acceptance, State};
 use crate::{
-    check::{Accepted, Price},
+    check::{Accepted, Price, one_aggregator_charge},
     error::{Error, Result},
     policy::{LifetimeLimits, Limit},
 };
+
+/// The views that budgets are kept for, as the file names them.
+const LINKED: &str = "linked";
+const ONE_AGGREGATOR: &str = "one_aggregator";
+const RELEASE: &str = "release";
 
 /// Charges one owner for one card, unless it has answered it before.
 pub(super) fn accept(
@@ -60,13 +68,20 @@ fn charge(
     lifetime: &LifetimeLimits,
 ) -> Result<std::result::Result<(), String>> {
     let mut changed = Vec::new();
-    for (view, limit, cost) in
-        [("linked", lifetime.linked, &price.linked), ("release", lifetime.release, &price.release)]
-    {
+    let one_aggregator = lifetime.one_aggregator.unwrap_or(Limit::Unlimited);
+    for (view, limit, delta, cost) in [
+        (LINKED, lifetime.linked, lifetime.delta, &price.linked),
+        (ONE_AGGREGATOR, one_aggregator, 0.0, &price.one_aggregator),
+        (RELEASE, lifetime.release, lifetime.delta, &price.release),
+    ] {
         let (Limit::AtMost(epsilon), Some(cost)) = (limit, cost) else { continue };
-        let mut filter = budget(transaction, owner, view, epsilon, lifetime.delta)?;
+        let refuse = |why: String| format!("the policy's lifetime.{} is {epsilon}: {why}", view.replace('_', "-"));
+        let mut filter = match budget(transaction, owner, view, epsilon, delta)? {
+            Ok(filter) => filter,
+            Err(reason) => return Ok(Err(refuse(reason))),
+        };
         if let Err(refusal) = spend(&mut filter, cost) {
-            return Ok(Err(format!("the policy's lifetime.{view} is {epsilon}: {refusal}")));
+            return Ok(Err(refuse(refusal)));
         }
         changed.push((view, filter));
     }
@@ -84,14 +99,26 @@ fn spend(filter: &mut Filter, cost: &Charge) -> std::result::Result<(), String> 
     filter.try_spend(cost).map(drop).map_err(|refusal| refusal.to_string())
 }
 
-/// The owner's budget for a view, begun if there is none.
-fn budget(transaction: &Transaction<'_>, owner: &str, view: &str, epsilon: f64, delta: f64) -> Result<Filter> {
+/// The owner's budget for a view, begun if there is none; the reason if what was answered before is beyond it.
+fn budget(
+    transaction: &Transaction<'_>,
+    owner: &str,
+    view: &str,
+    epsilon: f64,
+    delta: f64,
+) -> Result<std::result::Result<Filter, String>> {
     let stored = transaction
         .prepare_cached("SELECT filter FROM budgets WHERE owner = ?1 AND view = ?2")?
         .query_row([owner, view], |row| row.get::<_, String>(0))
         .optional()?;
     let Some(text) = stored else {
-        return Filter::new(epsilon, delta).map_err(|error| Error::Input(format!("policy: {error}")));
+        let mut filter = Filter::new(epsilon, delta).map_err(|error| Error::Input(format!("policy: {error}")))?;
+        if view == ONE_AGGREGATOR
+            && let Err(refusal) = spend_past(transaction, owner, &mut filter)?
+        {
+            return Ok(Err(format!("what was answered before this budget was kept is beyond it: {refusal}")));
+        }
+        return Ok(Ok(filter));
     };
     let filter = read_filter(&text)?;
     if (filter.epsilon(), filter.delta()) != (epsilon, delta) {
@@ -102,7 +129,32 @@ fn budget(transaction: &Transaction<'_>, owner: &str, view: &str, epsilon: f64, 
             filter.delta()
         )));
     }
-    Ok(filter)
+    Ok(Ok(filter))
+}
+
+/// Charges what the owner answered before it kept a budget for one honest aggregator, as ledgers of earlier versions did not.
+///
+/// The cost follows from the cards, which the ledger keeps; each charge counts once, whatever its numbers.
+fn spend_past(
+    transaction: &Transaction<'_>,
+    owner: &str,
+    filter: &mut Filter,
+) -> Result<std::result::Result<(), String>> {
+    let mut past = transaction.prepare_cached(
+        "SELECT card FROM cards WHERE query IN (SELECT min(query) FROM entries WHERE owner = ?1 GROUP BY charge)",
+    )?;
+    let cards = past.query_map([owner], |row| row.get::<_, String>(0))?;
+    for card in cards {
+        let card = Card::from_json(&card?).map_err(|error| Error::Environment(format!("ledger: {error}")))?;
+        let cost = match one_aggregator_charge(&card) {
+            Ok(cost) => cost,
+            Err(refusal) => return Ok(Err(refusal.to_string())),
+        };
+        if let Err(refusal) = spend(filter, &cost) {
+            return Ok(Err(refusal));
+        }
+    }
+    Ok(Ok(()))
 }
 
 pub(super) fn read_filter(text: &str) -> Result<Filter> {

@@ -121,7 +121,7 @@ pub struct Entry {
 pub struct Spent {
     /// Whose.
     pub owner: String,
-    /// `linked` or `release`.
+    /// `linked`, `one_aggregator` or `release`.
     pub view: String,
     /// The budget's ε.
     pub epsilon: f64,

@@ -7,5 +7,6 @@ mod dishonest_leader;
 mod dishonest_listing;
 mod dishonest_reader;
 mod migration;
+mod noise;
 mod refusals;
 mod world;

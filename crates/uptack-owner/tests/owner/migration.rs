@@ -1,7 +1,7 @@
 //! A ledger of the layout before this one is taken over with every charge.
 
 use std::path::Path;
-use uptack::card::{CardSeries, timestamp};
+use uptack::card::{CardSeries, Timestamp};
 use uptack_dap::signed::{SignedCard, Signer};
 use uptack_owner::{
     client::Status,
@@ -88,10 +88,10 @@ fn a_series_that_goes_on_is_charged_anew_rather_than_not_at_all() {
     let spent = first_layout(folder.path(), &signer, &signer.sign(&card(&signer, 40)).unwrap());
     let mut card = card(&signer, 40);
     let opens = now() / 600 * 600;
-    card.opens = Some(timestamp::text(opens).unwrap());
-    card.closes = Some(timestamp::text(opens + 600).unwrap());
-    let (times, number, every) = ("2".to_owned(), "1".to_owned(), "600".to_owned());
-    card.series = Some(CardSeries { times, number, every, starts: timestamp::text(opens).unwrap() });
+    card.opens = Some(Timestamp::from_seconds(opens).unwrap());
+    card.closes = Some(Timestamp::from_seconds(opens + 600).unwrap());
+    card.series =
+        Some(CardSeries { times: 2, number: Some(1), every: 600, starts: Timestamp::from_seconds(opens).unwrap() });
     with_mechanism(&mut card, "randomized-response(t=0.6)");
     let device = client_at(folder.path(), policy(&signer), uptack_dap::clock::Clock::standing_at(opens));
     let outcome = device.consider(&["a"], &[signer.sign(&card).unwrap()]).unwrap().remove(0);

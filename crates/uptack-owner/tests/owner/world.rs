@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use uptack::{
     Mechanism,
-    card::{Aggregators, BallotQuery, Card, CardBallot, Claims, Enrolment, Operators, timestamp},
+    card::{Aggregators, BallotQuery, Card, CardBallot, CardChannel, Claims, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
@@ -46,7 +46,7 @@ pub(crate) fn card(signer: &Signer, minimum: u64) -> Card {
         Card::new(&request, &plan(&request).unwrap())
     });
     let mut card = planned.clone();
-    card.minimum_batch = minimum.to_string();
+    card.minimum_batch = minimum;
     with_mechanism(&mut card, "normal-form(f=0.8,r=0.2)");
     card.question = Some("Are you at station a?".to_owned());
     card.predicate = Some("station == \"a\"".to_owned());
@@ -62,16 +62,15 @@ pub(crate) fn card(signer: &Signer, minimum: u64) -> Card {
 /// Opens a card now for so many seconds.
 pub(crate) fn open(card: &mut Card, seconds: u64) {
     let (opens, closes) = card_task::window(now(), seconds).unwrap();
-    card.opens = Some(timestamp::text(opens).unwrap());
-    card.closes = Some(timestamp::text(closes).unwrap());
+    card.opens = Some(Timestamp::from_seconds(opens).unwrap());
+    card.closes = Some(Timestamp::from_seconds(closes).unwrap());
 }
 
 /// Puts another mechanism on a card, with claims that are true.
 pub(crate) fn with_mechanism(card: &mut Card, text: &str) {
     card.mechanism = text.parse::<Mechanism>().unwrap();
     let channel = card.mechanism.channel();
-    card.channel.answers = channel.answers().to_vec();
-    card.channel.cells = channel.cells().to_vec();
+    card.channel = CardChannel::from(&channel);
     state_claims(card);
 }
 
@@ -101,7 +100,7 @@ pub(crate) fn checker(policy: Policy) -> Checker {
 pub(crate) fn with_ballot(card: &mut Card, names: &[&str], most_yes: u64) {
     let query = |name: &&str| BallotQuery { name: (*name).to_owned(), predicate: format!("station == \"{name}\"") };
     card.predicate = None;
-    card.ballot = Some(CardBallot { most_yes: most_yes.to_string(), queries: names.iter().map(query).collect() });
+    card.ballot = Some(CardBallot { most_yes, queries: names.iter().map(query).collect() });
     state_claims(card);
 }
 
@@ -109,7 +108,7 @@ pub(crate) fn with_ballot(card: &mut Card, names: &[&str], most_yes: u64) {
 pub(crate) fn policy_text(signer: &Signer) -> String {
     format!(
         "signers = [\"{}\"]\nattributes = [\"station\"]\n\
-         [card]\nanswer = 20.0\nlinked = 20.0\nrelease = 4.0\nanswer-with-release = 20.0\ndelta = 1e-4\n\
+         [card]\ntrust = \"owners\"\nanswer = 20.0\nlinked = 20.0\nrelease = 4.0\nanswer-with-release = 20.0\ndelta = 1e-4\n\
          honest = 1.0\nseparate-operators = false\nenrolment = false\n\
          [lifetime]\nlinked = 100.0\nrelease = 20.0\ndelta = 1e-2\n",
         signer.public()

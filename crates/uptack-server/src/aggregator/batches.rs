@@ -133,6 +133,29 @@ pub(crate) fn overlap(connection: &Connection, task: i64, interval: Span) -> rus
     })
 }
 
+/// The leader's own share of an interval that is being given out, sealed, if it was made already.
+pub(crate) fn sealed_share(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<Option<Vec<u8>>> {
+    connection.query_row(
+        "SELECT response FROM collected WHERE task = ?1 AND start = ?2 AND finish = ?3",
+        params![task, interval.start as i64, interval.finish as i64],
+        |row| row.get(0),
+    )
+}
+
+/// Keeps the leader's own share of an interval that is being given out, or forgets it.
+pub(crate) fn keep_sealed_share(
+    connection: &Connection,
+    task: i64,
+    interval: Span,
+    share: Option<&[u8]>,
+) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE collected SET response = ?4 WHERE task = ?1 AND start = ?2 AND finish = ?3",
+        params![task, interval.start as i64, interval.finish as i64, share],
+    )?;
+    Ok(())
+}
+
 /// Deletes the sums of an interval.
 pub(crate) fn forget(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<()> {
     for table in ["batches", "pending"] {

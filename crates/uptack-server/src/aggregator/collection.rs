@@ -1,22 +1,24 @@
 //! The leader answers the collector.
 //!
 //! A collection job *waits* until its batch has the minimum in sums, then *drains*: from that
-//! moment the batch takes no new report, what is stored of it is aggregated, the helper is asked
-//! for its share, and the job is *finished*. A batch is drained for one job only, ever.
+//! moment the batch takes no new report, what is stored of it is aggregated, the leader's share is
+//! made and stored, the helper is asked for its share, and the job is *finished*. A batch is drained
+//! for one job only, ever.
 
 use axum::http::StatusCode;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::Arc;
 use uptack_dap::protocol::{
-    self, AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq, DapProblemType,
-    Decode, Duration, Interval, PartialBatchSelector, Role, Time, TimeInterval, encode,
+    AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq, DapProblemType,
+    Decode, Duration, HpkeCiphertext, Interval, PartialBatchSelector, Time, TimeInterval, encode,
 };
 
 use super::{
-    batches::{self, Overlap, Span},
+    batches::{self, Batch, Overlap, Span},
     job_state::JobState,
     metrics::Name,
     peer::{self, PeerError},
+    share,
     shared::{Shared, Task},
 };
 use crate::{
@@ -246,20 +248,47 @@ fn begin(
     Ok(true)
 }
 
+/// A batch that is complete, and the leader's share of it.
+struct Drained {
+    batch: Batch,
+    covered: Span,
+    share: HpkeCiphertext,
+}
+
+/// Makes the leader's share of a batch of which nothing is pending any more, or finds the one that was made before.
+///
+/// Made and stored in one change: what a collector can ever see is this share, with the noise that was drawn for it.
+fn drain(connection: &Connection, task: &Task, span: Span) -> std::result::Result<Option<Drained>, StoreError<()>> {
+    if batches::pending(connection, task.row, span)? > 0 {
+        return Ok(None);
+    }
+    let precision = task.definition.parameters.time_precision;
+    let (batch, covered) = batches::total(connection, &task.vdaf, task.row, span, precision)?;
+    let broken = |error: &dyn std::fmt::Display| StoreError::Broken(error.to_string());
+    let share = match batches::sealed_share(connection, task.row, span)? {
+        Some(bytes) => HpkeCiphertext::get_decoded(&bytes).map_err(|error| broken(&error))?,
+        None => {
+            let interval = interval(span).map_err(|error| broken(&error))?;
+            let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(|error| broken(&error))?;
+            batches::keep_sealed_share(connection, task.row, span, Some(&encode(&share)))?;
+            share
+        }
+    };
+    Ok(Some(Drained { batch, covered, share }))
+}
+
 /// Asks the helper for its share once nothing of the batch is pending, and finishes the job.
 async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: Span) -> Result<bool> {
-    let parameters = &task.definition.parameters;
     let row = task.row;
-    let (pending, (batch, covered)) = shared.store.read(|connection| {
-        Ok((
-            batches::pending(connection, row, span)?,
-            batches::total(connection, &task.vdaf, row, span, parameters.time_precision)?,
-        ))
-    })?;
-    if pending > 0 {
-        // The driver is still at it, and comes back here.
+    // The driver is still at it, and comes back here.
+    if shared.store.read(|connection| batches::pending(connection, row, span))? > 0 {
         return Ok(false);
     }
+    let owned = Arc::clone(task);
+    let drained = shared.store.write(move |connection| drain(connection, &owned, span)).await?;
+    let Some(Drained { batch, covered, share: leader }) = drained else {
+        return Ok(false);
+    };
     let interval = interval(span)?;
     let request = encode(&AggregateShareReq::new(
         BatchSelector::new_time_interval(interval),
@@ -273,13 +302,6 @@ async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: S
         Ok(answer) => {
             let helper = AggregateShare::get_decoded(&answer)
                 .map_err(|_| Error::unreachable("the helper's share does not decode"))?;
-            let leader = protocol::seal_aggregate_share(
-                &task.definition.collector_hpke_config,
-                Role::Leader,
-                task.id(),
-                interval,
-                &batch.sum,
-            )?;
             let result = Collection::<TimeInterval>::new(
                 PartialBatchSelector::new_time_interval(),
                 batch.reports,
@@ -314,6 +336,8 @@ fn conclude(
     if find(connection, task, id)?.is_some_and(|job| job.state == JobState::Draining) {
         set_state(connection, task, id, state, Some(detail))?;
     }
+    // The result holds the share from now on, or nobody gets it.
+    batches::keep_sealed_share(connection, task, span, None)?;
     if state == JobState::Finished {
         batches::forget(connection, task, span)?;
     }

@@ -13,6 +13,7 @@ use uptack_dap::protocol::{
 use super::{
     batches::{self, Additions, Overlap, Span},
     metrics::Name,
+    share,
     shared::{Shared, Task},
     upload::floor,
 };
@@ -312,14 +313,8 @@ fn release(
     if batch.reports != request.report_count() || batch.checksum != *request.checksum() {
         return refuse(DapProblemType::BatchMismatch);
     }
-    let sealed = protocol::seal_aggregate_share(
-        &task.definition.collector_hpke_config,
-        Role::Helper,
-        task.id(),
-        interval,
-        &batch.sum,
-    )
-    .map_err(|error| StoreError::Broken(error.to_string()))?;
+    let sealed =
+        share::seal(&task.definition, interval, batch.sum).map_err(|error| StoreError::Broken(error.to_string()))?;
     let answer = encode(&AggregateShare::new(sealed));
     connection.execute(
         "INSERT INTO collected VALUES (?1, ?2, ?3, ?4, ?5)",

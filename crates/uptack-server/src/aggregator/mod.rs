@@ -24,6 +24,7 @@ pub mod pair_secret;
 mod peer;
 mod problem;
 mod rejection;
+mod share;
 mod shared;
 mod store;
 mod upload;

@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use uptack::card::{Card, timestamp};
+use uptack::card::{Card, Timestamp};
 
 use crate::{
     base::problem::Problem,
@@ -58,9 +58,9 @@ async fn entry(shared: &Arc<Shared>, query: Query) -> Result<Value> {
         "question": question,
         "state": query.state_at(shared.now()).name(),
         "reports": reports,
-        "minimum_batch": card.minimum_batch.parse::<u64>().ok(),
-        "opens": timestamp::text(query.opens)?,
-        "closes": timestamp::text(query.closes)?,
+        "minimum_batch": card.minimum_batch,
+        "opens": Timestamp::from_seconds(query.opens)?,
+        "closes": Timestamp::from_seconds(query.closes)?,
         "reason": query.reason,
     }))
 }

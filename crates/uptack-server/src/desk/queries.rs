@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use uptack::{
-    card::{Card, CardSeries, Enrolment, timestamp},
+    card::{Card, CardSeries, Enrolment, Timestamp},
     privacy::WorkLimit,
 };
 use uptack_dap::{
@@ -71,7 +71,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) ->
 
 /// Makes the queries of a request and puts them into the store.
 async fn take_up(shared: &Arc<Shared>, request: Request, body: &[u8]) -> std::result::Result<Opened, Problem> {
-    let opening: Opening = serde_json::from_slice(body)
+    let opening: Opening = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body))
         .map_err(|error| Problem::http(StatusCode::BAD_REQUEST, format!("The body is not a query: {error}")))?;
     let windows = opening.windows(shared.now())?;
     let card = prepare(shared, opening, windows[0].0).await?;
@@ -151,7 +151,7 @@ pub(crate) async fn status(shared: &Shared, name: &str) -> std::result::Result<V
     let mut document = json!({
         "query": query.signed.query,
         "state": query.state_at(shared.now()).name(),
-        "closes": timestamp::text(query.closes).map_err(Error::from)?,
+        "closes": Timestamp::from_seconds(query.closes).map_err(Error::from)?,
     });
     if let Some(reason) = query.reason {
         document["reason"] = json!(reason);
@@ -179,7 +179,7 @@ pub(crate) async fn result(shared: &Shared, caller: &Caller, name: &str) -> std:
         }
         (State::Released, Some(record)) => Ok(record),
         (State::Opening | State::Open, _) => {
-            let closes = timestamp::text(query.closes).map_err(Error::from)?;
+            let closes = Timestamp::from_seconds(query.closes).map_err(Error::from)?;
             Err(refuse(StatusCode::CONFLICT, format!("The query is {}; it closes at {closes}.", state.name())))
         }
         (State::Closed, None) => {
@@ -272,12 +272,9 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
     opening.check()?;
     let mut card = opening.card;
     card.series = match opening.every.zip(opening.times) {
-        Some((every, times)) => Some(CardSeries {
-            times: times.to_string(),
-            number: "1".to_owned(),
-            starts: timestamp::text(starts)?,
-            every: every.to_string(),
-        }),
+        Some((every, times)) => {
+            Some(CardSeries { times, number: Some(1), starts: Timestamp::from_seconds(starts)?, every })
+        }
         None => None,
     };
     card.aggregators = Some(shared.provisioner.on_card());
@@ -288,7 +285,7 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
         let size = card.canonical().len();
         return Err(Error::input(format!("card: its {size} bytes are more than the {LARGEST_CARD} that are allowed")));
     }
-    let delta = card.delta()?;
+    let delta = card.delta();
     let _turn = shared.checking.acquire().await;
     let stated = tokio::task::spawn_blocking(move || {
         card.state_claims(delta, WorkLimit::default())?;
@@ -300,10 +297,10 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
 /// One query of the card's series.
 fn make(shared: &Shared, request: &Request, card: &Card, index: usize, (opens, closes): (u64, u64)) -> Result<Query> {
     let mut card = card.clone();
-    card.opens = Some(timestamp::text(opens)?);
-    card.closes = Some(timestamp::text(closes)?);
+    card.opens = Some(Timestamp::from_seconds(opens)?);
+    card.closes = Some(Timestamp::from_seconds(closes)?);
     if let Some(series) = &mut card.series {
-        series.number = (index + 1).to_string();
+        series.number = Some(index as u64 + 1);
     }
     let signed = shared.signer.sign(&card)?;
     let tasks = CollectorTask::generate(card_task::parameters(&card)?);
@@ -322,7 +319,7 @@ fn make(shared: &Shared, request: &Request, card: &Card, index: usize, (opens, c
 
 fn answer(queries: &[Query]) -> Result<Value> {
     let entry = |query: &Query| {
-        let (opens, closes) = (timestamp::text(query.opens)?, timestamp::text(query.closes)?);
+        let (opens, closes) = (Timestamp::from_seconds(query.opens)?, Timestamp::from_seconds(query.closes)?);
         Ok(json!({"query": query.signed.query, "opens": opens, "closes": closes}))
     };
     let entries = queries.iter().map(entry).collect::<Result<Vec<Value>>>()?;

@@ -26,6 +26,9 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 //!
+//! Noise that each of two aggregators adds to the number of answers `1` stands at the end of that output's equation:
+//! `A1 = YES_1 + NO_1 + laplace(scale=2)`.
+//!
 //! All answers are drawn with one coin: a term is the same people in every answer. An error points at its place:
 //!
 //! ```
@@ -43,6 +46,7 @@ mod family;
 mod fault;
 mod law;
 mod lexer;
+mod noise;
 mod parser;
 mod print;
 mod solution;
@@ -52,9 +56,10 @@ pub use solution::{Solution, Step};
 
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::mechanism::{Custom, Mechanism};
+use crate::mechanism::{Custom, Mechanism, Noisy};
 
 use coupling::Coupled;
+use fault::Fault;
 use law::ExactCell;
 
 /// A text of the privacy algebra, compiled.
@@ -69,11 +74,19 @@ impl Program {
     /// Reads a text, couples its answers, checks conservation and compiles it.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let parsed = parser::parse(text).map_err(|fault| fault.render(text))?;
+        let noise = parsed.noise;
         let coupled = coupling::couple(parsed, text).map_err(|fault| fault.render(text))?;
         let cells = law::cells(&coupled).map_err(|fault| fault.render(text))?;
         let mechanism = mechanism(&cells)?;
         // The file's own order of outputs, and outputs that hold nobody.
         let channel = Channel::new(coupled.answers.clone(), mechanism.channel().cells().to_vec())?;
+        let Some((noise, span)) = noise else { return Ok(Self { coupled, mechanism, channel }) };
+        let refused = |error: Error| {
+            let hint = error.hint().unwrap_or_default().to_owned();
+            Fault::parameter(span, error.to_string(), hint).render(text)
+        };
+        let channel = channel.with_noise(noise).map_err(refused)?;
+        let mechanism = Mechanism::Noisy(Noisy::new(mechanism, noise).map_err(refused)?);
         Ok(Self { coupled, mechanism, channel })
     }
 

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use super::fault::{Fault, Span, line_of};
 use super::lexer::{Kind, Token, statements};
+use super::noise;
 use crate::channel::{Bin, MOST_ANSWERS, Output};
 use crate::fraction::Fraction;
+use crate::noise::DiscreteLaplace;
 use crate::output::shortened;
 
 /// A text longer than any channel prints to is refused unread.
@@ -91,6 +93,8 @@ pub(super) struct Mention {
 pub(super) struct Parsed {
     pub(super) definitions: Vec<Definition>,
     pub(super) equations: Vec<Equation>,
+    /// What the aggregators add to the count of `1`, and where it stands.
+    pub(super) noise: Option<(DiscreteLaplace, Span)>,
 }
 
 pub(super) fn parse(text: &str) -> Result<Parsed, Fault> {
@@ -326,7 +330,11 @@ impl<'a> Reader<'a> {
         }
         cursor.at = 1;
         cursor.expect(Kind::Equals, "=", "as in A1 = TOTAL_1 + YES_Y")?;
-        let mentions = mentions(cursor)?;
+        let (terms, added) = noise::split(cursor.tokens);
+        if let Some(added) = added {
+            self.parsed.noise = Some(noise::read(self.text, bin, added)?);
+        }
+        let mentions = mentions(&mut Cursor { tokens: terms, ..*cursor })?;
         self.parsed.equations.push(Equation { bin, span: left.span, mentions });
         Ok(())
     }

@@ -38,7 +38,9 @@ pub fn to_text(channel: &Channel) -> String {
             text.push('\n');
         }
         let bin_name = format!("{}{}", answer_name(bin.answer), bin.output);
-        writeln!(text, "{bin_name} = {}", tree.content(bin, &terms)).expect("a string takes all");
+        let noise = channel.noise().filter(|_| bin.output == Output::ONE);
+        let added = noise.map_or(String::new(), |noise| format!(" + {noise}"));
+        writeln!(text, "{bin_name} = {}{added}", tree.content(bin, &terms)).expect("a string takes all");
     }
     text
 }

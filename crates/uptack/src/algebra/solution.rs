@@ -6,7 +6,7 @@ use num_rational::BigRational;
 use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::coupling::Coupled;
-use crate::channel::{Bin, Cell, Channel, answer_name};
+use crate::channel::{Bin, Cell, Channel, Output, answer_name};
 use crate::error::Error;
 use crate::linear;
 use crate::probability::Probability;
@@ -36,6 +36,8 @@ pub struct Solution {
     pub variance_per_yes: f64,
     /// The variance of the estimate that each no-owner adds.
     pub variance_per_no: f64,
+    /// The variance of the estimate that the noise of both aggregators adds; 0 without noise.
+    pub variance_of_noise: f64,
     /// Whether noise from NO remains in the estimate.
     pub noise_from_no: bool,
 }
@@ -63,7 +65,8 @@ impl Solution {
             Error::request(format!("{yes} yes-owners are more than the {owners} owners"))
                 .with_hint("give the number of owners who hold yes among all owners")
         })?;
-        Ok((yes as f64 * self.variance_per_yes + no as f64 * self.variance_per_no).sqrt())
+        let owners_own = yes as f64 * self.variance_per_yes + no as f64 * self.variance_per_no;
+        Ok((owners_own + self.variance_of_noise).sqrt())
     }
 }
 
@@ -76,19 +79,22 @@ const SOME_BINS: usize = 32;
 
 /// The solution, unless no tally depends on the truth.
 pub(super) fn solve(coupled: &Coupled, channel: &Channel) -> Option<Solution> {
-    let bins = channel.bins();
+    let published = |bin: &Bin| channel.noise().is_none() || bin.output == Output::ONE;
+    let bins: Vec<Bin> = channel.bins().into_iter().filter(published).collect();
     let best = candidates(channel, &bins).into_iter().filter_map(|weights| Measured::new(channel, &bins, weights));
     let best = best.min_by(|a, b| a.key().cmp(&b.key()))?;
     let used: Vec<(Bin, i64)> = bins.iter().copied().zip(best.weights).filter(|(_, weight)| *weight != 0).collect();
     let float = |value: &BigRational| linear::to_f64(value);
+    let scale = float(&(&best.yes - &best.no));
     Some(Solution {
+        variance_of_noise: channel.noise().map_or(0.0, |noise| 2.0 * noise.variance() / (scale * scale)),
         combination: bins_text(&used),
         holds: content_text(coupled, &used),
         chain: chain(coupled, channel, &used),
         bins: used,
         yes: float(&best.yes),
         no: float(&best.no),
-        scale: float(&(&best.yes - &best.no)),
+        scale,
         noise_from_no: best.per_no.is_positive(),
         variance_per_yes: float(&best.per_yes),
         variance_per_no: float(&best.per_no),

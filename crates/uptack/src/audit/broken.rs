@@ -11,6 +11,7 @@ use super::subject::Subject;
 use crate::channel::{Cell, Channel};
 use crate::coins::Coins;
 use crate::error::Error;
+use crate::noise::{DiscreteLaplace, Scale};
 use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
 use crate::probability::Probability;
 use crate::sampler::Sampler;
@@ -33,10 +34,21 @@ pub enum BrokenControl {
     TruthDependentLength,
     /// One time in 64 the branch for the coin is not taken, and the cell that speaks most for the truth is written.
     WrongBranch,
+    /// An aggregator's noise is drawn twice and averaged, as whoever is given two results of one batch can do.
+    NoiseAveraged,
+    /// The scale of the noise is a tenth too small.
+    NoiseScale,
+    /// Noise is never negative.
+    NoiseOneSided,
+    /// The one honest aggregator adds nothing.
+    NoiseMissing,
 }
 
 impl BrokenControl {
-    /// One of each kind.
+    /// One of each kind that concerns the noise of aggregators.
+    pub const NOISE: [Self; 4] = [Self::NoiseAveraged, Self::NoiseScale, Self::NoiseOneSided, Self::NoiseMissing];
+
+    /// One of each kind that concerns the sampler.
     pub const ALL: [Self; 5] = [
         Self::LastOutputUnprotected,
         Self::BiasedThreshold { bits: 8 },
@@ -53,6 +65,10 @@ impl BrokenControl {
             Self::ReusedCoin => "reused-coin",
             Self::TruthDependentLength => "truth-dependent-length",
             Self::WrongBranch => "wrong-branch",
+            Self::NoiseAveraged => "noise-averaged",
+            Self::NoiseScale => "noise-scale",
+            Self::NoiseOneSided => "noise-one-sided",
+            Self::NoiseMissing => "noise-missing",
         }
     }
 }
@@ -61,8 +77,9 @@ impl FromStr for BrokenControl {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|control| control.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
+        let all = || Self::ALL.into_iter().chain(Self::NOISE);
+        all().find(|control| control.name() == text).ok_or_else(|| {
+            let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
             Error::syntax(format!("`{}` is not a broken control", crate::output::shortened(text)))
                 .with_hint(format!("the controls are {names}"))
         })
@@ -82,6 +99,10 @@ pub(super) struct BrokenSampler {
 
 impl BrokenSampler {
     pub(super) fn new(channel: &Channel, control: BrokenControl) -> Result<Self, Error> {
+        if BrokenControl::NOISE.contains(&control) && channel.noise().is_none() {
+            return Err(Error::request(format!("{} needs a mechanism with noise", control.name()))
+                .with_hint("as in randomized-response(t=0.999) + laplace(scale=1)"));
+        }
         let sampler = match control {
             BrokenControl::BiasedThreshold { bits } => Sampler::new(&biased(channel, bits)?),
             _ => Sampler::new(channel),
@@ -99,6 +120,10 @@ impl Subject for BrokenSampler {
         let yes = matches!(truth, Truth::Yes);
         match self.control {
             BrokenControl::BiasedThreshold { .. } | BrokenControl::ReusedCoin => self.sampler.draw_from(truth, coins),
+            BrokenControl::NoiseAveraged
+            | BrokenControl::NoiseScale
+            | BrokenControl::NoiseOneSided
+            | BrokenControl::NoiseMissing => self.sampler.draw_from(truth, coins),
             BrokenControl::LastOutputUnprotected => {
                 Ok(self.unprotected[usize::from(yes)][self.sampler.draw_from(truth, coins)?])
             }
@@ -116,7 +141,28 @@ impl Subject for BrokenSampler {
         }
     }
 
+    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>, Error> {
+        let mut drawn = |noise: &DiscreteLaplace| noise.draw_many_from(count, coins);
+        match self.control {
+            BrokenControl::NoiseAveraged => {
+                let (first, second) = (drawn(noise)?, drawn(noise)?);
+                Ok(first.iter().zip(second).map(|(first, second)| (first + second) / 2).collect())
+            }
+            BrokenControl::NoiseScale => {
+                let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
+                let smaller = Scale::new(numerator.saturating_mul(9), denominator.saturating_mul(10))?;
+                drawn(&DiscreteLaplace::new(smaller))
+            }
+            BrokenControl::NoiseOneSided => Ok(drawn(noise)?.into_iter().map(i64::abs).collect()),
+            BrokenControl::NoiseMissing => Ok(vec![0; count]),
+            _ => drawn(noise),
+        }
+    }
+
     fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error> {
+        if BrokenControl::NOISE.contains(&self.control) {
+            return self.sampler.draw_many_from(truths, coins);
+        }
         let mut cells = Vec::with_capacity(truths.len());
         let mut reused = Coin([0; 8]);
         for owner in 0..truths.len() {
@@ -242,7 +288,7 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for control in BrokenControl::ALL {
+        for control in BrokenControl::ALL.into_iter().chain(BrokenControl::NOISE) {
             assert_eq!(control.name().parse::<BrokenControl>().unwrap(), control);
         }
         assert!("sound".parse::<BrokenControl>().unwrap_err().hint().unwrap().contains("wrong-branch"));

@@ -45,18 +45,18 @@ pub struct Misfit {
 }
 
 /// Collects tests and keeps the worst.
-struct Fitting {
+pub(super) struct Fitting {
     tests: u64,
     tail: f64,
     worst: Option<Misfit>,
 }
 
 impl Fitting {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { tests: 0, tail: 1.0, worst: None }
     }
 
-    fn test(&mut self, count: Hits, stated: f64, what: impl FnOnce() -> String) {
+    pub(super) fn test(&mut self, count: Hits, stated: f64, what: impl FnOnce() -> String) {
         if count.trials == 0 {
             return;
         }
@@ -68,7 +68,7 @@ impl Fitting {
         }
     }
 
-    fn conclude(self, miss: f64) -> Fit {
+    pub(super) fn conclude(self, miss: f64) -> Fit {
         let p_value = (self.tail * self.tests as f64).min(1.0);
         Fit { tests: self.tests, p_value, worst: self.worst, verdict: Verdict::violated_if(p_value <= miss) }
     }

@@ -11,9 +11,11 @@ pub struct Claims {
     pub answers: Vec<Option<f64>>,
     /// For the whole cell.
     pub linked: Option<f64>,
-    /// For all tallies, at `delta`.
+    /// For what is published if one aggregator is honest and nobody else; none without noise.
+    pub one_aggregator: Option<f64>,
+    /// For all that is published, at `delta`; with noise, if one aggregator and the other owners are honest.
     pub release: Option<f64>,
-    /// The δ of the claim for all tallies.
+    /// The δ of the claim for all that is published.
     pub delta: f64,
 }
 
@@ -25,6 +27,7 @@ impl Claims {
         Ok(Self {
             answers: answers.collect::<Result<_, _>>()?,
             linked: privacy::linked_epsilon(channel),
+            one_aggregator: privacy::one_aggregator(channel).map(|epsilon| epsilon.upper()),
             release: release.value().map(|epsilon| epsilon.upper()),
             delta,
         })

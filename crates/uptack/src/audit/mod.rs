@@ -19,6 +19,7 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
+mod aggregator;
 mod bound;
 #[cfg(feature = "broken-controls")]
 mod broken;
@@ -179,10 +180,14 @@ pub struct Report {
     pub answers: Vec<Finding>,
     /// The whole cell.
     pub linked: Finding,
-    /// All tallies.
+    /// The target's bit and one aggregator's noise; none without noise.
+    pub one_aggregator: Option<Finding>,
+    /// All that is published; with noise, the sum and one aggregator's noise.
     pub release: Finding,
     /// Whether the law drawn is the law stated.
     pub law: Fit,
+    /// Whether the noise that an aggregator draws has the law stated; none without noise.
+    pub noise: Option<Fit>,
     /// How the coins were used.
     pub coins: CoinFindings,
     /// The calls of the sampler that were made.
@@ -194,7 +199,9 @@ pub struct Report {
 impl Report {
     fn overall(&self) -> Verdict {
         let views = self.answers.iter().chain([&self.linked, &self.release, &self.coins.length, &self.coins.neighbour]);
+        let views = views.chain(&self.one_aggregator);
         let checks = [self.law.verdict, self.coins.independence.verdict, self.coins.replays.verdict];
+        let checks = checks.into_iter().chain(self.noise.as_ref().map(|noise| noise.verdict));
         Verdict::violated_if(views.map(|view| view.verdict).chain(checks).any(|verdict| verdict == Verdict::Violated))
     }
 }
@@ -221,7 +228,8 @@ impl Audit {
         self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims, &Progress::default())
     }
 
-    /// A quarter of the calls goes to single draws, a quarter to batches, a sixteenth to replays, the rest to releases.
+    /// A quarter of the calls goes to single draws, a quarter to batches, a sixteenth to replays, with noise an eighth to sums
+    /// of one bit and one aggregator's noise, and the rest to releases.
     fn run_subject(
         &self,
         subject: &impl Subject,
@@ -230,26 +238,44 @@ impl Audit {
         progress: &Progress,
     ) -> Result<Report, Error> {
         claims.check(channel)?;
-        let releases = self.releases()?;
-        // The answers, and six more: linked, release, law, length, neighbour, independence.
-        let miss = self.confidence.miss() / (channel.answers().len() + 6) as f64;
+        let releases = self.releases(channel)?;
+        // The answers, and six more: linked, release, law, length, neighbour, independence. With noise two more.
+        let checks = channel.answers().len() + if channel.noise().is_some() { 8 } else { 6 };
+        let miss = self.confidence.miss() / checks as f64;
         let (halves, drawn) = collect::collect(subject, channel.cells().len(), self.samples / 4, self.coins, progress)?;
         let (replays, replayed) = checks::replays(subject, self.samples / 16, self.coins, progress)?;
         let (owners, delta, coins) = (self.owners, claims.delta, self.coins);
         let attack = release::Attack { channel, owners, releases, delta, miss, coins };
+        let aggregator = channel.noise().map(|noise| {
+            let attack = aggregator::Attack {
+                channel,
+                noise,
+                claimed: claims.one_aggregator,
+                calls: self.samples / 8,
+                miss,
+                coins,
+            };
+            attack.run(subject, progress)
+        });
+        let (one_aggregator, noise, summed) = match aggregator.transpose()? {
+            Some(outcome) => (Some(outcome.finding), Some(outcome.noise), outcome.calls),
+            None => (None, None, 0),
+        };
         let whole = Counts::whole(&halves);
         let mut report = Report {
             answers: answers(channel, &halves, claims, miss),
             linked: linked(channel, &halves, claims, miss),
+            one_aggregator,
             release: attack.run(subject, claims.release, progress)?,
             law: checks::stated_law(channel, &whole, miss),
+            noise,
             coins: CoinFindings {
                 length: checks::lengths(&halves, miss),
                 replays,
                 neighbour: checks::neighbour(channel, &halves, claims.linked, miss),
                 independence: checks::independence(channel, &whole, miss),
             },
-            samples: drawn + replayed + releases * release::KINDS * owners,
+            samples: drawn + replayed + summed + releases * release::KINDS * owners,
             verdict: Verdict::Consistent,
         };
         report.verdict = report.overall();
@@ -257,16 +283,17 @@ impl Audit {
     }
 
     /// How many releases of each kind the samples are enough for.
-    fn releases(&self) -> Result<u64, Error> {
+    fn releases(&self, channel: &Channel) -> Result<u64, Error> {
         if self.owners == 0 {
             return Err(Error::request("there are no owners to hide among").with_hint("write --owners 20"));
         }
         let group = u128::from(release::group(self.owners));
         let each = u128::from(self.owners) * u128::from(release::KINDS);
-        let releases = u128::from(self.samples) * 7 / 16 / each / group * group;
+        let sixteenths = if channel.noise().is_some() { 5 } else { 7 };
+        let releases = u128::from(self.samples) * sixteenths / 16 / each / group * group;
         let fewest = u128::from(FEWEST_RELEASES).next_multiple_of(group);
         if self.samples < FEWEST_SAMPLES || releases < fewest {
-            let needed = (fewest * each * 16).div_ceil(7).max(FEWEST_SAMPLES.into());
+            let needed = (fewest * each * 16).div_ceil(sixteenths).max(FEWEST_SAMPLES.into());
             return Err(Error::request(format!("{} samples are too few for crowds of {}", self.samples, self.owners))
                 .with_hint(format!("take at least {needed} samples, or fewer owners")));
         }

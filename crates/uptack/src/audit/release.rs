@@ -2,7 +2,8 @@
 //!
 //! Two crowds that differ in the target's truth are drawn again and again, and the likelihood ratio of the tallies is
 //! compared with a threshold that was chosen on the training half. The other owners are all *no* or all *yes*; there the
-//! ratio is Σ h·p/q over the cell counts h, or the inverse of Σ h·q/p (up to a constant).
+//! ratio is Σ h·p/q over the cell counts h, or the inverse of Σ h·q/p (up to a constant). Where aggregators add noise, the adversary
+//! holds the published sum and knows one aggregator's noise, so that one draw is left in it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,9 +15,10 @@ use super::bound::{self, Hits};
 use super::collect::{HALVES, Pieces, TEST, TRAINING, on_all_threads};
 use super::subject::{AuditCoins, Subject};
 use super::{Event, Finding};
-use crate::channel::{Channel, Class};
+use crate::channel::{Channel, Class, Output};
 use crate::error::Error;
 use crate::linear;
+use crate::noise::SummedBit;
 use crate::packed::Truths;
 use crate::privacy::Direction;
 use crate::simulate::Progress;
@@ -82,10 +84,14 @@ impl Attack<'_> {
             let truths: Truths =
                 (0..group).flat_map(|release| (0..self.owners).map(move |owner| truth(release, owner))).collect();
             let cells: Vec<usize> = subject.draw_many(&truths, &mut coins)?.iter().collect();
-            for release in cells.chunks_exact(cells.len() / group as usize) {
+            let noise = match self.channel.noise() {
+                Some(noise) => subject.draw_noise(noise, group as usize, &mut coins)?,
+                None => vec![0; group as usize],
+            };
+            for (release, noise) in cells.chunks_exact(cells.len() / group as usize).zip(noise) {
                 let mut tally = vec![0; self.channel.cells().len()];
                 release.iter().for_each(|&cell| tally[cell] += 1);
-                counts.entry(score.of(&tally)).or_default()[half][usize::from(world)] += 1;
+                counts.entry(score.of(&tally, noise)).or_default()[half][usize::from(world)] += 1;
             }
         }
         Ok(())
@@ -114,6 +120,9 @@ impl Attack<'_> {
         let value = match (exact, crowd) {
             (true, false) => format!("likelihood ratio yes:no {{}} {:.6}", threshold.0 / owners),
             (true, true) => format!("likelihood ratio yes:no {{}} {:.6}", -owners / threshold.0),
+            (false, _) if self.channel.noise().is_some() => {
+                format!("the sum with one aggregator's noise, counted for yes, {{}} {}", threshold.0)
+            }
             (false, _) => format!("weighted tallies {{}} {:.6}", threshold.0),
         };
         let relation = if direction == Direction::YesOverNo { "at least" } else { "at most" };
@@ -194,16 +203,29 @@ struct Score {
     terms: Vec<(Vec<usize>, f64)>,
     /// Whether it is the likelihood ratio, and not only a guess at it.
     exact: bool,
+    /// How the noise counts; 0 where there is none.
+    noise_weight: f64,
 }
 
 impl Score {
     fn new(channel: &Channel, owners: u64, crowd: bool) -> Self {
+        if let Some(bit) = channel.noise().and(channel.summed_bit()) {
+            return Self::of_sum(channel, bit);
+        }
         let weights = weights(channel, owners, crowd);
         if channel.determined() {
             let terms = weights.iter().enumerate().map(|(cell, weight)| (vec![cell], approximate(weight)));
-            return Self { terms: terms.collect(), exact: true };
+            return Self { terms: terms.collect(), exact: true, noise_weight: 0.0 };
         }
         Self::of_bins(channel, &weights)
+    }
+
+    /// The published sum. All its parts have log-concave laws, so that the likelihood ratio is monotone in it.
+    fn of_sum(channel: &Channel, bit: SummedBit) -> Self {
+        let weight = if bit.yes >= bit.no { 1.0 } else { -1.0 };
+        let ones = |cell: &usize| channel.cells()[*cell].outputs()[0] == Output::ONE;
+        let ones = (0..channel.cells().len()).filter(ones).collect();
+        Self { terms: vec![(ones, weight)], exact: false, noise_weight: weight }
     }
 
     /// The same sum written with bins; where it cannot be, the sum that each answer alone would suggest.
@@ -223,13 +245,14 @@ impl Score {
         let combination = linear::combination(&rows, &target);
         let exact = combination.is_some();
         let bins = combination.unwrap_or_else(|| members.iter().map(|cells| mean(channel, weights, cells)).collect());
-        Self { terms: members.into_iter().zip(bins.iter().map(approximate)).collect(), exact }
+        Self { terms: members.into_iter().zip(bins.iter().map(approximate)).collect(), exact, noise_weight: 0.0 }
     }
 
-    fn of(&self, cells: &[u64]) -> Ordered {
+    fn of(&self, cells: &[u64], noise: i64) -> Ordered {
         let count = |members: &[usize]| members.iter().map(|&cell| cells[cell]).sum::<u64>() as f64;
+        let counted: f64 = self.terms.iter().map(|(members, weight)| weight * count(members)).sum();
         // Adding 0 turns the −0 that no owners in any weighted cell would give into 0.
-        Ordered(self.terms.iter().map(|(members, weight)| weight * count(members)).sum::<f64>() + 0.0)
+        Ordered(counted + self.noise_weight * noise as f64 + 0.0)
     }
 }
 
@@ -283,9 +306,9 @@ mod tests {
     fn the_score_is_the_sum_of_ratios() {
         let channel = channel("custom(1=1/2:1/8, 0=1/2:7/8)");
         let score = Score::new(&channel, 10, false);
-        assert!((score.of(&[3, 7]).0 - (3.0 * 4.0 + 7.0 * 4.0 / 7.0)).abs() < 1e-12);
+        assert!((score.of(&[3, 7], 0).0 - (3.0 * 4.0 + 7.0 * 4.0 / 7.0)).abs() < 1e-12);
         let score = Score::new(&channel, 10, true);
-        assert!((score.of(&[3, 7]).0 + 3.0 / 4.0 + 7.0 * 7.0 / 4.0).abs() < 1e-12);
+        assert!((score.of(&[3, 7], 0).0 + 3.0 / 4.0 + 7.0 * 7.0 / 4.0).abs() < 1e-12);
     }
 
     #[test]
@@ -296,9 +319,9 @@ mod tests {
         let score = Score::new(&channel, 50, false);
         let mut counts = vec![0; channel.cells().len()];
         counts[base] = 50;
-        let hidden = score.of(&counts);
+        let hidden = score.of(&counts, 0);
         (counts[base], counts[shown]) = (49, 1);
-        assert!(score.of(&counts) > hidden);
+        assert!(score.of(&counts, 0) > hidden);
     }
 
     /// The pairs of `spread` hide which pair carried the shift, not how many did: the sum of ratios is visible.
@@ -312,7 +335,7 @@ mod tests {
         for (cell, weight) in weights.iter().enumerate() {
             let mut counts = vec![0; channel.cells().len()];
             counts[cell] = 1;
-            assert!((score.of(&counts).0 - approximate(weight)).abs() < 1e-9);
+            assert!((score.of(&counts, 0).0 - approximate(weight)).abs() < 1e-9);
         }
     }
 }

@@ -2,17 +2,23 @@
 
 use crate::coins::{Coins, OsCoins, SeededCoins};
 use crate::error::Error;
+use crate::noise::DiscreteLaplace;
 use crate::packed::{PackedCells, Truths};
 use crate::sampler::Sampler;
 use crate::truth::Truth;
 
-/// Something that claims to draw a channel's cells.
+/// Something that claims to draw a channel's cells, and what aggregators add to their sums.
 ///
 /// The real [`Sampler`] is audited through the very functions that its public entry points call; they differ only in
 /// which coins their types admit.
 pub(super) trait Subject: Sync {
     fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize, Error>;
     fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error>;
+
+    /// What one aggregator adds to each of `count` sums.
+    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>, Error> {
+        noise.draw_many_from(count, coins)
+    }
 }
 
 impl Subject for Sampler {

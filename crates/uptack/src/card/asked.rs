@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::timestamp;
-use crate::error::Error;
+use super::{Timestamp, decimal};
 
 /// Many questions on one card, all answered in one report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardBallot {
     /// How many of the questions an owner answers with yes at most; the rest of its yes are kept back.
-    pub most_yes: String,
+    #[serde(with = "decimal")]
+    pub most_yes: u64,
     /// The questions, in the order of the report.
     pub queries: Vec<BallotQuery>,
 }
@@ -33,13 +33,16 @@ pub struct BallotQuery {
 #[serde(deny_unknown_fields)]
 pub struct CardSeries {
     /// How many cards the series has.
-    pub times: String,
-    /// Which one this is, from 1.
-    pub number: String,
+    #[serde(with = "decimal")]
+    pub times: u64,
+    /// Which one this is, from 1; left open on a draft that stands for all of them.
+    #[serde(with = "decimal::or_open")]
+    pub number: Option<u64>,
     /// When the first of them opens.
-    pub starts: String,
+    pub starts: Timestamp,
     /// How many seconds each of them is open; the next one opens when it closes.
-    pub every: String,
+    #[serde(with = "decimal")]
+    pub every: u64,
 }
 
 /// In whose hands the two aggregators are.
@@ -62,49 +65,18 @@ pub enum Enrolment {
     Required,
 }
 
-impl CardBallot {
-    /// How many yes an owner may have.
-    pub fn most_yes(&self) -> Result<u64, Error> {
-        super::whole_number("ballot.most_yes", &self.most_yes)
-    }
-}
-
 impl CardSeries {
-    /// How many cards the series has.
-    pub fn times(&self) -> Result<u64, Error> {
-        super::whole_number("series.times", &self.times)
-    }
-
-    /// Which one this is.
-    pub fn number(&self) -> Result<u64, Error> {
-        super::whole_number("series.number", &self.number)
-    }
-
-    /// How many seconds each of them is open.
-    pub fn every(&self) -> Result<u64, Error> {
-        super::whole_number("series.every", &self.every)
-    }
-
     /// When this card of the series opens and closes; nothing if the series has no such card.
     ///
     /// ```
-    /// use uptack::card::CardSeries;
-    /// let series = CardSeries {
-    ///     times: "12".into(),
-    ///     number: "3".into(),
-    ///     starts: "1970-01-01T00:10:00Z".into(),
-    ///     every: "300".into(),
-    /// };
-    /// assert_eq!(series.window()?, Some((1200, 1500)));
+    /// use uptack::card::{CardSeries, Timestamp};
+    /// let series = CardSeries { times: 12, number: Some(3), starts: Timestamp::from_seconds(600)?, every: 300 };
+    /// assert_eq!(series.window(), Some((1200, 1500)));
     /// # Ok::<(), uptack::Error>(())
     /// ```
-    pub fn window(&self) -> Result<Option<(u64, u64)>, Error> {
-        let (times, number, every) = (self.times()?, self.number()?, self.every()?);
-        let starts = timestamp::seconds(&self.starts)?;
-        if number == 0 || number > times || every == 0 {
-            return Ok(None);
-        }
-        let opens = (number - 1).checked_mul(every).and_then(|before| starts.checked_add(before));
-        Ok(opens.and_then(|opens| Some((opens, opens.checked_add(every)?))))
+    pub fn window(&self) -> Option<(u64, u64)> {
+        let before = self.number.filter(|number| (1..=self.times).contains(number))? - 1;
+        let opens = self.starts.seconds().checked_add(before.checked_mul(self.every)?)?;
+        Some((opens, opens.checked_add(self.every)?)).filter(|(opens, closes)| opens < closes)
     }
 }

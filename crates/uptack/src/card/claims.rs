@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Claim, Stated, decimal};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit};
@@ -11,15 +12,19 @@ use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit}
 #[serde(deny_unknown_fields)]
 pub struct Claims {
     /// The δ of the release views.
-    pub delta: String,
+    pub delta: Stated<Delta>,
     /// ε of each answer alone.
-    pub answers: Vec<String>,
+    pub answers: Vec<Claim>,
     /// ε of all answers of an owner.
-    pub linked: String,
-    /// ε of the published counts.
-    pub release: String,
+    pub linked: Claim,
+    /// ε of the published sum if one aggregator is honest, whoever else is not; δ is 0. Left out where aggregators add no
+    /// noise: then one honest aggregator hides no more than [`linked`](Self::linked) does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub one_aggregator: Option<Claim>,
+    /// ε of the published counts; with noise, of the published sum if one aggregator and the owners are honest.
+    pub release: Claim,
     /// ε of each answer seen together with the published counts.
-    pub answers_with_release: Vec<String>,
+    pub answers_with_release: Vec<Claim>,
     /// What everything that the card asks gives away together: a ballot, a series, or both.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub whole: Option<WholeClaims>,
@@ -30,59 +35,73 @@ pub struct Claims {
 #[serde(deny_unknown_fields)]
 pub struct WholeClaims {
     /// How many single queries count: those whose truth can differ between two ballots, times the repetitions.
-    pub queries: String,
+    #[serde(with = "decimal")]
+    pub queries: u64,
     /// ε of all answers of an owner.
-    pub linked: String,
+    pub linked: Claim,
+    /// ε of all published sums if one aggregator is honest; the epsilons of the queries add up.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub one_aggregator: Option<Claim>,
     /// ε of all published counts.
-    pub release: String,
+    pub release: Claim,
 }
 
-pub(super) const NONE: &str = "none";
-
 impl Claims {
-    /// The claims that certified views support, those of `queries` such queries together among them.
-    pub fn of(views: &Views, whole: Option<&Repeated>) -> Self {
-        let joint = |claim: &Guarantee| claim.value().map_or(NONE.to_owned(), |value| value.upper().to_string());
+    /// The claims that certified views of a channel support, those of several such queries together among them.
+    pub fn of(channel: &Channel, views: &Views, whole: Option<&Repeated>) -> Self {
+        let one_aggregator = |queries: u64| {
+            let together = privacy::one_aggregator_together(channel, queries)?;
+            Some(Claim::at_most(Some(together.upper())))
+        };
+        let local = |epsilon: &Option<f64>| Claim::at_most(*epsilon);
+        let joint = |claim: &Guarantee| Claim::at_most(claim.value().map(|value| value.upper()));
         let Target::Delta(delta) = views.release.target() else { unreachable!("claims are made at a delta") };
         Self {
-            delta: delta.value().to_string(),
+            delta: Stated::try_from(delta.value()).expect("a delta is written as one"),
             answers: views.answers.iter().map(local).collect(),
             linked: local(&views.linked),
+            one_aggregator: one_aggregator(1),
             release: joint(&views.release),
             answers_with_release: views.answers_with_release.iter().map(joint).collect(),
             whole: whole.map(|repeated| WholeClaims {
-                queries: repeated.times.to_string(),
+                queries: repeated.times,
                 linked: local(&repeated.linked),
-                release: repeated.release.map_or(NONE.to_owned(), |value| value.upper().to_string()),
+                one_aggregator: one_aggregator(repeated.times),
+                release: Claim::at_most(repeated.release.map(|value| value.upper())),
             }),
         }
     }
 
-    /// The δ of the claims.
-    pub fn delta(&self) -> Result<Delta, Error> {
-        let delta = self.delta.parse::<f64>();
-        let delta = delta.map_err(|error| Error::syntax("claims.delta is not a number").with_source(error))?;
-        Delta::new(delta)
-    }
-
     /// The largest ε of a single answer; none where one has no guarantee.
-    pub fn worst_answer(&self) -> Result<Option<f64>, Error> {
-        worst("claims.answers", &self.answers)
+    pub fn worst_answer(&self) -> Option<f64> {
+        worst(&self.answers)
     }
 
     /// The largest ε of an answer seen together with the published counts; none where one has no guarantee.
-    pub fn worst_answer_with_release(&self) -> Result<Option<f64>, Error> {
-        worst("claims.answers_with_release", &self.answers_with_release)
+    pub fn worst_answer_with_release(&self) -> Option<f64> {
+        worst(&self.answers_with_release)
     }
 
     /// ε of all answers of an owner to everything that the card asks.
-    pub fn whole_linked(&self) -> Result<Option<f64>, Error> {
-        epsilon("claims.linked", self.whole.as_ref().map_or(&self.linked, |whole| &whole.linked))
+    pub fn whole_linked(&self) -> Option<f64> {
+        self.whole.as_ref().map_or(&self.linked, |whole| &whole.linked).epsilon()
+    }
+
+    /// ε of what everything that the card asks publishes, if one aggregator is honest and nobody else.
+    ///
+    /// Where aggregators add no noise, whoever knows everybody else's answers learns the owner's from the counts: it is the
+    /// linked ε.
+    pub fn whole_one_aggregator(&self) -> Option<f64> {
+        let (one_aggregator, linked) = match &self.whole {
+            Some(whole) => (&whole.one_aggregator, &whole.linked),
+            None => (&self.one_aggregator, &self.linked),
+        };
+        one_aggregator.as_ref().unwrap_or(linked).epsilon()
     }
 
     /// ε of all published counts of everything that the card asks.
-    pub fn whole_release(&self) -> Result<Option<f64>, Error> {
-        epsilon("claims.release", self.whole.as_ref().map_or(&self.release, |whole| &whole.release))
+    pub fn whole_release(&self) -> Option<f64> {
+        self.whole.as_ref().map_or(&self.release, |whole| &whole.release).epsilon()
     }
 
     /// Each claim is at least what was found.
@@ -90,12 +109,18 @@ impl Claims {
         let one = std::slice::from_ref;
         check_claims("the answers alone", &self.answers, &found.answers)?;
         check_claims("the linked answers", one(&self.linked), one(&found.linked))?;
+        check_one_aggregator("one honest aggregator", &self.one_aggregator, &found.one_aggregator)?;
         check_claims("the release", one(&self.release), one(&found.release))?;
         check_claims("an answer with the release", &self.answers_with_release, &found.answers_with_release)?;
         match (&self.whole, &found.whole) {
             (None, None) => Ok(()),
             (Some(claimed), Some(found)) if claimed.queries == found.queries => {
                 check_claims("all linked answers together", one(&claimed.linked), one(&found.linked))?;
+                check_one_aggregator(
+                    "one honest aggregator, all sums together",
+                    &claimed.one_aggregator,
+                    &found.one_aggregator,
+                )?;
                 check_claims("all releases together", one(&claimed.release), one(&found.release))
             }
             _ => Err(Error::card("the card's claims for the whole are not about what it asks")
@@ -119,35 +144,30 @@ pub(super) fn whole(
     Repeated::of(views, &accountant, views.release.target(), queries).map(Some)
 }
 
-fn local(epsilon: &Option<f64>) -> String {
-    epsilon.map_or(NONE.to_owned(), |epsilon| epsilon.to_string())
+fn worst(claims: &[Claim]) -> Option<f64> {
+    claims.iter().map(Claim::epsilon).try_fold(0.0, |worst, epsilon| Some(f64::max(worst, epsilon?)))
 }
 
-/// A claim as a number; none where there is no guarantee.
-fn epsilon(name: &str, text: &str) -> Result<Option<f64>, Error> {
-    if text == NONE {
-        return Ok(None);
+/// The claim is there if and only if aggregators add noise.
+fn check_one_aggregator(view: &str, claimed: &Option<Claim>, found: &Option<Claim>) -> Result<(), Error> {
+    match (claimed, found) {
+        (None, Some(found)) => Err(Error::card(format!("the card claims nothing for {view}; it is {found}"))
+            .with_hint("where aggregators add noise, a card says what one honest one of them hides")),
+        (Some(claimed), None) => {
+            Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it adds no noise"))
+                .with_hint("the claim is better than the truth; do not answer such a card"))
+        }
+        (claimed, found) => check_claims(view, claimed.as_slice(), found.as_slice()),
     }
-    let number = text.parse().ok().filter(|epsilon: &f64| *epsilon >= 0.0 && epsilon.is_finite());
-    number.map(Some).ok_or_else(|| Error::syntax(format!("{name} is neither a number nor `none`")))
 }
 
-fn worst(name: &str, claims: &[String]) -> Result<Option<f64>, Error> {
-    let numbers = claims.iter().map(|claim| epsilon(name, claim)).collect::<Result<Option<Vec<f64>>, _>>()?;
-    Ok(numbers.map(|numbers| numbers.into_iter().fold(0.0, f64::max)))
-}
-
-fn check_claims(view: &str, claimed: &[String], found: &[String]) -> Result<(), Error> {
-    let number = |text: &str| epsilon("a claim", text).ok().map(|epsilon| epsilon.unwrap_or(f64::INFINITY));
-    let holds = |(claimed, found): (&String, &String)| {
-        let (claimed, found) = (number(claimed)?, number(found)?);
-        (claimed >= found).then_some(())
-    };
-    let pairs = claimed.iter().zip(found);
-    if claimed.len() == found.len() && pairs.map(holds).collect::<Option<Vec<()>>>().is_some() {
+fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<(), Error> {
+    let better = |(claimed, found): (&Claim, &Claim)| claimed.is_below(found);
+    if claimed.len() == found.len() && !claimed.iter().zip(found).any(better) {
         return Ok(());
     }
-    let (claimed, found) = (claimed.join(", "), found.join(", "));
+    let [claimed, found] =
+        [claimed, found].map(|claims| claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(", "));
     Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it is {found}"))
         .with_hint("the claim is better than the truth; do not answer such a card"))
 }

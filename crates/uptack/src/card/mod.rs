@@ -3,14 +3,20 @@
 mod asked;
 mod canonical;
 mod claims;
+mod decimal;
+mod neighbouring;
 mod recomputation;
-pub mod timestamp;
+mod stated;
+mod timestamp;
 mod trust;
 mod whole_plan;
 
 pub use asked::{BallotQuery, CardBallot, CardSeries, Enrolment, Operators};
 pub use claims::{Claims, WholeClaims};
+pub use neighbouring::Neighbouring;
 pub use recomputation::{Check, Verdict};
+pub use stated::{Claim, Stated};
+pub use timestamp::Timestamp;
 pub use trust::{Model, Trust};
 pub use whole_plan::{plan_whole, whole_progress};
 
@@ -22,6 +28,7 @@ use crate::channel::{Channel, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
+use crate::noise::DiscreteLaplace;
 use crate::plan::{Choice, Plan, Request};
 use crate::privacy::composition::Ballot;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
@@ -30,15 +37,16 @@ use crate::simulate::Progress;
 
 /// What is asked, by which mechanism, and what is promised.
 ///
-/// Every number is a decimal string: integers beyond 2⁵³ survive every JSON reader, and the canonical form has no
-/// number whose digits could be written in two ways. Unknown fields are refused, because nobody could check them.
+/// Every number is written as a decimal string: integers beyond 2⁵³ survive every JSON reader, and the canonical form
+/// has no number whose digits could be written in two ways. It is read once, here. Unknown fields are refused, because nobody could check them.
 ///
 /// Every claim is made for floor(honest · minimum batch) owners, so that it holds for every larger batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// The version of this form of card: `1`.
-    pub version: String,
+    #[serde(with = "decimal")]
+    pub version: u64,
     /// The question in words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub question: Option<String>,
@@ -57,19 +65,21 @@ pub struct Card {
     /// The mechanism as text.
     pub mechanism: Mechanism,
     /// How many owners are expected.
-    pub owners: String,
+    #[serde(with = "decimal")]
+    pub owners: u64,
     /// Below this many nothing is released.
-    pub minimum_batch: String,
+    #[serde(with = "decimal")]
+    pub minimum_batch: u64,
     /// The share of owners who are counted on to toss their coins.
     pub honest: Fraction,
     /// Which worlds the claims compare.
-    pub neighbouring: String,
-    /// When answers are taken from, as RFC 3339.
+    pub neighbouring: Neighbouring,
+    /// When answers are taken from.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub opens: Option<String>,
+    pub opens: Option<Timestamp>,
     /// Until when.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub closes: Option<String>,
+    pub closes: Option<Timestamp>,
     /// In whose hands the aggregators are.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operators: Option<Operators>,
@@ -95,11 +105,26 @@ pub struct Card {
 #[serde(deny_unknown_fields)]
 pub struct CardChannel {
     /// Integers are over 2 to this power.
-    pub bits: String,
+    #[serde(with = "decimal")]
+    pub bits: u64,
     /// The outputs of each answer.
     pub answers: Vec<Vec<Output>>,
     /// The cells with both laws.
     pub cells: Vec<crate::Cell>,
+    /// What each of the two aggregators adds to the number of answers `1`, the only number that is published then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub noise: Option<DiscreteLaplace>,
+}
+
+impl From<&Channel> for CardChannel {
+    fn from(channel: &Channel) -> Self {
+        Self {
+            bits: u64::from(Probability::BITS),
+            answers: channel.answers().to_vec(),
+            cells: channel.cells().to_vec(),
+            noise: channel.noise().copied(),
+        }
+    }
 }
 
 /// What error is expected.
@@ -107,11 +132,13 @@ pub struct CardChannel {
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
     /// At least so many hold yes.
-    pub yes_low: String,
+    #[serde(with = "decimal")]
+    pub yes_low: u64,
     /// At most so many.
-    pub yes_high: String,
+    #[serde(with = "decimal")]
+    pub yes_high: u64,
     /// The standard deviation of the estimate.
-    pub sd: String,
+    pub sd: Stated<f64>,
 }
 
 /// Who adds up the answers.
@@ -124,40 +151,35 @@ pub struct Aggregators {
     pub helper: String,
 }
 
-const VERSION: &str = "1";
-const NEIGHBOURING: &str = "one owner's truth is substituted, the number of owners is public";
+const VERSION: u64 = 1;
 
 impl Card {
     /// The card of a plan, still without question, times and aggregators.
     pub fn new(request: &Request, plan: &Plan) -> Self {
         let Choice { mechanism, channel, sd, views, .. } = &plan.best;
         Self {
-            version: VERSION.to_owned(),
+            version: VERSION,
             question: None,
             predicate: None,
             ballot: None,
             series: None,
             attributes: Vec::new(),
             mechanism: mechanism.clone(),
-            owners: request.owners.to_string(),
-            minimum_batch: plan.minimum_batch.to_string(),
+            owners: request.owners,
+            minimum_batch: plan.minimum_batch,
             honest: request.honest.clone(),
-            neighbouring: NEIGHBOURING.to_owned(),
+            neighbouring: Neighbouring::Substitution,
             opens: None,
             closes: None,
             operators: None,
             enrolment: None,
             signer: None,
-            channel: CardChannel {
-                bits: Probability::BITS.to_string(),
-                answers: channel.answers().to_vec(),
-                cells: channel.cells().to_vec(),
-            },
-            claims: Claims::of(views, None),
+            channel: CardChannel::from(channel),
+            claims: Claims::of(channel, views, None),
             predicted: Predicted {
-                yes_low: request.yes.low.to_string(),
-                yes_high: request.yes.high.to_string(),
-                sd: sd.to_string(),
+                yes_low: request.yes.low,
+                yes_high: request.yes.high,
+                sd: Stated::try_from(*sd).expect("a planned error is finite"),
             },
             aggregators: None,
         }
@@ -165,8 +187,11 @@ impl Card {
 
     /// Reads a card from JSON.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::syntax(format!("not a query card: {error}")).with_source(error))
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let card = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| Error::syntax(format!("not a query card: {error}")).with_source(error))?;
+        reader.end().map_err(|error| Error::syntax(format!("not a query card: {error}")).with_source(error))?;
+        Ok(card)
     }
 
     /// The one byte form of this card (RFC 8785), which is what is signed and hashed.
@@ -184,32 +209,25 @@ impl Card {
         if self.version != VERSION {
             return refuse("the card's version is not 1");
         }
-        let stated = Channel::new(self.channel.answers.clone(), self.channel.cells.clone())?;
-        let bits = self.channel.bits == Probability::BITS.to_string();
+        let mut stated = Channel::new(self.channel.answers.clone(), self.channel.cells.clone())?;
+        if let Some(noise) = self.channel.noise {
+            stated = stated.with_noise(noise)?;
+        }
+        let bits = self.channel.bits == u64::from(Probability::BITS);
         if !bits || stated != self.mechanism.channel() {
             return refuse("the card's integers are not those of its mechanism");
         }
         Ok(stated)
     }
 
-    /// How many owners are expected.
-    pub fn planned_owners(&self) -> Result<u64, Error> {
-        whole_number("owners", &self.owners)
-    }
-
-    /// Below this many nothing is released.
-    pub fn smallest_batch(&self) -> Result<u64, Error> {
-        whole_number("minimum_batch", &self.minimum_batch)
-    }
-
     /// The owners whom the claims count on.
     pub fn claim_owners(&self) -> Result<u64, Error> {
-        privacy::honest_owners(self.smallest_batch()?, &self.honest)
+        privacy::honest_owners(self.minimum_batch, &self.honest)
     }
 
     /// The δ of the claims.
-    pub fn delta(&self) -> Result<Delta, Error> {
-        self.claims.delta()
+    pub fn delta(&self) -> Delta {
+        self.claims.delta.value()
     }
 
     /// When answers are taken, as seconds since the epoch: from the first moment to before the second.
@@ -217,16 +235,16 @@ impl Card {
     /// A card of a series is refused if this is not the window of its number: otherwise many cards could pass for one
     /// that is paid already.
     pub fn window(&self) -> Result<(u64, u64), Error> {
-        let moment = |name: &str, text: &Option<String>| match text {
-            Some(text) => timestamp::seconds(text),
-            None => Err(Error::request(format!("the card does not say when it {name}"))),
+        let moment = |name: &str, moment: Option<Timestamp>| {
+            let refuse = || Error::request(format!("the card does not say when it {name}"));
+            Ok(moment.ok_or_else(refuse)?.seconds())
         };
-        let (opens, closes) = (moment("opens", &self.opens)?, moment("closes", &self.closes)?);
+        let (opens, closes) = (moment("opens", self.opens)?, moment("closes", self.closes)?);
         if opens >= closes {
             return Err(Error::card("the card closes before it opens"));
         }
         match &self.series {
-            Some(series) if series.window()? != Some((opens, closes)) => {
+            Some(series) if series.window() != Some((opens, closes)) => {
                 Err(Error::card("the card's window is not the one of its number in the series")
                     .with_hint("card `number` opens at `starts` + (`number` − 1) · `every` and closes `every` later"))
             }
@@ -244,12 +262,9 @@ impl Card {
 
     /// How many queries of this card can differ for one owner, repetitions included.
     pub fn counted_queries(&self) -> Result<u64, Error> {
-        let times = match &self.series {
-            Some(series) => series.times()?,
-            None => 1,
-        };
+        let times = self.series.as_ref().map_or(1, |series| series.times);
         let changing = match &self.ballot {
-            Some(ballot) => Ballot::new(ballot.queries.len() as u64, ballot.most_yes()?)?.changing_queries(),
+            Some(ballot) => Ballot::new(ballot.queries.len() as u64, ballot.most_yes)?.changing_queries(),
             None => 1,
         };
         match changing.checked_mul(times) {
@@ -262,7 +277,7 @@ impl Card {
     pub fn without_number(&self) -> Self {
         let mut card = Self { opens: None, closes: None, ..self.clone() };
         if let Some(series) = &mut card.series {
-            series.number = String::new();
+            series.number = None;
         }
         card
     }
@@ -277,10 +292,10 @@ impl Card {
     ///
     /// A claim that does not close within `limit` is wider than necessary, and then refused as well.
     pub fn verify(&self, limit: WorkLimit) -> Result<Views, Error> {
-        if self.neighbouring != NEIGHBOURING {
+        if self.neighbouring != Neighbouring::Substitution {
             return Err(Error::card("the card's claims compare worlds that this version does not know"));
         }
-        let (views, found) = self.found_claims(self.delta()?, limit)?;
+        let (views, found) = self.found_claims(self.delta(), limit)?;
         self.claims.check(&found)?;
         Ok(views)
     }
@@ -301,7 +316,7 @@ impl Card {
         let owners = self.claim_owners()?;
         let views = Views::of_watched(channel, owners, Target::Delta(delta), limit, progress)?;
         let whole = claims::whole(channel, owners, &views, self.counted_queries()?, limit)?;
-        let claims = Claims::of(&views, whole.as_ref());
+        let claims = Claims::of(channel, &views, whole.as_ref());
         Ok((views, claims))
     }
 
@@ -325,139 +340,7 @@ impl Card {
     }
 }
 
-pub(crate) fn whole_number(name: &str, text: &str) -> Result<u64, Error> {
-    // One form for each number: no sign, no leading zeros.
-    text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(|| {
-        Error::syntax(format!("{name} is not a whole number")).with_hint("write it in decimal digits, as a string")
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{Prior, plan};
-    use crate::privacy::Epsilon;
-    use serde_json::json;
-
-    fn card() -> Card {
-        let mut request = Request::new(2000, Prior::at(20));
-        request.release = Some((Epsilon::new(1.0).unwrap(), Delta::new(1e-6).unwrap()));
-        Card::new(&request, &plan(&request).unwrap())
-    }
-
-    #[test]
-    fn a_card_survives_json_and_verifies() {
-        let card = card();
-        let again = Card::from_json(&card.canonical()).unwrap();
-        assert_eq!(again, card);
-        assert_eq!(again.canonical(), card.canonical());
-        let views = card.verify(WorkLimit::default()).unwrap();
-        assert!(views.release.value().unwrap().upper() <= 1.0);
-    }
-
-    #[test]
-    fn one_digit_too_good_is_refused() {
-        let card = card();
-        let mut better = card.clone();
-        better.claims.release = format!("{}", card.claims.release.parse::<f64>().unwrap() - 1e-6);
-        assert!(better.verify(WorkLimit::default()).unwrap_err().to_string().contains("for the release"));
-        let mut linked = card.clone();
-        linked.claims.linked = "0.1".to_owned();
-        assert!(linked.verify(WorkLimit::default()).unwrap_err().to_string().contains("for the linked answers"));
-        let mut fewer = card.clone();
-        fewer.minimum_batch = "1500".to_owned();
-        assert!(fewer.verify(WorkLimit::default()).is_err());
-        let mut weaker = card.clone();
-        weaker.claims.release = "2".to_owned();
-        assert!(weaker.verify(WorkLimit::default()).is_ok());
-        for bad in ["NaN", "-1", "", "1e400x"] {
-            let mut bad_claim = card.clone();
-            bad_claim.claims.release = bad.to_owned();
-            assert!(bad_claim.verify(WorkLimit::default()).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn changed_integers_and_unknown_fields_are_refused() {
-        let card = card();
-        let mut other = card.clone();
-        other.mechanism = "randomized-response(t=0.9)".parse().unwrap();
-        assert!(other.verify(WorkLimit::default()).unwrap_err().is_card());
-        let extra = card.canonical().replacen('{', "{\"also\":\"this\",", 1);
-        assert!(Card::from_json(&extra).unwrap_err().is_syntax());
-        let mut future = card;
-        future.version = "2".to_owned();
-        assert!(future.verify(WorkLimit::default()).is_err());
-    }
-
-    #[test]
-    fn a_ballot_and_a_series_are_priced_as_a_whole() {
-        let mut ballot = card();
-        let query = |name: &str| BallotQuery { name: name.to_owned(), predicate: format!("station == \"{name}\"") };
-        ballot.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: ["a", "b", "c"].map(query).to_vec() });
-        assert!(ballot.verify(WorkLimit::default()).unwrap_err().to_string().contains("for the whole"));
-        ballot.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
-        let whole = ballot.claims.whole.clone().unwrap();
-        assert_eq!(whole.queries, "2");
-        let (one, two) = (ballot.claims.release.parse::<f64>().unwrap(), whole.release.parse::<f64>().unwrap());
-        assert!(one < two && two < 2.0 * one + 0.1, "{one} {two}");
-        ballot.verify(WorkLimit::default()).unwrap();
-        let mut better = ballot.clone();
-        better.claims.whole.as_mut().unwrap().release = (two - 1e-6).to_string();
-        assert!(better.verify(WorkLimit::default()).unwrap_err().to_string().contains("all releases together"));
-        let mut series = ballot.clone();
-        series.series = Some(
-            serde_json::from_value(json!({
-                "times": "3", "number": "2", "starts": "2026-11-15T08:00:00Z", "every": "600"
-            }))
-            .unwrap(),
-        );
-        assert!(series.verify(WorkLimit::default()).is_err());
-        series.state_claims(Delta::new(1e-6).unwrap(), WorkLimit::default()).unwrap();
-        assert_eq!(series.claims.whole.as_ref().unwrap().queries, "6");
-        series.verify(WorkLimit::default()).unwrap();
-        let mut next = series.clone();
-        next.series.as_mut().unwrap().number = "3".to_owned();
-        next.opens = Some("2026-11-15T08:20:00Z".to_owned());
-        assert_eq!(next.without_number(), series.without_number());
-        next.series.as_mut().unwrap().every = "601".to_owned();
-        assert_ne!(next.without_number(), series.without_number());
-        let mut twice = ballot;
-        twice.ballot.as_mut().unwrap().queries[2].name = "a".to_owned();
-        assert!(twice.verify(WorkLimit::default()).unwrap_err().to_string().contains("called `a`"));
-    }
-
-    #[test]
-    fn a_card_of_a_series_has_the_window_of_its_number() {
-        let at = |number: &str, starts: &str, every: &str, opens: &str, closes: &str| {
-            let mut card = card();
-            card.series = Some(
-                serde_json::from_value(json!({
-                    "times": "3", "number": number, "starts": starts, "every": every
-                }))
-                .unwrap(),
-            );
-            card.opens = Some(opens.to_owned());
-            card.closes = Some(closes.to_owned());
-            card.window().map_err(|error| error.to_string())
-        };
-        let (starts, epoch, last) = ("2026-11-15T08:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z");
-        let second = ("2026-11-15T08:10:00Z", "2026-11-15T08:20:00Z");
-        assert!(at("2", starts, "600", second.0, second.1).is_ok());
-        for (number, starts, every, opens, closes) in [
-            ("1", starts, "600", second.0, second.1),
-            ("0", starts, "600", second.0, second.1),
-            ("4", starts, "600", "2026-11-15T08:30:00Z", "2026-11-15T08:40:00Z"),
-            ("2", starts, "600", second.0, "2026-11-15T08:20:01Z"),
-            ("2", starts, "0", second.0, second.1),
-            // However long the first window from the epoch is said to be, only one length is the card's.
-            ("1", epoch, "600", epoch, second.1),
-            ("3", last, "18446744073709551615", second.0, second.1),
-            ("2", last, "18446744073709551615", second.0, second.1),
-        ] {
-            let told = at(number, starts, every, opens, closes).unwrap_err();
-            assert!(told.contains("its number in the series"), "{told}");
-        }
-        assert!(at("2", starts, "0600", second.0, second.1).unwrap_err().contains("series.every"));
-    }
-}
+mod noise_tests;
+#[cfg(test)]
+mod tests;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Card, Claims, NEIGHBOURING, VERSION, WholeClaims};
+use super::{Card, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
 use crate::channel::{Cell, Channel, Output};
-use crate::display::Decimal;
+use crate::display::Rounding;
 use crate::error::Error;
 use crate::estimate::Estimator;
+use crate::noise::DiscreteLaplace;
 use crate::plan::{Over, Prior};
 use crate::privacy::{Views, WorkLimit};
 use crate::probability::Probability;
@@ -66,10 +67,9 @@ impl Check {
     }
 
     /// A claim of privacy, an ε or `none`: never better than what was found.
-    pub fn claim(what: impl Into<String>, stated: impl Into<String>, recomputed: impl Into<String>) -> Self {
-        let check = Self::equal(what, stated, recomputed);
-        let verdict = compare_claim(check.stated.as_deref().unwrap_or_default(), &check.recomputed);
-        Self { verdict, ..check }
+    pub fn claim(what: impl Into<String>, stated: &Claim, recomputed: &Claim) -> Self {
+        let verdict = compare_claim(stated, recomputed);
+        Self { verdict, ..Self::equal(what, stated.to_string(), recomputed.to_string()) }
     }
 
     /// Whether it is what was found, a claim's rounding allowed for.
@@ -84,21 +84,22 @@ impl Check {
     }
 }
 
-fn compare_claim(stated: &str, recomputed: &str) -> Verdict {
-    if stated == recomputed {
-        return Verdict::Equal;
+fn compare_claim(stated: &Claim, recomputed: &Claim) -> Verdict {
+    if stated.is_below(recomputed) {
+        return Verdict::Wrong;
     }
-    let number = |text: &str| Decimal::read(text).filter(|_| !text.starts_with('-'));
-    match (number(stated), number(recomputed)) {
-        (Some(stated), Some(found)) if stated == found => Verdict::Equal,
-        (Some(stated), Some(found)) if stated.is_below(&found) => Verdict::Wrong,
+    match (stated.decimal(), recomputed.decimal()) {
         (Some(stated), Some(found)) => {
-            let rounded = found.keeping(stated.len().max(FEWEST_DIGITS) as i64, crate::display::Rounding::Up);
-            if stated == rounded { Verdict::RoundedUp } else { Verdict::Wider }
+            let rounded = found.clone().keeping(stated.len().max(FEWEST_DIGITS) as i64, Rounding::Up);
+            match stated {
+                stated if stated == found => Verdict::Equal,
+                stated if stated == rounded => Verdict::RoundedUp,
+                _ => Verdict::Wider,
+            }
         }
         // No guarantee is claimed where there is one.
-        (None, Some(_)) if stated == super::claims::NONE => Verdict::Wider,
-        _ => Verdict::Wrong,
+        (None, Some(_)) => Verdict::Wider,
+        (_, None) => Verdict::Equal,
     }
 }
 
@@ -124,19 +125,22 @@ impl Card {
 
     fn form_checks(&self) -> Vec<Check> {
         let mut checks = vec![
-            Check::equal("version", &self.version, VERSION),
-            Check::equal("neighbouring", &self.neighbouring, NEIGHBOURING),
+            Check::equal("version", self.version.to_string(), VERSION.to_string()),
+            Check::equal("neighbouring", self.neighbouring.to_string(), Neighbouring::Substitution.to_string()),
+            Check::rule(
+                "minimum_batch",
+                self.minimum_batch.to_string(),
+                format!("at most {}", self.owners),
+                self.minimum_batch <= self.owners,
+            ),
         ];
-        let batch = (self.smallest_batch().ok(), self.planned_owners().ok());
-        let fits = matches!(batch, (Some(batch), Some(owners)) if batch <= owners);
-        checks.push(Check::rule("minimum_batch", &self.minimum_batch, format!("at most {}", self.owners), fits));
         if let Err(error) = self.check_form(&self.mechanism.channel()) {
             checks.push(Check::rule("ballot", "a ballot", error.to_string(), false));
         }
         checks.extend(self.series_check());
         if self.opens.is_some() || self.closes.is_some() {
-            let stated =
-                format!("{} to {}", self.opens.as_deref().unwrap_or("?"), self.closes.as_deref().unwrap_or("?"));
+            let moment = |moment: Option<Timestamp>| moment.map_or("?".to_owned(), |moment| moment.to_string());
+            let stated = format!("{} to {}", moment(self.opens), moment(self.closes));
             let (rule, kept) = match self.window() {
                 Ok((opens, closes)) => (format!("{} seconds", closes - opens), true),
                 Err(error) => (error.to_string(), false),
@@ -148,11 +152,10 @@ impl Card {
 
     fn series_check(&self) -> Option<Check> {
         let series = self.series.as_ref()?;
-        let kept =
-            matches!((series.number(), series.times()), (Ok(number), Ok(times)) if (1..=times).contains(&number));
         // A draft without a number stands for all of its series.
-        let draft = series.number.is_empty();
-        Some(Check::rule("series.number", &series.number, format!("from 1 to {}", series.times), kept || draft))
+        let kept = series.number.is_none_or(|number| (1..=series.times).contains(&number));
+        let stated = series.number.map_or(String::new(), |number| number.to_string());
+        Some(Check::rule("series.number", stated, format!("from 1 to {}", series.times), kept))
     }
 
     /// The integers of the mechanism's text.
@@ -161,7 +164,7 @@ impl Card {
         let outputs =
             |answers: &[Vec<Output>]| answers.iter().map(|answer| written(answer)).collect::<Vec<_>>().join(", ");
         let mut checks = vec![
-            Check::equal("channel.bits", &stated.bits, Probability::BITS.to_string()),
+            Check::equal("channel.bits", stated.bits.to_string(), Probability::BITS.to_string()),
             Check::equal("channel.answers", outputs(&stated.answers), outputs(channel.answers())),
             Check::equal("channel.cells", stated.cells.len().to_string(), channel.cells().len().to_string()),
         ];
@@ -173,6 +176,7 @@ impl Card {
             checks.push(check("yes", &|cell| cell.yes().numerator().to_string()));
             checks.push(check("no", &|cell| cell.no().numerator().to_string()));
         }
+        checks.extend(noise_check(stated.noise.as_ref(), channel.noise()));
         checks
     }
 
@@ -180,30 +184,24 @@ impl Card {
     fn sd_check(&self, channel: &Channel) -> Vec<Check> {
         let what = "predicted.sd";
         let predicted = |over: Over| -> Result<String, Error> {
-            let prior = Prior {
-                low: super::whole_number("predicted.yes_low", &self.predicted.yes_low)?,
-                high: super::whole_number("predicted.yes_high", &self.predicted.yes_high)?,
-                over,
-            };
-            let owners = self.planned_owners()?;
-            if prior.low > prior.high || prior.high > owners {
+            let prior = Prior { low: self.predicted.yes_low, high: self.predicted.yes_high, over };
+            if prior.low > prior.high || prior.high > self.owners {
                 return Err(Error::card("yes_low is at most yes_high, and that at most the owners"));
             }
-            Ok(prior.predicted_sd(&Estimator::new(channel)?, owners)?.to_string())
+            Ok(prior.predicted_sd(&Estimator::new(channel)?, self.owners)?.to_string())
         };
-        let stated = &self.predicted.sd;
+        let stated = self.predicted.sd.text();
         vec![match (predicted(Over::Worst), predicted(Over::Mean)) {
-            (Ok(_), Ok(mean)) if mean == *stated => Check::equal(what, stated, mean),
+            (Ok(_), Ok(mean)) if mean == stated => Check::equal(what, stated, mean),
             (Ok(worst), _) => Check::equal(what, stated, worst),
             (Err(error), _) => Check::rule(what, stated, error.to_string(), false),
         }]
     }
 
     fn claim_checks(&self, channel: &Channel, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
-        let found = self.delta().and_then(|delta| Ok(self.claims_for(channel, delta, limit, Some(progress))?.1));
-        match found {
-            Ok(found) => self.claims.compared_with(&found),
-            Err(error) => vec![Check::rule("claims", &self.claims.release, error.to_string(), false)],
+        match self.claims_for(channel, self.delta(), limit, Some(progress)) {
+            Ok((_, found)) => self.claims.compared_with(&found),
+            Err(error) => vec![Check::rule("claims", self.claims.release.to_string(), error.to_string(), false)],
         }
     }
 }
@@ -212,14 +210,14 @@ impl Claims {
     fn compared_with(&self, found: &Self) -> Vec<Check> {
         let mut checks = each("claims.answers", &self.answers, &found.answers);
         checks.push(Check::claim("claims.linked", &self.linked, &found.linked));
+        checks.extend(if_noise("claims.one_aggregator", &self.one_aggregator, &found.one_aggregator));
         checks.push(Check::claim("claims.release", &self.release, &found.release));
         checks.extend(each("claims.answers_with_release", &self.answers_with_release, &found.answers_with_release));
         match (&self.whole, &found.whole) {
             (None, None) => {}
             (Some(stated), Some(found)) => checks.extend(stated.compared_with(found)),
             (stated, found) => {
-                let queries =
-                    |whole: &Option<WholeClaims>| whole.as_ref().map_or("1".to_owned(), |whole| whole.queries.clone());
+                let queries = |whole: &Option<WholeClaims>| whole.as_ref().map_or(1, |whole| whole.queries).to_string();
                 checks.push(Check::equal("claims.whole.queries", queries(stated), queries(found)));
             }
         }
@@ -229,16 +227,40 @@ impl Claims {
 
 impl WholeClaims {
     fn compared_with(&self, found: &Self) -> Vec<Check> {
-        vec![
-            Check::equal("claims.whole.queries", &self.queries, &found.queries),
+        let mut checks = vec![
+            Check::equal("claims.whole.queries", self.queries.to_string(), found.queries.to_string()),
             Check::claim("claims.whole.linked", &self.linked, &found.linked),
-            Check::claim("claims.whole.release", &self.release, &found.release),
-        ]
+        ];
+        checks.extend(if_noise("claims.whole.one_aggregator", &self.one_aggregator, &found.one_aggregator));
+        checks.push(Check::claim("claims.whole.release", &self.release, &found.release));
+        checks
+    }
+}
+
+/// The noise of the mechanism's text, and none where that has none.
+fn noise_check(stated: Option<&DiscreteLaplace>, found: Option<&DiscreteLaplace>) -> Option<Check> {
+    let words = |noise: Option<&DiscreteLaplace>| noise.map_or("no noise".to_owned(), |noise| noise.to_string());
+    match (stated, found) {
+        (None, None) => None,
+        (Some(stated), Some(found)) => {
+            Some(Check::equal("channel.noise.scale", stated.scale().to_string(), found.scale().to_string()))
+        }
+        (stated, found) => Some(Check::equal("channel.noise", words(stated), words(found))),
+    }
+}
+
+/// A claim that is there if and only if aggregators add noise.
+fn if_noise(what: &str, stated: &Option<Claim>, found: &Option<Claim>) -> Option<Check> {
+    match (stated, found) {
+        (None, None) => None,
+        (Some(stated), Some(found)) => Some(Check::claim(what, stated, found)),
+        (Some(stated), None) => Some(Check::rule(what, stated.to_string(), "left out: there is no noise", false)),
+        (None, Some(found)) => Some(Check { verdict: Verdict::Wrong, ..Check::not_stated(what, found.to_string()) }),
     }
 }
 
 /// A list of claims, one for each answer.
-fn each(what: &str, stated: &[String], found: &[String]) -> Vec<Check> {
+fn each(what: &str, stated: &[Claim], found: &[Claim]) -> Vec<Check> {
     if stated.len() != found.len() {
         return vec![Check::equal(what, stated.len().to_string(), found.len().to_string())];
     }
@@ -248,6 +270,13 @@ fn each(what: &str, stated: &[String], found: &[String]) -> Vec<Check> {
 
 fn written(outputs: &[Output]) -> String {
     outputs.iter().map(|output| output.symbol()).collect()
+}
+
+/// A text with another last digit.
+#[cfg(test)]
+pub(super) fn falsified(text: &str, by: u8) -> String {
+    let at = text.rfind(|c: char| c.is_ascii_digit()).unwrap();
+    format!("{}{}{}", &text[..at], (text.as_bytes()[at] - b'0' + by) % 10, &text[at + 1..])
 }
 
 #[cfg(test)]
@@ -272,6 +301,7 @@ mod tests {
 
     #[test]
     fn claims_may_be_rounded_up_and_nothing_else() {
+        let compared = |stated: &str, found: &str| compare_claim(&stated.parse().unwrap(), &found.parse().unwrap());
         let found = "0.9998160652735346";
         for (stated, verdict) in [
             (found, Verdict::Equal),
@@ -287,18 +317,13 @@ mod tests {
             ("0.9998160652735345", Verdict::Wrong),
             ("0.99981", Verdict::Wrong),
             ("0", Verdict::Wrong),
-            ("-1", Verdict::Wrong),
-            ("NaN", Verdict::Wrong),
-            ("inf", Verdict::Wrong),
-            ("", Verdict::Wrong),
-            ("1e99999999999", Verdict::Wrong),
         ] {
-            assert_eq!(compare_claim(stated, found), verdict, "{stated}");
+            assert_eq!(compared(stated, found), verdict, "{stated}");
         }
-        assert_eq!(compare_claim("none", "none"), Verdict::Equal);
-        assert_eq!(compare_claim("5", "none"), Verdict::Wrong);
-        assert_eq!(compare_claim("0.5", "0"), Verdict::Wider);
-        assert_eq!(compare_claim("0", "1e-300"), Verdict::Wrong);
+        assert_eq!(compared("none", "none"), Verdict::Equal);
+        assert_eq!(compared("5", "none"), Verdict::Wrong);
+        assert_eq!(compared("0.5", "0"), Verdict::Wider);
+        assert_eq!(compared("0", "1e-300"), Verdict::Wrong);
     }
 
     /// What a card lays down shows in what depends on it; where a digit of it changes nothing else, nothing is false.
@@ -338,21 +363,16 @@ mod tests {
         }
     }
 
-    fn falsified(text: &str, by: u8) -> String {
-        let at = text.rfind(|c: char| c.is_ascii_digit()).unwrap();
-        format!("{}{}{}", &text[..at], (text.as_bytes()[at] - b'0' + by) % 10, &text[at + 1..])
-    }
-
     #[test]
     fn a_ballot_states_its_whole() {
         let mut ballot = card();
         let query = |name: &str| BallotQuery { name: name.to_owned(), predicate: format!("station == \"{name}\"") };
-        ballot.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: ["a", "b", "c"].map(query).to_vec() });
+        ballot.ballot = Some(CardBallot { most_yes: 1, queries: ["a", "b", "c"].map(query).to_vec() });
         assert_eq!(failures(&ballot), ["claims.whole.queries"]);
         ballot.state_claims(Delta::new(1e-4).unwrap(), WorkLimit::default()).unwrap();
         assert_eq!(failures(&ballot), [""; 0]);
         let whole = ballot.claims.whole.as_mut().unwrap();
-        whole.release = falsified(&whole.release, 9);
+        whole.release = falsified(&whole.release.to_string(), 9).parse().unwrap();
         assert_eq!(failures(&ballot), ["claims.whole.release"]);
     }
 }

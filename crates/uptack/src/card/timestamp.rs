@@ -1,40 +1,86 @@
 //! Moments on a card: RFC 3339 in UTC with whole seconds, the one form `2026-11-15T08:30:00Z`.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 
-/// Seconds since the epoch as text.
+/// A moment from 1970 to the end of the year 9999, to the second.
+///
+/// Any other way to write the same moment is refused, so that a card has one form.
 ///
 /// ```
-/// use uptack::card::timestamp;
-/// assert_eq!(timestamp::text(1_000_000_000)?, "2001-09-09T01:46:40Z");
-/// assert_eq!(timestamp::seconds("2001-09-09T01:46:40Z")?, 1_000_000_000);
+/// use uptack::card::Timestamp;
+/// assert_eq!(Timestamp::from_seconds(1_000_000_000)?.to_string(), "2001-09-09T01:46:40Z");
+/// assert_eq!("2001-09-09T01:46:40Z".parse::<Timestamp>()?.seconds(), 1_000_000_000);
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn text(seconds: u64) -> Result<String, Error> {
-    if seconds > LATEST {
-        return Err(Error::request("a moment beyond the year 9999 cannot be written"));
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The beginning of 1970.
+    pub const EPOCH: Self = Self(0);
+
+    /// The moment so many seconds after the epoch.
+    pub fn from_seconds(seconds: u64) -> Result<Self, Error> {
+        if seconds > LATEST {
+            return Err(Error::request("a moment beyond the year 9999 cannot be written"));
+        }
+        Ok(Self(seconds))
     }
-    let (days, second) = (seconds / DAY, seconds % DAY);
-    let (year, month, day) = civil(days);
-    let (hour, minute) = (second / 3600, second / 60 % 60);
-    Ok(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60))
+
+    /// Seconds since the epoch.
+    pub fn seconds(self) -> u64 {
+        self.0
+    }
 }
 
-/// Seconds since the epoch from text; any other form of the same moment is refused, so that a card has one form.
-pub fn seconds(text: &str) -> Result<u64, Error> {
-    let refuse = || Error::syntax(format!("`{text}` is not a moment")).with_hint("write it as 2026-11-15T08:30:00Z");
-    let number = |range: std::ops::Range<usize>| {
-        let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        digits.and_then(|digits| digits.parse::<u64>().ok()).ok_or_else(refuse)
-    };
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return Err(refuse());
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, second) = (self.0 / DAY, self.0 % DAY);
+        let (year, month, day) = civil(days);
+        let (hour, minute) = (second / 3600, second / 60 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
     }
-    let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
-    // Whatever is out of range, or written otherwise, does not come back as it was.
-    if self::text(seconds).is_ok_and(|again| again == text) { Ok(seconds) } else { Err(refuse()) }
+}
+
+impl FromStr for Timestamp {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let refuse =
+            || Error::syntax(format!("`{text}` is not a moment")).with_hint("write it as 2026-11-15T08:30:00Z");
+        let number = |range: std::ops::Range<usize>| {
+            let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            digits.and_then(|digits| digits.parse::<u64>().ok()).ok_or_else(refuse)
+        };
+        let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+        let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+        if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+            return Err(refuse());
+        }
+        let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
+        // Whatever is out of range, or written otherwise, does not come back as it was.
+        Self::from_seconds(seconds).ok().filter(|moment| moment.to_string() == text).ok_or_else(refuse)
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(moment: Timestamp) -> Self {
+        moment.to_string()
+    }
 }
 
 const DAY: u64 = 24 * 3600;
@@ -69,16 +115,20 @@ fn civil(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
 
+    fn text(seconds: u64) -> String {
+        Timestamp::from_seconds(seconds).unwrap().to_string()
+    }
+
     #[test]
     fn every_day_of_eight_centuries_comes_back() {
         for day in 0..(2 * ERA) {
             let moment = day * DAY + day * 7919 % DAY;
-            assert_eq!(seconds(&text(moment).unwrap()).unwrap(), moment);
+            assert_eq!(text(moment).parse::<Timestamp>().unwrap().seconds(), moment);
         }
-        assert_eq!(text(0).unwrap(), "1970-01-01T00:00:00Z");
-        assert_eq!(text(951_782_400).unwrap(), "2000-02-29T00:00:00Z");
-        assert_eq!(text(LATEST).unwrap(), "9999-12-31T23:59:59Z");
-        assert!(text(LATEST + 1).is_err());
+        assert_eq!(text(0), "1970-01-01T00:00:00Z");
+        assert_eq!(text(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(text(LATEST), "9999-12-31T23:59:59Z");
+        assert!(Timestamp::from_seconds(LATEST + 1).is_err());
     }
 
     #[test]
@@ -97,7 +147,7 @@ mod tests {
             "1969-12-31T23:59:59Z",
             "２026-11-15T08:30:00Z",
         ] {
-            assert!(seconds(bad).unwrap_err().is_syntax(), "{bad}");
+            assert!(bad.parse::<Timestamp>().unwrap_err().is_syntax(), "{bad}");
         }
     }
 }

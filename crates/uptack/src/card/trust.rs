@@ -8,7 +8,7 @@ use crate::error::Error;
 /// One claim and what it takes for it to hold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trust {
-    /// What the claim is about: `release` or `linked`.
+    /// What the claim is about: `one_aggregator`, `release` or `linked`.
     pub view: &'static str,
     /// Its ε, for everything that the card asks; none where there is no guarantee.
     pub epsilon: Option<f64>,
@@ -21,6 +21,9 @@ pub struct Trust {
 /// A trust model of draft-wang-ppm-differential-privacy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Model {
+    /// One aggregator and the client itself are honest; other clients need not be.
+    #[serde(rename = "OAOC")]
+    OneAggregatorOneClient,
     /// One aggregator and most clients are honest.
     #[serde(rename = "OAMC")]
     OneAggregatorMostClients,
@@ -29,27 +32,38 @@ pub enum Model {
     OneClient,
 }
 
+/// What one honest aggregator does.
+const NOISE: &str = "Counts on the noise that an honest aggregator draws, once for each batch, and on no other owner; whoever \
+                     invents owners gains nothing.";
+
 impl Card {
     /// The claims of this card, each with the trust model under which it holds.
     ///
     /// A card that does not say in whose hands its aggregators are is read as if they were in one.
     pub fn trust(&self) -> Result<Vec<Trust>, Error> {
-        Ok(vec![
+        let one_aggregator = self.claims.one_aggregator.as_ref().map(|_| Trust {
+            view: "one_aggregator",
+            epsilon: self.claims.whole_one_aggregator(),
+            model: Model::OneAggregatorOneClient,
+            holds: format!("{} {}", self.against_whom(), NOISE),
+        });
+        let others = [
             Trust {
                 view: "release",
-                epsilon: self.claims.whole_release()?,
+                epsilon: self.claims.whole_release(),
                 model: Model::OneAggregatorMostClients,
                 holds: format!("{} {}", self.against_whom(), self.which_crowd()?),
             },
             Trust {
                 view: "linked",
-                epsilon: self.claims.whole_linked()?,
+                epsilon: self.claims.whole_linked(),
                 model: Model::OneClient,
                 holds: "Against everybody, both aggregators in one hand included: nobody but the owner's own device \
                         is trusted."
                     .to_owned(),
             },
-        ])
+        ];
+        Ok(one_aggregator.into_iter().chain(others).collect())
     }
 
     fn against_whom(&self) -> &'static str {
@@ -67,7 +81,8 @@ impl Card {
             Some(Enrolment::Required) => "each report is of an enrolled owner",
             Some(Enrolment::None) | None => "assumes that nobody invents owners",
         };
-        Ok(format!("Counts on {owners} owners who toss their coins; {invented}."))
+        let noise = if self.claims.one_aggregator.is_some() { " and on one aggregator's noise" } else { "" };
+        Ok(format!("Counts on {owners} owners who toss their coins{noise}; {invented}."))
     }
 }
 
@@ -109,10 +124,9 @@ mod tests {
         card.state_claims(Delta::new(1e-4).unwrap(), Default::default()).unwrap();
         let trust = card.trust().unwrap();
         let whole = card.claims.whole.as_ref().unwrap();
-        assert_eq!(trust[0].epsilon.unwrap().to_string(), whole.release);
-        assert!(trust[0].epsilon.unwrap() > card.claims.release.parse().unwrap());
-        let linked = trust[1].epsilon.map_or("none".to_owned(), |epsilon| epsilon.to_string());
-        assert_eq!(linked, whole.linked);
+        assert_eq!(trust[0].epsilon, whole.release.epsilon());
+        assert!(trust[0].epsilon > card.claims.release.epsilon());
+        assert_eq!(trust[1].epsilon, whole.linked.epsilon());
     }
 
     #[test]

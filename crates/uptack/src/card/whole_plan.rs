@@ -2,7 +2,7 @@
 
 use super::Card;
 use crate::error::Error;
-use crate::plan::{PROGRESS, Plan, Request, plan_with};
+use crate::plan::{PROGRESS, Plan, Request, Trust, plan_with};
 use crate::privacy::{Delta, Epsilon, WorkLimit};
 use crate::simulate::Progress;
 
@@ -20,8 +20,9 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// Plans a card such that everything it asks keeps within the request's guarantees *as a whole*: the release's (ε, δ)
 /// and the linked ε. `draft` writes what is asked onto the card of a plan; `queries` of it can differ for one owner.
 ///
-/// A ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and deltas add up. The
-/// composition is better than that sum, so that more is searched for, and the card's own claims decide.
+/// If one honest aggregator has to be enough, the epsilons of single queries add up, and so do the linked ones: every query
+/// gets its share. Otherwise a ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and
+/// deltas add up. The composition is better than that sum, so that more is searched for, and the card's own claims decide.
 ///
 /// ```
 /// use uptack::card::{Card, plan_whole};
@@ -32,7 +33,7 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// let mut request = Request::new(500, Prior::at(10));
 /// request.release = Some((Epsilon::new(2.0)?, Delta::new(1e-4)?));
 /// let card = plan_whole(&request, 1, |card: Card| card, &Progress::default())?;
-/// assert!(card.claims.whole_release()?.is_some_and(|epsilon| epsilon <= 2.0));
+/// assert!(card.claims.whole_release().is_some_and(|epsilon| epsilon <= 2.0));
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn plan_whole(
@@ -44,6 +45,14 @@ pub fn plan_whole(
     let Some((epsilon, delta)) = request.release else {
         return Err(Error::request("a query needs the ε of its release"));
     };
+    if request.trust == Trust::OneAggregator {
+        let share = share_of_sum(request, epsilon, queries)?;
+        let mut card = draft(Card::new(&share, &plan_with(&share, progress)?));
+        if queries > 1 {
+            card.state_claims(delta, WorkLimit::default())?;
+        }
+        return Ok(card);
+    }
     if queries < 2 {
         // The plan's claims are the card's: one query composes with nothing.
         return Ok(draft(Card::new(request, &nearest_plan(request, progress)?)));
@@ -61,7 +70,7 @@ pub fn plan_whole(
         };
         let card = made(&share, &nearest_plan(&share, &Progress::default())?)?;
         progress.advance_by(PROGRESS);
-        let within = card.claims.whole_release()?.is_some_and(|whole| whole <= epsilon.value());
+        let within = card.claims.whole_release().is_some_and(|whole| whole <= epsilon.value());
         Ok(within.then_some(card))
     };
     let (mut enough, mut too_much) = (epsilon.value() / queries as f64, epsilon.value());
@@ -91,6 +100,19 @@ pub fn plan_whole(
     Ok(best)
 }
 
+/// One of so many queries whose claims, added up, keep the request for all of them.
+fn share_of_sum(request: &Request, epsilon: Epsilon, queries: u64) -> Result<Request, Error> {
+    let part = |whole: f64| {
+        let mut part = whole / queries as f64;
+        while part * queries as f64 > whole {
+            part = part.next_down();
+        }
+        part
+    };
+    let release = request.release.map(|(_, delta)| Ok::<_, Error>((Epsilon::new(part(epsilon.value()))?, delta)));
+    Ok(Request { release: release.transpose()?, linked_epsilon: request.linked_epsilon.map(part), ..request.clone() })
+}
+
 /// The plan of a request, or of one that asks for a little more privacy where the certificate of the best mechanism does
 /// not close just there.
 fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Error> {
@@ -104,4 +126,25 @@ fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Error> {
         plan_with(&Request { release, ..request.clone() }, progress).ok()
     };
     STRICTER.into_iter().find_map(stricter).ok_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Prior, least_error};
+    use crate::privacy::{linked_epsilon, one_aggregator};
+
+    /// What each query of a ballot or a series may give away adds up to no more than what all of them may.
+    #[test]
+    fn shares_for_one_honest_aggregator_add_up() {
+        for (queries, epsilon) in [(1, 1.0), (2, 1.0), (3, 0.7), (24, 2.5), (49, 0.1)] {
+            let epsilon = Epsilon::new(epsilon).unwrap();
+            let whole = Request::one_aggregator(5000, Prior::at(50), epsilon).unwrap();
+            let share = share_of_sum(&whole, epsilon, queries).unwrap();
+            let channel = least_error(&share).unwrap().channel();
+            let times = queries as f64;
+            assert!(one_aggregator(&channel).unwrap().upper() * times <= epsilon.value(), "{queries}");
+            assert!(linked_epsilon(&channel).unwrap() * times <= whole.linked_epsilon.unwrap(), "{queries}");
+        }
+    }
 }

@@ -25,22 +25,33 @@ pub struct Acceptance {
 
 #[derive(Clone, Debug)]
 enum Test {
-    /// What each cell adds to the statistic, and between which values that is accepted.
-    Range { values: Vec<i64>, low: i128, high: i128 },
+    /// What each cell adds to the statistic, how a published sum counts, and between which values that is accepted.
+    Range { values: Vec<i64>, weight: i64, low: i128, high: i128 },
     /// Anything else is tested anew each time.
-    Anew { estimator: Box<Estimator>, confidence: Confidence, kind: IntervalKind, yes: u64 },
+    Anew { estimator: Box<Estimator>, owners: u64, confidence: Confidence, kind: IntervalKind, yes: u64 },
 }
 
 impl Acceptance {
     /// Whether `yes` is accepted if the cells, in the channel's order, were written so often.
     pub fn holds(&self, cells: &[u64]) -> bool {
         match &self.test {
-            Test::Range { values, low, high } => {
+            Test::Range { values, low, high, .. } => {
                 let add = |(&value, &count): (&i64, &u64)| i128::from(value) * i128::from(count);
                 (*low..=*high).contains(&values.iter().zip(cells).map(add).sum())
             }
-            Test::Anew { estimator, confidence, kind, yes } => {
+            Test::Anew { estimator, confidence, kind, yes, .. } => {
                 estimator.covers(&estimator.observe_cells(cells), *confidence, *kind, *yes)
+            }
+        }
+    }
+
+    /// Whether `yes` is accepted if this sum was published; for channels with noise.
+    pub fn holds_sum(&self, sum: i64) -> bool {
+        match &self.test {
+            Test::Range { weight, low, high, .. } => (*low..=*high).contains(&(i128::from(*weight) * i128::from(sum))),
+            Test::Anew { estimator, owners, confidence, kind, yes } => {
+                let observation = estimator.observe_sum(*owners, sum);
+                observation.is_ok_and(|observation| estimator.covers(&observation, *confidence, *kind, *yes))
             }
         }
     }
@@ -58,7 +69,7 @@ impl Estimator {
         check_yes(owners, yes as f64)?;
         let test = match Rule::of(kind).filter(|_| !self.is_counted()) {
             Some(rule) => self.accepted_range(owners, yes, confidence, rule),
-            None => Test::Anew { estimator: Box::new(self.clone()), confidence, kind, yes },
+            None => Test::Anew { estimator: Box::new(self.clone()), owners, confidence, kind, yes },
         };
         Ok(Acceptance { test })
     }
@@ -74,7 +85,7 @@ impl Estimator {
             let open = if direction < 0 { yes == 0 } else { yes == owners };
             if open { direction * i128::MAX } else { last_accepted(middle, direction, sd, &accepts) }
         };
-        Test::Range { values: self.cell_values(&zone), low: edge(-1), high: edge(1) }
+        Test::Range { values: self.cell_values(&zone), weight: zone.first_weight(), low: edge(-1), high: edge(1) }
     }
 }
 

@@ -4,9 +4,10 @@ use num_rational::BigRational;
 use num_traits::Zero;
 
 use super::observation::{Observation, Reader, Statistic};
-use crate::channel::{Bin, Channel};
+use crate::channel::{Bin, Channel, Output};
 use crate::error::Error;
 use crate::linear;
+use crate::noise::DiscreteLaplace;
 use crate::probability::Probability;
 use crate::tally::Tally;
 
@@ -42,6 +43,8 @@ pub struct Estimator {
     counted: Option<usize>,
     /// τ, the share of draws that depend on the truth.
     dependence: f64,
+    /// The variance of what both aggregators add to the count; 0 without noise.
+    noise_variance: f64,
 }
 
 /// Which statistics are combined.
@@ -60,9 +63,11 @@ pub struct Estimate {
     pub estimate: f64,
     /// Its standard deviation at the estimate.
     pub sd: f64,
-    /// The part of `sd` that would be left if every draw that does not depend on the truth were flagged.
+    /// The part of `sd` that would be left if every draw that does not depend on the truth were flagged, and without noise.
     pub sampling_sd: f64,
-    /// The rest, the price of privacy; the squares of the two add up to that of `sd`.
+    /// The part that the noise of both aggregators adds; 0 without noise.
+    pub aggregator_sd: f64,
+    /// The rest, the price of the owners' own coins; the squares of the three add up to that of `sd`.
     pub privacy_sd: f64,
     /// The estimate from each bin alone.
     pub by_bin: Vec<BinEstimate>,
@@ -77,7 +82,7 @@ pub struct BinEstimate {
     pub estimate: Option<f64>,
     /// Its standard deviation, in owners.
     pub sd: Option<f64>,
-    /// σ of the bin's count, as the paper has it.
+    /// σ of the bin's count, as the paper has it, and with the noise of both aggregators where they add any.
     pub sigma: f64,
     /// The estimates from the count − σ and + σ, the smaller one first.
     pub bounds: Option<(f64, f64)>,
@@ -85,6 +90,18 @@ pub struct BinEstimate {
 
 impl Estimator {
     /// An estimator for this channel; a channel whose tallies do not depend on the truth has none.
+    ///
+    /// With noise, what is observed is a published sum, and the estimate is (sum − owners·q)/(p − q).
+    ///
+    /// ```
+    /// use uptack::{Mechanism, estimate::Estimator};
+    /// let channel = "randomized-response(t=0.999) + laplace(scale=1)".parse::<Mechanism>()?.channel();
+    /// let estimator = Estimator::new(&channel)?;
+    /// let estimate = estimator.estimate_observed(&estimator.observe_sum(50_000, 549)?);
+    /// assert!((estimate.estimate - 500.0).abs() < 1.0);
+    /// assert!((estimate.aggregator_sd - 1.923).abs() < 0.001);
+    /// # Ok::<(), uptack::Error>(())
+    /// ```
     pub fn new(channel: &Channel) -> Result<Self, Error> {
         let reader = Reader::new(channel);
         let source = if reader.classes_visible { Source::Classes } else { Source::Bins };
@@ -93,14 +110,29 @@ impl Estimator {
             return Err(Error::parameter("the tallies of this mechanism do not depend on the truth")
                 .with_hint("yes-owners and no-owners must answer by different laws"));
         }
-        let counted = statistics.iter().position(|s| s.yes == Probability::ONE && s.no == Probability::ZERO);
-        let chosen = independent(channel, statistics);
+        let noise_variance = channel.noise().map_or(0.0, |noise| 2.0 * noise.variance());
+        let noisy = channel.noise().is_some();
+        let certain = |s: &Statistic| s.yes == Probability::ONE && s.no == Probability::ZERO;
+        let counted = statistics.iter().position(certain).filter(|_| !noisy);
+        let chosen = if noisy { vec![0] } else { independent(channel, statistics) };
         let difference = chosen.iter().map(|&index| statistics[index].difference()).collect();
         let covariance = |law: crate::channel::Law| covariance(channel, statistics, &chosen, law);
         let (yes_covariance, no_covariance) = (covariance(crate::Cell::yes), covariance(crate::Cell::no));
-        let bins = channel.bins();
-        let dependence = dependence(channel);
-        Ok(Self { reader, bins, source, chosen, difference, yes_covariance, no_covariance, counted, dependence })
+        let shown = |bin: &Bin| !noisy || bin.output == Output::ONE;
+        let bins = channel.bins().into_iter().filter(shown).collect();
+        let dependence = if noisy { statistics[0].difference().abs() } else { dependence(channel) };
+        Ok(Self {
+            reader,
+            bins,
+            source,
+            chosen,
+            difference,
+            yes_covariance,
+            no_covariance,
+            counted,
+            dependence,
+            noise_variance,
+        })
     }
 
     /// The estimate with its standard deviation.
@@ -108,12 +140,20 @@ impl Estimator {
         Ok(self.estimate_observed(&self.observe(tally)?))
     }
 
-    /// Reads a tally, for several questions to it.
+    /// Reads a tally, for several questions to it. With noise there is none to read, and it is refused.
     pub fn observe(&self, tally: &Tally) -> Result<Observation, Error> {
         self.reader.read(tally)
     }
 
-    /// The same from the counts of cells, in the channel's order.
+    /// Reads the published sum of a channel with noise.
+    ///
+    /// Refused are channels without noise, and sums farther outside 0 to `owners` than
+    /// [`DiscreteLaplace::plausible_reach`](crate::DiscreteLaplace::plausible_reach).
+    pub fn observe_sum(&self, owners: u64, sum: i64) -> Result<Observation, Error> {
+        self.reader.read_sum(owners, sum)
+    }
+
+    /// The same from the counts of cells, in the channel's order; with noise, the sum as it is where the noise happens to be 0.
     pub fn observe_cells(&self, cells: &[u64]) -> Observation {
         self.reader.read_cells(cells)
     }
@@ -123,13 +163,16 @@ impl Estimator {
         let owners = observation.owners as f64;
         let (estimate, variance) = self.solve(observation);
         let yes = estimate.clamp(0.0, owners);
-        let sampling = self.sampling_variance(owners, yes).min(variance);
+        let aggregators = self.aggregator_variance();
+        let owners_own = (variance - aggregators).max(0.0);
+        let sampling = self.sampling_variance(owners, yes).min(owners_own);
         Estimate {
             owners: observation.owners,
             estimate,
             sd: variance.sqrt(),
             sampling_sd: sampling.sqrt(),
-            privacy_sd: (variance - sampling).max(0.0).sqrt(),
+            aggregator_sd: aggregators.sqrt(),
+            privacy_sd: (owners_own - sampling).max(0.0).sqrt(),
             by_bin: self.by_bin(observation, yes),
         }
     }
@@ -151,7 +194,8 @@ impl Estimator {
     /// depend on the truth.
     pub fn bin_sds(&self, owners: u64, yes: f64) -> Result<Vec<Option<f64>>, Error> {
         check_yes(owners, yes)?;
-        let sd = |bin: &Statistic| (bin.yes != bin.no).then(|| bin.variance(owners as f64, yes).sqrt());
+        let added = |bin: &Statistic| self.noise_variance / bin.difference().powi(2);
+        let sd = |bin: &Statistic| (bin.yes != bin.no).then(|| (bin.variance(owners as f64, yes) + added(bin)).sqrt());
         Ok(self.reader.bins.iter().map(sd).collect())
     }
 
@@ -161,7 +205,7 @@ impl Estimator {
             return (self.counts(observation)[counted] as f64, 0.0);
         }
         let owners = observation.owners as f64;
-        let (low, high) = (0.5f64.min(owners / 2.0), (owners - 0.5).max(owners / 2.0));
+        let (low, high) = self.clipping(owners);
         let excess = self.excess(observation);
         let mut at = owners / 2.0;
         let mut solution = (at, f64::INFINITY);
@@ -177,6 +221,13 @@ impl Estimator {
             at = if round < 50 { next } else { 0.5 * (at + next) };
         }
         solution
+    }
+
+    /// Where the covariance is taken at the nearest. Noise has a variance whatever the crowd; without it there may be none at the
+    /// very ends.
+    fn clipping(&self, owners: f64) -> (f64, f64) {
+        let room = if self.noise_variance > 0.0 { 0.0 } else { 0.5f64.min(owners / 2.0) };
+        (room, owners - room)
     }
 
     /// The standardized residual of the hypothesis that `yes` owners hold *yes*; it falls in `yes`.
@@ -219,6 +270,10 @@ impl Estimator {
         1.0 / self.weights(owners, yes).1
     }
 
+    pub(crate) fn noise(&self) -> Option<DiscreteLaplace> {
+        self.reader.channel.noise().copied()
+    }
+
     pub(super) fn cells(&self) -> &[crate::Cell] {
         self.reader.channel.cells()
     }
@@ -230,7 +285,7 @@ impl Estimator {
         }
     }
 
-    pub(super) fn counts<'a>(&self, observation: &'a Observation) -> &'a [u64] {
+    pub(super) fn counts<'a>(&self, observation: &'a Observation) -> &'a [i128] {
         match self.source {
             Source::Classes => &observation.classes,
             Source::Bins => &observation.bins,
@@ -240,7 +295,9 @@ impl Estimator {
     /// S⁻¹d and dᵀS⁻¹d for the covariance S at `yes`.
     fn weights(&self, owners: f64, yes: f64) -> (Vec<f64>, f64) {
         let no = owners - yes;
-        let mixed = self.yes_covariance.iter().zip(&self.no_covariance).map(|(p, q)| yes * p + no * q);
+        // With noise there is one count alone, so that this is its variance.
+        let mixed =
+            self.yes_covariance.iter().zip(&self.no_covariance).map(|(p, q)| yes * p + no * q + self.noise_variance);
         let weights = solve_positive(mixed.collect(), self.difference.clone());
         let information = dot(&weights, &self.difference);
         (weights, information)
@@ -250,13 +307,19 @@ impl Estimator {
         (1.0 - self.dependence) / self.dependence * yes * (owners - yes) / owners
     }
 
+    /// What the noise of both aggregators adds to the variance of the estimate.
+    fn aggregator_variance(&self) -> f64 {
+        if self.noise_variance == 0.0 { 0.0 } else { self.noise_variance / (self.difference[0] * self.difference[0]) }
+    }
+
     fn by_bin(&self, observation: &Observation, yes: f64) -> Vec<BinEstimate> {
         let owners = observation.owners;
         let counted = self.reader.bins.iter().zip(&self.bins).zip(&observation.bins);
         counted
             .map(|((statistic, &bin), &count)| {
                 let (p, q, difference) = (statistic.p(), statistic.q(), statistic.difference());
-                let sigma = (yes * p * (1.0 - p) + (owners as f64 - yes) * q * (1.0 - q)).sqrt();
+                let sampled = yes * p * (1.0 - p) + (owners as f64 - yes) * q * (1.0 - q);
+                let sigma = (sampled + self.noise_variance).sqrt();
                 let estimate = (statistic.yes != statistic.no).then(|| statistic.excess(count, owners) / difference);
                 let sd = estimate.map(|_| sigma / difference.abs());
                 let bounds = estimate.zip(sd).map(|(estimate, sd)| (estimate - sd, estimate + sd));

@@ -9,7 +9,9 @@ use num_integer::Integer;
 
 use super::combined::Estimator;
 use super::observation::Statistic;
-use crate::numeric::lattice_sum::{Draws, ExactLaw, LatticeSum};
+use crate::noise::DiscreteLaplace;
+use crate::numeric::lattice_sum::{Draws, ExactLaw, LatticeSum, Tails};
+use crate::numeric::noisy::{self, LUMPING_ERROR, Lumped};
 
 /// The hypotheses that are tested by one statistic.
 #[derive(Clone, Debug)]
@@ -23,6 +25,7 @@ pub(super) struct Zone {
     values: Vec<i64>,
     yes: Vec<f64>,
     no: Vec<f64>,
+    noise: Option<DiscreteLaplace>,
 }
 
 /// What a test says of a hypothesis.
@@ -69,8 +72,13 @@ const TIE: f64 = 1e-9;
 
 impl Zone {
     /// The statistic that these counts have.
-    pub(super) fn statistic(&self, counts: &[u64]) -> i128 {
-        self.weights.iter().zip(counts).map(|(&weight, &count)| i128::from(weight) * i128::from(count)).sum()
+    pub(super) fn statistic(&self, counts: &[i128]) -> i128 {
+        self.weights.iter().zip(counts).map(|(&weight, &count)| i128::from(weight) * count).sum()
+    }
+
+    /// How the first of the counts counts; a published sum is the only one.
+    pub(super) fn first_weight(&self) -> i64 {
+        self.weights[0]
     }
 
     /// Whether its last hypothesis is that all owners hold *yes*.
@@ -90,7 +98,7 @@ impl Zone {
 
     fn sum(&self, yes: u64) -> LatticeSum<'_> {
         let draws = |count, masses| Draws { count, values: &self.values, masses };
-        LatticeSum { groups: [draws(yes, &self.yes), draws(self.owners - yes, &self.no)] }
+        LatticeSum { groups: [draws(yes, &self.yes), draws(self.owners - yes, &self.no)], noise: self.noise }
     }
 
     /// Tests that `yes` owners hold *yes*, for an interval that may miss with probability `miss`.
@@ -108,21 +116,54 @@ impl Zone {
     /// One hypothesis, for tests of several statistics.
     pub(super) fn hypothesis(&self, yes: u64, miss: f64) -> Hypothesis<'_> {
         let sum = self.sum(yes);
-        let size = sum.variance() / (sum.range() * sum.range()).max(1.0);
-        let exact = size <= LARGEST_EXACT && sum.exact_size() <= MOST_VALUES;
         let side = match yes {
             0 => Some(Side::Upper),
             _ if yes == self.owners => Some(Side::Lower),
             _ => None,
         };
-        let far = miss < FAR;
-        let law = exact.then(|| sum.exact(far));
-        let margin = match (exact, far) {
-            (true, false) => Margin { factor: 1.0, term: EXACT_ERROR },
-            (true, true) => Margin { factor: 1.0 + 1e-6, term: 0.0 },
-            (false, _) => Margin { factor: 1.0 + SADDLE_POINT_ERROR / size, term: 0.0 },
-        };
+        let (law, margin) = Law::of(sum, miss < FAR);
         Hypothesis { sum, law, margin, side }
+    }
+}
+
+/// How the law of a statistic is computed.
+enum Law<'a> {
+    Exact(ExactLaw),
+    SaddlePoint(LatticeSum<'a>),
+    Lumped(Lumped<'a>),
+}
+
+impl<'a> Law<'a> {
+    fn of(sum: LatticeSum<'a>, far: bool) -> (Self, Margin) {
+        let count = sum.without_noise();
+        let size = count.variance() / (count.range() * count.range()).max(1.0);
+        let small = size <= LARGEST_EXACT && count.exact_size() <= MOST_VALUES;
+        let law = match sum.noise {
+            None => small.then(|| count.exact(far)),
+            Some(noise) => noisy::exact(&count, &noise, far),
+        };
+        let saddle_point = if small { 0.0 } else { SADDLE_POINT_ERROR / size };
+        match (law, sum.noise) {
+            (Some(law), _) if far => (Self::Exact(law), Margin { factor: 1.0 + 1e-6, term: 0.0 }),
+            (Some(law), _) => (Self::Exact(law), Margin { factor: 1.0, term: EXACT_ERROR }),
+            (None, Some(noise)) => {
+                let factor = 1.0 + saddle_point + LUMPING_ERROR;
+                (Self::Lumped(Lumped::new(count, noise, far)), Margin { factor, term: 0.0 })
+            }
+            (None, None) => (Self::SaddlePoint(sum), Margin { factor: 1.0 + saddle_point, term: 0.0 }),
+        }
+    }
+
+    fn exact(&self) -> Option<&ExactLaw> {
+        if let Self::Exact(law) = self { Some(law) } else { None }
+    }
+
+    fn tails(&self, statistic: i128) -> Tails {
+        match self {
+            Self::Exact(law) => law.tails(statistic),
+            Self::SaddlePoint(sum) => sum.saddle_point(statistic),
+            Self::Lumped(law) => law.tails(statistic),
+        }
     }
 }
 
@@ -143,7 +184,7 @@ struct Margin {
 /// A hypothesis with the law of its statistic.
 pub(super) struct Hypothesis<'a> {
     sum: LatticeSum<'a>,
-    law: Option<ExactLaw>,
+    law: Law<'a>,
     margin: Margin,
     side: Option<Side>,
 }
@@ -151,7 +192,7 @@ pub(super) struct Hypothesis<'a> {
 impl Hypothesis<'_> {
     /// The most acceptable statistic: the median, or the mean where the two are as good as the same.
     pub(super) fn middle(&self) -> i128 {
-        self.law.as_ref().map_or_else(|| self.sum.mean().round() as i128, ExactLaw::median)
+        self.law.exact().map_or_else(|| self.sum.mean().round() as i128, ExactLaw::median)
     }
 
     /// The standard deviation of the statistic.
@@ -160,7 +201,7 @@ impl Hypothesis<'_> {
     }
 
     pub(super) fn verdict(&self, statistic: i128) -> Verdict {
-        let tails = self.law.as_ref().map_or_else(|| self.sum.saddle_point(statistic), |law| law.tails(statistic));
+        let tails = self.law.tails(statistic);
         let (upper, lower) = (tails.upper, tails.lower);
         let (p, mid, opposite) = match self.side {
             Some(Side::Upper) => (upper, upper - 0.5 * tails.point, None),
@@ -180,7 +221,7 @@ impl Hypothesis<'_> {
     /// The part of the opposite tail that is as unacceptable as a tail of probability `smaller`.
     fn opposite(&self, low: bool, smaller: f64) -> Opposite {
         // Where the lattice is fine, all of it but for less than one value.
-        let Some(law) = &self.law else { return Opposite { tail: smaller, point: 0.0, end: None } };
+        let Some(law) = self.law.exact() else { return Opposite { tail: smaller, point: 0.0, end: None } };
         let most = smaller * (1.0 + TIE);
         let end = if low { law.low_end(most) } else { law.high_end(most) };
         let point = end.map_or(0.0, |(at, _)| law.tails(at).point);
@@ -217,7 +258,7 @@ impl Estimator {
 
     fn zone(&self, owners: u64, (first, last): (u64, u64), weights: Vec<i64>) -> Zone {
         let (values, yes, no) = self.owner_law(&weights);
-        Zone { first, last, owners, weights, values, yes, no }
+        Zone { first, last, owners, weights, values, yes, no, noise: self.noise() }
     }
 
     /// What an owner who wrote each of the cells adds.
@@ -252,6 +293,9 @@ impl Estimator {
 
     /// The score of each statistic at `yes`, rounded to whole numbers without a common divisor.
     fn whole_weights(&self, owners: u64, yes: f64) -> Vec<i64> {
+        if self.statistics().len() == 1 {
+            return self.single(owners as f64);
+        }
         let scores = self.scores(owners as f64, yes);
         let finest = finest(owners);
         let mut best = (0.0, Vec::new());

@@ -181,7 +181,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(zone: &'a Zone, counts: &[u64], rule: Rule, miss: f64) -> Self {
+    fn new(zone: &'a Zone, counts: &[i128], rule: Rule, miss: f64) -> Self {
         let statistic = zone.statistic(counts);
         let (guess, spread) = zone.guess(statistic);
         let guess = (guess as u64).clamp(zone.first, zone.last);

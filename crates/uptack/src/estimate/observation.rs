@@ -5,10 +5,11 @@ use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-use crate::channel::{Channel, answer_name};
+use crate::channel::{Channel, Output, answer_name};
 use crate::error::Error;
 use crate::linear;
 use crate::probability::Probability;
+use crate::sums::check_owners;
 use crate::tally::Tally;
 
 /// A count that can be read off the tallies and is a sum of two binomials: that of a class of cells, or of a bin.
@@ -45,10 +46,14 @@ impl Statistic {
     }
 
     /// count − owners·q, exact before it is rounded.
-    pub(super) fn excess(&self, count: u64, owners: u64) -> f64 {
-        // Both products are at most 2^127; i128 holds one less, and their difference always.
-        let counted = u128::from(count) << Probability::BITS;
+    pub(super) fn excess(&self, count: i128, owners: u64) -> f64 {
         let expected = u128::from(owners) * self.no.numerator();
+        if count < 0 {
+            // Only noise makes a count negative, and then nothing cancels.
+            return count as f64 - expected as f64 / Probability::ONE.numerator() as f64;
+        }
+        // Both products are at most 2^127; i128 holds one less, and their difference always.
+        let counted = count.unsigned_abs() << Probability::BITS;
         let size = counted.abs_diff(expected) as f64 / Probability::ONE.numerator() as f64;
         if counted >= expected { size } else { -size }
     }
@@ -64,7 +69,7 @@ impl Statistic {
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     pub(super) channel: Channel,
-    /// One a bin.
+    /// One for each bin that is shown.
     pub(super) bins: Vec<Statistic>,
     /// One a class of equal ratio, where the tallies show its count; the class's place in the falling ratios beside it.
     pub(super) classes: Vec<Statistic>,
@@ -84,13 +89,51 @@ impl Reader {
         let all = channel.classes();
         let classes: Vec<Statistic> = all.iter().filter_map(|class| class_statistic(channel, &rows, class)).collect();
         let classes_visible = classes.len() == all.len();
+        if channel.noise().is_some() {
+            return Self::of_sum(channel, bins);
+        }
         let identities = identities(&rows, channel);
         let cells = if channel.determined() { cell_readings(channel, &rows) } else { Vec::new() };
         Self { channel: channel.clone(), bins, classes, classes_visible, identities, cells }
     }
 
+    /// Where aggregators add noise, the number of answers `1` is all that is shown.
+    fn of_sum(channel: &Channel, bins: Vec<Statistic>) -> Self {
+        let shown = bins.into_iter().zip(channel.bins()).filter(|(_, bin)| bin.output == Output::ONE);
+        Self {
+            channel: channel.clone(),
+            bins: shown.map(|(statistic, _)| statistic).collect(),
+            classes: Vec::new(),
+            classes_visible: false,
+            identities: Vec::new(),
+            cells: Vec::new(),
+        }
+    }
+
+    /// Reads a published sum; one that noise cannot explain is refused.
+    pub(super) fn read_sum(&self, owners: u64, sum: i64) -> Result<Observation, Error> {
+        let Some(noise) = self.channel.noise() else {
+            return Err(Error::counts("this mechanism publishes all tallies, not a sum with noise")
+                .with_hint("give the tally, or name the noise that was added, as in `… + laplace(scale=2)`"));
+        };
+        check_owners(owners)?;
+        let (reach, sum) = (i128::from(noise.plausible_reach()), i128::from(sum));
+        if sum < -reach || sum > i128::from(owners) + reach {
+            return Err(Error::counts(format!(
+                "a sum of {sum} for {owners} owners cannot be explained by noise of scale {}",
+                noise.scale()
+            ))
+            .with_hint(format!("the noise is within ±{reach}; was the sum made by another mechanism?")));
+        }
+        Ok(Observation { owners, bins: vec![sum], classes: Vec::new() })
+    }
+
     /// Reads a tally; one that no owners of this channel can have written is refused.
     pub(super) fn read(&self, tally: &Tally) -> Result<Observation, Error> {
+        if let Some(noise) = self.channel.noise() {
+            return Err(Error::counts(format!("with {noise} a sum is published, not a tally"))
+                .with_hint("give the sum with its noise; a tally without noise belongs to the mechanism without it"));
+        }
         let bins = tally.bin_counts(&self.channel)?;
         let owners = tally.owners();
         let another = |error: Error| error.with_hint("was the tally made by another mechanism?");
@@ -110,13 +153,20 @@ impl Reader {
         let classes = self.classes.iter().map(count).collect::<Option<Vec<u64>>>();
         let classes = classes.filter(|counts| counts.iter().all(|&count| count <= owners));
         let classes = classes.ok_or_else(|| another(Error::counts("the answers contradict each other")))?;
-        Ok(Observation { owners, bins, classes })
+        let signed = |counts: Vec<u64>| counts.into_iter().map(i128::from).collect();
+        Ok(Observation { owners, bins: signed(bins), classes: signed(classes) })
     }
 
     /// From the counts of the cells themselves.
     pub(super) fn read_cells(&self, cells: &[u64]) -> Observation {
         let count = |statistic: &Statistic| {
-            statistic.cells.iter().zip(cells).filter(|(counted, _)| **counted).map(|(_, &count)| count).sum()
+            statistic
+                .cells
+                .iter()
+                .zip(cells)
+                .filter(|(counted, _)| **counted)
+                .map(|(_, &count)| i128::from(count))
+                .sum()
         };
         Observation {
             owners: cells.iter().sum(),
@@ -133,12 +183,12 @@ impl Reader {
     }
 }
 
-/// The counts read off a tally.
+/// The counts read off a tally, or a published sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     pub(super) owners: u64,
-    pub(super) bins: Vec<u64>,
-    pub(super) classes: Vec<u64>,
+    pub(super) bins: Vec<i128>,
+    pub(super) classes: Vec<i128>,
 }
 
 impl Observation {
@@ -147,8 +197,19 @@ impl Observation {
         self.owners
     }
 
-    /// The counts of the channel's bins.
-    pub fn bins(&self) -> &[u64] {
+    /// The same after noise was added to the sum.
+    pub(crate) fn with_noise(mut self, added: i64) -> Self {
+        self.bins.iter_mut().for_each(|sum| *sum += i128::from(added));
+        self
+    }
+
+    /// The published sum of a channel with noise.
+    pub(crate) fn sum(&self) -> i64 {
+        i64::try_from(self.bins[0]).unwrap_or(i64::MAX)
+    }
+
+    /// The counts of the channel's bins; with noise, the sum alone.
+    pub fn bins(&self) -> &[i128] {
         &self.bins
     }
 }
@@ -271,7 +332,7 @@ mod tests {
         let statistic = &reader("randomized-response(0.8)").bins[0];
         let owners = 1u64 << 62;
         let expected = (u128::from(owners) * statistic.no.numerator()) >> 64;
-        let excess = statistic.excess(u64::try_from(expected).unwrap() + 10, owners);
+        let excess = statistic.excess(expected as i128 + 10, owners);
         assert!((excess - 10.0).abs() <= 1.0, "{excess}");
     }
 }

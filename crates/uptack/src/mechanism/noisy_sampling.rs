@@ -1,6 +1,4 @@
-use super::{Family, one_answer, taking_part};
-use crate::channel::Channel;
-use crate::error::Error;
+use super::{family_of_shares, one_answer, taking_part};
 use crate::fraction::Fraction;
 
 /// Both populations say `1`, each with a probability of its own; nobody says `0`.
@@ -37,22 +35,4 @@ impl NoisySampling {
     }
 }
 
-impl Family for NoisySampling {
-    const NAME: &'static str = "noisy-sampling";
-    const KEYS: &'static [&'static str] = &["sy", "sn"];
-
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
-        let [yes, no] = super::exactly(values);
-        Ok(Self::new(yes, no))
-    }
-
-    fn values(&self) -> Vec<&Fraction> {
-        vec![&self.yes, &self.no]
-    }
-
-    /// The rest is ⊥.
-    fn channel(&self) -> Channel {
-        let (yes, no) = (self.yes.round(), self.no.round());
-        one_answer(taking_part(yes, yes), taking_part(no, no))
-    }
-}
+family_of_shares!(NoisySampling, "noisy-sampling", |yes, no| one_answer(taking_part(yes, yes), taking_part(no, no)));

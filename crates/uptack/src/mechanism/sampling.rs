@@ -1,6 +1,4 @@
-use super::{Family, one_answer, taking_part};
-use crate::channel::Channel;
-use crate::error::Error;
+use super::{family_of_shares, one_answer, taking_part};
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
@@ -35,22 +33,7 @@ impl Sampling {
     }
 }
 
-impl Family for Sampling {
-    const NAME: &'static str = "sampling";
-    const KEYS: &'static [&'static str] = &["sy", "sn"];
-
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
-        let [yes, no] = super::exactly(values);
-        Ok(Self::new(yes, no))
-    }
-
-    fn values(&self) -> Vec<&Fraction> {
-        vec![&self.yes, &self.no]
-    }
-
-    /// The rest is ⊥.
-    fn channel(&self) -> Channel {
-        let (yes, no) = (self.yes.round(), self.no.round());
-        one_answer(taking_part(yes, yes), taking_part(no, Probability::ZERO))
-    }
-}
+family_of_shares!(Sampling, "sampling", |yes, no| one_answer(
+    taking_part(yes, yes),
+    taking_part(no, Probability::ZERO)
+));

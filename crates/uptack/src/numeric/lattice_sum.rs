@@ -2,6 +2,7 @@
 
 use super::fourier::{self, Sines};
 use super::normal;
+use crate::noise::DiscreteLaplace;
 
 /// Independent draws of one law on whole numbers.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Draws<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LatticeSum<'a> {
     pub(crate) groups: [Draws<'a>; 2],
+    /// Drawn twice and added.
+    pub(crate) noise: Option<DiscreteLaplace>,
 }
 
 /// P(sum ≥ x), P(sum ≤ x) and P(sum = x).
@@ -52,6 +55,8 @@ pub(crate) struct ExactLaw {
 const NEGLIGIBLE: f64 = 42.0;
 /// The same where tails are far.
 const FAR_NEGLIGIBLE: f64 = 120.0;
+/// More than any count.
+const ENDLESS: i128 = i128::MAX / 4;
 /// From here on masses of the plain transform are too inexact, in relation to themselves, and tilted ones are used.
 const WELL_RESOLVED: f64 = 1e-7;
 
@@ -133,16 +138,23 @@ impl LatticeSum<'_> {
         self.groups.iter().map(Draws::range).fold(0.0, f64::max)
     }
 
+    /// What is left of the sum without its noise, whose law [`noisy`](super::noisy) puts back.
+    pub(crate) fn without_noise(&self) -> Self {
+        Self { noise: None, ..*self }
+    }
+
     fn cumulants(&self, tilt: f64) -> Cumulants {
-        self.groups.iter().map(|group| group.cumulants(tilt)).fold(Cumulants::default(), |a, b| Cumulants {
-            value: a.value + b.value,
-            mean: a.mean + b.mean,
-            variance: a.variance + b.variance,
+        let noise = self.noise.map(|noise| noise_cumulants(&noise, tilt));
+        self.groups.iter().map(|group| group.cumulants(tilt)).chain(noise).fold(Cumulants::default(), |a, b| {
+            Cumulants { value: a.value + b.value, mean: a.mean + b.mean, variance: a.variance + b.variance }
         })
     }
 
-    /// The least and the greatest value of the sum.
+    /// The least and the greatest value of the sum; with noise there is none.
     fn ends(&self) -> (i128, i128) {
+        if self.noise.is_some() {
+            return (-ENDLESS, ENDLESS);
+        }
         let [yes, no] = self.groups.each_ref().map(Draws::ends);
         (yes.0 + no.0, yes.1 + no.1)
     }
@@ -264,7 +276,7 @@ impl LatticeSum<'_> {
     }
 
     /// P(sum > at) for sign 1 and P(sum < at) for sign −1, where `at` lies half way between two values.
-    fn saddle_point_beyond(&self, at: f64, sign: f64) -> f64 {
+    pub(crate) fn saddle_point_beyond(&self, at: f64, sign: f64) -> f64 {
         let tilt = self.tilt_for(at);
         let cumulants = self.cumulants(tilt);
         let deviation = (2.0 * (tilt * at - cumulants.value)).max(0.0).sqrt().copysign(tilt);
@@ -280,6 +292,8 @@ impl LatticeSum<'_> {
     /// The tilt under which the mean is `target`, by Newton's method safeguarded by bisection.
     fn tilt_for(&self, target: f64) -> f64 {
         let most = 50.0 / self.range().max(1.0);
+        // From 1/scale on the noise has no moment generating function.
+        let most = self.noise.map_or(most, |noise| most.min((1.0 - 1e-9) / noise.scale().to_f64()));
         let (mut low, mut high) = (-most, most);
         let mut tilt = 0.0;
         for _ in 0..100 {
@@ -300,8 +314,22 @@ impl LatticeSum<'_> {
     }
 }
 
+/// The cumulants of both draws together: the moment generating function of one is 1/(1 − 4a·sinh²(tilt/2)/(1−a)²).
+fn noise_cumulants(noise: &DiscreteLaplace, tilt: f64) -> Cumulants {
+    let half = (tilt / 2.0).sinh();
+    // 2a/(1−a)² is the variance.
+    let size = noise.variance();
+    let left = 1.0 - 2.0 * size * half * half;
+    let (first, second) = (size * tilt.sinh() / left, size * tilt.cosh() / left);
+    Cumulants {
+        value: -2.0 * (-2.0 * size * half * half).ln_1p(),
+        mean: 2.0 * first,
+        variance: 2.0 * (second + first * first),
+    }
+}
+
 impl ExactLaw {
-    fn new(first: i128, masses: Vec<f64>) -> Self {
+    pub(super) fn new(first: i128, masses: Vec<f64>) -> Self {
         let mut at_least = masses.clone();
         for index in (0..masses.len().saturating_sub(1)).rev() {
             at_least[index] += at_least[index + 1];
@@ -311,6 +339,11 @@ impl ExactLaw {
             at_most[index] += at_most[index - 1];
         }
         Self { first, masses, at_least, at_most }
+    }
+
+    /// The least value, and the probabilities from there on.
+    pub(super) fn parts(&self) -> (i128, &[f64]) {
+        (self.first, &self.masses)
     }
 
     /// The tails at `x`.
@@ -369,7 +402,7 @@ mod tests {
     }
 
     fn sum<'a>(values: &'a [i64], yes: (u64, &'a [f64]), no: (u64, &'a [f64])) -> LatticeSum<'a> {
-        LatticeSum { groups: [yes, no].map(|(count, masses)| Draws { count, values, masses }) }
+        LatticeSum { groups: [yes, no].map(|(count, masses)| Draws { count, values, masses }), noise: None }
     }
 
     #[test]

@@ -4,4 +4,5 @@
 pub(crate) mod binomial_draw;
 mod fourier;
 pub(crate) mod lattice_sum;
+pub(crate) mod noisy;
 pub(crate) mod normal;

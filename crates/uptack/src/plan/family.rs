@@ -39,6 +39,17 @@ impl Family {
         }
     }
 
+    /// Its name where the aggregators add noise.
+    pub(super) fn noisy_name(self) -> &'static str {
+        match self {
+            Self::RandomizedResponse => "randomized-response + laplace",
+            Self::NormalForm => "normal-form + laplace",
+            Self::NoisySampling => "noisy-sampling + laplace",
+            Self::Tuned => "tuned + laplace",
+            Self::Blended | Self::Spread(_) => unreachable!("noise is added to one answer"),
+        }
+    }
+
     /// Whether the owner gives one answer.
     pub(super) fn is_one_answer(self) -> bool {
         !matches!(self, Self::Blended | Self::Spread(_))

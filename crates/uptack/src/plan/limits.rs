@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use super::law::Law;
 use super::request::Request;
+use crate::channel::Channel;
 use crate::error::Error;
 use crate::privacy;
 
@@ -74,6 +75,14 @@ impl Limits {
     pub(super) fn is_broken_at(&self, law: &Law, allowance: f64) -> bool {
         let Some((epsilon, delta)) = self.release else { return false };
         self.delta(law, epsilon / allowance, delta).is_some_and(|found| found.lower() > delta)
+    }
+
+    /// Whether a channel keeps the bound in the crowds of one truth.
+    pub(super) fn is_kept(&self, channel: &Channel) -> bool {
+        let Some((epsilon, delta)) = self.release else { return true };
+        self.calls.set(self.calls.get() + 1);
+        let accountant = privacy::release(channel, self.owners);
+        accountant.is_ok_and(|accountant| accountant.delta_near(epsilon, delta, &[]).upper() <= delta)
     }
 
     /// The least doubt within the ends at which the law keeps the bound, with ε over `allowance`, in the crowds of one

@@ -31,6 +31,30 @@ pub struct Request {
     pub objective: Objective,
     /// Only this family, by its name.
     pub family: Option<String>,
+    /// Whether the aggregators add noise to what is published.
+    pub noise: Noise,
+    /// Whose honesty the release's ε rests on.
+    pub trust: Trust,
+}
+
+/// Whether the aggregators add noise to what is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// Each of them does.
+    Aggregators,
+    /// None of them does: owners' coins alone hide anybody.
+    None,
+    /// Whichever has the smaller error.
+    Any,
+}
+
+/// Whose honesty the release's ε rests on. It is the largest ε of the claim that counts on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// One of the two aggregators adds its noise; no other owner is counted on, and δ is 0.
+    OneAggregator,
+    /// The claim's owners toss their coins, and if the aggregators add noise, one of them does.
+    Owners,
 }
 
 /// How many owners hold yes, as far as it is known.
@@ -78,6 +102,14 @@ pub enum Objective {
     },
 }
 
+/// The linked ε that a plan with noise keeps where nobody says another one.
+///
+/// It is what the policies in the guides allow: once aggregators add noise, nothing but this limit keeps a local channel
+/// before it, which is all that protects an owner if nobody else is honest.
+pub const USUAL_LINKED_EPSILON: f64 = 8.0;
+
+/// δ of a plan that bounds none.
+pub const USUAL_DELTA: f64 = 1e-8;
 /// A smaller ε of the release is not planned for.
 const LEAST_EPSILON: f64 = 1e-4;
 
@@ -126,7 +158,31 @@ impl Request {
             form: Form::One,
             objective: Objective::Sd,
             family: None,
+            noise: Noise::None,
+            trust: Trust::Owners,
         }
+    }
+
+    /// A request for noise that one honest aggregator is enough for, with the usual limit on what is given away if nobody is
+    /// honest.
+    ///
+    /// ```
+    /// use uptack::plan::{Prior, Request, least_error};
+    /// use uptack::privacy::{Epsilon, linked_epsilon, one_aggregator};
+    /// let request = Request::one_aggregator(50_000, Prior::at(500), Epsilon::new(1.0)?)?;
+    /// let channel = least_error(&request)?.channel();
+    /// assert!(one_aggregator(&channel).is_some_and(|epsilon| epsilon.upper() <= 1.0));
+    /// assert!(linked_epsilon(&channel).is_some_and(|epsilon| epsilon <= 8.0));
+    /// # Ok::<(), uptack::Error>(())
+    /// ```
+    pub fn one_aggregator(owners: u64, yes: Prior, epsilon: Epsilon) -> Result<Self, Error> {
+        Ok(Self {
+            release: Some((epsilon, Delta::new(USUAL_DELTA)?)),
+            linked_epsilon: Some(USUAL_LINKED_EPSILON),
+            noise: Noise::Aggregators,
+            trust: Trust::OneAggregator,
+            ..Self::new(owners, yes)
+        })
     }
 
     /// The owners whom every claim counts on: floor(honest · minimum batch).
@@ -181,7 +237,43 @@ impl Request {
                 "bound the release with an epsilon, or the linked epsilon",
             );
         }
+        self.check_noise()?;
         self.claim_owners().map(|_| ())
+    }
+
+    fn check_noise(&self) -> Result<(), Error> {
+        let refuse = |message: &str, hint: &str| Err(Error::request(message).with_hint(hint));
+        match (self.noise, self.trust) {
+            (Noise::None, Trust::Owners) => return Ok(()),
+            (Noise::None, Trust::OneAggregator) => {
+                return refuse(
+                    "an honest aggregator that adds no noise hides nobody: it publishes what the owners wrote",
+                    "let the aggregators add noise, or count on the owners",
+                );
+            }
+            _ => {}
+        }
+        if self.release.is_none() {
+            return refuse("noise is planned for the epsilon of the release, which is missing", "give an epsilon");
+        }
+        if self.objective != Objective::Sd {
+            return refuse(
+                "the paper's objective looks at the owners' answers alone, and noise changes nothing of it",
+                "minimize the error, or plan without noise",
+            );
+        }
+        if self.form == Form::Several && self.noise == Noise::Aggregators {
+            return refuse(
+                "noise is added to the number of answers 1, and several answers have no such number",
+                "plan one answer, or without noise",
+            );
+        }
+        Ok(())
+    }
+
+    /// The smallest bound on what all answers of an owner give away where there is one answer; infinite without any.
+    pub(super) fn cell_epsilon(&self) -> f64 {
+        [self.linked_epsilon, self.answer_epsilon].into_iter().flatten().fold(f64::INFINITY, f64::min)
     }
 
     /// The error of a law, as the prior weighs it.

@@ -2,7 +2,7 @@
 //!
 //! All of them ask [`least_sd`](super::least_sd), the error of a plan.
 
-use super::request::Request;
+use super::request::{Request, Trust};
 use super::{Plan, least_sd, plan_with};
 use crate::error::Error;
 use crate::privacy::{Epsilon, MOST_OWNERS};
@@ -52,7 +52,8 @@ pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) ->
 /// The plan with the fewest owners whose error is at most `error`; the minimum batch keeps its share of them.
 ///
 /// In crowds of less than twice those who hold yes the error may fall again, because few are left who hold no: such crowds
-/// are looked at only where twice as many are enough.
+/// are looked at only where twice as many are enough. Where one honest aggregator is counted on and no owner, others add to
+/// the error and hide nobody, so that the fewest are those who hold yes, or none at all.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
     solve_owners_with(request, error, &Progress::default())
 }
@@ -69,7 +70,11 @@ pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> 
         progress.advance_by(u64::from(progress.done() < 40) * 2);
         least_sd(&at(owners)).unwrap_or(f64::INFINITY)
     };
-    let owners = fewest_owners(fewest, error, sd).ok_or_else(|| unattainable(request, error))?;
+    let found = match request.trust {
+        Trust::OneAggregator => Some(fewest).filter(|&fewest| sd(fewest) <= error),
+        Trust::Owners => fewest_owners(fewest, error, sd),
+    };
+    let owners = found.ok_or_else(|| unattainable(request, error))?;
     plan_with(&at(owners), progress)
 }
 

@@ -27,6 +27,11 @@ impl WorkLimit {
         Self { steps: self.steps.saturating_mul(factor), ..self }
     }
 
+    /// The same limit, which does not grow with the crowd.
+    pub(crate) fn whatever_the_crowd(self) -> Self {
+        Self { grows: false, ..self }
+    }
+
     /// The steps that one view of `owners` owners may take.
     pub fn for_owners(self, owners: u64) -> u64 {
         let factor = match owners {
@@ -42,7 +47,7 @@ impl WorkLimit {
 /// more there.
 const LARGE_CROWD_FACTOR: u64 = 4;
 
-/// About a second for each view, and some seconds above a million owners.
+/// About a second for each view, and some seconds above a million owners where a crowd costs more then.
 impl Default for WorkLimit {
     fn default() -> Self {
         Self { steps: 120_000_000, grows: true }

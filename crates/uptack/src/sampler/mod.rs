@@ -146,6 +146,7 @@ const _: () = assert!(LANES == 64, "a word holds one bit of 64 owners");
 mod tests {
     use super::*;
     use crate::Mechanism;
+    use crate::settings_of_tests::FAMILY;
 
     /// Plays back given words and counts what is read.
     struct Script {
@@ -170,25 +171,14 @@ mod tests {
     }
 
     fn family() -> Vec<Channel> {
-        [
-            "randomized-response(t=0.8)",
+        let others = [
             "randomized-response(t=1)",
-            "sampling(sy=0.05,sn=0.05)",
-            "noisy-sampling(sy=0.05,sn=0.01)",
-            "deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3)",
-            "tuned(sy1=0.05,sy2=0.02,p1=0.9,p2=0.8,sn=0.01,p3=0.3)",
-            "paired(b=0.5,sy=0.2,sn=0.05)",
-            "cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)",
-            "blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=0.0001,rn=0.0001)",
-            "normal-form(f=0.5,r=0.0001)",
             "normal-form(f=1,r=1/3)",
             "spread(pairs=2,f=0.7,r=0.001)",
             "spread(pairs=3,f=1,r=0.001)",
             "custom(1=1:1)",
-        ]
-        .iter()
-        .map(|text| text.parse::<Mechanism>().unwrap().channel())
-        .collect()
+        ];
+        FAMILY.iter().chain(&others).map(|text| text.parse::<Mechanism>().unwrap().channel()).collect()
     }
 
     /// The coins at and around every threshold: exactly where a law off by one would show.

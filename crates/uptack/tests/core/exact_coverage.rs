@@ -16,6 +16,9 @@ pub(crate) struct Held {
 
 /// For every case and every number of yes-owners what intervals are worth; what is left out is below 1e-9.
 pub(crate) fn exact_coverage(channel: &Channel, owners: u64, cases: &[Case]) -> Vec<Vec<Held>> {
+    if channel.noise().is_some() {
+        return cases.iter().map(|&case| coverage_of_sums(channel, owners, case)).collect();
+    }
     let outcomes = Outcomes::new(channel, owners);
     let intervals: Vec<Vec<(f64, f64)>> = cases.iter().map(|&case| outcomes.intervals(case)).collect();
     let mut held = vec![vec![Held::default(); owners as usize + 1]; cases.len()];
@@ -31,6 +34,71 @@ pub(crate) fn exact_coverage(channel: &Channel, owners: u64, cases: &[Case]) -> 
         }
     }
     held
+}
+
+/// The same for a channel with noise: outcomes are the sums that can be published.
+fn coverage_of_sums(channel: &Channel, owners: u64, case: Case) -> Vec<Held> {
+    let reach = channel.noise().unwrap().plausible_reach();
+    let intervals: Vec<(f64, f64)> = intervals_of_sums(channel, owners, reach, case);
+    let held = |yes: u64| {
+        let mut held = Held::default();
+        for (&mass, &(low, high)) in law_of_sums(channel, owners, yes, reach).iter().zip(&intervals) {
+            held.coverage += if low <= yes as f64 && yes as f64 <= high { mass } else { 0.0 };
+            held.width += mass * (high - low);
+        }
+        held
+    };
+    (0..=owners).map(held).collect()
+}
+
+/// The interval of every sum from −`reach` on.
+fn intervals_of_sums(channel: &Channel, owners: u64, reach: i64, (kind, confidence): Case) -> Vec<(f64, f64)> {
+    let estimator = Estimator::new(channel).unwrap();
+    let sums = -reach..=owners as i64 + reach;
+    let observe = |sum: i64| estimator.observe_sum(owners, sum).unwrap();
+    if kind == IntervalKind::Score {
+        let interval = |sum| estimator.interval(&observe(sum), confidence, kind);
+        return sums.map(interval).map(|interval| (interval.low, interval.high)).collect();
+    }
+    let estimate = |sum: i64| estimator.estimate_observed(&observe(sum)).estimate.clamp(0.0, owners as f64);
+    let mut intervals: Vec<(f64, f64)> = sums.clone().map(|sum| (estimate(sum), estimate(sum))).collect();
+    for yes in 0..=owners {
+        let acceptance = estimator.acceptance(owners, yes, confidence, kind).unwrap();
+        for (interval, sum) in intervals.iter_mut().zip(sums.clone()) {
+            if acceptance.holds_sum(sum) {
+                *interval = (interval.0.min(yes as f64), interval.1.max(yes as f64));
+            }
+        }
+    }
+    intervals
+}
+
+/// The probability of every sum from −`reach` on: bit by bit, and then draw by draw of the noise.
+pub(crate) fn law_of_sums(channel: &Channel, owners: u64, yes: u64, reach: i64) -> Vec<f64> {
+    let (noise, bit) = (channel.noise().unwrap(), channel.summed_bit().unwrap());
+    let mut bits = vec![1.0];
+    for owner in 0..owners {
+        let one = if owner < yes { bit.yes.to_f64() } else { bit.no.to_f64() };
+        let stay = |at: usize| bits.get(at).copied().unwrap_or(0.0) * (1.0 - one);
+        let step = |at: usize| if at == 0 { 0.0 } else { bits[at - 1] * one };
+        bits = (0..=bits.len()).map(|at| stay(at) + step(at)).collect();
+    }
+    // One draw and the other, each within the reach of both.
+    let one: Vec<f64> = (-reach..=reach).map(|value| noise.probability(value)).collect();
+    let mut both = vec![0.0; one.len()];
+    for (first, mass) in one.iter().enumerate() {
+        for (second, part) in one.iter().enumerate() {
+            let sum = first as i64 + second as i64 - reach;
+            if (0..both.len() as i64).contains(&sum) {
+                both[sum as usize] += mass * part;
+            }
+        }
+    }
+    let mut law = vec![0.0; bits.len() + both.len() - 1];
+    for (first, mass) in bits.iter().enumerate() {
+        both.iter().enumerate().for_each(|(second, part)| law[first + second] += mass * part);
+    }
+    law
 }
 
 /// The counts that the classes of a channel can have. Any cell of a class stands for the class.

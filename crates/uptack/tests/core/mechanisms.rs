@@ -18,3 +18,14 @@ pub(crate) const MECHANISMS: [&str; 14] = [
 ];
 /// An interval by the single count that looks best in the tallies covers 0.949 874 here, at 60 owners and 35 yes.
 pub(crate) const DATA_DEPENDENT: &str = "custom(1=50/122:13/122, 0=3/122:41/122, ⊥=69/122:68/122)";
+
+/// Mechanisms with noise: none before it, hardly any, much; with the ones rarer for *yes*; with noise that hides all of a small crowd.
+pub(crate) const NOISY: [&str; 7] = [
+    "randomized-response(t=1) + laplace(scale=1)",
+    "randomized-response(t=0.999) + laplace(scale=2)",
+    "randomized-response(t=0.8) + laplace(scale=0.5)",
+    "randomized-response(t=0.1) + laplace(scale=3)",
+    "sampling(sy=0.5,sn=0.5) + laplace(scale=1/5)",
+    "deniable-sampling(sy=0.5,sn=0.2,p1=0.5,p2=0.3) + laplace(scale=1)",
+    "normal-form(f=0.9,r=0.1) + laplace(scale=10)",
+];

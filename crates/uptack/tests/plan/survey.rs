@@ -120,22 +120,22 @@ impl Survey {
     }
 }
 
-struct Random(TestRng);
+pub(crate) struct Random(TestRng);
 
 impl Random {
-    fn new(seed: u8) -> Self {
+    pub(crate) fn new(seed: u8) -> Self {
         Self(TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
     }
 
-    fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
         (low.ln() + self.unit() * (high / low).ln()).exp()
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
         self.0.next_u64().is_multiple_of(count)
     }
 

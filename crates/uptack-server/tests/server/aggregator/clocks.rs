@@ -2,7 +2,7 @@
 
 use uptack_dap::{clock::Clock, collector::Collector, protocol::Measurement};
 
-use crate::aggregator::support::{PATIENCE, Stage, quick};
+use crate::aggregator::support::{PATIENCE, Stage};
 
 const START: u64 = 1_800_000_000;
 const YEAR: u64 = 366 * 24 * 3600;
@@ -12,18 +12,10 @@ const YEAR: u64 = 366 * 24 * 3600;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_leaps_ahead_closes_nothing_for_good() {
     let clock = Clock::standing_at(START);
-    let hand = clock.clone();
-    let stage = Stage::with(
-        1,
-        move |config| {
-            quick(config);
-            config.clock = hand.clone();
-        },
-        |parameters| {
-            parameters.time_precision = 1000;
-            parameters.report_expiry_age = Some(14 * 24 * 3600);
-        },
-    )
+    let stage = Stage::at(&clock, |parameters| {
+        parameters.time_precision = 1000;
+        parameters.report_expiry_age = Some(14 * 24 * 3600);
+    })
     .await;
     let cell = Measurement::Cell(1);
     let report = stage.client.seal(&cell, START).await.unwrap();

@@ -3,11 +3,12 @@
 use uptack_dap::{
     client::Client,
     collector::Collector,
-    protocol::{Duration, Interval, Measurement, Time},
-    token::Token,
+    protocol::{
+        AggregateShareReq, BatchSelector, Duration, Interval, Measurement, ReportIdChecksum, Time, TimeInterval, encode,
+    },
 };
 
-use crate::aggregator::support::{PATIENCE, Stage, eventually, now, quick};
+use crate::aggregator::support::{PATIENCE, Stage, ask_for_share, eventually, now, quick};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_collected_exactly_and_asked_for_again_is_the_same() {
@@ -202,25 +203,10 @@ async fn a_report_has_the_same_size_whatever_it_says() {
     }
 }
 
-/// The leader's question to the helper, with the leader's token and a count of our choice.
+/// The leader's question to the helper, with the leader's token and a count of our choice, for no reports.
 pub(crate) async fn ask_helper(stage: &Stage, interval: Interval, count: u64) -> (u16, String) {
-    use uptack_dap::protocol::{AggregateShareReq, BatchSelector, ReportIdChecksum, TimeInterval, encode};
-    let request = AggregateShareReq::<TimeInterval>::new(
-        BatchSelector::new_time_interval(interval),
-        Vec::new(),
-        count,
-        ReportIdChecksum::default(),
-    );
-    let token: &Token = stage.task.leader.aggregator_token.as_ref().unwrap();
-    let path = format!("tasks/{}/aggregate_shares", stage.parameters().task_id);
-    let response = reqwest::Client::new()
-        .post(stage.pair.helper.url().join(&path).unwrap())
-        .bearer_auth(token.as_str())
-        .header("content-type", AggregateShareReq::<TimeInterval>::MEDIA_TYPE)
-        .body(encode(&request))
-        .send()
-        .await
-        .unwrap();
-    let status = response.status().as_u16();
-    (status, response.text().await.unwrap())
+    let batch = BatchSelector::new_time_interval(interval);
+    let request = AggregateShareReq::<TimeInterval>::new(batch, Vec::new(), count, ReportIdChecksum::default());
+    let (status, body) = ask_for_share(&stage.pair.helper.url(), &stage.task, encode(&request)).await;
+    (status, String::from_utf8(body).unwrap())
 }

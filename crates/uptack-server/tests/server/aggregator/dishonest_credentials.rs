@@ -3,7 +3,7 @@
 use std::path::Path;
 use tempfile::TempDir;
 use uptack::{
-    card::{Aggregators, Card, Enrolment, timestamp},
+    card::{Aggregators, Card, Enrolment, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon},
 };
@@ -66,8 +66,8 @@ fn card(pair: &Pair) -> Card {
     request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-4).unwrap()));
     let mut card = Card::new(&request, &plan(&request).unwrap());
     let (opens, closes) = card_task::window(now(), 600).unwrap();
-    card.opens = Some(timestamp::text(opens).unwrap());
-    card.closes = Some(timestamp::text(closes).unwrap());
+    card.opens = Some(Timestamp::from_seconds(opens).unwrap());
+    card.closes = Some(Timestamp::from_seconds(closes).unwrap());
     card.enrolment = Some(Enrolment::Required);
     let (leader, helper) = (pair.leader.url().to_string(), pair.helper.url().to_string());
     card.aggregators = Some(Aggregators { leader, helper });

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::LazyLock};
 use tempfile::TempDir;
 use uptack::{
-    card::{Aggregators, Card, timestamp},
+    card::{Aggregators, Card, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon},
 };
@@ -14,7 +14,7 @@ use uptack_dap::{
     collector::Collector,
     protocol::Measurement,
     signed::{SignedCard, Signer},
-    task::{AggregatorRole, CollectorTask, TaskParameters, TaskSet},
+    task::{AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::Token,
 };
 use uptack_server::aggregator::{
@@ -59,10 +59,10 @@ impl Stage {
     /// A card with this minimum batch. Its claims are those of the promised one: they are for owners to check.
     fn card(&self, minimum: u64) -> Card {
         let mut card = planned();
-        card.minimum_batch = minimum.to_string();
+        card.minimum_batch = minimum;
         let (opens, closes) = card_task::window(now(), 3600).unwrap();
-        card.opens = Some(timestamp::text(opens).unwrap());
-        card.closes = Some(timestamp::text(closes).unwrap());
+        card.opens = Some(Timestamp::from_seconds(opens).unwrap());
+        card.closes = Some(Timestamp::from_seconds(closes).unwrap());
         let (leader, helper) = (self.leader.url().to_string(), self.helper.url().to_string());
         card.aggregators = Some(Aggregators { leader, helper });
         card.signer = Some(self.desk.public().to_string());
@@ -259,6 +259,43 @@ async fn a_card_below_the_operators_floor_is_refused_although_it_is_signed() {
     }
 }
 
+/// The card promises noise; the desk asks for a task with less, or with none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_with_other_noise_than_the_cards_is_refused() {
+    let stage = Stage::with(|admission| admission.allow_tasks_without_card = true).await;
+    let mut card = stage.card(PROMISED);
+    card.mechanism = format!("{} + laplace(scale=2)", card.mechanism).parse().unwrap();
+    // Another noise in the text than beside the integers is no card at all.
+    assert!(card_task::parameters(&card).unwrap_err().to_string().contains("integers"));
+    card.channel.noise = card.mechanism.noise().copied();
+    let promised = card_task::parameters(&card).unwrap();
+    assert_eq!(promised.noise.unwrap().to_string(), "laplace(scale=2)");
+    for noise in [None, Some("laplace(scale=1.9)".parse().unwrap())] {
+        let set = TaskSet::generate(TaskParameters { noise, ..promised.clone() }).unwrap();
+        for (part, (_, url)) in [&set.leader, &set.helper].into_iter().zip(stage.urls()) {
+            let part = AggregatorTask { card: Some(card.canonical()), ..part.clone() };
+            let (status, body) = stage.put(&url, &promised.task_id.to_string(), text(&part)).await;
+            assert!(status == 400 && body.contains("not those of the card"), "{status}: {body}");
+        }
+    }
+    assert_eq!(stage.tasks().await, [0, 0]);
+    // From the signed card each aggregator takes the noise for itself, and nothing beside the card can change it.
+    let (signed, part) = (stage.desk.sign(&card).unwrap(), collector(&card));
+    let definition = CardDefinition::new(AggregatorRole::Helper, signed.clone(), &part);
+    let (_, task) = definition.resolve(&PairSecret::generate()).unwrap();
+    assert_eq!(task.parameters.noise, promised.noise);
+    let beside = text(&definition).replacen('{', r#"{"noise":null,"#, 1);
+    assert_eq!(stage.put(&stage.helper.url(), &signed.query, beside).await.0, 400);
+    for (status, body) in stage.ask(&signed, &part).await {
+        assert_eq!(status, 201, "{body}");
+    }
+    // And once it is served, it is not served again without.
+    let mut plain = TaskSet::generate(TaskParameters { noise: None, ..promised.clone() }).unwrap().helper;
+    plain.card = None;
+    let (status, body) = stage.put(&stage.helper.url(), &signed.query, text(&plain)).await;
+    assert!(status == 400 && body.contains("another definition"), "{status}: {body}");
+}
+
 /// Two cards for one question, one with a minimum that releases single reports: they are two tasks, and what owners
 /// sealed for the one is of no use in the other.
 #[tokio::test(flavor = "multi_thread")]
@@ -317,7 +354,8 @@ fn nothing_that_the_desk_sends_tells_the_aggregators_secrets() {
     let desk = Signer::generate();
     let mut card = planned();
     let (opens, closes) = card_task::window(now(), 600).unwrap();
-    (card.opens, card.closes) = (Some(timestamp::text(opens).unwrap()), Some(timestamp::text(closes).unwrap()));
+    (card.opens, card.closes) =
+        (Some(Timestamp::from_seconds(opens).unwrap()), Some(Timestamp::from_seconds(closes).unwrap()));
     let (leader, helper) = ("http://127.0.0.1:1/".to_owned(), "http://127.0.0.1:2/".to_owned());
     card.aggregators = Some(Aggregators { leader, helper });
     card.signer = Some(desk.public().to_string());

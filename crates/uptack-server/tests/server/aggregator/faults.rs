@@ -111,20 +111,12 @@ impl HandMadeJobOutcome {
 #[tokio::test(flavor = "multi_thread")]
 async fn late_and_early_reports_are_refused() {
     let clock = Clock::standing_at(1_000_000_000);
-    let hand = clock.clone();
-    let stage = Stage::with(
-        1,
-        move |config| {
-            quick(config);
-            config.clock = hand.clone();
-        },
-        |parameters| {
-            parameters.time_precision = 100;
-            parameters.report_expiry_age = Some(10_000);
-            parameters.task_expiration = Some(1_000_050_000);
-            parameters.tolerable_clock_skew = 100;
-        },
-    )
+    let stage = Stage::at(&clock, |parameters| {
+        parameters.time_precision = 100;
+        parameters.report_expiry_age = Some(10_000);
+        parameters.task_expiration = Some(1_000_050_000);
+        parameters.tolerable_clock_skew = 100;
+    })
     .await;
     let send = async |time: u64| {
         let report = stage.client.seal(&Measurement::Cell(0), time).await.unwrap();

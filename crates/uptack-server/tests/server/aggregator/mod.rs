@@ -13,5 +13,7 @@ mod dishonest_leader;
 mod faults;
 mod interop;
 mod kills;
+mod noise;
+mod noise_kills;
 mod operation;
 mod support;

@@ -261,18 +261,10 @@ async fn a_rotated_key_is_used_and_the_old_one_still_opens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outdated_key_is_replaced_by_the_client() {
     let clock = uptack_dap::clock::Clock::standing_at(1_000_000_000);
-    let hand = clock.clone();
-    let stage = Stage::with(
-        1,
-        move |config| {
-            quick(config);
-            config.clock = hand.clone();
-        },
-        |parameters| {
-            parameters.time_precision = 1000;
-            parameters.report_expiry_age = Some(1000);
-        },
-    )
+    let stage = Stage::at(&clock, |parameters| {
+        parameters.time_precision = 1000;
+        parameters.report_expiry_age = Some(1000);
+    })
     .await;
     let cell = Measurement::Cell(2);
     let old = stage.client.seal(&cell, 1_000_000_000).await.unwrap();

@@ -1,5 +1,6 @@
 //! What the tests share: a pair in this process, a pair as processes, batches with known counts.
 
+use sha2::{Digest, Sha256};
 use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -7,11 +8,16 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tempfile::TempDir;
+use uptack::DiscreteLaplace;
 use uptack_dap::{
     client::Client,
+    clock::Clock,
     collector::{Collected, Collector},
     error::Result,
-    protocol::{Interval, Measurement, VdafKind},
+    protocol::{
+        AggregateShareReq, BatchSelector, CollectionJobId, Interval, Measurement, ReportId, ReportIdChecksum,
+        TimeInterval, VdafKind, encode,
+    },
     task::{TaskParameters, TaskSet},
 };
 use uptack_server::aggregator::{Config, pair::Pair};
@@ -66,6 +72,15 @@ impl Stage {
         }
     }
 
+    /// Both aggregators read a clock that goes on only when it is set.
+    pub(crate) async fn at(clock: &Clock, change: impl FnOnce(&mut TaskParameters)) -> Self {
+        let adjust = |config: &mut Config| {
+            quick(config);
+            config.clock = clock.clone();
+        };
+        Self::with(1, adjust, change).await
+    }
+
     pub(crate) fn parameters(&self) -> &TaskParameters {
         self.task.parameters()
     }
@@ -102,6 +117,51 @@ pub(crate) async fn metric(base: &Url, name: &str) -> u64 {
         .find(|line| line.starts_with(name))
         .and_then(|line| line.rsplit(' ').next())
         .map_or(0, |value| value.parse().unwrap())
+}
+
+/// Has the task sum so many bits, and both aggregators add noise of this scale to each.
+pub(crate) fn noisy(bits: usize, scale: &str) -> impl FnOnce(&mut TaskParameters) {
+    let noise = DiscreteLaplace::new(scale.parse().unwrap());
+    move |parameters| (parameters.vdaf, parameters.noise) = (VdafKind::bits(bits), Some(noise))
+}
+
+/// A leader's question for the helper's share, as it is sent.
+pub(crate) fn share_request(interval: Interval, reports: &[ReportId]) -> Vec<u8> {
+    let mut checksum = ReportIdChecksum::default();
+    for id in reports {
+        let digest = Sha256::digest(id.as_ref());
+        checksum.as_mut().iter_mut().zip(digest).for_each(|(left, right)| *left ^= right);
+    }
+    let batch = BatchSelector::new_time_interval(interval);
+    encode(&AggregateShareReq::<TimeInterval>::new(batch, Vec::new(), reports.len() as u64, checksum))
+}
+
+/// Sends it with the leader's token, and gives back the answer as it comes.
+pub(crate) async fn ask_for_share(helper: &Url, task: &TaskSet, request: Vec<u8>) -> (u16, Vec<u8>) {
+    let path = format!("tasks/{}/aggregate_shares", task.parameters().task_id);
+    let response = reqwest::Client::new()
+        .post(helper.join(&path).unwrap())
+        .bearer_auth(task.leader.aggregator_token.as_ref().unwrap().as_str())
+        .header("content-type", AggregateShareReq::<TimeInterval>::MEDIA_TYPE)
+        .body(request)
+        .send()
+        .await
+        .unwrap();
+    (response.status().as_u16(), response.bytes().await.unwrap().to_vec())
+}
+
+/// A finished collection as the leader sends it.
+pub(crate) async fn collection(leader: &Url, task: &TaskSet, job: &CollectionJobId) -> Vec<u8> {
+    let path = format!("tasks/{}/collection_jobs/{job}", task.parameters().task_id);
+    let response = reqwest::Client::new()
+        .post(leader.join(&path).unwrap())
+        .bearer_auth(task.collector.token.as_str())
+        .header("content-length", 0)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status().as_u16(), 200);
+    response.bytes().await.unwrap().to_vec()
 }
 
 /// Waits until `condition` holds; fails the test if it never does.
@@ -151,6 +211,11 @@ impl Process {
 
     pub(crate) fn operations_url(&self) -> Option<Url> {
         self.operations.clone()
+    }
+
+    /// The file with all that it keeps.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.data.join("state.sqlite3")
     }
 
     pub(crate) fn log(&self) -> String {
@@ -220,12 +285,17 @@ pub(crate) struct Processes {
 
 impl Processes {
     pub(crate) async fn new(minimum: u64) -> Self {
+        Self::with(minimum, |_| {}).await
+    }
+
+    pub(crate) async fn with(minimum: u64, change: impl FnOnce(&mut TaskParameters)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let helper = Process::new("helper", directory.path(), None);
         let leader = Process::new("leader", directory.path(), Some(helper.url()));
         let mut parameters =
             TaskParameters::new(leader.url(), helper.url(), VdafKind::histogram(3), PRECISION, minimum);
         parameters.report_expiry_age = None;
+        change(&mut parameters);
         let task = TaskSet::generate(parameters).unwrap();
         let written = directory.path().join("written");
         task.write(&written).unwrap();

@@ -29,7 +29,7 @@ async fn a_query_is_opened_answered_collected_and_released_once() {
     upload(&seen.card, &cells).await;
     let early = stage.analyst.result(query).await.unwrap_err();
     assert_eq!(early.refused_with(), Some(409));
-    assert!(early.to_string().contains(opened.card.closes.as_ref().unwrap()), "{early}");
+    assert!(early.to_string().contains(&opened.card.closes.unwrap().to_string()), "{early}");
 
     stage.pass(&seen.card);
     let text = stage.result(query).await.unwrap();
@@ -112,8 +112,8 @@ async fn a_series_opens_window_by_window_and_is_priced_as_a_whole() {
     let opened = stage.analyst.open(&card(), Schedule::Series { every: 300, times: 3 }).await.unwrap();
     assert_eq!(opened.queries.len(), 3);
     let whole = opened.card.claims.whole.as_ref().unwrap();
-    assert_eq!(whole.queries, "3");
-    assert!(whole.release.parse::<f64>().unwrap() > opened.card.claims.release.parse::<f64>().unwrap());
+    assert_eq!(whole.queries, 3);
+    assert!(whole.release.epsilon() > opened.card.claims.release.epsilon());
     assert!(stage.analyst.list().await.unwrap().is_empty(), "the first window is still to come");
     for number in 1..=3u64 {
         let opens = START + 300 * number;
@@ -122,7 +122,7 @@ async fn a_series_opens_window_by_window_and_is_priced_as_a_whole() {
         let signed = only_open(&stage.analyst).await;
         let card = signed.open().unwrap().card;
         assert_eq!(card.window().unwrap(), (opens, opens + 300));
-        assert_eq!(card.series.as_ref().unwrap().number, number.to_string());
+        assert_eq!(card.series.as_ref().unwrap().number, Some(number));
         assert_eq!(card.without_number(), opened.card.without_number());
         assert_eq!(signed.query, opened.queries[number as usize - 1].query);
         upload(&card, &vec![2; (MINIMUM + number) as usize]).await;
@@ -140,7 +140,7 @@ async fn a_ballot_gives_a_tally_for_each_question() {
     let stage = Stage::new().await;
     let asked = ballot(&["north", "south", "east"]);
     let opened = stage.analyst.open(&asked, Schedule::Once { seconds: 600 }).await.unwrap();
-    assert_eq!(opened.card.claims.whole.as_ref().unwrap().queries, "2");
+    assert_eq!(opened.card.claims.whole.as_ref().unwrap().queries, 2);
     let report = |outputs: [Option<bool>; 3]| ballots::measurement(&outputs);
     let reports = [
         vec![report([Some(true), None, Some(false)]); 5],
@@ -167,13 +167,12 @@ async fn what_an_analyst_must_not_send_is_refused_by_name() {
     let stage = Stage::new().await;
     let once = Schedule::Once { seconds: 600 };
     type Case = (&'static str, fn(&mut uptack::card::Card));
-    let cases: [Case; 6] = [
-        ("`closes`", |card| card.closes = Some("2026-11-15T08:30:00Z".to_owned())),
+    let cases: [Case; 5] = [
+        ("`closes`", |card| card.closes = "2026-11-15T08:30:00Z".parse().ok()),
         ("`operators`", |card| card.operators = Some(uptack::card::Operators::Two)),
         ("no predicate", |card| card.predicate = None),
         ("bytes long", |card| card.predicate = Some("x".repeat(1025))),
-        ("integers", |card| card.channel.bits = "32".to_owned()),
-        ("delta", |card| card.claims.delta = "often".to_owned()),
+        ("integers", |card| card.channel.bits = 32),
     ];
     for (words, spoil) in cases {
         let mut bad = card();
@@ -182,6 +181,15 @@ async fn what_an_analyst_must_not_send_is_refused_by_name() {
         assert_eq!(error.refused_with(), Some(400), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
+    // What no card can hold is refused by the name of its field, too.
+    let body = serde_json::json!({"card": card(), "seconds": 600}).to_string();
+    let body = body.replacen("\"delta\":\"", "\"delta\":\"often ", 1);
+    let token = std::fs::read_to_string(stage.desk.first_token()).unwrap();
+    let request = reqwest::Client::new().post(stage.desk.url().join("queries").unwrap()).bearer_auth(token.trim());
+    let refused = request.header("idempotency-key", "a".repeat(43)).body(body).send().await.unwrap();
+    assert_eq!(refused.status().as_u16(), 400);
+    let told = refused.text().await.unwrap();
+    assert!(told.contains("card.claims.delta"), "{told}");
     for (every, times) in [(0, 3), (300, 0), (300, 1001), (u64::MAX, 2)] {
         let error = stage.analyst.open(&card(), Schedule::Series { every, times }).await.unwrap_err();
         assert_eq!(error.refused_with(), Some(400), "{error}");
@@ -189,10 +197,10 @@ async fn what_an_analyst_must_not_send_is_refused_by_name() {
     assert!(stage.analyst.list().await.unwrap().is_empty());
     // A claim that is better than the truth is not taken over: the desk states its own.
     let mut boasting = card();
-    boasting.claims.release = "0.001".to_owned();
+    boasting.claims.release = "0.001".parse().unwrap();
     let opened = stage.analyst.open(&boasting, once).await.unwrap();
     opened.card.verify(WorkLimit::default()).unwrap();
-    assert_ne!(opened.card.claims.release, "0.001");
+    assert_ne!(opened.card.claims.release.to_string(), "0.001");
     assert_eq!(card_task::task_id(&opened.card.canonical()).to_string(), opened.queries[0].query);
     let (status, _) = call("get", &stage.desk.url(), "queries/unknown", None).await;
     assert_eq!(status, 404);

@@ -124,7 +124,7 @@ pub(crate) fn ballot(names: &[&str]) -> Card {
     let mut card = card();
     let query = |name: &&str| BallotQuery { name: (*name).to_owned(), predicate: format!("station == \"{name}\"") };
     card.predicate = None;
-    card.ballot = Some(CardBallot { most_yes: "1".to_owned(), queries: names.iter().map(query).collect() });
+    card.ballot = Some(CardBallot { most_yes: 1, queries: names.iter().map(query).collect() });
     card
 }
 

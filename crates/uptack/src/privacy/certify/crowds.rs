@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::claim::Found;
-use crate::privacy::classes::finite_epsilon;
 use crate::privacy::divergence::{Ends, Question};
 use crate::privacy::effort::{Work, WorkLimit};
 use crate::privacy::likelihood::{Crowd, PerDirection};
@@ -35,6 +34,8 @@ pub(super) struct Crowds<'a> {
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
+        // A sum of scores on its lattice costs about the same in every crowd.
+        let limit = if view.needs_sums() { limit.whatever_the_crowd() } else { limit };
         let enumeration = ENUMERATION.min(limit.for_owners(owners));
         Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
     }
@@ -58,9 +59,9 @@ impl<'a> Crowds<'a> {
         Found { value: value.largest(), crowd }
     }
 
-    /// The largest finite |ln(p/q)|: beyond it only the floor is left.
+    /// Beyond this ε only the floor is left.
     pub(super) fn largest_epsilon(&self) -> f64 {
-        finite_epsilon(self.view.ratios())
+        self.view.largest_epsilon()
     }
 
     /// The δ that no ε gets below, with the crowd that shows it.
@@ -129,7 +130,12 @@ impl<'a> Crowds<'a> {
     /// Whether every crowd can be evaluated exactly at little cost.
     pub(super) fn enumerable(&self) -> bool {
         self.enumerable_by_histogram()
-            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= self.enumeration / 8
+            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= self.enumeration / self.factor()
+    }
+
+    /// How many steps a crowd of two classes takes for each owner: more where the noise is added to its law.
+    fn factor(&self) -> u64 {
+        if self.view.noise.is_some() { 32 } else { 8 }
     }
 
     fn enumerable_by_histogram(&self) -> bool {

@@ -4,7 +4,7 @@
 use super::averaged::expected;
 use super::many_classes::{self, refined};
 use super::one_truth;
-use super::question::Question;
+use super::question::{Divergences, Question};
 use super::three_classes::three_classes;
 use super::two_classes::two_classes;
 use crate::certified::binomial::Binomial;
@@ -19,13 +19,7 @@ const MANY_OWNERS: u64 = 5_000_000;
 
 impl Outcome {
     /// A crowd of one truth, in both directions.
-    pub(super) fn one_truth(
-        &self,
-        truth: Truth,
-        others: u64,
-        question: Question,
-        work: &Work,
-    ) -> PerDirection<Enclosure> {
+    pub(super) fn one_truth(&self, truth: Truth, others: u64, question: Question, work: &Work) -> Divergences {
         let weights = PerDirection::each(|direction| self.weights(direction, question.growth));
         let Some(law) = self.law(truth).filter(|_| self.classes.len() > 1) else {
             return weights
@@ -42,7 +36,7 @@ impl Outcome {
     }
 
     /// The same where all others are inside.
-    fn one_truth_inside(&self, truth: Truth, others: u64, question: Question, work: &Work) -> PerDirection<Enclosure> {
+    fn one_truth_inside(&self, truth: Truth, others: u64, question: Question, work: &Work) -> Divergences {
         if self.counts_outside() {
             return self.one_truth(truth, others, question, work);
         }
@@ -50,7 +44,7 @@ impl Outcome {
     }
 
     /// A crowd of both truths, in both directions, whose owners are all inside, or where the outside is a class like any other.
-    pub(super) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> PerDirection<Enclosure> {
+    pub(super) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> Divergences {
         if self.classes.len() == 1 {
             return self.one_truth(Truth::Yes, 0, question, work);
         }
@@ -86,7 +80,7 @@ impl Outcome {
         crowd: CrowdLaws<3>,
         question: Question,
         work: &Work,
-    ) -> PerDirection<Enclosure> {
+    ) -> Divergences {
         // Rows are counts of the class between the others by ratio, or of the outside.
         let row = if self.counts_outside() { 2 } else { 1 };
         let divergence = |weights: [Weight; 3], work: &Work| three_classes(weights, row, crowd, question, work);
@@ -107,13 +101,7 @@ impl Outcome {
 
     /// Where the formulas for three classes hit an edge of what is possible: the owners of the commoner truth alone are a bound,
     /// and so are labels that are told.
-    fn bounded_otherwise(
-        &self,
-        exact: PerDirection<Enclosure>,
-        crowd: Crowd,
-        question: Question,
-        work: &Work,
-    ) -> PerDirection<Enclosure> {
+    fn bounded_otherwise(&self, exact: Divergences, crowd: Crowd, question: Question, work: &Work) -> Divergences {
         let common = Truth::from_bool(crowd.yes > crowd.no);
         let fewer = self.one_truth_inside(common, crowd.yes.max(crowd.no), question, work);
         let bounded = exact.with(fewer, |exact, fewer| exact.at_most(fewer.upper()));
@@ -141,7 +129,7 @@ fn without_the_rarest(
     crowd: CrowdLaws<3>,
     question: Question,
     work: &Work,
-) -> Option<PerDirection<Enclosure>> {
+) -> Option<Divergences> {
     let expected = |class: usize| crowd.each().map(|(owners, law)| owners as f64 * law[class]).iter().sum::<f64>();
     let rarest = (0..3).min_by(|a, b| expected(*a).total_cmp(&expected(*b)))?;
     let somebody = expected(rarest) * (1.0 + 1e-12);

@@ -1,5 +1,11 @@
 //! What is asked about a crowd, and how precisely the answer is needed (`docs/accounting.md`, "The divergence of one crowd").
 
+use crate::certified::enclosure::Enclosure;
+use crate::privacy::likelihood::PerDirection;
+
+/// What is answered: the divergence in each direction.
+pub(crate) type Divergences = PerDirection<Enclosure>;
+
 /// Asks for the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be sharp far below
 /// `goal`, and above it need not be more precise than `precision`, relatively.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,174 @@
+//! What a demo is about: vehicles at stations, a question, and what the vehicles allow.
+
+use uptack::card::Card;
+use uptack::plan::{Form, Over, Plan, Prior, Request, plan};
+use uptack::privacy::{Delta, Epsilon};
+use uptack::{Fraction, Mechanism};
+use uptack_owner::attributes::{self, Named};
+
+use crate::failure::Failure;
+
+/// Stations are numbered; the first ones are the busiest.
+const STATIONS: u64 = 40;
+/// The station that is asked about, and the one with few vehicles.
+const STATION: u64 = 7;
+/// ε of what is published, in every scene.
+const EPSILON: f64 = 1.0;
+const DELTA: f64 = 1e-6;
+
+/// Who hides a vehicle in what is published.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hidden {
+    /// Noise of the aggregators, one of them honest.
+    ByAggregators,
+    /// The other vehicles' coins.
+    ByOwners,
+    /// The same, and each single answer is noise to whoever holds it alone.
+    ByOwnersInSeveralAnswers,
+}
+
+pub(super) struct Scene {
+    vehicles: u64,
+    hidden: Hidden,
+    /// How many vehicles are at the station.
+    truth: u64,
+}
+
+impl Scene {
+    /// A busy station, and noise added by the aggregators.
+    pub(super) fn station(vehicles: u64) -> Self {
+        Self { vehicles, hidden: Hidden::ByAggregators, truth: usual_share(STATION, vehicles) }
+    }
+
+    /// A station with few vehicles, hidden by the others' coins.
+    pub(super) fn rare(vehicles: u64) -> Self {
+        Self { vehicles, hidden: Hidden::ByOwners, truth: vehicles / 1000 + 1 }
+    }
+
+    /// A limit on each single answer.
+    pub(super) fn answers(vehicles: u64) -> Self {
+        Self { hidden: Hidden::ByOwnersInSeveralAnswers, ..Self::station(vehicles) }
+    }
+
+    pub(super) fn truth(&self) -> u64 {
+        self.truth
+    }
+
+    pub(super) fn question(&self) -> String {
+        format!("How many vehicles are at station {STATION}?")
+    }
+
+    /// The vehicles; those that the stations do not take are on the road between them and have no such attribute.
+    pub(super) fn vehicles(&self) -> Result<Vec<Named>, Failure> {
+        let at = |station: u64| if station == STATION { self.truth } else { usual_share(station, self.vehicles) };
+        let placed = (1..=STATIONS).flat_map(|station| std::iter::repeat_n(station.to_string(), at(station) as usize));
+        let stations = placed.chain(std::iter::repeat(String::new())).take(self.vehicles as usize);
+        let rows = stations.enumerate().map(|(index, station)| format!("vehicle-{},{station}\n", index + 1));
+        Ok(attributes::fleet_from_csv(&format!("owner,station\n{}", rows.collect::<String>()))?)
+    }
+
+    /// The card as the desk is asked to open it, and the error of what one might have taken instead.
+    pub(super) fn planned(&self) -> Result<(Card, Gain), Failure> {
+        let request = self.request()?;
+        let plan = plan(&request)?;
+        let mut card = Card::new(&request, &plan);
+        card.question = Some(self.question());
+        card.predicate = Some(format!("station == \"{STATION}\""));
+        card.attributes = vec!["station".to_owned()];
+        Ok((card, self.gain(&plan)?))
+    }
+
+    /// What a vehicle allows, as TOML.
+    pub(super) fn policy(&self, signer: &str) -> String {
+        let trust = if self.hidden == Hidden::ByAggregators { "one-aggregator" } else { "owners" };
+        format!(
+            "signers = [\"{signer}\"]\nattributes = [\"station\"]\n\
+             [card]\ntrust = \"{trust}\"\nanswer = 16.0\nlinked = 16.0\nrelease = {EPSILON:?}\n\
+             answer-with-release = 16.0\ndelta = {DELTA}\nhonest = 0.9\nseparate-operators = false\nenrolment = false\n\
+             [lifetime]\nlinked = 100.0\nrelease = 10.0\ndelta = 1e-4\n"
+        )
+    }
+
+    fn request(&self) -> Result<Request, Failure> {
+        let (epsilon, delta) = (Epsilon::new(EPSILON)?, Delta::new(DELTA)?);
+        let yes = Prior { low: 0, high: self.expected(), over: Over::Worst };
+        let crowd = Request {
+            release: Some((epsilon, delta)),
+            honest: Fraction::new(9, 10)?,
+            minimum_batch: self.vehicles - self.vehicles / 20,
+            ..Request::new(self.vehicles, yes)
+        };
+        Ok(match self.hidden {
+            Hidden::ByAggregators => {
+                let one = Request::one_aggregator(self.vehicles, yes, epsilon)?;
+                Request { release: crowd.release, honest: crowd.honest, minimum_batch: crowd.minimum_batch, ..one }
+            }
+            Hidden::ByOwners => crowd,
+            Hidden::ByOwnersInSeveralAnswers => Request { answer_epsilon: Some(ANSWER), form: Form::Several, ..crowd },
+        })
+    }
+
+    /// At most so many are expected at the station.
+    fn expected(&self) -> u64 {
+        if self.hidden == Hidden::ByOwners { 3 * self.truth } else { self.vehicles / 10 }
+    }
+
+    /// What randomized response would do where the plan is something else.
+    fn gain(&self, plan: &Plan) -> Result<Gain, Failure> {
+        let (what, epsilon) = match self.hidden {
+            // What the noise replaces: coins that are as noisy as the published claim.
+            Hidden::ByAggregators => ("coins alone, nobody trusted,", EPSILON),
+            Hidden::ByOwnersInSeveralAnswers => ("one answer with the same limit", ANSWER),
+            Hidden::ByOwners => return self.gain_of_silence(plan),
+        };
+        let truthful = epsilon.exp() / (1.0 + epsilon.exp());
+        let mechanism: Mechanism = format!("randomized-response(t={truthful})").parse()?;
+        let estimator = uptack::estimate::Estimator::new(&mechanism.channel())?;
+        let yes = Prior { low: 0, high: self.expected(), over: Over::Worst };
+        Ok(Gain { what: what.to_owned(), sd: yes.predicted_sd(&estimator, self.vehicles)? })
+    }
+
+    /// What the best mechanism that always speaks would do.
+    fn gain_of_silence(&self, plan: &Plan) -> Result<Gain, Failure> {
+        let spoken = plan.alternatives.iter().find(|choice| choice.mechanism.name() == "randomized-response");
+        let sd = spoken.map_or(plan.best.sd, |choice| choice.sd);
+        Ok(Gain { what: "the same without ⊥".to_owned(), sd })
+    }
+}
+
+/// ε of a single answer in the scene about answers: ln 3, odds of three to one.
+const ANSWER: f64 = 1.0986;
+
+/// The error of something that one might have taken instead.
+pub(super) struct Gain {
+    pub(super) what: String,
+    pub(super) sd: f64,
+}
+
+/// How many vehicles are at a station: many small ones, few large.
+fn usual_share(station: u64, vehicles: u64) -> u64 {
+    let weight = |station: u64| 1.0 / (station + 1) as f64;
+    let all: f64 = (1..=STATIONS).map(weight).sum();
+    (vehicles as f64 * weight(station) / all).floor() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_truth_is_what_the_vehicles_hold() {
+        for scene in [Scene::station(3000), Scene::rare(3000), Scene::answers(100)] {
+            let fleet = scene.vehicles().unwrap();
+            assert_eq!(fleet.len() as u64, scene.vehicles);
+            assert!(scene.truth > 0 && scene.truth <= scene.expected(), "{}", scene.truth);
+        }
+    }
+
+    #[test]
+    fn silence_pays_where_few_hold_yes() {
+        let (card, gain) = Scene::rare(20_000).planned().unwrap();
+        assert_ne!(card.mechanism.name(), "randomized-response");
+        assert!(gain.sd > 1.1 * card.predicted.sd.value(), "{}", gain.sd);
+    }
+}

@@ -1,0 +1,38 @@
+//! Which stations are in their right place.
+
+/// The places that a station may have among all, by falling vehicles; stations of equally many share theirs.
+pub(super) struct TrueRanks(Vec<(usize, usize)>);
+
+impl TrueRanks {
+    pub(super) fn new(vehicles: &[u64]) -> Self {
+        let mut sorted = vehicles.to_vec();
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        let places =
+            |yes: &u64| (sorted.partition_point(|other| other > yes), sorted.partition_point(|other| other >= yes));
+        Self(vehicles.iter().map(places).collect())
+    }
+
+    /// How many stations the estimates put in a right place.
+    pub(super) fn right(&self, estimates: &[f64]) -> u64 {
+        let mut order: Vec<usize> = (0..estimates.len()).collect();
+        order.sort_unstable_by(|&a, &b| estimates[b].total_cmp(&estimates[a]).then(a.cmp(&b)));
+        let right = order.into_iter().enumerate().filter(|&(place, station)| {
+            let (from, to) = self.0[station];
+            (from..to).contains(&place)
+        });
+        right.count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_count_has_every_rank_right_and_noise_does_not() {
+        let ranks = TrueRanks::new(&[5, 1, 5, 0]);
+        assert_eq!(ranks.right(&[5.0, 1.0, 5.0, 0.0]), 4);
+        assert_eq!(ranks.right(&[4.0, 1.0, 9.0, 0.0]), 4, "equals may change places");
+        assert_eq!(ranks.right(&[0.0, 1.0, 9.0, 7.0]), 2);
+    }
+}

@@ -1,0 +1,221 @@
+//! What a method gives away, view by view.
+
+use serde_json::{Value, json};
+use uptack::Channel;
+use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
+
+use super::curator::Changes;
+use crate::error::Error;
+
+/// Steps for each joint view: about a tenth of a second. What does not close is printed with its gap.
+const EFFORT: u64 = 10_000_000;
+/// Beyond this many owners the joint views are bounded by the linked one instead of being certified, which takes minutes.
+const MOST_FOR_JOINT: u64 = 200_000;
+
+/// What the accountant says of every view.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    /// Local ε of each answer alone.
+    pub answers: Vec<Option<f64>>,
+    /// Local ε of the whole cell; of a ballot, of the whole ballot.
+    pub linked: Option<f64>,
+    /// ε of what is published if one aggregator is honest and nobody else, from below and as claimed; none without noise.
+    pub one_aggregator: Option<(f64, f64)>,
+    /// All that is published.
+    pub release: ReleaseClaim,
+    /// Each answer together with all tallies; none where only the linked ε was taken as its bound.
+    pub joint: Vec<Option<Guarantee>>,
+}
+
+/// What is claimed of the release.
+#[derive(Clone, Copy, Debug)]
+pub enum ReleaseClaim {
+    /// By the accountant.
+    Certified(Guarantee),
+    /// No more than this, by another claim.
+    Bounded {
+        /// None where there is no bound.
+        epsilon: Option<f64>,
+        /// At which it is stated.
+        delta: f64,
+    },
+}
+
+impl ReleaseClaim {
+    /// As the privacy card writes it.
+    fn json(&self) -> Value {
+        match self {
+            Self::Certified(guarantee) => guarantee.json(),
+            Self::Bounded { epsilon, delta } => bound_json(*delta, *epsilon),
+        }
+    }
+
+    fn delta(&self) -> f64 {
+        match self {
+            Self::Certified(guarantee) => delta_of(guarantee.target()),
+            Self::Bounded { delta, .. } => *delta,
+        }
+    }
+
+    /// The claimed ε; none where δ is below the floor.
+    fn upper(&self) -> Option<f64> {
+        match self {
+            Self::Certified(guarantee) => guarantee.value().map(|value| value.upper()),
+            Self::Bounded { epsilon, .. } => *epsilon,
+        }
+    }
+}
+
+impl Certificates {
+    fn json(&self) -> Value {
+        let one = self.one_aggregator;
+        let joint = |claim: &Option<Guarantee>| match claim {
+            Some(claim) => claim.json(),
+            None => bound_json(self.release.delta(), self.linked),
+        };
+        json!({
+            "answers": self.answers,
+            "linked": self.linked,
+            "one_aggregator": one.map(|(lower, upper)| json!({"epsilon": {"lower": lower, "upper": upper}, "delta": 0})),
+            "release": self.release.json(),
+            "answers_with_release": self.joint.iter().map(joint).collect::<Vec<_>>(),
+        })
+    }
+
+    pub(super) fn of(channel: &Channel, owners: u64, target: Target, changes: Changes) -> Result<Self, Error> {
+        let answers = 0..channel.answers().len();
+        let times = changes.count() as f64;
+        let alone = |answer| Ok::<_, Error>(privacy::answer_epsilon(channel, answer)?.map(|epsilon| times * epsilon));
+        let one_aggregator = privacy::one_aggregator(channel).map(|one| (times * one.lower(), times * one.upper()));
+        Ok(Self {
+            answers: answers.clone().map(alone).collect::<Result<_, _>>()?,
+            linked: privacy::linked_epsilon(channel).map(|epsilon| times * epsilon),
+            one_aggregator,
+            release: release(channel, owners, target, changes)?,
+            joint: answers.map(|answer| joint(channel, answer, owners, target, changes)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The release: certified as `privacy` does, so that both print the same number, or by what bounds it.
+///
+/// With noise it gives away no more than with one honest aggregator alone, whatever the crowd. Two published counts give away no
+/// more than the sum: (ε/2, δ/2) each is (ε, δ) together.
+fn release(channel: &Channel, owners: u64, target: Target, changes: Changes) -> Result<ReleaseClaim, Error> {
+    let (times, delta) = (changes.count() as f64, delta_of(target));
+    if let Some(one) = privacy::one_aggregator(channel) {
+        return Ok(ReleaseClaim::Bounded { epsilon: Some(times * one.upper()), delta });
+    }
+    let accountant = privacy::release(channel, owners)?.with_limit(WorkLimit::default());
+    if changes == Changes::One {
+        return Ok(ReleaseClaim::Certified(accountant.guarantee(target)));
+    }
+    let each = accountant.guarantee(Target::Delta(Delta::new(delta / times)?));
+    Ok(ReleaseClaim::Bounded { epsilon: each.value().map(|value| times * value.upper()), delta })
+}
+
+fn joint(
+    channel: &Channel,
+    answer: usize,
+    owners: u64,
+    target: Target,
+    changes: Changes,
+) -> Result<Option<Guarantee>, Error> {
+    let bounded = owners > MOST_FOR_JOINT || !channel.determined() || channel.noise().is_some();
+    if bounded || changes == Changes::Two {
+        return Ok(None);
+    }
+    let accountant = privacy::answer_with_release(channel, answer, owners)?;
+    Ok(Some(accountant.with_limit(WorkLimit::steps(EFFORT)).guarantee(target)))
+}
+
+/// What a method gives away.
+#[derive(Clone, Debug)]
+pub enum Claims {
+    /// Computed by the accountant, for every view.
+    Certified(Box<Certificates>),
+    /// The local guarantee of the whole report, which bounds every other view; the release is not accounted for.
+    Local {
+        /// Of the report.
+        epsilon: f64,
+        /// At which the release is stated.
+        delta: f64,
+    },
+    /// Of the released count; the curator sees the truth.
+    Curator {
+        /// Of the release.
+        epsilon: f64,
+        /// Of the release.
+        delta: f64,
+    },
+}
+
+impl Claims {
+    /// All views as the privacy card writes them.
+    pub fn json(&self) -> Value {
+        match self {
+            Self::Certified(views) => views.json(),
+            Self::Local { epsilon, delta } => {
+                let bounded = bound_json(*delta, Some(*epsilon));
+                json!({"answers": [epsilon], "linked": epsilon, "one_aggregator": null, "release": bounded,
+                    "answers_with_release": [bounded]})
+            }
+            Self::Curator { epsilon, delta } => json!({
+                "answers": [null], "linked": null, "one_aggregator": null,
+                "release": {"delta": delta, "epsilon": {"lower": epsilon, "upper": epsilon}, "floor": 0.0,
+                    "certificate": {"gap": 0.0, "closed": true}},
+                "answers_with_release": [null],
+            }),
+        }
+    }
+
+    /// The largest ε of a single answer; none where there is no guarantee.
+    pub fn answer(&self) -> Option<f64> {
+        match self {
+            Self::Certified(views) => {
+                let parts: Option<Vec<f64>> = views.answers.iter().copied().collect();
+                parts.map(|parts| parts.into_iter().fold(0.0, f64::max))
+            }
+            Self::Local { epsilon, .. } => Some(*epsilon),
+            Self::Curator { .. } => None,
+        }
+    }
+
+    /// The ε of the whole report; none where there is no guarantee.
+    pub fn linked(&self) -> Option<f64> {
+        match self {
+            Self::Certified(views) => views.linked,
+            Self::Local { epsilon, .. } => Some(*epsilon),
+            Self::Curator { .. } => None,
+        }
+    }
+
+    /// The claimed ε of the release; none where δ is below the floor.
+    pub fn release(&self) -> Option<f64> {
+        match self {
+            Self::Certified(views) => views.release.upper(),
+            Self::Local { epsilon, .. } | Self::Curator { epsilon, .. } => Some(*epsilon),
+        }
+    }
+
+    /// The claimed ε if one aggregator is honest and nobody else; none without noise.
+    pub fn one_aggregator(&self) -> Option<f64> {
+        match self {
+            Self::Certified(views) => views.one_aggregator.map(|(_, upper)| upper),
+            Self::Local { .. } | Self::Curator { .. } => None,
+        }
+    }
+}
+
+/// A view of which nothing is known but that it says no more than the whole report.
+fn bound_json(delta: f64, linked: Option<f64>) -> Value {
+    json!({"delta": delta, "epsilon": linked.map(|epsilon| json!({"lower": 0.0, "upper": epsilon})), "floor": null,
+        "crowd": null, "certificate": {"gap": null, "closed": false}})
+}
+
+fn delta_of(target: Target) -> f64 {
+    match target {
+        Target::Delta(delta) => delta.value(),
+        Target::Epsilon(_) => 0.0,
+    }
+}

@@ -1,0 +1,138 @@
+//! The page: text, tables and plots in one file that asks nothing of the network.
+
+mod day;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use uptack::display;
+
+use super::plots::Plot;
+use super::summary::{Finding, Table};
+use crate::compare::Comparison;
+use crate::evaluation::Evaluation;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The plots that belong to no comparison, under their headings.
+const FIGURES: [(&str, &str); 4] = [
+    ("Error against ε", "error-epsilon"),
+    ("Coverage of the intervals", "coverage"),
+    ("Truth against estimate", "scatter"),
+    ("The stations", "map"),
+];
+
+impl Evaluation {
+    pub(super) fn page(&self, plots: &[(String, Plot)]) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width,initial-scale=1";
+                    link rel="icon" href="data:,";
+                    title { "Uptack: evaluation" }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body { (self.body(plots)) }
+            }
+        };
+        page.into_string() + "\n"
+    }
+
+    fn body(&self, plots: &[(String, Plot)]) -> Markup {
+        html! {
+            h1 { "Counting a crowd: the evaluation" }
+            @if !self.complete {
+                p.note { strong { "Partial." } " The run was stopped; rows have the trials that were done." }
+            }
+            h2 #findings { "What was found" }
+            @for finding in self.summary() { (found(&finding)) }
+            h2 { "What was counted, and how to read the tables" }
+            (self.introduction())
+            @for comparison in Comparison::ALL { (self.comparison(comparison, plots)) }
+            @for (heading, name) in FIGURES {
+                h2 { (heading) }
+                (figure(plots, name))
+            }
+            @if let Some(day) = &self.longitudinal { (day::section(day)) }
+        }
+    }
+
+    fn introduction(&self) -> Markup {
+        let traffic = &self.traffic;
+        html! {
+            p {
+                (traffic.origin) ": " (display::grouped(traffic.total())) " vehicles at "
+                (display::grouped(traffic.stations.len() as u64)) " stations, the median station has "
+                (traffic.median()) ". " (self.flagged()) " For every station the question is “are you at this \
+                station?”; the population grows by vehicles elsewhere. Every vehicle that crosses a station is taken \
+                as one owner. Errors are root mean squared errors."
+            }
+            p.note {
+                "A guarantee is for a " em { "view" } ": of one answer alone, of one owner's whole report (linked), of \
+                the released tallies. Two methods are comparable only in the view in which their guarantees are equal, \
+                so every row shows all of them, and who must be honest for the one by which it is compared. They are \
+                for one station's question; an owner who answers all stations with a one-station method changes two \
+                answers by moving. The methods marked “all” hide the whole place in one report."
+            }
+        }
+    }
+
+    fn flagged(&self) -> String {
+        let flagged = match self.traffic.stations.iter().filter(|station| !station.flags.is_empty()).count() {
+            1 => "1 station carries".to_owned(),
+            count => format!("{count} stations carry"),
+        };
+        let suspects = self.traffic.stations.iter().filter(|one| one.flags.iter().any(|flag| flag.is_suspect()));
+        let doubtful: Vec<String> =
+            suspects.map(|station| format!("{} with {} vehicles", station.name, station.vehicles)).collect();
+        let doubt = match doubtful.is_empty() {
+            true => String::new(),
+            false => format!(" Detectors in doubt, kept as published: {}.", doubtful.join(", ")),
+        };
+        format!("{flagged} a flag (imputed, partly observed, doubtful).{doubt}")
+    }
+
+    fn comparison(&self, comparison: Comparison, plots: &[(String, Plot)]) -> Markup {
+        let (heading, explanation) = self.heading(comparison);
+        html! {
+            h2 id={ "comparison-" (comparison) } { (heading) }
+            p { (explanation) }
+            (figure(plots, &format!("error-{comparison}")))
+            (table(&self.rows_table(comparison)))
+            details {
+                summary { "More of every row: worst station, ranks, bytes, coins, the mechanism itself" }
+                (table(&self.details_table(comparison)))
+            }
+        }
+    }
+}
+
+fn found(finding: &Finding) -> Markup {
+    html! {
+        section id=(finding.id) {
+            p { strong { (finding.claim) } " " (finding.conditions) }
+            @if let Some(numbers) = &finding.table { (table(numbers)) }
+        }
+    }
+}
+
+/// A table that becomes one card for each row where the window is narrow: every cell knows its column.
+fn table(table: &Table) -> Markup {
+    html! {
+        table id=(table.id) {
+            thead { tr { @for name in &table.header { th scope="col" { (name) } } } }
+            tbody {
+                @for row in &table.rows {
+                    tr { @for (name, cell) in table.header.iter().zip(row) { td data-column=(name) { (cell) } } }
+                }
+            }
+        }
+    }
+}
+
+fn figure(plots: &[(String, Plot)], name: &str) -> Markup {
+    let found = plots.iter().find(|(other, _)| other == name);
+    html! {
+        @if let Some((_, plot)) = found { figure id=(name) { (PreEscaped(plot.to_svg())) } }
+    }
+}

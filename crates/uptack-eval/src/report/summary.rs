@@ -1,0 +1,293 @@
+//! What was found, as plain sentences and tables: the page and the command line say the same.
+
+use uptack::display;
+
+use super::text::{explanation, heading, level, measured, percent};
+use crate::compare::Comparison;
+use crate::evaluation::Evaluation;
+use crate::findings::{AtRelease, BestByTrust, Growth};
+use crate::measure::SMALL;
+use crate::method::Kind;
+use crate::row::{Honest, Row};
+
+/// A table of plain cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Its name on the page.
+    pub id: String,
+    /// What the columns are.
+    pub header: Vec<String>,
+    /// As many cells each as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new<const N: usize>(id: impl Into<String>, header: [&str; N], rows: Vec<[String; N]>) -> Self {
+        let header = header.map(str::to_owned).to_vec();
+        Self { id: id.into(), header, rows: rows.into_iter().map(Vec::from).collect() }
+    }
+}
+
+/// Something that the rows show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its name on the page.
+    pub id: &'static str,
+    /// What was found, in one sentence.
+    pub claim: String,
+    /// Under which conditions, and how to read the numbers.
+    pub conditions: String,
+    /// The numbers behind it.
+    pub table: Option<Table>,
+}
+
+impl Evaluation {
+    /// What was found, the most important first.
+    pub fn summary(&self) -> Vec<Finding> {
+        [self.trust_finding(), self.release_finding(), self.growth_finding(), self.interval_finding()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn trust_finding(&self) -> Option<Finding> {
+        let best = self.best_by_trust();
+        let owners = best.first()?.owners;
+        let here: Vec<String> = best.iter().filter(|part| part.owners == owners).map(best_in_words).collect();
+        Some(Finding {
+            id: "trust",
+            claim: format!(
+                "The best at ε = {}: {}.",
+                display::claim(self.settings.levels.release.epsilon),
+                here.join("; ")
+            ),
+            conditions: format!(
+                "Errors at the median station ({} vehicles) with {} owners; what each model assumes stands below.",
+                self.traffic.median(),
+                display::grouped(owners)
+            ),
+            table: Some(Table::new(
+                "trust-table",
+                ["who must be honest", "best mechanism", "owners", "median station", "theory", "ε linked"],
+                best.iter().map(best_row).collect(),
+            )),
+        })
+    }
+
+    fn growth_finding(&self) -> Option<Finding> {
+        let growth = self.growth();
+        let first = growth.first()?;
+        let (times, root) = (measured(first.population()), display::rounded(first.population().sqrt(), 3, NEAREST));
+        let factors = |planned: bool| range(growth.iter().filter(|part| (part.kind == Kind::Family) == planned));
+        let owners = first.owners.map(display::grouped);
+        Some(Finding {
+            id: "growth",
+            claim: format!(
+                "With {times} times the population and the stations as they are, the error of the planned mechanisms \
+                 changes by the factor {}, that of the others by {}.",
+                factors(true)?,
+                factors(false)?
+            ),
+            conditions: format!(
+                "At equal ε of a single answer (ε = {}), at the median station. An error that does not grow has the \
+                 factor 1, one that grows like the root of the crowd {root}.",
+                display::claim(self.settings.levels.answer)
+            ),
+            table: Some(Table::new(
+                "growth-table",
+                [
+                    "method",
+                    &format!("{} owners", owners[0]),
+                    &format!("{} owners", owners[1]),
+                    "factor",
+                    "factor, all stations",
+                ],
+                growth.iter().map(growth_row).collect(),
+            )),
+        })
+    }
+
+    fn release_finding(&self) -> Option<Finding> {
+        let found = self.at_release();
+        let of = |kind: Kind| found.iter().filter(move |part| part.kind == kind);
+        let ours = of(Kind::Family).next()?;
+        let curators: Vec<String> = of(Kind::Curator)
+            .filter(|part| part.owners == ours.owners)
+            .map(|part| format!("{} {}", part.label, measured(part.median)))
+            .collect();
+        Some(Finding {
+            id: "at-release",
+            claim: format!(
+                "At equal guarantee of the release the best planned mechanism without a trusted party has an error of {} \
+                 ({}); {}.",
+                measured(ours.median),
+                ours.label,
+                curators.join(", ")
+            ),
+            conditions: format!(
+                "{}, at the median station ({} vehicles). The curators see every truth; discrete Laplace noise keeps ε at \
+                 δ = 0.",
+                level(Comparison::Release, &self.settings.levels).unwrap_or_default(),
+                self.traffic.median()
+            ),
+            table: Some(Table::new(
+                "at-release-table",
+                ["method", "owners", "median station", "theory", "all stations"],
+                found.iter().map(release_row).collect(),
+            )),
+        })
+    }
+
+    fn interval_finding(&self) -> Option<Finding> {
+        let found = self.intervals()?;
+        let many = found.many.map_or(String::new(), |[low, high]| {
+            let (low, high) = (percent(low), percent(high));
+            format!(
+                " Over the stations whose rarest informative count expects at least 50, every row is between {low} and \
+                 {high}."
+            )
+        });
+        Some(Finding {
+            id: "intervals",
+            claim: format!(
+                "The 95 % intervals of the worst row hold the truth {} of the time, at stations with fewer than {SMALL} \
+                 vehicles {}.",
+                percent(found.lowest),
+                percent(found.lowest_small)
+            ),
+            conditions: format!(
+                "{many} The simultaneous intervals of all stations hold together in {} of {} trials, where at least 95 % \
+                 are promised; of the worst row in {}, and below {} a row falls by chance in one of a thousand evaluations.",
+                percent(found.simultaneous),
+                display::grouped(found.trials),
+                percent(found.lowest_simultaneous),
+                percent(found.by_chance)
+            )
+            .trim_start()
+            .to_owned(),
+            table: None,
+        })
+    }
+
+    /// The heading of a comparison with its guarantee, and what it means.
+    pub fn heading(&self, comparison: Comparison) -> (String, &'static str) {
+        let level = level(comparison, &self.settings.levels).map_or(String::new(), |level| format!(", {level}"));
+        (format!("{}{level}", heading(comparison)), explanation(comparison))
+    }
+
+    /// The rows of a comparison: the error, the guarantee of every view, and who must be honest.
+    pub fn rows_table(&self, comparison: Comparison) -> Table {
+        let header = [
+            "method",
+            "owners",
+            "error, all stations",
+            "median station",
+            "coverage",
+            "ε answer",
+            "ε linked",
+            "ε release",
+            "ε one aggregator",
+            "who must be honest",
+        ];
+        let rows = self.of(comparison).map(|row| self.row_cells(row)).collect();
+        Table::new(format!("rows-{comparison}"), header, rows)
+    }
+
+    fn row_cells(&self, row: &Row) -> [String; 10] {
+        let vehicles = self.vehicles();
+        [
+            row.label.clone(),
+            display::grouped(row.owners),
+            measured(row.rmse()),
+            measured(row.at(&vehicles, self.traffic.median()).measured),
+            percent(row.coverage(&vehicles, |_, _| true)),
+            display::claim(row.claims.answer()),
+            display::claim(row.claims.linked()),
+            display::claim(row.claims.release()),
+            row.claims.one_aggregator().map_or("–".to_owned(), display::claim),
+            row.honest.to_string(),
+        ]
+    }
+
+    /// What else is known of them.
+    pub fn details_table(&self, comparison: Comparison) -> Table {
+        let header = [
+            "method",
+            "owners",
+            "theory",
+            "relative error",
+            "worst station",
+            "coverage, fewer than 5",
+            "all intervals at once",
+            "ranks right",
+            "bytes",
+            "coins",
+            "mechanism",
+        ];
+        let rows = self.of(comparison).map(|row| self.detail_cells(row)).collect();
+        Table::new(format!("details-{comparison}"), header, rows)
+    }
+
+    fn detail_cells(&self, row: &Row) -> [String; 11] {
+        let vehicles = self.vehicles();
+        let (worst, worst_rmse) = row.worst();
+        [
+            row.label.clone(),
+            display::grouped(row.owners),
+            measured(row.predicted()),
+            measured(row.relative_error(&vehicles)),
+            format!("{} ({})", measured(worst_rmse), self.traffic.stations[worst].name),
+            percent(row.coverage(&vehicles, |_, yes| yes < SMALL)),
+            percent(row.measured.simultaneous),
+            percent(row.measured.ranks),
+            format!("{}{}", display::grouped(row.bytes.0), if row.bytes.1 { " (all)" } else { "" }),
+            display::grouped(row.coins),
+            row.mechanism.clone(),
+        ]
+    }
+}
+
+const NEAREST: display::Rounding = display::Rounding::Nearest;
+
+/// The factors by which errors grow, from the least to the largest.
+fn range<'a>(parts: impl Iterator<Item = &'a Growth>) -> Option<String> {
+    let factors: Vec<f64> = parts.map(|part| part.errors()[0]).collect();
+    let low = factors.iter().copied().min_by(f64::total_cmp)?;
+    let high = factors.iter().copied().max_by(f64::total_cmp)?;
+    let [low, high] = [low, high].map(|factor| display::rounded(factor, 3, NEAREST));
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+fn best_in_words(best: &BestByTrust) -> String {
+    let model = match best.honest {
+        Honest::Nobody => "with nobody honest",
+        Honest::Holders => "if answers are not put together",
+        Honest::Owners => "with the owners honest",
+        Honest::OneAggregator if best.linked.is_none() => "with one honest aggregator",
+        Honest::OneAggregator => "with one honest aggregator and a channel for the day it is not",
+        Honest::Curator => "with an honest curator",
+    };
+    format!("{model}, {} (error {})", best.label.trim_start_matches("curator, "), measured(best.median))
+}
+
+fn best_row(best: &BestByTrust) -> [String; 6] {
+    [
+        best.honest.to_string(),
+        best.label.clone(),
+        display::grouped(best.owners),
+        measured(best.median),
+        measured(best.predicted),
+        display::claim(best.linked),
+    ]
+}
+
+fn growth_row(part: &Growth) -> [String; 5] {
+    let [median, all] = part.errors();
+    let [from, to] = part.median;
+    [part.label.clone(), measured(from), measured(to), measured(median), measured(all)]
+}
+
+fn release_row(part: &AtRelease) -> [String; 5] {
+    let owners = display::grouped(part.owners);
+    [part.label.clone(), owners, measured(part.median), measured(part.predicted), measured(part.all)]
+}

@@ -1,0 +1,64 @@
+//! Following an evaluation, and stopping it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use uptack::simulate::Progress;
+
+/// Where an evaluation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Mechanisms are planned for the guarantees.
+    Planning,
+    /// Trials run.
+    Measuring,
+    /// The day of windows is composed.
+    Composing,
+}
+
+/// Followed by whoever shows progress or wants to stop.
+#[derive(Debug, Default)]
+pub struct Watch {
+    progress: Progress,
+    stage: AtomicUsize,
+    planned: AtomicUsize,
+    plans: AtomicUsize,
+    trials: AtomicUsize,
+}
+
+impl Watch {
+    /// Asks to stop; what was done is kept.
+    pub fn stop(&self) {
+        self.progress.stop();
+    }
+
+    /// Where it is, with what is done and what there is to do.
+    pub fn now(&self) -> (Stage, u64, u64) {
+        let load = |value: &AtomicUsize| value.load(Ordering::Relaxed) as u64;
+        match load(&self.stage) {
+            0 => (Stage::Planning, load(&self.planned), load(&self.plans)),
+            1 => (Stage::Measuring, self.progress.done(), load(&self.trials)),
+            _ => (Stage::Composing, 0, 1),
+        }
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    pub(crate) fn will_plan(&self, plans: usize) {
+        self.plans.store(plans, Ordering::Relaxed);
+    }
+
+    pub(crate) fn planned_one(&self) {
+        self.planned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn will_measure(&self, trials: usize) {
+        self.trials.store(trials, Ordering::Relaxed);
+        self.stage.store(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn will_compose(&self) {
+        self.stage.store(2, Ordering::Relaxed);
+    }
+}

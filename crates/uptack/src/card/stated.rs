@@ -1,0 +1,219 @@
+//! Numbers whose digits are kept as a card states them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::display::Decimal;
+use crate::error::Error;
+use crate::privacy::Epsilon;
+
+/// A number of at least zero, in the decimal digits in which it is stated.
+///
+/// The digits are what is signed and what is compared; the value is the closest double, checked by `T`. Two of them are
+/// equal if their digits are.
+///
+/// ```
+/// use uptack::{card::Stated, privacy::Delta};
+/// let delta: Stated<Delta> = "1e-6".parse()?;
+/// assert_eq!((delta.to_string().as_str(), delta.value().value()), ("1e-6", 1e-6));
+/// assert!("0".parse::<Stated<Delta>>().is_err());
+/// # Ok::<(), uptack::Error>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(
+    try_from = "String",
+    into = "String",
+    bound(serialize = "T: Clone", deserialize = "T: TryFrom<f64, Error: fmt::Display>")
+)]
+pub struct Stated<T> {
+    text: String,
+    value: T,
+}
+
+impl<T: Copy> Stated<T> {
+    /// The number.
+    pub fn value(&self) -> T {
+        self.value
+    }
+}
+
+impl<T> Stated<T> {
+    /// The digits.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn decimal(&self) -> Decimal {
+        Decimal::read(&self.text).expect("the text was read as a decimal before")
+    }
+}
+
+impl<T: TryFrom<f64, Error: fmt::Display>> TryFrom<f64> for Stated<T> {
+    type Error = Error;
+
+    /// A number in the fewest digits that read back as it.
+    fn try_from(value: f64) -> Result<Self, Error> {
+        value.to_string().parse()
+    }
+}
+
+impl<T: TryFrom<f64, Error: fmt::Display>> FromStr for Stated<T> {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let refuse = |why: &dyn fmt::Display| Error::syntax(format!("expected {why}, as a string; found {text:?}"));
+        // A sign is refused even of zero: no such number has one.
+        let number = Decimal::read(text).filter(|_| !text.starts_with('-')).and_then(|_| text.parse::<f64>().ok());
+        let number = number.filter(|number| number.is_finite());
+        let number = number.ok_or_else(|| refuse(&"a number of at least 0 in decimal digits"))?;
+        let value = T::try_from(number).map_err(|error| refuse(&format!("another number ({error})")))?;
+        Ok(Self { text: text.to_owned(), value })
+    }
+}
+
+impl<T: TryFrom<f64, Error: fmt::Display>> TryFrom<String> for Stated<T> {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl<T> From<Stated<T>> for String {
+    fn from(stated: Stated<T>) -> Self {
+        stated.text
+    }
+}
+
+impl<T> fmt::Display for Stated<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<T> PartialEq for Stated<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl<T> Eq for Stated<T> {}
+
+/// A claim of privacy: an ε in the digits in which it is stated, or `none` where nothing is promised.
+///
+/// ```
+/// use uptack::card::Claim;
+/// let claim: Claim = "0.99982".parse()?;
+/// assert!(claim.is_below(&"0.999820001".parse()?) && claim.is_below(&Claim::NoGuarantee));
+/// assert_eq!(claim.epsilon(), Some(0.99982));
+/// assert!("NaN".parse::<Claim>().is_err());
+/// # Ok::<(), uptack::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Claim {
+    /// At most this ε.
+    Epsilon(Stated<Epsilon>),
+    /// No guarantee.
+    NoGuarantee,
+}
+
+/// How a card says that there is no guarantee.
+const NONE: &str = "none";
+
+impl Claim {
+    /// The claim that an upper bound supports; none where there is no bound, or it is not finite.
+    pub fn at_most(epsilon: Option<f64>) -> Self {
+        let stated = epsilon.and_then(|epsilon| Stated::try_from(epsilon).ok());
+        stated.map_or(Self::NoGuarantee, Self::Epsilon)
+    }
+
+    /// The ε as a number; none where there is no guarantee.
+    pub fn epsilon(&self) -> Option<f64> {
+        match self {
+            Self::Epsilon(stated) => Some(stated.value().value()),
+            Self::NoGuarantee => None,
+        }
+    }
+
+    /// Whether it promises more than another claim, to the last digit.
+    pub fn is_below(&self, other: &Self) -> bool {
+        match (self.decimal(), other.decimal()) {
+            (Some(one), Some(other)) => one.is_below(&other),
+            (one, None) => one.is_some(),
+            (None, Some(_)) => false,
+        }
+    }
+
+    /// The digits as a decimal; none where there is no guarantee.
+    pub(super) fn decimal(&self) -> Option<Decimal> {
+        match self {
+            Self::Epsilon(stated) => Some(stated.decimal()),
+            Self::NoGuarantee => None,
+        }
+    }
+}
+
+impl FromStr for Claim {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text == NONE {
+            return Ok(Self::NoGuarantee);
+        }
+        let refuse = |_| Error::syntax(format!("expected an epsilon in decimal digits or `none`; found {text:?}"));
+        text.parse().map(Self::Epsilon).map_err(refuse)
+    }
+}
+
+impl TryFrom<String> for Claim {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Claim> for String {
+    fn from(claim: Claim) -> Self {
+        claim.to_string()
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epsilon(stated) => stated.fmt(f),
+            Self::NoGuarantee => f.write_str(NONE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_an_epsilon_is_refused_in_words() {
+        for bad in ["NaN", "inf", "-1", "-0", "+1", "", "1e400", "1e400x", "1e99999999999", "None", "0x1", " 1"] {
+            let told = bad.parse::<Claim>().unwrap_err();
+            assert!(told.is_syntax() && told.to_string().contains(&format!("{bad:?}")), "{told}");
+        }
+        for good in ["0", "1", "0.5", "1.50", "1e-300", "9.9e3", "none"] {
+            assert_eq!(good.parse::<Claim>().unwrap().to_string(), good);
+        }
+    }
+
+    #[test]
+    fn claims_are_compared_by_their_digits() {
+        let below = |one: &str, other: &str| one.parse::<Claim>().unwrap().is_below(&other.parse().unwrap());
+        // The same double, and still not the same claim.
+        assert!(below("0.99981606527353459", "0.9998160652735346"));
+        assert!(below("0", "1e-300") && below("5", "none") && below("9.9e-1", "1"));
+        assert!(!below("none", "5") && !below("none", "none") && !below("1.0", "1") && !below("2", "1"));
+        assert_eq!(Claim::at_most(Some(f64::INFINITY)), Claim::NoGuarantee);
+        assert_eq!(Claim::at_most(Some(0.1 + 0.2)).to_string(), "0.30000000000000004");
+    }
+}

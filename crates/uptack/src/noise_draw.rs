@@ -1,0 +1,290 @@
+//! Draws of discrete Laplace noise, exactly, from whole numbers alone.
+//!
+//! The construction is that of Canonne, Kamath and Steinke (*The Discrete Gaussian for Differential Privacy*, arXiv 2004.00010,
+//! algorithms 1 and 2): an event of probability e^(−x) is decided by a run of events of rational probability, and the size of the
+//! noise by such events. No float takes part, so that the law drawn is the law stated. How many coins are read depends
+//! on the noise drawn, never on anybody's answer.
+
+use crate::coins::{Coins, SeededCoins, Unpredictable};
+use crate::error::Error;
+use crate::noise::{DiscreteLaplace, Scale};
+
+impl DiscreteLaplace {
+    /// One draw, as an aggregator makes it.
+    pub fn draw(&self, coins: &mut impl Unpredictable) -> Result<i64, Error> {
+        draw(self.scale(), &mut CoinBytes::new(coins))
+    }
+
+    /// As [`DiscreteLaplace::draw`], reproducibly; for tests and simulation only.
+    ///
+    /// ```
+    /// use uptack::{DiscreteLaplace, SeededCoins};
+    /// let noise: DiscreteLaplace = "laplace(scale=2.5)".parse()?;
+    /// let mut coins = SeededCoins::new(1);
+    /// let squares: i64 = (0..10_000).map(|_| noise.draw_seeded(&mut coins).pow(2)).sum();
+    /// assert!((squares as f64 / 10_000.0 / noise.variance() - 1.0).abs() < 0.1);
+    /// # Ok::<(), uptack::Error>(())
+    /// ```
+    pub fn draw_seeded(&self, coins: &mut SeededCoins) -> i64 {
+        draw(self.scale(), &mut CoinBytes::new(coins)).expect("seeded coins do not fail")
+    }
+
+    /// Several draws, which share the bytes that are read at a time.
+    pub(crate) fn draw_many_from(&self, count: usize, coins: &mut impl Coins) -> Result<Vec<i64>, Error> {
+        let mut bytes = CoinBytes::new(coins);
+        (0..count).map(|_| draw(self.scale(), &mut bytes)).collect()
+    }
+}
+
+/// Where whole numbers and events of rational probability come from.
+trait Chances {
+    /// A uniform number below `bound`.
+    fn below(&mut self, bound: u128) -> Result<u128, Error>;
+
+    /// Whether an event of probability `numerator / denominator` happens.
+    fn happens(&mut self, numerator: u128, denominator: u128) -> Result<bool, Error> {
+        Ok(self.below(denominator)? < numerator)
+    }
+}
+
+/// A draw at scale t/s.
+fn draw(scale: Scale, chances: &mut impl Chances) -> Result<i64, Error> {
+    loop {
+        if let Some(value) = attempt(scale, chances)? {
+            return Ok(value);
+        }
+    }
+}
+
+/// A number of law proportional to e^(−x/t) over 0, 1, …, divided by s, and a sign; none where that comes to nothing.
+fn attempt(scale: Scale, chances: &mut impl Chances) -> Result<Option<i64>, Error> {
+    let (t, s) = (u128::from(scale.numerator()), u128::from(scale.denominator()));
+    let start = chances.below(t)?;
+    if !decays(start, t, chances)? {
+        return Ok(None);
+    }
+    let mut turns = 0;
+    while decays(1, 1, chances)? {
+        turns += 1;
+    }
+    let size = i64::try_from((start + t * turns) / s).map_err(|_| Error::coins("the coins give noise beyond 2^63"))?;
+    let negative = chances.happens(1, 2)?;
+    // Zero would come up with either sign.
+    Ok(match (negative, size) {
+        (true, 0) => None,
+        (true, size) => Some(-size),
+        (false, size) => Some(size),
+    })
+}
+
+/// Whether an event of probability e^(−numerator/denominator) happens, for an exponent of at most 1: the first failure in a
+/// row of events of probability x, x/2, x/3, … comes at an odd place with exactly this probability.
+fn decays(numerator: u128, denominator: u128, chances: &mut impl Chances) -> Result<bool, Error> {
+    let mut place = 1;
+    while chances.happens(numerator, denominator * place)? {
+        place += 1;
+    }
+    Ok(place % 2 == 1)
+}
+
+/// Bytes read at a time; what is left of them after the last draw is forgotten.
+const BLOCK: usize = 64;
+
+struct CoinBytes<'c, C> {
+    coins: &'c mut C,
+    block: [u8; BLOCK],
+    used: usize,
+}
+
+impl<'c, C: Coins> CoinBytes<'c, C> {
+    fn new(coins: &'c mut C) -> Self {
+        Self { coins, block: [0; BLOCK], used: BLOCK }
+    }
+
+    fn byte(&mut self) -> Result<u8, Error> {
+        if self.used == BLOCK {
+            self.coins.fill(&mut self.block)?;
+            self.used = 0;
+        }
+        self.used += 1;
+        Ok(self.block[self.used - 1])
+    }
+}
+
+impl<C: Coins> Chances for CoinBytes<'_, C> {
+    /// As many bits as the largest number has, again and again until they are below the bound.
+    fn below(&mut self, bound: u128) -> Result<u128, Error> {
+        let bits = u128::BITS - (bound - 1).leading_zeros();
+        let mask = if bits == 0 { 0 } else { u128::MAX >> (u128::BITS - bits) };
+        loop {
+            let mut number = 0;
+            for _ in 0..bits.div_ceil(8) {
+                number = number << 8 | u128::from(self.byte()?);
+            }
+            if number & mask < bound {
+                return Ok(number & mask);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn noise(scale: &str) -> DiscreteLaplace {
+        DiscreteLaplace::new(scale.parse().unwrap())
+    }
+
+    /// Gives the bytes of a list, and then fails.
+    struct Listed(Vec<u8>);
+
+    impl Coins for Listed {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+            if self.0.is_empty() {
+                return Err(Error::coins("no more"));
+            }
+            let length = self.0.len().min(bytes.len());
+            bytes[..length].copy_from_slice(&self.0[..length]);
+            self.0.drain(..length);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_number_below_a_bound_has_as_many_bytes() {
+        for bound in 1..=256u128 {
+            let mut hits = vec![0; bound as usize];
+            for byte in 0..=255u8 {
+                // A byte that is too large is followed by a zero, which is not counted.
+                let mut coins = Listed([vec![byte], vec![0; BLOCK - 1]].concat());
+                let mut bytes = CoinBytes::new(&mut coins);
+                let number = bytes.below(bound).unwrap();
+                if bytes.used <= 1 || bound == 1 {
+                    hits[number as usize] += 1;
+                }
+            }
+            assert!(hits.iter().all(|&count| count == hits[0] && count > 0), "{bound}: {hits:?}");
+        }
+    }
+
+    /// Follows a list of outcomes and then takes the first of each; notes how probable it is to come that way.
+    struct Path {
+        outcomes: Vec<u128>,
+        at: usize,
+        /// For every choice the number of its outcomes.
+        choices: Vec<u128>,
+        probability: f64,
+    }
+
+    impl Path {
+        fn choose(&mut self, probabilities: impl Fn(u128) -> f64, count: u128) -> u128 {
+            if self.at == self.outcomes.len() {
+                self.outcomes.push(0);
+            }
+            self.choices.push(count);
+            let outcome = self.outcomes[self.at];
+            self.at += 1;
+            self.probability *= probabilities(outcome);
+            outcome
+        }
+    }
+
+    impl Chances for Path {
+        fn below(&mut self, bound: u128) -> Result<u128, Error> {
+            Ok(self.choose(|_| 1.0 / bound as f64, bound))
+        }
+
+        /// Two outcomes, so that there are few paths; too improbable ones are given up.
+        fn happens(&mut self, numerator: u128, denominator: u128) -> Result<bool, Error> {
+            let likely = numerator as f64 / denominator as f64;
+            let outcome = self.choose(|outcome| if outcome == 0 { 1.0 - likely } else { likely }, 2);
+            if self.probability < 1e-8 { Err(Error::coins("improbable")) } else { Ok(outcome == 1) }
+        }
+    }
+
+    /// All ways that an attempt can go, added up: of those that come to something, the law is the stated one but for what was
+    /// given up.
+    #[test]
+    fn the_law_is_the_stated_one_path_by_path() {
+        for scale in ["1", "1/3", "5/2", "3"] {
+            let (mut law, mut followed) = (BTreeMap::<Option<i64>, f64>::new(), 0.0);
+            let mut next = Some(Vec::new());
+            while let Some(outcomes) = next {
+                let mut path = Path { outcomes, at: 0, choices: Vec::new(), probability: 1.0 };
+                if let Ok(value) = attempt(scale.parse().unwrap(), &mut path) {
+                    *law.entry(value).or_default() += path.probability;
+                    followed += path.probability;
+                }
+                next = following(path);
+            }
+            let given_up = 1.0 - followed;
+            assert!(given_up < 1e-3, "{scale}: {followed}");
+            law.remove(&None);
+            let total: f64 = law.values().sum();
+            for (value, probability) in law {
+                let stated = noise(scale).probability(value.unwrap());
+                let error = (probability / total - stated).abs();
+                assert!(error <= given_up / total, "{scale} {value:?}: {probability} of {total}, {stated}");
+            }
+        }
+    }
+
+    /// The next list of outcomes in the order of a dictionary.
+    fn following(path: Path) -> Option<Vec<u128>> {
+        let mut outcomes = path.outcomes;
+        outcomes.truncate(path.choices.len());
+        while let Some(last) = outcomes.pop() {
+            if last + 1 < path.choices[outcomes.len()] {
+                outcomes.push(last + 1);
+                return Some(outcomes);
+            }
+        }
+        None
+    }
+
+    /// χ² of the values within ±`most` and the two tails.
+    fn chi_square(law: &DiscreteLaplace, drawn: &DiscreteLaplace, most: i64, draws: usize) -> f64 {
+        let mut hits = vec![0.0; 2 * most as usize + 3];
+        for value in drawn.draw_many_from(draws, &mut SeededCoins::new(3)).unwrap() {
+            hits[(value.clamp(-most - 1, most + 1) + most + 1) as usize] += 1.0;
+        }
+        let stated = |place: usize| {
+            let value = place as i64 - most - 1;
+            if value.abs() > most { law.upper_tail(most + 1) } else { law.probability(value) }
+        };
+        let term = |(place, &hits): (usize, &f64)| {
+            let expected = stated(place) * draws as f64;
+            (hits - expected).powi(2) / expected
+        };
+        hits.iter().enumerate().map(term).sum()
+    }
+
+    /// α = 1e-6 for each scale: with 10 degrees of freedom χ² is above 48 with a smaller probability. A scale that is off by a
+    /// tenth is far above it.
+    #[test]
+    fn draws_have_the_stated_law_and_a_wrong_scale_is_seen() {
+        for (scale, wrong) in [("1", "0.9"), ("2.5", "2.25"), ("10", "11"), ("7/3", "2.1")] {
+            let (law, wrong) = (noise(scale), noise(wrong));
+            let sound = chi_square(&law, &law, 4, 200_000);
+            assert!(sound < 48.0, "{scale}: {sound}");
+            let broken = chi_square(&law, &wrong, 4, 200_000);
+            assert!(broken > 100.0, "{scale}: {broken}");
+        }
+    }
+
+    #[test]
+    fn failing_coins_give_no_noise() {
+        assert!(noise("1").draw_many_from(1, &mut Listed(Vec::new())).is_err());
+    }
+
+    #[test]
+    fn the_ends_of_the_scales_can_be_drawn() {
+        let mut coins = SeededCoins::new(8);
+        assert!((0..100).all(|_| noise("0.01").draw_seeded(&mut coins) == 0));
+        let large: Vec<i64> = (0..100).map(|_| noise("1e9").draw_seeded(&mut coins)).collect();
+        assert!(large.iter().any(|value| value.abs() > 100_000_000) && large.iter().any(|value| *value < 0));
+    }
+}
