@@ -66,7 +66,7 @@ fn stage() -> Folder {
     folder.file("card.json", card.canonical());
     // A claim that is better than the truth.
     let mut boastful = card.clone();
-    boastful.claims.release = "0.5".to_owned();
+    boastful.claims.release = "0.5".parse().unwrap();
     folder.file("boastful.json", boastful.canonical());
     let mut changed = card;
     changed.channel.cells.swap(0, 1);
