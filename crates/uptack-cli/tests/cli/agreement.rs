@@ -190,7 +190,7 @@ fn says_what_privacy_says(card: &Card, own_delta: f64) {
     let spacing = charged.spacing();
     let composed = Composition::new(FixedInAdvance::repeated(charged, 1).unwrap());
     let (mechanism, owners) = (card.mechanism.to_string(), card.claim_owners().unwrap().to_string());
-    for delta in [card.claims.delta().unwrap().value(), own_delta] {
+    for delta in [card.delta().value(), own_delta] {
         let named = ["privacy", &mechanism, "--owners", &owners, "--delta", &delta.to_string(), "--json"];
         let printed = json(&named)["views"]["release"]["epsilon"].clone();
         let charged = composed.epsilon(delta).unwrap().unwrap().upper();
