@@ -63,7 +63,9 @@ fn a_question_that_an_aggregator_does_not_hear_of_is_not_a_success() {
     let desk = Desk::new("asking-away-desk", &remote);
     drop(helper);
     let plan = ["--owners", "60", "--minimum-batch", "40", "--yes", "0..10", "--epsilon", "2", "--delta", "1e-3"];
-    let more = [&["--question", "Where are you?", "--noise", "none"], &plan[..], &AT_SEVEN[..], &["--closes", "1h", "--json"]].concat();
+    let more =
+        [&["--question", "Where are you?", "--noise", "none"], &plan[..], &AT_SEVEN[..], &["--closes", "1h", "--json"]]
+            .concat();
     let output = desk.run(&["ask"], &more);
     let (code, text) = said(&output);
     assert!(code == Some(2) && text.contains("the helper at http://127.0.0.1:"), "{text}");
