@@ -1,11 +1,13 @@
 //! An operator's conditions, as arguments of the commands that serve tasks or prepare them.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 use uptack_dap::signed::PublicKey;
 use uptack_server::aggregator::admission::Admission;
 use uptack_server::aggregator::pair_secret::PairSecret;
+use uptack_server::base::listener;
 
 use crate::arguments::count;
 use crate::failure::Failure;
@@ -36,4 +38,18 @@ impl AdmissionArguments {
     pub(crate) fn has_pair_secret(&self) -> bool {
         self.pair_secret.is_some()
     }
+}
+
+/// Refuses addresses that others can reach without TLS, unless that is meant; found out before anything is started.
+pub(crate) fn check_exposure(
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    has_certificate: bool,
+    allow_plaintext: bool,
+) -> Result<(), Failure> {
+    addresses.into_iter().try_for_each(|listen| {
+        listener::check_exposure(listen, has_certificate, allow_plaintext).map_err(|error| {
+            Failure::from(error)
+                .with_hint("--certificate and --key give one; --allow-plaintext is for a proxy in front that does TLS")
+        })
+    })
 }

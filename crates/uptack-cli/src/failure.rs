@@ -97,7 +97,12 @@ impl From<uptack::Error> for Failure {
 impl From<uptack_dap::Error> for Failure {
     fn from(error: uptack_dap::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
-        Self { code, ..Self::request(error.to_string()) }
+        let failure = Self { code, ..Self::request(error.to_string()) };
+        // The one cause of a failed call that an option of every command that calls others mends.
+        match failure.message.contains("name the root certificate") {
+            true => failure.with_hint("--root FILE names it, as PEM"),
+            false => failure,
+        }
     }
 }
 

@@ -4,13 +4,16 @@ mod admission;
 mod arguments;
 mod card_file;
 mod commands;
+mod csv_column;
 mod desk;
 mod failure;
+mod layout;
 mod mechanism;
 mod output;
 mod owner;
 mod plan_chart;
 mod progress;
+mod table;
 mod trust_arguments;
 mod views;
 
@@ -21,9 +24,8 @@ use clap::Parser;
 use commands::Command;
 use failure::Failure;
 
-/// Counts a crowd without learning anyone's answer.
 #[derive(Parser)]
-#[command(name = "uptack", version, about, long_about = LONG_ABOUT, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(name = "uptack", version, about = ABOUT, long_about = LONG_ABOUT, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
     /// Print one JSON document instead of a table
     #[arg(long, global = true)]
@@ -32,6 +34,8 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const ABOUT: &str = "Counts a crowd without learning anyone's answer";
 
 const LONG_ABOUT: &str = "Counts a crowd without learning anyone's answer.
 

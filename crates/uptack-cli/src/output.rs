@@ -1,4 +1,4 @@
-//! Tables for people, JSON for programs, and small files.
+//! Text for people, JSON for programs, and small files.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -8,13 +8,21 @@ use serde::Serialize;
 
 pub(crate) use uptack::display::{claim as readable_up, grouped, nearest as readable};
 
+pub(crate) use crate::table::Table;
+
 use crate::failure::Failure;
+use crate::layout;
 
 /// No card, tally or mechanism is as large as this.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// Writes bytes to stdout and flushes them.
+/// Writes text for people to stdout, its lines broken where the terminal is narrower.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_exact(&layout::fitted(text, layout::width()))
+}
+
+/// Writes text to stdout as it is, for other programs.
+pub(crate) fn print_exact(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| Failure::writing("stdout", &error))
 }
@@ -23,7 +31,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(document).map_err(|error| Failure::writing("stdout", &io::Error::other(error)))?;
-    print(&format!("{text}\n"))
+    print_exact(&format!("{text}\n"))
 }
 
 /// Reads a file that is small or not what it should be.
@@ -43,14 +51,44 @@ fn read_small(source: impl Read, place: &str, fail: impl Fn(&io::Error) -> Failu
     if bytes.len() as u64 > LARGEST_FILE {
         return Err(Failure::request(format!("{place}: larger than {} MiB", LARGEST_FILE >> 20)));
     }
-    String::from_utf8(bytes).map_err(|_| Failure::request(format!("{place}: not UTF-8 text")))
+    let text = String::from_utf8(bytes).map_err(|_| Failure::request(format!("{place}: not UTF-8 text")))?;
+    Ok(without_mark(text))
+}
+
+/// Text without the byte order mark that some editors begin it with.
+pub(crate) fn without_mark(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    }
+}
+
+/// Finds out before any work is done whether a file can be written where it is wanted.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let refuse = |words: &str| Failure::request(format!("{}: {words}", path.display()));
+    if path.is_dir() {
+        return Err(refuse("it is a folder, not a file"));
+    }
+    // Written beside its place and thrown away, as the file itself will be written and renamed.
+    match tempfile::NamedTempFile::new_in(folder_of(path)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(refuse("the folder for it does not exist")),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(refuse("what should be its folder is a file"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refuse("you may not write in its folder")),
+        Err(error) => Err(Failure::writing(path.display(), &error)),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes a file whole or not at all: beside its place, then renamed.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let fail = |error: io::Error| Failure::writing(path.display(), &error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path)).map_err(fail)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
     // A temporary file is for its owner only; what we write here is for everybody.
     let readable = fs::metadata(path).map(|data| data.permissions()).ok();
@@ -70,36 +108,4 @@ fn make_public(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn make_public(_: &Path) -> io::Result<()> {
     Ok(())
-}
-
-/// Rows of cells in aligned columns; the first column to the left, numbers to the right.
-#[derive(Default)]
-pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    pub(crate) fn new(header: &[&str]) -> Self {
-        Self { rows: vec![header.iter().map(|&cell| cell.to_owned()).collect()] }
-    }
-
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
-    }
-
-    pub(crate) fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let padded = row.iter().enumerate().map(|(column, cell)| match column {
-                0 => format!("{cell:<width$}", width = widths[0]),
-                _ => format!("{cell:>width$}", width = widths[column]),
-            });
-            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        };
-        self.rows.iter().map(line).collect()
-    }
 }

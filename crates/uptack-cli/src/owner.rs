@@ -1,16 +1,19 @@
 //! What the commands of the owner's side share.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use uptack_dap::credential::OwnerSecret;
+use uptack_dap::http_client;
 use uptack_owner::attributes::Named;
 use uptack_owner::check::Checker;
-use uptack_owner::client::{Client, Config, Outcome};
+use uptack_owner::client::{Client, Config, Outcome, Status};
 use uptack_owner::ledger::Ledger;
 use uptack_owner::policy::Policy;
+use uptack_server::base::logging;
 use url::Url;
 
 use crate::arguments::{address, seconds};
@@ -38,12 +41,27 @@ pub(crate) struct OwnerArguments {
     /// A further root certificate for TLS, as PEM
     #[arg(long)]
     root: Option<PathBuf>,
+    /// Log to this file, or to stderr with --log alone
+    // With a blank in place of the equals sign, the name of the next file would be taken.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    log: Option<Option<PathBuf>>,
     /// Log more, too
-    #[arg(long)]
+    #[arg(long, requires = "log")]
     verbose: bool,
 }
 
 impl OwnerArguments {
+    /// Without being asked to nothing is logged: what became of each query is said at the end.
+    fn start_log(&self) -> Result<(), Failure> {
+        let Some(place) = &self.log else { return Ok(()) };
+        let open = |path: &PathBuf| {
+            let file = File::options().create(true).append(true).open(path);
+            file.map_err(|error| Failure::writing(path.display(), &error))
+        };
+        logging::init_text(self.verbose, place.as_ref().map(open).transpose()?);
+        Ok(())
+    }
+
     /// Answers what is open for all owners, and again if asked to; `told` hears of each visit.
     pub(crate) fn answer(
         &self,
@@ -51,12 +69,9 @@ impl OwnerArguments {
         credentials: HashMap<String, OwnerSecret>,
         told: impl Fn(&[Outcome]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        uptack_server::base::logging::init_verbose(self.verbose);
+        self.start_log()?;
         let mut desk = self.desk.clone();
-        if !desk.path().ends_with('/') {
-            let path = format!("{}/", desk.path());
-            desk.set_path(&path);
-        }
+        http_client::make_base(&mut desk);
         let config = Config { root: self.root.clone(), within: self.within, credentials, ..Config::new(desk) };
         let client = Client::new(config, Checker::new(Policy::read(&self.policy)?), Ledger::open(&self.data)?)?;
         let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
@@ -73,5 +88,45 @@ impl OwnerArguments {
                 tokio::time::sleep(Duration::from_secs(pause)).await;
             }
         })
+    }
+}
+
+/// How a visit went: a failure if nobody answered although there was something to answer.
+pub(crate) fn conclude(outcomes: &[Outcome]) -> Result<(), Failure> {
+    let with = |status: Status| outcomes.iter().filter(|outcome| outcome.status == status).count();
+    let (answered, failed) = (with(Status::Answered) + with(Status::Waiting), with(Status::Failed));
+    if failed > 0 && answered == 0 {
+        return Err(Failure::environment(format!("no report arrived; {failed} were charged for and lost")));
+    }
+    if answered == 0 && !outcomes.is_empty() {
+        let reason = outcomes.iter().find_map(|outcome| outcome.reason.as_deref()).unwrap_or("no reason given");
+        return Err(Failure::request(format!("nobody answered, and nothing was spent: {reason}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcomes(statuses: &[Status]) -> Vec<Outcome> {
+        let outcome = |status: &Status| Outcome {
+            owner: String::new(),
+            query: String::new(),
+            status: *status,
+            reason: Some("because".to_owned()),
+        };
+        statuses.iter().map(outcome).collect()
+    }
+
+    #[test]
+    fn a_visit_without_any_answer_is_a_failure() {
+        use Status::{Answered, Failed, Refused};
+        for fine in [&[][..], &[Answered], &[Answered, Failed, Refused]] {
+            assert!(conclude(&outcomes(fine)).is_ok());
+        }
+        assert!(format!("{:?}", conclude(&outcomes(&[Failed, Refused])).unwrap_err()).contains("code: 2"));
+        let refused = format!("{:?}", conclude(&outcomes(&[Refused, Refused])).unwrap_err());
+        assert!(refused.contains("code: 1") && refused.contains("because"), "{refused}");
     }
 }

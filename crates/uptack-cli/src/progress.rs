@@ -124,7 +124,8 @@ fn words(what: &str, done: u64, all: u64, elapsed: Duration) -> String {
     format!("{count}, {} left", span(elapsed.as_secs_f64() * left))
 }
 
-fn span(seconds: f64) -> String {
+/// A span of time, in the unit that suits it.
+pub(crate) fn span(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 99.5 => format!("{seconds:.0} s"),
         seconds if seconds < 5970.0 => format!("{:.0} min", seconds / 60.0),

@@ -1,4 +1,4 @@
-//! Whether the aggregators add noise and whose honesty ε rests on, as `plan` and `ask` are told.
+//! What an owner's answers may give away, whether the aggregators add noise and whose honesty ε rests on, as `plan` and `ask` are told.
 
 use std::str::FromStr;
 
@@ -8,6 +8,9 @@ use uptack::plan::{Noise, Trust, USUAL_LINKED_EPSILON};
 /// What may be said; what is left out follows from the rest.
 #[derive(Args)]
 pub(crate) struct TrustArguments {
+    /// The largest ε of a single answer
+    #[arg(long)]
+    pub(crate) answer_epsilon: Option<f64>,
     /// Whether the aggregators add noise to the published count
     #[arg(long, value_enum)]
     noise: Option<NoiseArgument>,

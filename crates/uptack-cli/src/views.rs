@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uptack::answer_name;
 use uptack::display::lower_end;
-use uptack::privacy::{Guarantee, Repeated, Target, Views};
+use uptack::privacy::{Enclosure, Guarantee, Repeated, Target, View, Views};
 
 use crate::output::{Table, grouped, readable_up};
 
@@ -12,7 +12,9 @@ pub(crate) fn views_json(views: &Views) -> Value {
     json!({
         "answers": views.answers,
         "linked": views.linked,
+        "one_aggregator": views.one_aggregator.map(pure_json),
         "release": views.release.json(),
+        "owners_alone": views.owners_alone.as_ref().map(Guarantee::json),
         "answers_with_release": views.answers_with_release.iter().map(Guarantee::json).collect::<Vec<_>>(),
     })
 }
@@ -23,12 +25,25 @@ pub(crate) fn repeated_json(repeated: &Repeated, target: Target) -> Value {
         "times": repeated.times,
         "answers": repeated.answers,
         "linked": repeated.linked,
+        "one_aggregator": repeated.one_aggregator.map(pure_json),
         "release": target.json(repeated.release),
     })
 }
 
+/// A guarantee whose δ is 0.
+fn pure_json(epsilon: Enclosure) -> Value {
+    json!({"epsilon": {"lower": epsilon.lower(), "upper": epsilon.upper()}, "delta": 0})
+}
+
 /// All views as a table; ε and δ are the upper ends, which are what is claimed.
 pub(crate) fn views_table(views: &Views) -> String {
+    match views.one_aggregator {
+        Some(epsilon) => views_by_trust(views, epsilon),
+        None => plain_views(views),
+    }
+}
+
+fn plain_views(views: &Views) -> String {
     let mut table = Table::new(&["view", "ε", "δ", "worst crowd", "certificate"]);
     for (answer, &epsilon) in views.answers.iter().enumerate() {
         let delta = if epsilon.is_some() { "0" } else { "" };
@@ -38,6 +53,26 @@ pub(crate) fn views_table(views: &Views) -> String {
     table.row(["linked".to_owned(), readable_up(views.linked), delta.to_owned()]);
     for claim in std::iter::once(&views.release).chain(&views.answers_with_release) {
         table.row(guarantee_row(claim));
+    }
+    table.render()
+}
+
+/// The same where aggregators add noise: each view with who must be honest for it.
+fn views_by_trust(views: &Views, one_aggregator: Enclosure) -> String {
+    let owners = format!("{} owners", grouped(views.release.owners()));
+    let mut table = Table::new(&["view", "holds if these are honest", "ε", "δ", "worst crowd", "certificate"]);
+    let delta = if views.linked.is_some() { "0" } else { "" };
+    table.row(["linked".to_owned(), "nobody".to_owned(), readable_up(views.linked), delta.to_owned()]);
+    let (epsilon, name) = (readable_up(one_aggregator.upper()), "one aggregator".to_owned());
+    table.row([name.clone(), name, epsilon, "0".to_owned(), "any".to_owned(), "exact".to_owned()]);
+    for claim in std::iter::once(&views.release).chain(&views.owners_alone).chain(&views.answers_with_release) {
+        let honest = match claim.view() {
+            View::Release => format!("one aggregator and {owners}"),
+            View::OwnersAlone => owners.clone(),
+            View::AnswerWithRelease(_) => "nobody".to_owned(),
+        };
+        let [view, rest @ ..] = guarantee_row(claim);
+        table.row([view, honest].into_iter().chain(rest));
     }
     table.render()
 }

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     http_client,
     listing::{self, Bounds},
-    signed::SignedCard,
+    signed::{PublicKey, SignedCard},
     token::Token,
 };
 
@@ -18,6 +18,9 @@ use crate::{
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
 /// Longest wait between two attempts, whatever the desk asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Most queries that are listed; a desk that has no end would otherwise fill the memory.
+const MOST_QUERIES: usize = 10_000;
 
 /// When a query runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +70,33 @@ pub struct Status {
     pub closes: String,
     /// Why it is in that state, where that needs saying.
     pub reason: Option<String>,
+}
+
+/// A query as a desk shows it to the analyst who asked it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Overview {
+    /// Its name.
+    pub query: String,
+    /// The question in words.
+    pub question: Option<String>,
+    /// Its state.
+    pub state: String,
+    /// How many reports arrived so far, where the leader says so.
+    pub reports: Option<u64>,
+    /// Below this many reports nothing is released.
+    pub minimum_batch: Option<u64>,
+    /// When answers are taken from.
+    pub opens: String,
+    /// Until when.
+    pub closes: String,
+    /// Why it is in that state, where that needs saying.
+    pub reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OverviewPage {
+    queries: Vec<Overview>,
+    next: Option<usize>,
 }
 
 /// Calls a desk.
@@ -120,6 +150,35 @@ impl Client {
     /// The cards that are open now.
     pub async fn list(&self) -> Result<Vec<SignedCard>> {
         Ok(listing::fetch(&self.http, &self.desk, Bounds::DEFAULT, |_| None).await?.cards)
+    }
+
+    /// The key that signs the desk's cards, as the desk says. Whoever relies on it compares it with one that they pinned;
+    /// to ask for it also tells whether the desk answers at all.
+    pub async fn signer(&self) -> Result<PublicKey> {
+        #[derive(Deserialize)]
+        struct Key {
+            signer: PublicKey,
+        }
+        let key: Key = parse(&self.send(self.http.get(self.address("key")?)).await?)?;
+        Ok(key.signer)
+    }
+
+    /// All queries that the analyst asked, or everybody's for an administrator; the latest first.
+    pub async fn own(&self) -> Result<Vec<Overview>> {
+        let mut queries: Vec<Overview> = Vec::new();
+        let mut from = 0;
+        loop {
+            let address = self.address(&format!("queries/own?from={from}"))?;
+            let page: OverviewPage = parse(&self.send(self.http.get(address)).await?)?;
+            // What was asked meanwhile moves the others on to the next page.
+            let new = |query: &Overview| queries.iter().all(|known| known.query != query.query);
+            let fresh: Vec<Overview> = page.queries.into_iter().filter(new).collect();
+            queries.extend(fresh);
+            match page.next.filter(|next| *next > from && queries.len() < MOST_QUERIES) {
+                Some(next) => from = next,
+                None => return Ok(queries),
+            }
+        }
     }
 
     /// The signed card of a query, also when it is over if it is the analyst's own.

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
+    io,
     path::Path,
 };
 
@@ -27,7 +28,12 @@ pub fn create_folder(path: &Path) -> Result<()> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|error| Error::file(path, error))
+    builder.create(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            Error::input(format!("{}: there is a file where a folder is needed", path.display()))
+        }
+        _ => Error::file(path, error),
+    })
 }
 
 /// Opens a file for writing, for the owner alone, and makes it if need be. What is in it stays.

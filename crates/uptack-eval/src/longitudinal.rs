@@ -132,7 +132,9 @@ fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> V
     Views {
         answers: Vec::new(),
         linked: uptack::privacy::linked_epsilon(channel),
+        one_aggregator: uptack::privacy::one_aggregator(channel),
         release: accountant.guarantee(target),
+        owners_alone: None,
         answers_with_release: Vec::new(),
     }
 }

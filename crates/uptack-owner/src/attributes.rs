@@ -74,8 +74,10 @@ pub type Named = (String, Attributes);
 /// Reads the owners of a fleet from CSV with a header.
 ///
 /// A column `owner` names the owners; without it they are numbered from 1. Every other column is an attribute, as
-/// text unless its name ends in `:int`, `:double` or `:bool`. An empty field is a missing attribute.
+/// text unless its name ends in `:int`, `:double` or `:bool`. An empty field is a missing attribute. A byte order mark is
+/// passed over.
 pub fn fleet_from_csv(text: &str) -> Result<Vec<Named>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let Some((_, header)) = lines.next() else {
         return Err(Error::Input("line 1: a header with the names of the attributes is missing".to_owned()));

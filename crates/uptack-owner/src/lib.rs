@@ -7,7 +7,7 @@
 //! cell. The decision depends on card, policy and ledger alone, never on an attribute.
 //!
 //! - [`policy`]: what an owner allows. [`check`]: a card against it.
-//! - [`predicate`], [`attributes`]: the truth, computed on the device and nowhere else.
+//! - [`predicate`], [`attributes`]: the truth, computed on the device and nowhere else. [`typing`]: mistakes in a question.
 //! - [`ledger`]: what was answered and what is left; durable before the first coin.
 //! - [`schedule`]: when a report is sent. [`client`]: one owner or a whole fleet answering.
 
@@ -23,5 +23,6 @@ pub mod policy;
 pub mod predicate;
 mod report;
 pub mod schedule;
+pub mod typing;
 
 pub use error::{Error, Result};

@@ -217,6 +217,7 @@ fn share<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Fract
 impl Policy {
     /// Reads a policy from TOML.
     pub fn from_toml(text: &str) -> Result<Self> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut policy: Self = toml::from_str(text).map_err(|error| Error::Input(format!("not a policy: {error}")))?;
         if policy.card.trust == Trust::OneAggregator {
             policy.card.one_aggregator.get_or_insert(policy.card.release);
@@ -251,8 +252,9 @@ impl Policy {
 
     /// Reads a policy from a file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Error::Input(format!("{}: {error}", path.display())))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| uptack_dap::Error::named_file(path, error))
+            .map_err(|error| Error::Input(error.to_string()))?;
         Self::from_toml(&text).map_err(|error| Error::Input(format!("{}: {error}", path.display())))
     }
 }

@@ -15,8 +15,14 @@ pub const FIXED_DELAY: u64 = 3;
 
 const _: () = assert!(MOST_STEPS * SLOWEST_STEP < (FIXED_DELAY - 1) * 1_000_000_000, "the delay hides all evaluation");
 
+/// The shortest window in which an owner can answer at all, in seconds: it has to hear of the query, to wait for the
+/// fixed delay, and to have a moment left for sending once more.
+pub const LEAST_WINDOW: u64 = FIXED_DELAY + 2;
+
 /// Answers to single questions that one process evaluates and seals in a second, on a slow machine.
 const ANSWERS_PER_SECOND: u64 = 1000;
+/// Reports that one process sends in a second to servers on the same machine, which is the slowest case for both.
+const REPORTS_PER_SECOND: u64 = 1000;
 /// Sealing costs about as much as the answers to so many questions.
 const SEALING: u64 = 1;
 /// Between two attempts to reach a server that is away, in seconds.
@@ -26,6 +32,11 @@ const PATIENCE: std::ops::RangeInclusive<u64> = 1..=5;
 pub(crate) fn time_to_make(reports: usize, questions: usize) -> u64 {
     let answers = (reports as u64).saturating_mul(questions as u64 / 8 + SEALING);
     answers / ANSWERS_PER_SECOND
+}
+
+/// How long the reports of many owners take to be sent by one process, in seconds; nothing for one of them.
+pub(crate) fn time_to_send(reports: usize) -> u64 {
+    reports as u64 / REPORTS_PER_SECOND
 }
 
 /// The moment of an upload: any second of the window that is late enough and leaves time to retry; nothing if there is
@@ -61,6 +72,9 @@ mod tests {
         assert_eq!(moment(1000, 0, 1000 + FIXED_DELAY, None), None);
         assert_eq!(moment(1000, 0, 1001 + FIXED_DELAY, None), Some(1000 + FIXED_DELAY));
         assert_eq!(moment(1000, 5, 1001 + FIXED_DELAY, None), None);
+        // One that hears of it within the first second.
+        assert!(moment(1001, 0, 1000 + LEAST_WINDOW, None).is_some());
+        assert!(moment(1001, 0, 999 + LEAST_WINDOW, None).is_none());
         assert_eq!(moment(1000, 0, 900, None), None);
         assert_eq!(moment(u64::MAX, 0, u64::MAX, None), None);
     }

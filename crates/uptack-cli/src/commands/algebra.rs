@@ -12,7 +12,7 @@ use super::channel::{self, ChannelDocument};
 use crate::arguments::count;
 use crate::failure::Failure;
 use crate::mechanism;
-use crate::output::{Table, grouped, print, print_json, readable};
+use crate::output::{Table, grouped, print, print_exact, print_json, readable};
 
 /// Compile the paper's notation to a channel, and say how YES is solved for
 #[derive(Args)]
@@ -20,8 +20,10 @@ use crate::output::{Table, grouped, print, print_json, readable};
   uptack algebra examples/plausible-deniability.alg
   uptack algebra examples/cancelling.alg --owners 50_000 --yes 500
   uptack algebra examples/first-attempt.alg --json
-  uptack algebra 'randomized-response(t=0.999) + laplace(scale=1)' --owners 50_000 --yes 500
-  uptack algebra 'blended(0.05,0.25,0.25,0.05,0.4,1e-4,1e-4)' --print > blended.alg")]
+  uptack algebra 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    --owners 50_000 --yes 500
+  uptack algebra 'blended(0.05,0.25,0.25,0.05,0.4,1e-4,1e-4)' --print \\
+    > blended.alg")]
 pub(crate) struct Arguments {
     /// A file in the notation of the privacy algebra; or a mechanism, which is then written in it
     file: PathBuf,
@@ -57,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let mechanism = program.mechanism();
     let compiled = mechanism.channel();
     if arguments.print {
-        return print(&format!("# {mechanism}\n{}", to_text(&compiled)));
+        return print_exact(&format!("# {mechanism}\n{}", to_text(&compiled)));
     }
     let solution = program.solve();
     let crowd = crowd(arguments, solution.as_ref())?;

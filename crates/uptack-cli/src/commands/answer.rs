@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use uptack_dap::credential::OwnerSecret;
 use uptack_owner::attributes::Attributes;
-use uptack_owner::client::Outcome;
+use uptack_owner::client::{Outcome, Status};
 
 use crate::failure::Failure;
 use crate::output::{Table, print, print_json, read_small_file};
@@ -19,8 +19,10 @@ use crate::owner::OwnerArguments;
 /// Whoever accepts sends exactly one report of a fixed size, whatever the truth.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack answer --desk http://127.0.0.1:8470/ --policy policy.toml --data ledger --attributes me.json
-  uptack answer --desk https://desk.example/ --policy policy.toml --data ledger --attributes me.json --every 5m")]
+  uptack answer --desk http://127.0.0.1:8470/ --policy policy.toml \\
+    --data ledger --attributes me.json
+  uptack answer --desk https://desk.example/ --policy policy.toml \\
+    --data ledger --attributes me.json --every 5m")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     owner: OwnerArguments,
@@ -48,9 +50,16 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let owners = [(SELF.to_owned(), attributes)];
     arguments.owner.answer(&owners, credentials, |outcomes| {
         if json {
-            return print_json(&outcomes.iter().map(outcome_json).collect::<Vec<_>>());
+            print_json(&outcomes.iter().map(outcome_json).collect::<Vec<_>>())?;
+        } else {
+            print(&describe(outcomes))?;
         }
-        print(&describe(outcomes))
+        // An owner that refuses does as it is told; that a report is lost is a failure.
+        let lost = outcomes.iter().filter(|outcome| outcome.status == Status::Failed).count();
+        if lost == 0 {
+            return Ok(());
+        }
+        Err(Failure::environment(format!("{lost} of the reports did not arrive; what they cost stays spent")))
     })
 }
 

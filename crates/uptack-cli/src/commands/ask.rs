@@ -9,8 +9,10 @@ use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp, plan_wh
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
-use uptack_dap::desk_client::{Opened, Schedule};
+use uptack_dap::desk_client::{Client, Opened, Schedule};
 use uptack_owner::predicate::Predicate;
+use uptack_owner::schedule::LEAST_WINDOW;
+use uptack_owner::typing::Declared;
 
 use crate::arguments::{count, fraction, range, seconds};
 use crate::card_file;
@@ -27,12 +29,16 @@ use crate::trust_arguments::{TrustArguments, Trusted};
 /// --noise or --trust says otherwise, the aggregators add noise so that one honest aggregator is enough.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst --question 'Are you on the A1?' \\
-    --where 'road == \"A1\"' --owners 5000 --minimum-batch 4000 --yes 500 --epsilon 1 --delta 1e-6 --closes 10m
-  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst --question 'At which station are you?' \\
-    --each station --values 1203871,1203872,1203873 --owners 5000 --yes 50 --epsilon 1 --closes 10m
-  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst --question 'Do you stand?' \\
-    --where 'speed < 5.0' --owners 5000 --yes 500 --epsilon 2 --every 5m --times 12")]
+  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
+    --question 'Are you on the A1?' --where 'road == \"A1\"' --owners 5000 \\
+    --minimum-batch 4000 --yes 500 --epsilon 1 --delta 1e-6 --closes 10m
+  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
+    --question 'At which station are you?' --each station \\
+    --values 1203871,1203872,1203873 --owners 5000 --yes 50 --epsilon 1 \\
+    --closes 10m
+  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
+    --question 'Do you stand?' --where 'speed < 5.0' --owners 5000 --yes 500 \\
+    --epsilon 2 --every 5m --times 12")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     desk: DeskArguments,
@@ -51,8 +57,9 @@ pub(crate) struct Arguments {
     /// How many questions of a ballot an owner may answer with yes
     #[arg(long, default_value = "1", requires = "each", value_parser = count)]
     most_yes: u64,
-    /// The attributes that you mean to ask about; by default those that the expression reads
-    #[arg(long, value_delimiter = ',')]
+    /// The attributes that owners have, as name or name:type (text, int, double, bool or list): the expression may
+    /// read no others, and must fit their types
+    #[arg(long, value_delimiter = ',', value_name = "NAME[:TYPE]")]
     attributes: Vec<String>,
     /// How many owners will answer
     #[arg(long, value_parser = count)]
@@ -66,9 +73,6 @@ pub(crate) struct Arguments {
     /// The δ of everything that is published
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
     #[command(flatten)]
     trust: TrustArguments,
     /// The share of owners who are counted on to toss their coins
@@ -99,10 +103,13 @@ struct Question {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let client = arguments.desk.client()?;
     let question = arguments.question()?;
     let schedule = arguments.schedule()?;
+    arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
+    let client = arguments.desk.client()?;
     let (request, queries) = (arguments.request()?, arguments.queries(&question)?);
+    // A plan takes longer than to find out that nobody would take it.
+    block_on(async { Ok(client.signer().await?) })?;
     let draft = |card| arguments.draft(card, &question);
     let mut card =
         watched("of the plan", whole_progress(queries), |progress| plan_whole(&request, queries, draft, progress))?;
@@ -115,19 +122,37 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let Some(first) = opened.queries.first() else {
         return Err(Failure::environment("the desk opened nothing"));
     };
+    let waiting = block_on(why_it_waits(&client, &first.query))?;
     if !json {
-        return print(&describe(&opened));
+        print(&describe(&opened))?;
+        return waiting.map_or(Ok(()), Err);
     }
     let mut document = json!({"query": first.query, "card": opened.card, "opens": first.opens, "closes": first.closes});
     if arguments.every.is_some() {
         let entry = |query: &uptack_dap::desk_client::OpenedQuery| json!({"query": query.query, "opens": query.opens, "closes": query.closes});
         document["queries"] = opened.queries.iter().map(entry).collect();
     }
-    print_json(&document)
+    print_json(&document)?;
+    waiting.map_or(Ok(()), Err)
+}
+
+/// Why nobody can answer yet although the query was opened: an aggregator that is away.
+async fn why_it_waits(client: &Client, query: &str) -> Result<Option<Failure>, Failure> {
+    let status = client.status(query).await?;
+    let reason = status.reason.filter(|_| status.state == "opening");
+    Ok(reason.map(|reason| {
+        Failure::environment(format!("the query is not open yet: {reason}"))
+            .with_hint(format!("the desk tries again until the query closes; `uptack cancel {query}` takes it back"))
+    }))
 }
 
 impl Arguments {
     fn schedule(&self) -> Result<Schedule, Failure> {
+        if let Some(short) = self.closes.or(self.every).filter(|window| *window < LEAST_WINDOW) {
+            let name = if self.closes.is_some() { "--closes" } else { "--every" };
+            return Err(Failure::request(format!("{name}: within {short} s no owner could answer"))
+                .with_hint(format!("the shortest window is {LEAST_WINDOW}s; reports are held back for some seconds")));
+        }
         match (self.closes, self.every, self.times) {
             (Some(seconds), None, None) => Ok(Schedule::Once { seconds }),
             (None, Some(every), Some(times)) => Ok(Schedule::Series { every, times }),
@@ -137,22 +162,27 @@ impl Arguments {
 
     /// The predicates are parsed as owners will parse them, so that what they would refuse is not asked.
     fn question(&self) -> Result<Question, Failure> {
+        if self.question.trim().is_empty() {
+            return Err(Failure::request("--question: it is empty")
+                .with_hint("say in words what owners are asked; it stands on the card that owners see"));
+        }
+        let declared = Declared::parse(self.attributes.iter().map(String::as_str))
+            .map_err(|error| Failure::from(error).at("--attributes"))?;
         let predicates = match &self.each {
             None => vec![(String::new(), self.predicate.clone().unwrap_or_default())],
             Some(attribute) => self.values()?.into_iter().map(|value| self.one_of(attribute, value)).collect(),
         };
         let mut attributes = Vec::new();
         for (name, text) in &predicates {
+            let place = |failure: Failure| if name.is_empty() { failure } else { failure.at(name) };
             let parsed = Predicate::parse(text).map_err(|error| {
-                let place = if name.is_empty() { String::new() } else { format!("{name}: ") };
-                Failure::request(format!("{place}{error}"))
-                    .with_hint("predicates are CEL, as in 'station == \"1203871\"'")
+                place(Failure::from(error)).with_hint("predicates are CEL, as in 'station == \"1203871\"'")
             })?;
+            parsed.check_types(&declared).map_err(|error| place(error.into()))?;
             attributes.extend(parsed.attributes().iter().cloned());
         }
         attributes.sort();
         attributes.dedup();
-        self.check_attributes(&attributes)?;
         let ballot = self.each.is_some().then(|| {
             let query =
                 |(name, predicate): &(String, String)| BallotQuery { name: name.clone(), predicate: predicate.clone() };
@@ -160,16 +190,6 @@ impl Arguments {
         });
         let predicate = if ballot.is_some() { None } else { self.predicate.clone() };
         Ok(Question { predicate, ballot, attributes })
-    }
-
-    fn check_attributes(&self, read: &[String]) -> Result<(), Failure> {
-        let mut meant = self.attributes.clone();
-        meant.sort();
-        if meant.is_empty() || meant == read {
-            return Ok(());
-        }
-        Err(Failure::request(format!("the question reads {}, not {}", read.join(", "), meant.join(", ")))
-            .with_hint("--attributes may be left out; owners are told what the expression reads"))
     }
 
     /// One question of a ballot.
@@ -197,7 +217,7 @@ impl Arguments {
         let Trusted { noise, trust, linked, .. } = self.trust.complete((Noise::Aggregators, Trust::OneAggregator));
         Ok(Request {
             release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
-            answer_epsilon: self.answer_epsilon,
+            answer_epsilon: self.trust.answer_epsilon,
             linked_epsilon: linked,
             noise,
             trust,

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{print_exact, print_json};
 
 /// Print a shell's completion script
 #[derive(Args)]
@@ -26,5 +26,5 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     if json {
         return print_json(&json!({"shell": arguments.shell.to_string(), "script": script}));
     }
-    print(&script)
+    print_exact(&script)
 }

@@ -8,7 +8,7 @@ use uptack_dap::credential::OwnerSecret;
 use uptack_owner::attributes;
 
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{check_writable, print, print_json};
 
 /// Make a secret for every owner, so that nobody can invent owners
 ///
@@ -16,7 +16,8 @@ use crate::output::{print, print_json};
 /// keys, as DATA/credentials of `uptack serve --enrolment` or as `uptack aggregator --credentials`.
 #[derive(Args)]
 #[command(after_help = "Example:
-  uptack enrol vehicles.csv --credentials credentials.csv --keys desk/credentials")]
+  uptack enrol vehicles.csv --credentials credentials.csv \\
+    --keys desk/credentials")]
 pub(crate) struct Arguments {
     /// A CSV with a column `owner`
     owners: PathBuf,
@@ -33,6 +34,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         std::fs::read_to_string(&arguments.owners).map_err(|error| Failure::reading(&arguments.owners, &error))?;
     let owners =
         attributes::fleet_from_csv(&text).map_err(|error| Failure::from(error).at(arguments.owners.display()))?;
+    [&arguments.credentials, &arguments.keys].into_iter().try_for_each(|path| check_writable(path))?;
     let (mut secrets, mut keys) = ("owner,secret\n".to_owned(), String::new());
     for (name, _) in &owners {
         let secret = OwnerSecret::generate();

@@ -18,9 +18,12 @@ use crate::output::{Table, grouped, print, print_json, read_small_file, read_sma
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack estimate 'normal-form(f=0.5,r=1e-4)' tally.json
-  uptack tally rows.csv | uptack estimate 'randomized-response(t=0.8)' --confidence 99%
-  echo '{\"owners\":50000,\"sums\":[549]}' | uptack estimate 'randomized-response(t=0.999) + laplace(scale=1)'
-  echo '{\"answers\":[{\"1\":260,\"0\":24740,\"bottom\":25000}]}' | uptack estimate 'normal-form(f=0.5,r=1e-4)' --json")]
+  uptack tally rows.csv | uptack estimate 'randomized-response(t=0.8)' \\
+    --confidence 99%
+  echo '{\"owners\":50000,\"sums\":[549]}' | uptack estimate \\
+    'randomized-response(t=0.999) + laplace(scale=1)'
+  echo '{\"answers\":[{\"1\":260,\"0\":24740,\"bottom\":25000}]}' | uptack estimate \\
+    'normal-form(f=0.5,r=1e-4)' --json")]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,

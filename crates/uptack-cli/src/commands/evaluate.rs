@@ -25,8 +25,8 @@ use crate::progress::{self, Step};
 #[command(after_help = "Examples:
   uptack evaluate --trials 20 --factors 1
   uptack evaluate --data snapshot.csv --trials 20 --factors 1 --out report
-  uptack evaluate --data d12_text_station_5min_2019_10_08.txt.gz --at 00:55 --stations d12_text_meta.txt \\
-    --trials 20 --factors 1 --out report
+  uptack evaluate --data d12_text_station_5min_2019_10_08.txt.gz --at 00:55 \\
+    --stations d12_text_meta.txt --trials 20 --factors 1 --out report
 
 Without --trials and --factors each question is asked 200 times in populations of up to 1000 times the traffic, which
 takes about a minute.")]

@@ -10,8 +10,8 @@ use uptack_owner::attributes::{self, Named};
 use uptack_owner::client::Outcome;
 
 use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json};
-use crate::owner::OwnerArguments;
+use crate::output::{Table, grouped, print, print_json, without_mark};
+use crate::owner::{self, OwnerArguments};
 
 /// Answer the open queries of a desk as many owners in one process
 ///
@@ -19,8 +19,12 @@ use crate::owner::OwnerArguments;
 /// every other column is an attribute: text, or typed as in `speed:double`, `lane:int`, `taxi:bool`.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack fleet vehicles.csv --desk http://127.0.0.1:8470/ --policy policy.toml --data fleet
-  uptack fleet vehicles.csv --desk http://127.0.0.1:8470/ --policy policy.toml --data fleet --within 10s --json")]
+  uptack fleet vehicles.csv --desk http://127.0.0.1:8470/ \\
+    --policy policy.toml --data fleet
+  uptack fleet vehicles.csv --desk http://127.0.0.1:8470/ \\
+    --policy policy.toml --data fleet --within 10s --json
+
+Exits with 1 if all owners refuse, and with 2 if no report arrives.")]
 pub(crate) struct Arguments {
     /// The owners and their attributes
     owners: PathBuf,
@@ -39,7 +43,12 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     };
     arguments.owner.answer(&owners, credentials, |outcomes| {
         let summary = Summary::of(outcomes);
-        if json { print_json(&summary.json(owners.len())) } else { print(&summary.describe(owners.len())) }
+        if json {
+            print_json(&summary.json(owners.len()))?
+        } else {
+            print(&summary.describe(owners.len()))?
+        };
+        owner::conclude(outcomes)
     })
 }
 
@@ -50,12 +59,15 @@ fn read_owners(path: &Path) -> Result<Vec<Named>, Failure> {
 }
 
 fn read_credentials(path: &Path) -> Result<HashMap<String, OwnerSecret>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?;
+    let text = without_mark(std::fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?);
     let lines = text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(index, line)| {
             let place = || format!("{}: line {}", path.display(), index + 1);
-            let missing = || Failure::request(format!("{}: not `owner,secret`", place()));
+            let missing = || {
+                Failure::request(format!("{}: not `owner,secret`", place()))
+                    .with_hint("`uptack enrol --credentials` writes such a file")
+            };
             let (owner, secret) = line.trim().rsplit_once(',').ok_or_else(missing)?;
             let secret = secret.parse::<OwnerSecret>().map_err(|error| Failure::from(error).at(place()))?;
             Ok((owner.to_owned(), secret))

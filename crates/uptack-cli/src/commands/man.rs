@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::output::{print_exact, print_json};
 
 /// Print the manual page, of uptack or of one of its commands
 #[derive(Args)]
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     if json {
         return print_json(&json!({"command": arguments.command, "page": page}));
     }
-    print(&page)
+    print_exact(&page)
 }
 
 fn find(root: &clap::Command, name: &str) -> Result<clap::Command, Failure> {

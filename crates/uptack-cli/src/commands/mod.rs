@@ -20,6 +20,7 @@ mod pair_secret;
 mod plan;
 mod privacy;
 mod privatize;
+mod queries;
 mod result;
 mod serve;
 mod simulate;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Enrol(enrol::Arguments),
     Serve(serve::Arguments),
     Ask(ask::Arguments),
+    Queries(queries::Arguments),
     Result(result::Arguments),
     Cancel(cancel::Arguments),
     Backup(backup::Arguments),
@@ -84,6 +86,7 @@ impl Command {
             Self::Enrol(arguments) => enrol::run(&arguments, json),
             Self::Serve(arguments) => serve::run(&arguments, json),
             Self::Ask(arguments) => ask::run(&arguments, json),
+            Self::Queries(arguments) => queries::run(&arguments, json),
             Self::Result(arguments) => result::run(&arguments, json),
             Self::Cancel(arguments) => cancel::run(&arguments, json),
             Self::Backup(arguments) => backup::run(&arguments, json),

@@ -16,7 +16,8 @@ use crate::output::{print, print_json};
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack pair-secret pair.secret
-  uptack aggregator --role leader --data leader-state --pair-secret pair.secret --desk-key ed25519:…")]
+  uptack aggregator --role leader --data leader-state \\
+    --pair-secret pair.secret --desk-key ed25519:…")]
 pub(crate) struct Arguments {
     /// The file to write, which must not be there yet
     file: PathBuf,

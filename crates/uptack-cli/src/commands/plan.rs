@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
+use uptack::display::{self, Rounding};
 use uptack::plan::{self, Choice, Form, Noise, Objective, Over, Plan, Prior, Request, Rule, Trust};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
@@ -13,7 +14,7 @@ use uptack::simulate::Progress;
 use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_whole};
+use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
 use crate::plan_chart::{self, Picture};
 use crate::progress::watched;
 use crate::trust_arguments::{TrustArguments, Trusted};
@@ -25,10 +26,12 @@ use crate::views::{views_json, views_table};
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack plan --owners 50000 --yes 500 --epsilon 1 --delta 1e-8
-  uptack plan --owners 50000 --yes 500 --epsilon 1 --answer-epsilon 1.0986 --form several --out card.toml
+  uptack plan --owners 50000 --yes 500 --epsilon 1 --answer-epsilon 1.0986 \\
+    --form several --out card.toml
   uptack plan --owners 1e6 --yes 0..20000 --over mean --error 10
   uptack plan --yes 500 --epsilon 1 --error 8 --solve owners
-  uptack plan --owners 50000 --yes 500 --epsilon 1 --noise aggregators --linked-epsilon 9
+  uptack plan --owners 50000 --yes 500 --epsilon 1 --noise aggregators \\
+    --linked-epsilon 9
   uptack plan --owners 50000 --yes 500 --epsilon 1 --chart plan.svg
   uptack plan --owners 50000 --yes 500 --linked-epsilon 1.5")]
 pub(crate) struct Arguments {
@@ -44,9 +47,6 @@ pub(crate) struct Arguments {
     /// The δ of the published counts
     #[arg(long, default_value = "1e-8")]
     delta: f64,
-    /// The largest ε of a single answer
-    #[arg(long)]
-    answer_epsilon: Option<f64>,
     #[command(flatten)]
     trust: TrustArguments,
     /// The largest share of owners who take part
@@ -123,6 +123,8 @@ struct Outcome {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let picture = arguments.chart.as_deref().map(Picture::of).transpose()?;
+    arguments.chart.as_deref().map_or(Ok(()), check_writable)?;
+    arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
     let outcome = watched("of the plan", plan::PROGRESS, |progress| arguments.solve(progress))?;
     let sheet = picture.map(|_| plan_chart::draw(&outcome.request, &outcome.plan)).transpose()?;
     if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
@@ -138,7 +140,10 @@ impl Arguments {
     fn solve(&self, progress: &Progress) -> Result<Outcome, Failure> {
         let request = self.request()?;
         let unknown = self.unknown()?;
-        let given = |name: &str| Failure::request(format!("--{name} is needed to solve for the rest"));
+        let given = |name: &str| {
+            Failure::request(format!("--{name} is needed to solve for the rest"))
+                .with_hint("it is the largest standard deviation of the estimate, as in --error 8")
+        };
         let (plan, solved) = match unknown {
             None | Some(Unknown::Error) => {
                 let plan = plan::plan_with(&request, progress)?;
@@ -172,7 +177,7 @@ impl Arguments {
     /// Whether local bounds are all that is asked for: noise needs the ε of what is published.
     fn bounded_locally(&self) -> bool {
         let Trusted { noise, linked_given, .. } = self.trusted();
-        noise == Noise::None && (self.answer_epsilon.is_some() || linked_given)
+        noise == Noise::None && (self.trust.answer_epsilon.is_some() || linked_given)
     }
 
     /// What is left out; none where all three are given.
@@ -203,14 +208,15 @@ impl Arguments {
         let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !self.bounded_locally();
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
         let unbounded_tallies = linked.is_none() && !matches!(self.form, Some(FormArgument::One));
-        let default = self.answer_epsilon.filter(|_| unbounded_tallies);
+        let default = self.trust.answer_epsilon.filter(|_| unbounded_tallies);
         let release = match self.epsilon.or(default) {
             Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
             None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
             None => None,
         };
         if self.error.is_some_and(|error| !(error.is_finite() && error > 0.0)) {
-            return Err(Failure::request("the error must be a positive number"));
+            return Err(Failure::request("--error: it must be a positive number")
+                .with_hint("it is the largest standard deviation of the estimate, as in --error 8"));
         }
         let owners = match (self.owners, self.minimum_batch) {
             (Some(owners), _) => owners,
@@ -226,7 +232,7 @@ impl Arguments {
         };
         Ok(Request {
             release,
-            answer_epsilon: self.answer_epsilon,
+            answer_epsilon: self.trust.answer_epsilon,
             linked_epsilon: linked,
             noise,
             trust,
@@ -237,7 +243,7 @@ impl Arguments {
                 Some(FormArgument::One) => Form::One,
                 Some(FormArgument::Several) => Form::Several,
                 Some(FormArgument::Any) => Form::Any,
-                None if self.local.answer_epsilon.is_some() => Form::Any,
+                None if self.trust.answer_epsilon.is_some() => Form::Any,
                 None => Form::One,
             },
             objective,
@@ -280,12 +286,6 @@ impl Outcome {
 
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
-        let mut table = Table::new(&["mechanism", "sd", "against the plan"]);
-        for choice in std::iter::once(best).chain(&self.plan.alternatives) {
-            // Rounded to nothing, a difference has no sign.
-            let more = format!("{:+.1} %", 100.0 * (choice.sd / best.sd - 1.0)).replace("-0.0 %", "+0.0 %");
-            table.row([choice.mechanism.to_string(), readable(choice.sd), more]);
-        }
         let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
         format!(
             "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n{}\n\n{}\n{}\n{}{written}",
@@ -295,10 +295,27 @@ impl Outcome {
             self.solved_words(),
             views_table(&best.views),
             self.trust_words(),
-            table.render(),
+            self.families().render(),
             self.rule_words(),
             self.tradeoff_table(),
         )
+    }
+
+    /// The best of each family, the least error first; the plan is marked, wherever it stands.
+    fn families(&self) -> Table {
+        let mut choices: Vec<&Choice> = std::iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
+        choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
+        let least = choices[0].sd;
+        let mut table = Table::new(&["mechanism", "sd", "above the least", ""]);
+        for choice in choices {
+            let more = match choice.sd / least - 1.0 {
+                0.0 => "least".to_owned(),
+                more => format!("+{}", display::percent(more, 2, Rounding::Up)),
+            };
+            let mark = if std::ptr::eq(choice, &self.plan.best) { "the plan" } else { "" };
+            table.row([choice.mechanism.to_string(), readable(choice.sd), more, mark.to_owned()]);
+        }
+        table
     }
 
     /// Who has to be honest.
@@ -370,12 +387,13 @@ impl Outcome {
 
     fn rule_words(&self) -> String {
         match self.plan.rule {
-            Rule::Best => "It is the best of them.".to_owned(),
-            Rule::Simplest(behind) => format!(
-                "It is the simplest of those within {} % of the best, which is better by {} %.",
-                100.0 * plan::EQUAL,
-                readable_up(100.0 * behind)
-            ),
+            Rule::Best if matches!(self.request.objective, Objective::Paper { .. }) => {
+                "The plan is the best of them by the paper's objective, which is not the error.".to_owned()
+            }
+            Rule::Best => "The plan is the best of them.".to_owned(),
+            Rule::Simplest(_) => {
+                format!("The plan is the simplest of those within {} % of the best.", 100.0 * plan::EQUAL)
+            }
         }
     }
 }

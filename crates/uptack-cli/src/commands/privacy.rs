@@ -11,6 +11,7 @@ use uptack::{Channel, Fraction};
 
 use crate::arguments::{count, fraction};
 use crate::failure::Failure;
+use crate::layout;
 use crate::mechanism;
 use crate::output::{grouped, print, print_json};
 use crate::progress::{self, Step};
@@ -23,7 +24,8 @@ use crate::views::{repeated_json, views_json, views_table};
 #[command(after_help = "Examples:
   uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000
   uptack privacy 'normal-form(f=0.5,r=0.00205)' --owners 2000 --epsilon 1 --json
-  uptack privacy 'randomized-response(t=0.8)' --owners 5000 --delta 1e-6 --repeat 288
+  uptack privacy 'randomized-response(t=0.8)' --owners 5000 --delta 1e-6 \\
+    --repeat 288
   uptack privacy 'normal-form(f=0.5,r=8.2e-5)' --owners 50000 --honest 90%")]
 pub(crate) struct Arguments {
     /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote
@@ -48,6 +50,8 @@ pub(crate) struct Arguments {
     work: u64,
 }
 
+/// Longer lines of running text are hard to read.
+const LONGEST_LINE: usize = 100;
 /// Where neither the request nor a card says otherwise.
 const USUAL_DELTA: f64 = 1e-8;
 
@@ -153,25 +157,7 @@ impl Card {
     fn describe(&self, mechanism: &str) -> String {
         let owners = grouped(self.owners);
         let table = views_table(&self.views);
-        format!("{mechanism}, {owners} honest owners\n\n{table}\n{}\n", wrapped(&self.statement))
+        let statement = layout::fitted(&self.statement, layout::width().min(LONGEST_LINE));
+        format!("{mechanism}, {owners} honest owners\n\n{table}\n{statement}\n")
     }
-}
-
-/// Lines of at most 100 characters.
-fn wrapped(text: &str) -> String {
-    let mut lines = Vec::new();
-    for paragraph in text.split('\n') {
-        let mut line = String::new();
-        for word in paragraph.split(' ') {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 100 {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(line);
-    }
-    lines.join("\n")
 }

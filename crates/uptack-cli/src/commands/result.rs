@@ -17,7 +17,7 @@ use super::estimate;
 use crate::arguments::{IntervalArgument, confidence, interval_name};
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json, readable, readable_up, write_whole};
+use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
 
 /// Get the result of a query, with its interval and what each claim rests on
 ///
@@ -26,8 +26,10 @@ use crate::output::{Table, grouped, print, print_json, readable, readable_up, wr
 /// anyone can compute all of it again with `uptack verify`.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst --wait
-  uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst --confidence 99% --out record.json")]
+  uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
+    --wait
+  uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
+    --confidence 99% --out record.json")]
 pub(crate) struct Arguments {
     /// The query's name, as `uptack ask` printed it
     // A query's name may begin with a hyphen.
@@ -58,6 +60,7 @@ const PLACE: &str = "the desk's record";
 const NOT_YET: u16 = 409;
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    arguments.out.as_deref().map_or(Ok(()), check_writable)?;
     let client = arguments.desk.client()?;
     let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
     let (record, opened) = Record::read(&text).map_err(|error| Failure::from(error).at(PLACE))?;

@@ -9,6 +9,7 @@ use uptack_server::desk::config::{Aggregators, Place, Remote};
 use uptack_server::desk::{Config, Desk};
 use url::Url;
 
+use crate::admission::check_exposure;
 use crate::arguments::address;
 use crate::desk::read_token;
 use crate::failure::Failure;
@@ -22,11 +23,14 @@ use crate::output::{print, print_json};
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack serve --data desk
-  uptack serve --data desk --listen 127.0.0.1:8080 --leader-listen 127.0.0.1:8081 --helper-listen 127.0.0.1:8082
-  uptack serve --data desk --leader https://leader.example/ --helper https://helper.example/ \\
-    --leader-admin leader.token --helper-admin helper.token
-  uptack serve --data desk --listen 0.0.0.0:443 --certificate chain.pem --key key.pem \\
-    --leader https://leader.example/ --helper https://helper.example/")]
+  uptack serve --data desk --listen 127.0.0.1:8080 \\
+    --leader-listen 127.0.0.1:8081 --helper-listen 127.0.0.1:8082
+  uptack serve --data desk --leader https://leader.example/ \\
+    --helper https://helper.example/ --leader-admin leader.token \\
+    --helper-admin helper.token
+  uptack serve --data desk --listen 0.0.0.0:443 --certificate chain.pem \\
+    --key key.pem --leader https://leader.example/ \\
+    --helper https://helper.example/")]
 pub(crate) struct Arguments {
     /// The folder of its state, its key and its tokens
     #[arg(long)]
@@ -133,6 +137,8 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let listening = [arguments.listen, arguments.leader_listen, arguments.helper_listen].into_iter().flatten();
+    check_exposure(listening, arguments.certificate.is_some(), arguments.allow_plaintext)?;
     let config = arguments.config()?;
     uptack_server::base::logging::init_verbose(arguments.verbose);
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;

@@ -17,10 +17,14 @@ use crate::progress::{self, Step};
 /// Repeat the whole way from truths to estimate, and see whether it keeps its promises
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack simulate 'normal-form(f=0.5,r=1e-4)' --owners 50000 --yes 500 --trials 20000 --seed 1
-  uptack simulate 'randomized-response(t=0.999) + laplace(scale=1)' --owners 50000 --yes 500 --trials 20000
-  uptack simulate 'randomized-response(t=0.8)' --owners 1e9 --yes 500 --trials 1000
-  uptack simulate 'cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)' --owners 5000 --yes 50 --trials 1000 --per-owner")]
+  uptack simulate 'normal-form(f=0.5,r=1e-4)' --owners 50000 --yes 500 \\
+    --trials 20000 --seed 1
+  uptack simulate 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    --owners 50000 --yes 500 --trials 20000
+  uptack simulate 'randomized-response(t=0.8)' --owners 1e9 --yes 500 \\
+    --trials 1000
+  uptack simulate 'cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)' --owners 5000 \\
+    --yes 50 --trials 1000 --per-owner")]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,

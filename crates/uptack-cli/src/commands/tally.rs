@@ -20,7 +20,8 @@ use crate::progress::Watched;
   uptack tally monday.csv tuesday.csv --json > tally.json
   uptack privatize 'randomized-response(t=0.8)' truths.txt | uptack tally | \\
     uptack estimate 'randomized-response(t=0.8)'
-  uptack privatize 'randomized-response(t=0.999)' truths.txt | uptack tally --noise 'laplace(scale=1)' | \\
+  uptack privatize 'randomized-response(t=0.999)' truths.txt | \\
+    uptack tally --noise 'laplace(scale=1)' | \\
     uptack estimate 'randomized-response(t=0.999) + laplace(scale=1)'")]
 pub(crate) struct Arguments {
     /// Rows as CSV, with or without header, or as NDJSON; standard input if absent or -

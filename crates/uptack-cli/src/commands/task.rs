@@ -28,14 +28,18 @@ use crate::output::{print, print_json};
 /// told so in its own words.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  uptack task provision/QUERY/helper.json --for janus --out task --pair-secret pair.secret --desk-key ed25519:…
-  uptack task 'normal-form(f=0.5,r=1e-4)' --leader http://127.0.0.1:9001/ --helper http://127.0.0.1:9002/ \\
-    --window 5m --minimum-batch 1000 --out task
-  uptack task card.toml --leader https://leader.example/ --helper https://helper.example/ --window 1h --out task
-  uptack task card.toml --leader https://leader.example/ --helper https://helper.example/ --window 1h --out task \\
-    --for janus
-  uptack task 'randomized-response(t=0.999) + laplace(scale=1)' --leader https://leader.example/ \\
-    --helper https://helper.example/ --window 1h --minimum-batch 1000 --out task --for janus-helper")]
+  uptack task provision/QUERY/helper.json --for janus --out task \\
+    --pair-secret pair.secret --desk-key ed25519:…
+  uptack task 'normal-form(f=0.5,r=1e-4)' --leader http://127.0.0.1:9001/ \\
+    --helper http://127.0.0.1:9002/ --window 5m --minimum-batch 1000 \\
+    --out task
+  uptack task card.toml --leader https://leader.example/ \\
+    --helper https://helper.example/ --window 1h --out task
+  uptack task card.toml --leader https://leader.example/ \\
+    --helper https://helper.example/ --window 1h --out task --for janus
+  uptack task 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    --leader https://leader.example/ --helper https://helper.example/ \\
+    --window 1h --minimum-batch 1000 --out task --for janus-helper")]
 pub(crate) struct Arguments {
     /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote; or a desk's definition
     mechanism: String,

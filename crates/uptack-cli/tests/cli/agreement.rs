@@ -190,7 +190,7 @@ fn says_what_privacy_says(card: &Card, own_delta: f64) {
     let spacing = charged.spacing();
     let composed = Composition::new(FixedInAdvance::repeated(charged, 1).unwrap());
     let (mechanism, owners) = (card.mechanism.to_string(), card.claim_owners().unwrap().to_string());
-    for delta in [card.claims.delta().unwrap().value(), own_delta] {
+    for delta in [card.delta().value(), own_delta] {
         let named = ["privacy", &mechanism, "--owners", &owners, "--delta", &delta.to_string(), "--json"];
         let printed = json(&named)["views"]["release"]["epsilon"].clone();
         let charged = composed.epsilon(delta).unwrap().unwrap().upper();
@@ -276,7 +276,10 @@ fn agrees_with_privacy(row: &Value) {
     }
     let (mechanism, owners) = (row["mechanism"].as_str().unwrap(), digits(&row["owners"]));
     let views = json(&["privacy", mechanism, "--owners", owners, "--delta", "1e-8", "--json"])["views"].clone();
-    for view in ["answers", "linked", "release"] {
-        assert_eq!(row["views"][view], views[view], "{view} of {mechanism}");
+    // A ballot's claims are for two of its bits, and with noise the release is bounded by one honest aggregator's claim.
+    let alone = row["comparison"] != "ballot";
+    let certified = alone && row["views"]["one_aggregator"].is_null();
+    for (view, same) in [("answers", alone), ("linked", alone), ("release", certified)] {
+        assert!(!same || row["views"][view] == views[view], "{view} of {mechanism}");
     }
 }

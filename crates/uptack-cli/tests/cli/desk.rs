@@ -201,10 +201,10 @@ fn a_query_survives_kills_and_its_record_lets_anyone_recompute() {
 #[test]
 fn too_few_answers_and_a_cancelled_query_give_nothing() {
     let desk = Desk::new("desk-few", &[]);
-    let few = desk.ask(&["--where", "station == \"7\"", "--closes", "3s"]);
+    let few = desk.ask(&["--where", "station == \"7\"", "--closes", "5s"]);
     upload(&few["card"], &reports(&few["card"], 0, 23));
     let (code, text) = failure(&desk.run(&["result", few["query"].as_str().unwrap()], &["--wait"]));
-    assert!(code == Some(1) && text.contains("minimum batch"), "{text}");
+    assert!(code == Some(1) && text.contains("minimum batch of 24: 23 did, 1 too few"), "{text}");
 
     let asked = desk.ask(&["--where", "station == \"8\"", "--closes", "1h"]);
     let query = asked["query"].as_str().unwrap();
@@ -220,7 +220,10 @@ fn what_owners_would_refuse_is_not_asked() {
     for (more, words) in [
         (&["--where", "[1].exists(x, x == lane)", "--closes", "5m"][..], "refused"),
         (&["--where", "station ==", "--closes", "5m"], "refused"),
-        (&["--where", "station == \"7\"", "--attributes", "speed", "--closes", "5m"], "reads station"),
+        (&["--where", "station == \"7\"", "--attributes", "speed", "--closes", "5m"], "reads `station`"),
+        (&["--where", "station == 7", "--attributes", "station:text", "--closes", "5m"], "never true"),
+        (&["--where", "3 + 4", "--closes", "5m"], "not a yes/no expression"),
+        (&["--where", "station == \"7\"", "--closes", "2s"], "the shortest window is 5s"),
         (&["--where", "station == \"7\""], "--closes"),
         (&["--where", "station == \"7\"", "--closes", "soon"], "span of time"),
         (&["--each", "station", "--values", "a,a", "--closes", "5m"], "called `a`"),

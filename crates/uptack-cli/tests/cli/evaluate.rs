@@ -16,8 +16,18 @@ fn evaluate<'a>(data: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["evaluate", "--data", data, "--trials", "20", "--factors", "1"], more].concat()
 }
 
-const PLOTS: [&str; 8] =
-    ["error-paper", "error-release", "error-answer", "error-linked", "error-epsilon", "coverage", "scatter", "map"];
+const PLOTS: [&str; 10] = [
+    "error-trust",
+    "error-release",
+    "error-answer",
+    "error-linked",
+    "error-ballot",
+    "error-paper",
+    "error-epsilon",
+    "coverage",
+    "scatter",
+    "map",
+];
 
 #[test]
 fn rows_have_what_the_contract_names() {
@@ -27,8 +37,14 @@ fn rows_have_what_the_contract_names() {
     assert_eq!(document["data"]["vehicles"], 9132);
     assert_eq!(document["complete"], true);
     let rows = document["rows"].as_array().unwrap();
-    for comparison in ["paper", "release", "answer", "linked"] {
+    for comparison in ["trust", "release", "answer", "linked", "ballot", "paper"] {
         assert!(rows.iter().any(|row| row["comparison"] == comparison), "{comparison}");
+    }
+    let noisy: Vec<_> = rows.iter().filter(|row| row["honest"] == "one-aggregator").collect();
+    assert_eq!(noisy.len(), 6, "without a channel and at linked ε = 12, 9, 7; twice in a ballot");
+    for row in noisy {
+        assert!(row["views"]["one_aggregator"]["epsilon"]["upper"].as_f64().unwrap() <= 1.0, "{row}");
+        assert_eq!(row["views"]["one_aggregator"]["delta"], 0, "{row}");
     }
     for row in rows {
         for key in

@@ -8,7 +8,7 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "channel",
     "plan",
     "privacy",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 21] = [
     "pair-secret",
     "serve",
     "ask",
+    "queries",
     "result",
     "cancel",
     "backup",

@@ -3,6 +3,7 @@
 mod aggregators;
 mod agreement;
 mod algebra;
+mod asking;
 mod audit;
 mod bad_input;
 mod card;
@@ -21,7 +22,9 @@ mod plan;
 mod plan_noise;
 mod privacy;
 mod security;
+mod terminal;
 mod verify;
+mod wrong_uses;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -263,3 +263,25 @@ fn the_predicted_error_is_what_happens() {
         assert!(number(&checked["views"]["release"]["epsilon"]["upper"]) <= epsilon.parse::<f64>().unwrap());
     }
 }
+
+/// Rows in the order of their errors, the plan marked once, and no difference below the least.
+#[test]
+fn the_table_of_a_plan_begins_with_the_least_error_and_says_which_rule_chose() {
+    for more in [&[][..], &["--form", "any"], &["--mechanism", "normal-form"]] {
+        let plan = ["plan", "--owners", "2000", "--yes", "50", "--epsilon", "1", "--delta", "1e-6"];
+        let output = run(&[&plan[..], more].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let table: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("mechanism")).skip(1).collect();
+        let rows: Vec<Vec<&str>> =
+            table.iter().take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect();
+        let errors: Vec<f64> = rows.iter().map(|row| row[1].parse().unwrap()).collect();
+        assert!(errors.is_sorted(), "{text}");
+        assert_eq!(rows[0][2], "least", "{text}");
+        assert!(rows.iter().skip(1).all(|row| row[2].starts_with('+') || row[2] == "least"), "{text}");
+        let planned: Vec<&Vec<&str>> = rows.iter().filter(|row| row.ends_with(&["the", "plan"])).collect();
+        assert_eq!((planned.len(), planned[0][0]), (1, text.lines().next().unwrap()), "{text}");
+        let rule =
+            if planned[0][2] == "least" { "The plan is the best of them." } else { "The plan is the simplest of" };
+        assert!(text.contains(rule), "{text}");
+    }
+}

@@ -78,6 +78,29 @@ fn repetitions_compose() {
 }
 
 #[test]
+fn with_noise_each_view_says_who_must_be_honest() {
+    let mechanism = "randomized-response(t=0.99) + laplace(scale=2)";
+    let card = card(&[mechanism, "--owners", "3000", "--repeat", "10"]);
+    let views = &card["views"];
+    let upper = |claim: &Value| number(&claim["epsilon"]["upper"]);
+    let one = upper(&views["one_aggregator"]);
+    assert_eq!(views["one_aggregator"]["delta"], 0);
+    assert!(number(&views["one_aggregator"]["epsilon"]["lower"]) <= one && one < 0.5 && one > 0.47, "{one}");
+    assert!(upper(&views["release"]) < one && upper(&views["release"]) < upper(&views["owners_alone"]));
+    assert!(number(&views["linked"]) > 4.0);
+    assert!((upper(&card["repeated"]["one_aggregator"]) - 10.0 * one).abs() < 1e-9);
+    assert!(upper(&card["repeated"]["release"]) < 10.0 * one);
+    let table = run(&["privacy", mechanism, "--owners", "3000"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    for row in ["linked", "one aggregator", "release", "owners alone"] {
+        assert!(table.lines().any(|line| line.trim_start().starts_with(row)), "{row}: {table}");
+    }
+    assert!(table.contains("one aggregator and 3 000 owners"), "{table}");
+    let plain = self::card(&["randomized-response(t=0.99)", "--owners", "3000"]);
+    assert_eq!((&plain["views"]["one_aggregator"], &plain["views"]["owners_alone"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
 fn bad_requests_are_refused() {
     for (arguments, message) in [
         (&["--owners", "0"][..], "0 owners cannot be accounted for"),

@@ -1,4 +1,7 @@
 //! A published sum with the aggregators' noise, for one channel and crowd and millions of trials.
+//!
+//! The sum of both draws is taken from a table of its law: the core's own sampler is exact in rationals, and much slower than
+//! an evaluation that needs no secret noise can wait for.
 
 use uptack::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
 use uptack::simulate::draw_counts;

@@ -260,14 +260,14 @@ fn range<'a>(parts: impl Iterator<Item = &'a Growth>) -> Option<String> {
 
 fn best_in_words(best: &BestByTrust) -> String {
     let model = match best.honest {
-        Honest::Nobody => "trusting nobody",
-        Honest::Holders => "trusting those who hold answers",
-        Honest::Owners => "trusting the owners' coins",
-        Honest::OneAggregator if best.linked.is_none() => "trusting one aggregator",
-        Honest::OneAggregator => "trusting it and still keeping a promise if it is dishonest",
-        Honest::Curator => "trusting a curator",
+        Honest::Nobody => "with nobody honest",
+        Honest::Holders => "if answers are not put together",
+        Honest::Owners => "with the owners honest",
+        Honest::OneAggregator if best.linked.is_none() => "with one honest aggregator",
+        Honest::OneAggregator => "with one honest aggregator and a channel for the day it is not",
+        Honest::Curator => "with an honest curator",
     };
-    format!("{model}, {} ({})", best.label, measured(best.median))
+    format!("{model}, {} (error {})", best.label.trim_start_matches("curator, "), measured(best.median))
 }
 
 fn best_row(best: &BestByTrust) -> [String; 6] {

@@ -73,6 +73,15 @@ impl Config {
     }
 }
 
+/// What a visit has to do for a card.
+#[derive(Clone, Copy)]
+struct Work {
+    /// Seconds until its reports are made, those of the cards before it included.
+    to_make: u64,
+    /// How many reports it takes.
+    reports: usize,
+}
+
 /// Answers queries for the owners whose attributes it is given.
 ///
 /// A card goes through three steps, and what one of them does no other one can: [`Client::consider`] decides and draws
@@ -117,7 +126,7 @@ impl Client {
             let reports = owners.len().saturating_sub(self.ledger.entries_of(&signed.query)?);
             let decided = self.checker.check(signed, now).and_then(|accepted| {
                 let time = to_make + schedule::time_to_make(reports, accepted.predicates.len());
-                let moments = self.moments(owners, &accepted, time, now)?;
+                let moments = self.moments(owners, &accepted, Work { to_make: time, reports }, now)?;
                 to_make = time;
                 Ok((accepted, moments))
             });
@@ -194,7 +203,7 @@ impl Client {
         let entries = self.ledger.entries()?;
         let states: HashMap<(&str, &str), State> =
             entries.iter().map(|entry| ((entry.owner.as_str(), entry.query.as_str()), entry.state)).collect();
-        for outcome in outcomes.iter_mut().filter(|outcome| outcome.status != Status::Refused) {
+        for outcome in outcomes.iter_mut().filter(|outcome| outcome.status == Status::Waiting) {
             if let Some(state) = states.get(&(outcome.owner.as_str(), outcome.query.as_str())) {
                 outcome.update(*state);
             }
@@ -258,20 +267,22 @@ impl Client {
         &self,
         owners: &[&'a str],
         accepted: &Accepted,
-        to_make: u64,
+        work: Work,
         now: u64,
     ) -> std::result::Result<Vec<(&'a str, u64)>, Refusal> {
         let closes = accepted.window.1;
+        // The last reports of many need their time, too.
+        let last = closes.saturating_sub(schedule::time_to_send(work.reports));
         let draw = |owner: &&'a str| {
             self.config.observer.on(Event::Drawn);
-            Some((*owner, schedule::moment(now, to_make, closes, self.config.within)?))
+            Some((*owner, schedule::moment(now, work.to_make, last, self.config.within)?))
         };
         owners.iter().map(draw).collect::<Option<_>>().ok_or_else(|| {
+            let (left, earliest) = (closes.saturating_sub(now), FIXED_DELAY + work.to_make);
+            let many = if work.reports > 1 { format!(" the {} reports", work.reports) } else { " a report".to_owned() };
             Refusal(format!(
-                "the query closes in {} seconds; reports are sent {} seconds after acceptance or later, with time to \
-                 repeat them",
-                closes.saturating_sub(now),
-                FIXED_DELAY + to_make
+                "the query closes in {left} seconds, too soon to make and send{many}: sending begins {earliest} seconds \
+                 after acceptance, and needs time to be repeated"
             ))
         })
     }
@@ -291,7 +302,7 @@ impl Client {
             .map(|((owner, _), acceptance)| match acceptance {
                 Acceptance::Refused(reason) => Outcome::refused(owner, &signed.query, &Refusal(reason)),
                 Acceptance::Charged => Outcome::of(owner, &signed.query, State::Due),
-                Acceptance::Known(state) => Outcome::of(owner, &signed.query, state),
+                Acceptance::Known(state) => Outcome::known(owner, &signed.query, state),
             })
             .collect())
     }

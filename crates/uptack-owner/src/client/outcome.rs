@@ -11,7 +11,7 @@ pub struct Outcome {
     pub query: String,
     /// What was done.
     pub status: Status,
-    /// Why, where something was refused or failed.
+    /// Why, where something was refused or failed, or was done before.
     pub reason: Option<String>,
 }
 
@@ -37,6 +37,15 @@ impl Outcome {
     pub(super) fn of(owner: &str, query: &str, state: State) -> Self {
         let (status, reason) = described(state);
         Self { owner: owner.to_owned(), query: query.to_owned(), status, reason }
+    }
+
+    /// What a visit finds that an earlier one began or did.
+    pub(super) fn known(owner: &str, query: &str, state: State) -> Self {
+        let outcome = Self::of(owner, query, state);
+        match state {
+            State::Sent => Self { reason: Some("it was answered before; an owner answers once".to_owned()), ..outcome },
+            _ => outcome,
+        }
     }
 
     /// Brings it up to date with the ledger.

@@ -206,6 +206,28 @@ fn a_window_without_room_for_the_delay_is_refused_before_charging() {
     assert!(device.ledger().spent().unwrap().is_empty() && device.ledger().entries().unwrap().is_empty());
 }
 
+#[test]
+fn a_fleet_that_cannot_send_all_reports_in_time_is_refused_before_charging() {
+    let signer = Signer::generate();
+    let signed = signer.sign(&card(&signer, 40)).unwrap();
+    let closes = card_task::read(&signed.card).unwrap().window().unwrap().1;
+    let names: Vec<String> = (0..2000).map(|number| number.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (left, is_refused) in [(6, true), (30, false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let fleet = client_at(directory.path(), policy(&signer), Clock::standing_at(closes - left));
+        let outcomes = fleet.consider(&names, std::slice::from_ref(&signed)).unwrap();
+        assert_eq!(outcomes.len(), 2000);
+        assert_eq!(outcomes.iter().all(|outcome| outcome.status == Status::Refused), is_refused);
+        assert_eq!(fleet.ledger().entries().unwrap().is_empty(), is_refused);
+        // One owner has time enough.
+        let directory = tempfile::tempdir().unwrap();
+        let device = client_at(directory.path(), policy(&signer), Clock::standing_at(closes - left));
+        let outcome = device.consider(&["self"], std::slice::from_ref(&signed)).unwrap().remove(0);
+        assert_eq!(outcome.status, Status::Waiting);
+    }
+}
+
 /// What a device says to a card with these aggregators, under a policy with these further lines.
 fn told(leader: &str, helper: &str, change: impl Fn(String) -> String) -> Option<String> {
     let signer = Signer::generate();

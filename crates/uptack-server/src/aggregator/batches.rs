@@ -86,6 +86,12 @@ pub(crate) fn pending(connection: &Connection, task: i64, interval: Span) -> rus
     sum_of(connection, "pending", task, interval)
 }
 
+/// Reports of all windows, in a sum or not yet.
+pub(crate) fn held(connection: &Connection, task: i64) -> rusqlite::Result<u64> {
+    let always = Span { start: 0, finish: i64::MAX as u64 };
+    Ok(count(connection, task, always)? + pending(connection, task, always)?)
+}
+
 /// Changes the number of pending reports of a window.
 pub(crate) fn change_pending(connection: &Connection, task: i64, window: u64, by: i64) -> rusqlite::Result<()> {
     connection

@@ -47,7 +47,7 @@ type JobPath = Path<(String, String)>;
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     let common = Router::new().route("/hpke_config", get(hpke_config).options(preflight));
     let common = match shared.config.admin_token {
-        Some(_) => common.route("/uptack/tasks/{task}", put(add_task).delete(remove_task)),
+        Some(_) => common.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task)),
         None => common,
     };
     let routes = match shared.config.role {
@@ -205,6 +205,14 @@ async fn add_task(State(shared): Server, Path(task): Path<String>, headers: Head
     }
     super::add_task(&shared, definition).await?;
     Ok(StatusCode::CREATED.into_response())
+}
+
+/// How many reports of a task arrived; who sent them, and when, is not said.
+async fn count_reports(State(shared): Server, Path(task): Path<String>, headers: HeaderMap) -> Answer {
+    authorize_operator(&shared, &headers)?;
+    let task = find_task(&shared, &task)?;
+    let reports = shared.count_reports(&task)?;
+    Ok(document("application/json", json!({"reports": reports}).to_string()))
 }
 
 async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: HeaderMap) -> Answer {

@@ -212,6 +212,11 @@ impl Aggregator {
         self.shared.remove_task(id).await
     }
 
+    /// How many reports of a task are held; none if the task is not served.
+    pub fn count_reports(&self, id: &TaskId) -> Result<Option<u64>> {
+        self.shared.task(id).ok().map(|task| self.shared.count_reports(&task)).transpose()
+    }
+
     /// Makes a new key for reports. The one before still opens what is on its way.
     pub async fn rotate_key(&self) -> Result<()> {
         let keys = Keys::rotate(&self.shared.store, self.shared.expiry.now()).await?;

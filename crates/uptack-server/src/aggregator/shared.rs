@@ -13,7 +13,7 @@ use uptack_dap::{
 use url::Url;
 
 use super::{
-    Config,
+    Config, batches,
     enrolment::{self, Enrolled},
     expiry::ExpiryClock,
     failures::Failures,
@@ -127,6 +127,11 @@ impl Shared {
             .get(id)
             .cloned()
             .ok_or_else(|| problem::dap(DapProblemType::UnrecognizedTask, id))
+    }
+
+    /// How many reports of a task are held.
+    pub(crate) fn count_reports(&self, task: &Task) -> Result<u64> {
+        self.store.read(|connection| batches::held(connection, task.row))
     }
 
     pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {

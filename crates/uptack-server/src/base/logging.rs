@@ -1,21 +1,31 @@
 //! Structured logs for the programs of this project.
 
 use std::{
+    fs::File,
+    io::IsTerminal,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tracing_subscriber::filter::LevelFilter;
 
-/// Writes one JSON object per line to standard error, from `level` up. Later calls change nothing.
+/// Logs to standard error from `level` up: as text to a terminal, else one JSON object per line. Later calls change
+/// nothing.
 ///
 /// Log lines carry names of tasks, counts, states and reasons: no token, no key, no share, no
 /// report, and no address of a client.
 pub fn init(level: tracing::Level) {
-    let _ = tracing_subscriber::fmt()
-        .json()
-        .with_max_level(LevelFilter::from_level(level))
-        .with_writer(std::io::stderr)
-        .try_init();
+    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::from_level(level)).with_writer(std::io::stderr);
+    let _ = if std::io::stderr().is_terminal() { lines.try_init() } else { lines.json().try_init() };
+}
+
+/// Logs as text to a file, or to standard error without one, from `INFO` up, or from `DEBUG` up.
+pub fn init_text(verbose: bool, file: Option<File>) {
+    let level = if verbose { tracing::Level::DEBUG } else { tracing::Level::INFO };
+    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::from_level(level)).with_ansi(false);
+    let _ = match file {
+        Some(file) => lines.with_writer(Mutex::new(file)).try_init(),
+        None => lines.with_writer(std::io::stderr).try_init(),
+    };
 }
 
 /// Logs from `INFO` up, or from `DEBUG` up.

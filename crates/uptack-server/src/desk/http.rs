@@ -23,7 +23,9 @@ use crate::{
     },
     desk::{
         metrics::Name,
-        openings, queries,
+        openings,
+        overview::{self, Offset},
+        queries,
         shared::Shared,
         stream,
         tokens::{self, Caller},
@@ -68,6 +70,7 @@ fn table() -> Vec<Route> {
         ("/openapi.json", &["get"], get(|| async { document("application/json", OPENAPI) })),
         ("/key", &["get"], get(key)),
         ("/queries", &["get", "post"], get(list).post(open)),
+        ("/queries/own", &["get"], get(own)),
         ("/queries/stream", &["get"], get(follow)),
         ("/queries/{query}", &["delete", "get"], get(status).delete(cancel)),
         ("/queries/{query}/card", &["get"], get(card)),
@@ -137,6 +140,13 @@ async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap
         Problem::http(StatusCode::NOT_FOUND, "There is no such open query; other cards are for their analysts.")
     })?;
     Ok(document("application/json", queries::card(&shared, &caller, &query).await?))
+}
+
+/// What an analyst asked, page by page.
+async fn own(State(shared): Desk, query: Result<Query<Offset>, QueryRejection>, headers: HeaderMap) -> Answer {
+    let caller = authorize(&shared, &headers)?;
+    let Query(Offset { from }) = query.map_err(|error| Problem::http(StatusCode::BAD_REQUEST, error.body_text()))?;
+    Ok(json_answer(StatusCode::OK, &overview::page(&shared, &caller, from).await?))
 }
 
 async fn follow(State(shared): Desk, Extension(origin): Extension<Origin>) -> Answer {

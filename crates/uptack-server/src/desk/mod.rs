@@ -18,6 +18,7 @@ mod layout;
 mod listing;
 mod metrics;
 mod openings;
+mod overview;
 mod provision;
 mod queries;
 mod shared;

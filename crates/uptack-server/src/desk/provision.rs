@@ -119,6 +119,17 @@ impl Provisioner {
         }
     }
 
+    /// How many reports of a task the leader holds; none where it does not say.
+    pub(crate) async fn count_reports(&self, task: &TaskId) -> Result<Option<u64>> {
+        match &self.means {
+            Means::Embedded(pair) => match pair.read().await.as_ref() {
+                Some(pair) => pair.leader.count_reports(task),
+                None => Err(stopped()),
+            },
+            Means::External { leader, http, .. } => count(http, leader, task).await,
+        }
+    }
+
     /// Has an embedded pair read its certificate again.
     pub(crate) async fn reload_certificates(&self) {
         if let Means::Embedded(pair) = &self.means
@@ -294,6 +305,16 @@ async fn delete(http: &reqwest::Client, remote: &Remote, role: AggregatorRole, t
         return Ok(());
     }
     Err(Error::unreachable(format!("the {whose} answers {} to the removal of a task", status.as_u16())))
+}
+
+/// What the leader's operator lets the desk see of a task.
+async fn count(http: &reqwest::Client, leader: &Remote, task: &TaskId) -> Result<Option<u64>> {
+    let Some(token) = &leader.admin else { return Ok(None) };
+    let request = http.get(address(leader, &task.to_string())?).bearer_auth(token.as_str());
+    let response = request.send().await.map_err(|error| http_client::no_answer("leader", error))?;
+    let body = http_client::body("leader", http_client::check("leader", response).await?).await?;
+    let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(document["reports"].as_u64())
 }
 
 fn address(remote: &Remote, task: &str) -> Result<Url> {

@@ -177,6 +177,20 @@ impl Store {
         )
     }
 
+    /// Queries of an analyst, or of everybody, from the `from`-th on; those that close last come first.
+    pub(crate) fn asked_by(&self, analyst: Option<&str>, from: usize, most: usize) -> Result<Vec<Query>> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(&format!(
+            "{COLUMNS} WHERE ?1 IS NULL OR analyst = ?1 ORDER BY closes DESC, query LIMIT ?3 OFFSET ?2"
+        ))?;
+        let mut rows = statement.query(params![analyst, from as i64, most as i64])?;
+        let mut queries = Vec::new();
+        while let Some(row) = rows.next()? {
+            queries.push(read(row)?);
+        }
+        Ok(queries)
+    }
+
     /// How many queries are in each state.
     pub(crate) fn census(&self) -> Result<Vec<(State, u64)>> {
         let connection = self.lock();

@@ -29,6 +29,8 @@ const STRETCHES: i64 = 32;
 pub(super) struct Attack<'a> {
     pub(super) channel: &'a Channel,
     pub(super) noise: &'a DiscreteLaplace,
+    /// The ε that one honest aggregator is claimed to be enough for.
+    pub(super) claimed: Option<f64>,
     /// Calls of the sampler that may be made.
     pub(super) calls: u64,
     pub(super) miss: f64,
@@ -51,12 +53,7 @@ struct Counts {
 }
 
 impl Attack<'_> {
-    pub(super) fn run(
-        &self,
-        subject: &impl Subject,
-        claimed: Option<f64>,
-        progress: &Progress,
-    ) -> Result<Outcome, Error> {
+    pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<Outcome, Error> {
         let pieces = (self.calls / (KINDS * PIECE)).max(1);
         let work = |counts: &mut Counts, piece: u64| self.piece(subject, piece, counts);
         let counts =
@@ -71,7 +68,7 @@ impl Attack<'_> {
             let names: Vec<String> = event.iter().map(|&stretch| self.stretch_name(stretch)).collect();
             format!("the bit and the noise together are {}", some_of(names.into_iter()))
         };
-        let finding = local::attack(&[sample], claimed, self.miss, name);
+        let finding = local::attack(&[sample], self.claimed, self.miss, name);
         Ok(Outcome { finding, noise: self.fit(&counts.noise), calls: pieces * KINDS * PIECE })
     }
 

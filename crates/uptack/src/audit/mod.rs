@@ -247,8 +247,15 @@ impl Audit {
         let (owners, delta, coins) = (self.owners, claims.delta, self.coins);
         let attack = release::Attack { channel, owners, releases, delta, miss, coins };
         let aggregator = channel.noise().map(|noise| {
-            let attack = aggregator::Attack { channel, noise, calls: self.samples / 8, miss, coins };
-            attack.run(subject, claims.one_aggregator, progress)
+            let attack = aggregator::Attack {
+                channel,
+                noise,
+                claimed: claims.one_aggregator,
+                calls: self.samples / 8,
+                miss,
+                coins,
+            };
+            attack.run(subject, progress)
         });
         let (one_aggregator, noise, summed) = match aggregator.transpose()? {
             Some(outcome) => (Some(outcome.finding), Some(outcome.noise), outcome.calls),

@@ -33,7 +33,7 @@ fn one_digit_too_good_is_refused() {
     let mut fewer = card.clone();
     fewer.minimum_batch = 1500;
     assert!(fewer.verify(WorkLimit::default()).is_err());
-    let mut weaker = card.clone();
+    let mut weaker = card;
     weaker.claims.release = "2".parse().unwrap();
     assert!(weaker.verify(WorkLimit::default()).is_ok());
 }

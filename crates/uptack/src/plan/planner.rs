@@ -290,7 +290,8 @@ fn families(request: &Request) -> Result<Vec<Family>, Error> {
         Vec::new()
     };
     if named.is_empty() {
-        let known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+        let mut known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+        known.dedup();
         return Err(
             Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
         );

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::certify::Search;
 use super::claim::{Delta, Epsilon, Found, Guarantee, Target, View};
-use super::divergence::many_classes::{PairLaw, pair_laws};
+use super::divergence::many_classes::PairLaw;
 use super::effort::{Work, WorkLimit};
 use super::likelihood::{Crowd, PerDirection};
 use super::views::ReducedView;
@@ -17,18 +17,40 @@ use crate::simulate::Progress;
 /// More owners than this are not accounted for: the error bounds are stated up to here.
 pub const MOST_OWNERS: u64 = 1_000_000_000;
 
-/// Accounting for the view of all tallies of `owners` owners.
+/// Accounting for the view of what is published about `owners` owners: all tallies, or with noise the sum of the answers `1` and
+/// the noise of one honest aggregator.
+///
+/// ```
+/// use uptack::privacy::{self, Delta};
+/// let channel = "randomized-response(t=0.999) + laplace(scale=1)".parse::<uptack::Mechanism>()?.channel();
+/// let alone = privacy::one_aggregator(&channel).ok_or("noise")?.upper();
+/// // The owners' coins hide more than the noise by itself.
+/// let crowd = privacy::release(&channel, 50_000)?.epsilon(Delta::new(1e-8)?).value().ok_or("a guarantee")?;
+/// assert!(crowd.upper() < 0.9 * alone);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn release(channel: &Channel, owners: u64) -> Result<Accountant, Error> {
     check_owners(owners)?;
-    Ok(Accountant::new(ReducedView::release(channel), owners, View::Release))
+    let without_noise = channel.noise().map(|_| ReducedView::owners_alone(channel));
+    Ok(Accountant { without_noise, ..Accountant::new(ReducedView::release(channel), owners, View::Release) })
 }
 
-/// Accounting for the view of the target's answer number `answer` (0 is A) together with all tallies.
+/// Accounting for the same view if no aggregator's noise can be counted on. Without noise it is the release.
+pub fn owners_alone(channel: &Channel, owners: u64) -> Result<Accountant, Error> {
+    check_owners(owners)?;
+    Ok(Accountant::new(ReducedView::owners_alone(channel), owners, View::OwnersAlone))
+}
+
+/// Accounting for the view of the target's answer number `answer` (0 is A) together with what is published.
+///
+/// With noise, what is published is the target's bit, which the answer tells, plus what does not depend on the target. So the
+/// answer alone counts, and it counts on nobody else: the accountant is one of a single owner.
 pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Result<Accountant, Error> {
     check_owners(owners)?;
     check_answer(channel, answer)?;
     let reduced = ReducedView::answer_with_release(channel, answer);
-    Ok(Accountant::new(reduced, owners, View::AnswerWithRelease(answer)))
+    let counted_on = if channel.noise().is_some() { 1 } else { owners };
+    Ok(Accountant::new(reduced, counted_on, View::AnswerWithRelease(answer)))
 }
 
 /// How many of `owners` may be counted on, the target included, when only a fraction is honest: the product, rounded down.
@@ -49,6 +71,8 @@ pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64, Error> {
 #[derive(Clone, Debug)]
 pub struct Accountant {
     reduced: ReducedView,
+    /// The same view without noise, where there is some.
+    without_noise: Option<ReducedView>,
     owners: u64,
     view: View,
     limit: WorkLimit,
@@ -57,7 +81,7 @@ pub struct Accountant {
 
 impl Accountant {
     fn new(reduced: ReducedView, owners: u64, view: View) -> Self {
-        Self { reduced, owners, view, limit: WorkLimit::default(), progress: None }
+        Self { reduced, without_noise: None, owners, view, limit: WorkLimit::default(), progress: None }
     }
 
     /// Whether another accountant's view has the same classes, as those of equal answers have.
@@ -110,14 +134,13 @@ impl Accountant {
 
     /// The certified δ at `epsilon`, over every crowd and both directions.
     pub fn delta(&self, epsilon: Epsilon) -> Guarantee {
-        let answer = self.search().delta(epsilon.value());
-        self.wrap(Target::Epsilon(epsilon), Some(answer))
+        self.wrap(Target::Epsilon(epsilon), Some(self.certified_delta(epsilon.value())))
     }
 
     /// The certified ε at `delta`, over every crowd and both directions.
     pub fn epsilon(&self, delta: Delta) -> Guarantee {
-        let answer = self.search().epsilon(delta.value());
-        self.wrap(Target::Delta(delta), answer)
+        let found = self.search().epsilon(delta.value());
+        self.wrap(Target::Delta(delta), found.map(|found| self.epsilon_without_noise(found, delta.value())))
     }
 
     /// The exact δ at `epsilon` over the two crowds of one truth (all others *no*, all others *yes*) and both directions: a
@@ -150,7 +173,7 @@ impl Accountant {
 
     /// The certified δ from above, for callers who build on the profile. Takes any nonnegative ε; an infinite one gives the floor.
     pub fn delta_upper(&self, epsilon: f64) -> f64 {
-        self.search().delta(epsilon.max(0.0)).value.upper()
+        self.certified_delta(epsilon.max(0.0)).value.upper()
     }
 
     /// [`Accountant::delta_upper`] at many ε, made to fall with ε as the truth does.
@@ -169,12 +192,49 @@ impl Accountant {
     /// What the crowd with `yes` yes-owners shows of the target in both directions, from below. There are several answers where
     /// the tallies are only known to show several coarser views.
     pub(super) fn pair_laws(&self, yes: u64) -> Vec<PerDirection<PairLaw>> {
-        let (crowd, work) = (Crowd { yes, no: self.owners - 1 - yes }, Work::apart());
-        self.reduced.shown().iter().filter_map(|classes| pair_laws(classes, crowd, &work)).collect()
+        self.reduced.pair_laws(Crowd { yes, no: self.owners - 1 - yes }, &Work::apart())
+    }
+
+    /// The ε that the noise of an honest aggregator guarantees by itself; none without noise.
+    pub(super) fn noise_epsilon(&self) -> Option<f64> {
+        self.without_noise.as_ref().map(|_| self.reduced.largest_epsilon())
+    }
+
+    /// The same owners if no aggregator's noise can be counted on; none without noise.
+    pub(super) fn owners_alone(&self) -> Option<Self> {
+        let reduced = self.without_noise.clone()?;
+        Some(Self { reduced, without_noise: None, view: View::OwnersAlone, ..self.clone() })
     }
 
     fn search(&self) -> Search<'_> {
-        Search::new(&self.reduced, self.owners, self.limit).watched(self.progress.clone())
+        self.search_in(&self.reduced)
+    }
+
+    fn search_in<'a>(&self, view: &'a ReducedView) -> Search<'a> {
+        Search::new(view, self.owners, self.limit).watched(self.progress.clone())
+    }
+
+    /// δ over all crowds. Noise takes nothing away: what is certified without it holds, too, and is asked for where one crowd
+    /// does not rule out that it is less.
+    fn certified_delta(&self, epsilon: f64) -> Found {
+        let found = self.search().delta(epsilon);
+        let Some(search) = self.without_noise.as_ref().map(|view| self.search_in(view)) else { return found };
+        let upper = found.value.upper();
+        if upper == 0.0 || search.delta_near(epsilon, upper, &[]).lower() > upper {
+            return found;
+        }
+        Found { value: found.value.at_most(search.delta(epsilon).value.upper()), ..found }
+    }
+
+    /// The same for an ε that was found.
+    fn epsilon_without_noise(&self, found: Found, delta: f64) -> Found {
+        let Some(search) = self.without_noise.as_ref().map(|view| self.search_in(view)) else { return found };
+        let upper = found.value.upper();
+        if upper == 0.0 || search.delta_near(upper, delta, &[]).lower() > delta {
+            return found;
+        }
+        let bound = search.epsilon(delta).map_or(upper, |other| other.value.upper());
+        Found { value: found.value.at_most(bound), ..found }
     }
 
     fn wrap(&self, target: Target, found: Option<Found>) -> Guarantee {

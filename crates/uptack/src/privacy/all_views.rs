@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::accountant::{Accountant, answer_with_release, check_answer, release};
+use super::accountant::{Accountant, answer_with_release, check_answer, owners_alone, release};
 use super::claim::{Guarantee, Target, View};
 use super::classes::local_epsilon;
 use super::effort::WorkLimit;
+use super::one_aggregator::one_aggregator;
 use super::views::{cells, marginal};
+use crate::certified::enclosure::Enclosure;
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::simulate::Progress;
@@ -23,15 +25,22 @@ pub fn linked_epsilon(channel: &Channel) -> Option<f64> {
 }
 
 /// Every view of a channel at once.
+///
+/// By who is honest: `linked` holds if nobody is, `one_aggregator` if one aggregator is, `release` if one aggregator (where there
+/// is noise) and so many owners are, `owners_alone` if the owners are and no aggregator.
 #[derive(Clone, Debug)]
 pub struct Views {
     /// Local ε of each answer alone; none where there is no guarantee.
     pub answers: Vec<Option<f64>>,
     /// Local ε of the whole cell; none where there is no guarantee.
     pub linked: Option<f64>,
-    /// All tallies.
+    /// ε of the published sum if one aggregator is honest, whoever else is not; δ is 0. None without noise.
+    pub one_aggregator: Option<Enclosure>,
+    /// What is published: all tallies, or with noise the sum and one aggregator's noise.
     pub release: Guarantee,
-    /// Each answer of the target together with all tallies.
+    /// The published sum if no aggregator's noise can be counted on. None without noise: then it is the release.
+    pub owners_alone: Option<Guarantee>,
+    /// Each answer of the target together with what is published.
     pub answers_with_release: Vec<Guarantee>,
 }
 
@@ -71,28 +80,33 @@ impl Views {
         // Answers that are alike, as all first answers of pairs are, are accounted for once.
         let first_alike = |answer: usize| joint.iter().position(|other| other.is_alike(&joint[answer]));
         let alike: Vec<usize> = answers.clone().map(|answer| first_alike(answer).unwrap_or(answer)).collect();
+        let alone = channel.noise().map(|_| owners_alone(channel, owners)).transpose()?;
         let guarantee =
             |accountant: &Accountant| accountant.clone().with_limit(limit).watched(progress).guarantee(target);
         // Each view is a certificate of its own; they are independent of each other.
-        let (release, different) = std::thread::scope(|scope| {
+        let (release, owners_alone, different) = std::thread::scope(|scope| {
             let different = |answer: usize| (alike[answer] == answer).then_some(&joint[answer]);
             let spawned = |accountant| scope.spawn(move || guarantee(accountant));
             let threads: Vec<_> = answers.clone().map(|answer| different(answer).map(spawned)).collect();
+            let alone = alone.as_ref().map(spawned);
             let release = known.map_or_else(|| release(channel, owners).map(|all| guarantee(&all)), Ok);
-            (release, threads.into_iter().map(|thread| thread.map(joined)).collect::<Vec<_>>())
+            (release, alone.map(joined), threads.into_iter().map(|thread| thread.map(joined)).collect::<Vec<_>>())
         });
         let of_answer = |answer: usize| Some(different[alike[answer]]?.of_view(View::AnswerWithRelease(answer)));
         Ok(Self {
             answers: answers.clone().map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
             linked: linked_epsilon(channel),
+            one_aggregator: one_aggregator(channel),
             release: release?,
+            owners_alone,
             answers_with_release: answers.filter_map(of_answer).collect(),
         })
     }
 
     /// The steps that all views of a channel together may take.
     pub fn work(channel: &Channel, owners: u64, limit: WorkLimit) -> u64 {
-        limit.for_owners(owners).saturating_mul(channel.answers().len() as u64 + 1)
+        let views = channel.answers().len() + 1 + usize::from(channel.noise().is_some());
+        limit.for_owners(owners).saturating_mul(views as u64)
     }
 }
 

@@ -86,8 +86,10 @@ impl Target {
 /// What the adversary holds besides the truth of everybody but the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum View {
-    /// All owners' tallies.
+    /// What is published: all owners' tallies, or a sum with the noise of one honest aggregator.
     Release,
+    /// The published sum, with noise that cannot be counted on: only the other owners' coins hide the target.
+    OwnersAlone,
     /// All owners' tallies and the target's answer of this number; 0 is A.
     AnswerWithRelease(usize),
 }
@@ -96,6 +98,7 @@ impl fmt::Display for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Release => f.write_str("release"),
+            Self::OwnersAlone => f.write_str("owners alone"),
             Self::AnswerWithRelease(answer) => write!(f, "answer {} + release", crate::answer_name(*answer)),
         }
     }

@@ -34,7 +34,7 @@ mod tests;
 mod views;
 
 pub use crate::certified::enclosure::Enclosure;
-pub use accountant::{Accountant, MOST_OWNERS, answer_with_release, honest_owners, release};
+pub use accountant::{Accountant, MOST_OWNERS, answer_with_release, honest_owners, owners_alone, release};
 pub use all_views::{Views, answer_epsilon, linked_epsilon};
 pub use claim::{Certificate, Delta, Epsilon, Guarantee, Neighbours, Target, View};
 pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};

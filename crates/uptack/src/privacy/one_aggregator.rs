@@ -17,6 +17,7 @@ use num_traits::{One, ToPrimitive, Zero};
 
 use crate::certified::enclosure::Enclosure;
 use crate::certified::exponential::Exponential;
+use crate::certified::root::bisect_integers;
 use crate::channel::Channel;
 use crate::noise::{DiscreteLaplace, SummedBit};
 use crate::probability::Probability;
@@ -39,7 +40,9 @@ const PLAIN_UNITS: u128 = 1_000_000_000_000_000;
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn one_aggregator(channel: &Channel) -> Option<Enclosure> {
-    one_aggregator_together(channel, 1)
+    let (noise, bit) = (channel.noise()?, channel.summed_bit()?);
+    let units = if bit.yes == bit.no { (0, 0) } else { epsilon_in_units(bit, noise) };
+    Some(Enclosure::new(decimal(units.0.into()), decimal(units.1.into())))
 }
 
 /// ε of so many published sums together, to which one owner adds a bit each: pure epsilons add up, in whole units.
@@ -51,15 +54,29 @@ pub fn one_aggregator(channel: &Channel) -> Option<Enclosure> {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn one_aggregator_together(channel: &Channel, sums: u64) -> Option<Enclosure> {
-    let (noise, bit) = (channel.noise()?, channel.summed_bit()?);
-    let units = if bit.yes == bit.no { (0, 0) } else { epsilon_in_units(bit, noise) };
-    let [lower, upper] = [units.0, units.1].map(|units| u128::from(units) * u128::from(sums));
-    let lower_end = if lower <= PLAIN_UNITS { decimal(lower) } else { decimal(lower).next_down() };
-    let upper_end = if upper <= PLAIN_UNITS { decimal(upper) } else { decimal(upper).next_up() };
-    Some(Enclosure::new(lower_end, upper_end))
+    one_aggregator(channel).map(|once| together(once, sums))
 }
 
-/// The same as a double that may be off by some roundings in either direction, for searches that certify what they find.
+/// The same where ε of one sum is known.
+pub(super) fn together(once: Enclosure, sums: u64) -> Enclosure {
+    let lower = units(once.lower()) * u128::from(sums);
+    let lower_end = if lower <= PLAIN_UNITS { decimal(lower) } else { decimal(lower).next_down() };
+    Enclosure::new(lower_end, together_upper(once.upper(), sums))
+}
+
+/// The upper end alone.
+pub(super) fn together_upper(once: f64, sums: u64) -> f64 {
+    let upper = units(once) * u128::from(sums);
+    if upper <= PLAIN_UNITS { decimal(upper) } else { decimal(upper).next_up() }
+}
+
+/// The units of a claim.
+fn units(claim: f64) -> u128 {
+    (claim * UNITS).round() as u128
+}
+
+/// The closed form in doubles, as tests compare it: off by some roundings, and by more where p is next to 1.
+#[cfg(test)]
 pub(crate) fn approximate(yes: f64, no: f64, scale: f64) -> f64 {
     let (decay, gap) = ((-1.0 / scale).exp(), -(-1.0 / scale).exp_m1());
     let (p, q) = (yes.max(no), yes.min(no));
@@ -76,15 +93,18 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
         return (whole(&exact.floor()), whole(&exact.ceil()));
     }
     let pair = Pair::new(bit, noise);
-    let guess = approximate(bit.yes.to_f64(), bit.no.to_f64(), noise.scale().to_f64()) * UNITS;
-    let mut units = guess as u64;
-    while units > 0 && pair.is_at_most(units) {
-        units -= 1;
+    let is_below = |units: i64| !pair.is_at_most(units.unsigned_abs());
+    // From the guess in steps that double, so that a poor one costs a few steps more and not one for each unit.
+    let guess = (pair.approximate(noise) * UNITS) as i64;
+    let (mut low, mut high, mut step) = (guess, guess, 1);
+    while low > 0 && !is_below(low) {
+        (low, step) = ((low - step).max(0), 2 * step);
     }
-    while !pair.is_at_most(units) {
-        units += 1;
+    while is_below(high) {
+        (high, step) = (high + step, 2 * step);
     }
-    (units.saturating_sub(1), units)
+    let (below, above) = bisect_integers((low, high), is_below);
+    (below.unsigned_abs(), above.unsigned_abs())
 }
 
 /// The larger and the smaller probability of a one, and the two ends of a.
@@ -100,6 +120,16 @@ impl Pair {
             |law: Probability| BigRational::new(law.numerator().into(), BigInt::from(Probability::ONE.numerator()));
         let decay = Exponential::of(&-noise.scale().exact().recip());
         Self { high: exact(bit.yes.max(bit.no)), low: exact(bit.yes.min(bit.no)), decay }
+    }
+
+    /// ε to some units in the last place of a double: each difference is taken before it is rounded.
+    fn approximate(&self, noise: &DiscreteLaplace) -> f64 {
+        let double = |value: BigRational| value.to_f64().unwrap_or(0.0);
+        let rest = |law: &BigRational| double(BigRational::one() - law);
+        let (decay, difference) = (noise.decay(), double(&self.high - &self.low) * noise.gap());
+        let raised = difference / (double(self.low.clone()) + rest(&self.low) * decay);
+        let lowered = difference / (rest(&self.high) + double(self.high.clone()) * decay);
+        raised.max(lowered).ln_1p()
     }
 
     /// Whether ε is certainly at most so many units.
@@ -156,6 +186,32 @@ mod tests {
             }
         }
         assert_eq!(claim("randomized-response(t=0.5) + laplace(scale=1)"), Enclosure::ZERO);
+    }
+
+    /// Doubles do not tell such a p from 1, nor such a q from 0, while the noise does.
+    #[test]
+    fn probabilities_next_to_their_ends_are_told_from_them() {
+        let claim = |p: u128, q: u128| {
+            let probability = |numerator: u128| Probability::from_numerator(numerator).unwrap();
+            let bit = SummedBit { yes: probability(p), no: probability(q) };
+            let noise = "laplace(scale=0.02)".parse().unwrap();
+            epsilon_in_units(bit, &noise).1 as f64 / UNITS
+        };
+        let whole = Probability::ONE.numerator();
+        // ln 2⁶⁴ + ln(1 − 2⁻⁶⁴) and less where a·2⁶⁴ is not small: both differ from the 50 of the noise alone.
+        assert!((claim(whole - 1, 1) - 44.357_867_954_762).abs() < 1e-11, "{}", claim(whole - 1, 1));
+        assert!((claim(whole - 1000, 1000) - 37.453_660_718_945).abs() < 1e-11, "{}", claim(whole - 1000, 1000));
+        assert_eq!(claim(whole, 0), 50.0);
+    }
+
+    #[test]
+    fn sums_of_claims_keep_their_decimals() {
+        let once = claim("randomized-response(t=1) + laplace(scale=3)");
+        assert_eq!(together(once, 1), once);
+        assert_eq!(together(once, 3).upper(), 1.000_000_000_002);
+        assert_eq!(together(once, 3).lower(), 0.999_999_999_999);
+        assert!(together(once, u64::MAX).upper() >= together(once, u64::MAX).lower());
+        assert_eq!(together(Enclosure::ZERO, 7), Enclosure::ZERO);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! joint view. Each group is an [`Outcome`]. With more than three classes, formulas for three need a view that bounds the true
 //! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and all detail.
 
-use super::classes::{merge_to_three, one_sided, ratio_order, reduce, split_to_three, total};
+use super::classes::{finite_epsilon, merge_to_three, one_sided, ratio_order, reduce, split_to_three, total};
 use super::likelihood::{Direction, ExactLikelihood, Likelihood, PerTruth, Weight, WeightedClass};
+use super::one_aggregator::one_aggregator;
 use crate::certified::binomial::Coin;
 use crate::channel::{Channel, Output};
 use crate::truth::Truth;
@@ -22,6 +23,19 @@ pub(crate) struct ReducedView {
     determined: bool,
     floor: ExactLikelihood,
     ratios: Vec<ExactLikelihood>,
+    /// What one aggregator adds to the number of owners in a class; only where there is one outcome of at most two classes.
+    pub(super) noise: Option<AddedNoise>,
+}
+
+/// One draw of discrete Laplace noise Z: P(Z = k) = (1−a)/(1+a)·a^|k|.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AddedNoise {
+    /// a.
+    pub(super) decay: f64,
+    /// 1 − a, without cancellation.
+    pub(super) gap: f64,
+    /// ε of the target's bit plus Z, from above: no crowd is worse than nobody.
+    largest_epsilon: f64,
 }
 
 /// One outcome: what is seen of the target. At most three classes, by falling ratio, that the target may then be in, and the
@@ -62,8 +76,31 @@ fn cells_with(channel: &Channel, answer: usize, output: Output) -> Vec<ExactLike
 }
 
 impl ReducedView {
-    /// The view of all tallies.
+    /// The view of what is published: all tallies, or the number of answers `1` with the noise of one aggregator.
     pub(super) fn release(channel: &Channel) -> Self {
+        let (Some(noise), Some(largest)) = (channel.noise(), one_aggregator(channel)) else {
+            return Self::tallies(channel);
+        };
+        let added = AddedNoise { decay: noise.decay(), gap: noise.gap(), largest_epsilon: largest.upper() };
+        let bits = Self::owners_alone(channel);
+        // Whatever one truth alone can write, noise hides.
+        Self { noise: Some(added), floor: ExactLikelihood::default(), ..bits }
+    }
+
+    /// The same without the noise of any aggregator.
+    pub(super) fn owners_alone(channel: &Channel) -> Self {
+        match channel.summed_bit().filter(|_| channel.noise().is_some()) {
+            Some(bit) => {
+                let one = ExactLikelihood { yes: bit.yes.numerator(), no: bit.no.numerator() };
+                let zero =
+                    ExactLikelihood { yes: bit.yes.complement().numerator(), no: bit.no.complement().numerator() };
+                Self::new(&[vec![one, zero]], true, &[])
+            }
+            None => Self::tallies(channel),
+        }
+    }
+
+    fn tallies(channel: &Channel) -> Self {
         let garblings: Vec<_> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
         // The ratio of a cell histogram depends on its classes' counts alone: showing these is showing all.
         Self::new(&[cells(channel)], channel.shows_classes(), &garblings)
@@ -99,6 +136,7 @@ impl ReducedView {
             determined,
             floor: one_sided(&cells),
             ratios: reduce(cells),
+            noise: None,
         }
     }
 
@@ -107,9 +145,9 @@ impl ReducedView {
         self.floor
     }
 
-    /// All classes of cells, by falling ratio.
-    pub(crate) fn ratios(&self) -> &[ExactLikelihood] {
-        &self.ratios
+    /// The ε beyond which only the floor is left: the largest finite |ln(p/q)|, or less where there is noise. Rounded up.
+    pub(crate) fn largest_epsilon(&self) -> f64 {
+        self.noise.map_or_else(|| finite_epsilon(&self.ratios), |noise| noise.largest_epsilon)
     }
 
     /// Whether the tallies determine the cells.

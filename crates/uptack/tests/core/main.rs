@@ -5,6 +5,7 @@ mod exact_coverage;
 mod family;
 mod mechanisms;
 mod noisy_coverage;
+mod one_aggregator;
 mod promises;
 mod random_channels;
 mod sections;

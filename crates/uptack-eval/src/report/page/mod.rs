@@ -95,7 +95,7 @@ impl Evaluation {
     fn comparison(&self, comparison: Comparison, plots: &[(String, Plot)]) -> Markup {
         let (heading, explanation) = self.heading(comparison);
         html! {
-            h2 id=(comparison) { (heading) }
+            h2 id={ "comparison-" (comparison) } { (heading) }
             p { (explanation) }
             (figure(plots, &format!("error-{comparison}")))
             (table(&self.rows_table(comparison)))

@@ -34,10 +34,10 @@ impl Evaluation {
             Series::points(&row.label, points.map(|(&truth, station)| (truth as f64, station.example)))
                 .looking(look(&row.label).marked(Marker::Dot))
         };
-        Some(rows.iter().filter(|row| row.honest != Honest::Curator).fold(chart, |chart, row| chart.with(dots(row))))
+        Some(rows.iter().fold(chart, |chart, row| chart.with(dots(row))))
     }
 
-    /// What the first trial's estimates are off by: of the best under each trust model, on one scale.
+    /// What the first trial's estimates are off by: of the owners' coins and of one aggregator's noise, on one scale.
     pub(super) fn difference_map(&self) -> Option<Map> {
         let rows = self.shown();
         let owners = rows.first()?.owners;
@@ -51,20 +51,20 @@ impl Evaluation {
         })
     }
 
-    /// Of the owners' coins, of one aggregator's noise over a channel, and of a curator: the best in the smallest population.
+    /// Of the owners' coins, and of one aggregator's noise over a channel: the best in the smallest population.
     fn shown(&self) -> Vec<&Row> {
         let smallest = self.settings.factors.iter().min();
         let rows = |honest: Honest| {
-            let local = move |row: &&Row| honest == Honest::Curator || row.claims.linked().is_some();
-            let rows = self.of(Comparison::Trust).filter(move |row| row.honest == honest).filter(local);
-            rows.filter(|row| Some(&row.factor) == smallest).min_by(|a, b| a.predicted().total_cmp(&b.predicted()))
+            let rows = self.of(Comparison::Trust).filter(move |row| row.honest == honest);
+            let local = rows.filter(|row| Some(&row.factor) == smallest && row.claims.linked().is_some());
+            local.min_by(|a, b| a.predicted().total_cmp(&b.predicted()))
         };
-        [Honest::Owners, Honest::OneAggregator, Honest::Curator].into_iter().filter_map(rows).collect()
+        [Honest::Owners, Honest::OneAggregator].into_iter().filter_map(rows).collect()
     }
 
     fn differences(&self, row: &Row, placed: bool) -> Panel {
         let dots = (0..self.traffic.stations.len()).filter_map(|index| self.difference(row, index, placed)).collect();
-        Panel { title: row.honest.to_string(), dots }
+        Panel { title: row.label.clone(), dots }
     }
 
     fn difference(&self, row: &Row, index: usize, placed: bool) -> Option<Dot> {

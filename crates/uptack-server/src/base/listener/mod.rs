@@ -67,8 +67,8 @@ pub fn check_exposure(listen: SocketAddr, tls: bool, allow_plaintext: bool) -> R
         return Ok(());
     }
     Err(Error::input(format!(
-        "{listen} is reachable from other machines and there is no certificate: give one, listen on \
-         loopback, or say that plaintext is meant because a proxy in front does TLS"
+        "{listen} can be reached from other machines, and there is no certificate for TLS; without one, only addresses \
+         of this machine such as 127.0.0.1 are listened on unless plaintext is allowed"
     )))
 }
 

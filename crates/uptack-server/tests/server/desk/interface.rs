@@ -8,13 +8,13 @@ use tokio::{
 use uptack_dap::{
     card_task, client as owner,
     credential::OwnerSecret,
-    desk_client::{Client, Schedule},
+    desk_client::{Client, Overview, Schedule},
     listing::Page,
     protocol::Measurement,
     token::Token,
 };
 
-use crate::desk::support::{START, Stage, ballot, call, card, eventually};
+use crate::desk::support::{MINIMUM, START, Stage, ballot, call, card, eventually, upload};
 
 #[tokio::test]
 async fn only_analysts_ask_cancel_and_get_results() {
@@ -27,6 +27,7 @@ async fn only_analysts_ask_cancel_and_get_results() {
             ("post", "queries".to_owned()),
             ("delete", format!("queries/{query}")),
             ("post", format!("queries/{query}/result")),
+            ("get", "queries/own".to_owned()),
         ] {
             let (status, problem) = call(method, &stage.desk.url(), &path, token).await;
             assert_eq!((status, &problem["status"]), (401, &serde_json::json!(401)), "{method} {path}");
@@ -40,6 +41,38 @@ async fn only_analysts_ask_cancel_and_get_results() {
     grace.cancel(&hers.queries[0].query).await.unwrap();
     std::fs::remove_file(stage.directory.path().join("tokens").join("grace")).unwrap();
     assert_eq!(grace.cancel(&hers.queries[0].query).await.unwrap_err().refused_with(), Some(401));
+}
+
+#[tokio::test]
+async fn analysts_see_their_own_queries_and_administrators_everybodys() {
+    let stage = Stage::new().await;
+    let opened = stage.ask().await;
+    let (grace, admin) = (stage.caller("grace"), stage.caller("ops.admin"));
+    let hers = grace.open(&ballot(&["north", "south"]), Schedule::Once { seconds: 1200 }).await.unwrap();
+    upload(&opened.card, &[0, 1, 1]).await;
+    let names = |queries: Vec<Overview>| queries.into_iter().map(|query| query.query).collect::<Vec<String>>();
+    let own = stage.analyst.own().await.unwrap();
+    assert_eq!(own.len(), 1);
+    assert_eq!((own[0].query.as_str(), own[0].state.as_str()), (opened.queries[0].query.as_str(), "open"));
+    assert_eq!((own[0].reports, own[0].minimum_batch), (Some(3), Some(MINIMUM)));
+    assert_eq!(own[0].question, opened.card.question);
+    assert_eq!(
+        (own[0].opens.as_str(), own[0].closes.as_str()),
+        (&*opened.queries[0].opens, &*opened.queries[0].closes)
+    );
+    assert_eq!(names(grace.own().await.unwrap()), [hers.queries[0].query.clone()]);
+    // The latest first.
+    let everybodys = [&hers, &opened].map(|opened| opened.queries[0].query.clone());
+    assert_eq!(names(admin.own().await.unwrap()), everybodys);
+    let (status, _) = call("get", &stage.desk.url(), "queries/own?from=-1", None).await;
+    assert_eq!(status, 401, "who asks comes first");
+    // More than a page, each once.
+    grace.open(&card(), Schedule::Series { every: 600, times: 205 }).await.unwrap();
+    let mut all = names(grace.own().await.unwrap());
+    assert_eq!(all.len(), 206);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 206);
 }
 
 #[tokio::test]
@@ -60,7 +93,7 @@ async fn every_documented_operation_answers() {
             answered += 1;
         }
     }
-    assert_eq!(answered, 8);
+    assert_eq!(answered, 9);
     let (status, _) = call("put", &stage.desk.url(), "queries", None).await;
     assert_eq!(status, 405);
     let (status, key) = call("get", &stage.desk.url(), "key", None).await;

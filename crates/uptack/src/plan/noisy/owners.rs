@@ -78,7 +78,8 @@ impl<'a> Search<'a> {
     /// A mechanism that is certified and better than one.
     fn better(&self, planned: &Planned) -> Option<Planned> {
         let known = planned.sd;
-        let (mut low, mut high) = (0.0f64, self.most_doubt(known)?);
+        let least = self.bit(0.0)?.stray;
+        let (mut low, mut high) = (least, self.most_doubt(known)?.max(least));
         let mut best: Option<Place> = None;
         for _ in 0..ROUNDS {
             let step = (high - low) / f64::from(PLACES - 1);
@@ -87,13 +88,12 @@ impl<'a> Search<'a> {
                 best = self.at(low + step * f64::from(number), goal).or(best);
             }
             let centre = best?.doubt;
-            (low, high) = ((centre - step).max(0.0), centre + step);
+            (low, high) = ((centre - step).max(least), centre + step);
         }
         self.certified(&best?).filter(|better| better.sd < known)
     }
 
-    /// The bit with so much more doubt than the local bounds demand, of those who should not write it; one in randomized
-    /// response is the other.
+    /// The bit with so much doubt, or as much as the local bounds demand, of those who should not write it.
     fn bit(&self, doubt: f64) -> Option<Bit> {
         self.region.lifted(0.0, doubt)
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::claim::Found;
-use crate::privacy::classes::finite_epsilon;
 use crate::privacy::divergence::{Ends, Question};
 use crate::privacy::effort::{Work, WorkLimit};
 use crate::privacy::likelihood::{Crowd, PerDirection};
@@ -60,9 +59,9 @@ impl<'a> Crowds<'a> {
         Found { value: value.largest(), crowd }
     }
 
-    /// The largest finite |ln(p/q)|: beyond it only the floor is left.
+    /// Beyond this ε only the floor is left.
     pub(super) fn largest_epsilon(&self) -> f64 {
-        finite_epsilon(self.view.ratios())
+        self.view.largest_epsilon()
     }
 
     /// The δ that no ε gets below, with the crowd that shows it.
@@ -131,7 +130,12 @@ impl<'a> Crowds<'a> {
     /// Whether every crowd can be evaluated exactly at little cost.
     pub(super) fn enumerable(&self) -> bool {
         self.enumerable_by_histogram()
-            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= self.enumeration / 8
+            || self.view.is_two_classes() && self.others.saturating_mul(self.others) <= self.enumeration / self.factor()
+    }
+
+    /// How many steps a crowd of two classes takes for each owner: more where the noise is added to its law.
+    fn factor(&self) -> u64 {
+        if self.view.noise.is_some() { 32 } else { 8 }
     }
 
     fn enumerable_by_histogram(&self) -> bool {

@@ -10,6 +10,7 @@ use crate::certified::enclosure::Enclosure;
 use crate::error::Error;
 use crate::privacy::divergence::many_classes::PairLaw;
 use crate::privacy::likelihood::PerDirection;
+use crate::privacy::one_aggregator;
 use crate::privacy::{Accountant, Delta, Target, Views};
 
 /// What all releases, and all of an owner's answers, together give away.
@@ -21,6 +22,8 @@ pub struct Repeated {
     pub answers: Vec<Option<f64>>,
     /// Local ε of all cells.
     pub linked: Option<f64>,
+    /// ε of all published sums if one aggregator is honest and nobody else; δ is 0. None without noise.
+    pub one_aggregator: Option<Enclosure>,
     /// Whichever of ε and δ the target leaves open, of all releases together; none where δ is below the floor.
     pub release: Option<Enclosure>,
 }
@@ -48,6 +51,8 @@ impl Repeated {
         }
         let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
         let linked = add(&views.linked)?;
+        let one_aggregator = views.one_aggregator.map(|once| one_aggregator::together(once, times));
+        let pure = [linked, one_aggregator.map(|all| all.upper())].into_iter().flatten().reduce(f64::min);
         // Where one release has no guarantee at this δ, several have none.
         let none = matches!(target, Target::Delta(_)) && views.release.value().is_none();
         let composed = if times == 1 || none {
@@ -59,7 +64,8 @@ impl Repeated {
             times,
             answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
             linked,
-            release: composed.map(|value| cap(value, target, linked)),
+            one_aggregator,
+            release: composed.map(|value| cap(value, target, pure)),
         })
     }
 }
@@ -87,7 +93,9 @@ impl<'a> ReleaseProfile<'a> {
     /// linked ε, and without the cost of the lower end. None where δ is below the floor.
     pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>, Error> {
         let composition = self.composition(times, delta.value())?;
-        Ok(composition.epsilon(delta.value())?.map(|bounds| bounds.upper()))
+        let noise = self.accountant.noise_epsilon();
+        let pure = noise.map_or(f64::INFINITY, |once| one_aggregator::together_upper(once, times));
+        Ok(composition.epsilon(delta.value())?.map(|bounds| bounds.upper().min(pure)))
     }
 
     fn composition(&self, times: u64, smallest_delta: f64) -> Result<Composition, Error> {
@@ -197,11 +205,12 @@ fn attained(accountant: &Accountant, worst_crowd: u64, times: u64) -> Vec<Attain
     crowds.into_iter().flat_map(|crowd| accountant.pair_laws(crowd)).flat_map(histories).collect()
 }
 
-/// All releases together say no more than all cells: ε is never above the sum of the linked ones.
-fn cap(value: Enclosure, target: Target, linked: Option<f64>) -> Enclosure {
-    match (target, linked) {
-        (Target::Delta(_), Some(linked)) if linked < value.upper() => Enclosure::new(value.lower().min(linked), linked),
-        (Target::Epsilon(epsilon), Some(linked)) if epsilon.value() >= linked => Enclosure::new(0.0, 0.0),
+/// All releases together say no more than all cells, nor more than all sums of bits and noise: ε is never above what these
+/// guarantee with a δ of 0.
+fn cap(value: Enclosure, target: Target, pure: Option<f64>) -> Enclosure {
+    match (target, pure) {
+        (Target::Delta(_), Some(pure)) if pure < value.upper() => Enclosure::new(value.lower().min(pure), pure),
+        (Target::Epsilon(epsilon), Some(pure)) if epsilon.value() >= pure => Enclosure::new(0.0, 0.0),
         _ => value,
     }
 }

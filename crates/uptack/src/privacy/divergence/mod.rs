@@ -7,6 +7,7 @@
 //! | few owners | any | [`enumerated`]: every histogram | Few owners |
 //! | one truth | up to three | [`one_truth`]: tails of binomials | A crowd of one truth |
 //! | both truths | two | [`two_classes`]: the law of a sum of two binomials | Two classes |
+//! | any, and noise | two | [`with_noise`]: the same law, convolved with the noise | One honest aggregator |
 //! | both truths | three | [`three_classes`]: the generating function on two circles | Three classes |
 //! | any | any | [`many_classes`]: sums of scores, from above and from below | Any number of classes |
 //!
@@ -22,6 +23,7 @@ mod outside_told;
 mod question;
 mod three_classes;
 mod two_classes;
+mod with_noise;
 
 pub(crate) use averaged::Attempt;
 pub(crate) use question::{Divergences, Ends, Question};
@@ -31,14 +33,14 @@ use super::likelihood::{Crowd, PerDirection, WeightedClass};
 use super::views::{DetailedOutcome, Outcome, ReducedView};
 use crate::certified::enclosure::Enclosure;
 use crate::truth::Truth;
-use many_classes::{Fineness, refined};
+use many_classes::{Fineness, PairLaw, refined};
 use outside_told::OutcomeBound;
 
 impl ReducedView {
     /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
     pub(crate) fn enumeration_cost(&self, others: u64) -> Option<u64> {
         let cost = |sum: u64, outcome: &DetailedOutcome| sum.saturating_add(enumerated::cost(outcome, others));
-        self.is_determined().then(|| self.detail.iter().fold(0, cost))
+        (self.is_determined() && self.noise.is_none()).then(|| self.detail.iter().fold(0, cost))
     }
 
     /// One crowd exactly, in both directions, for a view that can be enumerated.
@@ -57,6 +59,9 @@ impl ReducedView {
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
     pub(crate) fn one_truth(&self, truth: Truth, others: u64, question: Question, work: &Work) -> Divergences {
+        if self.noise.is_some() {
+            return self.both_truths(Crowd::of_one_truth(truth, others), question, work);
+        }
         let sum = |outcomes: &[Outcome]| {
             PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(truth, others, question, work)))
         };
@@ -83,7 +88,22 @@ impl ReducedView {
 
     /// A crowd of both truths, in both directions, exactly; only for [`ReducedView::is_exact_in_every_crowd`].
     pub(crate) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> Divergences {
-        PerDirection::sum(self.above.iter().map(|outcome| outcome.both_truths(crowd, question, work)))
+        let value = |outcome: &Outcome| match &self.noise {
+            Some(noise) => with_noise::divergence(outcome, noise, crowd, question, work),
+            None => outcome.both_truths(crowd, question, work),
+        };
+        PerDirection::sum(self.above.iter().map(value))
+    }
+
+    /// What a crowd shows of the target in both directions, from below. There are several answers where the tallies are only
+    /// known to show several coarser views.
+    pub(crate) fn pair_laws(&self, crowd: Crowd, work: &Work) -> Vec<PerDirection<PairLaw>> {
+        match &self.noise {
+            Some(noise) => {
+                self.above.iter().map(|outcome| with_noise::pair_laws(outcome, noise, crowd, work)).collect()
+            }
+            None => self.shown().iter().filter_map(|classes| many_classes::pair_laws(classes, crowd, work)).collect(),
+        }
     }
 
     /// A crowd of at least these owners, in both directions, from above. Nothing is bounded where a guess says that the

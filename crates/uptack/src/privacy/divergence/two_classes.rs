@@ -27,16 +27,33 @@ fn positive_part(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -
     let one = Coefficient { value: first.value(), slack: 16.0 * ROUNDOFF * first.magnitude() };
     let ratio_slack = 2.0 * counts.ratio_error * second.value().abs();
     let other = Coefficient { value: second.value(), slack: 16.0 * ROUNDOFF * second.magnitude() + ratio_slack };
-    let sum = positive_sum(one, other, &counts.probability);
+    let sum = positive_sum(one, other, Law { values: &counts.probability, decay: 0.0, gap: 1.0 });
     let error = sum.error + (counts.relative_error + 2.0 * log_cut.exp()) * (sum.value + sum.error);
     Enclosure::around(sum.value, error, 3.0 * log_cut.exp() * (first.first + second.first))
 }
 
 /// A coefficient, and how far it may be off.
 #[derive(Clone, Copy)]
-struct Coefficient {
-    value: f64,
-    slack: f64,
+pub(super) struct Coefficient {
+    pub(super) value: f64,
+    pub(super) slack: f64,
+}
+
+/// A log-concave law g on consecutive numbers, which beyond both ends falls by the factor `decay` from one number to the next:
+/// a = 0 where there is nothing beyond. `gap` is 1 − a.
+#[derive(Clone, Copy)]
+pub(super) struct Law<'a> {
+    pub(super) values: &'a [f64],
+    pub(super) decay: f64,
+    pub(super) gap: f64,
+}
+
+impl Law<'_> {
+    /// Σ of g(k−1) and Σ of g(k) over all k up to the first number, and over all k above the last one.
+    pub(super) fn ends(&self) -> [(f64, f64); 2] {
+        let [first, last] = [self.values[0], self.values[self.values.len() - 1]].map(|value| value / self.gap);
+        [(first * self.decay, first), (last, last * self.decay)]
+    }
 }
 
 impl Coefficient {
@@ -47,9 +64,9 @@ impl Coefficient {
 
 /// Adds up Σ (difference)₊ together with what rounding may have moved or hidden.
 #[derive(Clone, Copy, Default)]
-struct Positive {
-    value: f64,
-    error: f64,
+pub(super) struct Positive {
+    pub(super) value: f64,
+    pub(super) error: f64,
 }
 
 impl Positive {
@@ -64,7 +81,7 @@ impl Positive {
 
 /// Σ over a of (one·g(a−1) + other·g(a))₊. The law g is log-concave, so the terms change sign at most once, and the sum starts
 /// at the end where they are positive.
-fn positive_sum(one: Coefficient, other: Coefficient, law: &[f64]) -> Positive {
+pub(super) fn positive_sum(one: Coefficient, other: Coefficient, law: Law<'_>) -> Positive {
     let mut sum = Positive::default();
     if one.is_certainly_not_positive() && other.is_certainly_not_positive() {
         return sum;
@@ -75,13 +92,12 @@ fn positive_sum(one: Coefficient, other: Coefficient, law: &[f64]) -> Positive {
         sum.add(difference, slack);
         difference < -slack
     };
-    let last = law.len() - 1;
-    if one.value > 0.0 {
-        add(law[last], 0.0);
-        let _ = (1..=last).rev().any(|index| add(law[index - 1], law[index])) || add(0.0, law[0]);
+    let [below, above] = law.ends();
+    let mut inner = law.values.windows(2);
+    let _ = if one.value > 0.0 {
+        add(above.0, above.1) || inner.rev().any(|pair| add(pair[0], pair[1])) || add(below.0, below.1)
     } else {
-        add(0.0, law[0]);
-        let _ = (1..=last).any(|index| add(law[index - 1], law[index])) || add(law[last], 0.0);
-    }
+        add(below.0, below.1) || inner.any(|pair| add(pair[0], pair[1])) || add(above.0, above.1)
+    };
     sum
 }

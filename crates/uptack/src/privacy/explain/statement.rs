@@ -3,7 +3,7 @@
 use super::bayes_accuracy::BayesAccuracy;
 use crate::channel::{Channel, answer_name};
 use crate::display::{self, Rounding};
-use crate::privacy::{Accountant, Guarantee, Repeated, Target, View, Views, answer_epsilon};
+use crate::privacy::{self, Accountant, Enclosure, Guarantee, Repeated, Target, View, Views, answer_epsilon};
 
 /// What somebody can conclude from each view, and what is not protected, for a reader without mathematics.
 pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repeated: Option<&Repeated>) -> String {
@@ -13,7 +13,9 @@ pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repe
         let what = "Whoever sees all answers of one person, side by side,";
         parts.push(format!("{what} {}", conclusion(accuracy, views.linked.is_some())));
     }
+    parts.extend(one_aggregator(channel, views));
     parts.push(release(views, accountant));
+    parts.extend(owners_alone(views, accountant));
     parts.extend(joint(views));
     parts.extend(repeated.map(repetition));
     parts.push(limits(views, repeated));
@@ -24,6 +26,13 @@ fn answers(channel: &Channel) -> String {
     let accuracies: Vec<BayesAccuracy> =
         (0..channel.answers().len()).map(|answer| BayesAccuracy::from_answer(channel, answer)).collect();
     let finite = |answer: usize| answer_epsilon(channel, answer).is_ok_and(|epsilon| epsilon.is_some());
+    if let ([accuracy], true) = (&accuracies[..], channel.noise().is_some()) {
+        return format!(
+            "If nobody is honest, neither an aggregator nor anybody else: whoever sees one person's answer, and whatever \
+             else they know, {}",
+            conclusion(*accuracy, finite(0))
+        );
+    }
     if let [accuracy] = accuracies[..] {
         return format!("Whoever sees one person's answer {}", conclusion(accuracy, finite(0)));
     }
@@ -50,9 +59,38 @@ fn conclusion(accuracy: BayesAccuracy, finite: bool) -> String {
     )
 }
 
+/// What holds if one aggregator is honest: the crowd is nobody.
+fn one_aggregator(channel: &Channel, views: &Views) -> Option<String> {
+    let epsilon = views.one_aggregator?;
+    let alone = privacy::release(channel, 1).ok()?;
+    let accuracy = BayesAccuracy::from_release(&alone, &alone.guarantee(views.release.target()));
+    Some(format!(
+        "If one aggregator is honest and nobody else, whoever sees the published sum, and even knows everybody else's answer \
+         and the other aggregator's noise, {} That is ε = {} with δ = 0, whatever the crowd, invented people included.",
+        conclusion(accuracy, true),
+        display::claim(epsilon.upper())
+    ))
+}
+
 fn release(views: &Views, accountant: &Accountant) -> String {
-    let claim = &views.release;
-    let who = "Whoever sees the published counts, and even knows everybody else's truth,";
+    let who = match views.one_aggregator {
+        Some(_) => {
+            "If one aggregator is honest and the people toss their coins, whoever sees the published sum, and even knows \
+             everybody else's truth and the other aggregator's noise,"
+        }
+        None => "Whoever sees the published counts, and even knows everybody else's truth,",
+    };
+    published(who, &views.release, accountant)
+}
+
+/// What holds if both aggregators leave out their noise, or hand it over.
+fn owners_alone(views: &Views, accountant: &Accountant) -> Option<String> {
+    let who = "If no aggregator is honest but reports stay private and people toss their coins, whoever sees the published sum, \
+               and even knows everybody else's truth and all noise,";
+    Some(published(who, views.owners_alone.as_ref()?, &accountant.owners_alone()?))
+}
+
+fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
     if claim.floor() > 0.0 {
         return format!(
             "{who} can be certain of one person's truth with a probability of {}: a lone person among {} others of \
@@ -73,6 +111,13 @@ fn release(views: &Views, accountant: &Accountant) -> String {
 }
 
 fn joint(views: &Views) -> Option<String> {
+    if views.one_aggregator.is_some() {
+        return Some(
+            "Whoever sees one person's answer learns nothing more about them from the published sum. So the guarantees of the \
+             sum hold only while nobody sees a single answer; that is what the private write is for."
+                .to_owned(),
+        );
+    }
     let worse = |claim: &&Guarantee| loss(claim) > loss(&views.release) * 1.01 + 1e-12;
     let worst = views.answers_with_release.iter().filter(worse).max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
     let View::AnswerWithRelease(answer) = worst.view() else { return None };
@@ -109,14 +154,29 @@ fn repetition(repeated: &Repeated) -> String {
     match (repeated.release, repeated.linked) {
         (Some(release), _) => format!(
             "Somebody who answers {times} times, with fresh coins each time, gives away more: all {times} published counts \
-             together have {} for what one of them has above.",
-            display::claim(release.upper())
+             together have {} for what one of them has above.{}",
+            display::claim(release.upper()),
+            repeated.one_aggregator.map_or_else(String::new, |epsilon| sums_together(times, epsilon))
         ),
         (None, _) => format!("Somebody who answers {times} times has no guarantee for all the counts together."),
     }
 }
 
+fn sums_together(times: u64, epsilon: Enclosure) -> String {
+    format!(
+        " If one aggregator is honest and nobody else, all {times} sums together have ε = {} with δ = 0.",
+        display::claim(epsilon.upper())
+    )
+}
+
+/// What is left where people are invented: with noise the guarantee of one honest aggregator, before that of nobody.
+fn kept_by_noise(views: &Views, repeated: Option<&Repeated>) -> Option<String> {
+    let epsilon = repeated.map_or(views.one_aggregator, |repeated| repeated.one_aggregator)?;
+    Some(format!("what one honest aggregator guarantees (ε = {}), and without one ", display::claim(epsilon.upper())))
+}
+
 fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
+    let kept = kept_by_noise(views, repeated).unwrap_or_default();
     let linked = match (repeated, views.linked) {
         (Some(Repeated { times, linked: Some(epsilon), .. }), _) if *times > 1 => {
             format!(
@@ -129,7 +189,7 @@ fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
     };
     format!(
         "Not protected: that somebody was asked; what is true of the whole crowd, or follows from it for anybody; and \
-         other places where the truth can be seen. Whoever can invent people or drop reports leaves {linked}. Every \
+         other places where the truth can be seen. Whoever can invent people or drop reports leaves {kept}{linked}. Every \
          further question costs again."
     )
 }
@@ -161,6 +221,25 @@ mod tests {
         assert!(text.contains("That is no guarantee") && text.contains("10 %"), "{text}");
         assert!(text.contains("answer B, alone, learns nothing"), "{text}");
         assert!(text.contains("leaves no guarantee at all"), "{text}");
+    }
+
+    #[test]
+    fn with_noise_it_says_who_must_be_honest_for_what() {
+        let text = words("randomized-response(t=0.99) + laplace(scale=1)", 5000);
+        for part in [
+            "If nobody is honest, neither an aggregator nor anybody else",
+            "If one aggregator is honest and nobody else",
+            "If one aggregator is honest and the people toss their coins",
+            "If no aggregator is honest but reports stay private",
+            "leaves what one honest aggregator guarantees (ε = ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // Told plainly, the bit plus noise: right with probability 1/(1 + a).
+        let text = words("randomized-response(t=1) + laplace(scale=1)", 5000);
+        let right = format!("at most {} of the time", percent(1.0 / (1.0 + (-1_f64).exp())));
+        assert!(text.contains(&right) && text.contains("That is ε = 1 with δ = 0"), "{right}: {text}");
+        assert!(text.contains("Some answers give the truth away for certain."), "{text}");
     }
 
     #[test]

@@ -1,27 +1,10 @@
 //! Everything that can be composed in small crowds, history by history.
 
 use super::super::{Delta, Epsilon, Repeated, Target, Views, WorkLimit, release};
+use super::Cases;
 use crate::{Cell, Channel, Output, Probability};
 
-/// A generator for cases, the same ones every time.
-struct Cases(u64);
-
 impl Cases {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     fn law(&mut self, cells: usize) -> Vec<u128> {
         // Now and then a class that one truth never reaches, or hardly ever.
         let weight = |cases: &mut Self| match cases.below(8) {

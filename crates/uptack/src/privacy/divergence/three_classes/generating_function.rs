@@ -55,7 +55,7 @@ pub(super) struct Row {
 
 impl Transform {
     /// The transform of a tilted crowd with the target, where values below e^`noise` are left out; `tilt` is that of the
-    /// high count.
+    /// high count. None where it would have too many values.
     pub(super) fn new(
         crowd: &CrowdLaws<3>,
         signed: Signed,
@@ -63,8 +63,8 @@ impl Transform {
         nodes: Nodes,
         tilt: f64,
         noise: f64,
-    ) -> Self {
-        let used = UsedNodes::new(crowd, nodes, -noise);
+    ) -> Option<Self> {
+        let used = UsedNodes::new(crowd, nodes, -noise)?;
         let (size, count) = (used.size(), used.columns.len() as i64);
         let series = (0..count).map(|node| geometric(tilt, node as f64 * (TAU / nodes.high as f64))).collect();
         let (real, imaginary) = (vec![0.0; size], vec![0.0; size]);
@@ -81,7 +81,7 @@ impl Transform {
         let scale = 1.0 / (nodes.high as f64 * nodes.row as f64);
         transform.term_error = (transform.term_error + rest) * scale;
         transform.beyond_error = (transform.beyond_error + rest * geometric(tilt, 0.0).real) * scale;
-        transform
+        Some(transform)
     }
 
     /// Computes one column of nodes; returns how far all its values together may be off.

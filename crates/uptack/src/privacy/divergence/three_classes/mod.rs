@@ -93,10 +93,11 @@ impl Divergence {
         if let Some(negligible) = self.negligible(tilt, work) {
             return Enclosure::of_probability(0.0, negligible);
         }
-        let mut rows = Rows::new(&self.crowd, &self.weights, tilt, self.question.precision);
-        let Some(start) = rows.add(rows.center().row, rows.center().high) else {
-            return Enclosure::of_probability(0.0, whole);
+        let unknown = Enclosure::of_probability(0.0, whole);
+        let Some(mut rows) = Rows::new(&self.crowd, &self.weights, tilt, self.question.precision) else {
+            return unknown;
         };
+        let Some(start) = rows.add(rows.center().row, rows.center().high) else { return unknown };
         let mut beyond = 0.0;
         for side in [RowSide::Fewer, RowSide::More] {
             beyond += self.walk(&mut rows, start, side, work);

@@ -22,9 +22,13 @@ pub(super) struct UsedNodes {
     pub(super) columns_left_out: f64,
 }
 
+/// More values than this are not computed: they would take a quarter of a gigabyte. With fewer, three classes would stay open
+/// in crowds of a hundred million that close today.
+const MOST_VALUES: usize = 1 << 24;
+
 impl UsedNodes {
-    /// All nodes at which the generating function may be above e^(−`cut`).
-    pub(super) fn new(crowd: &CrowdLaws<3>, nodes: Nodes, cut: f64) -> Self {
+    /// All nodes at which the generating function may be above e^(−`cut`); none where they are too many.
+    pub(super) fn new(crowd: &CrowdLaws<3>, nodes: Nodes, cut: f64) -> Option<Self> {
         let decay = Decay::of(crowd);
         let step = HighRow { high: TAU / nodes.high as f64, row: TAU / nodes.row as f64 };
         let theta = |node: i64| node as f64 * step.high;
@@ -32,16 +36,20 @@ impl UsedNodes {
             (0..=nodes.high / 2).map_while(|node| decay.range(theta(node), step.row, nodes.row, cut)).collect();
         let used = columns.len() as i64;
         let lengths: Vec<usize> = columns.iter().map(|(from, to)| (to - from + 1) as usize).collect();
+        if lengths.iter().sum::<usize>() > MOST_VALUES {
+            return None;
+        }
         let depth = lengths.iter().copied().max().unwrap_or(0);
         let width = |at: usize| lengths.iter().rposition(|length| *length > at).map_or(0, |last| last + 1);
         let widths: Vec<usize> = (0..depth).map(width).collect();
-        Self {
+        let used_nodes = Self {
             starts: widths.iter().scan(0, |sum, width| Some(std::mem::replace(sum, *sum + width))).collect(),
             widths,
             left_out: (0..used).map(|node| decay.left_out(theta(node), step.row, nodes.row, cut)).collect(),
             columns_left_out: decay.columns_left_out(used, step.high, nodes),
             columns,
-        }
+        };
+        (used_nodes.size() <= MOST_VALUES).then_some(used_nodes)
     }
 
     /// How many values there are.

@@ -110,7 +110,8 @@ fn noise(tilted: &CrowdLaws<3>, target: &Signed, deeper: f64) -> f64 {
 }
 
 impl Rows {
-    pub(super) fn new(crowd: &CrowdLaws<3>, weights: &[Weight; 3], tilt: Tilt, precision: f64) -> Self {
+    /// None where so much would have to be computed that no claim is worth it.
+    pub(super) fn new(crowd: &CrowdLaws<3>, weights: &[Weight; 3], tilt: Tilt, precision: f64) -> Option<Self> {
         // All constants are made for a precision of a per mille.
         let deeper = (1e-3 / precision).ln();
         let tilted = crowd.tilted(tilt);
@@ -120,10 +121,10 @@ impl Rows {
         let windows = Windows::new(&tilted, noise, deeper);
         let damped = DAMPED + deeper;
         let nodes = windows.nodes((damped / tilt.high).ceil() as i64);
-        let transform = Transform::new(&tilted, target, center, nodes, tilt.high, noise);
+        let transform = Transform::new(&tilted, target, center, nodes, tilt.high, noise)?;
         let folded = 8.0 * target.magnitude * noise.exp();
         let owners = crowd.owners.size();
-        Self {
+        Some(Self {
             row: transform.new_row(),
             slack: transform.term_error() + folded,
             steps: (transform.size() * 8) as u64,
@@ -142,7 +143,7 @@ impl Rows {
             // In the sums beyond turns, over all rows.
             folded: folded + 4.0 * target.magnitude * (-damped).exp(),
             relative_error: 64.0 * ROUNDOFF * (owners as f64 * (tilt.high.abs() + tilt.row.abs()) + 16.0),
-        }
+        })
     }
 
     pub(super) fn tilt(&self) -> Tilt {

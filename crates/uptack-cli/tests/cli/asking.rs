@@ -1,0 +1,142 @@
+//! What analysts and fleets are told along the way: queries at a glance, aggregators that are away, windows that are too
+//! short, reports that were sent before, servers that cannot be reached.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::desk::{Desk, Process, key_of};
+use crate::network::{AT_SEVEN, Fleet, ask, fleet_csv};
+use crate::{Folder, run};
+
+fn said(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn queries_show_state_fill_and_estimate() {
+    let desk = Desk::new("asking-queries", &[]);
+    assert_eq!(desk.json(&["queries"], &[]), Value::Array(vec![]));
+    let asked = ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "15s"]].concat());
+    let waiting = ask(&desk, "60", "40", &["--where", "station == \"8\"", "--closes", "1h"]);
+    let cancelled = ask(&desk, "60", "40", &["--where", "station == \"9\"", "--closes", "1h"]);
+    desk.json(&["cancel", cancelled["query"].as_str().unwrap()], &[]);
+    let fleet = Fleet::new(&desk, fleet_csv(60, 12), "2s");
+    fleet.run();
+    let find = |listed: &Value, query: &Value| {
+        listed.as_array().unwrap().iter().find(|entry| entry["query"] == *query).cloned().unwrap()
+    };
+    let listed = desk.json(&["queries"], &[]);
+    assert_eq!(listed.as_array().unwrap().len(), 3);
+    // The leader counts while the query is open.
+    let open = find(&listed, &waiting["query"]);
+    assert_eq!((&open["state"], &open["reports"], &open["minimum_batch"]), (&"open".into(), &60.into(), &40.into()));
+    assert_eq!((&open["estimate"], &open["question"]), (&Value::Null, &"Where are you?".into()));
+    assert_eq!(find(&listed, &cancelled["query"])["state"], "cancelled");
+
+    let result = desk.json(&["result", asked["query"].as_str().unwrap()], &["--wait"]);
+    let listed = desk.json(&["queries"], &[]);
+    let released = find(&listed, &asked["query"]);
+    for name in ["query", "question", "state", "reports", "minimum_batch", "closes", "estimate", "interval"] {
+        assert!(released.as_object().unwrap().contains_key(name), "{name}");
+    }
+    assert_eq!((&released["state"], &released["reports"]), (&"released".into(), &60.into()));
+    // The same numbers as the result's own.
+    assert_eq!((&released["estimate"], &released["interval"]), (&result["estimate"], &result["interval"]));
+    let table = String::from_utf8(desk.run(&["queries"], &[]).stdout).unwrap();
+    assert!(table.contains("60 of at least 40") && table.contains("min") && table.contains("released"), "{table}");
+}
+
+#[test]
+fn a_question_that_an_aggregator_does_not_hear_of_is_not_a_success() {
+    let folder = Folder::new("asking-away");
+    let path = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
+    let (admin, secret) = (folder.file("admin", "the-operators-token"), path("pair.secret"));
+    assert!(run(&["pair-secret", &secret]).status.success());
+    let key = key_of("asking-away-desk");
+    let common = ["--admin-token", &admin, "--pair-secret", &secret, "--desk-key", &key];
+    let start =
+        |role: &str| Process::start(&[&["aggregator", "--role", role, "--data", &path(role)], &common[..]].concat());
+    let (leader, helper) = (start("leader"), start("helper"));
+    let remote = ["--leader", &leader.1, "--helper", &helper.1, "--leader-admin", &admin, "--helper-admin", &admin];
+    let desk = Desk::new("asking-away-desk", &remote);
+    drop(helper);
+    let plan = ["--owners", "60", "--minimum-batch", "40", "--yes", "0..10", "--epsilon", "2", "--delta", "1e-3"];
+    let more =
+        [&["--question", "Where are you?", "--noise", "none"], &plan[..], &AT_SEVEN[..], &["--closes", "1h", "--json"]]
+            .concat();
+    let output = desk.run(&["ask"], &more);
+    let (code, text) = said(&output);
+    assert!(code == Some(2) && text.contains("the helper at http://127.0.0.1:"), "{text}");
+    assert!(text.contains("nothing listens at that address") && text.contains("uptack cancel"), "{text}");
+    // The query is there all the same, and can be taken back.
+    let asked: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(desk.json(&["queries"], &[])[0]["state"], "opening");
+    assert_eq!(desk.json(&["cancel", asked["query"].as_str().unwrap()], &[])["state"], "cancelled");
+}
+
+#[test]
+fn a_fleet_refuses_what_it_cannot_finish_and_says_what_it_did_before() {
+    let desk = Desk::new("asking-fleet", &[]);
+    ask(&desk, "60", "40", &[&AT_SEVEN[..], &["--closes", "1h"]].concat());
+    let fleet = Fleet::new(&desk, fleet_csv(60, 12), "1s");
+    let first = fleet.run();
+    assert_eq!((&first["outcomes"][0]["status"], &first["outcomes"][0]["reason"]), (&"answered".into(), &Value::Null));
+    let second = fleet.run();
+    let reason = second["outcomes"][0]["reason"].as_str().unwrap();
+    assert!(second["outcomes"][0]["status"] == "answered" && reason.contains("answered before"), "{second}");
+
+    // Twenty thousand owners cannot answer within seconds: nobody is charged, and the exit code tells.
+    let other = Desk::new("asking-fleet-many", &[]);
+    ask(&other, "60", "40", &[&AT_SEVEN[..], &["--closes", "10s"]].concat());
+    let many = Fleet::new(&other, fleet_csv(20_000, 12), "1s");
+    let output = many.output();
+    let (code, text) = said(&output);
+    assert!(code == Some(1) && text.contains("nothing was spent") && text.contains("20000 reports"), "{text}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["outcomes"][0]["status"], &told["outcomes"][0]["owners"]), (&"refused".into(), &20_000.into()));
+    assert_eq!(many.ledger()["budgets"], Value::Array(vec![]));
+    // Nothing is logged into the terminal unless somebody asks for it, and then as text.
+    assert!(!text.contains("{\"timestamp\""), "{text}");
+    let log = other.folder.0.join("log.txt");
+    many.output_with(&[&format!("--log={}", log.display())]);
+    let logged = std::fs::read_to_string(log).unwrap();
+    assert!(logged.contains("INFO") && logged.contains("refused") && !logged.starts_with('{'), "{logged}");
+}
+
+/// A desk with TLS, and the file with the certificate that issued its own.
+fn desk_with_tls(folder: &Folder) -> (Process, String) {
+    let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = folder.file("certificate.pem", certified.cert.pem());
+    let key = folder.file("key.pem", certified.signing_key.serialize_pem());
+    let data = folder.0.join("desk").to_str().unwrap().to_owned();
+    let (process, _) = Process::start_json(&["serve", "--data", &data, "--certificate", &certificate, "--key", &key]);
+    (process, certificate)
+}
+
+#[test]
+fn why_a_server_cannot_be_reached_is_said() {
+    let folder = Folder::new("asking-causes");
+    let (desk, root) = desk_with_tls(&folder);
+    let token = folder.0.join("desk/tokens/analyst");
+    let token = token.to_str().unwrap();
+    let queries =
+        |address: &str, more: &[&str]| said(&run(&[&["queries", "--desk", address, "--token", token], more].concat()));
+    assert_eq!(queries(&desk.1, &["--root", &root]).0, Some(0));
+    let port = desk.1.trim_end_matches('/').rsplit(':').next().unwrap();
+    for (address, more, words) in [
+        (desk.1.as_str(), &[][..], "was not issued by an authority that is trusted here"),
+        (&format!("https://localhost:{port}/"), &["--root", &root], "call it by a name that is on its certificate"),
+        ("http://127.0.0.1:9/", &[], "nothing listens at that address (connection refused)"),
+    ] {
+        let (code, text) = queries(address, more);
+        assert!(code == Some(2) && text.contains(words), "{address}: {text}");
+        assert!(!text.contains("error sending request"), "{text}");
+    }
+    // A server that speaks no TLS.
+    let plain = Desk::new("asking-plain", &[]);
+    let (code, text) = queries(&plain.process.1.replace("http://", "https://"), &[]);
+    assert!(code == Some(2) && text.contains("may have to begin with http://"), "{text}");
+    assert!(Path::new(&root).exists());
+}

@@ -1,0 +1,195 @@
+//! Wrong uses of every command, and what is said to them.
+//!
+//! The snapshot `wrong_uses.txt` is the list of cases, too: a line that begins with `$ ` is run in a folder with the files
+//! below, and what follows it is the exit code and all of stderr. To add a case, add its line; to take over what is said
+//! now, run the test with `UPTACK_WRITE_SNAPSHOT=1` and read the difference.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use uptack::card::Card;
+use uptack::plan::{Prior, Request, plan};
+use uptack::privacy::{Delta, Epsilon};
+use uptack_dap::signed::Signer;
+
+use crate::{Folder, run};
+
+/// The files that the cases use, beside those that [`stage`] makes.
+const FILES: [(&str, &str); 34] = [
+    ("rows.csv", "1\n0\n1\n"),
+    ("two.csv", "1,2\n2,1\n"),
+    ("ragged.csv", "1,2\n1\n"),
+    ("empty-line.csv", "1\n\n0\n"),
+    ("words.csv", "1\nmaybe\n"),
+    ("rows.ndjson", "{\"A\":\"1\"}\n{\"B\":\"1\"}\n"),
+    ("empty", ""),
+    ("truths.txt", "yes\nno\n"),
+    ("perhaps.txt", "yes\nperhaps\n"),
+    ("empty-line.txt", "yes\n\nno\n"),
+    ("vehicles.csv", "owner,road,speed:double\na,A1,50.5\nb,\"A2, north\",0\n"),
+    ("ragged-vehicles.csv", "owner,road\na,A1\nb\n"),
+    ("unclosed.csv", "owner,road\na,\"A1\n"),
+    ("untyped.csv", "owner,speed:float\na,1\n"),
+    ("twice.csv", "owner,road\na,A1\na,A2\n"),
+    ("tally.json", "{\"answers\":[{\"1\":260,\"0\":240}]}"),
+    ("other-tally.json", "{\"answers\":[{\"1\":260,\"0\":240},{\"1\":250,\"0\":250}]}"),
+    ("strange-tally.json", "{\"answers\":[{\"7\":260}]}"),
+    ("half.json", "{\"answers\":[{\"1\":26"),
+    ("not-a-mechanism.json", "{\"name\":\"normal-form\"}"),
+    ("half.toml", "version = \"1\"\nmechanism = "),
+    ("not-a-card.toml", "name = \"normal-form\"\n"),
+    ("unbalanced.alg", "YES = 0.5 \"Yes\"\nNO = 0.6 \"Yes\" + 0.6 \"No\"\n"),
+    ("nonsense.alg", "this is not algebra\n"),
+    ("me.json", "{\"road\": \"A1\"}"),
+    ("list.json", "[1, 2]"),
+    ("nested.json", "{\"road\": {\"name\": \"A1\"}}"),
+    ("token", "an-analysts-token\n"),
+    ("two-lines", "a token\nof two lines\n"),
+    ("not.pem", "this is not a certificate\n"),
+    ("broken.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+    ("policy-half.toml", "attributes = [\"road\"]\n[card]\nanswer = 1.0\n"),
+    ("values.txt", "\n\n"),
+    ("secrets.csv", "owner,secret\na;not-a-secret\n"),
+];
+
+fn stage() -> Folder {
+    let folder = Folder::new("wrong-uses");
+    for (name, text) in FILES {
+        folder.file(name, text);
+    }
+    folder.file("binary", [0xff, 0xfe, 0x00]);
+    std::fs::create_dir_all(folder.0.join("folder")).unwrap();
+    let card = planned();
+    folder.file("card.json", card.canonical());
+    // A claim that is better than the truth.
+    let mut boastful = card.clone();
+    boastful.claims.release = "0.5".parse().unwrap();
+    folder.file("boastful.json", boastful.canonical());
+    let mut changed = card;
+    changed.channel.cells.swap(0, 1);
+    folder.file("changed.json", changed.canonical());
+    let policy = format!(
+        "signers = [\"{}\"]\nattributes = [\"road\"]\n\
+         [card]\nanswer = 8.0\nlinked = 8.0\nrelease = 1.0\nanswer-with-release = 8.0\ndelta = 1e-6\nhonest = 1.0\n\
+         separate-operators = false\nenrolment = false\n[lifetime]\nlinked = 100.0\nrelease = 10.0\ndelta = 1e-5\n",
+        Signer::generate().public()
+    );
+    folder.file("policy-negative.toml", policy.replace("release = 1.0", "release = -1"));
+    folder.file("policy-unknown.toml", policy.replace("honest = 1.0", "honest = 1.0\nhonset = 1.0"));
+    folder.file("policy-unsigned.toml", policy.replacen("signers = [", "signers = [] # ", 1));
+    folder.file("policy.toml", policy);
+    folder
+}
+
+fn planned() -> Card {
+    let mut request = Request::new(40, Prior::at(8));
+    request.release = Some((Epsilon::new(2.0).unwrap(), Delta::new(1e-2).unwrap()));
+    Card::new(&request, &plan(&request).unwrap())
+}
+
+/// The arguments of a line: blanks part them, except in quotation marks of either kind.
+fn arguments(line: &str) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut current: Option<String> = None;
+    let mut mark = None;
+    for sign in line.chars() {
+        match (mark, sign) {
+            (Some(open), sign) if sign == open => mark = None,
+            (None, '\'' | '"') => {
+                mark = Some(sign);
+                current.get_or_insert_default();
+            }
+            (None, ' ') => arguments.extend(current.take()),
+            (_, sign) => current.get_or_insert_default().push(sign),
+        }
+    }
+    arguments.into_iter().chain(current).collect()
+}
+
+/// What is said to a case: the exit code, then stderr.
+fn answer(folder: &Path, line: &str) -> String {
+    let (line, input) = line.split_once(" < ").unwrap_or((line, "empty"));
+    let output = Command::new(env!("CARGO_BIN_EXE_uptack"))
+        .args(arguments(line))
+        .current_dir(folder)
+        .env_remove("COLUMNS")
+        .stdin(std::fs::File::open(folder.join(input)).unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert!(output.stdout.is_empty(), "{line} writes {}", String::from_utf8_lossy(&output.stdout));
+    let code = output.status.code().unwrap_or_else(|| panic!("{line} was killed"));
+    format!("{code}\n{}", String::from_utf8_lossy(&output.stderr).trim_end())
+}
+
+/// All cases, on all cores.
+fn answers(folder: &Path, lines: &[&str]) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let said = Mutex::new(vec![String::new(); lines.len()]);
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(line) = lines.get(index) else { return };
+            let text = answer(folder, line);
+            said.lock().unwrap()[index] = text;
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    said.into_inner().unwrap()
+}
+
+fn snapshot() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/wrong_uses.txt")
+}
+
+#[test]
+fn every_wrong_use_is_answered_as_the_snapshot_says() {
+    let folder = stage();
+    let expected = std::fs::read_to_string(snapshot()).unwrap();
+    let lines: Vec<&str> = expected.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    let said = answers(&folder.0, &lines);
+    let blocks: Vec<String> = lines.iter().zip(&said).map(|(line, said)| format!("$ {line}\n{said}\n")).collect();
+    let now = blocks.join("\n");
+    if std::env::var_os("UPTACK_WRITE_SNAPSHOT").is_some() {
+        std::fs::write(snapshot(), &now).unwrap();
+        return;
+    }
+    for (block, before) in blocks.iter().zip(expected.split("\n$ ")) {
+        let before = format!("$ {}\n", before.trim_start_matches("$ ").trim_end());
+        assert_eq!(*block, before, "UPTACK_WRITE_SNAPSHOT=1 takes over what is said now");
+    }
+    assert_eq!(now, expected);
+}
+
+#[test]
+fn the_snapshot_is_about_every_command_and_has_no_filler() {
+    let text = std::fs::read_to_string(snapshot()).unwrap();
+    let cases: Vec<&str> = text.split("\n$ ").map(|case| case.trim_start_matches("$ ")).collect();
+    assert!(cases.len() >= 120, "{} cases", cases.len());
+    let commands: BTreeSet<&str> = cases.iter().filter_map(|case| case.split([' ', '\n']).next()).collect();
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let listed = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap().lines();
+    // Their first line is indented by two blanks, what continues it by more.
+    let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    for name in names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
+        assert!(commands.contains(name), "no wrong use of `{name}`");
+    }
+    let lines: BTreeSet<&str> = cases.iter().filter_map(|case| case.lines().next()).collect();
+    assert_eq!(lines.len(), cases.len(), "a case appears twice");
+    for case in &cases {
+        let mut said = case.lines().skip(1);
+        assert!(matches!(said.next(), Some("1" | "2")), "{case}");
+        assert!(said.next().is_some_and(|line| line.starts_with("error: ")), "{case}");
+        for filler in ["uptack help", "try '--help'", "os error", "error sending request", "check the path"] {
+            assert!(!case.contains(filler), "{case}");
+        }
+    }
+}
