@@ -53,7 +53,7 @@ fn to_json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{CollectorTask, TaskParameters, tests::sample};
+    use crate::task::{AggregatorTask, CollectorTask, TaskParameters, tests::sample};
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
     #[test]
@@ -85,8 +85,10 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "janus")]
     #[test]
     fn each_role_gets_a_file_in_the_form_of_its_software() {
+        use crate::task::Software;
         let set = TaskSet::generate(sample()).unwrap();
         for (software, expected) in [
             ([Software::Janus, Software::Uptack], ["leader.yaml", "helper.json"]),
