@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_number_keeps_its_unit_and_a_mechanism_breaks_at_its_commas() {
-        assert_eq!(wrap("an ε = 0.5 at 95 % is", 10), ["an", "ε = 0.5 at", "95 % is"]);
+        assert_eq!(wrap("an ε = 0.5 at 95 % is", 10), ["an ε = 0.5", "at 95 % is"]);
         assert_eq!(wrap("blended(b1=0,b2=0.25,b3=0.25)", 14), ["blended(b1=0,", "b2=0.25,", "b3=0.25)"]);
         assert_eq!(wrap("give or take ± 6.3", 14), ["give or take", "± 6.3"]);
         assert_eq!(longest_piece(&format!("of {} owners", uptack::display::grouped(1_050_000))), 9);

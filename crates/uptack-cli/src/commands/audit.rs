@@ -164,7 +164,7 @@ fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report)
         view(format!("answer {}", answer_name(answer)), finding);
     }
     view("linked".to_owned(), &report.linked);
-    for finding in &report.one_aggregator {
+    if let Some(finding) = &report.one_aggregator {
         view("one honest aggregator".to_owned(), finding);
     }
     view(format!("release ({} owners, delta {})", grouped(arguments.owners), display::claim(delta)), &report.release);
@@ -176,7 +176,7 @@ fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report)
     {
         checks.row([name.to_owned(), readable(fit.p_value), verdict(fit.verdict).to_owned()]);
     }
-    for noise in &report.noise {
+    if let Some(noise) = &report.noise {
         let name = "the noise drawn is the noise stated".to_owned();
         checks.row([name, readable(noise.p_value), verdict(noise.verdict).to_owned()]);
     }

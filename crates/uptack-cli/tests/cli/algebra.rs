@@ -130,14 +130,14 @@ fn errors_name_file_line_and_term_in_every_command() {
         assert_eq!(String::from_utf8(output.stderr).unwrap(), expected, "{command}");
     }
     for (arguments, message) in [
-        (&["algebra", "missing.alg"][..], "missing.alg: "),
+        (&["algebra", "missing.alg"][..], "missing.alg: there is no such file"),
         (&["algebra", &example("cancelling.alg"), "--owners", "5", "--yes", "6"], "6 yes-owners are more than"),
         (&["algebra", "paired(b=2,sy=0,sn=0)"], "b: 2 is not between 0 and 1"),
     ] {
         let output = run(arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(stderr.contains(message) && stderr.contains("hint: "), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(message), "{arguments:?}: {stderr}");
     }
     // The guide shows an error as it is printed.
     let guide = include_str!("../../../../docs/algebra.md");

@@ -131,7 +131,7 @@ fn simulate_is_reproducible_to_the_byte() {
 #[test]
 fn a_reader_who_leaves_early_is_no_error() {
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_uptack"))
-        .args(["privatize", "randomized-response(0.8)"])
+        .args(["privatize", "randomized-response(0.8)", "--quiet"])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())

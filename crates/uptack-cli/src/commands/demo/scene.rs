@@ -12,6 +12,8 @@ use crate::failure::Failure;
 const STATIONS: u64 = 40;
 /// The station that is asked about, and the one with few vehicles.
 const STATION: u64 = 7;
+/// How many are there where few are. With many more, those who stay silent would be missed in the count.
+const FEW: u64 = 5;
 /// ε of what is published, in every scene.
 const EPSILON: f64 = 1.0;
 const DELTA: f64 = 1e-6;
@@ -42,7 +44,7 @@ impl Scene {
 
     /// A station with few vehicles, hidden by the others' coins.
     pub(super) fn rare(vehicles: u64) -> Self {
-        Self { vehicles, hidden: Hidden::ByOwners, truth: vehicles / 1000 + 1 }
+        Self { vehicles, hidden: Hidden::ByOwners, truth: FEW }
     }
 
     /// A limit on each single answer.
@@ -110,7 +112,7 @@ impl Scene {
 
     /// At most so many are expected at the station.
     fn expected(&self) -> u64 {
-        if self.hidden == Hidden::ByOwners { 3 * self.truth } else { self.vehicles / 10 }
+        if self.hidden == Hidden::ByOwners { 2 * FEW } else { self.vehicles / 10 }
     }
 
     /// What randomized response would do where the plan is something else.
