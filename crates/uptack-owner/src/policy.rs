@@ -311,7 +311,7 @@ pub(crate) mod tests {
             (policy.card.one_aggregator, policy.lifetime.one_aggregator)
         };
         assert_eq!(limits(&good), (Some(Limit::AtMost(2.0)), Some(Limit::AtMost(5.0))));
-        let said = good.replace("release = ", "one-aggregator = 1.5\nrelease = ");
+        let said = good.replace("\nrelease = ", "\none-aggregator = 1.5\nrelease = ");
         assert_eq!(limits(&said), (Some(Limit::AtMost(1.5)), Some(Limit::AtMost(1.5))));
         let owners = good.replace("[card]", "[card]\ntrust = \"owners\"");
         assert_eq!(limits(&owners), (None, None));

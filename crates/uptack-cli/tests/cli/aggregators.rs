@@ -184,7 +184,10 @@ fn both_forms_of_a_task_with_noise_state_it() {
     json(&[&["task", mechanism][..], &place[..], &rest[..], &["--json"][..]].concat());
     let janus = std::fs::read_to_string(out.join("helper.yaml")).unwrap();
     // The scale is 3 bits / ε.
-    assert!(janus.contains("    length: 3\n") && janus.contains("        epsilon:\n        - - 6\n        - - 5\n"), "{janus}");
+    assert!(
+        janus.contains("    length: 3\n") && janus.contains("        epsilon:\n        - - 6\n        - - 5\n"),
+        "{janus}"
+    );
     let ours: TaskParameters = read(&out.join("client.json")).unwrap();
     assert_eq!(ours.noise.unwrap().to_string(), "laplace(scale=2.5)");
     assert_eq!(ours.vdaf.length(), 3);

@@ -86,10 +86,10 @@ fn with_noise_each_view_says_who_must_be_honest() {
     let one = upper(&views["one_aggregator"]);
     assert_eq!(views["one_aggregator"]["delta"], 0);
     assert!(number(&views["one_aggregator"]["epsilon"]["lower"]) <= one && one < 0.5 && one > 0.47, "{one}");
-    assert!(upper(&views["release"]) < one && upper(&views["release"]) < upper(&views["owners_alone"]));
+    assert!(upper(&views["release"]) <= one && upper(&views["release"]) < upper(&views["owners_alone"]));
     assert!(number(&views["linked"]) > 4.0);
     assert!((upper(&card["repeated"]["one_aggregator"]) - 10.0 * one).abs() < 1e-9);
-    assert!(upper(&card["repeated"]["release"]) < 10.0 * one);
+    assert!(upper(&card["repeated"]["release"]) <= 10.0 * one);
     let table = run(&["privacy", mechanism, "--owners", "3000"]);
     let table = String::from_utf8(table.stdout).unwrap();
     for row in ["linked", "one aggregator", "release", "owners alone"] {

@@ -44,8 +44,7 @@ impl PairSecret {
 
     /// The secret in a file.
     pub fn load(path: &Path) -> Result<Self> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
+        let text = std::fs::read_to_string(path).map_err(|error| uptack_dap::Error::named_file(path, error))?;
         warn_if_shared(path);
         let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
         <[u8; 32]>::try_from(bytes).map(Self).map_err(|_| {
