@@ -35,6 +35,9 @@ pub(crate) struct Fault {
     pub(crate) what: String,
 }
 
+/// Gets the line and the value of each record.
+type Taker<'t, E> = &'t mut dyn FnMut(u64, &[u8]) -> Result<(), E>;
+
 /// No value that is compared with another is as long as this.
 const LONGEST_VALUE: usize = 4096;
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -55,11 +58,7 @@ impl<'a> CsvColumn<'a> {
     }
 
     /// Takes the next bytes; `take` gets the line and the value of each record that ends in them.
-    pub(crate) fn feed<E: From<Fault>>(
-        &mut self,
-        bytes: &[u8],
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn feed<E: From<Fault>>(&mut self, bytes: &[u8], take: Taker<'_, E>) -> Result<(), E> {
         for &byte in bytes {
             self.byte(byte, take)?;
         }
@@ -67,7 +66,7 @@ impl<'a> CsvColumn<'a> {
     }
 
     /// The last record may lack its line end.
-    pub(crate) fn finish<E: From<Fault>>(mut self, take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn finish<E: From<Fault>>(mut self, take: Taker<'_, E>) -> Result<(), E> {
         if self.state == State::Quoted {
             return Err(self.fault("a quotation mark is not closed").into());
         }
@@ -80,7 +79,7 @@ impl<'a> CsvColumn<'a> {
         Ok(())
     }
 
-    fn byte<E: From<Fault>>(&mut self, byte: u8, take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    fn byte<E: From<Fault>>(&mut self, byte: u8, take: Taker<'_, E>) -> Result<(), E> {
         let line_end = byte == b'\n';
         match (self.state, byte) {
             (State::Quoted, b'"') => self.state = State::Mark,
@@ -135,7 +134,7 @@ impl<'a> CsvColumn<'a> {
         }
     }
 
-    fn end_record<E: From<Fault>>(&mut self, take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    fn end_record<E: From<Fault>>(&mut self, take: Taker<'_, E>) -> Result<(), E> {
         let (is_begun, found) = (self.is_begun, self.fields + 1);
         match self.place {
             None => self.place = Some(self.find()?),

@@ -338,7 +338,7 @@ mod tests {
         let other = Record { sums: Some(vec![-2]), ..record.clone() };
         assert!(failing(estimates(&other, &card), "results") >= 1);
         // Nor does noise explain everything.
-        let far = Record { sums: Some(vec![-200]), ..record.clone() };
+        let far = Record { sums: Some(vec![-200]), ..record };
         assert_eq!(failing(sums(&far, &card), "sums"), 1);
         assert_eq!(failing(estimates(&far, &card), "results"), 1);
     }

@@ -328,7 +328,7 @@ mod tests {
         Some(digits.map(|digits| digits.iter().rev().fold(0, |number, digit| number << 32 | u128::from(*digit))))
     }
 
-    /// libprio draws with the scale sensitivity/ε, and its sensitivity for a vector is length·(2^bits − 1).
+    /// libprio draws with the scale sensitivity/ε, and its sensitivity for a vector is length·(2^bits − 1): of single bits, their number.
     #[test]
     fn the_scale_that_janus_computes_is_the_tasks() {
         for length in [1, 2, 7, 960] {
@@ -339,7 +339,7 @@ mod tests {
                     let VdafInstance::Prio3SumVec { bits: 1, length: read, .. } = task.vdaf else { panic!("not bits") };
                     let [numerator, denominator] = read_budget(&task.vdaf).expect("noise");
                     // length/ε as a ratio, compared crosswise with the scale.
-                    let sensitivity = read as u128 * ((1 << 1) - 1);
+                    let sensitivity = read as u128;
                     let left = sensitivity * denominator * u128::from(noise.scale().denominator());
                     assert_eq!(left, u128::from(noise.scale().numerator()) * numerator, "{length} {scale}");
                 }

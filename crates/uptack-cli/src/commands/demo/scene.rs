@@ -18,15 +18,15 @@ const FEW: u64 = 5;
 const EPSILON: f64 = 1.0;
 const DELTA: f64 = 1e-6;
 
-/// Who hides a vehicle in what is published.
+/// What hides a vehicle in what is published.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hidden {
     /// Noise of the aggregators, one of them honest.
-    ByAggregators,
+    Aggregators,
     /// The other vehicles' coins.
-    ByOwners,
+    Owners,
     /// The same, and each single answer is noise to whoever holds it alone.
-    ByOwnersInSeveralAnswers,
+    SeveralAnswers,
 }
 
 pub(super) struct Scene {
@@ -39,17 +39,17 @@ pub(super) struct Scene {
 impl Scene {
     /// A busy station, and noise added by the aggregators.
     pub(super) fn station(vehicles: u64) -> Self {
-        Self { vehicles, hidden: Hidden::ByAggregators, truth: usual_share(STATION, vehicles) }
+        Self { vehicles, hidden: Hidden::Aggregators, truth: usual_share(STATION, vehicles) }
     }
 
     /// A station with few vehicles, hidden by the others' coins.
     pub(super) fn rare(vehicles: u64) -> Self {
-        Self { vehicles, hidden: Hidden::ByOwners, truth: FEW }
+        Self { vehicles, hidden: Hidden::Owners, truth: FEW }
     }
 
     /// A limit on each single answer.
     pub(super) fn answers(vehicles: u64) -> Self {
-        Self { hidden: Hidden::ByOwnersInSeveralAnswers, ..Self::station(vehicles) }
+        Self { hidden: Hidden::SeveralAnswers, ..Self::station(vehicles) }
     }
 
     pub(super) fn truth(&self) -> u64 {
@@ -82,7 +82,7 @@ impl Scene {
 
     /// What a vehicle allows, as TOML.
     pub(super) fn policy(&self, signer: &str) -> String {
-        let trust = if self.hidden == Hidden::ByAggregators { "one-aggregator" } else { "owners" };
+        let trust = if self.hidden == Hidden::Aggregators { "one-aggregator" } else { "owners" };
         format!(
             "signers = [\"{signer}\"]\nattributes = [\"station\"]\n\
              [card]\ntrust = \"{trust}\"\nanswer = 16.0\nlinked = 16.0\nrelease = {EPSILON:?}\n\
@@ -101,27 +101,27 @@ impl Scene {
             ..Request::new(self.vehicles, yes)
         };
         Ok(match self.hidden {
-            Hidden::ByAggregators => {
+            Hidden::Aggregators => {
                 let one = Request::one_aggregator(self.vehicles, yes, epsilon)?;
                 Request { release: crowd.release, honest: crowd.honest, minimum_batch: crowd.minimum_batch, ..one }
             }
-            Hidden::ByOwners => crowd,
-            Hidden::ByOwnersInSeveralAnswers => Request { answer_epsilon: Some(ANSWER), form: Form::Several, ..crowd },
+            Hidden::Owners => crowd,
+            Hidden::SeveralAnswers => Request { answer_epsilon: Some(ANSWER), form: Form::Several, ..crowd },
         })
     }
 
     /// At most so many are expected at the station.
     fn expected(&self) -> u64 {
-        if self.hidden == Hidden::ByOwners { 2 * FEW } else { self.vehicles / 10 }
+        if self.hidden == Hidden::Owners { 2 * FEW } else { self.vehicles / 10 }
     }
 
     /// What randomized response would do where the plan is something else.
     fn gain(&self, plan: &Plan) -> Result<Gain, Failure> {
         let (what, epsilon) = match self.hidden {
             // What the noise replaces: coins that are as noisy as the published claim.
-            Hidden::ByAggregators => ("coins alone, nobody trusted,", EPSILON),
-            Hidden::ByOwnersInSeveralAnswers => ("one answer with the same limit", ANSWER),
-            Hidden::ByOwners => return self.gain_of_silence(plan),
+            Hidden::Aggregators => ("coins alone, nobody trusted,", EPSILON),
+            Hidden::SeveralAnswers => ("one answer with the same limit", ANSWER),
+            Hidden::Owners => return self.gain_of_silence(plan),
         };
         let truthful = epsilon.exp() / (1.0 + epsilon.exp());
         let mechanism: Mechanism = format!("randomized-response(t={truthful})").parse()?;

@@ -97,7 +97,7 @@ impl Outcome {
         let (first, last) = (low - margin, high + margin);
         let place =
             |value: f64| (((value - first) / (last - first)).clamp(0.0, 1.0) * (PICTURE - 1) as f64).round() as usize;
-        let mut line = vec![' '; PICTURE];
+        let mut line = [' '; PICTURE];
         line[place(low)..=place(high)].fill('─');
         (line[place(low)], line[place(high)]) = ('├', '┤');
         line[place(self.estimate.estimate)] = '●';

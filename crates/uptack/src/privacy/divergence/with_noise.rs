@@ -113,17 +113,18 @@ impl NoisyCount {
 
 /// The law of the sum of binomials of few trials.
 fn added_one_by_one(parts: [Binomial; 2]) -> Vec<f64> {
-    let mut law = vec![1.0];
-    for part in parts {
-        for _ in 0..part.trials {
-            let mut before = 0.0;
-            law.push(0.0);
-            for value in &mut law {
-                let here = *value;
-                *value = part.coin.failure * here + part.coin.success * before;
-                before = here;
-            }
-        }
+    let coins = parts.into_iter().flat_map(|part| (0..part.trials).map(move |_| part.coin));
+    coins.fold(vec![1.0], with_one_trial)
+}
+
+/// The law of one more trial added.
+fn with_one_trial(mut law: Vec<f64>, coin: Coin) -> Vec<f64> {
+    let mut before = 0.0;
+    law.push(0.0);
+    for value in &mut law {
+        let here = *value;
+        *value = coin.failure * here + coin.success * before;
+        before = here;
     }
     law
 }
