@@ -48,7 +48,7 @@ fn tables_and_texts_fit() {
     assert_fits(&["estimate", "cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)", &tally]);
     assert_fits(&["simulate", blended, "--owners", "500", "--yes", "50", "--trials", "20", "--seed", "1"]);
     assert_fits(&["algebra", blended, "--owners", "50000", "--yes", "500"]);
-    assert_fits(&["audit", "randomized-response(t=0.8)", "--samples", "20000", "--seed", "1"]);
+    assert_fits(&["audit", "randomized-response(t=0.8)", "--samples", "50000", "--seed", "1"]);
 }
 
 fn commands() -> Vec<String> {
