@@ -29,6 +29,7 @@ pub mod desk_client;
 pub mod error;
 pub mod http_client;
 pub mod listing;
+pub mod origin;
 pub mod private;
 pub mod protocol;
 pub mod release;
