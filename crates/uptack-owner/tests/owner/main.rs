@@ -9,4 +9,5 @@ mod dishonest_reader;
 mod migration;
 mod noise;
 mod refusals;
+mod vectors;
 mod world;
