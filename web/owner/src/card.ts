@@ -42,6 +42,7 @@ export interface Card {
   readonly channel: Channel;
   readonly minimumBatch: bigint;
   readonly honest: Rational;
+  readonly delta: Rational;
   readonly answers: readonly Claim[];
   readonly linked: Claim;
   readonly oneAggregator: Claim | undefined;
@@ -246,13 +247,14 @@ export function readCard(text: string): Card {
   };
 }
 
-function claimsOf(value: Json | undefined): Pick<Card, "answers" | "linked" | "oneAggregator" | "answersWithRelease" | "whole"> {
+function claimsOf(value: Json | undefined): Pick<Card, "delta" | "answers" | "linked" | "oneAggregator" | "answersWithRelease" | "whole"> {
   const names = "delta answers linked one_aggregator? release answers_with_release whole?";
   const fields = fieldsOf(value, "claims", names);
   const delta = stated(fields["delta"], "claims.delta");
   if (delta.numerator === 0n || !isAtMost(delta, ONE)) throw malformed("claims.delta", "above 0 and at most 1");
   claimOf(fields["release"], "claims.release");
   return {
+    delta,
     answers: listOf(fields["answers"], "claims.answers", claimOf),
     linked: claimOf(fields["linked"], "claims.linked"),
     oneAggregator: optional(fields["one_aggregator"], (value) => claimOf(value, "claims.one_aggregator")),

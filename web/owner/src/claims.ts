@@ -136,6 +136,22 @@ function checkLocal(view: string, claim: Claim, seen: readonly Likelihood[], que
   }
 }
 
+/**
+ * A claim at δ about an answer seen together with the counts: it gives away at least as much as the answer alone, so that it is
+ * false if already the answer's hockey-stick divergence is above δ. More is not checked here.
+ */
+function checkWithCounts(claim: Claim, seen: readonly Likelihood[], delta: Rational): void {
+  if (!claim.epsilon || isAtMost(ratio(200n, 1n), claim.epsilon)) return;
+  const growth = exponential(claim.epsilon).upper;
+  const beyond = (law: "yes" | "no", other: "yes" | "no"): bigint =>
+    seen.map((one) => (one[law] << BITS) - growth * one[other]).reduce((sum, part) => (part > 0n ? sum + part : sum), 0n);
+  for (const found of [beyond("yes", "no"), beyond("no", "yes")]) {
+    if (found * delta.denominator > (delta.numerator * WHOLE) << BITS) {
+      throw tooGood("to whoever sees the answer and the counts", claim, "the answer alone gives away more");
+    }
+  }
+}
+
 function checkOneAggregator(view: string, claim: Claim | undefined, found: bigint | undefined): void {
   if (found === undefined) {
     if (claim) throw new Refusal("claim", `The card promises something ${view}, but its aggregators add no noise.`);
@@ -161,8 +177,7 @@ export function checkClaims(card: Card): Price {
   channel.answers.forEach((_, answer) => {
     const seen = answerLikelihoods(channel, answer);
     checkLocal("to whoever sees the answer", card.answers[answer]!, seen, 1n);
-    // Seen together with the counts an answer gives away at least as much as alone.
-    checkLocal("to whoever sees the answer and the counts", card.answersWithRelease[answer]!, seen, 1n);
+    checkWithCounts(card.answersWithRelease[answer]!, seen, card.delta);
   });
   checkLocal("if nobody else is honest", card.linked, channel.cells, 1n);
   if (card.whole) checkLocal("for the whole series if nobody else is honest", card.whole.linked, channel.cells, queries);

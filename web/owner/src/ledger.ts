@@ -3,7 +3,7 @@
 
 import type { Price } from "./claims.js";
 import { unitsText } from "./claims.js";
-import type { Limits } from "./policy.js";
+import { allows, type Limits } from "./policy.js";
 import { Refusal } from "./refusal.js";
 
 export type State = "charged" | "stored" | "sent" | "lost" | "expired";
@@ -27,11 +27,8 @@ interface Charge extends Price {
   readonly charge: string;
 }
 
-/** What was spent, in units. */
-export interface Spent {
-  readonly linked: bigint;
-  readonly oneAggregator: bigint;
-}
+/** What was spent, in units; nothing where something was answered without any guarantee. */
+export type Spent = Price;
 
 const STORES = { entries: "query", charges: "charge", openings: "query", settings: "name" } as const;
 type Store = keyof typeof STORES;
@@ -119,7 +116,12 @@ export class Ledger {
       const [entries, charges] = [transaction.objectStore("entries"), transaction.objectStore("charges")];
       const all: Entry[] = await result(entries.getAll());
       const known = all.find(({ query }) => query === entry.query);
-      if (known?.state === "charged") return known;
+      if (known?.state === "charged") {
+        // It is paid, and no report was stored: the moment is that of the click now.
+        const again: Entry = { ...known, sendAt: entry.sendAt };
+        entries.put(again);
+        return again;
+      }
       if (known) throw new Refusal("answered", "This browser has answered this question. A question is answered once.");
       if (all.some(({ charge, number }) => charge === entry.charge && number === entry.number)) {
         throw new Refusal("answered", "This browser has answered this question of the series on another card.");
@@ -167,19 +169,25 @@ export class Ledger {
 }
 
 function sum(charges: readonly Price[]): Spent {
-  const total = (view: keyof Price): bigint => charges.reduce((all, charge) => all + (charge[view] ?? 0n), 0n);
+  const total = (view: keyof Price): bigint | undefined =>
+    charges.reduce<bigint | undefined>((all, charge) => together(all, charge[view]), 0n);
   return { linked: total("linked"), oneAggregator: total("oneAggregator") };
+}
+
+/** Two of them together; nothing if there is none of one. */
+export function together(one: bigint | undefined, other: bigint | undefined): bigint | undefined {
+  return one === undefined || other === undefined ? undefined : one + other;
 }
 
 /** Refuses what all questions together would give away beyond the person's limit. */
 export function checkBudget(spent: Spent, price: Price, lifetime: Limits): void {
   for (const view of ["linked", "oneAggregator"] as const) {
-    const cost = price[view];
-    if (cost === undefined || spent[view] + cost > lifetime[view]) {
-      const left = lifetime[view] > spent[view] ? lifetime[view] - spent[view] : 0n;
+    const [cost, limit] = [price[view], lifetime[view]];
+    if (limit !== "unlimited" && !allows(limit, together(spent[view], cost))) {
+      const left = limit - (spent[view] ?? limit);
       const who = view === "linked" ? "if nobody else is honest" : "if one aggregator is honest";
       const costs = cost === undefined ? "has no guarantee" : `costs ε = ${unitsText(cost)}`;
-      throw new Refusal("budget", `Your budget is spent: the question ${costs} ${who}, and ${unitsText(left)} is left.`);
+      throw new Refusal("budget", `Your budget is spent: the question ${costs} ${who}, and ${unitsText(left > 0n ? left : 0n)} is left.`);
     }
   }
 }

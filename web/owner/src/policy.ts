@@ -3,12 +3,20 @@
 import { UNITS, unitsText } from "./claims.js";
 import { readDecimal } from "./rational.js";
 
-/** The largest ε of each view, in units of 10^−12. */
+/** The largest ε, in units of 10^−12. */
+export type Limit = bigint | "unlimited";
+
+/** A limit for each view. */
 export interface Limits {
   /** If nobody else is honest. */
-  readonly linked: bigint;
+  readonly linked: Limit;
   /** If one aggregator is honest, and nobody else. */
-  readonly oneAggregator: bigint;
+  readonly oneAggregator: Limit;
+}
+
+/** Whether an ε is within a limit; no guarantee is within none but the unlimited one. */
+export function allows(limit: Limit, units: bigint | undefined): boolean {
+  return limit === "unlimited" || (units !== undefined && units <= limit);
 }
 
 export interface Policy {
@@ -33,11 +41,12 @@ export const DEFAULT_POLICY: Policy = {
 };
 
 /** A limit as a person writes it; nothing if it is not a number. */
-export function readLimit(text: string): bigint | undefined {
+export function readLimit(text: string): Limit | undefined {
+  if (text.trim() === "unlimited") return "unlimited";
   const number = readDecimal(text.trim());
   return number && (number.numerator * UNITS) / number.denominator;
 }
 
-export function limitText(limit: bigint): string {
-  return unitsText(limit);
+export function limitText(limit: Limit): string {
+  return limit === "unlimited" ? limit : unitsText(limit);
 }

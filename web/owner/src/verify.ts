@@ -6,7 +6,7 @@ import { chargeText, readCard, WHOLE, type Card, type Channel } from "./card.js"
 import { checkClaims, unitsText, type Price } from "./claims.js";
 import { keyBytes } from "./link.js";
 import { channelOfText, isSameChannel } from "./mechanism.js";
-import type { Policy } from "./policy.js";
+import { allows, limitText, type Policy } from "./policy.js";
 import { Refusal } from "./refusal.js";
 
 /** A card as a desk serves it. */
@@ -90,10 +90,10 @@ export function checkPolicy(card: VerifiedCard, policy: Policy): void {
   }
   for (const view of ["linked", "oneAggregator"] as const) {
     const [cost, limit] = [card.price[view], policy.card[view]];
-    if (cost === undefined || cost > limit) {
+    if (!allows(limit, cost)) {
       const who = view === "linked" ? "if nobody else is honest" : "if one aggregator is honest";
       const gives = cost === undefined ? "no guarantee" : `ε = ${unitsText(cost)}`;
-      throw new Refusal("limit", `The card gives ${gives} ${who}; your limit for one question is ${unitsText(limit)}.`);
+      throw new Refusal("limit", `The card gives ${gives} ${who}; your limit for one question is ${limitText(limit)}.`);
     }
   }
 }

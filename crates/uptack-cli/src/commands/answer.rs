@@ -40,7 +40,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum)]
     truth: Option<TruthArgument>,
     /// Answer this query alone
-    #[arg(long)]
+    // A query's name may begin with a hyphen.
+    #[arg(long, allow_hyphen_values = true)]
     query: Option<String>,
     /// A file with the owner's secret as `uptack enrol` writes it, where enrolment is required
     #[arg(long)]

@@ -56,5 +56,5 @@ pub(crate) fn preflight(method: &Method) -> Response {
         (header::ACCESS_CONTROL_ALLOW_HEADERS, headers),
         (header::ACCESS_CONTROL_MAX_AGE, REMEMBERED.to_owned()),
     ];
-    (StatusCode::NO_CONTENT, granted).into_response()
+    (StatusCode::OK, granted).into_response()
 }

@@ -1,13 +1,13 @@
 // The page: from a link to an answer that arrived. Each step is in the package; here it is shown.
 
 import { answerQuestion, clock, deliver, fetchCard, openQuestion, type OpenQuestion } from "../answer.js";
-import { Ledger, type Entry, type State } from "../ledger.js";
+import { Ledger, together, type Entry, type State } from "../ledger.js";
 import { readLink, type Link } from "../link.js";
-import type { Policy } from "../policy.js";
+import { limitText, type Policy } from "../policy.js";
 import { Refusal } from "../refusal.js";
 import { verifyCard, type SignedCard } from "../verify.js";
 import { offerSettings, readPolicy, writePolicy } from "./settings.js";
-import { element, list, make, say, show } from "./view.js";
+import { element, list, make, say, show, showProgress } from "./view.js";
 import { epsilonText, momentText, whatWasChecked, whoLearnsWhat } from "./words.js";
 
 /** Shows why nothing is answered. What is not a refusal is a mistake of this page, and says nothing about the person. */
@@ -44,32 +44,43 @@ function checkPlace(link: Link): void {
   }
 }
 
-async function run(ledger: Ledger): Promise<void> {
+/** Whether a run is still the one to be shown: limits that are saved or another link begin a new one. */
+type IsCurrent = () => boolean;
+
+async function run(ledger: Ledger, isCurrent: IsCurrent): Promise<void> {
   const link = await takeLink(ledger);
   if (!link) return show("start");
   checkPlace(link);
   const policy = await readPolicy(ledger);
   const known = await ledger.entry(link.query);
   if (known && known.state !== "charged") return await showEntry(known, ledger);
-  say("status", "Fetching the question …");
+  showProgress("Fetching the question and checking it …");
   const signed = await fetchCard(link);
-  say("status", "Checking the question …");
   try {
-    showQuestion(await openQuestion(link, signed, policy, ledger), policy, ledger);
+    const question = await openQuestion(link, signed, policy, ledger);
+    if (isCurrent()) showQuestion(question, policy, ledger);
   } catch (error) {
     if (!(error instanceof Refusal) || error.fault !== "unlisted") throw error;
-    await offerAggregators(link, signed, policy, ledger, error);
+    await offerAggregators(link, signed, ledger, error, isCurrent);
   }
 }
 
 /** Asks once whether to trust aggregators that are new; whoever said no is not asked again. */
-async function offerAggregators(link: Link, signed: SignedCard, policy: Policy, ledger: Ledger, refusal: Refusal): Promise<void> {
+async function offerAggregators(
+  link: Link,
+  signed: SignedCard,
+  ledger: Ledger,
+  refusal: Refusal,
+  isCurrent: IsCurrent,
+): Promise<void> {
   const { leader, helper } = await verifyCard(signed, link);
   const pair = [leader.origin, helper.origin];
   const declined = `declined: ${pair.join(" ")}`;
   if (await ledger.setting<boolean>(declined)) throw refusal;
+  if (!isCurrent()) return;
   list("aggregators", pair);
   element("accept").onclick = async () => {
+    const policy = await readPolicy(ledger);
     await writePolicy(ledger, { ...policy, aggregators: [...new Set([...policy.aggregators, ...pair])] });
     start();
   };
@@ -83,14 +94,13 @@ async function offerAggregators(link: Link, signed: SignedCard, policy: Policy, 
 async function showBudget(question: OpenQuestion, policy: Policy, ledger: Ledger): Promise<void> {
   const [spent, isPaid] = [await ledger.spent(), await ledger.isPaid(question.card.charge)];
   const rows = (["oneAggregator", "linked"] as const).map((view) => {
-    const after = spent[view] + (isPaid ? 0n : question.card.price[view] ?? 0n);
+    const after = together(spent[view], isPaid ? 0n : question.card.price[view]);
     const [row, bar] = [make("div", "", "budget"), document.createElement("progress")];
     const name = view === "linked" ? "If nobody else is honest" : "If one aggregator is honest";
-    bar.max = Number(policy.lifetime[view]);
-    bar.value = Number(after);
-    bar.setAttribute("aria-label", name);
     const limit = policy.lifetime[view];
-    const text = `ε ${epsilonText(spent[view])} → ${epsilonText(after)} of ${epsilonText(limit)}`;
+    [bar.max, bar.value] = limit === "unlimited" ? [1, 0] : [Number(limit), Number(after ?? limit)];
+    bar.setAttribute("aria-label", name);
+    const text = `ε ${epsilonText(spent[view])} → ${epsilonText(after)} of ${limitText(limit)}`;
     row.append(make("span", name), make("span", text), bar);
     return row;
   });
@@ -151,16 +161,20 @@ async function showEntry(entry: Entry, ledger: Ledger): Promise<void> {
   show("done");
 }
 
-let ledger: Ledger | undefined;
+let opened: Promise<Ledger> | undefined;
+let latest = 0;
 
 function start(): void {
-  const run_ = async (): Promise<void> => {
-    ledger ??= await Ledger.open();
-    const opened = ledger;
-    offerSettings(opened, await readPolicy(opened), start);
-    await run(opened);
+  const mine = ++latest;
+  const isCurrent = (): boolean => mine === latest;
+  const begin = async (): Promise<void> => {
+    const ledger = await (opened ??= Ledger.open());
+    offerSettings(ledger, await readPolicy(ledger), start);
+    await run(ledger, isCurrent);
   };
-  run_().catch(refuse);
+  begin().catch((error: unknown) => {
+    if (isCurrent()) refuse(error);
+  });
 }
 
 element<HTMLFormElement>("paste").onsubmit = (event) => {

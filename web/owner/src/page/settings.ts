@@ -1,7 +1,7 @@
 // The person's limits: kept in this browser, changed in a form.
 
 import type { Ledger } from "../ledger.js";
-import { DEFAULT_POLICY, limitText, readLimit, type Policy } from "../policy.js";
+import { DEFAULT_POLICY, limitText, readLimit, type Limit, type Policy } from "../policy.js";
 import { element, say } from "./view.js";
 
 export async function readPolicy(ledger: Ledger): Promise<Policy> {
@@ -26,9 +26,9 @@ function fill(policy: Policy): void {
 
 /** The form's policy; the name of the field that is wrong if one is. */
 function read(): Policy | string {
-  const limit = (name: string): bigint => readLimit(field(name).value) ?? -1n;
+  const limit = (name: string): Limit => readLimit(field(name).value) ?? -1n;
   const names = ["cardLinked", "cardOneAggregator", "lifetimeLinked", "lifetimeOneAggregator"];
-  const wrong = names.find((name) => limit(name) < 0n);
+  const wrong = names.find((name) => limit(name) === -1n);
   const within = Number(field("within").value);
   if (wrong !== undefined) return wrong;
   if (!Number.isInteger(within) || within < 0 || within > 86_400) return "within";

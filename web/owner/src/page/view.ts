@@ -11,6 +11,12 @@ export function say(id: string, text: string): void {
 const SECTIONS = ["start", "refused", "unlisted", "question", "waiting", "done"] as const;
 export type Section = (typeof SECTIONS)[number];
 
+/** Shows what is being done, and nothing else. */
+export function showProgress(text: string): void {
+  for (const name of SECTIONS) element(name).hidden = true;
+  say("status", text);
+}
+
 /** Shows one section and hides the others; its heading gets the focus, so that screen readers go there. */
 export function show(section: Section): void {
   say("status", "");
