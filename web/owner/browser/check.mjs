@@ -43,17 +43,17 @@ async function plan(servers) {
   return JSON.parse(readFileSync(planned, "utf8"));
 }
 
-/** Opens a card at the desk and returns its link. */
-async function open(servers, card, seconds) {
-  const token = readFileSync(servers.desk.token, "utf8").trim();
-  const response = await fetch(new URL("queries", servers.desk.address), {
+/** Opens a card at a desk and returns its link. */
+async function open(servers, card, seconds, desk = { ...servers.desk, url: servers.deskUrl }) {
+  const token = readFileSync(desk.token, "utf8").trim();
+  const response = await fetch(new URL("queries", desk.address), {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "idempotency-key": randomUUID() },
     body: JSON.stringify({ card, seconds }),
   });
   assert.equal(response.status, 201, await response.clone().text());
   const { query } = (await response.json()).queries[0];
-  return { query, link: linkTo(servers, servers.deskUrl, servers.desk.signer, query) };
+  return { query, link: linkTo(servers, desk.url ?? desk.address, desk.signer, query) };
 }
 
 function linkTo(servers, desk, key, query) {
@@ -235,24 +235,71 @@ async function refuseSpent(page, shown, { name, query }) {
   assert.match(await shown(name, query), /budget is spent/);
 }
 
-/** How it looks, for people who read the documentation. */
-async function takeScreenshots(browser, servers, link, folder) {
-  mkdirSync(folder, { recursive: true });
+/** Where enrolment is required, a link with a credential of one's own is good for one answer, and others for none. */
+async function answerEnrolled(browser, servers, card) {
+  const { link } = await open(servers, { ...card, question: "Are you enrolled?" }, 60, servers.enrolling);
+  const secret = readFileSync(servers.path("secrets.csv"), "utf8").split("\n")[1].split(",")[1];
+  const ann = await newPerson(browser, servers);
+  const page = await openLink(ann, `${link}&credential=${encodeURIComponent(secret)}`, 1);
+  assert.ok(!page.url().includes("secret"), "the secret is out of sight");
+  await page.locator("#yes").click();
+  assert.equal(await outcome(page), "sent");
+  assert.deepEqual(ann.faults, []);
+  await ann.context.close();
+  // The same secret in another browser: the leader has taken one report for it.
+  const again = await newPerson(browser, servers);
+  const second = await openLink(again, `${link}&credential=${encodeURIComponent(secret)}`, 1);
+  await second.locator("#no").click();
+  assert.equal(await outcome(second), "lost");
+  await again.context.close();
+  const stranger = await newPerson(browser, servers);
+  const third = await stranger.context.newPage();
+  await third.goto(link);
+  await visible(third, "unlisted");
+  await third.locator("#settings > summary").click();
+  for (const name of ["cardLinked", "cardOneAggregator"]) await third.locator(`[name=${name}]`).fill("unlimited");
+  await third.locator("#limits button").click();
+  await visible(third, "unlisted");
+  await third.locator("#accept").click();
+  await visible(third, "refused");
+  assert.match(await third.locator("#reason").textContent(), /Only enrolled people/);
+  await stranger.context.close();
+  step("an enrolled person answered once, a stranger not at all");
+}
+
+/** A question as analysts ask it, by the link that they are given and the limits that people begin with. */
+async function showPlanned(browser, servers) {
+  const question = ["--question", "Did you sleep well last night?", "--people", "--page", `${servers.page.origin}/`];
+  const size = ["--owners", "5000", "--yes", "2500", "--epsilon", "0.5", "--closes", "10m", "--json"];
+  const access = ["--desk", servers.desk.address, "--token", servers.desk.token];
+  const { stdout } = await run(binary, ["ask", ...access, ...question, ...size]);
+  const { link } = JSON.parse(stdout);
   for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [400, "light"], [400, "dark"]]) {
     const person = await newPerson(browser, servers, { viewport: { width, height: 900 }, colorScheme });
-    const page = await openLink(person, link, 6);
-    await page.locator("#settings > summary").click();
+    const page = await person.context.newPage();
+    await page.goto(link);
+    await visible(page, "unlisted");
+    await page.locator("#accept").click();
+    await visible(page, "question");
+    // e^0.5/(1 + e^0.5) is 0.6225.
+    assert.match(await page.locator("#learns").textContent(), /one of the two aggregators is honest.*at most 63 of 100 times/);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "nothing sticks out");
-    await page.screenshot({ path: `${folder}/person-${width}-${colorScheme}.png`, fullPage: true });
+    if (flag === "--screenshots" && (width === 1280) === (colorScheme === "light")) {
+      mkdirSync(screenshots, { recursive: true });
+      await page.screenshot({ path: `${screenshots}/person-${width}-${colorScheme}.png`, fullPage: true });
+    }
+    assert.deepEqual(person.faults, []);
     await person.context.close();
   }
+  step("a planned question shows what it gives away, in light and dark, at 1280 and 400 pixels");
 }
 
 assert.ok(binary && existsSync(binary), "the first argument is the path of uptack");
 const servers = await startServers(binary, from("../dist/page").pathname);
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 try {
-  const { query, link } = await open(servers, exactCard(await plan(servers)), OPEN_FOR);
+  const card = exactCard(await plan(servers));
+  const { query, link } = await open(servers, card, OPEN_FOR);
   step("the question is open");
   const inTerminals = answerInTerminals(servers, query);
   await compareTraffic(browser, servers, link);
@@ -261,7 +308,8 @@ try {
   step(`${BROWSERS} browsers have answered`);
   // Two of those whose traffic was compared said yes.
   const yes = (await inTerminals) + truths.filter(Boolean).length + 2;
-  if (flag === "--screenshots") await takeScreenshots(browser, servers, link, screenshots);
+  await showPlanned(browser, servers);
+  await answerEnrolled(browser, servers, card);
   await refuseFalsified(browser, servers);
   const args = ["result", query, "--desk", servers.desk.address, "--token", servers.desk.token, "--wait", "--json"];
   const { stdout } = await run(binary, args, { maxBuffer: 1 << 26 });

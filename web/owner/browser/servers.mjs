@@ -10,13 +10,16 @@ const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript", css: "t
 
 const listen = (server) => new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server.address().port)));
 
-/** Passes bytes on and counts those that come from browsers. */
-export async function meter(target) {
-  const counted = { bytes: 0, connections: 0 };
+/** Passes bytes on and counts those that come from browsers, not those of programs. */
+async function meter(target) {
+  const counted = { bytes: 0 };
   const server = createServer((client) => {
     const upstream = connect(target, "127.0.0.1");
-    counted.connections += 1;
-    client.on("data", (data) => (counted.bytes += data.length));
+    let isBrowser;
+    client.on("data", (data) => {
+      isBrowser ??= data.includes("Mozilla/");
+      if (isBrowser) counted.bytes += data.length;
+    });
     client.pipe(upstream).pipe(client);
     for (const end of [client, upstream]) end.on("error", () => (client.destroy(), upstream.destroy()));
   });
@@ -74,22 +77,27 @@ export async function startServers(binary, pageFolder) {
   const [leaderPort, helperPort] = [await freePort(), await freePort()];
   const [leaderMeter, helperMeter] = [await meter(leaderPort), await meter(helperPort)];
   const address = (port) => `http://127.0.0.1:${port}/`;
-  const desk = await start(
-    binary,
-    ["serve", "--json", "--data", path("desk"), "--allow-origin", page.origin, "--leader", address(leaderMeter.port),
-     "--leader-admin", admin, "--helper", address(helperMeter.port), "--helper-admin", admin],
-    processes,
-  );
-  const common = ["--desk-key", desk.signer, "--pair-secret", path("pair.secret"), "--admin-token", admin, "--allow-origin", page.origin];
-  const aggregator = (role, port) =>
-    start(binary, ["aggregator", "--json", "--role", role, "--data", path(role), "--listen", `127.0.0.1:${port}`, ...common], processes);
-  await Promise.all([aggregator("helper", helperPort), aggregator("leader", leaderPort)]);
+  const serve = (data, ...more) => {
+    const aggregators = ["--leader", address(leaderMeter.port), "--helper", address(helperMeter.port)];
+    const tokens = ["--leader-admin", admin, "--helper-admin", admin, "--allow-origin", page.origin];
+    return start(binary, ["serve", "--json", "--data", path(data), ...aggregators, ...tokens, ...more], processes);
+  };
+  const [desk, enrolling] = await Promise.all([serve("desk"), serve("enrolling", "--enrolment")]);
+  const people = file("people.csv", "owner\nann\nbob\n");
+  execFileSync(binary, ["enrol", people, "--credentials", path("secrets.csv"), "--keys", path("enrolled.keys")]);
+  const desks = [desk, enrolling].flatMap(({ signer }) => ["--desk-key", signer]);
+  const common = [...desks, "--pair-secret", path("pair.secret"), "--admin-token", admin, "--allow-origin", page.origin];
+  const aggregator = (role, port, ...more) => {
+    const place = ["--role", role, "--data", path(role), "--listen", `127.0.0.1:${port}`];
+    return start(binary, ["aggregator", "--json", ...place, ...common, ...more], processes);
+  };
+  await Promise.all([aggregator("helper", helperPort), aggregator("leader", leaderPort, "--credentials", path("enrolled.keys"))]);
   const deskMeter = await meter(new URL(desk.address).port);
   const close = () => {
     for (const child of processes) child.removeAllListeners("exit").kill();
     for (const one of [page, leaderMeter, helperMeter, deskMeter]) one.close();
     rmSync(folder, { recursive: true, force: true });
   };
-  const hosts = new Set([page.origin, ...[deskMeter, leaderMeter, helperMeter].map(({ port }) => new URL(address(port)).origin)]);
-  return { binary, file, path, page, desk, meters: [deskMeter, leaderMeter, helperMeter], deskUrl: address(deskMeter.port), hosts, close };
+  const hosts = new Set([page.origin, ...[desk, enrolling].map(({ address }) => new URL(address).origin), ...[deskMeter, leaderMeter, helperMeter].map(({ port }) => new URL(address(port)).origin)]);
+  return { file, path, page, desk, enrolling, meters: [deskMeter, leaderMeter, helperMeter], deskUrl: address(deskMeter.port), hosts, close };
 }

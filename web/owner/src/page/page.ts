@@ -8,7 +8,7 @@ import { Refusal } from "../refusal.js";
 import { verifyCard, type SignedCard } from "../verify.js";
 import { offerSettings, readPolicy, writePolicy } from "./settings.js";
 import { element, list, make, say, show, showProgress } from "./view.js";
-import { epsilonText, momentText, whatWasChecked, whoLearnsWhat } from "./words.js";
+import { epsilonText, momentText, whatCoinsDo, whatWasChecked, whoLearnsWhat } from "./words.js";
 
 /** Shows why nothing is answered. What is not a refusal is a mistake of this page, and says nothing about the person. */
 function refuse(error: unknown): void {
@@ -117,6 +117,7 @@ function showQuestion(question: OpenQuestion, policy: Policy, ledger: Ledger): v
     return entry;
   });
   element("learns").replaceChildren(...entries);
+  say("coins", whatCoinsDo(card));
   list("checked", whatWasChecked(card));
   void showBudget(question, policy, ledger);
   const buttons = [element<HTMLButtonElement>("yes"), element<HTMLButtonElement>("no")];

@@ -3,12 +3,16 @@
 import { UNITS } from "../claims.js";
 import type { VerifiedCard } from "../verify.js";
 
-/** How often the best guess is right at most where it was even before, of 100 times. */
-export function guesses(units: bigint | undefined): number {
-  if (units === undefined) return 100;
-  const epsilon = Number(units) / Number(UNITS);
-  // Doubles are off by far less than what is added.
-  return Math.min(100, Math.ceil(100 / (1 + Math.exp(-epsilon)) + 1e-9));
+/** How often the best guess is right at most where it was even before, in words. */
+export function guesses(units: bigint | undefined): string {
+  if (units === undefined) return "can know your answer";
+  const share = 1 / (1 + Math.exp(-Number(units) / Number(UNITS)));
+  for (const times of [100, 10_000]) {
+    // Doubles are off by far less than what is added; without any ε there is nothing to be off.
+    const right = Math.ceil(times * share + (units === 0n ? 0 : 1e-7));
+    if (right < times) return `can guess your answer right at most ${right} of ${times} times where it was ${times / 2} before`;
+  }
+  return "can be all but certain of your answer";
 }
 
 /** An ε of at most four digits, rounded up. */
@@ -28,7 +32,7 @@ interface Learns {
 export function whoLearnsWhat(card: VerifiedCard): Learns[] {
   const times = card.repetitions > 1n ? ` from all ${card.repetitions} questions of this series together` : "";
   const odds = (units: bigint | undefined): string =>
-    `can guess your answer right at most ${guesses(units)} of 100 times where it was 50 before${times} (ε = ${epsilonText(units)}).`;
+    units === undefined ? `${guesses(units)}.` : `${guesses(units)}${times} (ε = ${epsilonText(units)}).`;
   const everybody = card.isOneOperator
     ? { who: "Everybody but the operator of both aggregators", what: odds(card.price.oneAggregator) }
     : { who: "Everybody, as long as one of the two aggregators is honest", what: odds(card.price.oneAggregator) };
@@ -41,6 +45,13 @@ export function whoLearnsWhat(card: VerifiedCard): Learns[] {
     { who: "The leader", what: "sees that you answered, when, and your network address." },
     { who: "The desk", what: "sees that somebody at your network address read the question." },
   ];
+}
+
+/** What the coins are good for. */
+export function whatCoinsDo(card: VerifiedCard): string {
+  return card.price.linked === undefined
+    ? "This question has no coins that could hide your answer: whoever puts both halves together sees it."
+    : "Your browser tosses coins before anything leaves it, so that nobody can be certain of your answer.";
 }
 
 /** What this page checked, and what it could not. */
