@@ -15,8 +15,8 @@ const [binary, flag, screenshots] = process.argv.slice(2);
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const BROWSERS = 30;
 const OWNERS = 300;
-/** Long enough for a machine that others use, too. */
-const OPEN_FOR = 150;
+/** In seconds; long enough for a machine that others use, too. */
+const OPEN_FOR = 120;
 const run = promisify(execFile);
 const step = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0)} s: ${text}`);
 const began = Date.now();
@@ -161,7 +161,8 @@ async function answerInTerminals(servers, query) {
 }
 
 /** What browsers send for either button, at once and late. */
-async function compareTraffic(browser, servers, link) {
+async function compareTraffic(browser, servers, card) {
+  const { link } = await open(servers, { ...card, question: "Does the button show?" }, OPEN_FOR);
   const seen = [];
   for (const [button, thought] of [["#yes", 0], ["#no", 0], ["#yes", 9], ["#no", 9]]) {
     const before = servers.meters.map(({ counted }) => ({ ...counted }));
@@ -302,12 +303,11 @@ try {
   const { query, link } = await open(servers, card, OPEN_FOR);
   step("the question is open");
   const inTerminals = answerInTerminals(servers, query);
-  await compareTraffic(browser, servers, link);
-  const truths = Array.from({ length: BROWSERS - 4 }, (_, index) => index % 2 === 0);
+  const truths = Array.from({ length: BROWSERS }, (_, index) => index % 2 === 0);
   await all(truths.entries(), ([index, yes]) => answer(browser, servers, link, index, yes));
   step(`${BROWSERS} browsers have answered`);
-  // Two of those whose traffic was compared said yes.
-  const yes = (await inTerminals) + truths.filter(Boolean).length + 2;
+  const yes = (await inTerminals) + truths.filter(Boolean).length;
+  await compareTraffic(browser, servers, card);
   await showPlanned(browser, servers);
   await answerEnrolled(browser, servers, card);
   await refuseFalsified(browser, servers);
