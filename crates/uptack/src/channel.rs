@@ -33,7 +33,7 @@ impl Cell {
         Self { outputs, yes, no }
     }
 
-    /// One output an answer.
+    /// One output for each answer.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
@@ -50,12 +50,18 @@ impl Cell {
 
     /// The outputs side by side, as in `132`.
     pub fn name(&self) -> String {
-        self.outputs.iter().map(|output| output.symbol()).collect()
+        name_of(&self.outputs)
     }
 
-    fn is_possible(&self) -> bool {
+    /// Whether owners of either truth ever give it.
+    pub(crate) fn is_possible(&self) -> bool {
         self.yes != Probability::ZERO || self.no != Probability::ZERO
     }
+}
+
+/// Outputs side by side, as in `132`.
+pub(crate) fn name_of(outputs: &[Output]) -> String {
+    outputs.iter().map(|output| output.symbol()).collect()
 }
 
 /// [`Cell::yes`] or [`Cell::no`]: one of the two laws.
@@ -79,6 +85,13 @@ pub struct Bin {
     pub answer: usize,
     /// The output counted.
     pub output: Output,
+}
+
+impl Bin {
+    /// The answer's letter and the output, as in `C3`.
+    pub(crate) fn name(self) -> String {
+        format!("{}{}", answer_name(self.answer), self.output)
+    }
 }
 
 /// The letter of an answer: A, B, C, …
@@ -142,10 +155,9 @@ impl Channel {
 
     /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
     pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self, Error> {
-        let names: Vec<String> =
-            cells.iter().map(|(outputs, ..)| outputs.iter().map(|o| o.symbol()).collect()).collect();
-        let yes = round_law("yes", &names, &cells.iter().map(|cell| &cell.1).collect::<Vec<_>>())?;
-        let no = round_law("no", &names, &cells.iter().map(|cell| &cell.2).collect::<Vec<_>>())?;
+        let names: Vec<String> = cells.iter().map(|(outputs, ..)| name_of(outputs)).collect();
+        let yes = round_law("yes", &names, &cells.iter().map(|(_, yes, _)| yes).collect::<Vec<_>>())?;
+        let no = round_law("no", &names, &cells.iter().map(|(.., no)| no).collect::<Vec<_>>())?;
         let rounded = cells.into_iter().zip(yes.into_iter().zip(no));
         Self::from_cells(rounded.map(|((outputs, ..), (yes, no))| Cell::new(outputs, yes, no)).collect())
     }
@@ -231,7 +243,7 @@ impl Channel {
         numbered.flat_map(|(answer, outputs)| outputs.iter().map(move |&output| Bin { answer, output })).collect()
     }
 
-    /// The matrix from cells to bins: a row a bin, a column a cell, 1 where the cell counts in the bin.
+    /// The matrix from cells to bins: one row per bin, one column per cell, 1 where the cell counts in the bin.
     ///
     /// Estimation needs no more than that the visible numbers are integer combinations of the cell counts.
     pub fn matrix(&self) -> Vec<Vec<i64>> {
@@ -243,28 +255,19 @@ impl Channel {
     pub fn classes(&self) -> Vec<Class> {
         let mut order: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
         order.sort_by(|&a, &b| self.compare_ratios(b, a));
-        let mut classes: Vec<Class> = Vec::new();
-        for cell in order {
-            let (yes, no) = (self.cells[cell].yes, self.cells[cell].no);
-            match classes.last_mut() {
-                Some(class) if self.compare_ratios(class.cells[0], cell) == Ordering::Equal => {
-                    class.cells.push(cell);
-                    class.yes = class.yes.checked_add(yes).unwrap_or(Probability::ONE);
-                    class.no = class.no.checked_add(no).unwrap_or(Probability::ONE);
-                }
-                _ => classes.push(Class { cells: vec![cell], yes, no }),
-            }
-        }
-        classes
+        let same_ratio = |&a: &usize, &b: &usize| self.compare_ratios(a, b) == Ordering::Equal;
+        order.chunk_by(same_ratio).map(|cells| self.class(cells)).collect()
+    }
+
+    fn class(&self, cells: &[usize]) -> Class {
+        let members = || cells.iter().map(|&cell| &self.cells[cell]);
+        Class { cells: cells.to_vec(), yes: sum(members().map(Cell::yes)), no: sum(members().map(Cell::no)) }
     }
 
     /// The probability of a bin under each truth.
     pub fn bin_law(&self, bin: Bin) -> (Probability, Probability) {
-        let members = self.cells.iter().filter(|cell| cell.outputs[bin.answer] == bin.output);
-        members.fold((Probability::ZERO, Probability::ZERO), |(yes, no), cell| {
-            let add = |a: Probability, b| a.checked_add(b).unwrap_or(Probability::ONE);
-            (add(yes, cell.yes), add(no, cell.no))
-        })
+        let members = || self.cells.iter().filter(|cell| cell.outputs[bin.answer] == bin.output);
+        (sum(members().map(Cell::yes)), sum(members().map(Cell::no)))
     }
 
     /// This channel as text that [`Channel::parse_cells`] reads back with the identical integers.
@@ -324,19 +327,32 @@ fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<(), Error> {
         )));
     }
     for (index, cell) in cells.iter().enumerate() {
-        if cell.outputs.len() != answers.len() {
-            let (has, wants) = (cell.outputs.len(), answers.len());
-            return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
-        }
+        check_outputs(cell, answers)?;
         if cells[..index].iter().any(|other| other.outputs == cell.outputs) {
             return Err(Error::law(format!("cell {} is listed twice", cell.name())));
         }
-        if let Some(answer) = (0..answers.len()).find(|&k| !answers[k].contains(&cell.outputs[k])) {
-            let (output, letter) = (cell.outputs[answer], answer_name(answer));
-            return Err(Error::law(format!("cell {}: answer {letter} has no output {output}", cell.name())));
-        }
     }
     Ok(())
+}
+
+/// A cell must have one output for each answer, among those of the answer.
+fn check_outputs(cell: &Cell, answers: &[Vec<Output>]) -> Result<(), Error> {
+    let (has, wants) = (cell.outputs.len(), answers.len());
+    if has != wants {
+        return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
+    }
+    match (0..wants).find(|&answer| !answers[answer].contains(&cell.outputs[answer])) {
+        Some(answer) => {
+            let (output, letter) = (cell.outputs[answer], answer_name(answer));
+            Err(Error::law(format!("cell {}: answer {letter} has no output {output}", cell.name())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The probability of several cells of one law, which never exceeds one.
+fn sum(parts: impl Iterator<Item = Probability>) -> Probability {
+    parts.fold(Probability::ZERO, |sum, part| sum.checked_add(part).unwrap_or(Probability::ONE))
 }
 
 fn check_sum(cells: &[Cell], truth: &str, law: impl Fn(&Cell) -> Probability) -> Result<(), Error> {
@@ -353,19 +369,11 @@ fn off_by(truth: &str, way: &str, amount: f64) -> Error {
     Error::law(format!("law({truth}) does not sum to 1: {amount} too {way}"))
 }
 
+/// Rounds each probability by itself and gives the remainder to the most likely cell, the first of several.
 fn round_law(truth: &str, names: &[String], law: &[&Fraction]) -> Result<Vec<Probability>, Error> {
-    let exact = |fraction: &Fraction| fraction.exact().clone();
-    let sum: BigRational = law.iter().map(|fraction| exact(fraction)).sum();
+    let sum: BigRational = law.iter().map(|fraction| fraction.exact().clone()).sum();
     if !sum.is_one() {
-        let excess = &sum - BigRational::one();
-        let way = if excess > BigRational::zero() { "much" } else { "little" };
-        let cells = names.join(", ");
-        return Err(Error::law(format!(
-            "law({truth}) over the cells {cells} sums to {}, {} too {way}",
-            linear::to_f64(&sum),
-            linear::to_f64(&excess).abs()
-        ))
-        .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly"));
+        return Err(not_one(truth, names, &sum));
     }
     let mut rounded: Vec<u128> = law.iter().map(|fraction| fraction.round().numerator()).collect();
     let rest = (0..rounded.len()).max_by_key(|&cell| (rounded[cell], usize::MAX - cell)).unwrap_or(0);
@@ -374,25 +382,35 @@ fn round_law(truth: &str, names: &[String], law: &[&Fraction]) -> Result<Vec<Pro
     rounded.into_iter().map(Probability::from_numerator).collect()
 }
 
+fn not_one(truth: &str, names: &[String], sum: &BigRational) -> Error {
+    let excess = sum - BigRational::one();
+    let way = if excess > BigRational::zero() { "much" } else { "little" };
+    Error::law(format!(
+        "law({truth}) over the cells {} sums to {}, {} too {way}",
+        names.join(", "),
+        linear::to_f64(sum),
+        linear::to_f64(&excess).abs()
+    ))
+    .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly")
+}
+
 fn parse_cell(text: &str) -> Result<(Vec<Output>, Fraction, Fraction), Error> {
-    let text = text.trim();
-    let malformed = || {
-        Error::syntax(format!("`{}` is not a cell with its laws", shortened(text)))
-            .with_hint("a cell is written 12=0.4:0.1: its outputs, its probability for yes, and for no")
-    };
-    let (name, laws) = text.split_once('=').ok_or_else(malformed)?;
+    let malformed = || malformed_cell(text.trim());
+    let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
     let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
     let name = name.trim().replace("bottom", "⊥");
     let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>, _>>()?;
     if outputs.is_empty() {
         return Err(malformed());
     }
-    let place = |truth: &str| format!("cell {name}, {truth}");
-    Ok((
-        outputs,
-        yes.parse::<Fraction>().map_err(|e| e.at(place("yes")))?,
-        no.parse::<Fraction>().map_err(|e| e.at(place("no")))?,
-    ))
+    let yes = yes.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, yes")))?;
+    let no = no.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, no")))?;
+    Ok((outputs, yes, no))
+}
+
+fn malformed_cell(text: &str) -> Error {
+    Error::syntax(format!("`{}` is not a cell with its laws", shortened(text)))
+        .with_hint("a cell is written 12=0.4:0.1: its outputs, its probability for yes, and for no")
 }
 
 #[cfg(test)]
