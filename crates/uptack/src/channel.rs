@@ -1,5 +1,7 @@
 //! What a mechanism is: for each truth a law over the cells.
 
+mod exact;
+
 use std::cmp::Ordering;
 
 use num_rational::BigRational;
@@ -7,11 +9,9 @@ use num_traits::{One, Zero};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::fraction::Fraction;
 use crate::linear;
 use crate::noise::{DiscreteLaplace, SummedBit};
 pub use crate::output::Output;
-use crate::output::shortened;
 use crate::probability::Probability;
 
 /// More cells than any sensible mechanism, and few enough that everything computed from a channel stays quick.
@@ -51,6 +51,12 @@ impl Cell {
     /// The outputs side by side, as in `132`.
     pub fn name(&self) -> String {
         name_of(&self.outputs)
+    }
+
+    /// What an owner who gives this cell adds to Σ weight·bin.
+    pub(crate) fn value_in(&self, combination: impl IntoIterator<Item = (Bin, i64)>) -> i64 {
+        let counted = combination.into_iter().filter(|(bin, _)| self.outputs[bin.answer] == bin.output);
+        counted.map(|(_, weight)| weight).sum()
     }
 
     /// Whether owners of either truth ever give it.
@@ -153,21 +159,6 @@ impl Channel {
         Self::new(answers, cells)
     }
 
-    /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
-    pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self, Error> {
-        let names: Vec<String> = cells.iter().map(|(outputs, ..)| name_of(outputs)).collect();
-        let yes = round_law("yes", &names, &cells.iter().map(|(_, yes, _)| yes).collect::<Vec<_>>())?;
-        let no = round_law("no", &names, &cells.iter().map(|(.., no)| no).collect::<Vec<_>>())?;
-        let rounded = cells.into_iter().zip(yes.into_iter().zip(no));
-        Self::from_cells(rounded.map(|((outputs, ..), (yes, no))| Cell::new(outputs, yes, no)).collect())
-    }
-
-    /// A channel from text: `11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45` gives each cell its two probabilities, yes first.
-    pub fn parse_cells(text: &str) -> Result<Self, Error> {
-        let cells = text.split(',').map(parse_cell).collect::<Result<_, _>>()?;
-        Self::from_fractions(cells)
-    }
-
     /// The same channel where what is published is the number of answers `1`, to which each aggregator adds `noise`.
     ///
     /// Refused for several answers, and where no owner can answer `1`: then there is no such number.
@@ -208,6 +199,17 @@ impl Channel {
         &self.answers
     }
 
+    /// The indices of the cells that owners of either truth give.
+    pub(crate) fn possible_cells(&self) -> Vec<usize> {
+        (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect()
+    }
+
+    /// The bins whose counts are published: with noise, only the number of answers `1`.
+    pub(crate) fn published_bins(&self) -> Vec<Bin> {
+        let published = |bin: &Bin| self.noise.is_none() || bin.output == Output::ONE;
+        self.bins().into_iter().filter(published).collect()
+    }
+
     /// All cells, impossible ones included.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
@@ -228,7 +230,7 @@ impl Channel {
     /// Then they say of anybody's truth what the shuffled cells would say, though they may not fix the cells.
     pub fn shows_classes(&self) -> bool {
         let rows = self.matrix_of_possible_cells();
-        let possible: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
+        let possible = self.possible_cells();
         let shown = |class: &Class| {
             let counted =
                 |cell: &usize| if class.cells.contains(cell) { BigRational::one() } else { BigRational::zero() };
@@ -253,7 +255,7 @@ impl Channel {
 
     /// The classes of equal likelihood ratio, the ratio yes : no falling; impossible cells are in none.
     pub fn classes(&self) -> Vec<Class> {
-        let mut order: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
+        let mut order = self.possible_cells();
         order.sort_by(|&a, &b| self.compare_ratios(b, a));
         let same_ratio = |&a: &usize, &b: &usize| self.compare_ratios(a, b) == Ordering::Equal;
         order.chunk_by(same_ratio).map(|cells| self.class(cells)).collect()
@@ -270,15 +272,6 @@ impl Channel {
         (sum(members().map(Cell::yes)), sum(members().map(Cell::no)))
     }
 
-    /// This channel as text that [`Channel::parse_cells`] reads back with the identical integers.
-    pub fn to_cells_text(&self) -> String {
-        let cell = |cell: &Cell| {
-            let (yes, no) = (Fraction::from_probability(cell.yes), Fraction::from_probability(cell.no));
-            format!("{}={yes}:{no}", cell.name())
-        };
-        self.cells.iter().map(cell).collect::<Vec<_>>().join(", ")
-    }
-
     fn compare_ratios(&self, a: usize, b: usize) -> Ordering {
         let (a, b) = (&self.cells[a], &self.cells[b]);
         // The product overflows only where both factors are one, and is then the largest that there is.
@@ -289,7 +282,8 @@ impl Channel {
         }
     }
 
-    fn matrix_of_possible_cells(&self) -> Vec<Vec<BigRational>> {
+    /// [`matrix`](Self::matrix) without the columns of impossible cells.
+    pub(crate) fn matrix_of_possible_cells(&self) -> Vec<Vec<BigRational>> {
         let possible = |row: Vec<i64>| {
             let columns = row.into_iter().zip(&self.cells).filter(|(_, cell)| cell.is_possible());
             columns.map(|(entry, _)| BigRational::from_integer(entry.into())).collect()
@@ -367,50 +361,6 @@ fn check_sum(cells: &[Cell], truth: &str, law: impl Fn(&Cell) -> Probability) ->
 
 fn off_by(truth: &str, way: &str, amount: f64) -> Error {
     Error::law(format!("law({truth}) does not sum to 1: {amount} too {way}"))
-}
-
-/// Rounds each probability by itself and gives the remainder to the most likely cell, the first of several.
-fn round_law(truth: &str, names: &[String], law: &[&Fraction]) -> Result<Vec<Probability>, Error> {
-    let sum: BigRational = law.iter().map(|fraction| fraction.exact().clone()).sum();
-    if !sum.is_one() {
-        return Err(not_one(truth, names, &sum));
-    }
-    let mut rounded: Vec<u128> = law.iter().map(|fraction| fraction.round().numerator()).collect();
-    let rest = (0..rounded.len()).max_by_key(|&cell| (rounded[cell], usize::MAX - cell)).unwrap_or(0);
-    let others: u128 = rounded.iter().enumerate().filter(|&(cell, _)| cell != rest).map(|(_, &part)| part).sum();
-    rounded[rest] = Probability::ONE.numerator() - others;
-    rounded.into_iter().map(Probability::from_numerator).collect()
-}
-
-fn not_one(truth: &str, names: &[String], sum: &BigRational) -> Error {
-    let excess = sum - BigRational::one();
-    let way = if excess > BigRational::zero() { "much" } else { "little" };
-    Error::law(format!(
-        "law({truth}) over the cells {} sums to {}, {} too {way}",
-        names.join(", "),
-        linear::to_f64(sum),
-        linear::to_f64(&excess).abs()
-    ))
-    .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly")
-}
-
-fn parse_cell(text: &str) -> Result<(Vec<Output>, Fraction, Fraction), Error> {
-    let malformed = || malformed_cell(text.trim());
-    let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
-    let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
-    let name = name.trim().replace("bottom", "⊥");
-    let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>, _>>()?;
-    if outputs.is_empty() {
-        return Err(malformed());
-    }
-    let yes = yes.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, yes")))?;
-    let no = no.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, no")))?;
-    Ok((outputs, yes, no))
-}
-
-fn malformed_cell(text: &str) -> Error {
-    Error::syntax(format!("`{}` is not a cell with its laws", shortened(text)))
-        .with_hint("a cell is written 12=0.4:0.1: its outputs, its probability for yes, and for no")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use num_rational::BigRational;
 use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::coupling::Coupled;
-use crate::channel::{Bin, Cell, Channel, Law, Output};
+use crate::channel::{Bin, Cell, Channel, Law};
 use crate::error::Error;
 use crate::linear;
 use crate::probability::Probability;
@@ -79,16 +79,10 @@ const SOME_BINS: usize = 32;
 
 /// The solution, unless no tally depends on the truth.
 pub(super) fn solve(coupled: &Coupled, channel: &Channel) -> Option<Solution> {
-    let bins = published_bins(channel);
+    let bins = channel.published_bins();
     let measured = candidates(channel, &bins).into_iter().filter_map(|weights| Measured::new(channel, &bins, weights));
     let best = measured.min_by(|a, b| a.key().cmp(&b.key()))?;
     Some(best.explain(coupled, channel, &bins))
-}
-
-/// The bins whose counts the analyst sees: with noise, only the number of answers `1` is published.
-fn published_bins(channel: &Channel) -> Vec<Bin> {
-    let published = |bin: &Bin| channel.noise().is_none() || bin.output == Output::ONE;
-    channel.bins().into_iter().filter(published).collect()
 }
 
 /// A combination with its exact moments.
@@ -103,7 +97,8 @@ struct Measured {
 impl Measured {
     /// None where the mean of the combination is the same for both truths.
     fn new(channel: &Channel, bins: &[Bin], weights: Vec<i64>) -> Option<Self> {
-        let value = |cell: &Cell| BigInt::from(value_of(cell, bins, &weights));
+        let combination = || bins.iter().copied().zip(weights.iter().copied());
+        let value = |cell: &Cell| BigInt::from(cell.value_in(combination()));
         let values: Vec<BigInt> = channel.cells().iter().map(value).collect();
         let yes = Moments::of(channel, &values, Cell::yes);
         let no = Moments::of(channel, &values, Cell::no);
@@ -143,12 +138,6 @@ impl Measured {
     fn key(&self) -> (&BigRational, &BigRational, usize) {
         (&self.per_no, &self.per_yes, self.weights.iter().filter(|weight| **weight != 0).count())
     }
-}
-
-/// What an owner who gives this cell adds to the combination.
-fn value_of(cell: &Cell, bins: &[Bin], weights: &[i64]) -> i64 {
-    let counted = bins.iter().zip(weights).filter(|(bin, _)| cell.outputs()[bin.answer] == bin.output);
-    counted.map(|(_, weight)| weight).sum()
 }
 
 /// What one owner adds to a combination under one law: the mean over 2⁶⁴ and the variance over 2¹²⁸.

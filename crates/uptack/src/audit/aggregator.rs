@@ -54,10 +54,14 @@ struct Counts {
 
 impl Attack<'_> {
     pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<Outcome, Error> {
-        let pieces = (self.calls / (KINDS * PIECE)).max(1);
+        let pieces = Pieces { count: (self.calls / (KINDS * PIECE)).max(1), calls: KINDS * PIECE, progress };
+        let calls = pieces.count * pieces.calls;
         let work = |counts: &mut Counts, piece: u64| self.piece(subject, piece, counts);
-        let counts =
-            on_all_threads(Pieces { count: pieces, calls: KINDS * PIECE, progress }, Counts::default, work, merge)?;
+        let counts = on_all_threads(pieces, Counts::default, work, merge)?;
+        Ok(Outcome { finding: self.finding(&counts), noise: self.fit(&counts.noise), calls })
+    }
+
+    fn finding(&self, counts: &Counts) -> Finding {
         let outcomes = |half: usize| {
             let [no, yes] = [0, 1].map(|world| self.by_stretch(&counts.sums[half][world]));
             Outcomes { yes, no }
@@ -68,8 +72,7 @@ impl Attack<'_> {
             let names: Vec<String> = event.iter().map(|&stretch| self.stretch_name(stretch)).collect();
             format!("the bit and the noise together are {}", some_of(names.into_iter()))
         };
-        let finding = local::attack(&[sample], self.claimed, self.miss, name);
-        Ok(Outcome { finding, noise: self.fit(&counts.noise), calls: pieces * KINDS * PIECE })
+        local::attack(&[sample], self.claimed, self.miss, name)
     }
 
     fn piece(&self, subject: &impl Subject, piece: u64, counts: &mut Counts) -> Result<(), Error> {
@@ -79,13 +82,18 @@ impl Attack<'_> {
             let truths: Truths = (0..PIECE).map(|_| Truth::from_bool(world)).collect();
             let cells = subject.draw_many(&truths, &mut coins)?;
             let noise = subject.draw_noise(self.noise, PIECE as usize, &mut coins)?;
+            let sums = &mut counts.sums[half][usize::from(world)];
             for (cell, noise) in cells.iter().zip(noise) {
-                let bit = i64::from(self.channel.cells()[cell].outputs()[0] == Output::ONE);
-                *counts.sums[half][usize::from(world)].entry(bit.saturating_add(noise)).or_default() += 1;
+                *sums.entry(self.bit(cell).saturating_add(noise)).or_default() += 1;
                 *counts.noise.entry(noise).or_default() += 1;
             }
         }
         Ok(())
+    }
+
+    /// What an owner who gives this cell adds to the sum.
+    fn bit(&self, cell: usize) -> i64 {
+        i64::from(self.channel.cells()[cell].outputs()[0] == Output::ONE)
     }
 
     /// How many neighbouring sums are one outcome: few enough that each comes up often.
@@ -119,18 +127,19 @@ impl Attack<'_> {
         const VALUES: i64 = 8;
         const TAILS: [f64; 6] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
         let trials = drawn.values().sum();
+        let hits = |count: u64| Hits { hits: count, trials };
         let mut fitting = Fitting::new();
         for value in -VALUES..=VALUES {
-            let hits = drawn.get(&value).copied().unwrap_or(0);
-            fitting.test(Hits { hits, trials }, self.noise.probability(value), || format!("noise of {value}"));
+            let count = drawn.get(&value).copied().unwrap_or(0);
+            fitting.test(hits(count), self.noise.probability(value), || format!("noise of {value}"));
         }
         for part in TAILS {
             let from = (part * self.noise.scale().to_f64()).ceil() as i64;
             let stated = self.noise.upper_tail(from);
-            let hits = drawn.range(from..).map(|(_, count)| count).sum();
-            fitting.test(Hits { hits, trials }, stated, || format!("noise of at least {from}"));
-            let hits = drawn.range(..=-from).map(|(_, count)| count).sum();
-            fitting.test(Hits { hits, trials }, stated, || format!("noise of at most {}", -from));
+            let [above, below] =
+                [drawn.range(from..).map(|(_, n)| n).sum(), drawn.range(..=-from).map(|(_, n)| n).sum()];
+            fitting.test(hits(above), stated, || format!("noise of at least {from}"));
+            fitting.test(hits(below), stated, || format!("noise of at most {}", -from));
         }
         fitting.conclude(self.miss)
     }

@@ -90,24 +90,13 @@ impl Draws<'_> {
         }
     }
 
-    /// E\[e^(i·angle·(value − base))\] − 1 under tilted masses, at the angle 2π·turn/size.
-    fn characteristic(&self, masses: &[f64], base: usize, sines: &Sines, turn: i64) -> (f64, f64) {
-        let (mut re, mut im) = (0.0, 0.0);
-        for (&value, &mass) in self.values.iter().zip(masses) {
-            let multiple = turn * (value - self.values[base]);
-            let half = sines.sine(multiple);
-            re -= 2.0 * mass * half * half;
-            im += mass * sines.sine(2 * multiple);
-        }
-        (re, im)
-    }
-
-    fn tilted(&self, tilt: f64) -> Vec<f64> {
+    fn tilted(&self, tilt: f64) -> Tilted<'_> {
         let base = self.values[self.base(tilt)];
         let weights: Vec<f64> =
             self.values.iter().zip(self.masses).map(|(&v, &m)| m * (tilt * (v - base) as f64).exp()).collect();
         let total: f64 = weights.iter().sum();
-        weights.into_iter().map(|weight| weight / total).collect()
+        let masses = weights.into_iter().map(|weight| weight / total).collect();
+        Tilted { count: self.count, values: self.values, masses, base }
     }
 
     fn ends(&self) -> (i128, i128) {
@@ -121,6 +110,42 @@ impl Draws<'_> {
     fn range(&self) -> f64 {
         let (low, high) = (self.values.iter().min(), self.values.iter().max());
         low.zip(high).map_or(0.0, |(low, high)| (high - low) as f64)
+    }
+}
+
+/// Draws under an exponential tilt. Their characteristic function is that of the distance from `base`.
+struct Tilted<'a> {
+    count: u64,
+    values: &'a [i64],
+    masses: Vec<f64>,
+    base: i64,
+}
+
+impl Tilted<'_> {
+    /// E\[e^(i·angle·(value − base))\] − 1 of one draw, at the angle 2π·turn/size.
+    #[inline]
+    fn characteristic(&self, sines: &Sines, turn: i64) -> (f64, f64) {
+        let (mut re, mut im) = (0.0, 0.0);
+        for (&value, &mass) in self.values.iter().zip(&self.masses) {
+            let multiple = turn * (value - self.base);
+            let half = sines.sine(multiple);
+            re -= 2.0 * mass * half * half;
+            im += mass * sines.sine(2 * multiple);
+        }
+        (re, im)
+    }
+
+    /// The logarithm of the size of all draws' characteristic function, given that of one.
+    #[inline]
+    fn log_size(&self, (re, im): (f64, f64)) -> f64 {
+        let count = self.count as f64;
+        if count == 0.0 { 0.0 } else { 0.5 * count * (2.0 * re + re * re + im * im).ln_1p() }
+    }
+
+    /// The angle of all draws' characteristic function, given that of one.
+    #[inline]
+    fn angle(&self, (re, im): (f64, f64)) -> f64 {
+        self.count as f64 * im.atan2(1.0 + re)
     }
 }
 
@@ -180,44 +205,55 @@ impl LatticeSum<'_> {
         let (first, last) = self.window(if far { FAR_NEGLIGIBLE } else { NEGLIGIBLE });
         let mut masses = self.masses(first, last, 0.0);
         if far {
-            let Cumulants { mean, variance, .. } = self.cumulants(0.0);
-            for side in [-1.0, 1.0] {
-                // Not to the very end of the range, where the tilted law would have only one value.
-                let room = 0.8 * (if side < 0.0 { mean - self.ends().0 as f64 } else { self.ends().1 as f64 - mean });
-                let tilt = self.tilt_for(mean + side * room.min(6.5 * variance.sqrt()));
-                for (index, mass) in self.masses(first, last, tilt).into_iter().enumerate() {
-                    let beyond = side * ((first + index as i128) as f64 - mean) > 0.0;
-                    if beyond && masses[index] < WELL_RESOLVED {
-                        masses[index] = mass;
-                    }
-                }
-            }
+            self.resolve_tail(first, &mut masses, -1.0);
+            self.resolve_tail(first, &mut masses, 1.0);
         }
         ExactLaw::new(first, masses)
+    }
+
+    /// Replaces small masses below (−1) or above (1) the mean by those of a law that is tilted to that side.
+    fn resolve_tail(&self, first: i128, masses: &mut [f64], side: f64) {
+        let Cumulants { mean, variance, .. } = self.cumulants(0.0);
+        let (low, high) = self.ends();
+        // Not to the very end of the range, where the tilted law would have only one value.
+        let room = 0.8 * (if side < 0.0 { mean - low as f64 } else { high as f64 - mean });
+        let tilt = self.tilt_for(mean + side * room.min(6.5 * variance.sqrt()));
+        let last = first + masses.len() as i128 - 1;
+        for (index, resolved) in self.masses(first, last, tilt).into_iter().enumerate() {
+            let beyond = side * ((first + index as i128) as f64 - mean) > 0.0;
+            if beyond && masses[index] < WELL_RESOLVED {
+                masses[index] = resolved;
+            }
+        }
     }
 
     /// The masses of `first..=last`, transformed under a tilt and tilted back.
     fn masses(&self, first: i128, last: i128, tilt: f64) -> Vec<f64> {
         let length = (last - first + 1) as usize;
-        let size = length.next_power_of_two();
+        let (mut real, mut imaginary) = self.spectrum(first, length.next_power_of_two(), tilt);
+        fourier::transform(&mut real, &mut imaginary);
+        let log_total = self.cumulants(tilt).value;
+        let back = |(index, mass): (usize, f64)| {
+            let value = (first + index as i128) as f64;
+            if tilt == 0.0 { mass.max(0.0) } else { mass.max(0.0) * (log_total - tilt * value).exp() }
+        };
+        real.truncate(length);
+        real.into_iter().enumerate().map(back).collect()
+    }
+
+    /// The characteristic function of the tilted sum less `first`, over `size`: its real and imaginary parts at all
+    /// angles 2π·index/size.
+    fn spectrum(&self, first: i128, size: usize, tilt: f64) -> (Vec<f64>, Vec<f64>) {
         let tilted = self.groups.each_ref().map(|group| group.tilted(tilt));
-        let bases = self.groups.each_ref().map(|group| group.base(tilt));
-        let start: i128 =
-            self.groups.iter().zip(bases).map(|(g, b)| i128::from(g.values[b]) * i128::from(g.count)).sum();
+        let start: i128 = tilted.iter().map(|group| i128::from(group.base) * i128::from(group.count)).sum();
         let shift = (first - start).rem_euclid(size as i128) as f64;
         let sines = Sines::of(size);
         let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
         for index in 0..=size / 2 {
-            let parts: [(f64, f64); 2] =
-                std::array::from_fn(|at| self.groups[at].characteristic(&tilted[at], bases[at], sines, index as i64));
-            let counts = self.groups.map(|group| group.count as f64);
-            let log_size = |at: usize| {
-                let (re, im) = parts[at];
-                if counts[at] == 0.0 { 0.0 } else { 0.5 * counts[at] * (2.0 * re + re * re + im * im).ln_1p() }
-            };
-            let log_size = log_size(0) + log_size(1);
+            let single = tilted.each_ref().map(|group| group.characteristic(sines, index as i64));
+            let log_size = tilted[0].log_size(single[0]) + tilted[1].log_size(single[1]);
             if log_size > -NEGLIGIBLE {
-                let turned: f64 = (0..2).map(|at| counts[at] * parts[at].1.atan2(1.0 + parts[at].0)).sum();
+                let turned: f64 = tilted.iter().zip(single).map(|(group, single)| group.angle(single)).sum();
                 let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * shift) % size as f64) / size as f64;
                 let (sine, cosine) = angle.sin_cos();
                 let magnitude = log_size.exp() / size as f64;
@@ -227,14 +263,7 @@ impl LatticeSum<'_> {
                 }
             }
         }
-        fourier::transform(&mut real, &mut imaginary);
-        let log_total = self.cumulants(tilt).value;
-        let back = |(index, mass): (usize, f64)| {
-            let value = (first + index as i128) as f64;
-            if tilt == 0.0 { mass.max(0.0) } else { mass.max(0.0) * (log_total - tilt * value).exp() }
-        };
-        real.truncate(length);
-        real.into_iter().enumerate().map(back).collect()
+        (real, imaginary)
     }
 
     /// A bound on the upper tail at `x`, or on the lower one; the flag says which.
@@ -250,29 +279,25 @@ impl LatticeSum<'_> {
     /// The tails at `x` by the Lugannani–Rice formula for lattice variables (Daniels' second continuity correction,
     /// 1987). Its relative error falls like range²/variance.
     pub(crate) fn saddle_point(&self, x: i128) -> Tails {
-        let (low, high) = self.ends();
-        let beyond = |x: i128, sign: f64| self.saddle_point_beyond(x as f64 - sign * 0.5, sign);
-        let upper = if x <= low {
-            1.0
-        } else if x > high {
-            0.0
-        } else {
-            beyond(x, 1.0)
-        };
-        let lower = if x >= high {
-            1.0
-        } else if x < low {
-            0.0
-        } else {
-            beyond(x, -1.0)
-        };
+        let (upper, lower) = (self.saddle_point_from(x, 1.0), self.saddle_point_from(x, -1.0));
         // Either difference is exact in theory; the one on the side of the smaller tail loses fewer digits.
         let point = if upper < lower {
-            upper - if x >= high { 0.0 } else { beyond(x + 1, 1.0) }
+            upper - self.saddle_point_from(x + 1, 1.0)
         } else {
-            lower - if x <= low { 0.0 } else { beyond(x - 1, -1.0) }
+            lower - self.saddle_point_from(x - 1, -1.0)
         };
         Tails { upper, lower, point: point.max(0.0) }
+    }
+
+    /// P(sum ≥ x) for sign 1 and P(sum ≤ x) for sign −1.
+    fn saddle_point_from(&self, x: i128, sign: f64) -> f64 {
+        let (low, high) = self.ends();
+        let (all, none) = if sign > 0.0 { (x <= low, x > high) } else { (x >= high, x < low) };
+        match (all, none) {
+            (true, _) => 1.0,
+            (_, true) => 0.0,
+            _ => self.saddle_point_beyond(x as f64 - sign * 0.5, sign),
+        }
     }
 
     /// P(sum > at) for sign 1 and P(sum < at) for sign −1, where `at` lies half way between two values.
@@ -291,10 +316,7 @@ impl LatticeSum<'_> {
 
     /// The tilt under which the mean is `target`, by Newton's method safeguarded by bisection.
     fn tilt_for(&self, target: f64) -> f64 {
-        let most = 50.0 / self.range().max(1.0);
-        // From 1/scale on the noise has no moment generating function.
-        let most = self.noise.map_or(most, |noise| most.min((1.0 - 1e-9) / noise.scale().to_f64()));
-        let (mut low, mut high) = (-most, most);
+        let (mut low, mut high) = (-self.steepest_tilt(), self.steepest_tilt());
         let mut tilt = 0.0;
         for _ in 0..100 {
             let Cumulants { mean, variance, .. } = self.cumulants(tilt);
@@ -311,6 +333,12 @@ impl LatticeSum<'_> {
             tilt = next;
         }
         tilt
+    }
+
+    /// From 1/scale on the noise has no moment generating function.
+    fn steepest_tilt(&self) -> f64 {
+        let most = 50.0 / self.range().max(1.0);
+        self.noise.map_or(most, |noise| most.min((1.0 - 1e-9) / noise.scale().to_f64()))
     }
 }
 
