@@ -127,19 +127,18 @@ impl Attack<'_> {
         const VALUES: i64 = 8;
         const TAILS: [f64; 6] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
         let trials = drawn.values().sum();
-        let hits = |count: u64| Hits { hits: count, trials };
         let mut fitting = Fitting::new();
         for value in -VALUES..=VALUES {
-            let count = drawn.get(&value).copied().unwrap_or(0);
-            fitting.test(hits(count), self.noise.probability(value), || format!("noise of {value}"));
+            let hits = drawn.get(&value).copied().unwrap_or(0);
+            fitting.test(Hits { hits, trials }, self.noise.probability(value), || format!("noise of {value}"));
         }
         for part in TAILS {
             let from = (part * self.noise.scale().to_f64()).ceil() as i64;
             let stated = self.noise.upper_tail(from);
-            let [above, below] =
-                [drawn.range(from..).map(|(_, n)| n).sum(), drawn.range(..=-from).map(|(_, n)| n).sum()];
-            fitting.test(hits(above), stated, || format!("noise of at least {from}"));
-            fitting.test(hits(below), stated, || format!("noise of at most {}", -from));
+            let hits = count_within(drawn, from..);
+            fitting.test(Hits { hits, trials }, stated, || format!("noise of at least {from}"));
+            let hits = count_within(drawn, ..=-from);
+            fitting.test(Hits { hits, trials }, stated, || format!("noise of at most {}", -from));
         }
         fitting.conclude(self.miss)
     }
@@ -153,4 +152,8 @@ fn merge(all: &mut Counts, part: Counts) {
         add(all, part);
     }
     add(&mut all.noise, part.noise);
+}
+
+fn count_within(counts: &BTreeMap<i64, u64>, range: impl std::ops::RangeBounds<i64>) -> u64 {
+    counts.range(range).map(|(_, count)| count).sum()
 }

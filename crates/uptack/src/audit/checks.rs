@@ -191,25 +191,33 @@ pub(super) fn replays(
     coins: AuditCoins,
     progress: &Progress,
 ) -> Result<(Replays, u64), Error> {
-    let owners = (calls / 64).clamp(1, LARGEST_REPLAY);
-    let crowds: [Truths; 3] = [
-        (0..owners).map(|_| Truth::Yes).collect(),
-        (0..owners).map(|_| Truth::No).collect(),
-        (0..owners).map(|owner| Truth::from_bool(owner % 3 == 0)).collect(),
-    ];
-    let each = owners * crowds.len() as u64 + 2;
+    let crowds = replayed_crowds((calls / 64).clamp(1, LARGEST_REPLAY));
+    let each = crowds.iter().map(|crowd| crowd.len() as u64).sum::<u64>() + 2;
     let pieces = Pieces { count: calls / each, calls: each, progress };
     let (replayed, made) = (2 * pieces.count, pieces.count * each);
     let work = |differing: &mut u64, piece: u64| {
-        let mut coins = Replay::new(coins.of(4, piece));
-        let batch = |truths: &Truths, coins: &mut _| subject.draw_many(truths, coins).map(drop);
-        *differing += u64::from(length_depends_on(&crowds, &mut coins, batch)?);
-        let single = |truth: &Truth, coins: &mut _| subject.draw(*truth, coins).map(drop);
-        *differing += u64::from(length_depends_on(&[Truth::Yes, Truth::No], &mut coins, single)?);
+        *differing += differing_lengths(subject, &crowds, &mut Replay::new(coins.of(4, piece)))?;
         Ok(())
     };
     let differing = on_all_threads(pieces, || 0, work, |sum, part| *sum += part)?;
     Ok((Replays { replayed, differing, verdict: Verdict::violated_if(differing > 0) }, made))
+}
+
+/// A crowd that holds yes, one that holds no, and one of both.
+fn replayed_crowds(owners: u64) -> [Truths; 3] {
+    [
+        (0..owners).map(|_| Truth::Yes).collect(),
+        (0..owners).map(|_| Truth::No).collect(),
+        (0..owners).map(|owner| Truth::from_bool(owner % 3 == 0)).collect(),
+    ]
+}
+
+/// For how many of a batch and a single call the length depends on the truths.
+fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Replay<Source>) -> Result<u64, Error> {
+    let batch = length_depends_on(crowds, coins, |truths, coins| subject.draw_many(truths, coins).map(drop))?;
+    let single =
+        length_depends_on(&[Truth::Yes, Truth::No], coins, |&truth, coins| subject.draw(truth, coins).map(drop))?;
+    Ok(u64::from(batch) + u64::from(single))
 }
 
 /// Whether another number of bytes is read from the same coins for another input.

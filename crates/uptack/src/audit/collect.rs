@@ -207,8 +207,7 @@ pub(super) fn on_all_threads<T: Send>(
     let next = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        let worker = || scope.spawn(|| pieces.work_off(&next, empty(), &work));
-        let workers: Vec<_> = (0..threads).map(|_| worker()).collect();
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| pieces.work_off(&next, empty(), &work))).collect();
         let mut all = empty();
         for worker in workers {
             merge(&mut all, worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

@@ -77,7 +77,7 @@ struct Promise {
 /// no other event is better, but for luck.
 fn best_event(outcomes: &Outcomes, direction: Direction, z: f64) -> Promise {
     let (first, second) = outcomes.sides(direction);
-    let trials = [first.iter().sum(), second.iter().sum()];
+    let trials: [u64; 2] = [first.iter().sum(), second.iter().sum()];
     let promise = |hits: [u64; 2]| {
         let [first, second] = [0, 1].map(|side| Hits { hits: hits[side], trials: trials[side] });
         bound::rough_epsilon(first, second, 0.0, z)

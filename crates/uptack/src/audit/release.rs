@@ -116,9 +116,7 @@ impl Attack<'_> {
         let Some((crowd, direction, best)) = best.filter(|(.., best)| best.promise > 0.0) else {
             return Finding::nothing(claimed);
         };
-        let inside = counts[crowd].iter().filter(|(score, _)| score.speaks_for(direction, best.threshold));
-        let hits = inside.fold([0, 0], |sum, (_, count)| [sum[0] + count[TEST][0], sum[1] + count[TEST][1]]);
-        let (first, second) = self.sides(direction, hits);
+        let (first, second) = self.sides(direction, test_hits(&counts[crowd], direction, best.threshold));
         let description = self.describe(scores[crowd].exact, crowd == 1, direction, best.threshold);
         let epsilon = bound::epsilon(first, second, self.delta, self.miss);
         Finding::new(claimed, epsilon, Event::new(description, direction, first, second))
@@ -149,7 +147,7 @@ impl Attack<'_> {
         let z = bound::rough_quantile(self.miss);
         let mut best = Promise { promise: 0.0, threshold: Ordered(0.0) };
         let mut hits = [0, 0];
-        let mut pass = |(threshold, count): (&Ordered, &[[u64; 2]; HALVES])| {
+        let pass = |(threshold, count): (&Ordered, &[[u64; 2]; HALVES])| {
             hits = [hits[0] + count[TRAINING][0], hits[1] + count[TRAINING][1]];
             let (first, second) = self.sides(direction, hits);
             let promise = bound::rough_epsilon(first, second, self.delta, z);
@@ -158,8 +156,8 @@ impl Attack<'_> {
             }
         };
         match direction {
-            Direction::YesOverNo => counts.iter().rev().for_each(&mut pass),
-            Direction::NoOverYes => counts.iter().for_each(&mut pass),
+            Direction::YesOverNo => counts.iter().rev().for_each(pass),
+            Direction::NoOverYes => counts.iter().for_each(pass),
         }
         best
     }
@@ -173,6 +171,12 @@ struct Promise {
 
 /// For each score how often it came up, by half and world (no, yes).
 type Scores = BTreeMap<Ordered, [[u64; 2]; HALVES]>;
+
+/// How often a score of the test half was on the direction's side of the threshold, by world (no, yes).
+fn test_hits(counts: &Scores, direction: Direction, threshold: Ordered) -> [u64; 2] {
+    let inside = counts.iter().filter(|(score, _)| score.speaks_for(direction, threshold));
+    inside.fold([0, 0], |sum, (_, count)| [sum[0] + count[TEST][0], sum[1] + count[TEST][1]])
+}
 
 fn merge(all: &mut [Scores; 2], part: [Scores; 2]) {
     for (all, part) in all.iter_mut().zip(part) {

@@ -10,7 +10,8 @@ use num_integer::Integer;
 use super::combined::Estimator;
 use super::observation::Statistic;
 use crate::noise::DiscreteLaplace;
-use crate::numeric::lattice_sum::{Draws, ExactLaw, LatticeSum, Tails};
+use crate::numeric::draws::Draws;
+use crate::numeric::lattice_sum::{ExactLaw, LatticeSum, Tails};
 use crate::numeric::noisy::{self, LUMPING_ERROR, Lumped};
 
 /// The hypotheses that are tested by one statistic.

@@ -1,19 +1,9 @@
 //! Sums of many independent whole numbers: what any weighted count of answers is.
 
+use super::draws::{Cumulants, Draws, Tilted};
 use super::fourier::{self, Sines};
 use super::normal;
 use crate::noise::DiscreteLaplace;
-
-/// Independent draws of one law on whole numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Draws<'a> {
-    /// How many are drawn.
-    pub(crate) count: u64,
-    /// The numbers, each different.
-    pub(crate) values: &'a [i64],
-    /// Their probabilities.
-    pub(crate) masses: &'a [f64],
-}
 
 /// The sum of several groups of independent draws.
 ///
@@ -34,14 +24,6 @@ pub(crate) struct Tails {
     pub(crate) point: f64,
 }
 
-/// A cumulant generating function with its first two derivatives.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cumulants {
-    value: f64,
-    mean: f64,
-    variance: f64,
-}
-
 /// The probabilities of all values that matter, and their sums from either side.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactLaw {
@@ -59,95 +41,6 @@ const FAR_NEGLIGIBLE: f64 = 120.0;
 const ENDLESS: i128 = i128::MAX / 4;
 /// From here on masses of the plain transform are too inexact, in relation to themselves, and tilted ones are used.
 const WELL_RESOLVED: f64 = 1e-7;
-
-impl Draws<'_> {
-    /// The index of the likeliest value under an exponential tilt. Everything is computed relative to it, so that
-    /// a large count of a nearly certain law loses no digits.
-    fn base(&self, tilt: f64) -> usize {
-        let weight = |index: usize| self.masses[index].ln() + tilt * self.values[index] as f64;
-        (0..self.values.len()).max_by(|&a, &b| weight(a).total_cmp(&weight(b))).expect("a law has values")
-    }
-
-    fn cumulants(&self, tilt: f64) -> Cumulants {
-        if self.count == 0 {
-            return Cumulants::default();
-        }
-        let base = self.values[self.base(tilt)];
-        let (mut growth, mut first, mut second) = (0.0, 0.0, 0.0);
-        for (&value, &mass) in self.values.iter().zip(self.masses) {
-            let distance = (value - base) as f64;
-            let change = mass * (tilt * distance).exp_m1();
-            growth += change;
-            first += distance * (mass + change);
-            second += distance * distance * (mass + change);
-        }
-        let (count, total) = (self.count as f64, 1.0 + growth);
-        let mean = first / total;
-        Cumulants {
-            value: count * (growth.ln_1p() + tilt * base as f64),
-            mean: count * (mean + base as f64),
-            variance: count * (second / total - mean * mean).max(0.0),
-        }
-    }
-
-    fn tilted(&self, tilt: f64) -> Tilted<'_> {
-        let base = self.values[self.base(tilt)];
-        let weights: Vec<f64> =
-            self.values.iter().zip(self.masses).map(|(&v, &m)| m * (tilt * (v - base) as f64).exp()).collect();
-        let total: f64 = weights.iter().sum();
-        let masses = weights.into_iter().map(|weight| weight / total).collect();
-        Tilted { count: self.count, values: self.values, masses, base }
-    }
-
-    fn ends(&self) -> (i128, i128) {
-        let count = i128::from(self.count);
-        let possible = || {
-            self.values.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0).map(|(value, _)| i128::from(*value))
-        };
-        (possible().min().unwrap_or(0) * count, possible().max().unwrap_or(0) * count)
-    }
-
-    fn range(&self) -> f64 {
-        let (low, high) = (self.values.iter().min(), self.values.iter().max());
-        low.zip(high).map_or(0.0, |(low, high)| (high - low) as f64)
-    }
-}
-
-/// Draws under an exponential tilt. Their characteristic function is that of the distance from `base`.
-struct Tilted<'a> {
-    count: u64,
-    values: &'a [i64],
-    masses: Vec<f64>,
-    base: i64,
-}
-
-impl Tilted<'_> {
-    /// E\[e^(i·angle·(value − base))\] − 1 of one draw, at the angle 2π·turn/size.
-    #[inline]
-    fn characteristic(&self, sines: &Sines, turn: i64) -> (f64, f64) {
-        let (mut re, mut im) = (0.0, 0.0);
-        for (&value, &mass) in self.values.iter().zip(&self.masses) {
-            let multiple = turn * (value - self.base);
-            let half = sines.sine(multiple);
-            re -= 2.0 * mass * half * half;
-            im += mass * sines.sine(2 * multiple);
-        }
-        (re, im)
-    }
-
-    /// The logarithm of the size of all draws' characteristic function, given that of one.
-    #[inline]
-    fn log_size(&self, (re, im): (f64, f64)) -> f64 {
-        let count = self.count as f64;
-        if count == 0.0 { 0.0 } else { 0.5 * count * (2.0 * re + re * re + im * im).ln_1p() }
-    }
-
-    /// The angle of all draws' characteristic function, given that of one.
-    #[inline]
-    fn angle(&self, (re, im): (f64, f64)) -> f64 {
-        self.count as f64 * im.atan2(1.0 + re)
-    }
-}
 
 impl LatticeSum<'_> {
     pub(crate) fn mean(&self) -> f64 {
@@ -230,7 +123,7 @@ impl LatticeSum<'_> {
     /// The masses of `first..=last`, transformed under a tilt and tilted back.
     fn masses(&self, first: i128, last: i128, tilt: f64) -> Vec<f64> {
         let length = (last - first + 1) as usize;
-        let (mut real, mut imaginary) = self.spectrum(first, length.next_power_of_two(), tilt);
+        let (mut real, mut imaginary) = Spectrum::new(self, first, length.next_power_of_two(), tilt).whole();
         fourier::transform(&mut real, &mut imaginary);
         let log_total = self.cumulants(tilt).value;
         let back = |(index, mass): (usize, f64)| {
@@ -239,31 +132,6 @@ impl LatticeSum<'_> {
         };
         real.truncate(length);
         real.into_iter().enumerate().map(back).collect()
-    }
-
-    /// The characteristic function of the tilted sum less `first`, over `size`: its real and imaginary parts at all
-    /// angles 2π·index/size.
-    fn spectrum(&self, first: i128, size: usize, tilt: f64) -> (Vec<f64>, Vec<f64>) {
-        let tilted = self.groups.each_ref().map(|group| group.tilted(tilt));
-        let start: i128 = tilted.iter().map(|group| i128::from(group.base) * i128::from(group.count)).sum();
-        let shift = (first - start).rem_euclid(size as i128) as f64;
-        let sines = Sines::of(size);
-        let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
-        for index in 0..=size / 2 {
-            let single = tilted.each_ref().map(|group| group.characteristic(sines, index as i64));
-            let log_size = tilted[0].log_size(single[0]) + tilted[1].log_size(single[1]);
-            if log_size > -NEGLIGIBLE {
-                let turned: f64 = tilted.iter().zip(single).map(|(group, single)| group.angle(single)).sum();
-                let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * shift) % size as f64) / size as f64;
-                let (sine, cosine) = angle.sin_cos();
-                let magnitude = log_size.exp() / size as f64;
-                (real[index], imaginary[index]) = (magnitude * cosine, magnitude * sine);
-                if index > 0 && index < size / 2 {
-                    (real[size - index], imaginary[size - index]) = (real[index], -imaginary[index]);
-                }
-            }
-        }
-        (real, imaginary)
     }
 
     /// A bound on the upper tail at `x`, or on the lower one; the flag says which.
@@ -339,6 +207,52 @@ impl LatticeSum<'_> {
     fn steepest_tilt(&self) -> f64 {
         let most = 50.0 / self.range().max(1.0);
         self.noise.map_or(most, |noise| most.min((1.0 - 1e-9) / noise.scale().to_f64()))
+    }
+}
+
+/// The characteristic function of a tilted sum less its first value, over `size`, at the angles 2π·index/size.
+struct Spectrum<'a> {
+    groups: [Tilted<'a>; 2],
+    size: usize,
+    /// How far the first value is from the sum of the groups' bases.
+    shift: f64,
+    sines: &'static Sines,
+}
+
+impl<'a> Spectrum<'a> {
+    fn new(sum: &'a LatticeSum<'_>, first: i128, size: usize, tilt: f64) -> Self {
+        let groups = sum.groups.each_ref().map(|group| group.tilted(tilt));
+        let start: i128 = groups.iter().map(|group| i128::from(group.base) * i128::from(group.count)).sum();
+        Self { groups, size, shift: (first - start).rem_euclid(size as i128) as f64, sines: Sines::of(size) }
+    }
+
+    /// The real and the imaginary parts at all angles; the second half mirrors the first.
+    fn whole(&self) -> (Vec<f64>, Vec<f64>) {
+        let size = self.size;
+        let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
+        for index in 0..=size / 2 {
+            let Some((re, im)) = self.at(index) else { continue };
+            (real[index], imaginary[index]) = (re, im);
+            if index > 0 && index < size / 2 {
+                (real[size - index], imaginary[size - index]) = (re, -im);
+            }
+        }
+        (real, imaginary)
+    }
+
+    /// The value at one angle; none where it is negligible.
+    #[inline]
+    fn at(&self, index: usize) -> Option<(f64, f64)> {
+        let single = self.groups.each_ref().map(|group| group.characteristic(self.sines, index as i64));
+        let log_size = self.groups[0].log_size(single[0]) + self.groups[1].log_size(single[1]);
+        (log_size > -NEGLIGIBLE).then(|| {
+            let size = self.size as f64;
+            let turned: f64 = self.groups.iter().zip(single).map(|(group, single)| group.angle(single)).sum();
+            let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * self.shift) % size) / size;
+            let (sine, cosine) = angle.sin_cos();
+            let magnitude = log_size.exp() / size;
+            (magnitude * cosine, magnitude * sine)
+        })
     }
 }
 
