@@ -52,7 +52,7 @@ pub fn interval(low: f64, high: f64) -> [String; 2] {
     [rounded(low, DIGITS, Rounding::Down), rounded(high, DIGITS, Rounding::Up)]
 }
 
-/// A number with at least so many significant digits: those before the point are all kept, zeros at the end are not.
+/// A number with at least this many significant digits: those before the point are all kept, zeros at the end are not.
 pub fn rounded(value: f64, digits: usize, rounding: Rounding) -> String {
     let Some(exact) = Decimal::of(value) else { return NONE.to_owned() };
     let keep = match exact.is_plain() {
@@ -62,7 +62,7 @@ pub fn rounded(value: f64, digits: usize, rounding: Rounding) -> String {
     exact.keeping(keep.max(1) as i64, rounding).to_string()
 }
 
-/// A share as a percentage with at most so many places behind the point.
+/// A share as a percentage with at most this many places after the point.
 pub fn percent(share: f64, places: usize, rounding: Rounding) -> String {
     let Some(mut exact) = Decimal::of(share) else { return NONE.to_owned() };
     exact.exponent += 2;

@@ -203,7 +203,7 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// A rational that terminates after so many places, with an exponent where it starts with many zeros.
+/// A rational that terminates after this many places, with an exponent where it starts with many zeros.
 fn fmt_decimal(value: &BigRational, places: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let scaled = (value * BigRational::from(BigInt::from(10).pow(places))).to_integer();
     let sign = if scaled.is_negative() { "-" } else { "" };

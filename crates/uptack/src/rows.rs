@@ -147,7 +147,7 @@ impl RowReader {
 }
 
 /// `A`, `A,B`, `A,B,C`, …
-/// Counts one output of each answer so many times.
+/// Counts a row of one output per answer this many times.
 fn count_row(answers: &mut [BTreeMap<Output, u64>], outputs: Vec<Output>, times: u64) -> Result<(), Error> {
     let (has, wants) = (outputs.len(), answers.len());
     if has != wants {

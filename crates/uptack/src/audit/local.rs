@@ -74,7 +74,7 @@ struct Promise {
 }
 
 /// Candidates are the outcomes alone, and all outcomes whose ratio is at least some value: by Neyman and Pearson's lemma
-/// no other event is better, but for luck.
+/// no other event is better, except by chance.
 fn best_event(outcomes: &Outcomes, direction: Direction, z: f64) -> Promise {
     let (first, second) = outcomes.sides(direction);
     let trials: [u64; 2] = [first.iter().sum(), second.iter().sum()];

@@ -258,7 +258,7 @@ impl Score {
         let matrix = channel.matrix();
         let counted = |row: &Vec<i64>| (0..row.len()).filter(|&cell| row[cell] == 1).collect();
         let members: Vec<Vec<usize>> = matrix.iter().map(counted).collect();
-        // Cells that nobody can be in ask for nothing.
+        // Impossible cells set no condition.
         let target: Vec<BigRational> = channel.possible_cells().iter().map(|&cell| weights[cell].clone()).collect();
         let combination = linear::combination(&channel.matrix_of_possible_cells(), &target);
         let exact = combination.is_some();

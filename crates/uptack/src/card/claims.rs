@@ -173,7 +173,7 @@ fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<(), Er
         .with_hint("the claim is better than the truth; do not answer such a card"))
 }
 
-/// What one honest aggregator hides if it adds noise to the sums of so many queries; none without noise.
+/// What one honest aggregator hides if it adds noise to the sums of this many queries; none without noise.
 fn one_aggregator(channel: &Channel, queries: u64) -> Option<Claim> {
     let together = privacy::one_aggregator_together(channel, queries)?;
     Some(Claim::at_most(Some(together.upper())))

@@ -131,10 +131,10 @@ impl From<&Channel> for CardChannel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
-    /// At least so many hold yes.
+    /// At least this many hold yes.
     #[serde(with = "decimal")]
     pub yes_low: u64,
-    /// At most so many.
+    /// At most this many.
     #[serde(with = "decimal")]
     pub yes_high: u64,
     /// The standard deviation of the estimate.

@@ -25,7 +25,7 @@ impl Timestamp {
     /// The beginning of 1970.
     pub const EPOCH: Self = Self(0);
 
-    /// The moment so many seconds after the epoch.
+    /// The moment this many seconds after the epoch.
     pub fn from_seconds(seconds: u64) -> Result<Self, Error> {
         if seconds > LATEST {
             return Err(Error::request("a moment beyond the year 9999 cannot be written"));

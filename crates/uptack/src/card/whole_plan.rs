@@ -116,7 +116,7 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
     }
 }
 
-/// One of so many queries whose claims, added up, keep the request for all of them.
+/// The request for one of this many queries whose claims, added up, keep the request for all of them.
 fn share_of_sum(request: &Request, epsilon: Epsilon, queries: u64) -> Result<Request, Error> {
     let part = |whole: f64| {
         let mut part = whole / queries as f64;

@@ -44,7 +44,7 @@ impl Window {
 pub(crate) struct TiltedLaw {
     pub(crate) first: i64,
     pub(crate) values: Vec<f64>,
-    /// How far each value may be off, but for what folds back from outside of the window, which only adds.
+    /// How far each value may be off, apart from what folds back from outside the window, which only adds.
     pub(crate) error: f64,
     pub(crate) folded: f64,
     pub(crate) log_scale: f64,
@@ -370,7 +370,7 @@ impl Tilted {
     /// A bound on the logarithm of what all owners' factors multiply to at a node of this half angle.
     fn log_bound(&self, half_angle: f64) -> f64 {
         let squared = -4.0 * self.neighbours * half_angle.sin().powi(2);
-        // The weights sum to one but for their error, which counts for little while the square is not near zero.
+        // The weights sum to one up to their error, which counts for little while the square is not near zero.
         self.owners * (0.5 * squared.max(-0.5).ln_1p() + 4.0 * self.error)
     }
 

@@ -236,7 +236,7 @@ impl Estimator {
 
     /// How much more an owner counted by each statistic speaks for *yes*, at `yes` of `owners`.
     ///
-    /// For classes, S⁻¹d is (p−q)/(yes·p + no·q) but for a factor and a constant that all classes share: S differs from the
+    /// For classes, S⁻¹d is (p−q)/(yes·p + no·q) up to a factor and a constant that all classes share: S differs from the
     /// covariance of a multinomial by a multiple of ddᵀ (Sherman and Morrison).
     pub(super) fn scores(&self, owners: f64, yes: f64) -> Vec<f64> {
         match self.source {

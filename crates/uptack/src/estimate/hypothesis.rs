@@ -86,7 +86,7 @@ const SADDLE_POINT_ERROR: f64 = 0.75;
 const EXACT_ERROR: f64 = 2e-13;
 /// Below this α tails are computed with a relative error of 1e-6 at most.
 const FAR: f64 = 1e-7;
-/// Tails that differ by less than this in relation to themselves are equal but for rounding.
+/// Tails that differ by less than this in relation to themselves are equal up to rounding.
 const TIE: f64 = 1e-9;
 
 impl Zone {
@@ -246,7 +246,7 @@ impl Hypothesis<'_> {
 
     /// The part of the opposite tail that is as unacceptable as a tail of probability `smaller`.
     fn opposite(&self, low: bool, smaller: f64) -> Opposite {
-        // Where the lattice is fine, all of it but for less than one value.
+        // Where the lattice is fine, the whole tail, to within less than one value.
         let Some(law) = self.law.exact() else { return Opposite { tail: smaller, point: 0.0, end: None } };
         let most = smaller * (1.0 + TIE);
         let end = if low { law.low_end(most) } else { law.high_end(most) };

@@ -69,8 +69,8 @@ pub struct Backward {
 
 /// Works backwards from NO_f21 to YES.
 ///
-/// With the residual on both sides, who is moved on are the no-owners but for rn of them, and ry of the yes-owners;
-/// so what is left counts f2 − ry of the yes-owners and rn of the no-owners.
+/// With the residual on both sides, all no-owners except rn of them are moved on, and ry of the yes-owners; so what
+/// is left counts f2 − ry of the yes-owners and rn of the no-owners.
 ///
 /// ```
 /// use uptack::{Mechanism, Tally, estimate::paper::backward};

@@ -83,7 +83,7 @@ impl LatticeSum<'_> {
         (high - low) as f64 + 1.0
     }
 
-    /// All values but for a probability below e^−`exponent` on either side, by Bernstein's inequality.
+    /// All values except for a probability below e^−`exponent` on either side, by Bernstein's inequality.
     fn window(&self, exponent: f64) -> (i128, i128) {
         let Cumulants { mean, variance, .. } = self.cumulants(0.0);
         let third = exponent * self.range() / 3.0;
