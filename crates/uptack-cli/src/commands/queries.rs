@@ -8,7 +8,7 @@ use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
 use uptack_dap::desk_client::{Client, Overview};
 use uptack_dap::release::record::Record;
-use uptack_dap::release::results::Observed;
+use uptack_dap::release::results::{Observed, shared_confidence};
 
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;

@@ -13,6 +13,7 @@ mod dishonest_desk;
 mod documentation;
 mod evaluate;
 mod examples;
+mod guide;
 mod help;
 mod network;
 mod noise;

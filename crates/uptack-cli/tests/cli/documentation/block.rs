@@ -66,15 +66,20 @@ impl Block {
         let mut commands: Vec<Command> = Vec::new();
         let mut continues = false;
         for line in self.body.lines() {
-            match line.strip_prefix("$ ") {
-                Some(text) => commands.push(Command { text: text.to_owned(), shown: Vec::new() }),
-                None if continues => {
-                    let last = commands.last_mut().expect("a command goes on");
-                    last.text = format!("{}\n{line}", last.text);
-                }
-                None => commands.last_mut().expect("output follows a command").shown.push(line.to_owned()),
+            if let Some(text) = line.strip_prefix("$ ") {
+                commands.push(Command { text: text.to_owned(), shown: Vec::new() });
+                continues = line.ends_with('\\');
+                continue;
             }
-            continues = line.ends_with('\\') && (continues || line.starts_with("$ "));
+            let last = commands.last_mut().expect("a block begins with a command");
+            // A shell asks for more with `> `.
+            let asked = line.strip_prefix("> ").filter(|_| last.shown.is_empty());
+            if continues || asked.is_some() {
+                last.text = format!("{}\n{}", last.text, asked.unwrap_or(line));
+                continues = line.ends_with('\\');
+            } else {
+                last.shown.push(line.to_owned());
+            }
         }
         commands
     }
@@ -109,16 +114,16 @@ fn fits(shown: &str, line: &str) -> bool {
 
 #[test]
 fn blocks_are_read_with_their_notes() {
-    let page = "a\n```console\n$ one \\\n  two\nsaid\n$ three\n```\n\n<!-- not run: needs a printer -->\n\n  ```sh\n  lp\n  ```\n\
+    let page = "a\n```console\n$ one \\\n  two\nsaid\n$ three\n> four\n```\n\n<!-- not run: needs a printer -->\n\n  ```sh\n  lp\n  ```\n\
                 <!-- checked by a.rs: test -->\n```toml\n```\nb\n```text\n```\n";
     let found = blocks(page);
     let notes: Vec<_> = found.iter().map(|block| (block.line, block.language.as_str(), block.is_run())).collect();
-    assert_eq!(notes, [(2, "console", true), (11, "sh", false), (15, "toml", false), (18, "text", false)]);
+    assert_eq!(notes, [(2, "console", true), (12, "sh", false), (16, "toml", false), (19, "text", false)]);
     let command = |text: &str, shown: &[&str]| Command {
         text: text.to_owned(),
         shown: shown.iter().map(|line| (*line).to_owned()).collect(),
     };
-    assert_eq!(found[0].commands(), [command("one \\\n  two", &["said"]), command("three", &[])]);
+    assert_eq!(found[0].commands(), [command("one \\\n  two", &["said"]), command("three\nfour", &[])]);
     assert_eq!(found[1].commands(), [command("lp\n", &[])]);
     assert_eq!(found[2].note, Some(Note::CheckedBy { file: "a.rs".to_owned(), test: "test".to_owned() }));
 }

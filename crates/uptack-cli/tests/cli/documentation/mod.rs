@@ -76,7 +76,7 @@ fn unaccounted(page: &Page, block: &Block) -> Option<String> {
             if reason.len() > 10 { None } else { complaint("says nothing about why it is not run") }
         }
         (None, "console" | "sh") => None,
-        (None, "rust") => {
+        (None, "rust" | "rust,no_run") => {
             if DOCTESTS.iter().any(|(name, _)| *name == page.name) { None } else { complaint("is Rust that nothing compiles") }
         }
         (None, "text") => {
