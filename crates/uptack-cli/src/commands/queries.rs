@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, readable};
 use crate::progress::span;
 
-/// List the queries that you asked: state, reports so far, time left, and the estimate of those you have the result of
+/// List your queries: state, reports so far, time left, and the estimates of those whose results you have fetched
 ///
 /// An administrator sees everybody's. A result that nobody fetched yet stays where it is: `uptack result` fetches it.
 #[derive(Args)]

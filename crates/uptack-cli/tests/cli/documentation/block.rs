@@ -89,7 +89,9 @@ impl Block {
 pub(super) fn shows(shown: &[String], printed: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.iter().all(|line| line.trim().is_empty()),
-        Some((first, rest)) if first.trim() == "…" => (0..=printed.len()).any(|skipped| shows(rest, &printed[skipped..])),
+        Some((first, rest)) if first.trim() == "…" => {
+            (0..=printed.len()).any(|skipped| shows(rest, &printed[skipped..]))
+        }
         Some((first, rest)) => match printed.split_first() {
             Some((line, others)) => fits(first, line) && shows(rest, others),
             None => false,

@@ -112,7 +112,8 @@ fn every_number_of_the_readmes_table_is_what_is_computed() {
     for row in &rows {
         let &[name, _, _, small, large, linked] = row.as_slice() else { panic!("{row:?}") };
         let computed = OWNERS.map(|owners| figures(name, owners));
-        let errors = [small, large].iter().zip(&computed).all(|(printed, (sd, _))| printed_like(*sd, printed) == **printed);
+        let errors =
+            [small, large].iter().zip(&computed).all(|(printed, (sd, _))| printed_like(*sd, printed) == **printed);
         // One number stands for both crowds where they have the same.
         let stated: Vec<&str> = linked.split(" and ").collect();
         let agrees = |((_, linked), stated): (&Figures, &&str)| match linked {

@@ -43,7 +43,8 @@ fn dead(page: &Page, target: &str) -> Option<String> {
     if !place.exists() {
         return Some(format!("{}: {target} is not there", page.name));
     }
-    let known = anchor.is_empty() || anchors(&fs::read_to_string(place).unwrap_or_default()).iter().any(|known| known == anchor);
+    let known = anchor.is_empty()
+        || anchors(&fs::read_to_string(place).unwrap_or_default()).iter().any(|known| known == anchor);
     (!known).then(|| format!("{}: {target} has no such heading", page.name))
 }
 

@@ -73,14 +73,23 @@ fn unaccounted(page: &Page, block: &Block) -> Option<String> {
             if defined { None } else { complaint(&format!("{file} has no `{test}`")) }
         }
         (Some(Note::NotRun { reason }), _) => {
-            if reason.len() > 10 { None } else { complaint("says nothing about why it is not run") }
+            if reason.len() > 10 {
+                None
+            } else {
+                complaint("says nothing about why it is not run")
+            }
         }
         (None, "console" | "sh") => None,
         (None, "rust" | "rust,no_run") => {
-            if DOCTESTS.iter().any(|(name, _)| *name == page.name) { None } else { complaint("is Rust that nothing compiles") }
+            if DOCTESTS.iter().any(|(name, _)| *name == page.name) {
+                None
+            } else {
+                complaint("is Rust that nothing compiles")
+            }
         }
         (None, "text") => {
-            let is_command = |line: &str| ["$ ", "uptack ", "cargo ", "curl "].iter().any(|start| line.starts_with(start));
+            let is_command =
+                |line: &str| ["$ ", "uptack ", "cargo ", "curl "].iter().any(|start| line.starts_with(start));
             if block.body.lines().any(is_command) { complaint("is text with a command in it") } else { None }
         }
         (None, language) => complaint(&format!("nothing runs or checks a block of `{language}`")),

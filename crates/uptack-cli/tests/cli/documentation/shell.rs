@@ -76,7 +76,8 @@ fn with_free_ports(text: &str) -> String {
     const HOST: &str = "127.0.0.1:";
     let ports = text.split(HOST).skip(1).filter_map(|rest| rest.get(..4)?.parse::<u16>().ok());
     // All are held until all are known, so that they differ.
-    let taken: BTreeMap<u16, TcpListener> = ports.map(|port| (port, TcpListener::bind("127.0.0.1:0").unwrap())).collect();
+    let taken: BTreeMap<u16, TcpListener> =
+        ports.map(|port| (port, TcpListener::bind("127.0.0.1:0").unwrap())).collect();
     taken.iter().fold(text.to_owned(), |text, (port, free)| {
         text.replace(&format!("{HOST}{port}"), &format!("{HOST}{}", free.local_addr().unwrap().port()))
     })
