@@ -83,8 +83,10 @@ impl OwnerArguments {
                 };
                 let outcomes = client.visit(owners, progress).await?;
                 drop(line);
-                told(&outcomes)?;
-                let Some(pause) = self.every else { return Ok(()) };
+                let concluded = told(&outcomes);
+                let Some(pause) = self.every else { return concluded };
+                // Whoever stays in touch may answer the next query.
+                concluded.or_else(Failure::report_and_go_on)?;
                 tokio::time::sleep(Duration::from_secs(pause)).await;
             }
         })

@@ -13,7 +13,6 @@ mod dishonest_desk;
 mod documentation;
 mod evaluate;
 mod examples;
-mod guide;
 mod help;
 mod network;
 mod noise;

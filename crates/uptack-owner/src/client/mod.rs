@@ -136,7 +136,14 @@ impl Client {
                 Ok((accepted, moments)) => outcomes.extend(self.charge(signed, &accepted, &moments, now)?),
                 Err(refusal) => {
                     tracing::info!(query = signed.query, reason = %refusal, "refused");
-                    outcomes.extend(owners.iter().map(|owner| Outcome::refused(owner, &signed.query, &refusal)));
+                    // What was answered before stays answered, however little time is left now.
+                    let outcome = |owner: &&str| -> Result<Outcome> {
+                        Ok(match self.ledger.state(owner, &signed.query)? {
+                            Some(state) => Outcome::known(owner, &signed.query, state),
+                            None => Outcome::refused(owner, &signed.query, &refusal),
+                        })
+                    };
+                    outcomes.extend(owners.iter().map(outcome).collect::<Result<Vec<_>>>()?);
                 }
             }
         }

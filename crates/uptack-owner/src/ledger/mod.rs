@@ -210,6 +210,14 @@ impl Ledger {
         Ok(self.lock().query_row(count, [query], |row| row.get::<_, i64>(0))? as usize)
     }
 
+    /// Where an owner's entry for a query stands.
+    pub fn state(&self, owner: &str, query: &str) -> Result<Option<State>> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached("SELECT state FROM entries WHERE owner = ?1 AND query = ?2")?;
+        let word = statement.query_row([owner, query], |row| row.get::<_, String>(0)).optional()?;
+        Ok(word.map(|word| State::parse(&word)))
+    }
+
     /// The card of a query that has an entry.
     pub fn card(&self, query: &str) -> Result<Option<SignedCard>> {
         let found = self.lock().query_row("SELECT card, signature FROM cards WHERE query = ?1", [query], |row| {

@@ -85,15 +85,21 @@ impl Block {
     }
 }
 
-/// Whether a command printed what is shown of it.
-pub(super) fn shows(shown: &[String], printed: &[&str]) -> bool {
+/// Whether a command printed what is shown of it; blank lines do not count.
+pub(super) fn shows(shown: &[String], printed: &str) -> bool {
+    let filled = |line: &&str| !line.trim().is_empty();
+    let shown: Vec<&str> = shown.iter().map(String::as_str).filter(filled).collect();
+    match_lines(&shown, &printed.lines().filter(filled).collect::<Vec<_>>())
+}
+
+fn match_lines(shown: &[&str], printed: &[&str]) -> bool {
     match shown.split_first() {
-        None => printed.iter().all(|line| line.trim().is_empty()),
+        None => printed.is_empty(),
         Some((first, rest)) if first.trim() == "…" => {
-            (0..=printed.len()).any(|skipped| shows(rest, &printed[skipped..]))
+            (0..=printed.len()).any(|skipped| match_lines(rest, &printed[skipped..]))
         }
         Some((first, rest)) => match printed.split_first() {
-            Some((line, others)) => fits(first, line) && shows(rest, others),
+            Some((line, others)) => fits(first, line) && match_lines(rest, others),
             None => false,
         },
     }
@@ -132,10 +138,8 @@ fn blocks_are_read_with_their_notes() {
 
 #[test]
 fn output_is_compared_line_by_line() {
-    let shows = |shown: &str, printed: &str| {
-        shows(&shown.lines().map(str::to_owned).collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>())
-    };
-    assert!(shows("a\nb", "a\nb\n"));
+    let shows = |shown: &str, printed: &str| shows(&shown.lines().map(str::to_owned).collect::<Vec<_>>(), printed);
+    assert!(shows("a\nb", "a\n\nb\n"));
     assert!(!shows("a\nb", "a\nb\nc"));
     assert!(!shows("a\nb", "a"));
     assert!(shows("a\n…\nc", "a\nc"));

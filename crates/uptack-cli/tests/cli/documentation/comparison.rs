@@ -118,7 +118,7 @@ fn every_number_of_the_readmes_table_is_what_is_computed() {
         let stated: Vec<&str> = linked.split(" and ").collect();
         let agrees = |((_, linked), stated): (&Figures, &&str)| match linked {
             Some(linked) => printed_like(*linked, stated) == **stated,
-            None => **stated == "none",
+            None => **stated == *"none",
         };
         if !errors || !computed.iter().zip(stated.iter().cycle()).all(agrees) {
             wrong.push(format!("{name}: {small}, {large}, {linked}; computed {computed:?}"));

@@ -15,6 +15,7 @@
 mod block;
 mod comparison;
 mod links;
+mod pictures;
 mod shell;
 
 use std::fs;
@@ -23,7 +24,15 @@ use std::path::{Path, PathBuf};
 use self::block::{Block, Note, blocks};
 
 /// How many blocks of a page are not run. Whoever adds one says so here, too.
-const NOT_RUN: [(&str, usize); 0] = [];
+const NOT_RUN: [(&str, usize); 7] = [
+    ("CONTRIBUTING.md", 1),
+    ("bench/README.md", 2),
+    ("docs/auditing.md", 1),
+    ("docs/evaluation.md", 1),
+    ("docs/intervals.md", 2),
+    ("docs/scale-out.md", 6),
+    ("docs/tutorial.md", 1),
+];
 /// The pages whose Rust is compiled and run, and where they are included for that.
 const DOCTESTS: [(&str, &str); 2] =
     [("README.md", "crates/uptack/src/lib.rs"), ("docs/owner.md", "crates/uptack-owner/src/lib.rs")];

@@ -6,11 +6,14 @@ use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
 use super::block::{Command, blocks, shows};
-use super::{Page, root};
+use super::{Page, pictures, root};
 use crate::Folder;
 
 /// What a line of the shell's output starts with where a command has ended: no program prints this control character.
 const END: char = '\u{1e}';
+
+/// Seconds after which the shell of a page is ended: several times what the longest page takes.
+const LONGEST: &str = "300";
 
 /// One command, with where it stands.
 struct Step<'a> {
@@ -37,7 +40,7 @@ pub(super) fn run(chain: &[&Page]) -> Vec<String> {
         Some(format!("{}:{}: {what}\n$ {}\n{printed}", step.page.name, step.line, step.command.text))
     };
     let mut output = parts.next().unwrap_or("");
-    let mut complaints = Vec::new();
+    let mut complaints = pictures::changed(&folder.0);
     for step in &steps {
         let Some((code, rest)) = parts.next().and_then(|part| part.split_once('\n')) else {
             complaints.extend(complaint(step, "the shell ended here", output));
@@ -86,8 +89,9 @@ fn with_free_ports(text: &str) -> String {
 fn shell(script: &str, folder: &Path) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_uptack")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let output = Process::new("bash")
-        .args(["-c", &format!("exec 2>&1\n{script}")])
+    // A server that does not start would be waited for without end.
+    let output = Process::new("timeout")
+        .args([LONGEST, "bash", "-c", &format!("exec 2>&1\n{script}")])
         .current_dir(folder)
         .env("PATH", path)
         .env_remove("COLUMNS")
@@ -103,6 +107,5 @@ fn wrong(step: &Step<'_>, printed: &str, succeeded: bool) -> Option<&'static str
     if succeeded == shown.iter().any(|line| line.starts_with("error:")) {
         return Some(if succeeded { "succeeds" } else { "fails" });
     }
-    let printed: Vec<&str> = printed.lines().collect();
-    (!shown.is_empty() && !shows(shown, &printed)).then_some("prints something else")
+    (!shown.is_empty() && !shows(shown, printed)).then_some("prints something else")
 }
