@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
     /// What is minimized
     #[arg(long, value_enum, default_value = "sd")]
     objective: ObjectiveArgument,
-    /// What of the error over a range of yes counts
+    /// Which error is meant where --yes is a range
     #[arg(long, value_enum, default_value = "worst")]
     over: OverArgument,
     /// Only this family, by its name
