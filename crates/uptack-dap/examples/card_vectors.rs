@@ -6,14 +6,14 @@
 //! people, which cannot check what is claimed of a crowd, and answers no card that asks a device.
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 use uptack::Mechanism;
 use uptack::card::{Aggregators, Card, CardChannel, CardSeries, Enrolment, Operators, Timestamp};
 use uptack::plan::{Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon, WorkLimit};
-use uptack_dap::{card_task, protocol::VdafKind, signed::PublicKey};
+use uptack_dap::{card_task, protocol::VdafKind};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -45,7 +45,7 @@ fn main() -> Outcome<()> {
     let mut rows = honest()?;
     rows.extend(falsified()?);
     let texts = rows.iter().map(|row| row.json().map(|row| format!("    {row}"))).collect::<Outcome<Vec<_>>>()?;
-    let key = public(&SigningKey::from_bytes(&DESK));
+    let key = public(&DESK);
     println!("{{\n  \"key\": \"{key}\",\n  \"now\": {},\n  \"rows\": [\n{}\n  ]\n}}", OPENS + 60, texts.join(",\n"));
     Ok(())
 }
@@ -53,8 +53,7 @@ fn main() -> Outcome<()> {
 impl Row {
     /// A text as it is, named and signed as it should be.
     fn signed(name: &'static str, refused_by: &'static [&'static str], card: String) -> Self {
-        let signature = SigningKey::from_bytes(&DESK).sign(card.as_bytes());
-        let signature = URL_SAFE_NO_PAD.encode(signature.to_bytes());
+        let signature = sign(&DESK, &card);
         Self { name, refused_by, query: card_task::task_id(&card).to_string(), card, signature }
     }
 
@@ -76,8 +75,17 @@ impl Row {
     }
 }
 
-fn public(key: &SigningKey) -> PublicKey {
-    PublicKey::from(key.verifying_key())
+fn key(seed: &[u8; 32]) -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(seed).expect("32 bytes are a seed")
+}
+
+/// The public half, as cards name it.
+fn public(seed: &[u8; 32]) -> String {
+    format!("ed25519:{}", URL_SAFE_NO_PAD.encode(key(seed).public_key()))
+}
+
+fn sign(seed: &[u8; 32], text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(key(seed).sign(text.as_bytes()))
 }
 
 /// A card that asks people by a mechanism, with claims that are true.
@@ -90,7 +98,7 @@ fn card(mechanism: &str, adjust: impl Fn(&mut Card)) -> Outcome<Card> {
     card.question = Some("Do you like \"⊥\"?\n\u{1}Yes or no".to_owned());
     card.operators = Some(Operators::Two);
     card.enrolment = Some(Enrolment::None);
-    card.signer = Some(public(&SigningKey::from_bytes(&DESK)).to_string());
+    card.signer = Some(public(&DESK));
     let [leader, helper] = ["https://leader.example/", "https://helper.example/dap/"].map(str::to_owned);
     card.aggregators = Some(Aggregators { leader, helper });
     card.opens = Some(Timestamp::from_seconds(OPENS)?);
@@ -283,12 +291,11 @@ fn other_signatures(noisy: &Value, plain: &Value) -> Vec<Row> {
     cut.signature.truncate(43);
     let mut spelled = row("a signature in another spelling", noisy);
     spelled.signature.push_str("==");
-    let stranger = SigningKey::from_bytes(&SOMEBODY_ELSE);
     let mut forged = row("somebody else's signature", noisy);
-    forged.signature = URL_SAFE_NO_PAD.encode(stranger.sign(forged.card.as_bytes()).to_bytes());
+    forged.signature = sign(&SOMEBODY_ELSE, &forged.card);
     let mut signed_by_stranger = noisy.clone();
-    signed_by_stranger["signer"] = public(&stranger).to_string().into();
+    signed_by_stranger["signer"] = public(&SOMEBODY_ELSE).into();
     let mut another = row("another signer", &signed_by_stranger);
-    another.signature = URL_SAFE_NO_PAD.encode(stranger.sign(another.card.as_bytes()).to_bytes());
+    another.signature = sign(&SOMEBODY_ELSE, &another.card);
     vec![renamed, borrowed, cut, spelled, forged, another]
 }
