@@ -1,27 +1,26 @@
 //! One owner or a whole fleet answering the queries of a desk.
 
 mod asking;
+mod config;
 mod outcome;
 
+pub use config::Config;
 pub use outcome::{Outcome, Status};
 
 use futures_util::{StreamExt, stream};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use uptack::card::Enrolment;
 use uptack_dap::{
     client::{Client as Writer, SealedReport},
-    clock::Clock,
-    credential::{Credential, OwnerSecret},
+    credential::Credential,
     http_client,
     protocol::TaskId,
     signed::SignedCard,
 };
-use url::Url;
 
 use crate::{
     attributes::{Attributes, Named},
@@ -29,7 +28,7 @@ use crate::{
     error::{Error, Result},
     ledger::{Acceptance, Due, Ledger, State, StoredReport},
     listing,
-    observer::{Event, Observer},
+    observer::Event,
     report::{self, Tosser},
     schedule::{self, FIXED_DELAY},
 };
@@ -43,44 +42,6 @@ const AT_ONCE: usize = 32;
 /// How often a desk that asks for patience is asked again, and how long each time at most.
 const ATTEMPTS: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// How a client answers. [`Config::new`] gives defaults for everything but the desk.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Where the desk is.
-    pub desk: Url,
-    /// A further root certificate for TLS, in a PEM file.
-    pub root: Option<PathBuf>,
-    /// Reports are sent within so many seconds after the fixed delay; by default at any time in the query's window.
-    pub within: Option<u64>,
-    /// Answers this query alone; by default all that are open.
-    pub query: Option<String>,
-    /// Answers only questions for people, and refuses those for devices: for a person of whom nothing is known.
-    pub people_only: bool,
-    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and is used for no others.
-    pub credentials: HashMap<String, OwnerSecret>,
-    /// The time of day.
-    pub clock: Clock,
-    /// For tests: who hears in which order things happen.
-    #[doc(hidden)]
-    pub observer: Observer,
-}
-
-impl Config {
-    /// A client of a desk.
-    pub fn new(desk: Url) -> Self {
-        Self {
-            desk,
-            root: None,
-            within: None,
-            query: None,
-            people_only: false,
-            credentials: HashMap::new(),
-            clock: Clock::system(),
-            observer: Observer::default(),
-        }
-    }
-}
 
 /// What a visit has to do for a card.
 #[derive(Clone, Copy)]
