@@ -11,9 +11,11 @@ import { element, list, make, say, show, showProgress } from "./view.js";
 import { epsilonText, momentText, whatCoinsDo, whatWasChecked, whoLearnsWhat } from "./words.js";
 
 /** Shows why nothing is answered. What is not a refusal is a mistake of this page, and says nothing about the person. */
-function refuse(error: unknown): void {
+function refuse(error: unknown, isCharged = false): void {
+  const spent = isCharged ? "What it costs is taken from your budget; open the link again to answer." : "Nothing was taken from your budget.";
+  say("consequence", `No answer was sent. ${spent}`);
   if (!(error instanceof Refusal)) console.error(error);
-  say("reason", error instanceof Refusal ? error.message : "This page has failed. Nothing was answered.");
+  say("reason", error instanceof Refusal ? error.message : "This page has failed.");
   element("refused").dataset["fault"] = error instanceof Refusal ? error.fault : "page";
   show("refused");
 }
@@ -129,7 +131,7 @@ function showQuestion(question: OpenQuestion, policy: Policy, ledger: Ledger): v
       // Another tab may have been first.
       const known = await ledger.entry(card.query);
       if (known && known.state !== "charged") await showEntry(known, ledger);
-      else refuse(error);
+      else refuse(error, known !== undefined);
     }
   };
   buttons.forEach((button, index) => {
