@@ -20,7 +20,7 @@ fn policy(desk: &Desk) -> String {
 }
 
 fn ask(desk: &Desk, question: &str, more: &[&str]) -> Value {
-    desk.json(&["ask"], &[&["--question", question], &QUESTION[..], more].concat())
+    desk.json(&["ask"], &[&["--question", question][..], &QUESTION, more].concat())
 }
 
 /// Answers what is open and says what became of each query.
@@ -28,7 +28,7 @@ fn answer(desk: &Desk, data: &str, more: &[&str]) -> Result<Value, String> {
     let file = desk.folder.file("policy.toml", policy(desk));
     let data = desk.folder.0.join(data);
     let common = ["answer", "--desk", &desk.process.1, "--policy", &file, "--data", data.to_str().unwrap()];
-    let output = run(&[&common, &["--within", "1s", "--json"], more].concat());
+    let output = run(&[&common[..], &["--within", "1s", "--json"], more].concat());
     match output.status.success() {
         true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
         false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
@@ -63,7 +63,7 @@ fn a_person_answers_once_by_option_and_not_at_all_without_one() {
 fn without_attributes_a_device_says_nothing() {
     let desk = Desk::new("people-device", &[]);
     let numbers = ["--owners", "50", "--yes", "10", "--epsilon", "1", "--delta", "1e-4", "--closes", "5m"];
-    desk.json(&["ask"], &[&["--question", "At 7?", "--where", "true || station == \"7\""], &numbers[..]].concat());
+    desk.json(&["ask"], &[&["--question", "At 7?", "--where", "true || station == \"7\""][..], &numbers].concat());
     let file = desk.folder.file("policy.toml", policy(&desk).replace("attributes = []", "attributes = [\"station\"]"));
     let data = desk.folder.0.join("device");
     let common = ["answer", "--desk", &desk.process.1, "--policy", &file, "--data", data.to_str().unwrap()];
@@ -87,7 +87,7 @@ fn a_link_has_everything_in_its_fragment_and_does_not_lead_to_the_desk() {
     let token = desk.folder.0.join("desk/tokens/analyst");
     let at_the_desk = format!("{}answer/", desk.process.1);
     let common = ["ask", "--desk", &desk.process.1, "--token", token.to_str().unwrap(), "--question", "Well?"];
-    let output = run(&[&common, &QUESTION[..], &["--page", &at_the_desk]].concat());
+    let output = run(&[&common[..], &QUESTION, &["--page", &at_the_desk]].concat());
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot check"), "{output:?}");
     // Only where people are asked, and never beside a predicate.
     for wrong in [&["--people", "--where", "true"][..], &["--where", "true", "--page", "https://page.example/"]] {
