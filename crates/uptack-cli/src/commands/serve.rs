@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use uptack_dap::origin::Origin;
 use uptack_server::desk::config::{Aggregators, Place, Remote};
 use uptack_server::desk::{Config, Desk};
 use url::Url;
 
 use crate::admission::check_exposure;
-use crate::arguments::address;
+use crate::arguments::{address, origin};
 use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -70,6 +71,10 @@ pub(crate) struct Arguments {
     /// elsewhere
     #[arg(long)]
     enrolment: bool,
+    /// A web page that may read the cards of open queries, and upload to aggregators in this process: its scheme, host and
+    /// port. May be given several times; by default none
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    allow_origin: Vec<Origin>,
     /// The certificate chain for TLS, as PEM
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
@@ -109,6 +114,7 @@ impl Arguments {
             root: self.root.clone(),
             aggregators: self.aggregators()?,
             enrolment: self.enrolment,
+            allowed_origins: self.allow_origin.clone(),
             operations: self.operations,
             max_connections: self.connections,
             max_connections_per_address: self.connections_per_address,

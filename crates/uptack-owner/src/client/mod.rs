@@ -1,26 +1,26 @@
 //! One owner or a whole fleet answering the queries of a desk.
 
+mod asking;
+mod config;
 mod outcome;
 
+pub use config::Config;
 pub use outcome::{Outcome, Status};
 
 use futures_util::{StreamExt, stream};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use uptack::card::Enrolment;
 use uptack_dap::{
     client::{Client as Writer, SealedReport},
-    clock::Clock,
-    credential::{Credential, OwnerSecret},
+    credential::Credential,
     http_client,
     protocol::TaskId,
     signed::SignedCard,
 };
-use url::Url;
 
 use crate::{
     attributes::{Attributes, Named},
@@ -28,7 +28,7 @@ use crate::{
     error::{Error, Result},
     ledger::{Acceptance, Due, Ledger, State, StoredReport},
     listing,
-    observer::{Event, Observer},
+    observer::Event,
     report::{self, Tosser},
     schedule::{self, FIXED_DELAY},
 };
@@ -42,38 +42,6 @@ const AT_ONCE: usize = 32;
 /// How often a desk that asks for patience is asked again, and how long each time at most.
 const ATTEMPTS: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// How a client answers. [`Config::new`] gives defaults for everything but the desk.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Where the desk is.
-    pub desk: Url,
-    /// A further root certificate for TLS, in a PEM file.
-    pub root: Option<PathBuf>,
-    /// Reports are sent within so many seconds after the fixed delay; by default at any time in the query's window.
-    pub within: Option<u64>,
-    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and is used for no others.
-    pub credentials: HashMap<String, OwnerSecret>,
-    /// The time of day.
-    pub clock: Clock,
-    /// For tests: who hears in which order things happen.
-    #[doc(hidden)]
-    pub observer: Observer,
-}
-
-impl Config {
-    /// A client of a desk.
-    pub fn new(desk: Url) -> Self {
-        Self {
-            desk,
-            root: None,
-            within: None,
-            credentials: HashMap::new(),
-            clock: Clock::system(),
-            observer: Observer::default(),
-        }
-    }
-}
 
 /// What a visit has to do for a card.
 #[derive(Clone, Copy)]
@@ -120,15 +88,23 @@ impl Client {
     ///
     /// Only names are taken: no attribute has a part in the decision.
     pub fn consider(&self, owners: &[&str], cards: &[SignedCard]) -> Result<Vec<Outcome>> {
+        self.consider_each(cards.iter().map(|signed| (signed, owners.to_vec())))
+    }
+
+    /// The same for cards that not all owners answer.
+    fn consider_each<'a>(
+        &self,
+        cards: impl IntoIterator<Item = (&'a SignedCard, Vec<&'a str>)>,
+    ) -> Result<Vec<Outcome>> {
         let now = self.config.clock.now();
         self.ledger.expire(now)?;
         let mut outcomes = Vec::new();
         let mut to_make = 0;
-        for signed in cards {
+        for (signed, owners) in cards {
             let reports = owners.len().saturating_sub(self.ledger.entries_of(&signed.query)?);
             let decided = self.checker.check(signed, now).and_then(|accepted| {
-                let time = to_make + schedule::time_to_make(reports, accepted.predicates.len());
-                let moments = self.moments(owners, &accepted, Work { to_make: time, reports }, now)?;
+                let time = to_make + schedule::time_to_make(reports, accepted.asked.questions());
+                let moments = self.moments(&owners, &accepted, Work { to_make: time, reports }, now)?;
                 to_make = time;
                 Ok((accepted, moments))
             });
@@ -189,14 +165,25 @@ impl Client {
     ///
     /// `progress` is told how many reports were acknowledged so far, and how many there will be.
     pub async fn visit(&self, owners: &[Named], progress: impl Fn(usize, usize)) -> Result<Vec<Outcome>> {
-        let attributes: BTreeMap<String, Attributes> = owners.iter().cloned().collect();
+        self.visit_asking(owners, |questions| Ok(vec![None; questions.len()]), progress).await
+    }
+
+    /// The same with somebody there: `ask` is shown the questions for people that may be answered, and says what the person
+    /// answers to each, or nothing.
+    pub async fn visit_asking(
+        &self,
+        owners: &[Named],
+        ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<bool>>>,
+        progress: impl Fn(usize, usize),
+    ) -> Result<Vec<Outcome>> {
+        let mut attributes: BTreeMap<String, Attributes> = owners.iter().cloned().collect();
         // What an earlier run left comes first, so that nothing that is evaluated now delays it.
         self.ledger.expire(self.config.clock.now())?;
         self.finish(&attributes, Some(self.config.clock.now() + FIXED_DELAY), |_| {}).await?;
         self.forget_keys();
         let cards = self.fetch_patiently().await?;
-        let names: Vec<&str> = owners.iter().map(|(name, _)| name.as_str()).collect();
-        let mut outcomes = self.consider(&names, &cards)?;
+        self.ask_people(&mut attributes, &cards, ask).await?;
+        let mut outcomes = self.consider_said(&attributes, &cards)?;
         let total = outcomes.iter().filter(|outcome| outcome.status == Status::Waiting).count();
         self.prepare(&attributes).await?;
         self.finish(&attributes, None, |sent| progress(sent, total)).await?;
@@ -324,7 +311,9 @@ impl Client {
         let (mut made, mut ended, mut later) = (Vec::new(), Vec::new(), Vec::new());
         let cards = self.cards(group)?;
         for due in group.iter().cloned() {
-            let Some(accepted) = cards.get(&due.query) else {
+            // Nobody is made to say what they did not say.
+            let accepted = cards.get(&due.query).filter(|card| asking::has_truth(card, owners.get(&due.owner)));
+            let Some(accepted) = accepted else {
                 ended.push((due, State::Lost));
                 continue;
             };
