@@ -123,8 +123,8 @@ impl Evaluation {
         }
     }
 
-    /// The best mechanism under each trust model in the smallest and in the largest population; with one honest aggregator
-    /// the best that also keeps a promise if nobody is honest.
+    /// The best mechanism under each trust model in the smallest and in the largest population; with one honest
+    /// aggregator, also the best that keeps a promise if nobody is honest.
     pub fn best_by_trust(&self) -> Vec<BestByTrust> {
         let (least, most) = (self.settings.factors.iter().min(), self.settings.factors.iter().max());
         let factors = least.into_iter().chain(most.filter(|most| Some(*most) != least));
