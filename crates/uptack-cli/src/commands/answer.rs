@@ -15,6 +15,7 @@ use uptack_owner::client::{Config, Outcome, Status};
 use crate::failure::Failure;
 use crate::output::{Table, print, print_json, read_small_file, readable_up};
 use crate::owner::OwnerArguments;
+use crate::progress::say;
 
 /// Answer the open queries of a desk as one owner
 ///
@@ -116,13 +117,13 @@ fn ask_in_terminal(question: &Accepted) -> uptack_owner::Result<Option<bool>> {
     let claims = &question.opened.card.claims;
     // The text is a stranger's, and must not move the cursor.
     let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    eprintln!(
-        "{text}\nWhat you answer is hidden with ε = {} if one aggregator is honest, and {} if nobody is.",
+    say(&format!(
+        "{text}\nWhat you answer is hidden with ε = {} if one aggregator is honest, and {} if nobody is.\n",
         readable_up(claims.whole_one_aggregator()),
         readable_up(claims.whole_linked())
-    );
+    ));
     loop {
-        eprint!("yes or no? (an empty line answers nothing) ");
+        say("yes or no? (an empty line answers nothing) ");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map_err(failed)?;
         match line.trim().to_lowercase().as_str() {
