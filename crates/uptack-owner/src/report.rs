@@ -8,7 +8,7 @@ use crate::{
     check::Accepted,
     error::{Error, Result},
     observer::{Event, Observer},
-    predicate::{MOST_STEPS, Subject},
+    predicate::{MOST_STEPS, Predicate, Subject},
 };
 
 /// Draws the cells of a card.
@@ -54,21 +54,7 @@ impl Tosser {
         attributes: &Attributes,
         observer: &Observer,
     ) -> Result<Measurement> {
-        let mut left = accepted.most_yes;
-        let subject = Subject::new(attributes, &accepted.opened.card.attributes);
-        let most_steps = MOST_STEPS / accepted.predicates.len().max(1) as u64;
-        let truths: Vec<bool> = accepted
-            .predicates
-            .iter()
-            .map(|predicate| {
-                observer.on(Event::Evaluated);
-                let truth = predicate.is_true_of(&subject, most_steps);
-                // More than a ballot allows: the first are kept and the rest are answered as no.
-                let kept = truth && left > 0;
-                left -= usize::from(kept);
-                kept
-            })
-            .collect();
+        let truths = truths(accepted, attributes, observer);
         let draw = |truth: &bool| {
             observer.on(Event::Tossed);
             let drawn = self.sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
@@ -91,6 +77,20 @@ impl Tosser {
             Sums::Ones => ballot::noisy_measurement(&outputs()),
         }
     }
+}
+
+/// The truth of every predicate. More than a ballot allows: the first are kept and the rest are answered as no.
+fn truths(accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Vec<bool> {
+    let mut left = accepted.most_yes;
+    let subject = Subject::new(attributes, &accepted.opened.card.attributes);
+    let most_steps = MOST_STEPS / accepted.predicates.len().max(1) as u64;
+    let truth = |predicate: &Predicate| {
+        observer.on(Event::Evaluated);
+        let kept = predicate.is_true_of(&subject, most_steps) && left > 0;
+        left -= usize::from(kept);
+        kept
+    };
+    accepted.predicates.iter().map(truth).collect()
 }
 
 /// A measurement as the ledger keeps it until the report is acknowledged.
