@@ -117,26 +117,32 @@ pub fn fleet_from_csv(text: &str) -> Result<Vec<Named>> {
     let mut names = std::collections::BTreeSet::new();
     for (index, line) in lines {
         let place = index + 1;
-        let values = fields(line, place)?;
-        if values.len() != columns.len() {
-            let (found, expected) = (values.len(), columns.len());
-            return Err(Error::Input(format!("line {place}: {found} fields, but the header has {expected}")));
-        }
-        let mut attributes = Attributes::default();
-        let mut name = (owners.len() + 1).to_string();
-        for (column, value) in columns.iter().zip(values) {
-            if column.name == "owner" {
-                name = value;
-            } else if let Some(value) = column.read(value, place)? {
-                attributes.values.insert(column.name.clone(), value);
-            }
-        }
+        let (named, attributes) = read_owner(line, place, &columns)?;
+        let name = named.unwrap_or_else(|| (owners.len() + 1).to_string());
         if !names.insert(name.clone()) {
             return Err(Error::Input(format!("line {place}: an owner of this name appears on an earlier line")));
         }
         owners.push((name, attributes));
     }
     Ok(owners)
+}
+
+/// The name of an owner, if there is a column for it, and its attributes.
+fn read_owner(line: &str, place: usize, columns: &[Column]) -> Result<(Option<String>, Attributes)> {
+    let values = fields(line, place)?;
+    if values.len() != columns.len() {
+        let (found, expected) = (values.len(), columns.len());
+        return Err(Error::Input(format!("line {place}: {found} fields, but the header has {expected}")));
+    }
+    let (mut name, mut attributes) = (None, Attributes::default());
+    for (column, value) in columns.iter().zip(values) {
+        if column.name == "owner" {
+            name = Some(value);
+        } else if let Some(value) = column.read(value, place)? {
+            attributes.values.insert(column.name.clone(), value);
+        }
+    }
+    Ok((name, attributes))
 }
 
 struct Column {

@@ -18,7 +18,7 @@ use uptack_dap::{
 use url::Url;
 
 use crate::{
-    policy::{Desk, Limit, Policy},
+    policy::{Desk, Limit, Origin, Policy},
     predicate::Predicate,
 };
 
@@ -249,13 +249,7 @@ impl Checker {
             check_separate(card, parameters)?;
         }
         if let Some(accepted) = &self.policy.aggregators {
-            for (name, url) in [("leader", &parameters.leader), ("helper", &parameters.helper)] {
-                if !accepted.iter().any(|origin| origin.is_of(url)) {
-                    return Err(Refusal(format!(
-                        "aggregators.{name} is `{url}`, which the policy does not name in its `aggregators`"
-                    )));
-                }
-            }
+            check_aggregators(accepted, parameters)?;
         }
         if self.policy.card.enrolment && card.enrolment != Some(Enrolment::Required) {
             return Err(Refusal("the card lets anybody answer; the policy's card.enrolment requires enrolled owners, so that nobody can \
@@ -344,18 +338,9 @@ impl Checker {
 
     fn price(&self, card: &Card) -> Result<Price, Refusal> {
         let queries = card.counted_queries().map_err(refusal)?;
-        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked()) {
-            (Limit::Unlimited, _) => None,
-            (_, None) => {
-                return Err(Refusal(
-                    "the card has no guarantee that could be charged to the lifetime budget".to_owned(),
-                ));
-            }
-            (_, Some(_)) => {
-                let channel = card.checked_channel().map_err(refusal)?;
-                let one = privacy::linked_epsilon(&channel).ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;
-                Some(Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)?)
-            }
+        let linked = match self.policy.lifetime.linked {
+            Limit::Unlimited => None,
+            Limit::AtMost(_) => Some(linked_charge(card, queries)?),
         };
         let release = match self.policy.lifetime.release {
             Limit::Unlimited => None,
@@ -375,6 +360,16 @@ impl Checker {
         let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
         Charge::dominated_by(loss).repeated(queries)
     }
+}
+
+/// What all answers to a card cost.
+fn linked_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
+    if card.claims.whole_linked().is_none() {
+        return Err(Refusal("the card has no guarantee that could be charged to the lifetime budget".to_owned()));
+    }
+    let channel = card.checked_channel().map_err(refusal)?;
+    let one = privacy::linked_epsilon(&channel).ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;
+    Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
 }
 
 /// What a card's releases cost if one aggregator is honest and nobody else, from the card's integers.
@@ -420,6 +415,18 @@ fn affordable(card: &Card) -> Result<(), Refusal> {
     let owners = card.claim_owners().map_err(refusal)?;
     if owners > LARGE_CROWD && (channel.answers().len() > 1 || channel.classes().len() > 3) {
         return Err(Refusal(format!("the claims for {owners} owners cannot be verified within the work allowed")));
+    }
+    Ok(())
+}
+
+/// Refuses aggregators that the policy does not name.
+fn check_aggregators(accepted: &[Origin], parameters: &TaskParameters) -> Result<(), Refusal> {
+    for (name, url) in [("leader", &parameters.leader), ("helper", &parameters.helper)] {
+        if !accepted.iter().any(|origin| origin.is_of(url)) {
+            return Err(Refusal(format!(
+                "aggregators.{name} is `{url}`, which the policy does not name in its `aggregators`"
+            )));
+        }
     }
     Ok(())
 }

@@ -193,21 +193,25 @@ impl Policy {
             policy.card.one_aggregator.get_or_insert(policy.card.release);
             policy.lifetime.one_aggregator.get_or_insert(policy.lifetime.release);
         }
-        for (name, delta) in [("card.delta", policy.card.delta), ("lifetime.delta", policy.lifetime.delta)] {
+        match policy.contradiction() {
+            Some(reason) => Err(Error::Input(format!("not a policy: {reason}"))),
+            None => Ok(policy),
+        }
+    }
+
+    /// Why no card could be answered, or what its fields cannot be.
+    fn contradiction(&self) -> Option<String> {
+        for (name, delta) in [("card.delta", self.card.delta), ("lifetime.delta", self.lifetime.delta)] {
             if !(0.0..1.0).contains(&delta) {
-                return Err(Error::Input(format!("not a policy: {name} must be at least 0 and less than 1")));
+                return Some(format!("{name} must be at least 0 and less than 1"));
             }
         }
-        let desks = policy.desks.as_deref().unwrap_or_default();
-        if policy.signers.is_empty() && desks.iter().all(|desk| desk.signers.is_empty()) {
-            return Err(Error::Input(
-                "not a policy: there are no `signers`, so that no card could be answered".to_owned(),
-            ));
+        let desks = self.desks.as_deref().unwrap_or_default();
+        if self.signers.is_empty() && desks.iter().all(|desk| desk.signers.is_empty()) {
+            return Some("there are no `signers`, so that no card could be answered".to_owned());
         }
-        if policy.aggregators.as_ref().is_some_and(Vec::is_empty) {
-            return Err(Error::Input("not a policy: `aggregators` is empty; leave it out to allow any".to_owned()));
-        }
-        Ok(policy)
+        let no_aggregators = self.aggregators.as_ref().is_some_and(Vec::is_empty);
+        no_aggregators.then(|| "`aggregators` is empty; leave it out to allow any".to_owned())
     }
 
     /// Whether a signer is named, for all cards or for those of some desk.

@@ -18,7 +18,7 @@ use uptack_dap::{
     client::{Client as Writer, SealedReport},
     credential::Credential,
     http_client,
-    protocol::TaskId,
+    protocol::{Measurement, TaskId},
     signed::SignedCard,
 };
 
@@ -50,6 +50,28 @@ struct Work {
     to_make: u64,
     /// How many reports it takes.
     reports: usize,
+}
+
+/// The entries of a group that are done with, and those that are tried again at some moment.
+#[derive(Default)]
+struct Settled {
+    ended: Vec<(Due, State)>,
+    later: Vec<(Due, u64)>,
+}
+
+impl Settled {
+    /// Adds an entry that failed: it is tried again if somebody was away, and lost if somebody refused. An error that is not the
+    /// network's is handed back.
+    fn add_failed(&mut self, due: Due, error: Error, now: u64) -> Result<()> {
+        match error {
+            Error::Network(error) if error.is_unreachable() => {
+                self.later.push((due, schedule::retry_at(now, &error)));
+            }
+            Error::Network(_) => self.ended.push((due, State::Lost)),
+            error => return Err(error),
+        }
+        Ok(())
+    }
 }
 
 /// Answers queries for the owners whose attributes it is given.
@@ -138,7 +160,7 @@ impl Client {
                 break;
             }
             for group in entries.chunks(GROUP) {
-                made += self.prepare_group(owners, group, self.config.clock.now()).await?;
+                made += self.prepare_group(owners, group.to_vec(), self.config.clock.now()).await?;
             }
         }
         if made > 0 {
@@ -307,29 +329,25 @@ impl Client {
             .collect())
     }
 
-    async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: &[Due], now: u64) -> Result<usize> {
-        let (mut made, mut ended, mut later) = (Vec::new(), Vec::new(), Vec::new());
-        let cards = self.cards(group)?;
-        for due in group.iter().cloned() {
+    async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: Vec<Due>, now: u64) -> Result<usize> {
+        let (mut made, mut settled) = (Vec::new(), Settled::default());
+        let cards = self.cards(&group)?;
+        for due in group {
             // Nobody is made to say what they did not say.
             let accepted = cards.get(&due.query).filter(|card| asking::has_truth(card, owners.get(&due.owner)));
             let Some(accepted) = accepted else {
-                ended.push((due, State::Lost));
+                settled.ended.push((due, State::Lost));
                 continue;
             };
             match self.make(owners, &due, accepted).await {
                 Ok(report) => made.push(report),
                 // Without the aggregators' keys nothing can be made; nothing was tossed either.
-                Err(Error::Network(error)) if error.is_unreachable() => {
-                    later.push((due, schedule::retry_at(now, &error)));
-                }
-                Err(Error::Network(_)) => ended.push((due, State::Lost)),
-                Err(error) => return Err(error),
+                Err(error) => settled.add_failed(due, error, now)?,
             }
         }
         self.ledger.store(&made)?;
-        self.ledger.settle(&ended)?;
-        self.ledger.postpone_preparing(&later)?;
+        self.ledger.settle(&settled.ended)?;
+        self.ledger.postpone_preparing(&settled.later)?;
         Ok(made.len())
     }
 
@@ -346,26 +364,22 @@ impl Client {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let (mut ended, mut later, mut outdated) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut settled, mut outdated) = (Settled::default(), Vec::new());
         for (due, outcome) in sent {
             match outcome {
-                Ok(state) => ended.push((due, state)),
+                Ok(state) => settled.ended.push((due, state)),
                 // Sealing again is put off like a first report, by a delay that nothing shortens.
                 Err(Error::Network(error)) if error.is_outdated_key() => outdated.push((due, now + FIXED_DELAY)),
-                Err(Error::Network(error)) if error.is_unreachable() => {
-                    later.push((due, schedule::retry_at(now, &error)));
-                }
-                Err(Error::Network(_)) => ended.push((due, State::Lost)),
-                Err(error) => return Err(error),
+                Err(error) => settled.add_failed(due, error, now)?,
             }
         }
         if !outdated.is_empty() {
             self.forget_keys();
         }
-        self.ledger.settle(&ended)?;
-        self.ledger.postpone(&later)?;
+        self.ledger.settle(&settled.ended)?;
+        self.ledger.postpone(&settled.later)?;
         self.ledger.outdate(&outdated)?;
-        Ok(ended.iter().filter(|(_, state)| *state == State::Sent).count())
+        Ok(settled.ended.iter().filter(|(_, state)| *state == State::Sent).count())
     }
 
     /// The checked cards of entries, without those that the policy no longer allows.
@@ -392,14 +406,7 @@ impl Client {
         self.config.observer.on(Event::KeysFetched);
         let due = self.with_delay(due, accepted);
         let (measurement, sealed) = match self.ledger.report(&due)? {
-            Some(before) => {
-                let measurement = report::from_bytes(accepted, &before.measurement)
-                    .ok_or_else(|| Error::Environment("ledger: a stored report does not decode".to_owned()))?;
-                self.config.observer.on(Event::Sealed);
-                let refused = SealedReport::from_bytes(before.bytes)?;
-                let sealed = writer.reseal(&measurement, &refused).await?;
-                (measurement, sealed)
-            }
+            Some(before) => self.reseal(&writer, accepted, before).await?,
             None => {
                 // An owner whose attributes are gone answers as one that has none.
                 let unknown = Attributes::default();
@@ -413,6 +420,21 @@ impl Client {
         let credential = self.credential(&due.owner, accepted, &sealed).map(|shown| shown.as_str().to_owned());
         let bytes = sealed.as_bytes().to_vec();
         Ok((due, StoredReport { measurement: report::to_bytes(&measurement), bytes, credential }))
+    }
+
+    /// Seals what was tossed before, under the same id.
+    async fn reseal(
+        &self,
+        writer: &Writer,
+        accepted: &Accepted,
+        before: StoredReport,
+    ) -> Result<(Measurement, SealedReport)> {
+        let measurement = report::from_bytes(accepted, &before.measurement)
+            .ok_or_else(|| Error::Environment("ledger: a stored report does not decode".to_owned()))?;
+        self.config.observer.on(Event::Sealed);
+        let refused = SealedReport::from_bytes(before.bytes)?;
+        let sealed = writer.reseal(&measurement, &refused).await?;
+        Ok((measurement, sealed))
     }
 
     /// The entry with a moment that is late enough: drawn anew, before the truth is looked at, where making the report
