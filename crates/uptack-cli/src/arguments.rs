@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use uptack::Fraction;
 use uptack::estimate::{Confidence, IntervalKind};
+use uptack_dap::origin::Origin;
 use url::{Host, Url};
 
 /// How an interval is made
@@ -44,6 +45,11 @@ pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
     let level: Fraction = text.parse().map_err(|error: uptack::Error| error.to_string())?;
     Confidence::of_miss(level.complement().to_f64())
         .map_err(|_| format!("a confidence of {level} is not between 0 and 1 - 1e-12"))
+}
+
+/// The origin of a web page: `https://page.example`.
+pub(crate) fn origin(text: &str) -> Result<Origin, String> {
+    text.parse().map_err(|error: uptack_dap::Error| error.to_string())
 }
 
 /// A share of one: `0.9`, `9/10` or `90%`.

@@ -32,6 +32,7 @@ mod ed25519;
 pub mod error;
 pub mod http_client;
 pub mod listing;
+pub mod origin;
 pub mod private;
 pub mod protocol;
 pub mod release;

@@ -52,14 +52,38 @@ pub struct Accepted {
     pub parameters: TaskParameters,
     /// When it opens and closes.
     pub window: (u64, u64),
-    /// The questions, in the order of the report.
-    pub predicates: Vec<Predicate>,
+    /// Whom it asks for what.
+    pub asked: Asked,
     /// How many of them may be answered with a true yes.
     pub most_yes: usize,
     /// Its names: what it is called, what is charged for it, and which answer of that charge it asks for.
     pub names: CardNames,
     /// What it costs.
     pub price: Price,
+}
+
+/// Whom a card asks for the truth.
+pub enum Asked {
+    /// The device, which evaluates these, in the order of the report.
+    Device(Vec<Predicate>),
+    /// The person, one question in words.
+    Person(String),
+}
+
+impl Asked {
+    /// How many questions there are.
+    pub fn questions(&self) -> usize {
+        match self {
+            Self::Device(predicates) => predicates.len(),
+            Self::Person(_) => 1,
+        }
+    }
+}
+
+impl std::fmt::Debug for Asked {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Asked({} questions)", self.questions())
+    }
 }
 
 /// What a card costs, per view; nothing where the owner keeps no budget for the view.
@@ -173,16 +197,31 @@ impl Checker {
         let card = &opened.card;
         let parameters = card_task::parameters(card).map_err(refusal)?;
         let window = card.window().map_err(refusal)?;
-        let predicates = self.predicates(card)?;
+        let asked = self.asked(card)?;
         let most_yes = match &card.ballot {
-            Some(ballot) => ballot.most_yes.min(predicates.len() as u64) as usize,
+            Some(ballot) => ballot.most_yes.min(asked.questions() as u64) as usize,
             None => 1,
         };
         let names = card_task::names(card).map_err(refusal)?;
         self.trust(card, &parameters)?;
         self.limits(card)?;
         let price = self.verified_price(card)?;
-        Ok(Accepted { parameters, window, predicates, most_yes, names, price, opened })
+        Ok(Accepted { parameters, window, asked, most_yes, names, price, opened })
+    }
+
+    /// Whom the card asks: the person where there is nothing to evaluate.
+    fn asked(&self, card: &Card) -> Result<Asked, Refusal> {
+        if !card.asks_person() {
+            return self.predicates(card).map(Asked::Device);
+        }
+        match &card.question {
+            Some(question) if !question.trim().is_empty() && card.attributes.is_empty() => {
+                Ok(Asked::Person(question.clone()))
+            }
+            _ => Err(Refusal(
+                "the card has neither a predicate nor, for a person, a question and nothing else".to_owned(),
+            )),
+        }
     }
 
     /// The predicates, if they read what the policy allows and the card says.

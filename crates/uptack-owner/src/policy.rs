@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use std::{fmt, path::Path};
 use uptack::Fraction;
-use uptack_dap::{http_client, signed::PublicKey};
-use url::Url;
+pub use uptack_dap::origin::Origin;
+use uptack_dap::signed::PublicKey;
 
 use crate::error::{Error, Result};
 
@@ -71,36 +71,6 @@ pub struct Desk {
     pub address: Origin,
     /// Whose signatures its cards carry.
     pub signers: Vec<PublicKey>,
-}
-
-/// Scheme, host and port of a server: https, or http on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(url::Origin);
-
-impl Origin {
-    /// Whether an address is below this origin.
-    pub fn is_of(&self, url: &Url) -> bool {
-        self.0 == url.origin()
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.ascii_serialization())
-    }
-}
-
-impl<'de> Deserialize<'de> for Origin {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        let refuse = |error: &dyn fmt::Display| serde::de::Error::custom(format!("`{text}`: {error}"));
-        let url: Url = text.parse().map_err(|error: url::ParseError| refuse(&error))?;
-        http_client::check_address(&url).map_err(|error| refuse(&error))?;
-        match url.path() {
-            "/" => Ok(Self(url.origin())),
-            _ => Err(refuse(&"an origin is a scheme, a host and a port, without a path")),
-        }
-    }
 }
 
 /// What one card may give away at most.

@@ -9,16 +9,18 @@ use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp, plan_wh
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
-use uptack_dap::desk_client::{Client, Opened, Schedule};
+use uptack_dap::desk_client::{Client, Opened, OpenedQuery, Schedule};
 use uptack_owner::predicate::Predicate;
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
+use url::Url;
 
-use crate::arguments::{count, fraction, range, seconds};
+use crate::arguments::{address, count, fraction, range, seconds};
 use crate::card_file;
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
+use crate::page_link;
 use crate::progress::watched;
 use crate::trust_arguments::{TrustArguments, Trusted};
 
@@ -38,7 +40,10 @@ use crate::trust_arguments::{TrustArguments, Trusted};
     --closes 10m
   uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
     --question 'Do you stand?' --where 'speed < 5.0' --owners 5000 --yes 500 \\
-    --epsilon 2 --every 5m --times 12")]
+    --epsilon 2 --every 5m --times 12
+  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
+    --question 'Did you vote?' --people --page https://page.example/ \\
+    --owners 500 --yes 250 --epsilon 1 --closes 1d")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     desk: DeskArguments,
@@ -46,12 +51,18 @@ pub(crate) struct Arguments {
     #[arg(long)]
     question: String,
     /// What a yes is, as a CEL expression over an owner's attributes
-    #[arg(long = "where", required_unless_present = "each")]
+    #[arg(long = "where", required_unless_present_any = ["each", "people"])]
     predicate: Option<String>,
+    /// Ask people: the truth is what a person answers to the question, in a terminal or on a web page
+    #[arg(long, conflicts_with_all = ["predicate", "each", "attributes"])]
+    people: bool,
+    /// Print a link to this page, on which people can answer; it must not be served by the desk
+    #[arg(long, value_name = "URL", value_parser = address, requires = "people")]
+    page: Option<Url>,
     /// A ballot: one question for each value of this attribute, for owners of whom --where is true
     #[arg(long, requires = "values")]
     each: Option<String>,
-    /// The values: a,b,c, or a file with one a line
+    /// The values: a,b,c, or a file with one per line
     #[arg(long, requires = "each")]
     values: Option<String>,
     /// How many questions of a ballot an owner may answer with yes
@@ -81,7 +92,7 @@ pub(crate) struct Arguments {
     /// Below this many answers nothing is released; by default all owners
     #[arg(long, value_parser = count)]
     minimum_batch: Option<u64>,
-    /// How long answers are taken, such as 90s, 10m, 2h or 1d
+    /// How long the query takes answers, such as 90s, 10m, 2h or 1d
     #[arg(long, value_parser = seconds, required_unless_present = "every", conflicts_with = "every")]
     closes: Option<u64>,
     /// A series: how long each of its windows is
@@ -107,6 +118,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let schedule = arguments.schedule()?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
     let client = arguments.desk.client()?;
+    arguments.page.as_ref().map_or(Ok(()), |page| page_link::check_place(page, arguments.desk.address()))?;
     let (request, queries) = (arguments.request()?, arguments.queries(&question)?);
     // A plan takes longer than to find out that nobody would take it.
     block_on(async { Ok(client.signer().await?) })?;
@@ -123,13 +135,22 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::environment("the desk opened nothing"));
     };
     let waiting = block_on(why_it_waits(&client, &first.query))?;
+    let link =
+        |query: &str| Some(page_link::of(arguments.page.as_ref()?, arguments.desk.address(), &opened.card, query));
     if !json {
-        print(&describe(&opened))?;
+        print(&describe(&opened, link))?;
         return waiting.map_or(Ok(()), Err);
     }
-    let mut document = json!({"query": first.query, "card": opened.card, "opens": first.opens, "closes": first.closes});
+    let entry = |query: &OpenedQuery| {
+        let mut entry = json!({"query": query.query, "opens": query.opens, "closes": query.closes});
+        if let Some(link) = link(&query.query) {
+            entry["link"] = link.into();
+        }
+        entry
+    };
+    let mut document = entry(first);
+    document["card"] = json!(opened.card);
     if arguments.every.is_some() {
-        let entry = |query: &uptack_dap::desk_client::OpenedQuery| json!({"query": query.query, "opens": query.opens, "closes": query.closes});
         document["queries"] = opened.queries.iter().map(entry).collect();
     }
     print_json(&document)?;
@@ -165,6 +186,9 @@ impl Arguments {
         if self.question.trim().is_empty() {
             return Err(Failure::request("--question: it is empty")
                 .with_hint("say in words what owners are asked; it stands on the card that owners see"));
+        }
+        if self.people {
+            return Ok(Question { predicate: None, ballot: None, attributes: Vec::new() });
         }
         let declared = Declared::parse(self.attributes.iter().map(String::as_str))
             .map_err(|error| Failure::from(error).at("--attributes"))?;
@@ -208,7 +232,7 @@ impl Arguments {
         let values: Vec<String> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         match values.len() {
-            0 => Err(Failure::request("--values: there are none").with_hint("give a,b,c, or a file with one a line")),
+            0 => Err(Failure::request("--values: there are none").with_hint("give a,b,c, or a file with one per line")),
             _ => Ok(values),
         }
     }
@@ -255,11 +279,12 @@ impl Arguments {
     }
 }
 
-fn describe(opened: &Opened) -> String {
+fn describe(opened: &Opened, link: impl Fn(&str) -> Option<String>) -> String {
     let claims = &opened.card.claims;
     let mut text = String::new();
     for query in &opened.queries {
         text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);
+        text += &link(&query.query).map_or(String::new(), |link| format!("{link}\n"));
     }
     let sd = readable(opened.card.predicted.sd.value());
     format!(

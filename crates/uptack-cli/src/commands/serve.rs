@@ -5,17 +5,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use uptack_dap::origin::Origin;
 use uptack_server::desk::config::{Aggregators, Place, Remote};
 use uptack_server::desk::{Config, Desk};
 use url::Url;
 
 use crate::admission::check_exposure;
-use crate::arguments::address;
+use crate::arguments::{address, origin};
 use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// Run a desk: the registry of queries and the collector, with both aggregators beside it unless they are elsewhere
+/// Run a desk, which opens and collects queries; both aggregators run in its process unless they are elsewhere
 ///
 /// With both aggregators in one process whoever runs it can see every answer, and the cards say so. It prints its
 /// address and its key once it takes requests, logs to stderr, and ends in order on Ctrl-C; a hangup signal has it read
@@ -70,6 +71,10 @@ pub(crate) struct Arguments {
     /// elsewhere
     #[arg(long)]
     enrolment: bool,
+    /// A web page that may read the cards of open queries, and upload to aggregators in this process: its scheme, host and
+    /// port. May be given several times; by default none
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    allow_origin: Vec<Origin>,
     /// The certificate chain for TLS, as PEM
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
@@ -95,7 +100,7 @@ pub(crate) struct Arguments {
     /// Queries that may be open or waiting to be, at once
     #[arg(long, default_value = "10000")]
     queries: usize,
-    /// Log more, too
+    /// Log in more detail
     #[arg(long)]
     verbose: bool,
 }
@@ -109,6 +114,7 @@ impl Arguments {
             root: self.root.clone(),
             aggregators: self.aggregators()?,
             enrolment: self.enrolment,
+            allowed_origins: self.allow_origin.clone(),
             operations: self.operations,
             max_connections: self.connections,
             max_connections_per_address: self.connections_per_address,

@@ -253,10 +253,14 @@ impl Opening {
         if let Some((name, _)) = filled.iter().find(|(_, present)| *present) {
             return Err(Error::input(format!("card: the desk fills in `{name}`; leave it out")));
         }
-        let predicates = card.predicates();
-        if predicates.is_empty() {
-            return Err(Error::input("card: there is no predicate for owners to evaluate"));
+        let has_question = card.question.as_ref().is_some_and(|question| !question.trim().is_empty());
+        if card.asks_person() && (!has_question || !card.attributes.is_empty()) {
+            return Err(Error::input(
+                "card: there is no predicate for owners to evaluate; a card that asks people has a question in words and \
+                 reads no attributes",
+            ));
         }
+        let predicates = card.predicates();
         if let Some(index) = predicates.iter().position(|text| text.is_empty() || text.len() > LONGEST_PREDICATE) {
             let number = index + 1;
             return Err(Error::input(format!(

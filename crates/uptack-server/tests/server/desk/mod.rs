@@ -9,3 +9,4 @@ mod lifecycle;
 mod restarts;
 mod support;
 mod verification;
+mod web_pages;
