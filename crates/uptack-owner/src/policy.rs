@@ -143,7 +143,7 @@ pub enum Trust {
 }
 
 /// What all cards together may give away.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LifetimeLimits {
     /// ε of all answers.
@@ -157,6 +157,17 @@ pub struct LifetimeLimits {
 }
 
 impl LifetimeLimits {
+    /// Those of the policy in the guide, for whoever wants to compare with something. No owner has them unless it wrote
+    /// them down.
+    pub fn of_the_guide() -> Self {
+        Self {
+            linked: Limit::AtMost(100.0),
+            one_aggregator: Some(Limit::AtMost(10.0)),
+            release: Limit::AtMost(10.0),
+            delta: 1e-5,
+        }
+    }
+
     /// Whether the view of one honest aggregator is charged for.
     pub(crate) fn has_one_aggregator_budget(&self) -> bool {
         matches!(self.one_aggregator, Some(Limit::AtMost(_)))

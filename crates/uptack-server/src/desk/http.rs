@@ -43,14 +43,15 @@ const LARGEST_BODY: usize = 1024 * 1024;
 /// Longest Idempotency-Key.
 const LONGEST_KEY: usize = 128;
 
-/// Builds the router from the table of routes.
-pub(crate) fn routes(shared: Arc<Shared>) -> Router {
+/// Builds the router from the table of routes, with the pages beside it.
+pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
     let served = table().into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
     served
         .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /openapi.json.") })
         .method_not_allowed_fallback(http::no_such_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
-        .with_state(shared)
+        .with_state(Arc::clone(&shared))
+        .merge(pages)
+        .layer(middleware::from_fn_with_state(shared, outermost))
 }
 
 /// What operators look at: health and counters of the desk, and of an embedded pair below `leader` and `helper`.
