@@ -164,9 +164,10 @@ async fn keep(desk: &Desk, analyst: &Analyst, scene: &Scene, folder: &Path) -> R
         folder.display(),
     ));
     invite(desk)?;
+    let data = folder.join("kept-fleet");
     tokio::select! {
         stopped = signals.wait(async || {}) => Ok(stopped?),
-        failed = keep_asking(desk, analyst, scene, &folder.join("kept-fleet")) => failed,
+        failed = keep_asking(desk, analyst, scene, &data) => failed,
     }
 }
 

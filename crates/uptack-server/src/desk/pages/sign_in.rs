@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use std::sync::Arc;
 use uptack_dap::token::{Token, TokenHash};
 
-use super::{HOME, Page, Pages, fields::Fields, frame, guard::check_form_token, refusal::Refusal, visitor::FORM_TOKEN};
+use super::{HOME, Page, Pages, fields::Fields, frame, guard::check_form_token, visitor::FORM_TOKEN};
 use crate::desk::tokens;
 
 /// Where a link that works once leads.

@@ -43,7 +43,10 @@ async fn a_question_lives_its_life_in_a_browser() {
     let signed = only_open(&stage.analyst).await;
     assert_eq!(opened.location, format!("/pages/questions/{}", signed.query));
     let card = signed.open().unwrap().card;
-    assert_eq!((card.question.as_deref(), card.predicate.as_deref()), (Some("Do you stand?"), Some("station == \"7\"")));
+    assert_eq!(
+        (card.question.as_deref(), card.predicate.as_deref()),
+        (Some("Do you stand?"), Some("station == \"7\""))
+    );
     assert_eq!(card.attributes, ["station"]);
     // What the preview showed is what was signed.
     assert!(preview.text.contains(&display::claim(card.claims.whole_one_aggregator())));
@@ -98,7 +101,8 @@ async fn check_result(stage: &Stage, browser: &mut Browser, page: &str, signed: 
     assert!(list.contains(&display::nearest(number(&stated.estimate))) && list.contains("Interval from"), "{list}");
     assert!(!browser.get("/pages/?words=walk").await.text.contains("Do you stand?"));
     let verified = browser.get("/pages/verify").await.field("form_token");
-    let fields = [("form_token", verified.as_str()), ("own_key", "yes"), ("file", ""), ("document", saved.text.as_str())];
+    let fields =
+        [("form_token", verified.as_str()), ("own_key", "yes"), ("file", ""), ("document", saved.text.as_str())];
     let page = browser.upload("/pages/verify", &fields).await.text;
     assert!(page.contains("states what follows from it") && !page.contains("class=\"cross\""), "{page}");
     let falsified = saved.text.replacen(&format!("\"estimate\":\"{}\"", stated.estimate), "\"estimate\":\"1\"", 1);
@@ -138,7 +142,8 @@ async fn a_plan_on_the_page_is_the_plan_of_the_planner() {
     assert!(impossible.contains("cannot be had") && impossible.contains("would do"), "{impossible}");
     let fault = browser.get("/pages/ask/plan?owners=many&yes=5&epsilon=1").await.text;
     assert!(fault.contains("href=\"#owners\"") && fault.contains("`many` is not a whole number"), "{fault}");
-    let unaskable = browser.get("/pages/ask/preview?owners=40&yes=5&epsilon=2&question=Q&predicate=a+%3D%3D&closes=10m").await;
+    let unaskable =
+        browser.get("/pages/ask/preview?owners=40&yes=5&epsilon=2&question=Q&predicate=a+%3D%3D&closes=10m").await;
     assert!(unaskable.text.contains("href=\"#predicate\""), "{}", unaskable.text);
 }
 

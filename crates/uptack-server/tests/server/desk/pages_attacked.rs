@@ -7,8 +7,15 @@ use crate::desk::support::{START, Stage, ballot, call, card, state};
 use crate::desk::support_pages::Browser;
 
 const EVERY_PAGE: [&str; 9] = [
-    "/pages/", "/pages/sign-in", "/pages/ask", "/pages/spending", "/pages/verify", "/pages/style.css", "/pages/script.js",
-    "/pages/nowhere", "/",
+    "/pages/",
+    "/pages/sign-in",
+    "/pages/ask",
+    "/pages/spending",
+    "/pages/verify",
+    "/pages/style.css",
+    "/pages/script.js",
+    "/pages/nowhere",
+    "/",
 ];
 
 #[tokio::test]
@@ -20,7 +27,12 @@ async fn another_site_changes_nothing() {
     let mut other = Browser::signed_in(&stage.desk).await;
     let own = browser.get(&page).await.field("form_token");
     let others = other.get(&page).await.field("form_token");
-    let actions = [format!("{page}/cancel"), format!("{page}/release"), "/pages/ask/open".to_owned(), "/pages/sign-out".to_owned()];
+    let actions = [
+        format!("{page}/cancel"),
+        format!("{page}/release"),
+        "/pages/ask/open".to_owned(),
+        "/pages/sign-out".to_owned(),
+    ];
     for action in &actions {
         // Without the form's token, with a guess, and with one of another session.
         for token in ["", "guess", others.as_str()] {
@@ -185,7 +197,14 @@ async fn no_page_can_be_framed_or_run_what_is_not_ours() {
         for answer in [signed_in.get(path).await, stranger.get(path).await] {
             let header = |name: &str| answer.headers.get(name).map_or("", |value| value.to_str().unwrap());
             let policy = header("content-security-policy");
-            for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"] {
+            for part in [
+                "default-src 'none'",
+                "script-src 'self'",
+                "style-src 'self'",
+                "frame-ancestors 'none'",
+                "form-action 'self'",
+                "base-uri 'none'",
+            ] {
                 assert!(policy.split("; ").any(|found| found == part), "{path}: {policy}");
             }
             assert_eq!((header("x-frame-options"), header("referrer-policy")), ("DENY", "no-referrer"), "{path}");
@@ -193,7 +212,10 @@ async fn no_page_can_be_framed_or_run_what_is_not_ours() {
             // Nothing inline that the policy would have to allow.
             let text = &answer.text;
             assert!(!text.contains(" style=") && !text.contains("<style") && !text.contains(" onclick"), "{path}");
-            assert_eq!(text.matches("<script").count(), text.matches("<script src=\"/pages/script.js\" defer></script>").count());
+            assert_eq!(
+                text.matches("<script").count(),
+                text.matches("<script src=\"/pages/script.js\" defer></script>").count()
+            );
         }
     }
 }
