@@ -22,6 +22,9 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const OWNERS = 60;
 const QUESTION = "Are you at station 7?";
 const STEP = 120_000;
+const FIGURES = [
+  "questions-1280-light", "ask-1280-light", "open-400-dark", "question-400-light", "question-1280-dark", "verify-1280-light",
+];
 const faults = [];
 const children = [];
 
@@ -29,15 +32,17 @@ function start(...words) {
   const child = spawn(uptack, words, { stdio: ["ignore", "pipe", "pipe"] });
   children.push(child);
   child.text = "";
+  child.out = "";
+  child.stdout.on("data", (bytes) => (child.out += bytes));
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes) => (child.text += bytes));
   child.ended = new Promise((resolve) => child.on("exit", resolve));
   return child;
 }
 
 /// Waits until a child has printed something, and gives what was found.
-async function printed(child, pattern) {
+async function printed(child, pattern, where = "text") {
   for (let end = Date.now() + STEP; Date.now() < end; await pause(50)) {
-    const found = child.text.match(pattern);
+    const found = child[where].match(pattern);
     if (found) return found;
     if (child.exitCode !== null) throw new Error(`ended before it printed ${pattern}:\n${child.text}`);
   }
@@ -81,7 +86,7 @@ async function newPage(browser, base, { width = 1280, scheme = "light", script =
 }
 
 /// Looks at a page in every size and scheme. The rules are run from outside of the page's own policy.
-async function look(page, name, { picture = false, script = true } = {}) {
+async function look(page, name, { script = true } = {}) {
   for (const scheme of ["light", "dark"]) {
     for (const width of [1280, 400]) {
       await page.emulateMedia({ colorScheme: scheme });
@@ -90,7 +95,7 @@ async function look(page, name, { picture = false, script = true } = {}) {
       if (wide > 0) faults.push(`${name} at ${width}: ${wide} pixels too wide`);
       const file = join(folder, "pictures", `${name}-${width}-${scheme}.png`);
       await page.screenshot({ path: file, fullPage: width === 400 });
-      if (figures && picture && ((width === 1280) === (scheme === "light") || name === "question")) {
+      if (figures && FIGURES.includes(`${name}-${width}-${scheme}`)) {
         await page.screenshot({ path: join(figures, `pages-${name}-${width}-${scheme}.png`) });
       }
       if (script) await rules(page, `${name} at ${width}, ${scheme}`);
@@ -115,13 +120,12 @@ async function ask(page, base, words, script) {
   await page.fill("#owners", String(OWNERS));
   await page.fill("#yes", "0..20");
   await page.fill("#epsilon", "2");
+  await page.fill("#minimum_batch", "40");
   if (!script) await page.click("text=Update the plan");
   await page.waitForSelector(`#plan:has-text("of ${OWNERS} owners")`);
-  await page.click("text=More limits");
-  await page.fill("#minimum_batch", "40");
   await page.fill("#question", words);
   await page.fill("#predicate", 'station == "7"');
-  await page.fill("#closes", "20s");
+  await page.fill("#closes", "60s");
   return async () => {
     await page.click("text=Preview the card");
     await page.waitForSelector("text=As owners will see it");
@@ -160,7 +164,7 @@ async function life(browser, desk, { script }) {
   }
   const preview = await ask(page, address, QUESTION, script);
   await page.waitForLoadState("networkidle");
-  await look(page, `ask${name}`, { picture: script, script });
+  await look(page, `ask${name}`, { script });
   const open = await preview();
   await look(page, `preview${name}`, { script });
   const question = await open();
@@ -171,7 +175,7 @@ async function life(browser, desk, { script }) {
   const data = join(folder, `fleet${name}`);
   const fleet = start("fleet", owners, "--desk", address, "--policy", join(folder, "policy.toml"), "--data", data, "--within", "8s");
   if (script) await fills(page);
-  await look(page, `open${name}`, { picture: script, script });
+  await look(page, `open${name}`, { script });
   const code = await fleet.ended;
   if (code !== 0) throw new Error(`the fleet ended with ${code}:\n${fleet.text}`);
   if (script) {
@@ -186,14 +190,14 @@ async function life(browser, desk, { script }) {
   await page.waitForSelector("h2:has-text('The result')");
   const headline = await page.textContent(".headline");
   if (!headline.includes(`of ${OWNERS} hold yes`)) faults.push(`the result says ${headline}`);
-  await look(page, `question${name}`, { picture: script, script });
+  await look(page, `question${name}`, { script });
   await verify(page, address, name, script);
   await cancel(page, address, name, script);
   await page.goto(`${address}pages/`);
   await page.waitForSelector(`article:has-text("${QUESTION}") .interval`);
-  await look(page, `questions${name}`, { picture: script, script });
+  await look(page, `questions${name}`, { script });
   await page.goto(`${address}pages/spending`);
-  await look(page, `spending${name}`, { picture: script, script });
+  await look(page, `spending${name}`, { script });
   await page.goto(question);
   await page.click("text=Sign out");
   await page.waitForSelector("#token");
@@ -224,7 +228,7 @@ async function verify(page, base, name, script) {
   await page.setInputFiles("#file", file);
   await page.click("main button[type=submit]");
   await page.waitForSelector("h1:has-text('states what follows from it')");
-  await look(page, `verify${name}`, { picture: script, script });
+  await look(page, `verify${name}`, { script });
   const false_ = readFileSync(file, "utf8").replace(/"reports":\d+/, '"reports":61');
   await page.fill("#document", false_);
   await page.click("main button[type=submit]");
@@ -262,7 +266,7 @@ for (const left of ["desk", "fleet", "fleet-without-script"]) rmSync(join(folder
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 try {
   const served = start("--json", "serve", "--data", join(folder, "desk"));
-  const [text] = await printed(served, /\{[^]*"sign_in"[^]*?\}/);
+  const [text] = await printed(served, /\{[^]*"sign_in"[^]*?\}/, "out");
   const desk = JSON.parse(text);
   await life(browser, desk, { script: true });
   await life(browser, desk, { script: false });

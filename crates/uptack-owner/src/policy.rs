@@ -285,6 +285,14 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_limits_of_the_guide_are_those_in_the_guide() {
+        let guide = include_str!("../../../docs/policy.md");
+        let section = guide.split_once("[lifetime]").unwrap().1.split_once('\n').unwrap().1;
+        let limits: LifetimeLimits = toml::from_str(section.split("\n\n").next().unwrap()).unwrap();
+        assert_eq!(limits, LifetimeLimits::of_the_guide());
+    }
+
+    #[test]
     fn a_policy_is_read_and_everything_must_be_said() {
         let good = text(&Signer::generate().public());
         let policy = Policy::from_toml(&good).unwrap();

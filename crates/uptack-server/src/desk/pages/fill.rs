@@ -78,7 +78,7 @@ impl Fill {
 
     /// A part in its element.
     pub(super) fn holder(&self, part: &str, markup: &Markup) -> Markup {
-        html! { div id=(format!("{part}-{}", self.query)) class=(part) { (markup) } }
+        html! { span id=(format!("{part}-{}", self.query)) class=(part) { (markup) } }
     }
 
     pub(super) fn badge(&self) -> Markup {

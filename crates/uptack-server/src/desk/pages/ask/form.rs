@@ -38,14 +38,15 @@ struct Input {
     help: &'static str,
 }
 
-const MAIN: [Input; 4] = [
+const MAIN: [Input; 5] = [
     Input { name: "owners", label: "Owners", help: "How many will answer" },
     Input { name: "yes", label: "Expected yes", help: "A number, or a range such as 0..500" },
     Input { name: "epsilon", label: "ε of what is published", help: "Smaller hides more" },
     Input { name: "error", label: "Largest error", help: "A standard deviation, in people" },
+    Input { name: "minimum_batch", label: "Minimum batch", help: "Nothing is released below; all owners by default" },
 ];
 
-const MORE: [Input; 5] = [
+const MORE: [Input; 4] = [
     Input { name: "delta", label: "δ", help: "By default 1e-8" },
     Input { name: "answer_epsilon", label: "ε of one answer", help: "A limit for a single answer; none by default" },
     Input {
@@ -54,7 +55,6 @@ const MORE: [Input; 5] = [
         help: "Holds if nobody is honest; 8 by default with noise, or none",
     },
     Input { name: "honest", label: "Honest share", help: "Of the owners, such as 0.9; all by default" },
-    Input { name: "minimum_batch", label: "Minimum batch", help: "Nothing is released below; all owners by default" },
 ];
 
 const TRUST: [(&str, &str); 3] = [
@@ -111,7 +111,7 @@ fn plan_fields(fields: &Fields) -> Markup {
                     @for (value, words) in TRUST { option value=(value) selected[fields.get("trust") == value] { (words) } }
                 }
             }
-            details open[MORE.iter().any(|input| fields.given(input.name).is_some() && input.name != "minimum_batch")] {
+            details open[MORE.iter().any(|input| fields.given(input.name).is_some())] {
                 summary { "More limits" }
                 div.grid { @for input in &MORE { (text(fields, input)) } }
             }
