@@ -32,10 +32,10 @@ pub(crate) struct OwnerArguments {
     /// The folder of the ledger
     #[arg(long)]
     data: PathBuf,
-    /// Send within so long after the fixed delay of a few seconds; by default at any moment while the query is open
+    /// Send within this long after the fixed delay of a few seconds; by default at any moment while the query is open
     #[arg(long, value_parser = seconds)]
     within: Option<u64>,
-    /// Go on asking the desk this often, until Ctrl-C
+    /// Keep asking the desk, this often, until Ctrl-C
     #[arg(long, value_parser = seconds)]
     every: Option<u64>,
     /// A further root certificate for TLS, as PEM
@@ -45,7 +45,7 @@ pub(crate) struct OwnerArguments {
     // With a blank in place of the equals sign, the name of the next file would be taken.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     log: Option<Option<PathBuf>>,
-    /// Log more, too
+    /// Log in more detail
     #[arg(long, requires = "log")]
     verbose: bool,
 }
@@ -83,8 +83,10 @@ impl OwnerArguments {
                 };
                 let outcomes = client.visit(owners, progress).await?;
                 drop(line);
-                told(&outcomes)?;
-                let Some(pause) = self.every else { return Ok(()) };
+                let concluded = told(&outcomes);
+                let Some(pause) = self.every else { return concluded };
+                // Whoever stays in touch may answer the next query.
+                concluded.or_else(Failure::report_and_go_on)?;
                 tokio::time::sleep(Duration::from_secs(pause)).await;
             }
         })

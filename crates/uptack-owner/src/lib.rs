@@ -28,3 +28,8 @@ pub mod schedule;
 pub mod typing;
 
 pub use error::{Error, Result};
+
+/// The example of the page about owners, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/owner.md")]
+struct OwnersPage;

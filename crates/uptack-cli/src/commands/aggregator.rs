@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     /// Leader: the public keys of the enrolled owners, one per line, for cards that require enrolment
     #[arg(long)]
     credentials: Option<PathBuf>,
-    /// Take nothing more when the state is larger than so many MiB
+    /// Take no more reports while the state is larger than this many MiB
     #[arg(long)]
     max_store: Option<u64>,
     /// Where health and counters are shown, without TLS and to whoever can reach it
@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one
     #[arg(long)]
     connections_per_address: Option<usize>,
-    /// Log more, too
+    /// Log in more detail
     #[arg(long)]
     verbose: bool,
 }

@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// A ballot: one question for each value of this attribute, for owners of whom --where is true
     #[arg(long, requires = "values")]
     each: Option<String>,
-    /// The values: a,b,c, or a file with one a line
+    /// The values: a,b,c, or a file with one per line
     #[arg(long, requires = "each")]
     values: Option<String>,
     /// How many questions of a ballot an owner may answer with yes
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
     /// Below this many answers nothing is released; by default all owners
     #[arg(long, value_parser = count)]
     minimum_batch: Option<u64>,
-    /// How long answers are taken, such as 90s, 10m, 2h or 1d
+    /// How long the query takes answers, such as 90s, 10m, 2h or 1d
     #[arg(long, value_parser = seconds, required_unless_present = "every", conflicts_with = "every")]
     closes: Option<u64>,
     /// A series: how long each of its windows is
@@ -183,7 +183,7 @@ impl Arguments {
         let values: Vec<String> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         match values.len() {
-            0 => Err(Failure::request("--values: there are none").with_hint("give a,b,c, or a file with one a line")),
+            0 => Err(Failure::request("--values: there are none").with_hint("give a,b,c, or a file with one per line")),
             _ => Ok(values),
         }
     }

@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     /// What is minimized
     #[arg(long, value_enum, default_value = "sd")]
     objective: ObjectiveArgument,
-    /// What of the error over a range of yes counts
+    /// Which error is meant where --yes is a range
     #[arg(long, value_enum, default_value = "worst")]
     over: OverArgument,
     /// Only this family, by its name
@@ -191,8 +191,7 @@ impl Arguments {
             (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
         };
         let Trusted { noise, trust, linked, .. } = self.trusted();
-        let wants_release =
-            self.epsilon.is_some() || self.solve == Some(UnknownArgument::Epsilon) || !self.bounded_locally();
+        let wants_release = matches!(self.unknown(), Ok(Some(UnknownArgument::Epsilon))) || !self.bounded_locally();
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
         let unbounded_tallies = linked.is_none() && !matches!(self.form, Some(FormArgument::One));
         let default = self.trust.answer_epsilon.filter(|_| unbounded_tallies);

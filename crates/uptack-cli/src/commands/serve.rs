@@ -15,7 +15,7 @@ use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// Run a desk: the registry of queries and the collector, with both aggregators beside it unless they are elsewhere
+/// Run a desk, which opens and collects queries; both aggregators run in its process unless they are elsewhere
 ///
 /// With both aggregators in one process whoever runs it can see every answer, and the cards say so. It prints its
 /// address, its key and a link that signs a browser in once it takes requests, logs to stderr, and ends in order on Ctrl-C; a hangup signal has it read
@@ -95,7 +95,7 @@ pub(crate) struct Arguments {
     /// Queries that may be open or waiting to be, at once
     #[arg(long, default_value = "10000")]
     queries: usize,
-    /// Log more, too
+    /// Log in more detail
     #[arg(long)]
     verbose: bool,
 }

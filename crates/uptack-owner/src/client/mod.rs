@@ -35,6 +35,8 @@ use crate::{
 
 /// Reports made and stored, or sent, together.
 const GROUP: usize = 256;
+/// Entries that are found at once, and held in memory.
+const MOST_FOUND: usize = 100_000;
 /// Uploads at once.
 const AT_ONCE: usize = 32;
 /// How often a desk that asks for patience is asked again, and how long each time at most.
@@ -134,7 +136,14 @@ impl Client {
                 Ok((accepted, moments)) => outcomes.extend(self.charge(signed, &accepted, &moments, now)?),
                 Err(refusal) => {
                     tracing::info!(query = signed.query, reason = %refusal, "refused");
-                    outcomes.extend(owners.iter().map(|owner| Outcome::refused(owner, &signed.query, &refusal)));
+                    // What was answered before stays answered, however little time is left now.
+                    let outcome = |owner: &&str| -> Result<Outcome> {
+                        Ok(match self.ledger.state(owner, &signed.query)? {
+                            Some(state) => Outcome::known(owner, &signed.query, state),
+                            None => Outcome::refused(owner, &signed.query, &refusal),
+                        })
+                    };
+                    outcomes.extend(owners.iter().map(outcome).collect::<Result<Vec<_>>>()?);
                 }
             }
         }
@@ -147,11 +156,14 @@ impl Client {
         let mut made = 0;
         loop {
             let now = self.config.clock.now();
-            let entries = self.ledger.unprepared(now, GROUP)?;
+            // To find some takes as long as to find all, and is done once for many groups.
+            let entries = self.ledger.unprepared(now, MOST_FOUND)?;
             if entries.is_empty() {
                 break;
             }
-            made += self.prepare_group(owners, entries, now).await?;
+            for group in entries.chunks(GROUP) {
+                made += self.prepare_group(owners, group, self.config.clock.now()).await?;
+            }
         }
         if made > 0 {
             // A device that was slower than the delay allows for shows a multiple of it and not how slow it was.
@@ -241,10 +253,11 @@ impl Client {
             self.ledger.expire(now)?;
             let is_in_time = |moment: &u64| until.is_none_or(|until| *moment <= until);
             let ready = self.ledger.next_due()?.filter(is_in_time);
-            let unprepared = self.ledger.next_unprepared()?.filter(|_| until.is_none());
             let is_pause = ready.is_none_or(|moment| moment > now + FIXED_DELAY);
+            // Looks at every entry, and so only where there is time to do something about it.
+            let unprepared = if is_pause && until.is_none() { self.ledger.next_unprepared()? } else { None };
             match (ready, unprepared) {
-                (_, Some(moment)) if is_pause && moment <= now => self.prepare(owners).await.map(drop)?,
+                (_, Some(moment)) if moment <= now => self.prepare(owners).await.map(drop)?,
                 (Some(moment), _) if moment <= now => sent += self.send_due().await?,
                 (None, None) => return Ok(()),
                 (ready, unprepared) => {
@@ -307,10 +320,10 @@ impl Client {
             .collect())
     }
 
-    async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: Vec<Due>, now: u64) -> Result<usize> {
+    async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: &[Due], now: u64) -> Result<usize> {
         let (mut made, mut ended, mut later) = (Vec::new(), Vec::new(), Vec::new());
-        let cards = self.cards(&group)?;
-        for due in group {
+        let cards = self.cards(group)?;
+        for due in group.iter().cloned() {
             let Some(accepted) = cards.get(&due.query) else {
                 ended.push((due, State::Lost));
                 continue;

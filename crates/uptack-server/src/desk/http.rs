@@ -11,8 +11,9 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
+
+use uptack_dap::digest::sha256;
 
 use crate::{
     base::{
@@ -158,7 +159,7 @@ async fn open(State(shared): Desk, headers: HeaderMap, body: Body) -> Answer {
     let analyst = authorize(&shared, &headers)?.name;
     let key = idempotency_key(&headers)?;
     let body = http::read_body(body, LARGEST_BODY, shared.config.request_timeout).await?;
-    let request = openings::Request { analyst, key, digest: Sha256::digest(&body).into() };
+    let request = openings::Request { analyst, key, digest: sha256(&body) };
     Ok(json_answer(StatusCode::CREATED, &queries::open(&shared, request, &body).await?))
 }
 

@@ -109,7 +109,10 @@ pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) ->
         progress.advance_by(u64::from(progress.done() < 40) * 3);
         at(epsilon).and_then(|request| least_sd(&request)).unwrap_or(f64::INFINITY)
     };
-    let found = smallest(EPSILONS, 1.0, 1e-3, error, sd).ok_or_else(|| unattainable(request, error))?;
+    let Some(found) = smallest(EPSILONS, 1.0, 1e-3, error, sd) else {
+        // The request's own ε is not a limit here: explain with the largest that was tried.
+        return Err(unattainable(&at(EPSILONS.1)?, error));
+    };
     plan_with(&at(found)?, progress)
 }
 
@@ -179,6 +182,10 @@ pub fn explain(request: &Request, error: f64) -> Result<Infeasible, Error> {
     let mut binding = Vec::new();
     let mut nearest = Vec::new();
     for Relaxation { name, without, with, range } in relaxations(request) {
+        // A constraint at the end of its range has no room left to give.
+        if range.0 >= range.1 {
+            continue;
+        }
         let free = without.map_or(Some(0.0), |request| least_sd(&request).ok());
         let Some(free) = free.filter(|free| least.is_none_or(|least| *free < least * (1.0 - BINDING))) else {
             continue;

@@ -29,7 +29,7 @@ use crate::failure::Failure;
 use crate::output::{grouped, print, print_json};
 use crate::progress::{ProgressLine, say};
 
-/// Show everything at once: a desk, two aggregators and some thousand vehicles on this machine
+/// Show everything at once: a desk, two aggregators and a few thousand vehicles on this machine
 ///
 /// The desk plans and signs a question, each vehicle verifies the card for itself and answers by coins through the
 /// private write, and the analyst reads an estimate. Nothing is left behind.
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// How long they may answer; by default long enough for all of them
     #[arg(long, value_parser = seconds)]
     closes: Option<u64>,
-    /// Leave everything running until Ctrl-C, ask one question after the other, and print a link to the analyst's pages
+    /// Keep everything running until Ctrl-C, ask one question after the other, and print a link to the analyst's pages
     #[arg(long)]
     keep: bool,
 }
