@@ -91,6 +91,7 @@ async function look(page, name, { script = true } = {}) {
     for (const width of [1280, 400]) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.setViewportSize({ width, height: 900 });
+      await page.evaluate(() => scrollTo(0, 0));
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       if (wide > 0) faults.push(`${name} at ${width}: ${wide} pixels too wide`);
       const file = join(folder, "pictures", `${name}-${width}-${scheme}.png`);

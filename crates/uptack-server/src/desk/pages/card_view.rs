@@ -61,7 +61,7 @@ fn claim_row(card: &Card, claim: &Trust, owners: &str) -> Markup {
 pub(super) fn best_guess(epsilon: Option<f64>, delta: f64) -> String {
     let Some(epsilon) = epsilon else { return "always".to_owned() };
     let accuracy = ((1.0 + delta * (-epsilon).exp()) / (1.0 + (-epsilon).exp())).min(1.0);
-    display::percent(accuracy, 1, Rounding::Up)
+    display::percent(accuracy, 2, Rounding::Up)
 }
 
 fn facts(card: &Card) -> Markup {
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn guesses_are_rounded_up_and_no_guarantee_is_none() {
         assert_eq!(best_guess(Some(0.0), 0.0), "50 %");
-        assert!(["75 %", "75.1 %"].contains(&best_guess(Some(3f64.ln()), 0.0).as_str()));
-        assert_eq!(best_guess(Some(1.0), 0.0), "73.2 %");
+        assert!(["75 %", "75.01 %"].contains(&best_guess(Some(3f64.ln()), 0.0).as_str()));
+        assert_eq!(best_guess(Some(1.0), 0.0), "73.11 %");
         assert_eq!(best_guess(None, 0.0), "always");
         assert_eq!(best_guess(Some(50.0), 1.0), "100 %");
     }

@@ -40,11 +40,11 @@ fn plan(solved: &Solved, statement: &str, fields: &Fields) -> Markup {
         (headline(solved))
         p { (solved.solved_words()) }
         @for sentence in solved.trust_words() { p { (sentence) } }
-        details open { summary { "In plain words" } @for line in statement.lines().filter(|line| !line.is_empty()) { p { (line) } } }
+        details { summary { "In plain words" } @for line in statement.lines().filter(|line| !line.is_empty()) { p { (line) } } }
+        (charts(solved, fields))
         (families(solved))
         (honesty(solved))
         (tradeoff(solved))
-        (charts(solved, fields))
     }
 }
 
