@@ -97,6 +97,7 @@ impl Fill {
         let enough = self.reports.is_some_and(|reports| reports >= self.minimum);
         let words = match self.reports {
             Some(reports) => format!("{} of at least {}", grouped(reports), grouped(self.minimum)),
+            None if self.state == State::Cancelled => "nothing is released".to_owned(),
             None if self.state == State::Opening => format!("at least {} are needed", grouped(self.minimum)),
             None => format!("unknown, of at least {}", grouped(self.minimum)),
         };
@@ -116,11 +117,13 @@ impl Fill {
         let (word, moment) = match self.state {
             State::Opening | State::Open if self.opens > now => ("opens in", self.opens),
             State::Opening | State::Open if self.closes > now => ("closes in", self.closes),
+            State::Cancelled if self.closes > now => ("was to close", self.closes),
             _ => ("closed", self.closes),
         };
+        let counts_down = moment > now && self.state != State::Cancelled;
         let written = Timestamp::from_seconds(moment).map(|moment| moment.to_string()).unwrap_or_default();
         html! {
-            @if moment > now {
+            @if counts_down {
                 (word) " " time datetime=(written) data-seconds=(moment - now) { (span(moment - now)) }
             } @else {
                 (word) " " time datetime=(written) { (day_and_time(&written)) }
@@ -170,7 +173,8 @@ mod tests {
         assert!(clock(State::Opening, 900).starts_with("opens in") && clock(State::Open, 1900).contains("1 min 40 s"));
         assert!(clock(State::Open, 1901).contains("data-seconds=\"99\""));
         assert!(
-            clock(State::Closed, 2000).starts_with("closed") && clock(State::Cancelled, 1500).starts_with("closed")
+            clock(State::Closed, 2000).starts_with("closed")
+                && clock(State::Cancelled, 1500).starts_with("was to close")
         );
         assert_eq!([5, 125, 7260, 200_000].map(span), ["5 s", "2 min 05 s", "2 h 01 min", "2 days"]);
         assert_eq!(day_and_time("2026-11-15T08:00:00Z"), "2026-11-15 08:00 UTC");

@@ -116,7 +116,7 @@ impl Verified {
                 div.scroll tabindex="0" role="group" aria-label="Checks" {
                     table.checks {
                         thead { tr {
-                            th scope="col" { "" } th scope="col" { "What" } th scope="col" { "Stated" }
+                            th scope="col" { span.visually-hidden { "Verdict" } } th scope="col" { "What" } th scope="col" { "Stated" }
                             th scope="col" { "Recomputed" }
                         } }
                         tbody { @for check in &self.checks { (row(check)) } }

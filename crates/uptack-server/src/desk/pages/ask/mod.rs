@@ -103,7 +103,7 @@ pub(super) async fn preview(State(pages): State<Arc<Pages>>, headers: HeaderMap,
     let body = html! {
         h1 { "As owners will see it" }
         p.lead { (words) }
-        section.panel { (card_view::card(&seen)) }
+        section.panel { h2 { "The card" } (card_view::card(&seen)) }
         (open_form(&visitor, &fields, &opening.to_string()))
     };
     Ok(frame::page("Preview", Tab::Ask, &visitor, body))
