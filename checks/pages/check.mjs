@@ -97,7 +97,8 @@ async function look(page, name, { script = true } = {}) {
       const file = join(folder, "pictures", `${name}-${width}-${scheme}.png`);
       await page.screenshot({ path: file, fullPage: width === 400 });
       if (figures && FIGURES.includes(`${name}-${width}-${scheme}`)) {
-        await page.screenshot({ path: join(figures, `pages-${name}-${width}-${scheme}.png`) });
+        const clip = { x: 0, y: 0, width, height: width === 400 ? 860 : 680 };
+        await page.screenshot({ path: join(figures, `pages-${name}-${width}-${scheme}.png`), clip });
       }
       if (script) await rules(page, `${name} at ${width}, ${scheme}`);
     }
