@@ -113,7 +113,7 @@ pub enum Trust {
 }
 
 /// What all cards together may give away.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LifetimeLimits {
     /// ε of all answers.
@@ -127,6 +127,17 @@ pub struct LifetimeLimits {
 }
 
 impl LifetimeLimits {
+    /// Those of the policy in the guide, for whoever wants to compare with something. No owner has them unless it wrote
+    /// them down.
+    pub fn of_the_guide() -> Self {
+        Self {
+            linked: Limit::AtMost(100.0),
+            one_aggregator: Some(Limit::AtMost(10.0)),
+            release: Limit::AtMost(10.0),
+            delta: 1e-5,
+        }
+    }
+
     /// Whether the view of one honest aggregator is charged for.
     pub(crate) fn has_one_aggregator_budget(&self) -> bool {
         matches!(self.one_aggregator, Some(Limit::AtMost(_)))
@@ -245,6 +256,14 @@ pub(crate) mod tests {
              honest = 1.0\nseparate-operators = false\nenrolment = false\n\
              [lifetime]\nlinked = 100.0\nrelease = 5.0\ndelta = 1e-3\n"
         )
+    }
+
+    #[test]
+    fn the_limits_of_the_guide_are_those_in_the_guide() {
+        let guide = include_str!("../../../docs/policy.md");
+        let section = guide.split_once("[lifetime]").unwrap().1.split_once('\n').unwrap().1;
+        let limits: LifetimeLimits = toml::from_str(section.split("\n\n").next().unwrap()).unwrap();
+        assert_eq!(limits, LifetimeLimits::of_the_guide());
     }
 
     #[test]

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use uptack::Fraction;
-use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp, plan_whole, whole_progress};
+use uptack::card::{plan_whole, whole_progress};
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
-use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::desk_client::{Client, Opened, OpenedQuery, Schedule};
-use uptack_owner::predicate::Predicate;
+use uptack_owner::question::{Question, Unaskable};
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
 use url::Url;
@@ -106,13 +105,6 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// What is asked, once it is known to be askable.
-struct Question {
-    predicate: Option<String>,
-    ballot: Option<CardBallot>,
-    attributes: Vec<String>,
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let question = arguments.question()?;
     let schedule = arguments.schedule()?;
@@ -122,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let (request, queries) = (arguments.request()?, arguments.queries(&question)?);
     // A plan takes longer than to find out that nobody would take it.
     block_on(async { Ok(client.signer().await?) })?;
-    let draft = |card| arguments.draft(card, &question);
+    let draft = |card| question.on(card, &arguments.question, arguments.every.zip(arguments.times));
     let mut card =
         watched("of the plan", whole_progress(queries), |progress| plan_whole(&request, queries, draft, progress))?;
     // The desk fills in the series with its times.
@@ -192,36 +184,19 @@ impl Arguments {
         }
         let declared = Declared::parse(self.attributes.iter().map(String::as_str))
             .map_err(|error| Failure::from(error).at("--attributes"))?;
-        let predicates = match &self.each {
-            None => vec![(String::new(), self.predicate.clone().unwrap_or_default())],
-            Some(attribute) => self.values()?.into_iter().map(|value| self.one_of(attribute, value)).collect(),
+        let asked = match &self.each {
+            None => Question::single(self.predicate.as_deref().unwrap_or_default(), &declared),
+            Some(attribute) => {
+                Question::each(attribute, self.values()?, self.predicate.as_deref(), self.most_yes, &declared)
+            }
         };
-        let mut attributes = Vec::new();
-        for (name, text) in &predicates {
-            let place = |failure: Failure| if name.is_empty() { failure } else { failure.at(name) };
-            let parsed = Predicate::parse(text).map_err(|error| {
-                place(Failure::from(error)).with_hint("predicates are CEL, as in 'station == \"1203871\"'")
-            })?;
-            parsed.check_types(&declared).map_err(|error| place(error.into()))?;
-            attributes.extend(parsed.attributes().iter().cloned());
-        }
-        attributes.sort();
-        attributes.dedup();
-        let ballot = self.each.is_some().then(|| {
-            let query =
-                |(name, predicate): &(String, String)| BallotQuery { name: name.clone(), predicate: predicate.clone() };
-            CardBallot { most_yes: self.most_yes, queries: predicates.iter().map(query).collect() }
-        });
-        let predicate = if ballot.is_some() { None } else { self.predicate.clone() };
-        Ok(Question { predicate, ballot, attributes })
-    }
-
-    /// One question of a ballot.
-    fn one_of(&self, attribute: &str, value: String) -> (String, String) {
-        let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
-        let one = format!("{attribute} == \"{quoted}\"");
-        let text = self.predicate.as_ref().map_or(one.clone(), |all| format!("({all}) && {one}"));
-        (value, text)
+        asked.map_err(|Unaskable { name, is_syntax, cause }| {
+            let failure = match name {
+                Some(name) => Failure::from(cause).at(name),
+                None => Failure::from(cause),
+            };
+            if is_syntax { failure.with_hint("predicates are CEL, as in 'station == \"1203871\"'") } else { failure }
+        })
     }
 
     fn values(&self) -> Result<Vec<String>, Failure> {
@@ -253,29 +228,8 @@ impl Arguments {
 
     /// How many queries can differ for one owner.
     fn queries(&self, question: &Question) -> Result<u64, Failure> {
-        let changing = match &question.ballot {
-            Some(ballot) => Ballot::new(ballot.queries.len() as u64, self.most_yes)?.changing_queries(),
-            None => 1,
-        };
-        let queries = changing.checked_mul(self.times.unwrap_or(1)).filter(|&queries| queries > 0);
+        let queries = question.counted_queries(self.times.unwrap_or(1))?;
         queries.ok_or_else(|| Failure::request("a series has at least one window, and an end"))
-    }
-
-    fn draft(&self, card: Card, question: &Question) -> Card {
-        let series = self.every.zip(self.times).map(|(every, times)| CardSeries {
-            times,
-            number: Some(1),
-            starts: Timestamp::EPOCH,
-            every,
-        });
-        Card {
-            question: Some(self.question.clone()),
-            predicate: question.predicate.clone(),
-            ballot: question.ballot.clone(),
-            attributes: question.attributes.clone(),
-            series,
-            ..card
-        }
     }
 }
 

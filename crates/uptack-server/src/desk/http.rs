@@ -45,16 +45,17 @@ const LARGEST_BODY: usize = 1024 * 1024;
 /// Longest Idempotency-Key.
 const LONGEST_KEY: usize = 128;
 
-/// Builds the router from the table of routes.
-pub(crate) fn routes(shared: Arc<Shared>) -> Router {
-    let pages = WebPages::of(&shared.config.allowed_origins);
+/// Builds the router from the table of routes, with the desk's own pages beside it.
+pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
+    let web = WebPages::of(&shared.config.allowed_origins);
     let served =
-        table(&pages).into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
+        table(&web).into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
     served
         .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /openapi.json.") })
         .method_not_allowed_fallback(http::no_such_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
-        .with_state(shared)
+        .with_state(Arc::clone(&shared))
+        .merge(pages)
+        .layer(middleware::from_fn_with_state(shared, outermost))
 }
 
 /// What operators look at: health and counters of the desk, and of an embedded pair below `leader` and `helper`.

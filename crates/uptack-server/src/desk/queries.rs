@@ -210,7 +210,7 @@ async fn find(shared: &Shared, name: &str) -> std::result::Result<Query, Problem
 }
 
 /// A query that the caller may cancel and read.
-async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<Query, Problem> {
+pub(crate) async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<Query, Problem> {
     let query = find(shared, name).await?;
     if caller.may_touch(query.analyst.as_deref()) {
         return Ok(query);
@@ -281,10 +281,7 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
         }
         None => None,
     };
-    card.aggregators = Some(shared.provisioner.on_card());
-    card.operators = Some(shared.provisioner.operators());
-    card.enrolment = Some(if shared.config.enrolment { Enrolment::Required } else { Enrolment::None });
-    card.signer = Some(shared.signer.public().to_string());
+    fill_in(shared, &mut card);
     if card.canonical().len() > LARGEST_CARD {
         let size = card.canonical().len();
         return Err(Error::input(format!("card: its {size} bytes are more than the {LARGEST_CARD} that are allowed")));
@@ -296,6 +293,14 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
         Ok::<_, uptack::Error>(card)
     });
     Ok(stated.await.map_err(|_| Error::environment("the check of a card's claims failed"))??)
+}
+
+/// What the desk writes onto every card.
+pub(crate) fn fill_in(shared: &Shared, card: &mut Card) {
+    card.aggregators = Some(shared.provisioner.on_card());
+    card.operators = Some(shared.provisioner.operators());
+    card.enrolment = Some(if shared.config.enrolment { Enrolment::Required } else { Enrolment::None });
+    card.signer = Some(shared.signer.public().to_string());
 }
 
 /// One query of the card's series.
