@@ -16,7 +16,8 @@
 //!   that a card defines.
 //! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that the desk keeps, and
 //!   the check of it by anyone.
-//! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`clock`]: the time of day.
+//! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`digest`]: SHA-256. [`clock`]: the time
+//!   of day.
 //! - [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
 
@@ -26,9 +27,12 @@ pub mod clock;
 pub mod collector;
 pub mod credential;
 pub mod desk_client;
+pub mod digest;
+mod ed25519;
 pub mod error;
 pub mod http_client;
 pub mod listing;
+pub mod origin;
 pub mod private;
 pub mod protocol;
 pub mod release;

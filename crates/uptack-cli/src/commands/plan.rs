@@ -6,15 +6,14 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
-use uptack::display::{self, Rounding};
-use uptack::plan::{self, Choice, Form, Noise, Objective, Over, Plan, Prior, Request, Rule, Trust};
+use uptack::plan::{self, Choice, Form, Noise, Objective, Over, Prior, Request, Rule, Solved, Trust, Unknown};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
 
 use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
-use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
+use crate::output::{Table, check_writable, print, print_json, readable, write_whole};
 use crate::plan_chart::{self, Picture};
 use crate::progress::watched;
 use crate::trust_arguments::{TrustArguments, Trusted};
@@ -63,14 +62,14 @@ pub(crate) struct Arguments {
     error: Option<f64>,
     /// What to solve for; by default what is left out
     #[arg(long, value_enum)]
-    solve: Option<Unknown>,
+    solve: Option<UnknownArgument>,
     /// How answers are written; by default any way if --answer-epsilon is given, else one answer
     #[arg(long, value_enum)]
     form: Option<FormArgument>,
     /// What is minimized
     #[arg(long, value_enum, default_value = "sd")]
     objective: ObjectiveArgument,
-    /// What of the error over a range of yes counts
+    /// Which error is meant where --yes is a range
     #[arg(long, value_enum, default_value = "worst")]
     over: OverArgument,
     /// Only this family, by its name
@@ -85,7 +84,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Unknown {
+enum UnknownArgument {
     Error,
     Epsilon,
     Owners,
@@ -115,10 +114,15 @@ enum OverArgument {
     Mean,
 }
 
-struct Outcome {
-    request: Request,
-    plan: Plan,
-    solved: (&'static str, f64),
+/// What was planned, for printing.
+struct Outcome(Solved);
+
+impl std::ops::Deref for Outcome {
+    type Target = Solved;
+
+    fn deref(&self) -> &Solved {
+        &self.0
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
@@ -140,34 +144,16 @@ impl Arguments {
     fn solve(&self, progress: &Progress) -> Result<Outcome, Failure> {
         let request = self.request()?;
         let unknown = self.unknown()?;
-        let given = |name: &str| {
-            Failure::request(format!("--{name} is needed to solve for the rest"))
-                .with_hint("it is the largest standard deviation of the estimate, as in --error 8")
+        let unknown = match unknown {
+            None | Some(UnknownArgument::Error) => Unknown::Error,
+            Some(UnknownArgument::Epsilon) => Unknown::Epsilon,
+            Some(UnknownArgument::Owners) => Unknown::Owners,
         };
-        let (plan, solved) = match unknown {
-            None | Some(Unknown::Error) => {
-                let plan = plan::plan_with(&request, progress)?;
-                self.check_error(&request, &plan)?;
-                let sd = plan.best.sd;
-                (plan, ("error", sd))
-            }
-            Some(Unknown::Epsilon) => {
-                let plan = plan::solve_epsilon_with(&request, self.error.ok_or_else(|| given("error"))?, progress)?;
-                let epsilon = plan.epsilon().unwrap_or(f64::INFINITY);
-                (plan, ("epsilon", epsilon))
-            }
-            Some(Unknown::Owners) => {
-                let plan = plan::solve_owners_with(&request, self.error.ok_or_else(|| given("error"))?, progress)?;
-                let owners = plan.owners as f64;
-                (plan, ("owners", owners))
-            }
-        };
-        let release = match (unknown, request.release) {
-            (Some(Unknown::Epsilon), Some((_, delta))) => Some((Epsilon::new(solved.1)?, delta)),
-            (_, release) => release,
-        };
-        let request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, release, ..request };
-        Ok(Outcome { request, plan, solved })
+        if unknown != Unknown::Error && self.error.is_none() {
+            return Err(Failure::request("--error is needed to solve for the rest")
+                .with_hint("it is the largest standard deviation of the estimate, as in --error 8"));
+        }
+        Ok(Outcome(plan::solve(&request, unknown, self.error, progress)?))
     }
 
     fn trusted(&self) -> Trusted {
@@ -181,16 +167,16 @@ impl Arguments {
     }
 
     /// What is left out; none where all three are given.
-    fn unknown(&self) -> Result<Option<Unknown>, Failure> {
+    fn unknown(&self) -> Result<Option<UnknownArgument>, Failure> {
         if let Some(unknown) = self.solve {
             return Ok(Some(unknown));
         }
         Ok(match (self.owners, self.epsilon, self.error) {
-            (Some(_), Some(_), None) => Some(Unknown::Error),
-            (Some(_), None, None) if self.bounded_locally() => Some(Unknown::Error),
+            (Some(_), Some(_), None) => Some(UnknownArgument::Error),
+            (Some(_), None, None) if self.bounded_locally() => Some(UnknownArgument::Error),
             (Some(_), Some(_), Some(_)) => None,
-            (Some(_), None, Some(_)) => Some(Unknown::Epsilon),
-            (None, Some(_), Some(_)) => Some(Unknown::Owners),
+            (Some(_), None, Some(_)) => Some(UnknownArgument::Epsilon),
+            (None, Some(_), Some(_)) => Some(UnknownArgument::Owners),
             _ => {
                 return Err(Failure::request("too little is known to plan")
                     .with_hint("give two of --owners, --epsilon and --error, or --owners with a local epsilon"));
@@ -205,7 +191,7 @@ impl Arguments {
             (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
         };
         let Trusted { noise, trust, linked, .. } = self.trusted();
-        let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !self.bounded_locally();
+        let wants_release = matches!(self.unknown(), Ok(Some(UnknownArgument::Epsilon))) || !self.bounded_locally();
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
         let unbounded_tallies = linked.is_none() && !matches!(self.form, Some(FormArgument::One));
         let default = self.trust.answer_epsilon.filter(|_| unbounded_tallies);
@@ -251,19 +237,22 @@ impl Arguments {
             ..Request::new(owners, Prior { low: self.yes.0, high: self.yes.1, over })
         })
     }
-
-    fn check_error(&self, request: &Request, plan: &Plan) -> Result<(), Failure> {
-        let Some(error) = self.error.filter(|&error| plan.best.sd > error) else { return Ok(()) };
-        Err(plan::unattainable(request, error).into())
-    }
 }
 
 impl Outcome {
+    fn solved_name(&self) -> &'static str {
+        match self.unknown {
+            Unknown::Error => "error",
+            Unknown::Epsilon => "epsilon",
+            Unknown::Owners => "owners",
+        }
+    }
+
     fn json(&self) -> Value {
         let mut document = choice_json(&self.plan.best, self.plan.minimum_batch);
         let alternative = |choice: &Choice| choice_json(choice, self.plan.minimum_batch);
         document["alternatives"] = self.plan.alternatives.iter().map(alternative).collect();
-        document["solved"] = json!({"name": self.solved.0, "value": self.solved.1});
+        document["solved"] = json!({"name": self.solved_name(), "value": self.value()});
         document["owners"] = json!(self.plan.owners);
         document["claim_owners"] = json!(self.plan.claim_owners);
         let degraded = self.plan.robustness.iter();
@@ -294,52 +283,21 @@ impl Outcome {
             readable(best.interval95_halfwidth),
             self.solved_words(),
             views_table(&best.views),
-            self.trust_words(),
-            self.families().render(),
+            self.trust_words().join("\n"),
+            self.families_table().render(),
             self.rule_words(),
             self.tradeoff_table(),
         )
     }
 
-    /// The best of each family, the least error first; the plan is marked, wherever it stands.
-    fn families(&self) -> Table {
-        let mut choices: Vec<&Choice> = std::iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
-        choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
-        let least = choices[0].sd;
+    /// The best of each family; the plan is marked, wherever it stands.
+    fn families_table(&self) -> Table {
         let mut table = Table::new(&["mechanism", "sd", "above the least", ""]);
-        for choice in choices {
-            let more = match choice.sd / least - 1.0 {
-                0.0 => "least".to_owned(),
-                more => format!("+{}", display::percent(more, 2, Rounding::Up)),
-            };
+        for (choice, more) in self.families() {
             let mark = if std::ptr::eq(choice, &self.plan.best) { "the plan" } else { "" };
             table.row([choice.mechanism.to_string(), readable(choice.sd), more, mark.to_owned()]);
         }
         table
-    }
-
-    /// Who has to be honest.
-    fn trust_words(&self) -> String {
-        let batch = grouped(self.plan.minimum_batch);
-        if self.plan.trust == Trust::OneAggregator {
-            let nobody = match self.plan.best.views.linked {
-                Some(linked) => format!("an owner's answer gives away at most ε = {}", readable_up(linked)),
-                None => "nothing protects an owner's answer".to_owned(),
-            };
-            return format!(
-                "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, whoever else is \
-                 not.\nIf nobody is, {nobody}. Batches below {batch} are not released.",
-                readable_up(self.plan.epsilon())
-            );
-        }
-        let degraded: Vec<String> = self.plan.robustness.iter().map(robust).collect();
-        let noise = if self.plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
-        format!(
-            "Certified for {} honest owners{noise}; batches below {batch} are not released.\n\
-             With fewer honest owners than that, ε of the release is {}.",
-            grouped(self.plan.claim_owners),
-            degraded.join(", ")
-        )
     }
 
     /// What a bound on the linked ε costs; nothing without noise.
@@ -355,52 +313,6 @@ impl Outcome {
         }
         format!("\nWhat protection costs that holds if nobody is honest:\n\n{}", table.render())
     }
-
-    fn solved_words(&self) -> String {
-        match self.solved {
-            ("epsilon", value) => format!("The least ε for that error: {}.", readable_up(value)),
-            ("owners", value) if self.plan.trust == Trust::OneAggregator => {
-                format!("{} owners are enough for that error; more of them only add to it.", grouped(value as u64))
-            }
-            ("owners", value) => format!("The fewest owners for that error: {}.", grouped(value as u64)),
-            _ => self.gap_words(),
-        }
-    }
-
-    /// How much better anything else could be.
-    fn gap_words(&self) -> String {
-        let which = match self.plan.trust {
-            Trust::OneAggregator => "of one answer",
-            Trust::Owners => "of the families below",
-        };
-        match self.plan.gap {
-            Some(gap) => format!(
-                "No mechanism {which} can have an error that is smaller by more than {} %.",
-                readable_up(100.0 * gap)
-            ),
-            None if self.request.noise != Noise::None => {
-                "How near the least error this is was not bounded: coins and noise together have no order.".to_owned()
-            }
-            None => "The objective is not the error; how near the least of it this is was not bounded.".to_owned(),
-        }
-    }
-
-    fn rule_words(&self) -> String {
-        match self.plan.rule {
-            Rule::Best if matches!(self.request.objective, Objective::Paper { .. }) => {
-                "The plan is the best of them by the paper's objective, which is not the error.".to_owned()
-            }
-            Rule::Best => "The plan is the best of them.".to_owned(),
-            Rule::Simplest(_) => {
-                format!("The plan is the simplest of those within {} % of the best.", 100.0 * plan::EQUAL)
-            }
-        }
-    }
-}
-
-fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
-    let epsilon = readable_up(*epsilon);
-    format!("{epsilon} with {} %", 100.0 * honest.to_f64())
 }
 
 fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
