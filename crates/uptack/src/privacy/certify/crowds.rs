@@ -19,6 +19,8 @@ const MOST_SAMPLED: u64 = 30_000_000;
 const ENUMERATION: u64 = 30_000_000;
 /// Up to so many others, two classes are enumerated, too.
 const FEW_OTHERS: u64 = 64;
+/// As many owners whose answers say nothing are few enough for effects of their number being whole.
+const A_HANDFUL: f64 = 1000.0;
 /// A crowd that is only looked at for where to search is computed to this share of its divergence.
 const ROUGH: f64 = 1e-3;
 /// Nothing below this mass is told from zero.
@@ -183,9 +185,23 @@ impl<'a> Crowds<'a> {
         let parts = if self.view.is_two_classes() { 8 } else { 4 };
         let crowd = |part: u32| (self.others as f64 * f64::from(part) / f64::from(parts)) as u64;
         let last = if self.view.is_symmetric() { parts / 2 } else { parts - 1 };
-        let mut crowds: Vec<u64> = (1..=last).map(crowd).collect();
+        let mut crowds: Vec<u64> = (1..=last).map(crowd).chain(self.next_to_the_ends()).collect();
+        crowds.sort_unstable();
         crowds.dedup();
         crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
+    }
+
+    /// Crowds of nearly one truth, nearer and nearer to the ends, where only a handful of owners may draw alike: the worst crowd may
+    /// be one of them then, and costs little.
+    fn next_to_the_ends(&self) -> Vec<u64> {
+        let like = self.view.in_common();
+        if !self.view.is_two_classes() || like.yes.max(like.no) * self.others as f64 > A_HANDFUL {
+            return Vec::new();
+        }
+        let rarer = (4..u64::BITS).map(|halvings| self.others >> halvings).take_while(|rarer| *rarer > 0);
+        let mirrored =
+            |rarer: u64| [rarer, self.others - rarer].into_iter().take(if self.view.is_symmetric() { 1 } else { 2 });
+        rarer.flat_map(mirrored).collect()
     }
 
     /// A bound for all crowds at little cost: each has at least half of the others on one side.

@@ -18,6 +18,8 @@ const MARGINS: [Margin; 5] = [
 ];
 /// Ends this many times apart only get the widest margin: what it adds does not matter then.
 const FAR_APART: f64 = 1.2;
+/// How often a sweep is repeated from the worst crowd that the last one found.
+const MOST_REPEATED: usize = 4;
 /// Where not even the crowds of one truth can be bounded by this share of the local ε, that ε is the claim. The larger share is
 /// for views whose ends are close, so that the claim still closes.
 const NEARLY_ALL_SHARP: f64 = 0.9995;
@@ -138,13 +140,39 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         let everywhere = self.crowds.half_crowd_bound(self.at(best.value.upper()));
         let learned = |proposition: &Proposition, found: &Found| self.learned(proposition, found);
         for margin in margins(best.value) {
-            self.crowds.work.allow(margin.share);
-            let mut proposition = self.proposition(best.value.upper(), margin, everywhere);
-            if self.crowds.sweep(&mut proposition, &mut attained, |weaker, _| weaken(weaker), learned) {
-                return (Some(proposition.question.growth.ln() * (1.0 + 1e-14)), attained);
+            let sweep = |from: f64, attained: &mut Attained| {
+                self.crowds.work.allow(margin.share);
+                let mut proposition = self.proposition(from, margin, everywhere);
+                let shown = self.crowds.sweep(&mut proposition, attained, |weaker, _| weaken(weaker), learned);
+                shown.then(|| proposition.question.growth.ln() * (1.0 + 1e-14))
+            };
+            if let Some(shown) = sweep(best.value.upper(), &mut attained) {
+                return (Some(self.sharpened(shown, &mut attained, sweep)), attained);
             }
         }
         (None, attained)
+    }
+
+    /// What sweeps show that start from the worst crowd found on the way, where that is worse than all that were known before and
+    /// what was shown is far above it.
+    fn sharpened(
+        &self,
+        mut shown: f64,
+        attained: &mut Attained,
+        mut sweep: impl FnMut(f64, &mut Attained) -> Option<f64>,
+    ) -> f64 {
+        for _ in 0..MOST_REPEATED {
+            let worst = attained.value;
+            if !self.crowds.view.is_two_classes() || shown <= worst * (1.0 + CLOSED_EPSILON) {
+                break;
+            }
+            let again = sweep(worst, attained);
+            shown = again.map_or(shown, |again| again.min(shown));
+            if attained.value <= worst {
+                break;
+            }
+        }
+        shown
     }
 
     /// That δ is enough for all crowds at an ε which is above `found` by a margin.
@@ -164,14 +192,13 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
 
     /// The ε that a crowd evaluated on the way is known to need.
     fn learned(&self, proposition: &Proposition, found: &Found) -> f64 {
-        if found.value.lower() > self.delta {
-            return proposition.question.growth.ln() * (1.0 - 1e-12);
-        }
-        // The crowd may still be the worst one so far, at a smaller ε.
+        let worse = found.value.lower() > self.delta;
+        let known = if worse { proposition.question.growth.ln() * (1.0 - 1e-12) } else { 0.0 };
+        // A crowd that is not worse may still be the worst one so far, at a smaller ε.
         if !self.crowds.view.is_two_classes() || found.value.upper() < 0.98 * self.delta {
-            return 0.0;
+            return known;
         }
-        self.of_crowd(found.crowd).value.lower()
+        self.of_crowd(found.crowd).value.lower().max(known)
     }
 
     /// An ε that holds for every crowd, from the two crowds of one truth and half the size.

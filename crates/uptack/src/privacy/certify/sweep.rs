@@ -59,6 +59,14 @@ impl Crowds<'_> {
         sweep.half(Truth::Yes, half) && (once || sweep.half(Truth::No, self.others - half - 1))
     }
 
+    /// The width from which on a range that cannot be bounded is not narrowed further.
+    fn smallest_range(&self) -> u64 {
+        // Where the number of flips alone hides the target, only ranges of some dozens of crowds hold at first. Two classes are
+        // cheap enough for that.
+        let parts = if self.view.is_two_classes() { 4_000_000 } else { 40_000 };
+        (self.others / parts).max(1)
+    }
+
     /// A bound for all crowds of at least these yes- and no-owners and as many more of either truth as are missing, and a guess
     /// at what it would be without the losses of the method. An owner of unknown truth draws with some probability from the law
     /// of one known truth; where too few of them do, which is made rare, the bound for all crowds stands in.
@@ -72,10 +80,11 @@ impl Crowds<'_> {
             self.others
         );
         let rarely = (5e-4 * proposition.limit / proposition.everywhere).clamp(log_cut.exp(), 0.05);
-        let price = if known.size() < self.others { rarely * proposition.everywhere } else { 0.0 };
+        let crowd = self.with_owners_alike(known, rarely);
+        // The known owners alone are a bound for certain.
+        let price = if crowd.size() > known.size() { rarely * proposition.everywhere } else { 0.0 };
         let goal = proposition.limit - price;
         let question = Question { log_cut, goal, precision: proposition.precision(), ..proposition.question };
-        let crowd = self.with_owners_alike(known, rarely);
         let attempt = if self.view.is_exact_in_every_crowd() {
             Attempt::exact(self.view.both_truths(crowd, question, &self.work).upper())
         } else {
@@ -118,7 +127,7 @@ impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &Found) -> f64> Sweep<'_,
     /// The crowds with at most `last` owners of one truth among the others, starting from none.
     fn half(&mut self, truth: Truth, last: u64) -> bool {
         let others = self.crowds.others;
-        let smallest = (others / 40_000).max(1);
+        let smallest = self.crowds.smallest_range();
         let (mut from, mut width) = (0, (others / 1000).max(1));
         let mut widths = RangeWidth::new();
         // What the method lost in the last range.

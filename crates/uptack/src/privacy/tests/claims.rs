@@ -122,6 +122,20 @@ fn two_classes_close_where_hardly_anybody_lies() {
     }
 }
 
+/// In a huge crowd with so few flips that δ is just the chance that nobody flips, only narrow ranges of crowds hold; and the
+/// integers of three pairs leave a cell that hardly anybody is ever in.
+#[test]
+fn a_handful_of_flips_closes_in_a_huge_crowd() {
+    for (mechanism, given) in
+        [("randomized-response(t=0.999999815793)", 2.96), ("spread(pairs=3,f=1,r=4.95299e-7)", 1.0)]
+    {
+        let claim = release_of(mechanism, 100_000_000).epsilon(delta(1e-8));
+        let value = claim.value().expect("a guarantee");
+        assert!(value.upper() <= 1.001 * value.lower(), "{mechanism}: {claim:?}");
+        assert!((value.upper() / given - 1.0).abs() < 0.01, "{mechanism}: {claim:?}");
+    }
+}
+
 /// Some channels whose third class is rare, or whose laws are nearly alike.
 #[test]
 fn rare_classes_and_nearly_equal_laws_are_bounded_closely() {
