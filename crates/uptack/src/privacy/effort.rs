@@ -32,6 +32,11 @@ impl WorkLimit {
         Self { grows: false, ..self }
     }
 
+    /// A quarter of the limit.
+    pub(crate) fn quarter(self) -> Self {
+        Self { steps: self.steps / 4, ..self }
+    }
+
     /// The steps that one view of `owners` owners may take.
     pub fn for_owners(self, owners: u64) -> u64 {
         let factor = match owners {

@@ -188,6 +188,11 @@ impl ReducedView {
         self.detail.iter().any(many)
     }
 
+    /// Whether something is seen of the target besides what is published.
+    pub(super) fn is_joint(&self) -> bool {
+        self.detail.len() > 1
+    }
+
     /// Whether the two truths may be exchanged: then crowds of few yes-owners are like crowds of few no-owners.
     pub(crate) fn is_symmetric(&self) -> bool {
         self.above.iter().all(|outcome| self.above.contains(&outcome.exchanged()))

@@ -36,8 +36,13 @@ pub(super) struct Crowds<'a> {
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
-        // A sum of scores on its lattice costs about the same in every crowd.
-        let limit = if view.needs_sums() { limit.whatever_the_crowd() } else { limit };
+        // A sum of scores on its lattice costs about the same in every crowd. Where an answer is seen as well, there is one for
+        // each of its outputs, and more work hardly ever closes what a quarter of it leaves open.
+        let limit = match (view.needs_sums(), view.is_joint()) {
+            (false, _) => limit,
+            (true, false) => limit.whatever_the_crowd(),
+            (true, true) => limit.whatever_the_crowd().quarter(),
+        };
         let enumeration = ENUMERATION.min(limit.for_owners(owners));
         Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
     }
