@@ -1,7 +1,7 @@
 //! Root finding: where a monotone condition changes.
 //!
 //! What is certified never rests on how close to a root the search came: a caller keeps the side on which its condition
-//! was seen to hold. Two methods are enough. [`bisect`] needs to know on which side of the root a point lies, and nothing
+//! was seen to hold. Three methods are enough. [`bisect`] needs to know on which side of the root a point lies, and nothing
 //! else. [`FalsePosition`] also uses values, and takes a fraction of the steps where each costs a certificate
 //! (`docs/accounting.md`, "From δ to ε").
 
@@ -47,6 +47,28 @@ pub(crate) fn bisect(
         }
     }
     (low, high)
+}
+
+/// Where a growing function is zero, by Newton's steps within the ends and by halving where these lead outside, until a step is
+/// this small a share of the place. `function` tells the value and the slope.
+pub(crate) fn newton((mut low, mut high): (f64, f64), close: f64, function: impl Fn(f64) -> (f64, f64)) -> f64 {
+    let mut place = 0.5 * (low + high);
+    for _ in 0..30 {
+        let (value, slope) = function(place);
+        if value < 0.0 {
+            low = place;
+        } else {
+            high = place;
+        }
+        let next = place - value / slope;
+        let next = if next > low && next < high { next } else { 0.5 * (low + high) };
+        let step = (next - place).abs();
+        place = next;
+        if step < close * place || high - low < close * high {
+            break;
+        }
+    }
+    place
 }
 
 /// [`bisect`] on integers, to two neighbours.
@@ -137,6 +159,13 @@ mod tests {
             (0.0, 1.0),
             "no steps, no change"
         );
+    }
+
+    #[test]
+    fn newton_finds_a_root_also_where_the_slope_misleads() {
+        assert!((newton((0.0, 8.0), 1e-9, |x| (x * x - 2.0, 2.0 * x)) - 2_f64.sqrt()).abs() < 1e-8);
+        // Without a slope it halves.
+        assert!((newton((0.0, 8.0), 1e-4, |x| (x - 3.0, 0.0)) - 3.0).abs() < 1e-3);
     }
 
     #[test]

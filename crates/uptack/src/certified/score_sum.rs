@@ -3,11 +3,9 @@
 //! A score stands for a real number on a lattice. The transform's error is absolute; with a tilt that puts the mean of the
 //! sum where the question is, it is relative to the answer (`docs/accounting.md`, "Sums of scores").
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
+use super::circle::{FallingTerms, Roots};
 use super::fourier::{Complex, Fourier};
-use super::root::{Middle, bisect, bisect_integers};
+use super::root::{bisect_integers, newton};
 use super::rounding::ROUNDOFF;
 
 /// Owners who draw their scores independently from one law.
@@ -74,6 +72,9 @@ impl TiltedLaw {
 
 /// Spectral values below e^(−this) are left out and counted as error.
 const VANISHING: f64 = 80.0;
+/// A node of a longer circle costs several times as much: its roots are far away in memory.
+const CACHED: usize = 1 << 17;
+const FAR: u64 = 4;
 /// The longest transform.
 pub(crate) const LONGEST: i64 = 1 << 21;
 
@@ -119,8 +120,10 @@ impl ScoreSum {
                 return low;
             }
         }
-        let close = |low: f64, high: f64| high - low < 1e-3 * high;
-        bisect((low, high), Middle::Arithmetic, 30, close, |tilt| self.moments(tilt).0 < wanted).0
+        newton((low, high), 1e-3, |tilt| {
+            let (mean, variance) = self.moments(tilt);
+            (mean - wanted, variance)
+        })
     }
 
     /// All of the tilted sum but e^`log_cut` on either side (Chernoff).
@@ -152,16 +155,10 @@ impl ScoreSum {
         (below, above)
     }
 
-    /// How many nodes of its circle a transform on this window evaluates.
-    pub(crate) fn nodes(&self, tilt: f64, window: Window) -> u64 {
-        let length = window.length();
-        let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
-        last_node(&parts, length).0 as u64 + 1
-    }
-
     /// Calls `each` with every node of half the circle (the other half is its mirror image), the value of the spectrum there, and
-    /// its error times the number of nodes it stands for. Returns a bound on what all nodes that are left out may add.
-    fn spectrum(&self, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> f64 {
+    /// its error times the number of nodes it stands for. Returns a bound on what all nodes that are left out may add, and how many
+    /// were evaluated.
+    fn spectrum(&self, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> (f64, u64) {
         let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
         let (last, mut left_out) = last_node(&parts, roots.length);
         for node in 0..=last {
@@ -175,7 +172,7 @@ impl ScoreSum {
                 each(node, product.value, weight * error);
             }
         }
-        left_out
+        (left_out, last as u64 + 1)
     }
 
     /// The tilted law on a window.
@@ -203,7 +200,7 @@ impl ScoreSum {
     fn whole_spectrum(&self, tilt: f64, length: usize) -> Spectrum {
         let mut nodes = vec![Complex::ZERO; length];
         let (mut error, mut norm) = (0.0, 0.0);
-        let left_out = self.spectrum(tilt, &Roots::of(length), |node, value, off| {
+        let (left_out, _) = self.spectrum(tilt, &Roots::of(length), |node, value, off| {
             error += off;
             norm += value.magnitude().powi(2) * 2.0;
             nodes[node] = value.conjugate();
@@ -214,35 +211,42 @@ impl ScoreSum {
         Spectrum { nodes, error, norm, left_out }
     }
 
-    /// E[(sum)₊] from above, in units of the lattice.
-    pub(crate) fn positive_part(&self, log_cut: f64) -> f64 {
-        let (lowest, highest) = self.extremes();
-        if highest <= 0 {
-            return 0.0;
-        }
-        if lowest >= 0 {
-            return self.moments(0.0).0.max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0));
-        }
-        // With the mean at zero, the terms j·e^(−tilt·j) are largest about where the tilted law is.
-        let tilt = self.tilt_for(0.0);
-        let window = self.window(tilt, log_cut.max(-VANISHING + 10.0));
-        if window.high <= 0 {
-            return (self.cumulant(tilt)).exp() * window.log_outside.exp() * largest_term(tilt, highest) * 1.01;
-        }
-        if window.high - window.low + 1 > LONGEST {
-            return f64::INFINITY;
-        }
-        let inside = self.tilted_positive_part(tilt, window);
-        let outside = window.log_outside.exp() * largest_term(tilt, highest);
-        (inside + outside) * self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12)
+    /// The mean without a tilt, by one addition after another: relative errors do not grow where no score is negative.
+    fn plain_mean(&self) -> f64 {
+        let own = |group: &Draws| group.atoms.iter().map(|(score, mass)| *score as f64 * mass).sum::<f64>();
+        self.groups.iter().map(|group| group.owners as f64 * own(group)).sum()
     }
 
-    /// Σ j·e^(−tilt·j) times the tilted law, over the positive sums j of the window, from above.
-    fn tilted_positive_part(&self, tilt: f64, window: Window) -> f64 {
+    /// E[(sum)₊] from above, in units of the lattice, and what it cost in nodes. Any tilt will do; with the mean at zero the terms
+    /// j·e^(−tilt·j) are largest about where the tilted law is.
+    pub(crate) fn positive_part(&self, tilt: f64, log_cut: f64) -> (f64, u64) {
+        let (lowest, highest) = self.extremes();
+        if highest <= 0 {
+            return (0.0, 0);
+        }
+        if lowest >= 0 {
+            return (self.plain_mean().max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0)), 0);
+        }
+        let window = self.window(tilt, log_cut.max(-VANISHING + 10.0));
+        if window.high <= 0 {
+            let bound = self.cumulant(tilt).exp() * window.log_outside.exp() * largest_term(tilt, highest) * 1.01;
+            return (bound, 0);
+        }
+        if window.high - window.low + 1 > LONGEST {
+            return (f64::INFINITY, 0);
+        }
+        let (inside, cost) = self.tilted_positive_part(tilt, window);
+        let outside = window.log_outside.exp() * largest_term(tilt, highest);
+        let scale = self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12);
+        ((inside + outside) * scale, cost)
+    }
+
+    /// Σ j·e^(−tilt·j) times the tilted law, over the positive sums j of the window, from above, and what it cost in nodes.
+    fn tilted_positive_part(&self, tilt: f64, window: Window) -> (f64, u64) {
         let roots = Roots::of(window.length());
-        let terms = Terms { tilt, last: window.high, roots: &roots };
+        let terms = FallingTerms::new(tilt, window.high, &roots);
         let (mut sum, mut error) = (0.0, 0.0);
-        let left_out = self.spectrum(tilt, &roots, |node, value, off| {
+        let (left_out, nodes) = self.spectrum(tilt, &roots, |node, value, off| {
             let (term, term_error) = terms.at(node);
             let weight = roots.weight(node);
             sum += weight * (term.real * value.real - term.imaginary * value.imaginary);
@@ -251,7 +255,8 @@ impl ScoreSum {
         // At a node that is left out, the sum over j has at most as many terms as there are positive sums.
         error += left_out * largest_term(tilt, window.high) * window.high as f64;
         let scale = 1.0 / roots.length as f64;
-        (sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12)
+        let cost = if roots.length > CACHED { FAR * nodes } else { nodes };
+        ((sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12), cost)
     }
 }
 
@@ -322,6 +327,24 @@ fn largest_term(tilt: f64, last: i64) -> f64 {
     if tilt * last <= 1.0 { last } else { (1.0 / (std::f64::consts::E * tilt)).max(1.0) }
 }
 
+/// Mean and variance of the tilted law of values with these masses, whatever these sum to, in one pass (the update of West). For
+/// choosing tilts and lattices, not for claims: a large value with a small mass that comes first costs digits.
+pub(crate) fn tilted_moments(law: impl Iterator<Item = (f64, f64)> + Clone, tilt: f64) -> (f64, f64) {
+    let occurring = law.filter(|(_, mass)| *mass > 0.0);
+    let peak = occurring.clone().map(|(value, _)| tilt * value).fold(f64::NEG_INFINITY, f64::max);
+    let (mut total, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    for (value, mass) in occurring {
+        let weight = mass * (tilt * value - peak).exp();
+        total += weight;
+        if total > 0.0 {
+            let distance = value - mean;
+            mean += distance * weight / total;
+            squares += weight * distance * (value - mean);
+        }
+    }
+    (mean, if total > 0.0 { squares / total } else { 0.0 })
+}
+
 impl Draws {
     fn log_normalizer(&self, tilt: f64) -> f64 {
         let peak = self.atoms.iter().map(|(score, _)| tilt * *score as f64).fold(f64::NEG_INFINITY, f64::max);
@@ -335,11 +358,7 @@ impl Draws {
     }
 
     fn moments(&self, tilt: f64) -> (f64, f64) {
-        let normalizer = self.log_normalizer(tilt);
-        let weights =
-            || self.atoms.iter().map(|&(score, mass)| (score as f64, tilted_mass(score, mass, tilt, normalizer)));
-        let mean: f64 = weights().map(|(score, weight)| weight * score).sum();
-        (mean, weights().map(|(score, weight)| weight * (score - mean).powi(2)).sum())
+        tilted_moments(self.atoms.iter().map(|(score, mass)| (*score as f64, *mass)), tilt)
     }
 
     fn reach(&self) -> i64 {
@@ -413,103 +432,40 @@ fn largest_neighbour_product(atoms: &[(i64, f64)]) -> f64 {
     atoms.iter().map(product).fold(0.0, f64::max)
 }
 
-/// Σ j·z^j for j from 1 to `last` with z = e^(−tilt + iθ), θ the angle of a node: the transform of the positive part.
-struct Terms<'a> {
-    tilt: f64,
-    last: i64,
-    roots: &'a Roots,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Terms<'_> {
-    /// The sum at a node, and how far it may be off.
-    fn at(&self, node: usize) -> (Complex, f64) {
-        // The closed form cancels where the terms hardly fall.
-        if node == 0 && self.tilt * self.last as f64 <= 2.0 { self.term_by_term() } else { self.closed_form(node) }
+    #[test]
+    fn moments_of_a_tilted_law() {
+        let law = [(-2.0, 0.25), (1.0, 0.5), (3.0, 0.25)];
+        let (mean, variance) = tilted_moments(law.into_iter(), 0.0);
+        assert!((mean - 0.75).abs() < 1e-15 && (variance - (0.25 * 4.0 + 0.5 + 0.25 * 9.0 - 0.5625)).abs() < 1e-14);
+        // Tilted far enough, only the largest is left.
+        let (mean, variance) = tilted_moments(law.into_iter(), 200.0);
+        assert!((mean - 3.0).abs() < 1e-12 && variance < 1e-12);
     }
 
-    /// The sum at the angle 0.
-    fn term_by_term(&self) -> (Complex, f64) {
-        let last = self.last as f64;
-        let terms = (1..=self.last).map(|j| j as f64 * (-self.tilt * j as f64).exp());
-        let sum: f64 = terms.sum();
-        (Complex { real: sum, imaginary: 0.0 }, sum * ROUNDOFF * (last + 16.0 + 4.0 * self.tilt * last))
-    }
-
-    /// z·(1 − (L+1)·z^L + L·z^(L+1))/(1 − z)² = z·(1 − z^L − L·z^L·(1 − z))/(1 − z)².
-    fn closed_form(&self, node: usize) -> (Complex, f64) {
-        let last = self.last as f64;
-        let z = self.power(1.0, node);
-        let to_last = self.power(last, node * self.last as usize);
-        let difference = self.one_minus(z, node);
-        let scaled = to_last.times(difference);
-        let numerator = Complex {
-            real: 1.0 - to_last.real - last * scaled.real,
-            imaginary: -to_last.imaginary - last * scaled.imaginary,
-        };
-        let square = difference.times(difference);
-        let norm = square.real * square.real + square.imaginary * square.imaginary;
-        let inverse = Complex { real: square.real / norm, imaginary: -square.imaginary / norm };
-        let value = z.times(numerator).times(inverse);
-        let size = (1.0 + to_last.magnitude() * (1.0 + last * difference.magnitude())) / norm.sqrt();
-        (value, ROUNDOFF * (64.0 + 4.0 * self.tilt * last) * size)
-    }
-
-    /// z to a power whose angle is that of the root with this number.
-    fn power(&self, exponent: f64, number: usize) -> Complex {
-        let (size, root) = ((-self.tilt * exponent).exp(), self.roots.root(number).conjugate());
-        Complex { real: size * root.real, imaginary: size * root.imaginary }
-    }
-
-    /// 1 − z without cancellation: 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·2·sin²(θ/2).
-    fn one_minus(&self, z: Complex, node: usize) -> Complex {
-        let half_angle = std::f64::consts::PI * node as f64 / self.roots.length as f64;
-        let shrink = (-self.tilt).exp();
-        let real = -(-self.tilt).exp_m1() + shrink * 2.0 * half_angle.sin().powi(2);
-        Complex { real, imaginary: -z.imaginary }
-    }
-}
-
-/// Roots of unity on a circle, e^(−2πi·k/length).
-struct Roots {
-    length: usize,
-    half: Vec<Complex>,
-}
-
-thread_local! {
-    /// The circles used last: the evaluations of one question share them.
-    static CIRCLES: RefCell<Vec<Rc<Roots>>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Roots {
-    fn of(length: usize) -> Rc<Self> {
-        CIRCLES.with_borrow_mut(|circles| {
-            if let Some(known) = circles.iter().find(|roots| roots.length == length) {
-                return Rc::clone(known);
-            }
-            let step = -2.0 * std::f64::consts::PI / length as f64;
-            let root = |index: usize| {
-                let (imaginary, real) = (step * index as f64).sin_cos();
-                Complex { real, imaginary }
-            };
-            let roots = Rc::new(Self { length, half: (0..length / 2).map(root).collect() });
-            circles.retain(|kept| kept.length <= 1 << 16);
-            circles.push(Rc::clone(&roots));
-            roots
-        })
-    }
-
-    /// How many nodes of the whole circle one of half the circle stands for.
-    fn weight(&self, node: usize) -> f64 {
-        if node == 0 || 2 * node == self.length { 1.0 } else { 2.0 }
-    }
-
-    /// The root with this number, modulo the length.
-    fn root(&self, number: usize) -> Complex {
-        let index = number & (self.length - 1);
-        if index < self.half.len() {
-            return self.half[index];
+    /// Of three owners with scores −1, 0 and 2, by enumeration; under any tilt the bound is one, and close.
+    #[test]
+    fn the_positive_part_holds_under_any_tilt() {
+        let law = [(-1, 0.5), (0, 0.3), (2, 0.2)];
+        let pairs = law.iter().flat_map(|a| law.iter().map(move |b| (a.0 + b.0, a.1 * b.1)));
+        let triples = pairs.flat_map(|a| law.iter().map(move |b| (a.0 + b.0, a.1 * b.1)));
+        let exact: f64 = triples.map(|(sum, mass)| f64::from(sum.max(0)) * mass).sum();
+        let atoms = law.iter().map(|(score, mass)| (i64::from(*score), *mass)).collect();
+        let sum = ScoreSum { groups: vec![Draws { owners: 3, atoms }] };
+        for tilt in [0.0, 1e-3, 0.1, sum.tilt_for(0.0), 1.0, 3.0] {
+            let (bound, _) = sum.positive_part(tilt, -60.0);
+            assert!(bound >= exact && bound < exact * (1.0 + 1e-6), "{tilt}: {bound} for {exact}");
         }
-        let Complex { real, imaginary } = self.half[index - self.half.len()];
-        Complex { real: -real, imaginary: -imaginary }
+    }
+
+    /// Where no score is negative, the positive part is the mean, to the last digits whatever the order of the scores.
+    #[test]
+    fn the_mean_of_scores_that_are_not_negative_is_exact() {
+        let atoms = vec![(1_000_000_000, 1e-15), (1, 1.0 - 1e-15)];
+        let (bound, _) = ScoreSum { groups: vec![Draws { owners: 1, atoms }] }.positive_part(0.0, -60.0);
+        assert!((1.000_001 - 1e-12..1.000_001 + 1e-11).contains(&bound), "{bound}");
     }
 }

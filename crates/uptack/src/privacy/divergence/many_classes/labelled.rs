@@ -1,6 +1,6 @@
 //! A crowd of both truths whose labels are told, from above (`docs/accounting.md`, "Labels").
 
-use super::lattice::{Fineness, RealLaw, lattice_sum};
+use super::lattice::{Fineness, OnLattice, RealLaw, lattice_sum};
 use super::oriented::{OrientedClass, OrientedCrowd};
 use crate::certified::rounding::ROUNDOFF;
 use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
@@ -49,7 +49,7 @@ impl<'a> Labelled<'a> {
         if deviation <= 0.0 || !deviation.is_finite() {
             return self.given(0.0, log_cut, fineness, work);
         }
-        let (sum, spacing) =
+        let OnLattice { sum, spacing, .. } =
             lattice_sum(&self.influences, self.crowd.rare, deviation / fineness.scores, fineness, LOG_LEFT);
         let Some(mean) = self.law_of_mean(&sum, spacing, log_cut, fineness, work) else { return 1.0 };
         let inner = |j: i64| self.given(j as f64 * spacing / self.crowd.rare as f64, log_cut, fineness, work);

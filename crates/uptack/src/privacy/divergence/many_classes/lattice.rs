@@ -1,7 +1,7 @@
 //! Scores on a lattice (`docs/accounting.md`, "Sums of scores").
 
-use crate::certified::root::{Middle, bisect};
-use crate::certified::score_sum::{Draws, LONGEST, ScoreSum};
+use crate::certified::root::newton;
+use crate::certified::score_sum::{Draws, LONGEST, ScoreSum, tilted_moments};
 
 /// With more owners than this, lattices are coarser.
 pub(super) const VERY_MANY: u64 = 300_000;
@@ -39,22 +39,25 @@ impl Fineness {
     }
 }
 
-/// The sum of so many draws on a lattice of about the spacing wanted, and that spacing.
-pub(super) fn lattice_sum(
-    law: &[(f64, f64)],
-    owners: u64,
-    wanted: f64,
-    fineness: Fineness,
-    log_cut: f64,
-) -> (ScoreSum, f64) {
+/// A sum of scores on a lattice.
+pub(super) struct OnLattice {
+    pub(super) sum: ScoreSum,
+    pub(super) spacing: f64,
+    /// At which the mean is zero, or nearest to it.
+    pub(super) tilt: f64,
+}
+
+/// The sum of so many draws on a lattice of about the spacing wanted.
+pub(super) fn lattice_sum(law: &[(f64, f64)], owners: u64, wanted: f64, fineness: Fineness, log_cut: f64) -> OnLattice {
     let largest = law.iter().map(|(value, _)| value.abs()).fold(0.0, f64::max);
     let mut spacing = wanted.max(largest * 1e-9);
     loop {
         let sum = ScoreSum { groups: vec![Draws { owners, atoms: on_lattice(law, spacing) }] };
-        let window = sum.window(sum.tilt_for(0.0), log_cut.max(-60.0));
+        let tilt = sum.tilt_for(0.0);
+        let window = sum.window(tilt, log_cut.max(-60.0));
         let excess = window.span() as f64 / fineness.most_cells(owners);
         if excess <= 1.0 {
-            return (sum, spacing);
+            return OnLattice { sum, spacing, tilt };
         }
         spacing *= 1.5 * excess;
     }
@@ -87,10 +90,7 @@ impl RealLaw<'_> {
 
     /// Mean and variance of the tilted law.
     pub(super) fn moments(&self, tilt: f64) -> (f64, f64) {
-        let normalizer = self.log_normalizer(tilt);
-        let weight = |value: f64, mass: f64| mass * (tilt * value - normalizer).exp();
-        let mean: f64 = self.0.iter().map(|(value, mass)| weight(*value, *mass) * value).sum();
-        (mean, self.0.iter().map(|(value, mass)| weight(*value, *mass) * (value - mean).powi(2)).sum())
+        tilted_moments(self.0.iter().copied(), tilt)
     }
 
     /// The standard deviation without a tilt.
@@ -119,6 +119,6 @@ impl RealLaw<'_> {
                 return low;
             }
         }
-        bisect((low, high), Middle::Arithmetic, 40, |low, high| high - low < 1e-4 * high, is_below).0
+        newton((low, high), 1e-4, |tilt| self.moments(tilt))
     }
 }

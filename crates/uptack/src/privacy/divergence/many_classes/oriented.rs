@@ -1,8 +1,7 @@
 //! A crowd as the commoner truth sees it (`docs/accounting.md`, "Any number of classes").
 
-use super::lattice::{Fineness, RealLaw, lattice_sum};
+use super::lattice::{Fineness, OnLattice, RealLaw, lattice_sum};
 use crate::certified::rounding::ROUNDOFF;
-use crate::certified::score_sum::ScoreSum;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Weight, WeightedClass};
 use crate::truth::Truth;
@@ -121,18 +120,12 @@ impl OrientedCrowd {
         let law = self.law_of(values);
         let real = RealLaw(&law);
         let deviation = real.moments(real.tilt_for_zero()).1.sqrt();
-        let (sum, spacing) = lattice_sum(&law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
-        work.spend(self.cost(&sum, log_cut));
-        let value = sum.positive_part(log_cut);
+        let OnLattice { sum, spacing, tilt } =
+            lattice_sum(&law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
+        let (value, nodes) = sum.positive_part(tilt, log_cut);
+        work.spend((nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE));
         // Without a guarantee from the transform there is still the sum of all positive values.
         let simple: f64 = law.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
         (value * spacing / self.drawn()).min(simple) * (1.0 + 1e-12)
-    }
-
-    /// The steps that the positive part of a sum of scores takes.
-    fn cost(&self, sum: &ScoreSum, log_cut: f64) -> u64 {
-        let tilt = sum.tilt_for(0.0);
-        let nodes = sum.nodes(tilt, sum.window(tilt, log_cut.max(-60.0)));
-        (nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE)
     }
 }

@@ -1,0 +1,141 @@
+//! Roots of unity, and the transform of the positive part on them (`docs/accounting.md`, "Sums of scores").
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::fourier::Complex;
+use super::rounding::ROUNDOFF;
+
+/// Σ j·z^j for j from 1 to `last` with z = e^(−tilt + iθ), θ the angle of a node: the transform of the positive part.
+pub(super) struct FallingTerms<'a> {
+    tilt: f64,
+    last: i64,
+    roots: &'a Roots,
+    /// |z|, 1 − |z| and |z|^last.
+    size: f64,
+    gap: f64,
+    last_size: f64,
+}
+
+impl<'a> FallingTerms<'a> {
+    pub(super) fn new(tilt: f64, last: i64, roots: &'a Roots) -> Self {
+        let (size, gap, last_size) = ((-tilt).exp(), -(-tilt).exp_m1(), (-tilt * last as f64).exp());
+        Self { tilt, last, roots, size, gap, last_size }
+    }
+
+    /// The sum at a node, and how far it may be off.
+    pub(super) fn at(&self, node: usize) -> (Complex, f64) {
+        // The closed form cancels where the terms hardly fall.
+        if node == 0 && self.tilt * self.last as f64 <= 2.0 { self.at_angle_zero() } else { self.closed_form(node) }
+    }
+
+    fn at_angle_zero(&self) -> (Complex, f64) {
+        let last = self.last as f64;
+        let sum = falling_sum(self.tilt, self.last);
+        (Complex { real: sum, imaginary: 0.0 }, sum * ROUNDOFF * (last + 64.0 + 8.0 * self.tilt * last))
+    }
+
+    /// z·(1 − (L+1)·z^L + L·z^(L+1))/(1 − z)² = z·(1 − z^L − L·z^L·(1 − z))/(1 − z)².
+    fn closed_form(&self, node: usize) -> (Complex, f64) {
+        let last = self.last as f64;
+        let z = self.turned(self.size, node);
+        let to_last = self.turned(self.last_size, node * self.last as usize);
+        let difference = self.one_minus(z, node);
+        let scaled = to_last.times(difference);
+        let numerator = Complex {
+            real: 1.0 - to_last.real - last * scaled.real,
+            imaginary: -to_last.imaginary - last * scaled.imaginary,
+        };
+        let square = difference.times(difference);
+        let norm = square.real * square.real + square.imaginary * square.imaginary;
+        let inverse = Complex { real: square.real / norm, imaginary: -square.imaginary / norm };
+        let value = z.times(numerator).times(inverse);
+        let size = (1.0 + to_last.magnitude() * (1.0 + last * difference.magnitude())) / norm.sqrt();
+        (value, ROUNDOFF * (64.0 + 4.0 * self.tilt * last) * size)
+    }
+
+    /// The number of this size whose angle is that of the root with this number.
+    fn turned(&self, size: f64, number: usize) -> Complex {
+        let root = self.roots.root(number).conjugate();
+        Complex { real: size * root.real, imaginary: size * root.imaginary }
+    }
+
+    /// 1 − z without cancellation: 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·2·sin²(θ/2).
+    fn one_minus(&self, z: Complex, node: usize) -> Complex {
+        let half_angle = std::f64::consts::PI * node as f64 / self.roots.length as f64;
+        Complex { real: self.gap + self.size * 2.0 * half_angle.sin().powi(2), imaginary: -z.imaginary }
+    }
+}
+
+/// Σ j·e^(−tilt·j) for j from 1 to `last`, by positive additions: block after block, each a power times the sums of the first.
+fn falling_sum(tilt: f64, last: i64) -> f64 {
+    let power = |j: i64| (-tilt * j as f64).exp();
+    let each = |j: i64| j as f64 * power(j);
+    let block = ((last as f64).sqrt() as i64).max(1);
+    let (plain, weighted): (f64, f64) = ((1..=block).map(power).sum(), (1..=block).map(each).sum());
+    let blocks = last / block;
+    let whole = (0..blocks).map(|index| index * block).map(|start| power(start) * (start as f64 * plain + weighted));
+    whole.sum::<f64>() + (blocks * block + 1..=last).map(each).sum::<f64>()
+}
+
+/// Roots of unity on a circle, e^(−2πi·k/length).
+pub(super) struct Roots {
+    pub(super) length: usize,
+    half: Vec<Complex>,
+}
+
+thread_local! {
+    /// The circles used last: the evaluations of one question share them.
+    static CIRCLES: RefCell<Vec<Rc<Roots>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Roots {
+    pub(super) fn of(length: usize) -> Rc<Self> {
+        CIRCLES.with_borrow_mut(|circles| {
+            if let Some(known) = circles.iter().find(|roots| roots.length == length) {
+                return Rc::clone(known);
+            }
+            let step = -2.0 * std::f64::consts::PI / length as f64;
+            let root = |index: usize| {
+                let (imaginary, real) = (step * index as f64).sin_cos();
+                Complex { real, imaginary }
+            };
+            let roots = Rc::new(Self { length, half: (0..length / 2).map(root).collect() });
+            circles.retain(|kept| kept.length <= 1 << 16);
+            circles.push(Rc::clone(&roots));
+            roots
+        })
+    }
+
+    /// How many nodes of the whole circle one of half the circle stands for.
+    pub(super) fn weight(&self, node: usize) -> f64 {
+        if node == 0 || 2 * node == self.length { 1.0 } else { 2.0 }
+    }
+
+    /// The root with this number, modulo the length.
+    pub(super) fn root(&self, number: usize) -> Complex {
+        let index = number & (self.length - 1);
+        if index < self.half.len() {
+            return self.half[index];
+        }
+        let Complex { real, imaginary } = self.half[index - self.half.len()];
+        Complex { real: -real, imaginary: -imaginary }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_in_blocks_are_the_terms() {
+        for (tilt, last) in [(0.0, 1), (0.1, 7), (2e-4, 10_000), (1e-3, 1999), (0.0, 1_000_003)] {
+            let plain: f64 = (1..=last).map(|j| j as f64 * (-tilt * j as f64).exp()).sum();
+            let roots = Roots::of(2);
+            let (sum, error) = FallingTerms::new(tilt, last, &roots).at(0);
+            // The plain sum is off by as much, in the worst case.
+            assert!((sum.real - plain).abs() <= 2.0 * error, "{tilt}, {last}: {sum:?}, not {plain}");
+            assert!((sum.real / plain - 1.0).abs() < 1e-12, "{tilt}, {last}: {sum:?}, not {plain}");
+        }
+    }
+}
