@@ -81,8 +81,12 @@ fn falling_sum(tilt: f64, last: i64) -> f64 {
 /// Roots of unity on a circle, e^(−2πi·k/length).
 pub(super) struct Roots {
     pub(super) length: usize,
+    /// The first half of them; none where each is computed when it is asked for.
     half: Vec<Complex>,
 }
+
+/// Circles up to this length are kept for the next question.
+const KEPT: usize = 1 << 16;
 
 thread_local! {
     /// The circles used last: the evaluations of one question share them.
@@ -95,16 +99,21 @@ impl Roots {
             if let Some(known) = circles.iter().find(|roots| roots.length == length) {
                 return Rc::clone(known);
             }
-            let step = -2.0 * std::f64::consts::PI / length as f64;
-            let root = |index: usize| {
-                let (imaginary, real) = (step * index as f64).sin_cos();
-                Complex { real, imaginary }
-            };
-            let roots = Rc::new(Self { length, half: (0..length / 2).map(root).collect() });
-            circles.retain(|kept| kept.length <= 1 << 16);
+            let half = (0..length / 2).map(|index| root_of_unity(index, length)).collect();
+            let roots = Rc::new(Self { length, half });
+            circles.retain(|kept| kept.length <= KEPT);
             circles.push(Rc::clone(&roots));
             roots
         })
+    }
+
+    /// The same roots for so few lookups that a table of them all is not worth it.
+    pub(super) fn for_lookups(length: usize, lookups: usize) -> Rc<Self> {
+        if length > KEPT && lookups < length / 2 {
+            Rc::new(Self { length, half: Vec::new() })
+        } else {
+            Self::of(length)
+        }
     }
 
     /// How many nodes of the whole circle one of half the circle stands for.
@@ -115,12 +124,23 @@ impl Roots {
     /// The root with this number, modulo the length.
     pub(super) fn root(&self, number: usize) -> Complex {
         let index = number & (self.length - 1);
-        if index < self.half.len() {
-            return self.half[index];
+        let half = self.length / 2;
+        if index < half {
+            return self.of_first_half(index);
         }
-        let Complex { real, imaginary } = self.half[index - self.half.len()];
+        let Complex { real, imaginary } = self.of_first_half(index - half);
         Complex { real: -real, imaginary: -imaginary }
     }
+
+    #[inline]
+    fn of_first_half(&self, index: usize) -> Complex {
+        if self.half.is_empty() { root_of_unity(index, self.length) } else { self.half[index] }
+    }
+}
+
+fn root_of_unity(index: usize, length: usize) -> Complex {
+    let (imaginary, real) = (-2.0 * std::f64::consts::PI / length as f64 * index as f64).sin_cos();
+    Complex { real, imaginary }
 }
 
 #[cfg(test)]
@@ -136,6 +156,16 @@ mod tests {
             // The plain sum is off by as much, in the worst case.
             assert!((sum.real - plain).abs() <= 2.0 * error, "{tilt}, {last}: {sum:?}, not {plain}");
             assert!((sum.real / plain - 1.0).abs() < 1e-12, "{tilt}, {last}: {sum:?}, not {plain}");
+        }
+    }
+
+    #[test]
+    fn roots_are_the_same_with_and_without_a_table() {
+        let (table, direct) = (Roots::of(2 * KEPT), Roots::for_lookups(2 * KEPT, 1));
+        assert!(direct.half.is_empty() && !table.half.is_empty());
+        for number in (0..5 * KEPT).step_by(97) {
+            let (one, other) = (table.root(number), direct.root(number));
+            assert!(one.real == other.real && one.imaginary == other.imaginary, "{number}: {one:?} and {other:?}");
         }
     }
 }

@@ -3,6 +3,8 @@
 //! A score stands for a real number on a lattice. The transform's error is absolute; with a tilt that puts the mean of the
 //! sum where the question is, it is relative to the answer (`docs/accounting.md`, "Sums of scores").
 
+use std::rc::Rc;
+
 use super::circle::{FallingTerms, Roots};
 use super::fourier::{Complex, Fourier};
 use super::root::{bisect_integers, newton};
@@ -155,6 +157,14 @@ impl ScoreSum {
         (below, above)
     }
 
+    /// The roots that the nodes of a transform need.
+    fn roots(&self, tilt: f64, length: usize) -> Rc<Roots> {
+        let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
+        // Those of the scores, and two for the terms.
+        let lookups: usize = parts.iter().map(|part| part.weights.len()).sum::<usize>() + 2;
+        Roots::for_lookups(length, (last_node(&parts, length).0 + 1) * lookups)
+    }
+
     /// Calls `each` with every node of half the circle (the other half is its mirror image), the value of the spectrum there, and
     /// its error times the number of nodes it stands for. Returns a bound on what all nodes that are left out may add, and how many
     /// were evaluated.
@@ -243,7 +253,7 @@ impl ScoreSum {
 
     /// Σ j·e^(−tilt·j) times the tilted law, over the positive sums j of the window, from above, and what it cost in nodes.
     fn tilted_positive_part(&self, tilt: f64, window: Window) -> (f64, u64) {
-        let roots = Roots::of(window.length());
+        let roots = self.roots(tilt, window.length());
         let terms = FallingTerms::new(tilt, window.high, &roots);
         let (mut sum, mut error) = (0.0, 0.0);
         let (left_out, nodes) = self.spectrum(tilt, &roots, |node, value, off| {
