@@ -200,7 +200,8 @@ impl<'a> Crowds<'a> {
     /// be one of them then, and costs little.
     fn next_to_the_ends(&self) -> Vec<u64> {
         let like = self.view.in_common();
-        if !self.view.is_two_classes() || like.yes.max(like.no) * self.others as f64 > A_HANDFUL {
+        let costly = !self.view.is_two_classes() || self.view.noise.is_some();
+        if costly || like.yes.max(like.no) * self.others as f64 > A_HANDFUL {
             return Vec::new();
         }
         let rarer = (4..u64::BITS).map(|halvings| self.others >> halvings).take_while(|rarer| *rarer > 0);

@@ -161,9 +161,10 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         attained: &mut Attained,
         mut sweep: impl FnMut(f64, &mut Attained) -> Option<f64>,
     ) -> f64 {
-        for _ in 0..MOST_REPEATED {
+        let costly = !self.crowds.view.is_two_classes() || self.crowds.view.noise.is_some();
+        for _ in 0..if costly { 0 } else { MOST_REPEATED } {
             let worst = attained.value;
-            if !self.crowds.view.is_two_classes() || shown <= worst * (1.0 + CLOSED_EPSILON) {
+            if shown <= worst * (1.0 + CLOSED_EPSILON) {
                 break;
             }
             let again = sweep(worst, attained);
