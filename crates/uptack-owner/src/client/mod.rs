@@ -124,9 +124,12 @@ impl Client {
         let mut to_make = 0;
         for (signed, owners) in cards {
             let reports = owners.len().saturating_sub(self.ledger.entries_of(&signed.query)?);
+            let mut in_time = true;
             let decided = self.checker.check(signed, now).and_then(|accepted| {
                 let time = to_make + schedule::time_to_make(reports, accepted.asked.questions());
-                let moments = self.moments(&owners, &accepted, Work { to_make: time, reports }, now)?;
+                let moments = self.moments(&owners, &accepted, Work { to_make: time, reports }, now);
+                in_time = moments.is_ok();
+                let moments = moments?;
                 to_make = time;
                 Ok((accepted, moments))
             });
@@ -134,14 +137,14 @@ impl Client {
                 Ok((accepted, moments)) => outcomes.extend(self.charge(signed, &accepted, &moments, now)?),
                 Err(refusal) => {
                     tracing::info!(query = signed.query, reason = %refusal, "refused");
-                    // What was answered before stays answered, however little time is left now.
-                    let outcome = |owner: &&str| -> Result<Outcome> {
-                        Ok(match self.ledger.state(owner, &signed.query)? {
+                    for owner in owners {
+                        // What was answered before stays answered, however little time is left now.
+                        let state = if in_time { None } else { self.ledger.state(owner, &signed.query)? };
+                        outcomes.push(match state {
                             Some(state) => Outcome::known(owner, &signed.query, state),
                             None => Outcome::refused(owner, &signed.query, &refusal),
-                        })
-                    };
-                    outcomes.extend(owners.iter().map(outcome).collect::<Result<Vec<_>>>()?);
+                        });
+                    }
                 }
             }
         }

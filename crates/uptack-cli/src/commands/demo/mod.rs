@@ -65,9 +65,10 @@ impl Arguments {
         }
     }
 
-    /// Reports are made at some thousand a second and taken at some hundred, on a small machine.
+    /// Reports are made at a thousand per second and taken at a few hundred, on a small machine. A large crowd gets half as
+    /// much time again, in which the machine may do something else for a while.
     fn closes(&self) -> u64 {
-        self.closes.unwrap_or(10 + self.vehicles / 300)
+        self.closes.unwrap_or(10 + self.vehicles / 300 + self.vehicles.saturating_sub(3000) / 400)
     }
 }
 
