@@ -17,17 +17,26 @@
 //! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that the desk keeps, and
 //!   the check of it by anyone.
 //! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`clock`]: the time of day.
-//! - [`http_client`]: calling servers with limits.
+//! - [`address`]: which servers are safe to call. [`batch`]: what was released. [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
+//!
+//! Without the feature `network` nothing is called: what is left reads, checks and signs documents.
 
+pub mod address;
 pub mod ballot;
+pub mod batch;
+#[cfg(feature = "network")]
 pub mod client;
 pub mod clock;
+#[cfg(feature = "network")]
 pub mod collector;
 pub mod credential;
+#[cfg(feature = "network")]
 pub mod desk_client;
 pub mod error;
+#[cfg(feature = "network")]
 pub mod http_client;
+#[cfg(feature = "network")]
 pub mod listing;
 pub mod private;
 pub mod protocol;

@@ -10,6 +10,7 @@ use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::desk_client::{Client, Opened, Schedule};
+use uptack_document::Trusted;
 use uptack_owner::predicate::Predicate;
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
@@ -20,7 +21,7 @@ use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
 use crate::progress::watched;
-use crate::trust_arguments::{TrustArguments, Trusted};
+use crate::trust_arguments::TrustArguments;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///

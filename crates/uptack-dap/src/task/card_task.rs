@@ -9,9 +9,8 @@ use uptack::card::Card;
 use url::Url;
 
 use crate::{
-    ballot,
+    address, ballot,
     error::{Error, Result},
-    http_client,
     protocol::{TaskId, VdafKind},
     task::{RETENTION, TaskParameters},
 };
@@ -66,7 +65,7 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
     let address = |name: &str, text: &str| {
         let refuse = |_| Error::input(format!("card: aggregators.{name}: `{text}` is not an address"));
         let url = text.parse::<Url>().map_err(refuse)?;
-        http_client::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
+        address::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
         Ok::<_, Error>(url)
     };
     let channel = card.checked_channel().map_err(fault)?;

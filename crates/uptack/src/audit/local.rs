@@ -12,6 +12,12 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
+    /// One more of an outcome.
+    pub(super) fn add(&mut self, outcome: usize, yes: bool) {
+        let counts = if yes { &mut self.yes } else { &mut self.no };
+        counts[outcome] += 1;
+    }
+
     fn hits(&self, direction: Direction, event: &[usize]) -> (Hits, Hits) {
         let (first, second) = self.sides(direction);
         (count(first, event), count(second, event))
@@ -44,10 +50,21 @@ pub(super) fn attack(
     miss: f64,
     name: impl Fn(&[usize]) -> String,
 ) -> Finding {
+    attack_at(samples, claimed, 0.0, miss, name)
+}
+
+/// The same against a claim that concedes `delta`.
+pub(super) fn attack_at(
+    samples: &[Sample],
+    claimed: Option<f64>,
+    delta: f64,
+    miss: f64,
+    name: impl Fn(&[usize]) -> String,
+) -> Finding {
     let z = bound::rough_quantile(miss);
     let choices = samples.iter().flat_map(|sample| Direction::BOTH.map(|direction| (sample, direction)));
     let best = choices
-        .map(|(sample, direction)| (sample, direction, best_event(&sample.training, direction, z)))
+        .map(|(sample, direction)| (sample, direction, best_event(&sample.training, direction, delta, z)))
         .max_by(|a, b| a.2.0.total_cmp(&b.2.0));
     let Some((sample, direction, (promise, event))) = best.filter(|best| best.2.0 > 0.0) else {
         return Finding::nothing(claimed);
@@ -55,12 +72,12 @@ pub(super) fn attack(
     debug_assert!(promise > 0.0);
     let (first, second) = sample.test.hits(direction, &event);
     let description = format!("{} ({})", name(&event), sample.name);
-    Finding::new(claimed, bound::epsilon(first, second, 0.0, miss), Event::new(description, direction, first, second))
+    Finding::new(claimed, bound::epsilon(first, second, delta, miss), Event::new(description, direction, first, second))
 }
 
 /// Candidates are the outcomes alone, and all outcomes whose ratio is at least some value: by Neyman and Pearson's lemma
 /// no other event is better, but for luck.
-fn best_event(outcomes: &Outcomes, direction: Direction, z: f64) -> (f64, Vec<usize>) {
+fn best_event(outcomes: &Outcomes, direction: Direction, delta: f64, z: f64) -> (f64, Vec<usize>) {
     let (first, second) = outcomes.sides(direction);
     let mut order: Vec<usize> = (0..first.len()).collect();
     let ratio = |outcome: usize| (first[outcome] as f64 + 0.5) / (second[outcome] as f64 + 0.5);
@@ -68,21 +85,22 @@ fn best_event(outcomes: &Outcomes, direction: Direction, z: f64) -> (f64, Vec<us
     let totals = (first.iter().sum::<u64>(), second.iter().sum::<u64>());
     let promise = |hits: (u64, u64)| {
         let (first, second) = (Hits { hits: hits.0, trials: totals.0 }, Hits { hits: hits.1, trials: totals.1 });
-        bound::rough_epsilon(first, second, 0.0, z)
+        bound::rough_epsilon(first, second, delta, z)
     };
-    let mut best = (0.0, Vec::new());
+    // As a range of the order, so that nothing is copied while looking.
+    let mut best = (0.0, 0..0);
     let mut sums = (0, 0);
     for (position, &outcome) in order.iter().enumerate() {
         sums = (sums.0 + first[outcome], sums.1 + second[outcome]);
         let (alone, together) = (promise((first[outcome], second[outcome])), promise(sums));
         if alone > best.0 {
-            best = (alone, vec![outcome]);
+            best = (alone, position..position + 1);
         }
         if together > best.0 {
-            best = (together, order[..=position].to_vec());
+            best = (together, 0..position + 1);
         }
     }
-    best
+    (best.0, order[best.1].to_vec())
 }
 
 #[cfg(test)]
