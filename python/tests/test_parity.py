@@ -18,12 +18,12 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 def test_mechanisms(command: Any, text: str) -> None:
     channel = up.Channel(text)
     assert channel.to_dict() == command("channel", text)
-    owners = "60"
-    assert up.privacy(channel, owners=60).to_dict() == command("privacy", text, "--owners", owners)
-    repeated = up.privacy(text, owners=60, delta=1e-4, repeat=3, honest=0.9)
+    owners = "12"
+    assert up.privacy(channel, owners=12).to_dict() == command("privacy", text, "--owners", owners)
+    repeated = up.privacy(text, owners=12, delta=1e-4, repeat=3, honest=0.9)
     found = command("privacy", text, "--owners", owners, "--delta", "1e-4", "--repeat", "3", "--honest", "90%")
     assert repeated.to_dict() == found
-    at_epsilon = up.privacy(text, owners=60, epsilon=0.5)
+    at_epsilon = up.privacy(text, owners=12, epsilon=0.5)
     assert at_epsilon.to_dict() == command("privacy", text, "--owners", owners, "--epsilon", "0.5")
     simulated = up.simulate(channel, owners=1000, yes=200, trials=100, seed=7)
     words = ["--owners", "1000", "--yes", "200", "--trials", "100", "--seed", "7"]
