@@ -21,7 +21,7 @@ FAMILIES = [
     "paired(b=0.4, sy=0.3, sn=0.1)",
     "paired(b=1/2, sy=1/8, sn=1/16)",
     "cancelling(b1=0.3, b2=0.3, b3=0.3, s=0.1)",
-    "cancelling(b1=0.25, b2=0.25, b3=0.25, s=0.05)",
+    "cancelling(b1=0.25, b2=0.35, b3=0.35, s=0.05)",
     "blended(b1=0.05, b2=0.25, b3=0.25, f1=0.05, f2=0.4, ry=1e-4, rn=1e-4)",
     "blended(b1=0, b2=0.25, b3=0.25, f1=0, f2=0.5, ry=1e-4, rn=1e-4)",
     "blended(b1=0, b2=0.25, b3=0.25, f1=0, f2=0.5, ry=0.01, rn=0.02)",

@@ -76,6 +76,17 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Says it on stderr, for those who have more to do; the failure itself if nobody listens any more.
+    pub(crate) fn report_and_go_on(self) -> Result<(), Self> {
+        if self.silent {
+            return Err(self);
+        }
+        self.report();
+        Ok(())
+    }
+}
+
 /// Why a file cannot be read, in words; the system's own where there are no better ones.
 fn read_words(error: &io::Error) -> String {
     match error.kind() {

@@ -1,15 +1,14 @@
 //! What the commands of the owner's side share.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use uptack_dap::credential::OwnerSecret;
 use uptack_dap::http_client;
 use uptack_owner::attributes::Named;
-use uptack_owner::check::Checker;
+use uptack_owner::check::{Accepted, Checker};
 use uptack_owner::client::{Client, Config, Outcome, Status};
 use uptack_owner::ledger::Ledger;
 use uptack_owner::policy::Policy;
@@ -32,10 +31,10 @@ pub(crate) struct OwnerArguments {
     /// The folder of the ledger
     #[arg(long)]
     data: PathBuf,
-    /// Send within so long after the fixed delay of a few seconds; by default at any moment while the query is open
+    /// Send within this long after the fixed delay of a few seconds; by default at any moment while the query is open
     #[arg(long, value_parser = seconds)]
     within: Option<u64>,
-    /// Go on asking the desk this often, until Ctrl-C
+    /// Keep asking the desk, this often, until Ctrl-C
     #[arg(long, value_parser = seconds)]
     every: Option<u64>,
     /// A further root certificate for TLS, as PEM
@@ -45,7 +44,7 @@ pub(crate) struct OwnerArguments {
     // With a blank in place of the equals sign, the name of the next file would be taken.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     log: Option<Option<PathBuf>>,
-    /// Log more, too
+    /// Log in more detail
     #[arg(long, requires = "log")]
     verbose: bool,
 }
@@ -62,17 +61,18 @@ impl OwnerArguments {
         Ok(())
     }
 
-    /// Answers what is open for all owners, and again if asked to; `told` hears of each visit.
+    /// Answers what is open for all owners, and again if asked to; `ask` puts questions to people, `told` hears of each visit.
     pub(crate) fn answer(
         &self,
         owners: &[Named],
-        credentials: HashMap<String, OwnerSecret>,
+        adjust: impl FnOnce(Config) -> Config,
+        ask: impl Fn(&[Arc<Accepted>]) -> uptack_owner::Result<Vec<Option<bool>>>,
         told: impl Fn(&[Outcome]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.start_log()?;
         let mut desk = self.desk.clone();
         http_client::make_base(&mut desk);
-        let config = Config { root: self.root.clone(), within: self.within, credentials, ..Config::new(desk) };
+        let config = adjust(Config { root: self.root.clone(), within: self.within, ..Config::new(desk) });
         let client = Client::new(config, Checker::new(Policy::read(&self.policy)?), Ledger::open(&self.data)?)?;
         let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
         runtime.block_on(async {
@@ -81,10 +81,12 @@ impl OwnerArguments {
                 let progress = |sent: usize, all: usize| {
                     line.borrow_mut().show("reports acknowledged", sent as u64, all as u64);
                 };
-                let outcomes = client.visit(owners, progress).await?;
+                let outcomes = client.visit_asking(owners, &ask, progress).await?;
                 drop(line);
-                told(&outcomes)?;
-                let Some(pause) = self.every else { return Ok(()) };
+                let concluded = told(&outcomes);
+                let Some(pause) = self.every else { return concluded };
+                // Whoever stays in touch may answer the next query.
+                concluded.or_else(Failure::report_and_go_on)?;
                 tokio::time::sleep(Duration::from_secs(pause)).await;
             }
         })

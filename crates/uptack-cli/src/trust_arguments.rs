@@ -25,7 +25,7 @@ pub(crate) struct TrustArguments {
 enum NoiseArgument {
     /// Each of the two adds discrete Laplace noise
     Aggregators,
-    /// Owners' coins alone hide anybody
+    /// Only the owners' coins hide anyone
     None,
     /// Whichever has the smaller error
     Any,

@@ -106,6 +106,13 @@ mod tests {
         }
     }
 
+    /// Without tables of Unicode nobody could say which of two spellings is which.
+    #[test]
+    fn names_in_other_scripts_are_written_as_dns_has_them() {
+        assert!("https://büro.example/".parse::<Url>().is_err());
+        assert_eq!(url("https://XN--bro-hoa.example/").host_str(), Some("xn--bro-hoa.example"));
+    }
+
     #[test]
     fn hosts_are_told_apart_by_more_than_the_port() {
         for (one, other) in [

@@ -5,12 +5,11 @@
 //! desk, a log, a proxy) can use it for that report alone.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use ed25519_dalek::{Signer as _, SigningKey};
-use rand::{RngCore, rngs::OsRng};
-use sha2::{Digest, Sha256};
 use std::{fmt, str::FromStr};
 
 use crate::{
+    digest::sha256,
+    ed25519::SecretKey,
     error::{Error, Result},
     protocol::TaskId,
     sealed_report::SealedReport,
@@ -22,7 +21,7 @@ pub const HEADER: &str = "uptack-credential";
 
 /// The secret from which an owner's credentials are derived. It never leaves the owner, and `Debug` does not show it.
 #[derive(Clone)]
-pub struct OwnerSecret(SigningKey);
+pub struct OwnerSecret(SecretKey);
 
 const SCHEME: &str = "ed25519-secret:";
 /// Keeps these signatures apart from all others that the same key could ever be asked for.
@@ -31,25 +30,23 @@ const DOMAIN: &[u8] = b"uptack: one report of an enrolled owner, version 1";
 impl OwnerSecret {
     /// 256 bits from the operating system.
     pub fn generate() -> Self {
-        let mut secret = [0; 32];
-        OsRng.fill_bytes(&mut secret);
-        Self(SigningKey::from_bytes(&secret))
+        Self(SecretKey::generate())
     }
 
     /// The half that is enrolled at a leader.
     pub fn public(&self) -> PublicKey {
-        PublicKey::from(self.0.verifying_key())
+        PublicKey::from(&self.0)
     }
 
     /// The text that the owner keeps.
     pub fn to_text(&self) -> String {
-        format!("{SCHEME}{}", URL_SAFE_NO_PAD.encode(self.0.to_bytes()))
+        format!("{SCHEME}{}", URL_SAFE_NO_PAD.encode(self.0.seed()))
     }
 
     /// The credential for one report of one task.
     pub fn credential(&self, task: &TaskId, report: &SealedReport) -> Credential {
         let signature = self.0.sign(&message(task, report.as_bytes()));
-        Credential(format!("{}.{}", self.public(), URL_SAFE_NO_PAD.encode(signature.to_bytes())))
+        Credential(format!("{}.{}", self.public(), URL_SAFE_NO_PAD.encode(signature)))
     }
 }
 
@@ -65,7 +62,7 @@ impl FromStr for OwnerSecret {
                  an earlier version, which showed them to every leader: enrol the owners anew"
             ))
         })?;
-        Ok(Self(SigningKey::from_bytes(&secret)))
+        Ok(Self(SecretKey::from_seed(&secret)))
     }
 }
 
@@ -104,7 +101,7 @@ impl Credential {
 
 /// Of fixed length after the domain, so that no two pairs of task and report have one message.
 fn message(task: &TaskId, report: &[u8]) -> Vec<u8> {
-    [DOMAIN, task.as_ref(), Sha256::digest(report).as_slice()].concat()
+    [DOMAIN, task.as_ref(), &sha256(report)].concat()
 }
 
 #[cfg(test)]
@@ -128,7 +125,7 @@ mod tests {
     fn a_credential_is_for_one_task_and_one_report() {
         let secret = OwnerSecret::generate();
         let (task, other) = (TaskId::from([1; 32]), TaskId::from([2; 32]));
-        let signature = |report: &[u8]| URL_SAFE_NO_PAD.encode(secret.0.sign(&message(&task, report)).to_bytes());
+        let signature = |report: &[u8]| URL_SAFE_NO_PAD.encode(secret.0.sign(&message(&task, report)));
         let credential = Credential(format!("{}.{}", secret.public(), signature(b"report")));
         assert_eq!(credential.key(), Some(secret.public()));
         assert!(credential.verify(&task, b"report"));

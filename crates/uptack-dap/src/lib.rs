@@ -16,7 +16,8 @@
 //!   that a card defines.
 //! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that the desk keeps, and
 //!   the check of it by anyone.
-//! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`clock`]: the time of day.
+//! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`digest`]: SHA-256. [`clock`]: the time
+//!   of day.
 //! - [`address`]: which servers are safe to call. [`batch`]: what was released. [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
 //!
@@ -33,11 +34,14 @@ pub mod collector;
 pub mod credential;
 #[cfg(feature = "network")]
 pub mod desk_client;
+pub mod digest;
+mod ed25519;
 pub mod error;
 #[cfg(feature = "network")]
 pub mod http_client;
 #[cfg(feature = "network")]
 pub mod listing;
+pub mod origin;
 pub mod private;
 pub mod protocol;
 pub mod release;

@@ -4,14 +4,13 @@
 //! word the card is; the check is the strict one, which knows no second form of a key or a signature.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
-use rand::{RngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path, str::FromStr};
 use uptack::card::Card;
 
 use crate::{
     card_task,
+    ed25519::{self, SecretKey},
     error::{Error, Result},
     private,
     protocol::TaskId,
@@ -60,14 +59,12 @@ impl SignedCard {
 }
 
 /// A desk's key for signing cards. Its `Debug` shows the public half alone.
-pub struct Signer(SigningKey);
+pub struct Signer(SecretKey);
 
 impl Signer {
     /// A key from the operating system's randomness.
     pub fn generate() -> Self {
-        let mut secret = [0; 32];
-        OsRng.fill_bytes(&mut secret);
-        Self(SigningKey::from_bytes(&secret))
+        Self(SecretKey::generate())
     }
 
     /// The key in a file, which is made if there is none.
@@ -77,11 +74,11 @@ impl Signer {
                 let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
                 let secret = <[u8; 32]>::try_from(bytes)
                     .map_err(|_| Error::input(format!("{}: not a signing key", path.display())))?;
-                Ok(Self(SigningKey::from_bytes(&secret)))
+                Ok(Self(SecretKey::from_seed(&secret)))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let signer = Self::generate();
-                private::write_secret(path, &format!("{}\n", URL_SAFE_NO_PAD.encode(signer.0.to_bytes())))?;
+                private::write_secret(path, &format!("{}\n", URL_SAFE_NO_PAD.encode(signer.0.seed())))?;
                 Ok(signer)
             }
             Err(error) => Err(Error::file(path, error)),
@@ -90,7 +87,7 @@ impl Signer {
 
     /// The half that owners pin.
     pub fn public(&self) -> PublicKey {
-        PublicKey(self.0.verifying_key())
+        PublicKey::from(&self.0)
     }
 
     /// Signs a card as it is; it must name this key as its signer.
@@ -99,7 +96,7 @@ impl Signer {
             return Err(Error::input("the card names another signer"));
         }
         let canonical = card.canonical();
-        let signature = URL_SAFE_NO_PAD.encode(self.0.sign(canonical.as_bytes()).to_bytes());
+        let signature = URL_SAFE_NO_PAD.encode(self.0.sign(canonical.as_bytes()));
         Ok(SignedCard { query: card_task::names(card)?.query.to_string(), card: canonical, signature })
     }
 }
@@ -112,35 +109,36 @@ impl fmt::Debug for Signer {
 
 /// A key that owners pin, written `ed25519:` and unpadded base64url.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PublicKey(VerifyingKey);
+pub struct PublicKey([u8; 32]);
 
 const SCHEME: &str = "ed25519:";
 
 impl PublicKey {
     /// Its 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
-        self.0.as_bytes()
+        &self.0
     }
 
     /// Checks a signature over a message, strictly.
     pub fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
         let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap_or_default();
-        let signature = Signature::from_slice(&bytes).map_err(|_| Error::refused("the signature is malformed"))?;
-        self.0
-            .verify_strict(message, &signature)
-            .map_err(|_| Error::refused("the signature is not the signer's over this card"))
+        let signature = <[u8; 64]>::try_from(bytes).map_err(|_| Error::refused("the signature is malformed"))?;
+        if !ed25519::verify(&self.0, message, &signature) {
+            return Err(Error::refused("the signature is not the signer's over this card"));
+        }
+        Ok(())
     }
 }
 
-impl From<VerifyingKey> for PublicKey {
-    fn from(key: VerifyingKey) -> Self {
-        Self(key)
+impl From<&SecretKey> for PublicKey {
+    fn from(key: &SecretKey) -> Self {
+        Self(key.public())
     }
 }
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{SCHEME}{}", URL_SAFE_NO_PAD.encode(self.0.as_bytes()))
+        write!(formatter, "{SCHEME}{}", URL_SAFE_NO_PAD.encode(self.0))
     }
 }
 
@@ -150,8 +148,11 @@ impl FromStr for PublicKey {
     fn from_str(text: &str) -> Result<Self> {
         let refuse = || Error::input(format!("`{text}` is not a public key (`{SCHEME}` and 43 characters)"));
         let bytes = text.strip_prefix(SCHEME).and_then(|text| URL_SAFE_NO_PAD.decode(text).ok()).ok_or_else(refuse)?;
-        let bytes = <[u8; 32]>::try_from(bytes).map_err(|_| refuse())?;
-        VerifyingKey::from_bytes(&bytes).map(Self).map_err(|_| refuse())
+        let key = <[u8; 32]>::try_from(bytes).map_err(|_| refuse())?;
+        if ed25519::is_weak(&key) {
+            return Err(Error::input(format!("`{text}` is a key under which anybody can sign")));
+        }
+        Ok(Self(key))
     }
 }
 
@@ -219,9 +220,11 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
+        let secret = URL_SAFE_NO_PAD.encode(made.0.seed());
+        assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), secret);
         std::fs::write(&path, "short").unwrap();
         assert!(Signer::load_or_create(&path).unwrap_err().is_input());
-        assert!(!format!("{made:?}").contains("SigningKey"));
+        assert!(!format!("{made:?}").contains(&secret));
     }
 
     #[test]
@@ -231,5 +234,7 @@ mod tests {
         for bad in ["", "ed25519:", "ed25519:AAAA", "rsa:AAAA"] {
             assert!(bad.parse::<PublicKey>().is_err(), "{bad}");
         }
+        let neutral = format!("{SCHEME}{}", URL_SAFE_NO_PAD.encode([&[1][..], &[0; 31]].concat()));
+        assert!(neutral.parse::<PublicKey>().unwrap_err().to_string().contains("anybody can sign"));
     }
 }

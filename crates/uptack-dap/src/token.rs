@@ -1,13 +1,15 @@
 //! Bearer tokens and their hashes.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rand::{RngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::fmt;
-use subtle::ConstantTimeEq;
 
-use crate::error::{Error, Result};
+use crate::{
+    digest::sha256,
+    error::{Error, Result},
+};
 
 /// A secret that a caller shows. Its `Debug` shows nothing of it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -65,12 +67,12 @@ pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
     pub(crate) fn of(token: &[u8]) -> Self {
-        Self(Sha256::digest(token).into())
+        Self(sha256(token))
     }
 
     /// Whether this is the hash of `token`, in time that depends on neither.
     pub fn matches(&self, token: &[u8]) -> bool {
-        self.0.ct_eq(&Self::of(token).0).into()
+        verify_slices_are_equal(&self.0, &Self::of(token).0).is_ok()
     }
 
     /// Unpadded base64url.

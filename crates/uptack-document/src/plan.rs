@@ -1,47 +1,42 @@
 //! A plan.
 
 use serde_json::{Value, json};
-use uptack::plan::{Choice, Plan, Request, Rule, Trust};
+use uptack::plan::{Choice, Rule, Solved, Trust, Unknown};
 
 use crate::views::views_json;
 
-/// A plan, what was asked for in the end, and what was solved for.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The request with what was solved for in it.
-    pub request: Request,
-    /// The plan.
-    pub plan: Plan,
-    /// The name of what was solved for, and its value.
-    pub solved: (&'static str, f64),
+fn solved_name(unknown: Unknown) -> &'static str {
+    match unknown {
+        Unknown::Error => "error",
+        Unknown::Epsilon => "epsilon",
+        Unknown::Owners => "owners",
+    }
 }
 
-impl Outcome {
-    /// One JSON document.
-    pub fn json(&self) -> Value {
-        let mut document = choice_json(&self.plan.best, self.plan.minimum_batch);
-        let alternative = |choice: &Choice| choice_json(choice, self.plan.minimum_batch);
-        document["alternatives"] = self.plan.alternatives.iter().map(alternative).collect();
-        document["solved"] = json!({"name": self.solved.0, "value": self.solved.1});
-        document["owners"] = json!(self.plan.owners);
-        document["claim_owners"] = json!(self.plan.claim_owners);
-        let degraded = self.plan.robustness.iter();
-        document["robustness"] =
-            degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
-        document["accounting_calls"] = json!(self.plan.calls);
-        document["gap"] = json!(self.plan.gap);
-        let bounds = self.plan.tradeoff.iter();
-        document["tradeoff"] = bounds.map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect();
-        document["trust"] = json!(match self.plan.trust {
-            Trust::OneAggregator => "one-aggregator",
-            Trust::Owners => "owners",
-        });
-        document["rule"] = json!(match self.plan.rule {
-            Rule::Best => "best",
-            Rule::Simplest(_) => "simplest",
-        });
-        document
-    }
+/// A plan, its alternatives and what was solved for.
+pub fn plan_json(solved: &Solved) -> Value {
+    let mut document = choice_json(&solved.plan.best, solved.plan.minimum_batch);
+    let alternative = |choice: &Choice| choice_json(choice, solved.plan.minimum_batch);
+    document["alternatives"] = solved.plan.alternatives.iter().map(alternative).collect();
+    document["solved"] = json!({"name": solved_name(solved.unknown), "value": solved.value()});
+    document["owners"] = json!(solved.plan.owners);
+    document["claim_owners"] = json!(solved.plan.claim_owners);
+    let degraded = solved.plan.robustness.iter();
+    document["robustness"] =
+        degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
+    document["accounting_calls"] = json!(solved.plan.calls);
+    document["gap"] = json!(solved.plan.gap);
+    let bounds = solved.plan.tradeoff.iter();
+    document["tradeoff"] = bounds.map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect();
+    document["trust"] = json!(match solved.plan.trust {
+        Trust::OneAggregator => "one-aggregator",
+        Trust::Owners => "owners",
+    });
+    document["rule"] = json!(match solved.plan.rule {
+        Rule::Best => "best",
+        Rule::Simplest(_) => "simplest",
+    });
+    document
 }
 
 fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {

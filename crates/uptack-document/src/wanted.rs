@@ -1,11 +1,10 @@
 //! What is wanted of a plan, completed where it was left out.
 
-use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Trust};
+use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, Unknown};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
 use uptack::{Error, Fraction};
 
-use crate::plan::Outcome;
 use crate::trust::{TrustWanted, Trusted};
 
 /// What may be said of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
@@ -41,17 +40,6 @@ pub struct Wanted {
     pub paper_objective: bool,
     /// Only this family, by its name.
     pub family: Option<String>,
-}
-
-/// What can be solved for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unknown {
-    /// The least error.
-    Error,
-    /// The least ε.
-    Epsilon,
-    /// The fewest owners.
-    Owners,
 }
 
 /// Why there is no plan.
@@ -98,33 +86,13 @@ impl Wanted {
     }
 
     /// Plans, counting the progress up to [`plan::PROGRESS`].
-    pub fn plan(&self, progress: &Progress) -> Result<Outcome, PlanError> {
+    pub fn plan(&self, progress: &Progress) -> Result<Solved, PlanError> {
         let request = self.request()?;
-        let unknown = self.unknown()?;
-        let (plan, solved) = match unknown {
-            None | Some(Unknown::Error) => {
-                let plan = plan::plan_with(&request, progress)?;
-                self.check_error(&request, &plan)?;
-                let sd = plan.best.sd;
-                (plan, ("error", sd))
-            }
-            Some(Unknown::Epsilon) => {
-                let plan = plan::solve_epsilon_with(&request, self.error.ok_or(PlanError::NoError)?, progress)?;
-                let epsilon = plan.epsilon().unwrap_or(f64::INFINITY);
-                (plan, ("epsilon", epsilon))
-            }
-            Some(Unknown::Owners) => {
-                let plan = plan::solve_owners_with(&request, self.error.ok_or(PlanError::NoError)?, progress)?;
-                let owners = plan.owners as f64;
-                (plan, ("owners", owners))
-            }
-        };
-        let release = match (unknown, request.release) {
-            (Some(Unknown::Epsilon), Some((_, delta))) => Some((Epsilon::new(solved.1)?, delta)),
-            (_, release) => release,
-        };
-        let request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, release, ..request };
-        Ok(Outcome { request, plan, solved })
+        let unknown = self.unknown()?.unwrap_or(Unknown::Error);
+        if unknown != Unknown::Error && self.error.is_none() {
+            return Err(PlanError::NoError);
+        }
+        Ok(plan::solve(&request, unknown, self.error, progress)?)
     }
 
     fn trusted(&self) -> Trusted {
@@ -184,7 +152,7 @@ impl Wanted {
     }
 
     fn release(&self, linked: Option<f64>) -> Result<Option<(Epsilon, Delta)>, PlanError> {
-        let wants_release = self.epsilon.is_some() || self.solve == Some(Unknown::Epsilon) || !self.bounded_locally();
+        let wants_release = matches!(self.unknown(), Ok(Some(Unknown::Epsilon))) || !self.bounded_locally();
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
         let unbounded_tallies = linked.is_none() && self.form != Some(Form::One);
         let default = self.answer_epsilon.filter(|_| unbounded_tallies);
@@ -193,10 +161,5 @@ impl Wanted {
             None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
             None => None,
         })
-    }
-
-    fn check_error(&self, request: &Request, plan: &plan::Plan) -> Result<(), PlanError> {
-        let Some(error) = self.error.filter(|&error| plan.best.sd > error) else { return Ok(()) };
-        Err(plan::unattainable(request, error).into())
     }
 }

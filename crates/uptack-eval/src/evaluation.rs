@@ -1,5 +1,7 @@
 //! The whole evaluation: plan, measure, compare.
 
+use uptack::simulate::Progress;
+
 use crate::compare::Comparison;
 use crate::curve::{CurvePoint, error_against_epsilon};
 use crate::error::Error;
@@ -37,13 +39,7 @@ impl Evaluation {
         let found = tasks::measure_all(&tasks, &traffic.vehicles(), &settings, watch)?;
         let rows = tasks::rows(&tasks, &found, &settings);
         watch.will_compose();
-        let progress = watch.progress();
-        let (curve, day) = std::thread::scope(|scope| {
-            let curve = scope.spawn(|| error_against_epsilon(&traffic, &settings, &plans, progress));
-            let day = Longitudinal::of(&traffic, &settings, &plans, progress);
-            (curve.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), day)
-        });
-        let (curve, longitudinal) = (curve?, day?);
+        let (curve, longitudinal) = curve_and_day(&traffic, &settings, &plans, watch.progress())?;
         // The day comes last and is left out by whoever is stopped.
         let complete = longitudinal.is_some();
         Ok(Self { traffic, settings, rows, curve, longitudinal, complete })
@@ -58,6 +54,20 @@ impl Evaluation {
     pub fn of(&self, comparison: Comparison) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.comparison == comparison)
     }
+}
+
+/// What does not depend on the rows, on two threads.
+fn curve_and_day(
+    traffic: &Traffic,
+    settings: &Settings,
+    plans: &Plans,
+    progress: &Progress,
+) -> Result<(Vec<CurvePoint>, Option<Longitudinal>), Error> {
+    std::thread::scope(|scope| {
+        let curve = scope.spawn(|| error_against_epsilon(traffic, settings, plans, progress));
+        let day = Longitudinal::of(traffic, settings, plans, progress);
+        Ok((curve.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?, day?))
+    })
 }
 
 fn check(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {

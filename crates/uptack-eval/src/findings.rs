@@ -100,24 +100,31 @@ impl Evaluation {
         else {
             return Vec::new();
         };
-        let vehicles = self.vehicles();
+        if least == most {
+            return Vec::new();
+        }
         let of = |factor: u64| self.of(Comparison::Answer).filter(move |row| row.factor == factor);
         let pair = |from: &Row| {
             let to = of(most).find(|to| to.label == from.label)?;
-            let both = |value: &dyn Fn(&Row) -> f64| [value(from), value(to)];
-            Some(Growth {
-                label: from.label.clone(),
-                kind: from.kind,
-                owners: [from.owners, to.owners],
-                median: both(&|row| row.at(&vehicles, self.traffic.median()).measured),
-                all: both(&|row| row.rmse()),
-            })
+            Some(self.growth_between(from, to))
         };
-        if least == most { Vec::new() } else { of(least).filter_map(pair).collect() }
+        of(least).filter_map(pair).collect()
     }
 
-    /// The best mechanism under each trust model in the smallest and in the largest population; with one honest aggregator
-    /// the best that keeps a promise if nobody is honest, too.
+    fn growth_between(&self, from: &Row, to: &Row) -> Growth {
+        let vehicles = self.vehicles();
+        let both = [from, to];
+        Growth {
+            label: from.label.clone(),
+            kind: from.kind,
+            owners: both.map(|row| row.owners),
+            median: both.map(|row| row.at(&vehicles, self.traffic.median()).measured),
+            all: both.map(Row::rmse),
+        }
+    }
+
+    /// The best mechanism under each trust model in the smallest and in the largest population; with one honest
+    /// aggregator, also the best that keeps a promise if nobody is honest.
     pub fn best_by_trust(&self) -> Vec<BestByTrust> {
         let (least, most) = (self.settings.factors.iter().min(), self.settings.factors.iter().max());
         let factors = least.into_iter().chain(most.filter(|most| Some(*most) != least));
@@ -129,14 +136,13 @@ impl Evaluation {
             |honest: Honest| self.of(Comparison::Trust).filter(move |row| row.factor == factor && row.honest == honest);
         let mut best = Vec::new();
         for honest in [Honest::Nobody, Honest::Owners, Honest::OneAggregator, Honest::Curator] {
-            let first = rows(honest).min_by(|a, b| a.predicted().total_cmp(&b.predicted()));
-            best.extend(first.map(|row| self.best(row)));
+            let first = least_predicted(rows(honest));
+            best.extend(first);
             if first.is_some_and(|row| honest == Honest::OneAggregator && row.claims.linked().is_none()) {
-                let local = rows(honest).filter(|row| row.claims.linked().is_some());
-                best.extend(local.min_by(|a, b| a.predicted().total_cmp(&b.predicted())).map(|row| self.best(row)));
+                best.extend(least_predicted(rows(honest).filter(|row| row.claims.linked().is_some())));
             }
         }
-        best
+        best.into_iter().map(|row| self.best(row)).collect()
     }
 
     fn best(&self, row: &Row) -> BestByTrust {
@@ -154,20 +160,27 @@ impl Evaluation {
 
     /// The best planned mechanism and the trusted curators, at equal guarantee of the release and in every population.
     pub fn at_release(&self) -> Vec<AtRelease> {
-        let vehicles = self.vehicles();
-        let of = |row: &Row| {
-            let error = row.at(&vehicles, self.traffic.median());
-            let (label, kind, median, predicted) = (row.label.clone(), row.kind, error.measured, error.predicted);
-            AtRelease { label, kind, owners: row.owners, median, predicted, all: row.rmse() }
-        };
         let mut found = Vec::new();
         for &factor in &self.settings.factors {
             let rows = || self.of(Comparison::Release).filter(move |row| row.factor == factor);
+            let of = |row: &Row| self.row_at_release(row);
             let planned = rows().filter(|row| row.kind == Kind::Family).map(of);
             found.extend(planned.min_by(|a, b| a.predicted.total_cmp(&b.predicted)));
             found.extend(rows().filter(|row| row.kind == Kind::Curator).map(of));
         }
         found
+    }
+
+    fn row_at_release(&self, row: &Row) -> AtRelease {
+        let error = row.at(&self.vehicles(), self.traffic.median());
+        AtRelease {
+            label: row.label.clone(),
+            kind: row.kind,
+            owners: row.owners,
+            median: error.measured,
+            predicted: error.predicted,
+            all: row.rmse(),
+        }
     }
 
     /// What the intervals hold; none without rows.
@@ -177,13 +190,7 @@ impl Evaluation {
             self.rows.iter().filter_map(|row| row.coverage(&vehicles, counted)).collect()
         };
         let many = coverages(|station, _| station.many);
-        // What is in several comparisons was measured once.
-        let mut once: Vec<&Arc<Measured>> = Vec::new();
-        for row in &self.rows {
-            if !once.iter().any(|other| Arc::ptr_eq(other, &row.measured)) {
-                once.push(&row.measured);
-            }
-        }
+        let once = self.measured_once();
         let trials: u64 = once.iter().map(|measured| measured.trials).sum();
         let held: f64 = once.iter().map(|measured| measured.simultaneous * measured.trials as f64).sum();
         let together: Vec<f64> = once.iter().map(|measured| measured.simultaneous).collect();
@@ -197,10 +204,25 @@ impl Evaluation {
             by_chance: least_by_chance(once.iter().map(|one| one.trials).min()?, LEVEL, RARELY / once.len() as f64),
         })
     }
+
+    /// What is in several comparisons was measured once.
+    fn measured_once(&self) -> Vec<&Arc<Measured>> {
+        let mut once: Vec<&Arc<Measured>> = Vec::new();
+        for row in &self.rows {
+            if !once.iter().any(|other| Arc::ptr_eq(other, &row.measured)) {
+                once.push(&row.measured);
+            }
+        }
+        once
+    }
 }
 
 /// The chance that some row of an evaluation falls below [`Intervals::by_chance`].
 const RARELY: f64 = 1e-3;
+
+fn least_predicted<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+    rows.min_by(|a, b| a.predicted().total_cmp(&b.predicted()))
+}
 
 fn least(values: &[f64]) -> Option<f64> {
     values.iter().copied().min_by(f64::total_cmp)

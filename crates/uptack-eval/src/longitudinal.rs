@@ -75,9 +75,8 @@ impl Longitudinal {
         if progress.stopped() {
             return Ok(None);
         }
-        let (owners, yes) = (traffic.total() * settings.factors[0], traffic.median());
+        let crowd = Crowd { owners: traffic.total() * settings.factors[0], yes: traffic.median() };
         let wanted = settings.levels.release;
-        let crowd = Crowd { owners, yes };
         let best = plans.normal_form(crowd, wanted)?;
         // In the family of randomized response everybody takes part.
         let always = plans.of_family(crowd, "randomized-response", wanted)?;
@@ -86,15 +85,15 @@ impl Longitudinal {
             if progress.stopped() {
                 return Ok(None);
             }
-            composed.extend(compose(label, mechanism, (owners, yes), &[1, 12, 72, WINDOWS], wanted.delta)?);
+            composed.extend(compose(label, mechanism, crowd, &[1, 12, 72, WINDOWS], wanted.delta)?);
         }
         let Some(day) = planned_for_the_day(crowd, &always, wanted, progress)? else { return Ok(None) };
         composed.push(day);
         let response = randomized_response(wanted.epsilon)?;
-        let memoized = [(NORMAL_FORM, &best), ("randomized response", &response)]
-            .into_iter()
-            .map(|(label, mechanism)| memoize(label, mechanism, (owners, yes), settings.seed))
-            .collect::<Result<_, _>>()?;
+        let memoized = vec![
+            memoize(NORMAL_FORM, &best, crowd, settings.seed)?,
+            memoize("randomized response", &response, crowd, settings.seed)?,
+        ];
         Ok(Some(Self { delta: wanted.delta, composed, memoized }))
     }
 }
@@ -103,7 +102,7 @@ impl Longitudinal {
 fn compose(
     label: &str,
     mechanism: &Mechanism,
-    (owners, yes): (u64, u64),
+    Crowd { owners, yes }: Crowd,
     windows: &[u64],
     delta: f64,
 ) -> Result<Vec<Composed>, Error> {
@@ -143,62 +142,73 @@ fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> V
 ///
 /// By bisection here: a request to the planner bounds one release, not a composition of many.
 fn planned_for_the_day(
-    Crowd { owners, yes }: Crowd,
+    crowd: Crowd,
     window: &Mechanism,
     wanted: Wanted,
     progress: &Progress,
 ) -> Result<Option<Composed>, Error> {
-    let mechanism = |flip: f64| -> Result<Mechanism, Error> { Ok(format!("normal-form(f=1,r={flip:.6})").parse()?) };
-    let delta = Delta::new(wanted.delta)?;
-    let keeps = |flip: f64| -> Result<bool, Error> {
-        let accountant = release(&mechanism(flip)?.channel(), owners)?;
-        let upper = ReleaseProfile::new(&accountant).epsilon_upper(WINDOWS, delta)?;
-        Ok(upper.is_some_and(|upper| upper <= wanted.epsilon))
-    };
     let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
     while high / low > 1.02 {
         if progress.stopped() {
             return Ok(None);
         }
         let half = (low * high).sqrt();
-        if keeps(half)? { high = half } else { low = half }
+        if day_keeps(&flipped(half)?, crowd.owners, wanted)? { high = half } else { low = half }
     }
     let label = "planned for the whole day, everybody takes part";
-    let composed = compose(label, &mechanism(high)?, (owners, yes), &[WINDOWS], wanted.delta)?;
+    let composed = compose(label, &flipped(high)?, crowd, &[WINDOWS], wanted.delta)?;
     composed.into_iter().next().map(Some).ok_or_else(|| Error::new("no window was composed"))
+}
+
+/// Everybody takes part, and this share of the answers is flipped.
+fn flipped(flip: f64) -> Result<Mechanism, Error> {
+    Ok(format!("normal-form(f=1,r={flip:.6})").parse()?)
+}
+
+/// Whether the releases of all windows of a day together keep a guarantee.
+fn day_keeps(mechanism: &Mechanism, owners: u64, wanted: Wanted) -> Result<bool, Error> {
+    let accountant = release(&mechanism.channel(), owners)?;
+    let upper = ReleaseProfile::new(&accountant).epsilon_upper(WINDOWS, Delta::new(wanted.delta)?)?;
+    Ok(upper.is_some_and(|upper| upper <= wanted.epsilon))
 }
 
 /// Nearer to a half nothing is told any more.
 const MOST_FLIPS: f64 = 0.49;
 
-fn memoize(label: &str, mechanism: &Mechanism, (owners, yes): (u64, u64), seed: u64) -> Result<Memoized, Error> {
+fn memoize(label: &str, mechanism: &Mechanism, crowd: Crowd, seed: u64) -> Result<Memoized, Error> {
     let channel = mechanism.channel();
     let estimator = Estimator::new(&channel)?;
     let (mut fresh, mut once) = (0.0, 0.0);
     for day in 0..DAYS {
-        let mut coins = SeededCoins::stream(seed, (2_000_000 << 32) + day);
-        let mut sum = 0.0;
-        for window in 0..WINDOWS {
-            let cells = draw_counts(&channel, owners, yes, &mut coins)?;
-            let error = estimator.estimate_observed(&estimator.observe_cells(&cells)).estimate - yes as f64;
-            sum += error;
-            if window == 0 {
-                // With memoized coins every window shows the same tallies, so that the first one is the day.
-                once += error * error;
-            }
-        }
-        fresh += (sum / WINDOWS as f64).powi(2);
+        let errors = errors_of_day(&channel, &estimator, crowd, SeededCoins::stream(seed, (2_000_000 << 32) + day))?;
+        // With memoized coins every window shows the same tallies, so that the first one is the day.
+        once += errors[0] * errors[0];
+        fresh += (errors.iter().sum::<f64>() / WINDOWS as f64).powi(2);
     }
     let linked = uptack::privacy::linked_epsilon(&channel);
     Ok(Memoized {
         label: label.to_owned(),
         mechanism: mechanism.to_string(),
-        window: estimator.sd(owners, yes as f64)?,
+        window: estimator.sd(crowd.owners, crowd.yes as f64)?,
         fresh: (fresh / DAYS as f64).sqrt(),
         memoized: (once / DAYS as f64).sqrt(),
         fresh_linked: linked.map(|epsilon| epsilon * WINDOWS as f64),
         memoized_linked: linked,
     })
+}
+
+/// The error of each window of one day, with fresh coins in every window.
+fn errors_of_day(
+    channel: &Channel,
+    estimator: &Estimator,
+    Crowd { owners, yes }: Crowd,
+    mut coins: SeededCoins,
+) -> Result<Vec<f64>, Error> {
+    let mut error = || {
+        let cells = draw_counts(channel, owners, yes, &mut coins)?;
+        Ok(estimator.estimate_observed(&estimator.observe_cells(&cells)).estimate - yes as f64)
+    };
+    (0..WINDOWS).map(|_| error()).collect()
 }
 
 #[cfg(test)]
@@ -228,7 +238,7 @@ mod tests {
         let card = series();
         let (channel, owners) = (card.mechanism.channel(), card.claim_owners().unwrap());
         let target = Target::Delta(Delta::new(1e-6).unwrap());
-        let report = compose("", &card.mechanism, (owners, 20), &[1, TIMES], 1e-6).unwrap();
+        let report = compose("", &card.mechanism, Crowd { owners, yes: 20 }, &[1, TIMES], 1e-6).unwrap();
         let (lower, upper) = report[1].release.unwrap();
         assert!(lower <= upper && lower > 0.95 * upper, "{lower} and {upper}");
 

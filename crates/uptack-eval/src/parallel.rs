@@ -1,6 +1,5 @@
 //! Pieces of work on several threads.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::Error;
@@ -12,22 +11,15 @@ pub(crate) fn in_parallel<T: Send>(
     work: &(impl Fn(usize) -> Result<T, Error> + Sync),
 ) -> Result<Vec<T>, Error> {
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, Result<T, Error>)>> = Mutex::new(Vec::with_capacity(count));
     let worker = || {
-        while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < count) {
-            let result = work(index);
-            // A poisoned lock means that another thread panicked, which the scope passes on.
-            if let Ok(mut results) = results.lock() {
-                results.push((index, result));
-            }
-        }
+        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|&index| index < count);
+        taken.map(|index| (index, work(index))).collect::<Vec<_>>()
     };
-    std::thread::scope(|scope| {
-        (0..threads.clamp(1, count.max(1))).for_each(|_| {
-            scope.spawn(worker);
-        });
+    let mut results: Vec<(usize, Result<T, Error>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(worker)).collect();
+        let done = workers.into_iter().map(|worker| worker.join());
+        done.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
-    let mut results = results.into_inner().map_err(|_| Error::new("a thread of the evaluation failed"))?;
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
 }

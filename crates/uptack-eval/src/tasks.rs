@@ -39,16 +39,14 @@ pub(crate) struct Found {
 
 /// All methods of all comparisons and populations; the same method of several comparisons once.
 pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>, Error> {
-    let stations = traffic.stations.len() as u64;
     let jobs: Vec<(u64, Comparison)> =
         settings.factors.iter().flat_map(|&factor| Comparison::ALL.map(|comparison| (factor, comparison))).collect();
     watch.will_plan(jobs.len());
     let work = |index: usize| -> Result<Vec<Method>, Error> {
         let (factor, comparison) = jobs[index];
-        let crowd = Crowd { owners: traffic.total() * factor, yes: traffic.median() };
         let found = match watch.progress().stopped() {
             true => Vec::new(),
-            false => methods(comparison, crowd, stations, &settings.levels, plans)?,
+            false => methods_of(traffic, settings, plans, factor, comparison)?,
         };
         watch.planned_one();
         Ok(found)
@@ -62,6 +60,17 @@ pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch:
         }
     }
     Ok(tasks.list)
+}
+
+fn methods_of(
+    traffic: &Traffic,
+    settings: &Settings,
+    plans: &Plans,
+    factor: u64,
+    comparison: Comparison,
+) -> Result<Vec<Method>, Error> {
+    let crowd = Crowd { owners: traffic.total() * factor, yes: traffic.median() };
+    methods(comparison, crowd, traffic.stations.len() as u64, &settings.levels, plans)
 }
 
 /// Tasks, found again by what they do.

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use uptack::card::Card;
-use uptack::plan::{self, Form, Noise, Over, Trust};
+use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
 use uptack::{Fraction, Mechanism};
-use uptack_document::{
-    Bound as LinkedBound, Outcome, PlanError, TrustWanted, Unknown, Wanted, plan_sheet, sheet_points,
-};
+use uptack_document::{Bound as LinkedBound, PlanError, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::channel::PyChannel;
 use crate::failure::{Failure, internal, to_text};
@@ -17,7 +15,7 @@ use crate::long_work::{Listener, counted};
 /// A plan with all that charts and cards are made of.
 #[pyclass(name = "Plan", module = "uptack._core", frozen)]
 pub(crate) struct PyPlan {
-    outcome: Arc<Outcome>,
+    outcome: Arc<Solved>,
 }
 
 impl From<PlanError> for Failure {
@@ -109,7 +107,7 @@ pub(crate) fn share(name: &str, text: &str) -> Result<Fraction, Failure> {
 impl PyPlan {
     /// What `uptack plan --json` prints.
     fn document(&self) -> PyResult<String> {
-        to_text(&self.outcome.json())
+        to_text(&plan_json(&self.outcome))
     }
 
     /// The channel of the plan.
@@ -138,7 +136,7 @@ impl PyPlan {
     #[pyo3(signature = (progress=None))]
     fn chart(&self, py: Python<'_>, progress: Listener<'_>) -> PyResult<String> {
         let outcome = Arc::clone(&self.outcome);
-        let points = sheet_points(&outcome.request);
+        let points = sheet_points(&outcome.request, &outcome.plan);
         counted(py, progress, points, move |progress| plan_sheet(&outcome.request, &outcome.plan, progress).to_svg())
     }
 }

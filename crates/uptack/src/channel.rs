@@ -1,5 +1,7 @@
 //! What a mechanism is: for each truth a law over the cells.
 
+mod exact;
+
 use std::cmp::Ordering;
 
 use num_rational::BigRational;
@@ -7,11 +9,9 @@ use num_traits::{One, Zero};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::fraction::Fraction;
 use crate::linear;
 use crate::noise::{DiscreteLaplace, SummedBit};
 pub use crate::output::Output;
-use crate::output::shortened;
 use crate::probability::Probability;
 
 /// More cells than any sensible mechanism, and few enough that everything computed from a channel stays quick.
@@ -33,7 +33,7 @@ impl Cell {
         Self { outputs, yes, no }
     }
 
-    /// One output an answer.
+    /// One output for each answer.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
@@ -50,12 +50,24 @@ impl Cell {
 
     /// The outputs side by side, as in `132`.
     pub fn name(&self) -> String {
-        self.outputs.iter().map(|output| output.symbol()).collect()
+        name_of(&self.outputs)
     }
 
-    fn is_possible(&self) -> bool {
+    /// What an owner who gives this cell adds to Σ weight·bin.
+    pub(crate) fn value_in(&self, combination: impl IntoIterator<Item = (Bin, i64)>) -> i64 {
+        let counted = combination.into_iter().filter(|(bin, _)| self.outputs[bin.answer] == bin.output);
+        counted.map(|(_, weight)| weight).sum()
+    }
+
+    /// Whether owners of either truth ever give it.
+    pub(crate) fn is_possible(&self) -> bool {
         self.yes != Probability::ZERO || self.no != Probability::ZERO
     }
+}
+
+/// Outputs side by side, as in `132`.
+pub(crate) fn name_of(outputs: &[Output]) -> String {
+    outputs.iter().map(|output| output.symbol()).collect()
 }
 
 /// [`Cell::yes`] or [`Cell::no`]: one of the two laws.
@@ -79,6 +91,13 @@ pub struct Bin {
     pub answer: usize,
     /// The output counted.
     pub output: Output,
+}
+
+impl Bin {
+    /// The answer's letter and the output, as in `C3`.
+    pub(crate) fn name(self) -> String {
+        format!("{}{}", answer_name(self.answer), self.output)
+    }
 }
 
 /// The letter of an answer: A, B, C, …
@@ -140,22 +159,6 @@ impl Channel {
         Self::new(answers, cells)
     }
 
-    /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
-    pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self, Error> {
-        let names: Vec<String> =
-            cells.iter().map(|(outputs, ..)| outputs.iter().map(|o| o.symbol()).collect()).collect();
-        let yes = round_law("yes", &names, &cells.iter().map(|cell| &cell.1).collect::<Vec<_>>())?;
-        let no = round_law("no", &names, &cells.iter().map(|cell| &cell.2).collect::<Vec<_>>())?;
-        let rounded = cells.into_iter().zip(yes.into_iter().zip(no));
-        Self::from_cells(rounded.map(|((outputs, ..), (yes, no))| Cell::new(outputs, yes, no)).collect())
-    }
-
-    /// A channel from text: `11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45` gives each cell its two probabilities, yes first.
-    pub fn parse_cells(text: &str) -> Result<Self, Error> {
-        let cells = text.split(',').map(parse_cell).collect::<Result<_, _>>()?;
-        Self::from_fractions(cells)
-    }
-
     /// The same channel where what is published is the number of answers `1`, to which each aggregator adds `noise`.
     ///
     /// Refused for several answers, and where no owner can answer `1`: then there is no such number.
@@ -196,6 +199,17 @@ impl Channel {
         &self.answers
     }
 
+    /// The indices of the cells that owners of either truth give.
+    pub(crate) fn possible_cells(&self) -> Vec<usize> {
+        (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect()
+    }
+
+    /// The bins whose counts are published: with noise, only the number of answers `1`.
+    pub(crate) fn published_bins(&self) -> Vec<Bin> {
+        let published = |bin: &Bin| self.noise.is_none() || bin.output == Output::ONE;
+        self.bins().into_iter().filter(published).collect()
+    }
+
     /// All cells, impossible ones included.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
@@ -216,7 +230,7 @@ impl Channel {
     /// Then they say of anybody's truth what the shuffled cells would say, though they may not fix the cells.
     pub fn shows_classes(&self) -> bool {
         let rows = self.matrix_of_possible_cells();
-        let possible: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
+        let possible = self.possible_cells();
         let shown = |class: &Class| {
             let counted =
                 |cell: &usize| if class.cells.contains(cell) { BigRational::one() } else { BigRational::zero() };
@@ -231,7 +245,7 @@ impl Channel {
         numbered.flat_map(|(answer, outputs)| outputs.iter().map(move |&output| Bin { answer, output })).collect()
     }
 
-    /// The matrix from cells to bins: a row a bin, a column a cell, 1 where the cell counts in the bin.
+    /// The matrix from cells to bins: one row per bin, one column per cell, 1 where the cell counts in the bin.
     ///
     /// Estimation needs no more than that the visible numbers are integer combinations of the cell counts.
     pub fn matrix(&self) -> Vec<Vec<i64>> {
@@ -241,39 +255,21 @@ impl Channel {
 
     /// The classes of equal likelihood ratio, the ratio yes : no falling; impossible cells are in none.
     pub fn classes(&self) -> Vec<Class> {
-        let mut order: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect();
+        let mut order = self.possible_cells();
         order.sort_by(|&a, &b| self.compare_ratios(b, a));
-        let mut classes: Vec<Class> = Vec::new();
-        for cell in order {
-            let (yes, no) = (self.cells[cell].yes, self.cells[cell].no);
-            match classes.last_mut() {
-                Some(class) if self.compare_ratios(class.cells[0], cell) == Ordering::Equal => {
-                    class.cells.push(cell);
-                    class.yes = class.yes.checked_add(yes).unwrap_or(Probability::ONE);
-                    class.no = class.no.checked_add(no).unwrap_or(Probability::ONE);
-                }
-                _ => classes.push(Class { cells: vec![cell], yes, no }),
-            }
-        }
-        classes
+        let same_ratio = |&a: &usize, &b: &usize| self.compare_ratios(a, b) == Ordering::Equal;
+        order.chunk_by(same_ratio).map(|cells| self.class(cells)).collect()
+    }
+
+    fn class(&self, cells: &[usize]) -> Class {
+        let members = || cells.iter().map(|&cell| &self.cells[cell]);
+        Class { cells: cells.to_vec(), yes: sum(members().map(Cell::yes)), no: sum(members().map(Cell::no)) }
     }
 
     /// The probability of a bin under each truth.
     pub fn bin_law(&self, bin: Bin) -> (Probability, Probability) {
-        let members = self.cells.iter().filter(|cell| cell.outputs[bin.answer] == bin.output);
-        members.fold((Probability::ZERO, Probability::ZERO), |(yes, no), cell| {
-            let add = |a: Probability, b| a.checked_add(b).unwrap_or(Probability::ONE);
-            (add(yes, cell.yes), add(no, cell.no))
-        })
-    }
-
-    /// This channel as text that [`Channel::parse_cells`] reads back with the identical integers.
-    pub fn to_cells_text(&self) -> String {
-        let cell = |cell: &Cell| {
-            let (yes, no) = (Fraction::from_probability(cell.yes), Fraction::from_probability(cell.no));
-            format!("{}={yes}:{no}", cell.name())
-        };
-        self.cells.iter().map(cell).collect::<Vec<_>>().join(", ")
+        let members = || self.cells.iter().filter(|cell| cell.outputs[bin.answer] == bin.output);
+        (sum(members().map(Cell::yes)), sum(members().map(Cell::no)))
     }
 
     fn compare_ratios(&self, a: usize, b: usize) -> Ordering {
@@ -286,7 +282,8 @@ impl Channel {
         }
     }
 
-    fn matrix_of_possible_cells(&self) -> Vec<Vec<BigRational>> {
+    /// [`matrix`](Self::matrix) without the columns of impossible cells.
+    pub(crate) fn matrix_of_possible_cells(&self) -> Vec<Vec<BigRational>> {
         let possible = |row: Vec<i64>| {
             let columns = row.into_iter().zip(&self.cells).filter(|(_, cell)| cell.is_possible());
             columns.map(|(entry, _)| BigRational::from_integer(entry.into())).collect()
@@ -324,19 +321,32 @@ fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<(), Error> {
         )));
     }
     for (index, cell) in cells.iter().enumerate() {
-        if cell.outputs.len() != answers.len() {
-            let (has, wants) = (cell.outputs.len(), answers.len());
-            return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
-        }
+        check_outputs(cell, answers)?;
         if cells[..index].iter().any(|other| other.outputs == cell.outputs) {
             return Err(Error::law(format!("cell {} is listed twice", cell.name())));
         }
-        if let Some(answer) = (0..answers.len()).find(|&k| !answers[k].contains(&cell.outputs[k])) {
-            let (output, letter) = (cell.outputs[answer], answer_name(answer));
-            return Err(Error::law(format!("cell {}: answer {letter} has no output {output}", cell.name())));
-        }
     }
     Ok(())
+}
+
+/// A cell must have one output for each answer, among those of the answer.
+fn check_outputs(cell: &Cell, answers: &[Vec<Output>]) -> Result<(), Error> {
+    let (has, wants) = (cell.outputs.len(), answers.len());
+    if has != wants {
+        return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
+    }
+    match (0..wants).find(|&answer| !answers[answer].contains(&cell.outputs[answer])) {
+        Some(answer) => {
+            let (output, letter) = (cell.outputs[answer], answer_name(answer));
+            Err(Error::law(format!("cell {}: answer {letter} has no output {output}", cell.name())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The probability of several cells of one law, which never exceeds one.
+fn sum(parts: impl Iterator<Item = Probability>) -> Probability {
+    parts.fold(Probability::ZERO, |sum, part| sum.checked_add(part).unwrap_or(Probability::ONE))
 }
 
 fn check_sum(cells: &[Cell], truth: &str, law: impl Fn(&Cell) -> Probability) -> Result<(), Error> {
@@ -351,48 +361,6 @@ fn check_sum(cells: &[Cell], truth: &str, law: impl Fn(&Cell) -> Probability) ->
 
 fn off_by(truth: &str, way: &str, amount: f64) -> Error {
     Error::law(format!("law({truth}) does not sum to 1: {amount} too {way}"))
-}
-
-fn round_law(truth: &str, names: &[String], law: &[&Fraction]) -> Result<Vec<Probability>, Error> {
-    let exact = |fraction: &Fraction| fraction.exact().clone();
-    let sum: BigRational = law.iter().map(|fraction| exact(fraction)).sum();
-    if !sum.is_one() {
-        let excess = &sum - BigRational::one();
-        let way = if excess > BigRational::zero() { "much" } else { "little" };
-        let cells = names.join(", ");
-        return Err(Error::law(format!(
-            "law({truth}) over the cells {cells} sums to {}, {} too {way}",
-            linear::to_f64(&sum),
-            linear::to_f64(&excess).abs()
-        ))
-        .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly"));
-    }
-    let mut rounded: Vec<u128> = law.iter().map(|fraction| fraction.round().numerator()).collect();
-    let rest = (0..rounded.len()).max_by_key(|&cell| (rounded[cell], usize::MAX - cell)).unwrap_or(0);
-    let others: u128 = rounded.iter().enumerate().filter(|&(cell, _)| cell != rest).map(|(_, &part)| part).sum();
-    rounded[rest] = Probability::ONE.numerator() - others;
-    rounded.into_iter().map(Probability::from_numerator).collect()
-}
-
-fn parse_cell(text: &str) -> Result<(Vec<Output>, Fraction, Fraction), Error> {
-    let text = text.trim();
-    let malformed = || {
-        Error::syntax(format!("`{}` is not a cell with its laws", shortened(text)))
-            .with_hint("a cell is written 12=0.4:0.1: its outputs, its probability for yes, and for no")
-    };
-    let (name, laws) = text.split_once('=').ok_or_else(malformed)?;
-    let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
-    let name = name.trim().replace("bottom", "⊥");
-    let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>, _>>()?;
-    if outputs.is_empty() {
-        return Err(malformed());
-    }
-    let place = |truth: &str| format!("cell {name}, {truth}");
-    Ok((
-        outputs,
-        yes.parse::<Fraction>().map_err(|e| e.at(place("yes")))?,
-        no.parse::<Fraction>().map_err(|e| e.at(place("no")))?,
-    ))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub fn interval(low: f64, high: f64) -> [String; 2] {
     [rounded(low, DIGITS, Rounding::Down), rounded(high, DIGITS, Rounding::Up)]
 }
 
-/// A number with at least so many significant digits: those before the point are all kept, zeros at the end are not.
+/// A number with at least this many significant digits: those before the point are all kept, zeros at the end are not.
 pub fn rounded(value: f64, digits: usize, rounding: Rounding) -> String {
     let Some(exact) = Decimal::of(value) else { return NONE.to_owned() };
     let keep = match exact.is_plain() {
@@ -62,7 +62,7 @@ pub fn rounded(value: f64, digits: usize, rounding: Rounding) -> String {
     exact.keeping(keep.max(1) as i64, rounding).to_string()
 }
 
-/// A share as a percentage with at most so many places behind the point.
+/// A share as a percentage with at most this many places after the point.
 pub fn percent(share: f64, places: usize, rounding: Rounding) -> String {
     let Some(mut exact) = Decimal::of(share) else { return NONE.to_owned() };
     exact.exponent += 2;
@@ -102,13 +102,10 @@ impl Decimal {
         let (negative, size) = text.strip_prefix('-').map_or((false, text), |size| (true, size));
         let (mantissa, exponent) = size.split_once(['e', 'E']).unwrap_or((size, "0"));
         let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let digits: Vec<u8> = [whole, part].concat().into_bytes();
-        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
+        let digit = |symbol: u8| symbol.is_ascii_digit().then(|| symbol - b'0');
+        let digits: Vec<u8> = [whole, part].concat().bytes().map(digit).collect::<Option<_>>()?;
         let exponent = exponent.parse::<i32>().ok()?.checked_add(i32::try_from(whole.len()).ok()?)?.checked_sub(1)?;
-        let digits = digits.into_iter().map(|digit| digit - b'0').collect();
-        Self { negative, digits, exponent }.trimmed()
+        if digits.is_empty() { None } else { Self { negative, digits, exponent }.trimmed() }
     }
 
     /// How many digits it has; zero has none.
@@ -161,6 +158,12 @@ impl Decimal {
         }
     }
 
+    /// The digits at these places, zeros where there are none.
+    fn places(&self, first: i32, last: i32) -> String {
+        let digit = |place: i32| usize::try_from(place).ok().and_then(|place| self.digits.get(place)).unwrap_or(&0);
+        (first..=last).map(|place| char::from(b'0' + digit(place))).collect()
+    }
+
     /// Without zeros at either end.
     fn trimmed(self) -> Option<Self> {
         let Some(first) = self.digits.iter().position(|&digit| digit != 0) else {
@@ -174,17 +177,12 @@ impl Decimal {
 
 impl std::fmt::Display for Decimal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let digit = |place: i32| usize::try_from(place).ok().and_then(|place| self.digits.get(place)).unwrap_or(&0);
-        let write = |f: &mut std::fmt::Formatter<'_>, places: std::ops::RangeInclusive<i32>| {
-            places.into_iter().try_for_each(|place| write!(f, "{}", digit(place)))
-        };
         let last = self.digits.len() as i32 - 1;
         let point = if self.is_plain() { self.exponent } else { 0 };
         f.write_str(if self.negative { "-" } else { "" })?;
-        write(f, point.min(0)..=point)?;
+        f.write_str(&self.places(point.min(0), point))?;
         if last > point {
-            f.write_str(".")?;
-            write(f, point + 1..=last)?;
+            write!(f, ".{}", self.places(point + 1, last))?;
         }
         if self.is_plain() { Ok(()) } else { write!(f, "e{}", self.exponent) }
     }

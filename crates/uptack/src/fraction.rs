@@ -34,6 +34,8 @@ pub struct Fraction(BigRational);
 const LONGEST_TEXT: usize = 256;
 /// Exponents beyond this are zero on every grid that we use.
 const LARGEST_EXPONENT: u32 = 400;
+/// Decimals of more places than this are printed as ratios.
+const MOST_PLACES: u32 = 40;
 
 impl Fraction {
     /// Nothing.
@@ -163,23 +165,27 @@ fn unsigned(digits: &str) -> Option<BigInt> {
 }
 
 fn decimal(text: &str) -> Option<BigRational> {
-    let (negative, text) = match text.strip_prefix('-') {
+    let (negative, magnitude) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+    let (mantissa, exponent) = match magnitude.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (text, 0),
+        None => (magnitude, 0),
     };
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = unsigned(&format!("{whole}{part}"))?;
-    let exponent = exponent.checked_sub(i32::try_from(part.len()).ok()?)?;
-    if exponent.unsigned_abs() > LARGEST_EXPONENT {
-        return None;
-    }
-    let power = BigInt::from(BigUint::from(10u8).pow(exponent.unsigned_abs()));
-    let magnitude = if exponent < 0 { BigRational::new(digits, power) } else { BigRational::from(digits * power) };
+    let magnitude = scaled(digits, exponent.checked_sub(i32::try_from(part.len()).ok()?)?)?;
     Some(if negative { -magnitude } else { magnitude })
+}
+
+/// `digits`·10^`exponent`, unless the exponent is absurd.
+fn scaled(digits: BigInt, exponent: i32) -> Option<BigRational> {
+    let size = exponent.unsigned_abs();
+    (size <= LARGEST_EXPONENT).then(|| {
+        let power = BigInt::from(BigUint::from(10u8).pow(size));
+        if exponent < 0 { BigRational::new(digits, power) } else { BigRational::from(digits * power) }
+    })
 }
 
 /// A rational as the shortest text that reads back exactly: a decimal where it terminates, else a ratio.
@@ -188,27 +194,29 @@ pub(crate) struct Plain<'a>(pub(crate) &'a BigRational);
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (twos, fives, rest) = factors(self.0.denom());
-        if !rest.is_one() || twos.max(fives) > 40 {
-            return match rest.is_one() && fives == 0 {
-                true => write!(f, "{}/2^{twos}", self.0.numer()),
-                false => write!(f, "{}/{}", self.0.numer(), self.0.denom()),
-            };
+        let places = twos.max(fives);
+        match (rest.is_one(), fives) {
+            (true, _) if places <= MOST_PLACES => fmt_decimal(self.0, places, f),
+            (true, 0) => write!(f, "{}/2^{twos}", self.0.numer()),
+            _ => write!(f, "{}/{}", self.0.numer(), self.0.denom()),
         }
-        let places = twos.max(fives) as usize;
-        let scaled = (self.0 * BigRational::from(BigInt::from(10).pow(places as u32))).to_integer();
-        let sign = if scaled.is_negative() { "-" } else { "" };
-        let digits = format!("{:0>width$}", scaled.abs().to_string(), width = places + 1);
-        let (whole, part) = digits.split_at(digits.len() - places);
-        let leading_zeros = part.len() - part.trim_start_matches('0').len();
-        if whole == "0" && leading_zeros >= 4 {
-            let significant = &part[leading_zeros..];
-            let (first, others) = significant.split_at(1);
-            let point = if others.is_empty() { "" } else { "." };
-            return write!(f, "{sign}{first}{point}{others}e-{}", leading_zeros + 1);
-        }
-        let point = if places == 0 { "" } else { "." };
-        write!(f, "{sign}{whole}{point}{part}")
     }
+}
+
+/// A rational that terminates after this many places, with an exponent where it starts with many zeros.
+fn fmt_decimal(value: &BigRational, places: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let scaled = (value * BigRational::from(BigInt::from(10).pow(places))).to_integer();
+    let sign = if scaled.is_negative() { "-" } else { "" };
+    let digits = format!("{:0>width$}", scaled.abs().to_string(), width = places as usize + 1);
+    let (whole, part) = digits.split_at(digits.len() - places as usize);
+    let leading_zeros = part.len() - part.trim_start_matches('0').len();
+    if whole == "0" && leading_zeros >= 4 {
+        let (first, others) = part[leading_zeros..].split_at(1);
+        let point = if others.is_empty() { "" } else { "." };
+        return write!(f, "{sign}{first}{point}{others}e-{}", leading_zeros + 1);
+    }
+    let point = if places == 0 { "" } else { "." };
+    write!(f, "{sign}{whole}{point}{part}")
 }
 
 /// The powers of 2 and 5 in `denominator`, and what is left.

@@ -27,32 +27,42 @@ pub(crate) fn rank(mut rows: Vec<Vec<BigRational>>) -> usize {
 
 /// Coefficients `a` with Σ aᵢ·rowᵢ = target, if there are any; rows that are not needed get 0.
 pub(crate) fn combination(rows: &[Vec<BigRational>], target: &[BigRational]) -> Option<Vec<BigRational>> {
-    // Each working row carries behind it the combination of the given rows that it is.
-    let width = target.len();
-    let count = rows.len();
-    let mut work: Vec<Vec<BigRational>> = Vec::new();
-    let mut pivots = Vec::new();
+    let (width, count) = (target.len(), rows.len());
+    let mut basis = Basis::default();
     for (index, row) in rows.iter().enumerate() {
-        let mut tail = vec![BigRational::zero(); count];
-        tail[index] = BigRational::one();
-        let mut candidate: Vec<_> = row.iter().cloned().chain(tail).collect();
-        for (basis, &pivot) in work.iter().zip(&pivots) {
-            subtract_multiple(&mut candidate, basis, pivot);
-        }
-        if let Some(pivot) = (0..width).find(|&column| !candidate[column].is_zero()) {
-            work.push(candidate);
-            pivots.push(pivot);
-        }
+        // Each row carries behind it the combination of the given rows that it is.
+        let mut combined = vec![BigRational::zero(); count];
+        combined[index] = BigRational::one();
+        basis.extend(row.iter().cloned().chain(combined).collect(), width);
     }
     let mut rest: Vec<_> = target.iter().cloned().chain(vec![BigRational::zero(); count]).collect();
-    for (basis, &pivot) in work.iter().zip(&pivots) {
-        subtract_multiple(&mut rest, basis, pivot);
-    }
+    basis.reduce(&mut rest);
     let reached = rest[..width].iter().all(Zero::is_zero);
     reached.then(|| rest[width..].iter().map(|coefficient| -coefficient).collect())
 }
 
-/// The nearest double; a rational too large for one is not met here.
+/// Rows in echelon form, each with the column of its pivot.
+#[derive(Default)]
+struct Basis(Vec<(Vec<BigRational>, usize)>);
+
+impl Basis {
+    /// Makes the row zero in the column of every pivot.
+    fn reduce(&self, row: &mut [BigRational]) {
+        for (basis, pivot) in &self.0 {
+            subtract_multiple(row, basis, *pivot);
+        }
+    }
+
+    /// Takes up a row unless its first `width` entries are a combination of those here.
+    fn extend(&mut self, mut row: Vec<BigRational>, width: usize) {
+        self.reduce(&mut row);
+        if let Some(pivot) = row[..width].iter().position(|entry| !entry.is_zero()) {
+            self.0.push((row, pivot));
+        }
+    }
+}
+
+/// The nearest double; no rational here is too large for one.
 pub(crate) fn to_f64(value: &BigRational) -> f64 {
     value.to_f64().unwrap_or(f64::NAN)
 }

@@ -236,7 +236,7 @@ impl DiscreteLaplace {
     }
 
     /// How far both draws together can plausibly go: the least b with P(|Z_A + Z_B| > b) below
-    /// [`DiscreteLaplace::IMPLAUSIBLE`]. A published sum farther than this outside what owners can write is no result of a run.
+    /// [`DiscreteLaplace::IMPLAUSIBLE`]. A published sum farther than this outside what owners can write is not the result of a run.
     ///
     /// ```
     /// use uptack::DiscreteLaplace;

@@ -55,16 +55,8 @@ impl RowReader {
     }
 
     /// Takes the next bytes, which may end anywhere.
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        if !self.pending.is_empty() {
-            let end = memchr::memchr(b'\n', bytes);
-            self.pending.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
-            self.check_length(self.pending.len())?;
-            let Some(end) = end else { return Ok(()) };
-            let line = std::mem::take(&mut self.pending);
-            self.take(&line)?;
-            bytes = &bytes[end + 1..];
-        }
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let bytes = if self.pending.is_empty() { bytes } else { self.end_pending(bytes)? };
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {
             self.take(&bytes[start..end])?;
@@ -73,6 +65,17 @@ impl RowReader {
         self.check_length(bytes.len() - start)?;
         self.pending.extend_from_slice(&bytes[start..]);
         Ok(())
+    }
+
+    /// Continues the line that was begun; what is left of the bytes after its end.
+    fn end_pending<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Error> {
+        let end = memchr::memchr(b'\n', bytes);
+        self.pending.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+        self.check_length(self.pending.len())?;
+        let Some(end) = end else { return Ok(&[]) };
+        let line = std::mem::take(&mut self.pending);
+        self.take(&line)?;
+        Ok(&bytes[end + 1..])
     }
 
     /// The tally of all rows.
@@ -85,26 +88,17 @@ impl RowReader {
         let mut lines = self.counts.into_lines();
         // The first line at fault is the one to name.
         lines.sort_unstable_by_key(|seen| seen.first);
-        let mut answers: Vec<BTreeMap<Output, u64>> = Vec::new();
+        let columns = self.header.map(|header| fields(&header).count());
+        let mut answers: Vec<BTreeMap<Output, u64>> = vec![BTreeMap::new(); columns.unwrap_or(0)];
         for seen in &lines {
             let place = |error: Error| error.at(format!("line {}", seen.first));
             let outputs = parse(format, &seen.text).map_err(place)?;
             if answers.is_empty() {
-                let count = self.header.as_ref().map_or(outputs.len(), |header| fields(header).count());
-                answers.resize(count, BTreeMap::new());
+                answers.resize(outputs.len(), BTreeMap::new());
             }
-            if outputs.len() != answers.len() {
-                let (has, wants) = (outputs.len(), answers.len());
-                return Err(place(
-                    Error::input(format!("{has} outputs where the first row has {wants}"))
-                        .with_hint("every row has one output an answer"),
-                ));
-            }
-            for (counts, output) in answers.iter_mut().zip(outputs) {
-                *counts.entry(output).or_insert(0) += seen.count;
-            }
+            count_row(&mut answers, outputs, seen.count).map_err(place)?;
         }
-        if answers.is_empty() {
+        if lines.is_empty() {
             return Err(Error::input("there are no rows").with_hint("an empty input is not a crowd of 0 owners"));
         }
         Tally::new(answers)
@@ -153,6 +147,19 @@ impl RowReader {
 }
 
 /// `A`, `A,B`, `A,B,C`, …
+/// Counts a row of one output per answer this many times.
+fn count_row(answers: &mut [BTreeMap<Output, u64>], outputs: Vec<Output>, times: u64) -> Result<(), Error> {
+    let (has, wants) = (outputs.len(), answers.len());
+    if has != wants {
+        return Err(Error::input(format!("{has} outputs where the first row has {wants}"))
+            .with_hint("every row has one output an answer"));
+    }
+    for (counts, output) in answers.iter_mut().zip(outputs) {
+        *counts.entry(output).or_insert(0) += times;
+    }
+    Ok(())
+}
+
 fn is_header(line: &[u8]) -> bool {
     let mut names = fields(line).enumerate();
     names.all(|(answer, name)| answer < MOST_ANSWERS && name == [answer_name(answer) as u8])
@@ -182,9 +189,11 @@ fn parse_csv(text: &str) -> Result<Vec<Output>, Error> {
 }
 
 fn parse_json(text: &str) -> Result<Vec<Output>, Error> {
-    let malformed = |what: String| Error::input(what).with_hint(r#"a row is an object such as {"A":"1","B":"2"}"#);
     let row: HashMap<String, Value> =
         serde_json::from_str(text).map_err(|_| malformed(format!("`{}` is not a JSON object", shortened(text))))?;
+    if row.is_empty() || row.len() > MOST_ANSWERS {
+        return Err(malformed(format!("a row of {} answers", row.len())));
+    }
     let entry = |answer: usize| {
         let name = answer_name(answer).to_string();
         match row.get(&name) {
@@ -194,10 +203,11 @@ fn parse_json(text: &str) -> Result<Vec<Output>, Error> {
             None => Err(malformed(format!("answer {name} is missing"))),
         }
     };
-    if row.is_empty() || row.len() > MOST_ANSWERS {
-        return Err(malformed(format!("a row of {} answers", row.len())));
-    }
     (0..row.len()).map(entry).collect()
+}
+
+fn malformed(what: String) -> Error {
+    Error::input(what).with_hint(r#"a row is an object such as {"A":"1","B":"2"}"#)
 }
 
 fn output(answer: usize, text: &str) -> Result<Output, Error> {

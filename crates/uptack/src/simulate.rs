@@ -2,7 +2,8 @@
 //!
 //! Each trial draws what a crowd would write, tallies it and estimates. The crowd is drawn either as a whole, each
 //! cell's count by a binomial draw whose cost does not depend on the number of owners, or by the real sampler, one
-//! call an owner. Where the aggregators add noise, both of them do so in every trial. A trial's coins are a stream of their own, so that results do not depend on the number of threads.
+//! call per owner. Where the aggregators add noise, both of them do so in every trial. A trial's coins are a stream of
+//! their own, so that results do not depend on the number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -114,24 +115,15 @@ impl Simulation {
             return Err(Error::request("there are no trials to run").with_hint("write --trials 1000"));
         }
         let estimator = Estimator::new(channel)?;
-        let predicted_sd =
-            check_crowd(self.owners, self.yes).and_then(|()| estimator.sd(self.owners, self.yes as f64))?;
+        check_crowd(self.owners, self.yes)?;
+        let predicted_sd = estimator.sd(self.owners, self.yes as f64)?;
         let acceptance = estimator.acceptance(self.owners, self.yes, self.confidence, self.interval)?;
         let run = Run { simulation: *self, estimator, acceptance, draw: Draw::new(channel, self) };
         let sums = run.all(threads.max(1), progress);
         if sums.trials == 0 {
             return Err(Error::request("stopped before the first trial was done"));
         }
-        let trials = sums.trials as f64;
-        let bias = sums.error / trials;
-        Ok(Simulated {
-            trials: sums.trials,
-            mean: self.yes as f64 + bias,
-            bias,
-            rmse: (sums.squared_error / trials).sqrt(),
-            predicted_sd,
-            coverage: sums.covered as f64 / trials,
-        })
+        Ok(sums.conclude(self.yes as f64, predicted_sd))
     }
 }
 
@@ -244,23 +236,26 @@ impl Totals {
     }
 }
 
+impl Totals {
+    fn conclude(&self, yes: f64, predicted_sd: f64) -> Simulated {
+        let trials = self.trials as f64;
+        let bias = self.error / trials;
+        Simulated {
+            trials: self.trials,
+            mean: yes + bias,
+            bias,
+            rmse: (self.squared_error / trials).sqrt(),
+            predicted_sd,
+            coverage: self.covered as f64 / trials,
+        }
+    }
+}
+
 impl Run {
     fn all(&self, threads: usize, progress: &Progress) -> Totals {
-        let chunks = self.simulation.trials.div_ceil(CHUNK);
         let next = AtomicU64::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            while !progress.stopped() {
-                let chunk = next.fetch_add(1, Ordering::Relaxed);
-                if chunk >= chunks {
-                    break;
-                }
-                done.push((chunk, self.chunk(chunk, progress)));
-            }
-            done
-        };
         let mut parts: Vec<(u64, Totals)> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work_off(&next, progress))).collect();
             let results = workers.into_iter().map(|worker| worker.join());
             results.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
@@ -268,6 +263,20 @@ impl Run {
         let mut sums = Totals::default();
         parts.into_iter().for_each(|(_, part)| sums.add(part));
         sums
+    }
+
+    /// One thread's part: the next chunk that nobody has taken, until there are no more or it is told to stop.
+    fn work_off(&self, next: &AtomicU64, progress: &Progress) -> Vec<(u64, Totals)> {
+        let chunks = self.simulation.trials.div_ceil(CHUNK);
+        let mut done = Vec::new();
+        while !progress.stopped() {
+            let chunk = next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= chunks {
+                break;
+            }
+            done.push((chunk, self.chunk(chunk, progress)));
+        }
+        done
     }
 
     fn chunk(&self, chunk: u64, progress: &Progress) -> Totals {

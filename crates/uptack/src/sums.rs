@@ -79,7 +79,7 @@ impl TryFrom<Raw> for Sums {
     }
 }
 
-/// Refuses crowds of nobody, and of more than anything can have counted.
+/// Refuses an empty crowd, and one larger than any count can be.
 pub(crate) fn check_owners(owners: u64) -> Result<(), Error> {
     match owners {
         0 => Err(Error::counts("the sums are of no owners")),

@@ -52,8 +52,8 @@ impl Tally {
 
     /// From the count of each cell of a channel; outputs that nobody gave are counted 0.
     pub fn from_cells(channel: &Channel, cells: &[u64]) -> Result<Self, Error> {
-        if cells.len() != channel.cells().len() {
-            let (has, wants) = (cells.len(), channel.cells().len());
+        let (has, wants) = (cells.len(), channel.cells().len());
+        if has != wants {
             return Err(Error::counts(format!("{has} counts for a channel of {wants} cells")));
         }
         let zero = |outputs: &Vec<Output>| outputs.iter().map(|&output| (output, 0u64)).collect();
@@ -108,15 +108,20 @@ impl Tally {
                 .with_hint("was it made by another mechanism?"));
         }
         for (answer, (counts, outputs)) in self.answers.iter().zip(channel.answers()).enumerate() {
-            if let Some((output, _)) = counts.iter().find(|&(output, &count)| count > 0 && !outputs.contains(output)) {
-                return Err(Error::counts(format!(
-                    "answer {} counts the output {output}, which the mechanism does not have",
-                    answer_name(answer)
-                ))
-                .with_hint("was the tally made by another mechanism?"));
-            }
+            check_outputs(answer, counts, outputs)?;
         }
         Ok(channel.bins().iter().map(|bin| self.count(bin.answer, bin.output)).collect())
+    }
+}
+
+fn check_outputs(answer: usize, counts: &BTreeMap<Output, u64>, outputs: &[Output]) -> Result<(), Error> {
+    match counts.iter().find(|&(output, &count)| count > 0 && !outputs.contains(output)) {
+        Some((output, _)) => Err(Error::counts(format!(
+            "answer {} counts the output {output}, which the mechanism does not have",
+            answer_name(answer)
+        ))
+        .with_hint("was the tally made by another mechanism?")),
+        None => Ok(()),
     }
 }
 
@@ -150,19 +155,10 @@ impl<'de> Deserialize<'de> for Tally {
         }
         use serde::de::Error as _;
         let raw = Raw::deserialize(deserializer)?;
-        let mut answers = Vec::new();
-        for (answer, counts) in raw.answers.into_iter().enumerate() {
-            let place = format!("answer {}", answer_name(answer));
-            let mut read = BTreeMap::new();
-            for (text, count) in counts {
-                let output = text.parse::<Output>().map_err(|error| D::Error::custom(error.at(&place)))?;
-                if read.insert(output, count).is_some() {
-                    return Err(D::Error::custom(format!("{place}: the output {output} is counted twice")));
-                }
-            }
-            answers.push(read);
-        }
-        let tally = Self::new(answers).map_err(D::Error::custom)?;
+        let answers = raw.answers.into_iter().enumerate().map(|(answer, counts)| {
+            by_output(counts).map_err(|error| D::Error::custom(error.at(format!("answer {}", answer_name(answer)))))
+        });
+        let tally = Self::new(answers.collect::<Result<_, _>>()?).map_err(D::Error::custom)?;
         match raw.owners {
             Some(owners) if owners != tally.owners => Err(D::Error::custom(format!(
                 "owners is {owners}, but the counts of each answer sum to {}",
@@ -171,6 +167,18 @@ impl<'de> Deserialize<'de> for Tally {
             _ => Ok(tally),
         }
     }
+}
+
+/// The counts of one answer by output; `⊥` and `bottom` are the same one.
+fn by_output(counts: BTreeMap<String, u64>) -> Result<BTreeMap<Output, u64>, Error> {
+    let mut read = BTreeMap::new();
+    for (text, count) in counts {
+        let output = text.parse::<Output>()?;
+        if read.insert(output, count).is_some() {
+            return Err(Error::syntax(format!("the output {output} is counted twice")));
+        }
+    }
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -28,10 +28,10 @@ pub(crate) struct Arguments {
     /// Print the channel back as algebra, and nothing else
     #[arg(long, conflicts_with = "json")]
     print: bool,
-    /// Give the standard deviation of the solution for so many owners
+    /// Give the standard deviation of the solution for this many owners
     #[arg(long, value_parser = count, requires = "yes")]
     owners: Option<u64>,
-    /// Of whom so many hold yes
+    /// How many of them hold yes
     #[arg(long, value_parser = count, requires = "owners")]
     yes: Option<u64>,
 }

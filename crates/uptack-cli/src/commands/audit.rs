@@ -34,7 +34,7 @@ line to each on standard output. The adversary looks at the line, at its length 
 Exits with 0 if everything is consistent and with 2, after printing its findings, if anything is violated.",
     after_help = "Examples:
   uptack audit 'normal-form(f=0.5,r=0.01)'
-  uptack audit 'randomized-response(t=0.8)' --samples 1e8 --owners 100 \\
+  uptack audit 'randomized-response(t=0.8)' --samples 3e7 --owners 100 \\
     --delta 1e-3 --json
   uptack audit 'paired(b=0.5,sy=0.2,sn=0.05)' --seed 1
   uptack audit 'randomized-response(t=0.999) + laplace(scale=1)' --samples 1e6

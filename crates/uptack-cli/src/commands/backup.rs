@@ -9,7 +9,7 @@ use uptack_server::{aggregator, desk};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// Copy the state of a desk or an aggregator, also while it runs
+/// Copy the state of a desk or an aggregator, even while it runs
 ///
 /// The copy is consistent, checked, and for your account alone: it holds keys and tokens. A server is started with it by
 /// naming it as --data. What a restored server has forgotten, and what that breaks, is in SECURITY.md. An owner's ledger

@@ -7,7 +7,7 @@ use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 
-/// Take a query back: nothing is released, its reports are deleted
+/// Cancel a query: nothing is released, and its reports are deleted
 ///
 /// What owners spent of their budgets stays spent.
 #[derive(Args)]

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     mechanism: String,
     /// A tally, or for mechanisms with noise a sum, as `uptack tally` prints them; standard input if absent or -
     tally: Option<PathBuf>,
-    /// How sure the interval is to hold the truth
+    /// With which probability the interval holds the truth
     #[arg(long, default_value = "0.95", value_parser = confidence)]
     confidence: Confidence,
     /// How the interval is made

@@ -28,13 +28,13 @@ use crate::progress::{self, Step};
   uptack evaluate --data d12_text_station_5min_2019_10_08.txt.gz --at 00:55 \\
     --stations d12_text_meta.txt --trials 20 --factors 1 --out report
 
-Without --trials and --factors each question is asked 200 times in populations of up to 1000 times the traffic, which
-takes about a minute.")]
+Without --trials and --factors each question is asked 200 times, in populations
+of up to 1000 times the traffic; that takes about a minute.")]
 pub(crate) struct Arguments {
     /// Caltrans' station 5-minute file, plain or gzipped, or a CSV with the header sensor,vehicles
     #[arg(long)]
     data: Option<PathBuf>,
-    /// The five minutes to take of a whole day, by their start; by default those with nearest to 50 000 vehicles
+    /// The five minutes to take of a whole day, by their start; by default those with closest to 50 000 vehicles
     #[arg(long, value_name = "HH:MM", value_parser = minute, requires = "data")]
     at: Option<u32>,
     /// Caltrans' station metadata, for the places on the map

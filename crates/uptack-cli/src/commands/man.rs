@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::output::{print_exact, print_json};
 
-/// Print the manual page, of uptack or of one of its commands
+/// Print the manual page of uptack or of one of its commands
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack man | man -l -

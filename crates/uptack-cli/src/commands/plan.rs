@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use uptack::Fraction;
 use uptack::card::Card;
-use uptack::display::{self, Rounding};
-use uptack::plan::{self, Choice, Form, Noise, Objective, Over, Rule, Trust};
+use uptack::plan::{self, Form, Over, Solved, Unknown};
 use uptack_chart::Sheet;
-use uptack_document::{Outcome, PlanError, Unknown, Wanted, plan_sheet, sheet_points};
+use uptack_document::{PlanError, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
-use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
+use crate::output::{Table, check_writable, print, print_json, readable, write_whole};
 use crate::plan_chart::Picture;
 use crate::progress::watched;
 use crate::trust_arguments::TrustArguments;
@@ -69,7 +68,7 @@ pub(crate) struct Arguments {
     /// What is minimized
     #[arg(long, value_enum, default_value = "sd")]
     objective: ObjectiveArgument,
-    /// What of the error over a range of yes counts
+    /// Which error is meant where --yes is a range
     #[arg(long, value_enum, default_value = "worst")]
     over: OverArgument,
     /// Only this family, by its name
@@ -114,12 +113,23 @@ enum OverArgument {
     Mean,
 }
 
+/// What was planned, for printing.
+struct Outcome(Solved);
+
+impl std::ops::Deref for Outcome {
+    type Target = Solved;
+
+    fn deref(&self) -> &Solved {
+        &self.0
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let picture = arguments.chart.as_deref().map(Picture::of).transpose()?;
     arguments.chart.as_deref().map_or(Ok(()), check_writable)?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
-    let outcome =
-        watched("of the plan", plan::PROGRESS, |progress| arguments.wanted().plan(progress)).map_err(refused)?;
+    let solved = watched("of the plan", plan::PROGRESS, |progress| arguments.wanted().plan(progress));
+    let outcome = Outcome(solved.map_err(refused)?);
     let sheet = picture.map(|_| drawn(&outcome));
     if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
         write_whole(path, &picture.bytes(sheet)?)?;
@@ -127,12 +137,12 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     if let Some(path) = &arguments.out {
         card_file::write(path, &Card::new(&outcome.request, &outcome.plan))?;
     }
-    if json { print_json(&outcome.json()) } else { print(&Told(&outcome).describe(arguments.out.as_deref())) }
+    if json { print_json(&plan_json(&outcome)) } else { print(&outcome.describe(arguments.out.as_deref())) }
 }
 
-fn drawn(outcome: &Outcome) -> Sheet {
-    let points = sheet_points(&outcome.request);
-    watched("points of the chart", points, |progress| plan_sheet(&outcome.request, &outcome.plan, progress))
+fn drawn(solved: &Solved) -> Sheet {
+    let points = sheet_points(&solved.request, &solved.plan);
+    watched("points of the chart", points, |progress| plan_sheet(&solved.request, &solved.plan, progress))
 }
 
 impl Arguments {
@@ -182,12 +192,9 @@ fn refused(error: PlanError) -> Failure {
     }
 }
 
-/// An outcome in words.
-struct Told<'a>(&'a Outcome);
-
-impl Told<'_> {
+impl Outcome {
     fn describe(&self, card: Option<&Path>) -> String {
-        let best = &self.0.plan.best;
+        let best = &self.plan.best;
         let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
         format!(
             "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n{}\n\n{}\n{}\n{}{written}",
@@ -196,111 +203,34 @@ impl Told<'_> {
             readable(best.interval95_halfwidth),
             self.solved_words(),
             views_table(&best.views),
-            self.trust_words(),
-            self.families().render(),
+            self.trust_words().join("\n"),
+            self.families_table().render(),
             self.rule_words(),
             self.tradeoff_table(),
         )
     }
 
-    /// The best of each family, the least error first; the plan is marked, wherever it stands.
-    fn families(&self) -> Table {
-        let mut choices: Vec<&Choice> = std::iter::once(&self.0.plan.best).chain(&self.0.plan.alternatives).collect();
-        choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
-        let least = choices[0].sd;
+    /// The best of each family; the plan is marked, wherever it stands.
+    fn families_table(&self) -> Table {
         let mut table = Table::new(&["mechanism", "sd", "above the least", ""]);
-        for choice in choices {
-            let more = match choice.sd / least - 1.0 {
-                0.0 => "least".to_owned(),
-                more => format!("+{}", display::percent(more, 2, Rounding::Up)),
-            };
-            let mark = if std::ptr::eq(choice, &self.0.plan.best) { "the plan" } else { "" };
+        for (choice, more) in self.families() {
+            let mark = if std::ptr::eq(choice, &self.plan.best) { "the plan" } else { "" };
             table.row([choice.mechanism.to_string(), readable(choice.sd), more, mark.to_owned()]);
         }
         table
     }
 
-    /// Who has to be honest.
-    fn trust_words(&self) -> String {
-        let batch = grouped(self.0.plan.minimum_batch);
-        if self.0.plan.trust == Trust::OneAggregator {
-            let nobody = match self.0.plan.best.views.linked {
-                Some(linked) => format!("an owner's answer gives away at most ε = {}", readable_up(linked)),
-                None => "nothing protects an owner's answer".to_owned(),
-            };
-            return format!(
-                "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, whoever else is \
-                 not.\nIf nobody is, {nobody}. Batches below {batch} are not released.",
-                readable_up(self.0.plan.epsilon())
-            );
-        }
-        let degraded: Vec<String> = self.0.plan.robustness.iter().map(robust).collect();
-        let noise = if self.0.plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
-        format!(
-            "Certified for {} honest owners{noise}; batches below {batch} are not released.\n\
-             With fewer honest owners than that, ε of the release is {}.",
-            grouped(self.0.plan.claim_owners),
-            degraded.join(", ")
-        )
-    }
-
     /// What a bound on the linked ε costs; nothing without noise.
     fn tradeoff_table(&self) -> String {
-        if self.0.plan.tradeoff.is_empty() {
+        if self.plan.tradeoff.is_empty() {
             return String::new();
         }
         let mut table = Table::new(&["linked ε at most", "sd", ""]);
-        for entry in &self.0.plan.tradeoff {
+        for entry in &self.plan.tradeoff {
             let linked = entry.linked.map_or("none".to_owned(), |linked| linked.to_string());
-            let planned = if entry.linked == self.0.request.linked_epsilon { "the plan" } else { "" };
+            let planned = if entry.linked == self.request.linked_epsilon { "the plan" } else { "" };
             table.row([linked, readable(entry.sd), planned.to_owned()]);
         }
         format!("\nWhat protection costs that holds if nobody is honest:\n\n{}", table.render())
     }
-
-    fn solved_words(&self) -> String {
-        match self.0.solved {
-            ("epsilon", value) => format!("The least ε for that error: {}.", readable_up(value)),
-            ("owners", value) if self.0.plan.trust == Trust::OneAggregator => {
-                format!("{} owners are enough for that error; more of them only add to it.", grouped(value as u64))
-            }
-            ("owners", value) => format!("The fewest owners for that error: {}.", grouped(value as u64)),
-            _ => self.gap_words(),
-        }
-    }
-
-    /// How much better anything else could be.
-    fn gap_words(&self) -> String {
-        let which = match self.0.plan.trust {
-            Trust::OneAggregator => "of one answer",
-            Trust::Owners => "of the families below",
-        };
-        match self.0.plan.gap {
-            Some(gap) => format!(
-                "No mechanism {which} can have an error that is smaller by more than {} %.",
-                readable_up(100.0 * gap)
-            ),
-            None if self.0.request.noise != Noise::None => {
-                "How near the least error this is was not bounded: coins and noise together have no order.".to_owned()
-            }
-            None => "The objective is not the error; how near the least of it this is was not bounded.".to_owned(),
-        }
-    }
-
-    fn rule_words(&self) -> String {
-        match self.0.plan.rule {
-            Rule::Best if matches!(self.0.request.objective, Objective::Paper { .. }) => {
-                "The plan is the best of them by the paper's objective, which is not the error.".to_owned()
-            }
-            Rule::Best => "The plan is the best of them.".to_owned(),
-            Rule::Simplest(_) => {
-                format!("The plan is the simplest of those within {} % of the best.", 100.0 * plan::EQUAL)
-            }
-        }
-    }
-}
-
-fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
-    let epsilon = readable_up(*epsilon);
-    format!("{epsilon} with {} %", 100.0 * honest.to_f64())
 }

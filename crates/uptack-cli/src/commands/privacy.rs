@@ -33,10 +33,10 @@ pub(crate) struct Arguments {
     /// The size of the crowd, the target among them; a card has its own
     #[arg(long, value_parser = count)]
     owners: Option<u64>,
-    /// The δ at which ε is wanted; by default that of the card, or 1e-8
+    /// Show ε at this δ; by default that of the card, or 1e-8
     #[arg(long, conflicts_with = "epsilon")]
     delta: Option<f64>,
-    /// The ε at which δ is wanted
+    /// Show δ at this ε
     #[arg(long)]
     epsilon: Option<f64>,
     /// How often one owner answers, with fresh coins each time
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// The share of owners who toss their coins as they should; by default that of the card, or all
     #[arg(long, value_parser = fraction)]
     honest: Option<Fraction>,
-    /// How much work each view may take, in units of the usual (some seconds); where it ends, the bounds found so far are shown
+    /// How much work each view may take, as a multiple of the default (a few seconds); where it ends, the bounds found so far are shown
     #[arg(long, value_parser = count, default_value = "1")]
     work: u64,
 }

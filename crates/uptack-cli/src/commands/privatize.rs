@@ -16,7 +16,7 @@ use crate::mechanism;
 use crate::output::readable_up;
 use crate::progress::{Watched, say};
 
-/// Draw one row an owner from one truth a line
+/// Draw one row per owner from one truth per line
 ///
 /// The coins are the operating system's. A file is checked whole before the first row is written; what comes through
 /// a pipe is written as it is read.
@@ -33,7 +33,7 @@ use crate::progress::{Watched, say};
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
-    /// One truth a line: yes, no, 1, 0, true or false; standard input if absent or -
+    /// One truth per line: yes, no, 1, 0, true or false; standard input if absent or -
     file: Option<PathBuf>,
     /// The truths are in this column of a CSV file with a header
     #[arg(long, value_name = "NAME")]
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// The value of the column that is a yes; every other one, also an empty one, is a no
     #[arg(long, value_name = "VALUE", requires = "column")]
     yes: Option<String>,
-    /// Do not say what one row gives away, nor who adds the noise
+    /// Do not say what one row gives away, or who adds the noise
     #[arg(long)]
     quiet: bool,
     /// How rows are written
@@ -105,7 +105,7 @@ const MOST_IN_THE_OPEN: f64 = 2.0;
 
 /// What one row gives away, in words.
 fn row_words(epsilon: Option<f64>) -> String {
-    let private = "Such rows belong into a private write (uptack ask), where nobody sees a single one.\n";
+    let private = "Such rows belong in a private write (uptack ask), where nobody sees a single one.\n";
     match epsilon {
         None => format!("A row can give its owner's truth away: it has no guarantee of its own. {private}"),
         Some(epsilon) => {

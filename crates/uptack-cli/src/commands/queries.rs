@@ -8,14 +8,14 @@ use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
 use uptack_dap::desk_client::{Client, Overview};
 use uptack_dap::release::record::Record;
-use uptack_dap::release::results::Observed;
+use uptack_dap::release::results::{Observed, shared_confidence};
 
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, readable};
 use crate::progress::span;
 
-/// List the queries that you asked: state, reports so far, time left, and the estimate of those you have the result of
+/// List your queries: state, reports so far, time left, and the estimates of those whose results you have fetched
 ///
 /// An administrator sees everybody's. A result that nobody fetched yet stays where it is: `uptack result` fetches it.
 #[derive(Args)]
@@ -79,13 +79,14 @@ async fn list(client: &Client) -> Result<Vec<Listed>, Failure> {
 fn estimates(record: &str) -> Result<(Vec<Estimated>, bool), Failure> {
     let (record, opened) = Record::read(record)?;
     let estimator = Estimator::new(&opened.card.checked_channel()?)?;
-    let confidence = Confidence::new(CONFIDENCE)?;
+    let observed = record.observed(&estimator)?;
+    // Of a ballot all intervals hold at once, as in its result.
+    let confidence = shared_confidence(&observed, Confidence::new(CONFIDENCE)?)?;
     let estimated = |Observed { name, observation }: Observed| {
         let interval = estimator.interval(&observation, confidence, IntervalKind::Auto);
         let estimate = estimator.estimate_observed(&observation).estimate;
         Estimated { name, estimate, interval: [interval.low, interval.high] }
     };
-    let observed = record.observed(&estimator)?;
     Ok((observed.into_iter().map(estimated).collect(), opened.card.ballot.is_some()))
 }
 
@@ -109,8 +110,12 @@ impl Listed {
         let overview = &self.overview;
         let words = |one: &Estimated| {
             let [low, high] = display::interval(one.interval[0], one.interval[1]);
-            let name = one.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
-            format!("{name}{} ({low} to {high})", readable(one.estimate))
+            format!("{} ({low} to {high})", readable(one.estimate))
+        };
+        let estimate = match self.estimates.as_slice() {
+            [] => String::new(),
+            [one] => words(one),
+            many => format!("{} questions", many.len()),
         };
         [
             overview.query.clone(),
@@ -118,7 +123,7 @@ impl Listed {
             overview.state.clone(),
             filled(overview.reports, overview.minimum_batch),
             time_left(overview, now),
-            self.estimates.iter().map(words).collect::<Vec<_>>().join(", "),
+            estimate,
         ]
     }
 }
@@ -129,8 +134,10 @@ fn filled(reports: Option<u64>, minimum_batch: Option<u64>) -> String {
 }
 
 fn time_left(overview: &Overview, now: u64) -> String {
-    let closes = overview.closes.parse::<Timestamp>().map_or(0, Timestamp::seconds);
+    let seconds = |moment: &str| moment.parse::<Timestamp>().map_or(0, Timestamp::seconds);
+    let (opens, closes) = (seconds(&overview.opens), seconds(&overview.closes));
     match overview.state.as_str() {
+        "open" | "opening" if opens > now => format!("opens in {}", span((opens - now) as f64)),
         "open" | "opening" if closes > now => span((closes - now) as f64),
         _ => String::new(),
     }
@@ -150,10 +157,11 @@ mod tests {
             state: state.to_owned(),
             reports: None,
             minimum_batch: None,
-            opens: Timestamp::EPOCH.to_string(),
+            opens: Timestamp::from_seconds(900).unwrap().to_string(),
             closes: Timestamp::from_seconds(1000).unwrap().to_string(),
             reason: None,
         };
+        assert_eq!(time_left(&overview("open"), 880), "opens in 20 s");
         assert_eq!(time_left(&overview("open"), 970), "30 s");
         assert_eq!(time_left(&overview("open"), 1000), "");
         assert_eq!(time_left(&overview("released"), 0), "");

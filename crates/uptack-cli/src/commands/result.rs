@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     query: String,
     #[command(flatten)]
     desk: DeskArguments,
-    /// How sure the interval is to hold the truth; of a ballot, all intervals together
+    /// With which probability the interval holds the truth; of a ballot, all intervals together
     #[arg(long, default_value = "0.95", value_parser = confidence)]
     confidence: Confidence,
     /// How the interval is made

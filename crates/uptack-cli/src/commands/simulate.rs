@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// How often to repeat
     #[arg(long, value_parser = count)]
     trials: u64,
-    /// Makes the result reproducible; by default a new one each time, which is printed
+    /// A seed, for results that can be reproduced; by default a new one each time, which is printed
     #[arg(long, value_parser = count)]
     seed: Option<u64>,
     /// Call the real sampler for every owner, instead of drawing the counts at once

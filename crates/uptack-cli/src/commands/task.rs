@@ -57,13 +57,13 @@ pub(crate) struct Arguments {
     /// Below this many reports nothing is released; a card has its own
     #[arg(long, value_parser = count, conflicts_with = "pair_secret")]
     minimum_batch: Option<u64>,
-    /// A ballot of so many queries in one report, in place of one query
+    /// A ballot of this many questions in one report, instead of one question
     #[arg(long, conflicts_with = "pair_secret")]
     ballot: Option<usize>,
     /// The folder for the files
     #[arg(long)]
     out: PathBuf,
-    /// Whose aggregators the files are for
+    /// Which aggregators the files are for
     #[arg(long = "for", value_enum, default_value = "uptack")]
     pair: Pair,
 }

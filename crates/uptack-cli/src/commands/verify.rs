@@ -37,10 +37,10 @@ pub(crate) struct Arguments {
     /// The key that must have signed the card; by default the key that the card names, which proves less
     #[arg(long, value_name = "KEY")]
     desk_key: Option<PublicKey>,
-    /// Accept claims that are sound but promise less than is true
+    /// Accept claims that are sound but larger than they need to be
     #[arg(long)]
     allow_wider: bool,
-    /// How much work each claim may take, in units of the usual (some seconds)
+    /// How much work each claim may take, as a multiple of the default (a few seconds)
     #[arg(long, value_parser = count, default_value = "1")]
     work: u64,
 }

@@ -1,4 +1,4 @@
-//! The whole network as processes: the demo, the tutorial, fleets, kills, aggregators elsewhere, a large ballot.
+//! The whole network as processes: the demo, fleets, kills, aggregators elsewhere, a large ballot.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -113,25 +113,25 @@ fn the_demo_counts_its_vehicles() {
     assert_eq!(shown["card"]["operators"], "one");
 }
 
+/// The README shows a demo of 3 000 vehicles; but for its numbers, another one looks the same.
 #[test]
-fn every_command_of_the_tutorial_runs() {
-    let folder = Folder::new("tutorial");
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial.md")).unwrap();
-    let blocks: Vec<&str> = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert!(blocks.len() >= 9, "{}", blocks.len());
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let script = blocks.concat().replace("8470", &port.to_string());
-    assert!(script.contains(&port.to_string()));
-    // The background desk must not outlive a script that fails half way.
-    let script = format!("set -euo pipefail\ntrap 'kill %1 2> /dev/null || true' EXIT\n{script}");
-    let program = Path::new(env!("CARGO_BIN_EXE_uptack")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let output = Command::new("bash").arg("-c").arg(&script).env("PATH", path).current_dir(&folder.0).output().unwrap();
-    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{printed}\n{said}");
-    assert!(printed.lines().next() == Some("48"), "{printed}");
-    let record: Value = serde_json::from_slice(&std::fs::read(folder.0.join("record.json")).unwrap()).unwrap();
-    assert_eq!(record["reports"], 600);
+fn the_demo_tells_what_the_readme_shows() {
+    let output = run(&["demo", "--vehicles", "400", "--closes", "8s"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
+    let readme = include_str!("../../../../README.md");
+    let shown = readme.split_once("$ cargo run --release -- demo\n").unwrap().1.split_once("…\n```").unwrap().0;
+    let mut lines = printed.lines();
+    for line in shown.lines().filter(|line| !line.contains(['├', '↑'])) {
+        assert!(lines.any(|printed| without_numbers(printed) == without_numbers(line)), "`{line}` in\n{printed}");
+    }
+}
+
+/// The words of a line, whatever its numbers.
+fn without_numbers(line: &str) -> String {
+    let is_word = |word: &&str| !word.starts_with(|first: char| first.is_ascii_digit());
+    let words = line.split(|c: char| c.is_whitespace() || "(=:),".contains(c)).filter(|word| !word.is_empty());
+    words.filter(is_word).collect::<Vec<_>>().join(" ")
 }
 
 #[test]

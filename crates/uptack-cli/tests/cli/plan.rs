@@ -135,6 +135,16 @@ fn all_three_given_are_checked() {
 }
 
 #[test]
+fn epsilon_is_solved_for_beside_a_local_limit_too() {
+    let wanted = ["--owners", "2000", "--yes", "20", "--linked-epsilon", "7", "--delta", "1e-6", "--error", "4"];
+    let solved = plan(&wanted);
+    assert_eq!(solved["solved"]["name"], "epsilon");
+    let epsilon = number(&solved["solved"]["value"]);
+    assert!(number(&solved["sd"]) <= 4.0 && number(&solved["views"]["linked"]) <= 7.0 && epsilon > 0.0, "{solved}");
+    assert_eq!(number(&solved["views"]["release"]["epsilon"]["upper"]), epsilon);
+}
+
+#[test]
 fn what_cannot_be_planned_is_explained() {
     let folder = Folder::new("plan-refused");
     let card = folder.0.join("card.toml");

@@ -1,15 +1,18 @@
 //! Sealing shares to one party: HPKE with the labels and associated data of DAP-09.
 //!
-//! Of the algorithms that HPKE knows, those that DAP requires of everybody are used here and a few more: X25519, HKDF
-//! with any SHA-2, and either AES-GCM or ChaCha20-Poly1305.
+//! Of the algorithms that HPKE knows, those that DAP requires of everybody are used here and two more: X25519 and HKDF
+//! with SHA-256, and AES-GCM or ChaCha20-Poly1305.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use hpke_dispatch::{Aead, Kdf, Kem};
 use janus_messages::{
     AggregateShareAad, BatchSelector, ExtensionType, HpkeAeadId, HpkeCiphertext, HpkeConfig, HpkeConfigId, HpkeKdfId,
     HpkeKemId, HpkePublicKey, InputShareAad, Interval, PlaintextInputShare, ReportMetadata, Role, TaskId,
 };
 use prio::codec::Decode;
+use rustls::crypto::{
+    aws_lc_rs::hpke as suites,
+    hpke::{EncapsulatedSecret, Hpke, HpkePrivateKey as SecretKey, HpkePublicKey as PublicKey},
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
@@ -78,20 +81,21 @@ impl<'de> Deserialize<'de> for HpkePrivateKey {
 
 /// Makes a fresh key for receiving shares: X25519, HKDF-SHA256, AES-128-GCM.
 pub fn generate_keypair(id: u8) -> HpkeKeypair {
-    let pair = Kem::X25519HkdfSha256.gen_keypair();
+    let (public, secret) =
+        suites::DH_KEM_X25519_HKDF_SHA256_AES_128.generate_key_pair().expect("the operating system gives randomness");
     let config = HpkeConfig::new(
         HpkeConfigId::from(id),
         HpkeKemId::X25519HkdfSha256,
         HpkeKdfId::HkdfSha256,
         HpkeAeadId::Aes128Gcm,
-        HpkePublicKey::from(pair.public_key),
+        HpkePublicKey::from(public.0),
     );
-    HpkeKeypair::new(config, HpkePrivateKey::new(pair.private_key))
+    HpkeKeypair::new(config, HpkePrivateKey::new(secret.secret_bytes().to_vec()))
 }
 
 /// Whether shares can be sealed to a key, and opened under it, with the algorithms that are used here.
 pub fn is_hpke_config_supported(config: &HpkeConfig) -> bool {
-    algorithms(config).is_some()
+    suite(config).is_some()
 }
 
 /// Seals a client's input share to one aggregator.
@@ -186,35 +190,27 @@ fn info(label: &[u8], sender: Role, receiver: Role) -> Vec<u8> {
 
 /// Nothing if the key is malformed or of another kind. The library's error says no more than that.
 fn seal(to: &HpkeConfig, info: &[u8], plaintext: &[u8], aad: &[u8]) -> Option<HpkeCiphertext> {
-    let sealed = algorithms(to)?.base_mode_seal(to.public_key().as_ref(), info, plaintext, aad).ok()?;
-    Some(HpkeCiphertext::new(*to.id(), sealed.encapped_key, sealed.ciphertext))
+    let key = PublicKey(to.public_key().as_ref().to_vec());
+    let (encapsulated, payload) = suite(to)?.seal(info, aad, plaintext, &key).ok()?;
+    Some(HpkeCiphertext::new(*to.id(), encapsulated.0, payload))
 }
 
 /// Nothing if the ciphertext was not made by [`seal`] for this key with the same `info` and `aad`.
 fn open(keypair: &HpkeKeypair, info: &[u8], ciphertext: &HpkeCiphertext, aad: &[u8]) -> Option<Vec<u8>> {
-    let (key, encapsulated) = (keypair.private_key.as_ref(), ciphertext.encapsulated_key());
-    algorithms(&keypair.config)?.base_mode_open(key, encapsulated, info, ciphertext.payload(), aad).ok()
+    let key = SecretKey::from(keypair.private_key.0.clone());
+    let encapsulated = EncapsulatedSecret(ciphertext.encapsulated_key().to_vec());
+    suite(&keypair.config)?.open(&encapsulated, info, aad, ciphertext.payload(), &key).ok()
 }
 
-/// Named one by one, so that what is supported does not depend on what else is compiled into the HPKE library.
-fn algorithms(config: &HpkeConfig) -> Option<hpke_dispatch::Config> {
-    let kem = match config.kem_id() {
-        HpkeKemId::X25519HkdfSha256 => Kem::X25519HkdfSha256,
-        _ => return None,
-    };
-    let kdf = match config.kdf_id() {
-        HpkeKdfId::HkdfSha256 => Kdf::Sha256,
-        HpkeKdfId::HkdfSha384 => Kdf::Sha384,
-        HpkeKdfId::HkdfSha512 => Kdf::Sha512,
-        _ => return None,
-    };
-    let aead = match config.aead_id() {
-        HpkeAeadId::Aes128Gcm => Aead::AesGcm128,
-        HpkeAeadId::Aes256Gcm => Aead::AesGcm256,
-        HpkeAeadId::ChaCha20Poly1305 => Aead::ChaCha20Poly1305,
-        _ => return None,
-    };
-    Some(hpke_dispatch::Config { aead, kdf, kem })
+/// Nothing for algorithms that are not used here.
+fn suite(config: &HpkeConfig) -> Option<&'static dyn Hpke> {
+    let (HpkeKemId::X25519HkdfSha256, HpkeKdfId::HkdfSha256) = (config.kem_id(), config.kdf_id()) else { return None };
+    match config.aead_id() {
+        HpkeAeadId::Aes128Gcm => Some(suites::DH_KEM_X25519_HKDF_SHA256_AES_128),
+        HpkeAeadId::Aes256Gcm => Some(suites::DH_KEM_X25519_HKDF_SHA256_AES_256),
+        HpkeAeadId::ChaCha20Poly1305 => Some(suites::DH_KEM_X25519_HKDF_SHA256_CHACHA20_POLY1305),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -278,12 +274,13 @@ mod tests {
         assert!(!error.to_string().contains("no+base64url"), "{error}");
     }
 
-    /// Whatever else the library was compiled with.
+    /// Those that other implementations know.
     #[test]
     fn bad_algorithms_are_not_supported() {
         let key = generate_keypair(1).config().public_key().clone();
         for (kem, kdf, aead) in [
             (HpkeKemId::P256HkdfSha256, HpkeKdfId::HkdfSha256, HpkeAeadId::Aes128Gcm),
+            (HpkeKemId::X25519HkdfSha256, HpkeKdfId::HkdfSha512, HpkeAeadId::Aes128Gcm),
             (HpkeKemId::X25519HkdfSha256, HpkeKdfId::Shake256, HpkeAeadId::Aes128Gcm),
             (HpkeKemId::X25519HkdfSha256, HpkeKdfId::HkdfSha256, HpkeAeadId::Other(9)),
         ] {
@@ -293,16 +290,30 @@ mod tests {
         }
     }
 
-    fn keypairs() -> Vec<HpkeKeypair> {
-        let mut keypairs = Vec::new();
-        for kdf in [HpkeKdfId::HkdfSha256, HpkeKdfId::HkdfSha384, HpkeKdfId::HkdfSha512] {
-            for aead in [HpkeAeadId::Aes128Gcm, HpkeAeadId::Aes256Gcm, HpkeAeadId::ChaCha20Poly1305] {
-                let HpkeKeypair { config, private_key } = generate_keypair(1);
-                let public = config.public_key().clone();
-                let config = HpkeConfig::new(*config.id(), *config.kem_id(), kdf, aead, public);
-                keypairs.push(HpkeKeypair::new(config, private_key));
-            }
+    /// A key of small order would make a secret that anybody knows; one of another length is none.
+    #[test]
+    fn bad_keys_are_refused() {
+        let mut keypair = generate_keypair(1);
+        let (id, kem, kdf, aead) =
+            (1.into(), *keypair.config.kem_id(), *keypair.config.kdf_id(), HpkeAeadId::Aes128Gcm);
+        for bad in [vec![0; 32], [&[1][..], &[0; 31]].concat(), vec![9; 31], vec![9; 33], Vec::new()] {
+            let config = HpkeConfig::new(id, kem, kdf, aead, HpkePublicKey::from(bad.clone()));
+            assert!(seal(&config, b"", b"", b"").is_none(), "{bad:?}");
+            let sealed = HpkeCiphertext::new(id, bad.clone(), vec![0; 16]);
+            assert!(open(&keypair, b"", &sealed, b"").is_none(), "{bad:?}");
         }
-        keypairs
+        let sealed = seal(keypair.config(), b"", b"share", b"").unwrap();
+        assert_eq!(open(&keypair, b"", &sealed, b""), Some(b"share".to_vec()));
+        keypair.private_key.0.pop();
+        assert_eq!(open(&keypair, b"", &sealed, b""), None);
+    }
+
+    fn keypairs() -> [HpkeKeypair; 3] {
+        [HpkeAeadId::Aes128Gcm, HpkeAeadId::Aes256Gcm, HpkeAeadId::ChaCha20Poly1305].map(|aead| {
+            let HpkeKeypair { config, private_key } = generate_keypair(1);
+            let public = config.public_key().clone();
+            let config = HpkeConfig::new(*config.id(), *config.kem_id(), *config.kdf_id(), aead, public);
+            HpkeKeypair::new(config, private_key)
+        })
     }
 }

@@ -4,12 +4,12 @@
 //! owner and each aggregator compute the task for themselves: a desk that showed two owners two cards would send them
 //! to two tasks, and none of them could be told a smaller minimum batch than the card's.
 
-use sha2::{Digest, Sha256};
 use uptack::card::Card;
 use url::Url;
 
 use crate::{
     address, ballot,
+    digest::sha256,
     error::{Error, Result},
     protocol::{TaskId, VdafKind},
     task::{RETENTION, TaskParameters},
@@ -39,8 +39,7 @@ pub fn names(card: &Card) -> Result<CardNames> {
 
 /// The name of a card's task, which is also the name of its query.
 pub fn task_id(canonical: &str) -> TaskId {
-    let digest: [u8; 32] = Sha256::digest(canonical.as_bytes()).into();
-    TaskId::from(digest)
+    TaskId::from(sha256(canonical.as_bytes()))
 }
 
 /// Reads a card in its canonical form; any other form of the same card is refused, because its hash differs.

@@ -31,22 +31,14 @@ struct Class {
 
 impl CountLaw {
     pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Self, Error> {
-        let all = channel.classes();
-        if all.len() > 3 || all.len() < 2 {
-            return Err(Error::new(format!("{} classes of cells where two or three are supported", all.len())));
+        let classes: Vec<Class> = channel.classes().iter().map(Class::from).collect();
+        if classes.len() > 3 || classes.len() < 2 {
+            return Err(Error::new(format!("{} classes of cells where two or three are supported", classes.len())));
         }
-        let reduced = by_class(channel)?;
-        let one = Probability::ONE.numerator() as f64;
-        let class = |class: &uptack::Class| {
-            let difference = (class.yes.numerator() as i128 - class.no.numerator() as i128) as f64 / one;
-            let (p, q) = (class.yes.to_f64(), class.no.to_f64());
-            Class { p, q, difference, no: class.no, informative: class.yes != class.no }
-        };
-        let classes: Vec<Class> = all.iter().map(class).collect();
         let mut kept: Vec<usize> = (0..classes.len()).collect();
-        kept.sort_by(|&a, &b| likely(&classes[a]).total_cmp(&likely(&classes[b])));
+        kept.sort_by(|&a, &b| classes[a].likelier().total_cmp(&classes[b].likelier()));
         kept.pop();
-        Ok(Self { channel: reduced, owners, classes, kept })
+        Ok(Self { channel: by_class(channel)?, owners, classes, kept })
     }
 
     /// Draws the counts of the classes.
@@ -90,15 +82,14 @@ impl CountLaw {
     /// S⁻¹d and dᵀS⁻¹d at `yes`.
     fn weights(&self, yes: f64) -> Weights {
         let no = self.owners as f64 - yes;
-        let variance = |c: &Class| yes * c.p * (1.0 - c.p) + no * c.q * (1.0 - c.q);
         let first = &self.classes[self.kept[0]];
-        let (a, d1) = (variance(first), first.difference);
+        let (a, d1) = (first.variance(yes, no), first.difference);
         let Some(&second) = self.kept.get(1) else {
             let weight = d1 / a;
             return Weights { weights: [weight, 0.0], information: weight * d1 };
         };
         let second = &self.classes[second];
-        let (c, d2) = (variance(second), second.difference);
+        let (c, d2) = (second.variance(yes, no), second.difference);
         let b = -(yes * first.p * second.p + no * first.q * second.q);
         let determinant = a * c - b * b;
         let weights = [(c * d1 - b * d2) / determinant, (a * d2 - b * d1) / determinant];
@@ -113,8 +104,29 @@ impl CountLaw {
     }
 }
 
-fn likely(class: &Class) -> f64 {
-    class.p.max(class.q)
+impl From<&uptack::Class> for Class {
+    fn from(class: &uptack::Class) -> Self {
+        let difference = class.yes.numerator() as i128 - class.no.numerator() as i128;
+        Self {
+            p: class.yes.to_f64(),
+            q: class.no.to_f64(),
+            difference: difference as f64 / Probability::ONE.numerator() as f64,
+            no: class.no,
+            informative: class.yes != class.no,
+        }
+    }
+}
+
+impl Class {
+    fn likelier(&self) -> f64 {
+        self.p.max(self.q)
+    }
+
+    /// The variance of the count.
+    #[inline]
+    fn variance(&self, yes: f64, no: f64) -> f64 {
+        yes * self.p * (1.0 - self.p) + no * self.q * (1.0 - self.q)
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -16,14 +16,14 @@ use crate::error::Error;
 pub enum OracleKind {
     /// Tell the true station, or any of the others (*k-ary randomized response*).
     GeneralizedRandomizedResponse,
-    /// A bit a station: the own one by a fair coin, the others with probability 1/(e^ε+1).
+    /// One bit per station: one's own by a fair coin, the others with probability 1/(e^ε+1).
     OptimizedUnaryEncoding,
     /// Generalized randomized response over a hash with about e^ε+1 values.
     OptimizedLocalHashing,
     /// A column of a Hadamard matrix that is +1 at the own station (Acharya, Sun and Zhang, *Hadamard Response*, 2019), in
     /// its one-block form.
     HadamardResponse,
-    /// A bit a station, each flipped with probability 1/(e^(ε/2)+1): the permanent part of RAPPOR without a Bloom filter
+    /// One bit per station, each flipped with probability 1/(e^(ε/2)+1): the permanent part of RAPPOR without a Bloom filter
     /// (Erlingsson, Pihur and Korolova, *RAPPOR*, 2014).
     BasicRappor,
 }

@@ -1,8 +1,8 @@
 //! Caltrans' *station 5-minute* files as the PeMS clearinghouse publishes them.
 //!
 //! No header; comma-separated: time (`MM/DD/YYYY HH:MM:SS`, the start of the window), station, district, freeway,
-//! direction, lane type, length, samples, % observed, total flow, average occupancy, average speed, then five fields a
-//! lane (samples, flow, occupancy, speed, observed). An empty field is missing, which is not zero.
+//! direction, lane type, length, samples, % observed, total flow, average occupancy, average speed, then five fields
+//! per lane (samples, flow, occupancy, speed, observed). An empty field is missing, which is not zero.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,16 +51,7 @@ impl Day {
     fn row(&mut self, line: u64, text: &str) -> Result<(), Error> {
         let fields: Vec<&str> = text.split(',').collect();
         check_shape(line, &fields)?;
-        let (date, minute) = parse_time(fields[0]).ok_or_else(|| {
-            Error::field(line, 1, format!("`{}` is not a time MM/DD/YYYY HH:MM:SS", short(fields[0])))
-        })?;
-        if self.date.is_empty() {
-            date.clone_into(&mut self.date);
-        }
-        if date != self.date {
-            return Err(Error::field(line, 1, format!("another day, {date}, than {}", self.date))
-                .with_hint("give one day's file at a time"));
-        }
+        let minute = self.minute(line, fields[0])?;
         let name = fields[1].trim();
         if name.is_empty() {
             return Err(Error::field(line, 2, "empty where the station's number belongs"));
@@ -75,6 +66,20 @@ impl Day {
         }
     }
 
+    /// The minutes after midnight of a row's time, which must be on the day of the rows before.
+    fn minute(&mut self, line: u64, time: &str) -> Result<u32, Error> {
+        let (date, minute) = parse_time(time)
+            .ok_or_else(|| Error::field(line, 1, format!("`{}` is not a time MM/DD/YYYY HH:MM:SS", short(time))))?;
+        if self.date.is_empty() {
+            date.clone_into(&mut self.date);
+        }
+        if date != self.date {
+            return Err(Error::field(line, 1, format!("another day, {date}, than {}", self.date))
+                .with_hint("give one day's file at a time"));
+        }
+        Ok(minute)
+    }
+
     fn number(&mut self, name: &str) -> usize {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -85,31 +90,31 @@ impl Day {
     }
 
     fn traffic(&self, window: Option<u32>) -> Result<Traffic, Error> {
-        let minute = match window {
-            Some(minute) if self.windows.contains_key(&minute) => minute,
-            Some(minute) => {
-                return Err(Error::new(format!("no station reports a count in the window of {}", clock(minute)))
-                    .with_hint("windows start every five minutes from 00:00"));
-            }
-            None => self.nearest().ok_or_else(|| Error::new("no station reports a count"))?,
-        };
+        let minute = self.window(window)?;
         let counts = &self.windows[&minute];
+        let outage = self.is_outage(minute);
         let restless = self.never_quiet();
         let station = |(number, name): (usize, &String)| {
             let count = counts.get(&number)?;
             let mut flags = observed_flags(count.observed);
-            if self.is_outage(minute) {
-                flags.push(Flag::Outage);
-            }
-            if restless.contains(&number) {
-                flags.push(Flag::NeverQuiet);
-            }
+            flags.extend(outage.then_some(Flag::Outage));
+            flags.extend(restless.contains(&number).then_some(Flag::NeverQuiet));
             Some(Station { name: name.clone(), vehicles: count.vehicles, flags, place: None })
         };
         let stations: Vec<Station> = self.stations.iter().enumerate().filter_map(station).collect();
         let silent = (self.stations.len() - stations.len()) as u64;
         let origin = format!("Caltrans station 5-minute file, {} {}", self.date, clock(minute));
         Ok(Traffic { origin, stations, silent })
+    }
+
+    /// The window asked for, else the one nearest to the paper's population.
+    fn window(&self, asked: Option<u32>) -> Result<u32, Error> {
+        match asked {
+            Some(minute) if self.windows.contains_key(&minute) => Ok(minute),
+            Some(minute) => Err(Error::new(format!("no station reports a count in the window of {}", clock(minute)))
+                .with_hint("windows start every five minutes from 00:00")),
+            None => self.nearest().ok_or_else(|| Error::new("no station reports a count")),
+        }
     }
 
     /// The window whose total is nearest to the paper's population.
@@ -188,15 +193,23 @@ fn flow(line: u64, field: usize, text: &str) -> Result<Option<u64>, Error> {
 /// `MM/DD/YYYY HH:MM:SS` as the date and the minutes after midnight.
 fn parse_time(text: &str) -> Option<(&str, u32)> {
     let (date, time) = text.trim().split_once(' ')?;
-    let mut parts = date.split('/').map(|part| (part.len(), part.parse::<u32>().ok()));
-    let date_is_right = matches!(
-        (parts.next()?, parts.next()?, parts.next()?, parts.next()),
-        ((2, Some(1..=12)), (2, Some(1..=31)), (4, Some(_)), None)
-    );
-    let mut parts = time.split(':').map(|part| number::<u32>(0, 0, part, "").ok().filter(|_| part.len() == 2));
-    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
-    let time_is_right = parts.next().is_none() && hour < 24 && minute < 60 && second < 60;
-    (date_is_right && time_is_right).then_some((date, hour * 60 + minute))
+    let minute = parse_clock(time)?;
+    is_date(date).then_some((date, minute))
+}
+
+fn is_date(text: &str) -> bool {
+    let parts: Vec<(usize, Option<u32>)> = text.split('/').map(|part| (part.len(), part.parse().ok())).collect();
+    matches!(parts[..], [(2, Some(1..=12)), (2, Some(1..=31)), (4, Some(_))])
+}
+
+/// `HH:MM:SS` as the minutes after midnight.
+fn parse_clock(text: &str) -> Option<u32> {
+    let part = |part: &str| number::<u32>(0, 0, part, "").ok().filter(|_| part.len() == 2);
+    let parts: Vec<u32> = text.split(':').map(part).collect::<Option<_>>()?;
+    match parts[..] {
+        [hour @ 0..24, minute @ 0..60, 0..60] => Some(hour * 60 + minute),
+        _ => None,
+    }
 }
 
 fn clock(minute: u32) -> String {

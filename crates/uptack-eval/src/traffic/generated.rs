@@ -36,25 +36,39 @@ const FREEWAYS: usize = 14;
 /// window, and its place on one of a few straight freeways. The same seed gives the same traffic.
 pub fn generate(seed: u64) -> Result<Traffic, Error> {
     let mut coins = SeededCoins::stream(seed, u64::MAX);
-    let mut unit = || -> Result<f64, Error> {
-        let mut bytes = [0; 8];
-        coins.fill(&mut bytes)?;
-        Ok((u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64)
-    };
+    let mut unit = || unit(&mut coins);
     let mut freeways = Vec::with_capacity(FREEWAYS);
     for _ in 0..FREEWAYS {
-        freeways.push([unit()?, unit()?, unit()?, unit()?]);
+        freeways.push(Freeway { from: (unit()?, unit()?), to: (unit()?, unit()?) });
     }
     let mut stations = Vec::with_capacity(STATIONS);
     for index in 0..STATIONS {
         let vehicles = quantile(unit()?);
-        let [x1, y1, x2, y2] = freeways[index % FREEWAYS];
-        let along = unit()?;
-        let place =
-            Place { longitude: -0.4 + 0.8 * (x1 + along * (x2 - x1)), latitude: 0.5 * (y1 + along * (y2 - y1)) };
+        let place = freeways[index % FREEWAYS].place(unit()?);
         stations.push(Station { name: format!("G{index:04}"), vehicles, flags: Vec::new(), place: Some(place) });
     }
     Ok(Traffic { origin: format!("generated traffic, seed {seed}"), stations, silent: 0 })
+}
+
+/// A uniform number from 0 to 1.
+fn unit(coins: &mut SeededCoins) -> Result<f64, Error> {
+    let mut bytes = [0; 8];
+    coins.fill(&mut bytes)?;
+    Ok((u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64)
+}
+
+/// A straight road between two points of the unit square.
+struct Freeway {
+    from: (f64, f64),
+    to: (f64, f64),
+}
+
+impl Freeway {
+    /// The place at this share of the way.
+    fn place(&self, along: f64) -> Place {
+        let ((x1, y1), (x2, y2)) = (self.from, self.to);
+        Place { longitude: -0.4 + 0.8 * (x1 + along * (x2 - x1)), latitude: 0.5 * (y1 + along * (y2 - y1)) }
+    }
 }
 
 fn quantile(at: f64) -> u64 {

@@ -22,19 +22,8 @@ impl<'a> Lines<'a> {
     /// The next line that is not empty.
     pub(super) fn next(&mut self) -> Result<Option<&str>, Error> {
         loop {
-            self.bytes.clear();
-            self.number += 1;
-            let number = self.number;
-            let mut limited = std::io::Read::take(&mut self.source, LONGEST as u64 + 1);
-            let read = limited.read_until(b'\n', &mut self.bytes).map_err(|error| Error::line(number, error))?;
-            if read == 0 {
+            if !self.read()? {
                 return Ok(None);
-            }
-            if read > LONGEST {
-                return Err(Error::line(number, format!("longer than {LONGEST} bytes")));
-            }
-            while self.bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
-                self.bytes.pop();
             }
             if !self.bytes.is_empty() {
                 break;
@@ -43,6 +32,22 @@ impl<'a> Lines<'a> {
         let number = self.number;
         let text = std::str::from_utf8(&self.bytes).map_err(|_| Error::line(number, "not UTF-8 text"))?;
         Ok(Some(if number == 1 { text.trim_start_matches('\u{feff}') } else { text }))
+    }
+
+    /// Reads one line without its end; false where there are no more.
+    fn read(&mut self) -> Result<bool, Error> {
+        self.bytes.clear();
+        self.number += 1;
+        let number = self.number;
+        let mut limited = std::io::Read::take(&mut self.source, LONGEST as u64 + 1);
+        let read = limited.read_until(b'\n', &mut self.bytes).map_err(|error| Error::line(number, error))?;
+        if read > LONGEST {
+            return Err(Error::line(number, format!("longer than {LONGEST} bytes")));
+        }
+        while self.bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.bytes.pop();
+        }
+        Ok(read > 0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Caltrans' *station metadata*: a header, tab-separated, with a latitude and a longitude a station.
+//! Caltrans' *station metadata*: a header, tab-separated, with a latitude and a longitude for each station.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -18,41 +18,63 @@ pub struct Place {
 /// Reads the places of stations; one without coordinates has none.
 pub fn read_places(file: impl Read) -> Result<HashMap<String, Place>, Error> {
     let mut lines = Lines::new(super::decompressed(file)?);
-    let header: Vec<String> =
-        lines.next()?.unwrap_or("").split('\t').map(|name| name.trim().to_ascii_lowercase()).collect();
-    let column = |name: &str| {
-        header.iter().position(|column| column == name).ok_or_else(|| {
-            Error::line(1, format!("no column {name}"))
-                .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
-        })
-    };
-    let (id, latitude, longitude) = (column("id")?, column("latitude")?, column("longitude")?);
+    let columns = Columns::of(lines.next()?.unwrap_or(""))?;
     let mut places = HashMap::new();
     while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        let fields: Vec<&str> = text.split('\t').collect();
-        let line = lines.number;
-        if fields.len() != header.len() {
-            return Err(Error::line(line, format!("{} fields where {} belong", fields.len(), header.len())));
-        }
-        let degrees = |field: usize, most: f64| -> Result<Option<f64>, Error> {
-            let value: Option<f64> = optional(line, field + 1, fields[field], "a number of degrees")?;
-            match value {
-                Some(value) if !(-most..=most).contains(&value) => {
-                    Err(Error::field(line, field + 1, format!("{value} degrees are not on Earth")))
-                }
-                value => Ok(value),
-            }
-        };
-        let place = degrees(latitude, 90.0)?.zip(degrees(longitude, 180.0)?);
-        if fields[id].trim().is_empty() {
-            return Err(Error::field(line, id + 1, "empty where the station's number belongs"));
-        }
-        if let Some((latitude, longitude)) = place {
-            places.insert(fields[id].trim().to_owned(), Place { latitude, longitude });
+        if let (station, Some(place)) = columns.read(lines.number, &text)? {
+            places.insert(station.to_owned(), place);
         }
     }
     Ok(places)
+}
+
+/// Where a row has what is read of it.
+struct Columns {
+    count: usize,
+    id: usize,
+    latitude: usize,
+    longitude: usize,
+}
+
+impl Columns {
+    fn of(header: &str) -> Result<Self, Error> {
+        let names: Vec<String> = header.split('\t').map(|name| name.trim().to_ascii_lowercase()).collect();
+        let column = |name: &str| {
+            names.iter().position(|column| column == name).ok_or_else(|| {
+                Error::line(1, format!("no column {name}"))
+                    .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
+            })
+        };
+        let (id, latitude, longitude) = (column("id")?, column("latitude")?, column("longitude")?);
+        Ok(Self { count: names.len(), id, latitude, longitude })
+    }
+
+    /// The station's number and its place, if it has both coordinates.
+    fn read<'t>(&self, line: u64, text: &'t str) -> Result<(&'t str, Option<Place>), Error> {
+        let fields: Vec<&str> = text.split('\t').collect();
+        if fields.len() != self.count {
+            return Err(Error::line(line, format!("{} fields where {} belong", fields.len(), self.count)));
+        }
+        let latitude = degrees(line, self.latitude, fields[self.latitude], 90.0)?;
+        let longitude = degrees(line, self.longitude, fields[self.longitude], 180.0)?;
+        let place = latitude.zip(longitude);
+        let station = fields[self.id].trim();
+        if station.is_empty() {
+            return Err(Error::field(line, self.id + 1, "empty where the station's number belongs"));
+        }
+        Ok((station, place.map(|(latitude, longitude)| Place { latitude, longitude })))
+    }
+}
+
+fn degrees(line: u64, field: usize, text: &str, most: f64) -> Result<Option<f64>, Error> {
+    let value: Option<f64> = optional(line, field + 1, text, "a number of degrees")?;
+    match value {
+        Some(value) if !(-most..=most).contains(&value) => {
+            Err(Error::field(line, field + 1, format!("{value} degrees are not on Earth")))
+        }
+        value => Ok(value),
+    }
 }
 
 #[cfg(test)]

@@ -17,27 +17,31 @@ pub(super) fn read(header: &str, lines: &mut Lines<'_>) -> Result<Traffic, Error
     let (mut stations, mut names) = (Vec::new(), HashSet::new());
     while let Some(text) = lines.next()? {
         let fields = fields(text);
-        let line = lines.number;
-        if fields.len() != columns {
-            let has = fields.len();
-            let fields = if has == 1 { "field" } else { "fields" };
-            return Err(Error::line(line, format!("{has} {fields} where {columns} belong")));
+        let station = station(lines.number, &fields, columns)?;
+        if !names.insert(station.name.clone()) {
+            return Err(Error::field(lines.number, 1, format!("{} stands twice", station.name)));
         }
-        let name = fields[0].trim().to_owned();
-        if name.is_empty() {
-            return Err(Error::field(line, 1, "empty where the station's name belongs"));
-        }
-        if !names.insert(name.clone()) {
-            return Err(Error::field(line, 1, format!("{name} stands twice")));
-        }
-        let vehicles: u64 = number(line, 2, &fields[1], "a whole number of vehicles")?;
-        if vehicles > super::MOST_VEHICLES {
-            return Err(Error::field(line, 2, format!("{vehicles} vehicles at one station are too many")));
-        }
-        let observed = fields.get(2).map(|text| percentage(line, 3, text)).transpose()?.flatten();
-        stations.push(Station { name, vehicles, flags: observed_flags(observed), place: None });
+        stations.push(station);
     }
     Ok(Traffic { origin: "a table of sensors and vehicles".to_owned(), stations, silent: 0 })
+}
+
+fn station(line: u64, fields: &[String], columns: usize) -> Result<Station, Error> {
+    if fields.len() != columns {
+        let has = fields.len();
+        let fields = if has == 1 { "field" } else { "fields" };
+        return Err(Error::line(line, format!("{has} {fields} where {columns} belong")));
+    }
+    let name = fields[0].trim().to_owned();
+    if name.is_empty() {
+        return Err(Error::field(line, 1, "empty where the station's name belongs"));
+    }
+    let vehicles: u64 = number(line, 2, &fields[1], "a whole number of vehicles")?;
+    if vehicles > super::MOST_VEHICLES {
+        return Err(Error::field(line, 2, format!("{vehicles} vehicles at one station are too many")));
+    }
+    let observed = fields.get(2).map(|text| percentage(line, 3, text)).transpose()?.flatten();
+    Ok(Station { name, vehicles, flags: observed_flags(observed), place: None })
 }
 
 /// A share in per cent; empty where nobody knows.

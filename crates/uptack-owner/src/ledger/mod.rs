@@ -15,7 +15,10 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use std::{
     fs::File,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use uptack_dap::signed::SignedCard;
 
@@ -30,6 +33,8 @@ const UNPREPARED: &str =
 /// The ledgers of one directory; no two processes have it open at once.
 pub struct Ledger {
     connection: Mutex<Connection>,
+    /// What belongs to queries that had closed by then is deleted already.
+    expired_until: AtomicU64,
     _lock: File,
 }
 
@@ -138,7 +143,7 @@ impl Ledger {
     pub fn open(directory: &Path) -> Result<Self> {
         let lock = layout::lock(directory)?;
         let connection = layout::open(&directory.join(layout::FILE))?;
-        Ok(Self { connection: Mutex::new(connection), _lock: lock })
+        Ok(Self { connection: Mutex::new(connection), expired_until: AtomicU64::new(0), _lock: lock })
     }
 
     /// Charges each owner and notes when its report will be sent, all in one durable step.
@@ -203,6 +208,14 @@ impl Ledger {
     pub fn entries_of(&self, query: &str) -> Result<usize> {
         let count = "SELECT count(*) FROM entries WHERE query = ?1";
         Ok(self.lock().query_row(count, [query], |row| row.get::<_, i64>(0))? as usize)
+    }
+
+    /// Where an owner's entry for a query stands.
+    pub fn state(&self, owner: &str, query: &str) -> Result<Option<State>> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached("SELECT state FROM entries WHERE owner = ?1 AND query = ?2")?;
+        let word = statement.query_row([owner, query], |row| row.get::<_, String>(0)).optional()?;
+        Ok(word.map(|word| State::parse(&word)))
     }
 
     /// The card of a query that has an entry.
@@ -286,6 +299,13 @@ impl Ledger {
 
     /// Deletes what belongs to queries that have closed; says how many reports were not acknowledged in time.
     pub fn expire(&self, now: u64) -> Result<usize> {
+        // To look for what is late takes a look at every report, so that it is done only when a query has closed.
+        let closed = "SELECT 1 FROM cards WHERE closes > ?1 AND closes <= ?2";
+        let before = self.expired_until.load(Ordering::Relaxed);
+        // A clock that was set back is no reason to leave anything.
+        if (1..=now).contains(&before) && !self.lock().prepare_cached(closed)?.exists([before as i64, now as i64])? {
+            return Ok(0);
+        }
         let late = "query IN (SELECT query FROM cards WHERE closes <= ?1)";
         let (deleted, expired) = self.change(|transaction| {
             let deleted = transaction.execute(&format!("DELETE FROM reports WHERE {late}"), [now as i64])?;
@@ -295,6 +315,7 @@ impl Ledger {
         if deleted > 0 {
             layout::empty_log(&self.lock())?;
         }
+        self.expired_until.store(now, Ordering::Relaxed);
         Ok(expired)
     }
 

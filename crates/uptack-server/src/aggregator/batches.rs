@@ -1,9 +1,11 @@
 //! Sums by window, and the intervals that have been handed out.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use uptack_dap::protocol::{Contribution, Decode, Interval, ReportId, ReportIdChecksum, Sum, Vdaf, encode};
+use uptack_dap::{
+    digest::sha256,
+    protocol::{Contribution, Decode, Interval, ReportId, ReportIdChecksum, Sum, Vdaf, encode},
+};
 
 /// A sum and what identifies the reports in it.
 #[derive(Clone)]
@@ -21,8 +23,7 @@ impl Batch {
     fn add(&mut self, id: &ReportId, contribution: &Contribution) {
         self.sum.add(contribution);
         self.reports += 1;
-        let digest: [u8; 32] = Sha256::digest(id.as_ref()).into();
-        combine(&mut self.checksum, &digest);
+        combine(&mut self.checksum, &sha256(id.as_ref()));
     }
 
     fn merge(&mut self, other: &Self) {

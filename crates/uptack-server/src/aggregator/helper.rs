@@ -2,12 +2,14 @@
 
 use axum::http::StatusCode;
 use rusqlite::{Connection, OptionalExtension, params};
-use sha2::{Digest, Sha256};
 use std::{collections::HashSet, sync::Arc};
-use uptack_dap::protocol::{
-    self, AggregateShare, AggregateShareReq, AggregationJobId, AggregationJobInitializeReq, AggregationJobResp,
-    Contribution, DapProblemType, Decode, OpenError, PingPongMessage, PrepareError, PrepareInit, PrepareResp,
-    PrepareStepResult, ReportId, Role, TimeInterval, encode,
+use uptack_dap::{
+    digest::sha256,
+    protocol::{
+        self, AggregateShare, AggregateShareReq, AggregationJobId, AggregationJobInitializeReq, AggregationJobResp,
+        Contribution, DapProblemType, Decode, OpenError, PingPongMessage, PrepareError, PrepareInit, PrepareResp,
+        PrepareStepResult, ReportId, Role, TimeInterval, encode,
+    },
 };
 
 use super::{
@@ -27,7 +29,7 @@ pub(crate) async fn initialize(
     id: AggregationJobId,
     body: Vec<u8>,
 ) -> Result<Vec<u8>, Problem> {
-    let digest: [u8; 32] = Sha256::digest(&body).into();
+    let digest = sha256(&body);
     let row = task.row;
     let known = shared.store.read(|connection| job(connection, row, &id))?;
     if let Some(answer) = repeated(task, known, &digest)? {
@@ -106,7 +108,7 @@ pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u
     if !request.aggregation_parameter().is_empty() {
         return Err(task.problem(DapProblemType::InvalidMessage));
     }
-    let digest: [u8; 32] = Sha256::digest(body).into();
+    let digest = sha256(body);
     let task = Arc::clone(task);
     let answer = shared.store.write(move |connection| release(connection, &task, &request, &digest)).await?;
     shared.metrics.add(Name::Collections, "finished", 1);

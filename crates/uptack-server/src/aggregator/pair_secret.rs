@@ -5,10 +5,9 @@
 //! either: with the verification key it could make reports that pass for valid, with the token it could speak to the
 //! helper as the leader.
 
+use aws_lc_rs::hmac;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use hmac::{Hmac, Mac};
 use rand::{RngCore, rngs::OsRng};
-use sha2::Sha256;
 use std::{fmt, path::Path};
 use uptack_dap::{
     private::write_secret,
@@ -74,11 +73,9 @@ impl PairSecret {
     /// One key for each purpose and task: HMAC-SHA256 over the purpose, a zero byte and the task's name. No purpose
     /// holds a zero byte, so that no two inputs agree.
     fn derive(&self, purpose: &str, task: &TaskId) -> [u8; 32] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
-        mac.update(purpose.as_bytes());
-        mac.update(&[0]);
-        mac.update(task.as_ref());
-        mac.finalize().into_bytes().into()
+        let message = [purpose.as_bytes(), &[0], task.as_ref()].concat();
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), &message);
+        tag.as_ref().try_into().expect("HMAC-SHA256 has 32 bytes")
     }
 }
 

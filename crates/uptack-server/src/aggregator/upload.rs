@@ -1,9 +1,9 @@
 //! The leader takes reports.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use uptack_dap::{
+    digest::sha256,
     protocol::{self, DapProblemType, Decode, HpkeCiphertext, OpenError, Report, ReportId, Role, TaskId, encode},
     signed::PublicKey,
 };
@@ -35,7 +35,7 @@ pub(crate) async fn upload(
         public_share: report.public_share().to_vec(),
         helper_share: report.helper_encrypted_input_share().clone(),
     };
-    let digest: [u8; 32] = Sha256::digest(body).into();
+    let digest = sha256(body);
     let stored = {
         let task = Arc::clone(task);
         shared.store.write(move |connection| insert(connection, &task, &row, &digest, owner.as_ref())).await?

@@ -1,9 +1,9 @@
 //! What owners see: pages of names and the cards, built when something changes and shared by all who ask.
 
 use axum::{body::Bytes, http::HeaderValue};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use uptack_dap::{
+    digest::sha256,
     listing::{LONGEST_PAGE, Page},
     signed::SignedCard,
 };
@@ -86,7 +86,7 @@ fn page(names: &[&String], has_next: bool) -> Document {
     let next = has_next.then(|| last.clone());
     let page = Page { queries: names.iter().map(|name| (*name).clone()).collect(), next };
     let text = serde_json::to_string(&page).expect("a page is strings");
-    let tag = Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let tag = sha256(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>();
     let tag = HeaderValue::try_from(format!("\"{tag}\"")).expect("hexadecimal digits are allowed in a header");
     Document { bytes: Bytes::from(text), tag, last }
 }

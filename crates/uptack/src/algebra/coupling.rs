@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::fault::{Fault, Span};
-use super::parser::{Definition, Equation, Mention, Parsed};
+use super::parser::{Definition, Equation, Mention, Parsed, Population};
 use crate::channel::{Bin, Output, answer_name};
 
 /// The definitions with the placement of each term.
@@ -29,18 +29,21 @@ pub(super) struct Coupled {
 pub(super) fn couple(parsed: Parsed, text: &str) -> Result<Coupled, Fault> {
     let answers = answers(&parsed.equations, text)?;
     let uses = Uses::collect(&parsed, answers.len())?;
-    if let Some(unused) = (0..parsed.definitions.len()).find(|&term| uses.of(term).all(Use::is_empty)) {
-        let definition = &parsed.definitions[unused];
-        let message = format!("{} is in no output of any answer", definition.name);
-        return Err(Fault::law(definition.span, message, "add it to an output, or remove its definition"));
-    }
+    uses.check_all_used(&parsed.definitions)?;
     let parents = parents(&parsed.definitions, &uses)?;
     check_acyclic(&parsed.definitions, &parents)?;
     let places = places(&parsed.definitions, &parents, &uses)?;
-    let first_taken = |term: usize| uses.of(term).find_map(|used| used.minus.map(|(_, span)| span));
-    let taken = (0..parsed.definitions.len()).map(first_taken).collect();
+    let taken = (0..parsed.definitions.len()).map(|term| uses.first_removal(term).map(|(_, span)| span)).collect();
     let contents = contents(&parsed);
     Ok(Coupled { terms: parsed.definitions, parents, answers, places, taken, contents })
+}
+
+impl Coupled {
+    /// The terms that have a share of the population and are part of no other term.
+    pub(super) fn roots(&self, population: Population) -> impl Iterator<Item = &Definition> {
+        let roots = self.terms.iter().zip(&self.parents).filter(|(_, parent)| parent.is_none());
+        roots.map(|(term, _)| term).filter(move |term| term.population.covers(population))
+    }
 }
 
 /// The outputs of each answer; the answers must be A, B, C, … without a gap.
@@ -54,13 +57,17 @@ fn answers(equations: &[Equation], text: &str) -> Result<Vec<Vec<Output>>, Fault
     for equation in equations {
         answers[equation.bin.answer].push(equation.bin.output);
     }
-    if let Some(missing) = answers.iter().position(Vec::is_empty) {
-        let later = equations.iter().find(|equation| equation.bin.answer > missing);
-        let span = later.expect("the last answer comes after a missing one").span;
-        let message = format!("answer {} is missing", answer_name(missing));
-        return Err(Fault::syntax(span, message, "answers are lettered A, B, C, … without a gap"));
+    match answers.iter().position(Vec::is_empty) {
+        Some(missing) => Err(missing_answer(equations, missing)),
+        None => Ok(answers),
     }
-    Ok(answers)
+}
+
+fn missing_answer(equations: &[Equation], missing: usize) -> Fault {
+    let later = equations.iter().find(|equation| equation.bin.answer > missing);
+    let span = later.expect("the last answer comes after a missing one").span;
+    let message = format!("answer {} is missing", answer_name(missing));
+    Fault::syntax(span, message, "answers are lettered A, B, C, … without a gap")
 }
 
 fn contents(parsed: &Parsed) -> Vec<(Bin, Vec<(usize, i64)>)> {
@@ -108,35 +115,58 @@ impl Uses {
 
     fn add(&mut self, bin: Bin, term: usize, mention: &Mention) -> Result<(), Fault> {
         let used = &mut self.by_answer[bin.answer][term];
-        let name = &mention.name;
         let (slot, other) = if mention.plus { (&mut used.plus, used.minus) } else { (&mut used.minus, used.plus) };
-        if let Some((output, _)) = *slot {
-            let (letter, here) = (answer_name(bin.answer), bin_name(bin));
-            return Err(match (mention.plus, output == bin.output) {
-                (_, true) => Fault::law(mention.span, format!("{name} occurs twice in {here}"), "write it once"),
-                (true, false) => Fault::law(
-                    mention.span,
-                    format!("{name} is in {letter}{output} already and cannot be in {here} too"),
-                    format!("an owner gives one output in answer {letter}"),
-                ),
-                (false, false) => Fault::law(
-                    mention.span,
-                    format!("{name} is taken out of {letter}{output} already and cannot be taken out of {here} too"),
-                    "a term is moved from one output to one other",
-                ),
-            });
+        if let Some((earlier, _)) = *slot {
+            return Err(mentioned_again(mention, bin, earlier));
         }
         if other.is_some_and(|(output, _)| output == bin.output) {
-            let message = format!("{name} is both added to {} and taken out of it", bin_name(bin));
+            let message = format!("{} is both added to {} and taken out of it", mention.name, bin.name());
             return Err(Fault::law(mention.span, message, "drop the -, and the + as well where its whole lies there"));
         }
         *slot = Some((bin.output, mention.span));
         Ok(())
     }
 
+    fn check_all_used(&self, terms: &[Definition]) -> Result<(), Fault> {
+        let Some(unused) = (0..terms.len()).find(|&term| self.of(term).all(Use::is_empty)) else { return Ok(()) };
+        let message = format!("{} is in no output of any answer", terms[unused].name);
+        Err(Fault::law(terms[unused].span, message, "add it to an output, or remove its definition"))
+    }
+
+    /// The first bin that a term is taken out of, and where the text says so.
+    fn first_removal(&self, term: usize) -> Option<(Bin, Span)> {
+        let removal = |(answer, used): (usize, &Use)| used.minus.map(|(output, span)| (Bin { answer, output }, span));
+        self.of(term).enumerate().find_map(removal)
+    }
+
+    /// Whether every output that `part` is taken out of is one to which `whole` is added.
+    fn is_taken_out_of(&self, part: usize, whole: usize) -> bool {
+        self.by_answer.iter().all(|answer| match answer[part].minus {
+            Some((output, _)) => answer[whole].plus.is_some_and(|(place, _)| place == output),
+            None => true,
+        })
+    }
+
     /// The uses of a term, answer by answer.
     fn of(&self, term: usize) -> impl Iterator<Item = &Use> {
         self.by_answer.iter().map(move |answer| &answer[term])
+    }
+}
+
+fn mentioned_again(mention: &Mention, bin: Bin, earlier: Output) -> Fault {
+    let (name, here, letter) = (&mention.name, bin.name(), answer_name(bin.answer));
+    match (mention.plus, earlier == bin.output) {
+        (_, true) => Fault::law(mention.span, format!("{name} occurs twice in {here}"), "write it once"),
+        (true, false) => Fault::law(
+            mention.span,
+            format!("{name} is in {letter}{earlier} already and cannot be in {here} too"),
+            format!("an owner gives one output in answer {letter}"),
+        ),
+        (false, false) => Fault::law(
+            mention.span,
+            format!("{name} is taken out of {letter}{earlier} already and cannot be taken out of {here} too"),
+            "a term is moved from one output to one other",
+        ),
     }
 }
 
@@ -177,31 +207,27 @@ fn said(terms: &[Definition], term: usize, name: &str, span: Span) -> Result<usi
     Ok(parent)
 }
 
-/// The term that stands in every output which this one is taken out of: by its name (NO_f2 for NO_f21), else the only
-/// one of its population, else the only one of TOTAL.
+/// The term that stands in every output which this one is taken out of.
 fn found(terms: &[Definition], term: usize, uses: &Uses) -> Result<usize, Fault> {
-    let own = &terms[term];
-    let holds = |other: usize| {
-        let together = |answer: &Vec<Use>| match answer[term].minus {
-            Some((output, _)) => answer[other].plus.is_some_and(|(place, _)| place == output),
-            None => true,
-        };
-        other != term && terms[other].population.covers(own.population) && uses.by_answer.iter().all(together)
-    };
-    let candidates: Vec<usize> = (0..terms.len()).filter(|&other| holds(other)).collect();
-    let (answer, (output, span)) = (uses.by_answer.iter().enumerate())
-        .find_map(|(answer, used)| used[term].minus.map(|taken| (answer, taken)))
-        .expect("only a term that is taken out of something is looked up");
-    let bin = bin_name(Bin { answer, output });
+    let wide_enough = |other: usize| other != term && terms[other].population.covers(terms[term].population);
+    let candidates: Vec<usize> =
+        (0..terms.len()).filter(|&other| wide_enough(other) && uses.is_taken_out_of(term, other)).collect();
+    let (bin, span) = uses.first_removal(term).expect("only a term that is taken out of something is looked up");
+    only(terms, term, closest(terms, term, candidates), &bin.name(), span)
+}
 
+/// Of the terms that this one may be part of: those named most like it (NO_f2 for NO_f21), else those of its
+/// population, else all of them.
+fn closest(terms: &[Definition], term: usize, candidates: Vec<usize>) -> Vec<usize> {
+    let own = &terms[term];
     let subscript = |other: usize| terms[other].subscript();
     let by_name = candidates.iter().copied().filter(|&other| own.subscript().starts_with(subscript(other)));
     if let Some(longest) = by_name.clone().map(|other| subscript(other).len()).max() {
-        return only(terms, term, by_name.filter(|&other| subscript(other).len() == longest).collect(), &bin, span);
+        return by_name.filter(|&other| subscript(other).len() == longest).collect();
     }
-    let own_population = candidates.iter().copied().filter(|&other| terms[other].population == own.population);
-    let nearest: Vec<usize> = own_population.collect();
-    only(terms, term, if nearest.is_empty() { candidates } else { nearest }, &bin, span)
+    let same_population: Vec<usize> =
+        candidates.iter().copied().filter(|&other| terms[other].population == own.population).collect();
+    if same_population.is_empty() { candidates } else { same_population }
 }
 
 fn only(terms: &[Definition], term: usize, candidates: Vec<usize>, bin: &str, span: Span) -> Result<usize, Fault> {
@@ -240,8 +266,10 @@ fn places(terms: &[Definition], parents: &[Option<usize>], uses: &Uses) -> Resul
     let mut places: Vec<Vec<Output>> = vec![Vec::new(); terms.len()];
     for term in parents_first(parents) {
         for (answer, used) in uses.of(term).enumerate() {
-            let whole = parents[term].map(|parent| (parent, places[parent][answer]));
-            let place = place(terms, term, answer, *used, whole)?;
+            let place = match parents[term] {
+                None => place_of_root(&terms[term], answer, used)?,
+                Some(parent) => place_of_part(&terms[term], answer, used, &terms[parent], places[parent][answer])?,
+            };
             places[term].push(place);
         }
     }
@@ -256,42 +284,44 @@ fn parents_first(parents: &[Option<usize>]) -> Vec<usize> {
     order
 }
 
-/// Where a term lies in one answer, given where its whole lies: conservation.
-fn place(
-    terms: &[Definition],
-    term: usize,
-    answer: usize,
-    used: Use,
-    whole: Option<(usize, Output)>,
-) -> Result<Output, Fault> {
-    let (name, letter) = (&terms[term].name, answer_name(answer));
-    match (whole, used.plus, used.minus) {
-        (None, Some((output, _)), None) => Ok(output),
-        (None, None, _) => Err(Fault::law(
-            terms[term].span,
+/// Where a term that is part of no other lies in one answer: where it is put.
+fn place_of_root(term: &Definition, answer: usize, used: &Use) -> Result<Output, Fault> {
+    let (name, letter) = (&term.name, answer_name(answer));
+    used.plus.map(|(output, _)| output).ok_or_else(|| {
+        Fault::law(
+            term.span,
             format!("{name} is in no output of answer {letter}"),
             format!("everybody gives every answer: add {name} to an output of {letter}"),
-        )),
-        (Some((_, output)), None, None) => Ok(output),
-        (Some((parent, lies)), _, Some((output, span))) if output != lies => Err(Fault::law(
+        )
+    })
+}
+
+/// Where a part lies in one answer, given where its whole lies: it stays there, or is taken out and added elsewhere.
+fn place_of_part(
+    term: &Definition,
+    answer: usize,
+    used: &Use,
+    whole: &Definition,
+    lies: Output,
+) -> Result<Output, Fault> {
+    let (name, whole, letter) = (&term.name, &whole.name, answer_name(answer));
+    match (used.plus, used.minus) {
+        (None, None) => Ok(lies),
+        (_, Some((output, span))) if output != lies => Err(Fault::law(
             span,
-            format!("{name} is taken out of {letter}{output}, but {} lies in {letter}{lies}", terms[parent].name),
-            format!("{name} is part of {}: take it out of {letter}{lies}", terms[parent].name),
+            format!("{name} is taken out of {letter}{output}, but {whole} lies in {letter}{lies}"),
+            format!("{name} is part of {whole}: take it out of {letter}{lies}"),
         )),
-        (Some((parent, lies)), Some((output, span)), None) => Err(Fault::law(
+        (Some((output, span)), None) => Err(Fault::law(
             span,
             format!("{name} is added to {letter}{output} and taken out of nothing"),
-            format!("it is part of {}, so write - {name} in {letter}{lies}", terms[parent].name),
+            format!("it is part of {whole}, so write - {name} in {letter}{lies}"),
         )),
-        (Some((_, _)), None, Some((output, span))) => Err(Fault::law(
+        (None, Some((output, span))) => Err(Fault::law(
             span,
             format!("{name} is taken out of {letter}{output} and added to nothing"),
             format!("add {name} to the output of {letter} to which it moves"),
         )),
-        (_, Some((output, _)), Some(_)) => Ok(output),
+        (Some((output, _)), Some(_)) => Ok(output),
     }
-}
-
-fn bin_name(bin: Bin) -> String {
-    format!("{}{}", answer_name(bin.answer), bin.output)
 }

@@ -40,13 +40,18 @@ fn one_answer(cells: &[ExactCell]) -> Option<Mechanism> {
         let part = one.yes.plus(&zero.yes).ok()?;
         return Some(Mechanism::NormalForm(NormalForm::new(part, one.no.clone()).ok()?));
     }
+    tuned(one, zero)
+}
+
+fn tuned(one: &ExactCell, zero: &ExactCell) -> Option<Mechanism> {
     let no_part = one.no.plus(&zero.no).ok()?;
-    let no_ones = match no_part == none {
-        true => none.clone(),
+    let no_ones = match no_part == Fraction::zero() {
+        true => Fraction::zero(),
         false => Fraction::checked(one.no.exact() / no_part.exact()).ok()?,
     };
     // Who says 1 truthfully, who is made to say 0: sy1 with p1 = 1 and sy2 with p2 = 0.
-    let tuned = Tuned::new(one.yes.clone(), zero.yes.clone(), Fraction::one(), none, no_part, no_ones);
+    let (yes_ones, yes_zeros) = (one.yes.clone(), zero.yes.clone());
+    let tuned = Tuned::new(yes_ones, yes_zeros, Fraction::one(), Fraction::zero(), no_part, no_ones);
     Some(Mechanism::Tuned(tuned.ok()?))
 }
 

@@ -37,6 +37,11 @@ impl Fault {
         Self { span, kind: |message| Error::law(message), message: message.into(), hint: hint.into() }
     }
 
+    /// A parameter that was refused where it is used.
+    pub(super) fn refused(span: Span, error: &Error) -> Self {
+        Self::parameter(span, error.to_string(), error.hint().unwrap_or_default())
+    }
+
     /// The error with the line it is about, and a caret under the word.
     pub(super) fn render(self, text: &str) -> Error {
         let place = Place::find(text, self.span);
@@ -68,16 +73,21 @@ impl Place {
     fn find(text: &str, span: Span) -> Self {
         let begin = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
         let end = text[span.start..].find('\n').map_or(text.len(), |newline| span.start + newline);
-        let before: Vec<char> = text[begin..span.start].chars().collect();
+        let before = text[begin..span.start].chars().count();
         let width = text[span.start..span.end.clamp(span.start, end)].chars().count().clamp(1, WIDEST / 2);
-        // Where the line is long, so much of it is left out that the caret stays in sight.
-        let skipped = (before.len() + width).saturating_sub(WIDEST);
-        let dots = if skipped > 0 { "…" } else { "" };
-        let visible = text[begin..end].trim_end().chars().skip(skipped);
-        let printable = |symbol: char| if symbol.is_control() { ' ' } else { symbol };
-        let shown: String = dots.chars().chain(visible.take(WIDEST).map(printable)).collect();
-        Self { line: line_of(text, span), shown, column: before.len() - skipped + dots.chars().count(), width }
+        // Of a long line, enough is left out at the start that the carets are shown.
+        let skipped = (before + width).saturating_sub(WIDEST);
+        let dots = usize::from(skipped > 0);
+        let shown = excerpt(text[begin..end].trim_end(), skipped);
+        Self { line: line_of(text, span), shown, column: before - skipped + dots, width }
     }
+}
+
+/// A line without the characters skipped, for which dots stand, and as far as it is shown.
+fn excerpt(line: &str, skipped: usize) -> String {
+    let dots = if skipped > 0 { "…" } else { "" };
+    let printable = |symbol: char| if symbol.is_control() { ' ' } else { symbol };
+    dots.chars().chain(line.chars().skip(skipped).take(WIDEST).map(printable)).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::coupling::Coupled;
 use super::fault::Fault;
-use super::parser::{Population, bounded};
+use super::parser::{Definition, Population, bounded};
 use crate::channel::{Cell, Channel, MOST_CELLS, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
@@ -14,39 +14,52 @@ pub(super) struct ExactCell {
     pub(super) outputs: Vec<Output>,
     pub(super) yes: Fraction,
     pub(super) no: Fraction,
-    /// How much of it are terms of TOTAL.
+    /// How much of it consists of terms of TOTAL.
     pub(super) base: Fraction,
+}
+
+impl ExactCell {
+    fn empty(outputs: Vec<Output>) -> Self {
+        Self { outputs, yes: Fraction::zero(), no: Fraction::zero(), base: Fraction::zero() }
+    }
+
+    /// Adds a term that lies in this cell, given its own share of each population.
+    fn add(&mut self, term: &Definition, yes: &Fraction, no: &Fraction) -> Result<(), Fault> {
+        // Both laws sum to one and no part is negative, so no sum of parts exceeds one.
+        let add =
+            |sum: &Fraction, part: &Fraction| bounded(sum.plus(part).unwrap_or_else(|_| Fraction::one()), term.span);
+        if term.population == Population::Total {
+            self.base = add(&self.base, yes.min(no))?;
+        }
+        self.yes = add(&self.yes, yes)?;
+        self.no = add(&self.no, no)?;
+        Ok(())
+    }
 }
 
 /// The cells, in the order in which the terms that lie in them are defined.
 pub(super) fn cells(coupled: &Coupled) -> Result<Vec<ExactCell>, Fault> {
     check_sum(coupled, Population::Yes)?;
     check_sum(coupled, Population::No)?;
-    let (yes, no) = (own_shares(coupled, Population::Yes)?, own_shares(coupled, Population::No)?);
+    let yes = own_shares(coupled, Population::Yes)?;
+    let no = own_shares(coupled, Population::No)?;
     let mut cells: Vec<ExactCell> = Vec::new();
-    for (term, outputs) in coupled.places.iter().enumerate() {
-        let span = coupled.terms[term].span;
-        let index = cells.iter().position(|cell| cell.outputs == *outputs).unwrap_or(cells.len());
-        if index == MOST_CELLS {
-            let message = format!("{} is in a cell of its own, of which there are already {MOST_CELLS}", {
-                &coupled.terms[term].name
-            });
-            return Err(Fault::law(span, message, "let terms travel together through the answers"));
+    for (index, (term, outputs)) in coupled.terms.iter().zip(&coupled.places).enumerate() {
+        let place = cells.iter().position(|cell| cell.outputs == *outputs).unwrap_or(cells.len());
+        if place == MOST_CELLS {
+            return Err(too_many_cells(term));
         }
-        if index == cells.len() {
-            let (yes, no, base) = (Fraction::zero(), Fraction::zero(), Fraction::zero());
-            cells.push(ExactCell { outputs: outputs.clone(), yes, no, base });
+        if place == cells.len() {
+            cells.push(ExactCell::empty(outputs.clone()));
         }
-        let cell = &mut cells[index];
-        // Both laws sum to one and no part is negative, so that no sum of parts exceeds one.
-        let add = |sum: &Fraction, part: &Fraction| bounded(sum.plus(part).unwrap_or_else(|_| Fraction::one()), span);
-        if coupled.terms[term].population == Population::Total {
-            cell.base = add(&cell.base, (&yes[term]).min(&no[term]))?;
-        }
-        cell.yes = add(&cell.yes, &yes[term])?;
-        cell.no = add(&cell.no, &no[term])?;
+        cells[place].add(term, &yes[index], &no[index])?;
     }
     Ok(cells)
+}
+
+fn too_many_cells(term: &Definition) -> Fault {
+    let message = format!("{} is in a cell of its own, of which there are already {MOST_CELLS}", term.name);
+    Fault::law(term.span, message, "let terms travel together through the answers")
 }
 
 /// Rounds the exact laws to a channel's integers.
@@ -61,15 +74,21 @@ pub(super) fn round(cells: &[ExactCell]) -> Result<Channel, Error> {
     if cells.iter().zip(channel.cells()).all(kept) {
         return Ok(channel);
     }
-    let (same, differing): (Vec<usize>, Vec<usize>) = (0..cells.len()).partition(|&i| cells[i].yes == cells[i].no);
-    let order = [same, differing].concat();
+    let order = equal_shares_first(cells);
     let yes = running(&order, |index| &cells[index].yes)?;
     let no = running(&order, |index| &cells[index].no)?;
     let rounded = cells.iter().zip(yes.into_iter().zip(no));
     Channel::from_cells(rounded.map(|(cell, (yes, no))| Cell::new(cell.outputs.clone(), yes, no)).collect())
 }
 
-/// Rounds the running sums in the given order, so that no part is negative and all are together one.
+/// The cells that are the same share of both populations, then the others.
+fn equal_shares_first(cells: &[ExactCell]) -> Vec<usize> {
+    let (same, differing): (Vec<usize>, Vec<usize>) =
+        (0..cells.len()).partition(|&cell| cells[cell].yes == cells[cell].no);
+    [same, differing].concat()
+}
+
+/// Rounds the running sums in the given order, so that no part is negative and the parts sum to one.
 fn running<'a>(order: &[usize], share: impl Fn(usize) -> &'a Fraction) -> Result<Vec<Probability>, Error> {
     let mut rounded = vec![Probability::ZERO; order.len()];
     let (mut sum, mut reached) = (Fraction::zero(), Probability::ZERO);
@@ -84,44 +103,45 @@ fn running<'a>(order: &[usize], share: impl Fn(usize) -> &'a Fraction) -> Result
 
 /// The terms that are part of no other must make up the population, neither more nor less.
 fn check_sum(coupled: &Coupled, population: Population) -> Result<(), Fault> {
-    let name = population.name();
     let mut sum = Fraction::zero();
-    let mut last = None;
-    let roots = (0..coupled.terms.len()).filter(|&term| coupled.parents[term].is_none());
-    for term in roots.filter(|&term| coupled.terms[term].population.covers(population)) {
-        let definition = &coupled.terms[term];
-        let next = sum.plus(&definition.share).map_err(|_| {
-            let excess = definition.share.minus(&sum.complement());
-            let excess = excess.map_or_else(|error| error.to_string(), |excess| excess.to_string());
-            let message = format!("with {} the terms of {name} are {excess} more than all of {name}", definition.name);
-            Fault::law(definition.span, message, format!("{} may be at most {}", definition.name, sum.complement()))
-        })?;
-        sum = bounded(next, definition.span)?;
-        last = Some(definition);
+    for term in coupled.roots(population) {
+        let next = sum.plus(&term.share).map_err(|_| overfull(term, population, &sum))?;
+        sum = bounded(next, term.span)?;
     }
-    if sum == Fraction::one() {
-        return Ok(());
+    match coupled.roots(population).last().or(coupled.terms.last()) {
+        Some(last) if sum != Fraction::one() => Err(incomplete(last, population, &sum)),
+        _ => Ok(()),
     }
-    let Some(definition) = last.or(coupled.terms.last()) else {
-        return Ok(());
-    };
-    let rest = sum.complement();
+}
+
+/// A term that is more than the rest of its population, when the terms before it make up `sum`.
+fn overfull(term: &Definition, population: Population, sum: &Fraction) -> Fault {
+    let population = population.name();
+    let excess = term.share.minus(&sum.complement());
+    let excess = excess.map_or_else(|error| error.to_string(), |excess| excess.to_string());
+    let message = format!("with {} the terms of {population} are {excess} more than all of {population}", term.name);
+    Fault::law(term.span, message, format!("{} may be at most {}", term.name, sum.complement()))
+}
+
+/// Terms that make up only `sum` of a population; the last of them is pointed at.
+fn incomplete(last: &Definition, population: Population, sum: &Fraction) -> Fault {
+    let (name, rest) = (population.name(), sum.complement());
     let message = format!("the terms of {name} sum to {sum}: {rest} of {name} is in no output");
     let hint = "the terms that are part of no other must make up all of each population; thirds are written 1/3";
-    Err(Fault::law(definition.span, message, hint))
+    Fault::law(last.span, message, hint)
 }
 
 /// What is left of each term's share of a population without the terms that are part of it.
 fn own_shares(coupled: &Coupled, population: Population) -> Result<Vec<Fraction>, Fault> {
-    let holds = |term: usize| coupled.terms[term].population.covers(population);
-    let share = |term: usize| if holds(term) { coupled.terms[term].share.clone() } else { Fraction::zero() };
-    let mut left: Vec<Fraction> = (0..coupled.terms.len()).map(share).collect();
-    for (part, parent) in coupled.parents.iter().enumerate() {
-        if let (Some(whole), true) = (*parent, holds(part)) {
-            let rest = left[whole].minus(&coupled.terms[part].share);
-            let span = coupled.taken[part].unwrap_or(coupled.terms[part].span);
-            left[whole] = bounded(rest.map_err(|_| too_much(coupled, part, whole, &left[whole]))?, span)?;
-        }
+    let share = |term: &Definition| match term.population.covers(population) {
+        true => term.share.clone(),
+        false => Fraction::zero(),
+    };
+    let mut left: Vec<Fraction> = coupled.terms.iter().map(share).collect();
+    for (part, term) in coupled.terms.iter().enumerate() {
+        let Some(whole) = coupled.parents[part].filter(|_| term.population.covers(population)) else { continue };
+        let rest = left[whole].minus(&term.share).map_err(|_| too_much(coupled, part, whole, &left[whole]))?;
+        left[whole] = bounded(rest, coupled.taken[part].unwrap_or(term.span))?;
     }
     Ok(left)
 }

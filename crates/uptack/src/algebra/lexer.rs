@@ -86,20 +86,27 @@ fn run(text: &str, pass: impl Fn(char) -> bool) -> usize {
 
 /// The length of `0.05`, `5e-3`, `1/20`, `3/2^64`, `5%` or `5 %`.
 fn number(text: &str) -> usize {
-    let digits = |from: usize| run(&text[from..], |symbol| symbol.is_ascii_digit());
     let mut length = run(text, |symbol| symbol.is_ascii_digit() || symbol == '.');
-    if text[length..].starts_with(['e', 'E']) {
-        let sign = usize::from(text[length + 1..].starts_with(['+', '-']));
-        let exponent = digits(length + 1 + sign);
-        length += if exponent > 0 { 1 + sign + exponent } else { 0 };
-    }
+    length += exponent(&text[length..]);
     for mark in ['/', '^'] {
-        if text[length..].starts_with(mark) {
-            length += 1 + digits(length + 1);
+        if let Some(rest) = text[length..].strip_prefix(mark) {
+            length += 1 + digits(rest);
         }
     }
     let space = run(&text[length..], |symbol| symbol == ' ');
     if text[length + space..].starts_with('%') { length + space + 1 } else { length }
+}
+
+/// The length of `e-3`; 0 where no exponent follows.
+fn exponent(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix(['e', 'E']) else { return 0 };
+    let sign = usize::from(rest.starts_with(['+', '-']));
+    let digits = digits(&rest[sign..]);
+    if digits > 0 { 1 + sign + digits } else { 0 }
+}
+
+fn digits(text: &str) -> usize {
+    run(text, |symbol| symbol.is_ascii_digit())
 }
 
 fn strange(at: usize, symbol: char) -> Fault {

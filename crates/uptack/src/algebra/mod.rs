@@ -42,6 +42,7 @@
 //! ```
 
 mod coupling;
+mod cursor;
 mod family;
 mod fault;
 mod law;
@@ -54,9 +55,10 @@ mod solution;
 pub use print::to_text;
 pub use solution::{Solution, Step};
 
-use crate::channel::Channel;
+use crate::channel::{Channel, name_of};
 use crate::error::Error;
 use crate::mechanism::{Custom, Mechanism, Noisy};
+use crate::noise::DiscreteLaplace;
 
 use coupling::Coupled;
 use fault::Fault;
@@ -80,14 +82,19 @@ impl Program {
         let mechanism = mechanism(&cells)?;
         // The file's own order of outputs, and outputs that hold nobody.
         let channel = Channel::new(coupled.answers.clone(), mechanism.channel().cells().to_vec())?;
-        let Some((noise, span)) = noise else { return Ok(Self { coupled, mechanism, channel }) };
-        let refused = |error: Error| {
-            let hint = error.hint().unwrap_or_default().to_owned();
-            Fault::parameter(span, error.to_string(), hint).render(text)
-        };
-        let channel = channel.with_noise(noise).map_err(refused)?;
-        let mechanism = Mechanism::Noisy(Noisy::new(mechanism, noise).map_err(refused)?);
-        Ok(Self { coupled, mechanism, channel })
+        let program = Self { coupled, mechanism, channel };
+        match noise {
+            Some((noise, span)) => program.with_noise(noise).map_err(|error| Fault::refused(span, &error).render(text)),
+            None => Ok(program),
+        }
+    }
+
+    fn with_noise(self, noise: DiscreteLaplace) -> Result<Self, Error> {
+        Ok(Self {
+            channel: self.channel.with_noise(noise)?,
+            mechanism: Mechanism::Noisy(Noisy::new(self.mechanism, noise)?),
+            ..self
+        })
     }
 
     /// The program that a channel prints to, which compiles to the same channel.
@@ -123,17 +130,17 @@ fn mechanism(cells: &[ExactCell]) -> Result<Mechanism, Error> {
         return Ok(known);
     }
     let channel = law::round(cells)?;
-    let cell = |cell: &ExactCell| {
-        let name: String = cell.outputs.iter().map(|output| output.symbol()).collect();
-        format!("{name}={}:{}", cell.yes, cell.no)
-    };
-    let text = format!("custom({})", cells.iter().map(cell).collect::<Vec<_>>().join(", "));
     // The shares as written, unless they are too long to read back or their rounding is not the one taken.
-    let written = text.parse::<Mechanism>().ok().filter(|written| written.channel() == channel);
-    Ok(match written {
-        Some(written) => written,
-        None => Mechanism::Custom(Custom::new(channel)?),
-    })
+    match as_written(cells).filter(|written| written.channel() == channel) {
+        Some(written) => Ok(written),
+        None => Ok(Mechanism::Custom(Custom::new(channel)?)),
+    }
+}
+
+fn as_written(cells: &[ExactCell]) -> Option<Mechanism> {
+    let text = |cell: &ExactCell| format!("{}={}:{}", name_of(&cell.outputs), cell.yes, cell.no);
+    let cells: Vec<String> = cells.iter().map(text).collect();
+    format!("custom({})", cells.join(", ")).parse().ok()
 }
 
 #[cfg(test)]

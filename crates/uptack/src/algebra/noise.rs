@@ -1,6 +1,6 @@
 //! Noise in an equation: `A1 = TOTAL_1 + YES_Y + laplace(scale=2)`.
 //!
-//! It is no term: nobody holds it, and each of the two aggregators adds it to the count of `A1` that is published.
+//! It is not a term: nobody holds it, and each of the two aggregators adds it to the count of `A1` that is published.
 
 use super::fault::{Fault, Span};
 use super::lexer::{Kind, Token};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::cursor::Cursor;
 use super::fault::{Fault, Span, line_of};
 use super::lexer::{Kind, Token, statements};
 use super::noise;
@@ -18,6 +19,9 @@ const MOST_TERMS: usize = 256;
 const DEEPEST: usize = 32;
 /// Numerators and denominators of more bits than this are refused: no honest share needs them, and they would cost time.
 const MOST_BITS: u64 = 4096;
+
+/// How a number is written.
+const NUMBERS: &str = "a share may be written 0.05, 1/20 or 5%";
 
 /// Whose share a term is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,15 +167,20 @@ impl<'a> Reader<'a> {
         if matches!(name.text, "let" | "in") || name.text.ends_with('_') {
             return wrong(format!("`{}` cannot be a name", name.text), "as in YES_Y, NO_f2 or TOTAL_1");
         }
-        let term = self.parsed.definitions.iter().find(|known| known.name == name.text).map(|known| known.span);
-        if let Some(before) = term.or_else(|| self.constants.get(name.text).map(|known| known.1)) {
-            let line = line_of(self.text, before);
-            return wrong(
-                format!("{} is defined twice, first in line {line}", name.text),
-                "give the second another name",
-            );
-        }
-        Ok(())
+        let Some(before) = self.defined_at(name.text) else { return Ok(()) };
+        let line = line_of(self.text, before);
+        wrong(format!("{} is defined twice, first in line {line}", name.text), "give the second another name")
+    }
+
+    /// The term of this name, if it is defined above.
+    fn term_named(&self, name: &str) -> Option<&Definition> {
+        self.parsed.definitions.iter().find(|known| known.name == name)
+    }
+
+    /// Where a term or a constant of this name is defined.
+    fn defined_at(&self, name: &str) -> Option<Span> {
+        let constant = || self.constants.get(name).map(|(_, span)| *span);
+        self.term_named(name).map(|known| known.span).or_else(constant)
     }
 
     fn constant(&mut self, name: Token<'a>, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
@@ -184,40 +193,43 @@ impl<'a> Reader<'a> {
     /// `share * share * POPULATION`, `share * TERM` or `share * POPULATION in TERM`.
     fn term(&mut self, name: Token<'a>, population: Population, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
         if self.parsed.definitions.len() == MOST_TERMS {
-            let message = format!("more than {MOST_TERMS} terms");
-            return Err(Fault::syntax(
-                name.span,
-                message,
-                "a channel has at most 64 cells, so fewer terms say the same",
-            ));
+            let hint = "a channel has at most 64 cells, so fewer terms say the same";
+            return Err(Fault::syntax(name.span, format!("more than {MOST_TERMS} terms"), hint));
         }
+        let (share, whole) = self.share_and_whole(name, population, cursor)?;
+        let (share, implied) = self.resolve_whole(name, population, share, whole)?;
+        let inside = match (parent(cursor)?, &implied) {
+            (Some(parent), Some((before, _))) => {
+                let message = format!("{} is a share of {before} and therefore in it already", name.text);
+                return Err(Fault::syntax(parent.span, message, "drop `in` and what follows"));
+            }
+            (Some(parent), None) => Some((parent.text.to_owned(), parent.span)),
+            (None, _) => implied,
+        };
+        cursor.end("a definition ends with the population or term that it is a share of")?;
+        let (name, span) = (name.text.to_owned(), name.span);
+        self.parsed.definitions.push(Definition { name, span, population, share, inside });
+        Ok(())
+    }
+
+    /// The product of the shares, and the population or term behind them.
+    fn share_and_whole(
+        &self,
+        name: Token<'_>,
+        population: Population,
+        cursor: &mut Cursor<'a, '_>,
+    ) -> Result<(Fraction, Token<'a>), Fault> {
         let mut share = Fraction::one();
-        let whole = loop {
-            let whole = cursor.peek().filter(|token| token.kind == Kind::Word && is_share_of(token.text));
-            if let Some(whole) = whole {
-                cursor.at += 1;
-                break whole;
+        loop {
+            if let Some(whole) = cursor.take_if(|token| token.kind == Kind::Word && is_share_of(token.text)) {
+                return Ok((share, whole));
             }
             let (factor, span) = self.factor(cursor)?;
             share = bounded(share.times(&factor), span)?;
             if !cursor.take(Kind::Times) {
                 return Err(lacks_whole(name.text, population, cursor));
             }
-        };
-        let (share, mut inside) = self.resolve_whole(name, population, share, whole)?;
-        if cursor.peek().is_some_and(|token| token.text == "in") {
-            cursor.at += 1;
-            let parent = cursor.expect(Kind::Word, "a term", "as in let NO_f21 = 0.1 * NO in NO_f2")?;
-            if let Some((before, _)) = inside {
-                let message = format!("{} is a share of {before} and therefore in it already", name.text);
-                return Err(Fault::syntax(parent.span, message, "drop `in` and what follows"));
-            }
-            inside = Some((parent.text.to_owned(), parent.span));
         }
-        cursor.end("a definition ends with the population or term that it is a share of")?;
-        let (name, span) = (name.text.to_owned(), name.span);
-        self.parsed.definitions.push(Definition { name, span, population, share, inside });
-        Ok(())
     }
 
     /// The share of the whole population, and the term that it was written as a share of.
@@ -228,18 +240,15 @@ impl<'a> Reader<'a> {
         share: Fraction,
         whole: Token<'_>,
     ) -> Result<(Fraction, Option<(String, Span)>), Fault> {
-        if let Some(named) = Population::named(whole.text) {
-            if named == population {
-                return Ok((share, None));
-            }
-            let message = format!("{} cannot be a share of {}", name.text, whole.text);
-            let hint = format!("a term is a share of the population in its name: write * {}", population.name());
-            return Err(Fault::syntax(whole.span, message, hint));
+        match Population::named(whole.text) {
+            Some(named) if named == population => return Ok((share, None)),
+            Some(_) => return Err(other_population(name, population, whole)),
+            None => {}
         }
-        let Some(parent) = self.parsed.definitions.iter().find(|known| known.name == whole.text) else {
+        let parent = self.term_named(whole.text).ok_or_else(|| {
             let message = format!("`{}` is not defined yet", shortened(whole.text));
-            return Err(Fault::syntax(whole.span, message, "define a term above those that are shares of it"));
-        };
+            Fault::syntax(whole.span, message, "define a term above those that are shares of it")
+        })?;
         let share = bounded(share.times(&parent.share), whole.span)?;
         Ok((share, Some((whole.text.to_owned(), whole.span))))
     }
@@ -247,21 +256,16 @@ impl<'a> Reader<'a> {
     /// Products with + and − between them.
     fn sum(&self, cursor: &mut Cursor<'a, '_>) -> Result<Fraction, Fault> {
         let (mut sum, mut span) = self.product(cursor)?;
-        loop {
-            let plus = match cursor.peek().map(|token| token.kind) {
-                Some(Kind::Plus) => true,
-                Some(Kind::Minus) => false,
-                _ => return Ok(sum),
-            };
-            cursor.at += 1;
+        while let Some(plus) = cursor.take_sign() {
             let (next, end) = self.product(cursor)?;
             span.end = end.end;
             let reached = if plus { sum.plus(&next) } else { sum.minus(&next) };
-            sum = reached.map_err(|error| {
+            let out_of_range = |error: crate::Error| {
                 Fault::parameter(span, error.to_string(), "shares are between 0 and 1, and so are their sums")
-            })?;
-            sum = bounded(sum, span)?;
+            };
+            sum = bounded(reached.map_err(out_of_range)?, span)?;
         }
+        Ok(sum)
     }
 
     fn product(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span), Fault> {
@@ -275,7 +279,7 @@ impl<'a> Reader<'a> {
     }
 
     fn factor(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span), Fault> {
-        let token = cursor.next("a number", "a share may be written 0.05, 1/20 or 5%")?;
+        let token = cursor.next("a number", NUMBERS)?;
         match token.kind {
             Kind::Number => Ok((number(token)?, token.span)),
             Kind::Word if cursor.depth > 0 && is_share_of(token.text) => Err(Fault::syntax(
@@ -284,21 +288,24 @@ impl<'a> Reader<'a> {
                 "brackets hold numbers only, as in (1 - 0.2) * TOTAL",
             )),
             Kind::Word => Ok((self.constant_named(token)?, token.span)),
-            Kind::Open if cursor.depth == DEEPEST => {
-                Err(Fault::syntax(token.span, "too many brackets within brackets", "name the inner parts with let"))
-            }
-            Kind::Open => {
-                cursor.depth += 1;
-                let value = self.sum(cursor)?;
-                cursor.depth -= 1;
-                let close = cursor.expect(Kind::Close, ")", "every ( needs a )")?;
-                Ok((value, Span { start: token.span.start, end: close.span.end }))
-            }
+            Kind::Open => self.bracket(token, cursor),
             _ => {
                 let message = format!("expected a number, found `{}`", shortened(token.text));
-                Err(Fault::syntax(token.span, message, "a share may be written 0.05, 1/20 or 5%"))
+                Err(Fault::syntax(token.span, message, NUMBERS))
             }
         }
+    }
+
+    /// What follows a bracket that was opened, up to the one that closes it.
+    fn bracket(&self, open: Token<'_>, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span), Fault> {
+        if cursor.depth == DEEPEST {
+            return Err(Fault::syntax(open.span, "too many brackets within brackets", "name the inner parts with let"));
+        }
+        cursor.depth += 1;
+        let value = self.sum(cursor)?;
+        cursor.depth -= 1;
+        let close = cursor.expect(Kind::Close, ")", "every ( needs a )")?;
+        Ok((value, Span { start: open.span.start, end: close.span.end }))
     }
 
     fn constant_named(&self, token: Token<'_>) -> Result<Fraction, Fault> {
@@ -323,11 +330,7 @@ impl<'a> Reader<'a> {
     fn equation(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
         let left = cursor.tokens[0];
         let bin = bin(left)?;
-        if let Some(before) = self.parsed.equations.iter().find(|known| known.bin == bin) {
-            let line = line_of(self.text, before.span);
-            let message = format!("{} is written twice, first in line {line}", left.text);
-            return Err(Fault::syntax(left.span, message, "put all that an output holds on one line"));
-        }
+        self.check_first(left, bin)?;
         cursor.at = 1;
         cursor.expect(Kind::Equals, "=", "as in A1 = TOTAL_1 + YES_Y")?;
         let (terms, added) = noise::split(cursor.tokens);
@@ -338,12 +341,18 @@ impl<'a> Reader<'a> {
         self.parsed.equations.push(Equation { bin, span: left.span, mentions });
         Ok(())
     }
+
+    fn check_first(&self, left: Token<'_>, bin: Bin) -> Result<(), Fault> {
+        let Some(before) = self.parsed.equations.iter().find(|known| known.bin == bin) else { return Ok(()) };
+        let line = line_of(self.text, before.span);
+        let message = format!("{} is written twice, first in line {line}", left.text);
+        Err(Fault::syntax(left.span, message, "put all that an output holds on one line"))
+    }
 }
 
 /// `TERM + TERM - TERM`, or `0` for an output that holds nobody.
 fn mentions(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Mention>, Fault> {
-    if cursor.peek().is_some_and(|token| token.text == "0") {
-        cursor.at += 1;
+    if cursor.take_if(|token| token.text == "0").is_some() {
         cursor.end("an output that holds nobody is 0 and nothing else")?;
         return Ok(Vec::new());
     }
@@ -352,17 +361,26 @@ fn mentions(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Mention>, Fault> {
     loop {
         let token = cursor.next("a term", "what an output holds is written TOTAL_1 + YES_Y - YES_f1, or 0")?;
         mentions.push(mention(token, plus)?);
-        plus = match cursor.peek() {
-            None => return Ok(mentions),
-            Some(sign) if sign.kind == Kind::Plus => true,
-            Some(sign) if sign.kind == Kind::Minus => false,
-            Some(other) => {
-                let message = format!("expected + or -, found `{}`", shortened(other.text));
-                let hint = "terms are joined by + and -; give a share of one a name of its own with let";
-                return Err(Fault::syntax(other.span, message, hint));
-            }
+        plus = match cursor.take_sign() {
+            Some(plus) => plus,
+            None => break,
         };
-        cursor.at += 1;
+    }
+    match cursor.peek() {
+        None => Ok(mentions),
+        Some(other) => {
+            let message = format!("expected + or -, found `{}`", shortened(other.text));
+            let hint = "terms are joined by + and -; give a share of one a name of its own with let";
+            Err(Fault::syntax(other.span, message, hint))
+        }
+    }
+}
+
+/// The term after `in`, if there is one.
+fn parent<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Option<Token<'a>>, Fault> {
+    match cursor.take_if(|token| token.text == "in") {
+        Some(_) => cursor.expect(Kind::Word, "a term", "as in let NO_f21 = 0.1 * NO in NO_f2").map(Some),
+        None => Ok(None),
     }
 }
 
@@ -384,24 +402,24 @@ fn mention(token: Token<'_>, plus: bool) -> Result<Mention, Fault> {
 
 /// `A1`, `B⊥` or `Bbottom`.
 fn bin(token: Token<'_>) -> Result<Bin, Fault> {
+    let word = shortened(token.text);
     if is_share_of(token.text) {
-        let message = format!("{} is a term, and a line starts with an output or `let`", shortened(token.text));
-        return Err(Fault::syntax(token.span, message, format!("write let {} = …", shortened(token.text))));
+        let message = format!("{word} is a term, and a line starts with an output or `let`");
+        return Err(Fault::syntax(token.span, message, format!("write let {word} = …")));
     }
-    let malformed = || {
-        let message = format!("`{}` is not an output of an answer", shortened(token.text));
+    let letter = token.text.chars().next().filter(char::is_ascii_uppercase);
+    let output = letter.and_then(|_| token.text[1..].parse::<Output>().ok());
+    let (Some(letter), Some(output)) = (letter, output) else {
         let hint = "write the answer's letter and the output, as in A1, C3 or B⊥; definitions start with `let`";
-        Fault::syntax(token.span, message, hint)
+        return Err(Fault::syntax(token.span, format!("`{word}` is not an output of an answer"), hint));
     };
-    let letter = token.text.chars().next().filter(char::is_ascii_uppercase).ok_or_else(malformed)?;
-    let output: Output = token.text[1..].parse().map_err(|_| malformed())?;
     let answer = usize::from(letter as u8 - b'A').min(MOST_ANSWERS - 1);
     Ok(Bin { answer, output })
 }
 
 fn number(token: Token<'_>) -> Result<Fraction, Fault> {
     token.text.parse().map_err(|error: crate::Error| {
-        let hint = error.hint().unwrap_or("a share may be written 0.05, 1/20 or 5%").to_owned();
+        let hint = error.hint().unwrap_or(NUMBERS).to_owned();
         match error.is_syntax() {
             true => Fault::syntax(token.span, error.to_string(), hint),
             false => Fault::parameter(token.span, error.to_string(), hint),
@@ -411,6 +429,12 @@ fn number(token: Token<'_>) -> Result<Fraction, Fault> {
 
 fn is_share_of(word: &str) -> bool {
     Population::named(word).is_some() || Population::of_term(word).is_some()
+}
+
+fn other_population(name: Token<'_>, population: Population, whole: Token<'_>) -> Fault {
+    let message = format!("{} cannot be a share of {}", name.text, whole.text);
+    let hint = format!("a term is a share of the population in its name: write * {}", population.name());
+    Fault::syntax(whole.span, message, hint)
 }
 
 fn lacks_whole(name: &str, population: Population, cursor: &Cursor<'_, '_>) -> Fault {
@@ -426,55 +450,4 @@ fn lacks_whole(name: &str, population: Population, cursor: &Cursor<'_, '_>) -> F
         ),
     };
     Fault::syntax(cursor.here(), message, hint)
-}
-
-/// Walks along the tokens of one statement.
-struct Cursor<'a, 't> {
-    tokens: &'t [Token<'a>],
-    at: usize,
-    depth: usize,
-}
-
-impl<'a> Cursor<'a, '_> {
-    fn peek(&self) -> Option<Token<'a>> {
-        self.tokens.get(self.at).copied()
-    }
-
-    /// The next token, or the end of the statement.
-    fn here(&self) -> Span {
-        let end = self.tokens.last().map_or(0, |last| last.span.end);
-        self.peek().map_or(Span { start: end, end }, |token| token.span)
-    }
-
-    fn take(&mut self, kind: Kind) -> bool {
-        let found = self.peek().is_some_and(|token| token.kind == kind);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn next(&mut self, what: &str, hint: &str) -> Result<Token<'a>, Fault> {
-        let token = self.peek().ok_or_else(|| {
-            Fault::syntax(self.here(), format!("the line ends where {what} is expected"), hint.to_owned())
-        })?;
-        self.at += 1;
-        Ok(token)
-    }
-
-    fn expect(&mut self, kind: Kind, what: &str, hint: &str) -> Result<Token<'a>, Fault> {
-        let token = self.next(what, hint)?;
-        if token.kind != kind {
-            let message = format!("expected {what}, found `{}`", shortened(token.text));
-            return Err(Fault::syntax(token.span, message, hint));
-        }
-        Ok(token)
-    }
-
-    fn end(&self, hint: &str) -> Result<(), Fault> {
-        match self.peek() {
-            None => Ok(()),
-            Some(token) => {
-                Err(Fault::syntax(token.span, format!("`{}` is too much", shortened(token.text)), hint.to_owned()))
-            }
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::channel::{Bin, Cell, Channel, Output, answer_name};
+use crate::channel::{Bin, Cell, Channel, Output};
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
@@ -25,24 +25,14 @@ use super::parser::Population;
 pub fn to_text(channel: &Channel) -> String {
     let tree = Tree::new(channel);
     let terms: Vec<Term> = (0..channel.cells().len()).flat_map(|cell| tree.terms(cell)).collect();
-    let mut text = String::new();
-    for term in &terms {
-        let share = Fraction::from_probability(term.share);
-        let inside =
-            tree.parents[term.cell].map_or(String::new(), |parent| format!(" in TOTAL_{}", tree.names[parent]));
-        let name = tree.name(term);
-        writeln!(text, "let {name} = {share} * {}{inside}", term.population.name()).expect("a string takes all");
-    }
+    let mut lines: Vec<String> = terms.iter().map(|term| tree.definition(term)).collect();
     for bin in channel.bins() {
         if Some(&bin.output) == channel.answers()[bin.answer].first() {
-            text.push('\n');
+            lines.push(String::new());
         }
-        let bin_name = format!("{}{}", answer_name(bin.answer), bin.output);
-        let noise = channel.noise().filter(|_| bin.output == Output::ONE);
-        let added = noise.map_or(String::new(), |noise| format!(" + {noise}"));
-        writeln!(text, "{bin_name} = {}{added}", tree.content(bin, &terms)).expect("a string takes all");
+        lines.push(tree.equation(bin, &terms));
     }
-    text
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 struct Term {
@@ -65,7 +55,6 @@ struct Tree<'a> {
 impl<'a> Tree<'a> {
     fn new(channel: &'a Channel) -> Self {
         let cells = channel.cells();
-        let near: Vec<Option<usize>> = cells.iter().map(|cell| nearest(channel, cell.outputs())).collect();
         let mut tree = Self {
             channel,
             names: cells.iter().map(|cell| until_last_change(cell.outputs())).collect(),
@@ -73,10 +62,8 @@ impl<'a> Tree<'a> {
             yes: cells.iter().map(Cell::yes).collect(),
             no: cells.iter().map(Cell::no).collect(),
         };
-        // A part changes more often than its whole, so that parts are complete before they are counted into one.
-        let mut wholes: Vec<usize> = (0..cells.len()).collect();
-        wholes.sort_by_key(|&cell| std::cmp::Reverse(changes(cells[cell].outputs())));
-        for whole in wholes {
+        let near: Vec<Option<usize>> = cells.iter().map(|cell| nearest(channel, cell.outputs())).collect();
+        for whole in most_changes_first(cells) {
             let parts: Vec<usize> = (0..cells.len()).filter(|&part| near[part] == Some(whole)).collect();
             tree.gather(whole, &parts);
         }
@@ -110,6 +97,21 @@ impl<'a> Tree<'a> {
         format!("{}_{}", term.population.name(), self.names[term.cell])
     }
 
+    /// `let NAME = share * POPULATION`, with the whole that it is part of.
+    fn definition(&self, term: &Term) -> String {
+        let (name, share) = (self.name(term), Fraction::from_probability(term.share));
+        let parent = self.parents[term.cell];
+        let inside = parent.map_or(String::new(), |parent| format!(" in TOTAL_{}", self.names[parent]));
+        format!("let {name} = {share} * {}{inside}", term.population.name())
+    }
+
+    /// `A1 = TERM + TERM - TERM`, with the noise that is added to the number of answers `1`.
+    fn equation(&self, bin: Bin, terms: &[Term]) -> String {
+        let noise = self.channel.noise().filter(|_| bin.output == Output::ONE);
+        let added = noise.map_or(String::new(), |noise| format!(" + {noise}"));
+        format!("{} = {}{added}", bin.name(), self.content(bin, terms))
+    }
+
     /// What an output holds: the terms that lie in it and not where their whole lies, less the parts that left.
     fn content(&self, bin: Bin, terms: &[Term]) -> String {
         let lies = |cell: usize| self.channel.cells()[cell].outputs()[bin.answer] == bin.output;
@@ -141,6 +143,13 @@ fn nearest(channel: &Channel, outputs: &[Output]) -> Option<usize> {
 
 fn changes(outputs: &[Output]) -> usize {
     outputs.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+/// A part changes more often than its whole, so in this order parts are complete before they are counted into one.
+fn most_changes_first(cells: &[Cell]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..cells.len()).collect();
+    order.sort_by_key(|&cell| std::cmp::Reverse(changes(cells[cell].outputs())));
+    order
 }
 
 fn until_last_change(outputs: &[Output]) -> String {

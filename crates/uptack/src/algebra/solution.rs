@@ -6,16 +6,16 @@ use num_rational::BigRational;
 use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::coupling::Coupled;
-use crate::channel::{Bin, Cell, Channel, Output, answer_name};
+use crate::channel::{Bin, Cell, Channel, Law};
 use crate::error::Error;
 use crate::linear;
 use crate::probability::Probability;
 
 /// How the analyst finds YES from the tallies.
 ///
-/// Looked at are the counts of the cells that speak loudest for *yes*, the single bins, and the differences of two
-/// answers. Taken is the combination whose variance grows least with NO; of those, least with YES; of those, the one
-/// of the fewest bins.
+/// The candidates are the counts of the cells that speak loudest for *yes*, the single bins, and the differences of
+/// two answers. The one whose variance grows least with NO is chosen; among equals, the one whose variance grows least
+/// with YES; then the one of the fewest bins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solution {
     /// The bins with their weights.
@@ -72,33 +72,17 @@ impl Solution {
 
 /// Classes beyond these are too faint to add to a solution.
 const MOST_CLASSES: usize = 8;
-/// Up to so many bins every combination of four is tried.
+/// Up to this many bins, every combination of four is tried.
 const FEW_BINS: usize = 12;
-/// Up to so many bins the general system is solved.
+/// Up to this many bins, the general system is solved.
 const SOME_BINS: usize = 32;
 
 /// The solution, unless no tally depends on the truth.
 pub(super) fn solve(coupled: &Coupled, channel: &Channel) -> Option<Solution> {
-    let published = |bin: &Bin| channel.noise().is_none() || bin.output == Output::ONE;
-    let bins: Vec<Bin> = channel.bins().into_iter().filter(published).collect();
-    let best = candidates(channel, &bins).into_iter().filter_map(|weights| Measured::new(channel, &bins, weights));
-    let best = best.min_by(|a, b| a.key().cmp(&b.key()))?;
-    let used: Vec<(Bin, i64)> = bins.iter().copied().zip(best.weights).filter(|(_, weight)| *weight != 0).collect();
-    let float = |value: &BigRational| linear::to_f64(value);
-    let scale = float(&(&best.yes - &best.no));
-    Some(Solution {
-        variance_of_noise: channel.noise().map_or(0.0, |noise| 2.0 * noise.variance() / (scale * scale)),
-        combination: bins_text(&used),
-        holds: content_text(coupled, &used),
-        chain: chain(coupled, channel, &used),
-        bins: used,
-        yes: float(&best.yes),
-        no: float(&best.no),
-        scale,
-        noise_from_no: best.per_no.is_positive(),
-        variance_per_yes: float(&best.per_yes),
-        variance_per_no: float(&best.per_no),
-    })
+    let bins = channel.published_bins();
+    let measured = candidates(channel, &bins).into_iter().filter_map(|weights| Measured::new(channel, &bins, weights));
+    let best = measured.min_by(|a, b| a.key().cmp(&b.key()))?;
+    Some(best.explain(coupled, channel, &bins))
 }
 
 /// A combination with its exact moments.
@@ -111,31 +95,44 @@ struct Measured {
 }
 
 impl Measured {
+    /// None where the mean of the combination is the same for both truths.
     fn new(channel: &Channel, bins: &[Bin], weights: Vec<i64>) -> Option<Self> {
-        let value = |cell: &Cell| -> i64 {
-            let counted = bins.iter().zip(&weights).filter(|(bin, _)| cell.outputs()[bin.answer] == bin.output);
-            counted.map(|(_, weight)| weight).sum()
-        };
-        let values: Vec<BigInt> = channel.cells().iter().map(|cell| value(cell).into()).collect();
-        // Σ value·law and Σ value²·law, over 2⁶⁴; and the variance, over 2¹²⁸.
-        let moments = |law: fn(&Cell) -> Probability| {
-            let laws = channel.cells().iter().map(|cell| BigInt::from(law(cell).numerator()));
-            let weighted = laws.zip(&values).map(|(law, value)| law * value);
-            let (mean, square) = weighted
-                .zip(&values)
-                .fold((BigInt::zero(), BigInt::zero()), |sums, (part, value)| (sums.0 + &part, sums.1 + part * value));
-            let variance = (square << Probability::BITS) - &mean * &mean;
-            (mean, variance)
-        };
-        let ((yes, per_yes), (no, per_no)) = (moments(Cell::yes), moments(Cell::no));
-        let scale = &yes - &no;
+        let combination = || bins.iter().copied().zip(weights.iter().copied());
+        let value = |cell: &Cell| BigInt::from(cell.value_in(combination()));
+        let values: Vec<BigInt> = channel.cells().iter().map(value).collect();
+        let yes = Moments::of(channel, &values, Cell::yes);
+        let no = Moments::of(channel, &values, Cell::no);
+        let scale = &yes.mean - &no.mean;
         if scale.is_zero() {
             return None;
         }
         let square = &scale * &scale;
-        let share = |numerator: BigInt| BigRational::new(numerator, BigInt::from(Probability::ONE.numerator()));
-        let (per_yes, per_no) = (BigRational::new(per_yes, square.clone()), BigRational::new(per_no, square));
-        Some(Self { weights, per_yes, per_no, yes: share(yes), no: share(no) })
+        Some(Self {
+            weights,
+            per_yes: BigRational::new(yes.variance, square.clone()),
+            per_no: BigRational::new(no.variance, square),
+            yes: share(yes.mean),
+            no: share(no.mean),
+        })
+    }
+
+    /// The solution with its floating point numbers and its text.
+    fn explain(self, coupled: &Coupled, channel: &Channel, bins: &[Bin]) -> Solution {
+        let bins: Vec<(Bin, i64)> = bins.iter().copied().zip(self.weights).filter(|(_, weight)| *weight != 0).collect();
+        let scale = linear::to_f64(&(&self.yes - &self.no));
+        Solution {
+            combination: bins_text(&bins),
+            holds: content_text(coupled, &bins),
+            chain: chain(coupled, channel, &bins),
+            bins,
+            yes: linear::to_f64(&self.yes),
+            no: linear::to_f64(&self.no),
+            scale,
+            variance_per_yes: linear::to_f64(&self.per_yes),
+            variance_per_no: linear::to_f64(&self.per_no),
+            variance_of_noise: channel.noise().map_or(0.0, |noise| 2.0 * noise.variance() / (scale * scale)),
+            noise_from_no: self.per_no.is_positive(),
+        }
     }
 
     fn key(&self) -> (&BigRational, &BigRational, usize) {
@@ -143,15 +140,38 @@ impl Measured {
     }
 }
 
+/// What one owner adds to a combination under one law: the mean over 2⁶⁴ and the variance over 2¹²⁸.
+struct Moments {
+    mean: BigInt,
+    variance: BigInt,
+}
+
+impl Moments {
+    fn of(channel: &Channel, values: &[BigInt], law: Law) -> Self {
+        let (mut mean, mut square) = (BigInt::zero(), BigInt::zero());
+        for (cell, value) in channel.cells().iter().zip(values) {
+            let part = BigInt::from(law(cell).numerator()) * value;
+            square += &part * value;
+            mean += part;
+        }
+        let variance = (square << Probability::BITS) - &mean * &mean;
+        Self { mean, variance }
+    }
+}
+
+/// A numerator over 2⁶⁴ as a rational.
+fn share(numerator: BigInt) -> BigRational {
+    BigRational::new(numerator, BigInt::from(Probability::ONE.numerator()))
+}
+
+/// The combinations to choose from, as a weight for each bin.
 fn candidates(channel: &Channel, bins: &[Bin]) -> Vec<Vec<i64>> {
     let rows = Rows::new(channel, bins);
     let mut all: Vec<Vec<i64>> = loudest(channel).into_iter().filter_map(|target| rows.reach(target)).collect();
     all.extend((0..bins.len()).map(|bin| rows.weights(&[(bin, 1)])));
-    for (first, second) in (0..bins.len()).flat_map(|first| (first + 1..bins.len()).map(move |second| (first, second)))
-    {
-        if bins[first].output == bins[second].output {
-            all.push(rows.weights(&[(first, 1), (second, -1)]));
-        }
+    for first in 0..bins.len() {
+        let later = (first + 1..bins.len()).filter(|&second| bins[first].output == bins[second].output);
+        all.extend(later.map(|second| rows.weights(&[(first, 1), (second, -1)])));
     }
     all
 }
@@ -176,12 +196,8 @@ struct Rows {
 
 impl Rows {
     fn new(channel: &Channel, bins: &[Bin]) -> Self {
-        let set = |pass: &dyn Fn(&Cell) -> bool| {
-            let cells = channel.cells().iter().enumerate().filter(|(_, cell)| pass(cell));
-            cells.fold(0u64, |set, (index, _)| set | 1 << index)
-        };
-        let possible = set(&|cell| cell.yes() != Probability::ZERO || cell.no() != Probability::ZERO);
-        let row = |bin: &Bin| set(&|cell| cell.outputs()[bin.answer] == bin.output) & possible;
+        let possible = cell_set(channel, Cell::is_possible);
+        let row = |bin: &Bin| cell_set(channel, |cell| cell.outputs()[bin.answer] == bin.output) & possible;
         Self { rows: bins.iter().map(row).collect(), possible }
     }
 
@@ -195,44 +211,49 @@ impl Rows {
 
     /// Weights under which the bins count the cells of the target and no others, as few as are easily found.
     fn reach(&self, target: u64) -> Option<Vec<i64>> {
-        let few = self.rows.len() <= FEW_BINS;
-        let found = self.one_or_two(target).or_else(|| few.then(|| self.four(target)).flatten());
-        found.or_else(|| (self.rows.len() <= SOME_BINS).then(|| self.general(target)).flatten())
+        let up_to = |most: usize| (self.rows.len() <= most).then_some(());
+        self.single(target)
+            .or_else(|| self.difference(target))
+            .or_else(|| self.disjoint_sum(target))
+            .or_else(|| up_to(FEW_BINS).and_then(|()| self.two_differences(target)))
+            .or_else(|| up_to(SOME_BINS).and_then(|()| self.general(target)))
     }
 
-    fn one_or_two(&self, target: u64) -> Option<Vec<i64>> {
+    fn single(&self, target: u64) -> Option<Vec<i64>> {
+        let bin = self.rows.iter().position(|&row| row == target)?;
+        Some(self.weights(&[(bin, 1)]))
+    }
+
+    /// A bin less another whose cells it all counts.
+    fn difference(&self, target: u64) -> Option<Vec<i64>> {
+        let (plus, minus) = self.pair(|plus, minus| minus & !plus == 0 && plus & !minus == target)?;
+        Some(self.weights(&[(plus, 1), (minus, -1)]))
+    }
+
+    /// Two bins that have no cell in common.
+    fn disjoint_sum(&self, target: u64) -> Option<Vec<i64>> {
+        let (first, second) = self.pair(|first, second| first & second == 0 && first | second == target)?;
+        Some(self.weights(&[(first, 1), (second, 1)]))
+    }
+
+    /// The first two bins whose cells fit.
+    fn pair(&self, fits: impl Fn(u64, u64) -> bool) -> Option<(usize, usize)> {
+        self.pairs().find(|&(first, second)| fits(self.rows[first], self.rows[second]))
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         let count = self.rows.len();
-        let pairs = || (0..count).flat_map(|first| (0..count).map(move |second| (first, second)));
-        let single = (0..count).find(|&bin| self.rows[bin] == target).map(|bin| self.weights(&[(bin, 1)]));
-        let difference = || {
-            let fits = |&(first, second): &(usize, usize)| {
-                let (first, second) = (self.rows[first], self.rows[second]);
-                second & !first == 0 && first & !second == target
-            };
-            pairs().find(fits).map(|(first, second)| self.weights(&[(first, 1), (second, -1)]))
-        };
-        let sum = || {
-            let fits = |&(first, second): &(usize, usize)| {
-                self.rows[first] & self.rows[second] == 0 && self.rows[first] | self.rows[second] == target
-            };
-            pairs().find(fits).map(|(first, second)| self.weights(&[(first, 1), (second, 1)]))
-        };
-        single.or_else(difference).or_else(sum)
+        (0..count).flat_map(move |first| (0..count).map(move |second| (first, second)))
     }
 
     /// Two differences, one added to the other.
-    fn four(&self, target: u64) -> Option<Vec<i64>> {
-        let count = self.rows.len();
-        let pairs: Vec<(usize, usize)> = (0..count)
-            .flat_map(|plus| (0..count).map(move |minus| (plus, minus)))
-            .filter(|(plus, minus)| plus != minus)
-            .collect();
-        let bit = |set: u64, cell: u32| (set >> cell & 1) as i64;
-        let value = |pair: (usize, usize), cell| bit(self.rows[pair.0], cell) - bit(self.rows[pair.1], cell);
-        let cells: Vec<u32> = (0..u64::BITS).filter(|&cell| bit(self.possible, cell) == 1).collect();
+    fn two_differences(&self, target: u64) -> Option<Vec<i64>> {
+        let pairs: Vec<(usize, usize)> = self.pairs().filter(|(plus, minus)| plus != minus).collect();
+        let cells = self.possible_cells();
         for (index, &first) in pairs.iter().enumerate() {
             for &second in &pairs[index..] {
-                if cells.iter().all(|&cell| value(first, cell) + value(second, cell) == bit(target, cell)) {
+                let value = |cell: u32| self.difference_at(first, cell) + self.difference_at(second, cell);
+                if cells.iter().all(|&cell| value(cell) == bit(target, cell)) {
                     return Some(self.weights(&[(first.0, 1), (first.1, -1), (second.0, 1), (second.1, -1)]));
                 }
             }
@@ -240,40 +261,72 @@ impl Rows {
         None
     }
 
+    /// How often the difference of two bins counts a cell: −1, 0 or 1.
+    #[inline]
+    fn difference_at(&self, (plus, minus): (usize, usize), cell: u32) -> i64 {
+        bit(self.rows[plus], cell) - bit(self.rows[minus], cell)
+    }
+
+    fn possible_cells(&self) -> Vec<u32> {
+        (0..u64::BITS).filter(|&cell| bit(self.possible, cell) == 1).collect()
+    }
+
     /// Any solution of the linear system, scaled to whole weights.
     fn general(&self, target: u64) -> Option<Vec<i64>> {
-        let cells = (0..u64::BITS).filter(|&cell| self.possible >> cell & 1 == 1);
-        let cells: Vec<u32> = cells.collect();
+        let cells = self.possible_cells();
         let vector = |set: u64| -> Vec<BigRational> {
-            cells.iter().map(|&cell| BigRational::from_integer((set >> cell & 1).into())).collect()
+            cells.iter().map(|&cell| BigRational::from_integer(bit(set, cell).into())).collect()
         };
         let rows: Vec<_> = self.rows.iter().map(|&row| vector(row)).collect();
-        let solution = linear::combination(&rows, &vector(target))?;
-        let common = solution.iter().fold(BigInt::from(1), |common, weight| common.lcm(weight.denom()));
-        solution.iter().map(|weight| (weight * &common).to_integer().to_i64().filter(|w| w.abs() < 1 << 32)).collect()
+        whole_weights(&linear::combination(&rows, &vector(target))?)
     }
+}
+
+/// Whether a set has a cell, as 1 or 0.
+#[inline]
+fn bit(set: u64, cell: u32) -> i64 {
+    (set >> cell & 1) as i64
+}
+
+/// The cells that pass, as a bit set.
+fn cell_set(channel: &Channel, pass: impl Fn(&Cell) -> bool) -> u64 {
+    let cells = channel.cells().iter().enumerate().filter(|(_, cell)| pass(cell));
+    cells.fold(0, |set, (index, _)| set | 1 << index)
+}
+
+/// The weights times their common denominator; none if they are too large to be of use.
+fn whole_weights(weights: &[BigRational]) -> Option<Vec<i64>> {
+    let common = weights.iter().fold(BigInt::from(1), |common, weight| common.lcm(weight.denom()));
+    let whole = |weight: &BigRational| (weight * &common).to_integer().to_i64().filter(|w| w.abs() < 1 << 32);
+    weights.iter().map(whole).collect()
 }
 
 /// Σ w·bin as differences of successive answers, from the last answer back, and what is left of the first.
 fn chain(coupled: &Coupled, channel: &Channel, used: &[(Bin, i64)]) -> Vec<Step> {
-    let mut steps: Vec<(usize, Step)> = Vec::new();
     let mut outputs: Vec<_> = used.iter().map(|(bin, _)| bin.output).collect();
     outputs.sort();
     outputs.dedup();
+    let mut steps: Vec<(usize, Step)> = Vec::new();
     for output in outputs {
         let bins: Vec<Bin> = channel.bins().into_iter().filter(|bin| bin.output == output).collect();
-        let weight = |bin: &Bin| used.iter().find(|(other, _)| other == bin).map_or(0, |(_, weight)| *weight);
-        let mut reached = 0;
-        for later in (0..bins.len()).rev() {
-            reached += weight(&bins[later]);
-            let mut parts = vec![(bins[later], 1)];
-            parts.extend(later.checked_sub(1).map(|earlier| (bins[earlier], -1)));
-            let step = step(coupled, &parts, reached);
-            steps.extend(step.map(|step| (bins[later].answer, step)));
-        }
+        steps.extend(chain_of_output(coupled, &bins, used));
     }
     steps.sort_by_key(|(answer, _)| std::cmp::Reverse(*answer));
     steps.into_iter().map(|(_, step)| step).collect()
+}
+
+/// The steps through the bins of one output, each with the later of its answers.
+fn chain_of_output(coupled: &Coupled, bins: &[Bin], used: &[(Bin, i64)]) -> Vec<(usize, Step)> {
+    let weight = |bin: &Bin| used.iter().find(|(other, _)| other == bin).map_or(0, |(_, weight)| *weight);
+    let mut steps = Vec::new();
+    let mut reached = 0;
+    for later in (0..bins.len()).rev() {
+        reached += weight(&bins[later]);
+        let mut parts = vec![(bins[later], 1)];
+        parts.extend(later.checked_sub(1).map(|earlier| (bins[earlier], -1)));
+        steps.extend(step(coupled, &parts, reached).map(|step| (bins[later].answer, step)));
+    }
+    steps
 }
 
 /// A step turned so that what it holds starts with a plus; none where it adds nothing.
@@ -306,7 +359,7 @@ fn bins_text(parts: &[(Bin, i64)]) -> String {
     let mut ordered: Vec<(Bin, i64)> = parts.to_vec();
     // What is subtracted comes last, as one would write it.
     ordered.sort_by_key(|(_, weight)| *weight < 0);
-    signed_text(ordered.into_iter().map(|(bin, weight)| (format!("{}{}", answer_name(bin.answer), bin.output), weight)))
+    signed_text(ordered.into_iter().map(|(bin, weight)| (bin.name(), weight)))
 }
 
 fn signed_text(parts: impl Iterator<Item = (String, i64)>) -> String {

@@ -54,10 +54,14 @@ struct Counts {
 
 impl Attack<'_> {
     pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<Outcome, Error> {
-        let pieces = (self.calls / (KINDS * PIECE)).max(1);
+        let pieces = Pieces { count: (self.calls / (KINDS * PIECE)).max(1), calls: KINDS * PIECE, progress };
+        let calls = pieces.count * pieces.calls;
         let work = |counts: &mut Counts, piece: u64| self.piece(subject, piece, counts);
-        let counts =
-            on_all_threads(Pieces { count: pieces, calls: KINDS * PIECE, progress }, Counts::default, work, merge)?;
+        let counts = on_all_threads(pieces, Counts::default, work, merge)?;
+        Ok(Outcome { finding: self.finding(&counts), noise: self.fit(&counts.noise), calls })
+    }
+
+    fn finding(&self, counts: &Counts) -> Finding {
         let outcomes = |half: usize| {
             let [no, yes] = [0, 1].map(|world| self.by_stretch(&counts.sums[half][world]));
             Outcomes { yes, no }
@@ -68,8 +72,7 @@ impl Attack<'_> {
             let names: Vec<String> = event.iter().map(|&stretch| self.stretch_name(stretch)).collect();
             format!("the bit and the noise together are {}", some_of(names.into_iter()))
         };
-        let finding = local::attack(&[sample], self.claimed, self.miss, name);
-        Ok(Outcome { finding, noise: self.fit(&counts.noise), calls: pieces * KINDS * PIECE })
+        local::attack(&[sample], self.claimed, self.miss, name)
     }
 
     fn piece(&self, subject: &impl Subject, piece: u64, counts: &mut Counts) -> Result<(), Error> {
@@ -79,13 +82,18 @@ impl Attack<'_> {
             let truths: Truths = (0..PIECE).map(|_| Truth::from_bool(world)).collect();
             let cells = subject.draw_many(&truths, &mut coins)?;
             let noise = subject.draw_noise(self.noise, PIECE as usize, &mut coins)?;
+            let sums = &mut counts.sums[half][usize::from(world)];
             for (cell, noise) in cells.iter().zip(noise) {
-                let bit = i64::from(self.channel.cells()[cell].outputs()[0] == Output::ONE);
-                *counts.sums[half][usize::from(world)].entry(bit.saturating_add(noise)).or_default() += 1;
+                *sums.entry(self.bit(cell).saturating_add(noise)).or_default() += 1;
                 *counts.noise.entry(noise).or_default() += 1;
             }
         }
         Ok(())
+    }
+
+    /// What an owner who gives this cell adds to the sum.
+    fn bit(&self, cell: usize) -> i64 {
+        i64::from(self.channel.cells()[cell].outputs()[0] == Output::ONE)
     }
 
     /// How many neighbouring sums are one outcome: few enough that each comes up often.
@@ -127,9 +135,9 @@ impl Attack<'_> {
         for part in TAILS {
             let from = (part * self.noise.scale().to_f64()).ceil() as i64;
             let stated = self.noise.upper_tail(from);
-            let hits = drawn.range(from..).map(|(_, count)| count).sum();
+            let hits = count_within(drawn, from..);
             fitting.test(Hits { hits, trials }, stated, || format!("noise of at least {from}"));
-            let hits = drawn.range(..=-from).map(|(_, count)| count).sum();
+            let hits = count_within(drawn, ..=-from);
             fitting.test(Hits { hits, trials }, stated, || format!("noise of at most {}", -from));
         }
         fitting.conclude(self.miss)
@@ -144,4 +152,8 @@ fn merge(all: &mut Counts, part: Counts) {
         add(all, part);
     }
     add(&mut all.noise, part.noise);
+}
+
+fn count_within(counts: &BTreeMap<i64, u64>, range: impl std::ops::RangeBounds<i64>) -> u64 {
+    counts.range(range).map(|(_, count)| count).sum()
 }

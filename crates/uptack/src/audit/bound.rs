@@ -15,7 +15,7 @@ const SLACK: f64 = 1e-9;
 /// Halvings of an interval of width one; more change nothing in a double.
 const HALVINGS: usize = 64;
 
-/// The ε that the counts prove, but for a probability of at most `miss`; 0 if they prove none.
+/// The ε that the counts prove, except with a probability of at most `miss`; 0 if they prove none.
 ///
 /// If the law is (ε, δ)-private, P(event) ≤ e^ε·P'(event) + δ. The probability of the event in the first world is
 /// bounded from below and that in the second from above, each with half of `miss`, so it does not matter whether the

@@ -8,7 +8,7 @@ compile_error!("broken-controls is for tests: it cannot be part of a release bui
 use std::str::FromStr;
 
 use super::subject::Subject;
-use crate::channel::{Cell, Channel};
+use crate::channel::{Cell, Channel, Output};
 use crate::coins::Coins;
 use crate::error::Error;
 use crate::noise::{DiscreteLaplace, Scale};
@@ -148,11 +148,7 @@ impl Subject for BrokenSampler {
                 let (first, second) = (drawn(noise)?, drawn(noise)?);
                 Ok(first.iter().zip(second).map(|(first, second)| (first + second) / 2).collect())
             }
-            BrokenControl::NoiseScale => {
-                let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
-                let smaller = Scale::new(numerator.saturating_mul(9), denominator.saturating_mul(10))?;
-                drawn(&DiscreteLaplace::new(smaller))
-            }
+            BrokenControl::NoiseScale => drawn(&a_tenth_smaller(noise)?),
             BrokenControl::NoiseOneSided => Ok(drawn(noise)?.into_iter().map(i64::abs).collect()),
             BrokenControl::NoiseMissing => Ok(vec![0; count]),
             _ => drawn(noise),
@@ -160,23 +156,22 @@ impl Subject for BrokenSampler {
     }
 
     fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error> {
-        if BrokenControl::NOISE.contains(&self.control) {
+        let biased = matches!(self.control, BrokenControl::BiasedThreshold { .. });
+        if biased || BrokenControl::NOISE.contains(&self.control) {
             return self.sampler.draw_many_from(truths, coins);
         }
         let mut cells = Vec::with_capacity(truths.len());
         let mut reused = Coin([0; 8]);
         for owner in 0..truths.len() {
             let truth = Truth::from_bool((truths.words()[owner / LANES] >> (owner % LANES)) & 1 == 1);
-            cells.push(match self.control {
-                BrokenControl::BiasedThreshold { .. } => return self.sampler.draw_many_from(truths, coins),
-                BrokenControl::ReusedCoin => {
-                    if owner % 2 == 0 {
-                        reused = Coin::toss(coins)?;
-                    }
-                    self.sampler.draw_from(truth, &mut reused)?
-                }
-                _ => self.draw(truth, coins)?,
-            });
+            if self.control != BrokenControl::ReusedCoin {
+                cells.push(self.draw(truth, coins)?);
+                continue;
+            }
+            if owner % 2 == 0 {
+                reused = Coin::toss(coins)?;
+            }
+            cells.push(self.sampler.draw_from(truth, &mut reused)?);
         }
         Ok(pack(self.cells, &cells))
     }
@@ -211,31 +206,40 @@ fn pack(cells: usize, drawn: &[usize]) -> PackedCells {
     packed
 }
 
-/// The truth as the last answer would say it plainly; the cell is the one that agrees with the cell drawn in most of the
-/// other answers.
+fn a_tenth_smaller(noise: &DiscreteLaplace) -> Result<DiscreteLaplace, Error> {
+    let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
+    Ok(DiscreteLaplace::new(Scale::new(numerator.saturating_mul(9), denominator.saturating_mul(10))?))
+}
+
+/// For each truth (no, yes) and each cell drawn, the cell whose last answer says the truth plainly and which agrees with
+/// the cell drawn in most of the other answers.
 fn unprotected(channel: &Channel) -> [Vec<usize>; 2] {
     let last = channel.answers().len() - 1;
-    let outputs = &channel.answers()[last];
-    let law = |output| {
-        let (yes, no) = channel.bin_law(crate::Bin { answer: last, output });
-        yes.numerator() as i128 - no.numerator() as i128
-    };
-    let mut order = outputs.clone();
-    order.sort_by_key(|&output| law(output));
-    let plain = [order[0], order[order.len() - 1]];
-    plain.map(|output| {
-        let candidates: Vec<usize> =
-            (0..channel.cells().len()).filter(|&cell| channel.cells()[cell].outputs()[last] == output).collect();
-        let agreement = |a: usize, b: usize| {
-            let (a, b) = (channel.cells()[a].outputs(), channel.cells()[b].outputs());
-            a.iter().zip(b).filter(|(a, b)| a == b).count()
-        };
+    plain_outputs(channel, last).map(|output| {
+        let cells = channel.cells();
+        let candidates: Vec<usize> = (0..cells.len()).filter(|&cell| cells[cell].outputs()[last] == output).collect();
         let nearest = |drawn: usize| {
-            let best = candidates.iter().copied().max_by_key(|&cell| agreement(cell, drawn));
+            let best = candidates.iter().copied().max_by_key(|&cell| agreement(&cells[cell], &cells[drawn]));
             best.unwrap_or(drawn)
         };
-        (0..channel.cells().len()).map(nearest).collect()
+        (0..cells.len()).map(nearest).collect()
     })
+}
+
+/// The outputs of an answer that speak most for no and most for yes.
+fn plain_outputs(channel: &Channel, answer: usize) -> [Output; 2] {
+    let lead = |output| {
+        let (yes, no) = channel.bin_law(crate::Bin { answer, output });
+        yes.numerator() as i128 - no.numerator() as i128
+    };
+    let mut order = channel.answers()[answer].clone();
+    order.sort_by_key(|&output| lead(output));
+    [order[0], order[order.len() - 1]]
+}
+
+/// In how many answers two cells have the same output.
+fn agreement(a: &Cell, b: &Cell) -> usize {
+    a.outputs().iter().zip(b.outputs()).filter(|(a, b)| a == b).count()
 }
 
 /// The channel with one threshold moved: of all thresholds, laws and directions the one after which the linked ε is

@@ -1,13 +1,13 @@
 //! What the claims rest on: the law drawn is the law stated, coins are fresh, and their number tells nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::bound::{Hits, lower_tail, upper_tail};
 use super::collect::{Counts, HALVES, PairTable, Pieces, TEST, TRAINING, on_all_threads};
 use super::local::{Outcomes, Sample, attack};
-use super::subject::{AuditCoins, Replay, Subject};
+use super::subject::{AuditCoins, Replay, Source, Subject};
 use super::{Finding, Verdict};
 use crate::channel::Channel;
 use crate::error::Error;
@@ -68,6 +68,14 @@ impl Fitting {
         }
     }
 
+    /// Tests every outcome of one law.
+    fn test_law(&mut self, counts: &[u64], stated: impl Iterator<Item = f64>, what: impl Fn(usize) -> String) {
+        let trials = counts.iter().sum();
+        for (outcome, (&hits, stated)) in counts.iter().zip(stated).enumerate() {
+            self.test(Hits { hits, trials }, stated, || what(outcome));
+        }
+    }
+
     pub(super) fn conclude(self, miss: f64) -> Fit {
         let p_value = (self.tail * self.tests as f64).min(1.0);
         Fit { tests: self.tests, p_value, worst: self.worst, verdict: Verdict::violated_if(p_value <= miss) }
@@ -89,11 +97,9 @@ pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
         let (single, batch) = (whole.single.owners(truth), whole.batch.owners(truth));
         let both = single.iter().zip(&batch).map(|(a, b)| a + b).collect();
         for (path, counts) in [("single", single), ("batch", batch), ("single and batch", both)] {
-            let trials = counts.iter().sum();
-            for (cell, stated) in law(channel, truth).into_iter().enumerate() {
-                let what = || format!("cell {} for a {} ({path})", channel.cells()[cell].name(), truth_name(truth));
-                fitting.test(Hits { hits: counts[cell], trials }, stated, what);
-            }
+            fitting.test_law(&counts, law(channel, truth).into_iter(), |cell| {
+                format!("cell {} for a {} ({path})", channel.cells()[cell].name(), truth_name(truth))
+            });
         }
     }
     fitting.conclude(miss)
@@ -105,17 +111,12 @@ pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit 
     let mut fitting = Fitting::new();
     for (path, table) in paths(whole) {
         for truths in [(false, false), (false, true), (true, false), (true, true)] {
-            let counts = table.pairs(truths);
-            let trials = counts.iter().sum();
             let (first, second) = (law(channel, truths.0), law(channel, truths.1));
             let stated = first.iter().flat_map(|p| second.iter().map(move |q| p * q));
-            for (pair, stated) in stated.enumerate() {
-                let what = || {
-                    let names = (truth_name(truths.0), truth_name(truths.1));
-                    format!("cells {} for a {} and a {} ({path})", pair_name(channel, pair), names.0, names.1)
-                };
-                fitting.test(Hits { hits: counts[pair], trials }, stated, what);
-            }
+            let (one, other) = (truth_name(truths.0), truth_name(truths.1));
+            fitting.test_law(table.pairs(truths), stated, |pair| {
+                format!("cells {} for a {one} and a {other} ({path})", pair_name(channel, pair))
+            });
         }
     }
     fitting.conclude(miss)
@@ -125,14 +126,10 @@ pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit 
 /// cell adds nothing: the claim is that of the target's cell alone.
 pub(super) fn neighbour(channel: &Channel, halves: &[Counts; HALVES], claimed: Option<f64>, miss: f64) -> Finding {
     let mut samples = Vec::new();
-    for (index, (path, _)) in paths(&halves[TRAINING]).into_iter().enumerate() {
+    for ((path, training), (_, test)) in paths(&halves[TRAINING]).into_iter().zip(paths(&halves[TEST])) {
         for other in [false, true] {
-            let outcomes = |half: usize| {
-                let table = paths(&halves[half])[index].1;
-                Outcomes { yes: table.pairs((other, true)).to_vec(), no: table.pairs((other, false)).to_vec() }
-            };
             let name = format!("{path}, the other holds {}", truth_name(other));
-            samples.push(Sample { name, training: outcomes(TRAINING), test: outcomes(TEST) });
+            samples.push(Sample { name, training: beside(training, other), test: beside(test, other) });
         }
     }
     let name = |event: &[usize]| {
@@ -140,6 +137,11 @@ pub(super) fn neighbour(channel: &Channel, halves: &[Counts; HALVES], claimed: O
         format!("the other's and the target's cells are {}", super::some_of(names))
     };
     attack(&samples, claimed, miss, name)
+}
+
+/// The cells of the target and of another owner, whose truth is `other`.
+fn beside(table: &PairTable, other: bool) -> Outcomes {
+    Outcomes { yes: table.pairs((other, true)).to_vec(), no: table.pairs((other, false)).to_vec() }
 }
 
 fn paths(counts: &Counts) -> [(&'static str, &PairTable); 3] {
@@ -153,15 +155,15 @@ fn pair_name(channel: &Channel, pair: usize) -> String {
 
 /// The adversary who sees how many bytes a call for one owner read.
 pub(super) fn lengths(halves: &[Counts; HALVES], miss: f64) -> Finding {
-    let seen: BTreeMap<u64, ()> = halves
-        .iter()
-        .flat_map(|half| half.lengths.iter().flat_map(|by| by.keys().map(|&length| (length, ()))))
-        .collect();
-    let lengths: Vec<u64> = seen.into_keys().collect();
+    let by_truth = || halves.iter().flat_map(|half| &half.lengths);
+    let seen: BTreeSet<u64> = by_truth().flat_map(|counts| counts.keys().copied()).collect();
+    let lengths: Vec<u64> = seen.into_iter().collect();
+    let counts = |by_length: &BTreeMap<u64, u64>| {
+        lengths.iter().map(|length| by_length.get(length).copied().unwrap_or(0)).collect()
+    };
     let outcomes = |half: usize| {
         let [no, yes] = &halves[half].lengths;
-        let of = |by: &BTreeMap<u64, u64>| lengths.iter().map(|length| by.get(length).copied().unwrap_or(0)).collect();
-        Outcomes { yes: of(yes), no: of(no) }
+        Outcomes { yes: counts(yes), no: counts(no) }
     };
     let sample = Sample { name: "single".to_owned(), training: outcomes(TRAINING), test: outcomes(TEST) };
     let name = |event: &[usize]| format!("{} bytes read", super::some_of(event.iter().map(|&index| lengths[index])));
@@ -189,35 +191,48 @@ pub(super) fn replays(
     coins: AuditCoins,
     progress: &Progress,
 ) -> Result<(Replays, u64), Error> {
-    let owners = (calls / 64).clamp(1, LARGEST_REPLAY);
-    let crowds: [Truths; 3] = [
+    let crowds = replayed_crowds((calls / 64).clamp(1, LARGEST_REPLAY));
+    let each = crowds.iter().map(|crowd| crowd.len() as u64).sum::<u64>() + 2;
+    let pieces = Pieces { count: calls / each, calls: each, progress };
+    let (replayed, made) = (2 * pieces.count, pieces.count * each);
+    let work = |differing: &mut u64, piece: u64| {
+        *differing += differing_lengths(subject, &crowds, &mut Replay::new(coins.of(4, piece)))?;
+        Ok(())
+    };
+    let differing = on_all_threads(pieces, || 0, work, |sum, part| *sum += part)?;
+    Ok((Replays { replayed, differing, verdict: Verdict::violated_if(differing > 0) }, made))
+}
+
+/// A crowd that holds yes, one that holds no, and one of both.
+fn replayed_crowds(owners: u64) -> [Truths; 3] {
+    [
         (0..owners).map(|_| Truth::Yes).collect(),
         (0..owners).map(|_| Truth::No).collect(),
         (0..owners).map(|owner| Truth::from_bool(owner % 3 == 0)).collect(),
-    ];
-    let each = owners * crowds.len() as u64 + 2;
-    let pieces = calls / each;
-    let work = |differing: &mut u64, piece: u64| {
-        let mut coins = Replay::new(coins.of(4, piece));
-        let mut batch = [0; 3];
-        for (read, truths) in batch.iter_mut().zip(&crowds) {
-            coins.rewind();
-            subject.draw_many(truths, &mut coins)?;
-            *read = coins.read();
-        }
-        let mut single = [0; 2];
-        for (read, truth) in single.iter_mut().zip([Truth::Yes, Truth::No]) {
-            coins.rewind();
-            subject.draw(truth, &mut coins)?;
-            *read = coins.read();
-        }
-        *differing += u64::from(batch != [batch[0]; 3]) + u64::from(single[0] != single[1]);
-        Ok(())
-    };
-    let differing =
-        on_all_threads(Pieces { count: pieces, calls: each, progress }, || 0, work, |sum, part| *sum += part)?;
-    let replays = Replays { replayed: 2 * pieces, differing, verdict: Verdict::violated_if(differing > 0) };
-    Ok((replays, pieces * each))
+    ]
+}
+
+/// For how many of a batch and a single call the length depends on the truths.
+fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Replay<Source>) -> Result<u64, Error> {
+    let batch = length_depends_on(crowds, coins, |truths, coins| subject.draw_many(truths, coins).map(drop))?;
+    let single =
+        length_depends_on(&[Truth::Yes, Truth::No], coins, |&truth, coins| subject.draw(truth, coins).map(drop))?;
+    Ok(u64::from(batch) + u64::from(single))
+}
+
+/// Whether another number of bytes is read from the same coins for another input.
+fn length_depends_on<T>(
+    inputs: &[T],
+    coins: &mut Replay<Source>,
+    draw: impl Fn(&T, &mut Replay<Source>) -> Result<(), Error>,
+) -> Result<bool, Error> {
+    let mut read = Vec::new();
+    for input in inputs {
+        coins.rewind();
+        draw(input, coins)?;
+        read.push(coins.read());
+    }
+    Ok(read.windows(2).any(|pair| pair[0] != pair[1]))
 }
 
 #[cfg(test)]

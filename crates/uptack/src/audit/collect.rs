@@ -69,11 +69,11 @@ impl PairTable {
 /// What one half of the chunks gave.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
-    /// One owner a call; pairs of consecutive calls.
+    /// One owner per call; pairs of consecutive calls.
     pub(super) single: PairTable,
-    /// Many owners a call; pairs of neighbours.
+    /// Many owners per call; pairs of neighbours.
     pub(super) batch: PairTable,
-    /// Many owners a call; pairs in the same lane of consecutive words.
+    /// Many owners per call; pairs in the same lane of consecutive words.
     pub(super) lanes: PairTable,
     /// Bytes that a call for one owner read, by truth (no, yes).
     pub(super) lengths: [BTreeMap<u64, u64>; 2],
@@ -131,18 +131,18 @@ pub(super) fn collect(
     let chunks = Chunks::new(calls);
     let truths: Vec<bool> = pattern(chunks.owners);
     let packed: Truths = truths.iter().map(|&truth| Truth::from_bool(truth)).collect();
-    let empty = || [Counts::new(cells), Counts::new(cells)];
     let work = |halves: &mut [Counts; HALVES], chunk: u64| {
         let half = &mut halves[(chunk % 2) as usize];
         singly(subject, &truths, coins.of(1, chunk), half)?;
         in_batches(subject, &truths, &packed, coins.of(2, chunk), half)
     };
+    let empty = || [Counts::new(cells), Counts::new(cells)];
     let merge = |all: &mut [Counts; HALVES], part: [Counts; HALVES]| {
         all.iter_mut().zip(&part).for_each(|(half, other)| half.merge(other));
     };
-    let each = 2 * chunks.owners as u64;
-    let pieces = Pieces { count: chunks.count, calls: each, progress };
-    Ok((on_all_threads(pieces, empty, work, merge)?, chunks.count * each))
+    let pieces = Pieces { count: chunks.count, calls: 2 * chunks.owners as u64, progress };
+    let made = pieces.count * pieces.calls;
+    Ok((on_all_threads(pieces, empty, work, merge)?, made))
 }
 
 fn singly(subject: &impl Subject, truths: &[bool], coins: Source, counts: &mut Counts) -> Result<(), Error> {
@@ -207,29 +207,37 @@ pub(super) fn on_all_threads<T: Send>(
     merge: impl Fn(&mut T, T),
 ) -> Result<T, Error> {
     let next = AtomicU64::new(0);
-    let one_thread = || {
-        let mut sums = empty();
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces.count {
-                return Ok(sums);
-            }
-            if pieces.progress.stopped() {
-                return Err(Error::request("the audit was stopped"));
-            }
-            work(&mut sums, piece)?;
-            pieces.progress.advance_by(pieces.calls);
-        }
-    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(one_thread)).collect();
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| pieces.work_off(&next, empty(), &work))).collect();
         let mut all = empty();
         for worker in workers {
             merge(&mut all, worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
         Ok(all)
     })
+}
+
+impl Pieces<'_> {
+    /// One thread's part: the next piece that nobody has taken, until there are no more.
+    fn work_off<T>(
+        &self,
+        next: &AtomicU64,
+        mut sums: T,
+        work: impl Fn(&mut T, u64) -> Result<(), Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= self.count {
+                return Ok(sums);
+            }
+            if self.progress.stopped() {
+                return Err(Error::request("the audit was stopped"));
+            }
+            work(&mut sums, piece)?;
+            self.progress.advance_by(self.calls);
+        }
+    }
 }
 
 #[cfg(test)]

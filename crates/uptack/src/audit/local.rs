@@ -23,6 +23,15 @@ impl Outcomes {
         (count(first, event), count(second, event))
     }
 
+    /// The outcomes, those first that speak most for the direction.
+    fn by_falling_ratio(&self, direction: Direction) -> Vec<usize> {
+        let (first, second) = self.sides(direction);
+        let ratio = |outcome: usize| (first[outcome] as f64 + 0.5) / (second[outcome] as f64 + 0.5);
+        let mut order: Vec<usize> = (0..first.len()).collect();
+        order.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
+        order
+    }
+
     fn sides(&self, direction: Direction) -> (&[u64], &[u64]) {
         match direction {
             Direction::YesOverNo => (&self.yes, &self.no),
@@ -65,34 +74,37 @@ pub(super) fn attack_at(
     let choices = samples.iter().flat_map(|sample| Direction::BOTH.map(|direction| (sample, direction)));
     let best = choices
         .map(|(sample, direction)| (sample, direction, best_event(&sample.training, direction, delta, z)))
-        .max_by(|a, b| a.2.0.total_cmp(&b.2.0));
-    let Some((sample, direction, (promise, event))) = best.filter(|best| best.2.0 > 0.0) else {
+        .max_by(|a, b| a.2.promise.total_cmp(&b.2.promise));
+    let Some((sample, direction, best)) = best.filter(|(.., best)| best.promise > 0.0) else {
         return Finding::nothing(claimed);
     };
-    debug_assert!(promise > 0.0);
-    let (first, second) = sample.test.hits(direction, &event);
-    let description = format!("{} ({})", name(&event), sample.name);
+    let (first, second) = sample.test.hits(direction, &best.event);
+    let description = format!("{} ({})", name(&best.event), sample.name);
     Finding::new(claimed, bound::epsilon(first, second, delta, miss), Event::new(description, direction, first, second))
 }
 
+/// An event, and the ε that it seems to prove on the training half.
+struct Promise {
+    promise: f64,
+    event: Vec<usize>,
+}
+
 /// Candidates are the outcomes alone, and all outcomes whose ratio is at least some value: by Neyman and Pearson's lemma
-/// no other event is better, but for luck.
-fn best_event(outcomes: &Outcomes, direction: Direction, delta: f64, z: f64) -> (f64, Vec<usize>) {
+/// no other event is better, except by chance.
+fn best_event(outcomes: &Outcomes, direction: Direction, delta: f64, z: f64) -> Promise {
     let (first, second) = outcomes.sides(direction);
-    let mut order: Vec<usize> = (0..first.len()).collect();
-    let ratio = |outcome: usize| (first[outcome] as f64 + 0.5) / (second[outcome] as f64 + 0.5);
-    order.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
-    let totals = (first.iter().sum::<u64>(), second.iter().sum::<u64>());
-    let promise = |hits: (u64, u64)| {
-        let (first, second) = (Hits { hits: hits.0, trials: totals.0 }, Hits { hits: hits.1, trials: totals.1 });
+    let trials: [u64; 2] = [first.iter().sum(), second.iter().sum()];
+    let promise = |hits: [u64; 2]| {
+        let [first, second] = [0, 1].map(|side| Hits { hits: hits[side], trials: trials[side] });
         bound::rough_epsilon(first, second, delta, z)
     };
+    let order = outcomes.by_falling_ratio(direction);
     // As a range of the order, so that nothing is copied while looking.
     let mut best = (0.0, 0..0);
-    let mut sums = (0, 0);
+    let mut sums = [0, 0];
     for (position, &outcome) in order.iter().enumerate() {
-        sums = (sums.0 + first[outcome], sums.1 + second[outcome]);
-        let (alone, together) = (promise((first[outcome], second[outcome])), promise(sums));
+        sums = [sums[0] + first[outcome], sums[1] + second[outcome]];
+        let (alone, together) = (promise([first[outcome], second[outcome]]), promise(sums));
         if alone > best.0 {
             best = (alone, position..position + 1);
         }
@@ -100,7 +112,7 @@ fn best_event(outcomes: &Outcomes, direction: Direction, delta: f64, z: f64) -> 
             best = (together, 0..position + 1);
         }
     }
-    (best.0, order[best.1].to_vec())
+    Promise { promise: best.0, event: order[best.1].to_vec() }
 }
 
 #[cfg(test)]

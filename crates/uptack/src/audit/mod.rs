@@ -230,8 +230,6 @@ impl Audit {
         self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims, &Progress::default())
     }
 
-    /// A quarter of the calls goes to single draws, a quarter to batches, a sixteenth to replays, with noise an eighth to sums
-    /// of one bit and one aggregator's noise, and the rest to releases.
     fn run_subject(
         &self,
         subject: &impl Subject,
@@ -244,44 +242,7 @@ impl Audit {
         // The answers, and six more: linked, release, law, length, neighbour, independence. With noise two more.
         let checks = channel.answers().len() + if channel.noise().is_some() { 8 } else { 6 };
         let miss = self.confidence.miss() / checks as f64;
-        let (halves, drawn) = collect::collect(subject, channel.cells().len(), self.samples / 4, self.coins, progress)?;
-        let (replays, replayed) = checks::replays(subject, self.samples / 16, self.coins, progress)?;
-        let (owners, delta, coins) = (self.owners, claims.delta, self.coins);
-        let attack = release::Attack { channel, owners, releases, delta, miss, coins };
-        let aggregator = channel.noise().map(|noise| {
-            let attack = aggregator::Attack {
-                channel,
-                noise,
-                claimed: claims.one_aggregator,
-                calls: self.samples / 8,
-                miss,
-                coins,
-            };
-            attack.run(subject, progress)
-        });
-        let (one_aggregator, noise, summed) = match aggregator.transpose()? {
-            Some(outcome) => (Some(outcome.finding), Some(outcome.noise), outcome.calls),
-            None => (None, None, 0),
-        };
-        let whole = Counts::whole(&halves);
-        let mut report = Report {
-            answers: answers(channel, &halves, claims, miss),
-            linked: linked(channel, &halves, claims, miss),
-            one_aggregator,
-            release: attack.run(subject, claims.release, progress)?,
-            law: checks::stated_law(channel, &whole, miss),
-            noise,
-            coins: CoinFindings {
-                length: checks::lengths(&halves, miss),
-                replays,
-                neighbour: checks::neighbour(channel, &halves, claims.linked, miss),
-                independence: checks::independence(channel, &whole, miss),
-            },
-            samples: drawn + replayed + summed + releases * release::KINDS * owners,
-            verdict: Verdict::Consistent,
-        };
-        report.verdict = report.overall();
-        Ok(report)
+        Run { audit: *self, subject, channel, claims, progress, releases, miss }.report()
     }
 
     /// How many releases of each kind the samples are enough for.
@@ -294,28 +255,107 @@ impl Audit {
         let sixteenths = if channel.noise().is_some() { 5 } else { 7 };
         let releases = u128::from(self.samples) * sixteenths / 16 / each / group * group;
         let fewest = u128::from(FEWEST_RELEASES).next_multiple_of(group);
-        if self.samples < FEWEST_SAMPLES || releases < fewest {
-            let needed = (fewest * each * 16).div_ceil(sixteenths).max(FEWEST_SAMPLES.into());
-            return Err(Error::request(format!("{} samples are too few for crowds of {}", self.samples, self.owners))
-                .with_hint(format!("take at least {needed} samples, or fewer owners")));
+        if self.samples >= FEWEST_SAMPLES && releases >= fewest {
+            return Ok(u64::try_from(releases).unwrap_or(u64::MAX));
         }
-        Ok(u64::try_from(releases).unwrap_or(u64::MAX))
+        let needed = (fewest * each * 16).div_ceil(sixteenths).max(FEWEST_SAMPLES.into());
+        Err(Error::request(format!("{} samples are too few for crowds of {}", self.samples, self.owners))
+            .with_hint(format!("take at least {needed} samples, or fewer owners")))
+    }
+}
+
+/// An audit under way. Each of its bounds and checks may miss with probability `miss`.
+struct Run<'a, S> {
+    audit: Audit,
+    subject: &'a S,
+    channel: &'a Channel,
+    claims: &'a Claims,
+    progress: &'a Progress,
+    /// How many releases of each kind are drawn.
+    releases: u64,
+    miss: f64,
+}
+
+impl<S: Subject> Run<'_, S> {
+    /// A quarter of the calls goes to single draws, a quarter to batches, a sixteenth to replays, with noise an eighth
+    /// to sums of one bit and one aggregator's noise, and the rest to releases.
+    fn report(&self) -> Result<Report, Error> {
+        let Self { subject, channel, claims, progress, miss, .. } = *self;
+        let Audit { samples, owners, coins, .. } = self.audit;
+        let (halves, drawn) = collect::collect(subject, channel.cells().len(), samples / 4, coins, progress)?;
+        let (replays, replayed) = checks::replays(subject, samples / 16, coins, progress)?;
+        let aggregator = self.one_aggregator()?;
+        let summed = aggregator.as_ref().map_or(0, |outcome| outcome.calls);
+        let (one_aggregator, noise) = aggregator.map(|outcome| (outcome.finding, outcome.noise)).unzip();
+        let whole = Counts::whole(&halves);
+        let mut report = Report {
+            answers: answers(channel, &halves, claims, miss),
+            linked: linked(channel, &halves, claims, miss),
+            one_aggregator,
+            release: self.release()?,
+            law: checks::stated_law(channel, &whole, miss),
+            noise,
+            coins: self.coin_findings(&halves, &whole, replays),
+            samples: drawn + replayed + summed + self.releases * release::KINDS * owners,
+            verdict: Verdict::Consistent,
+        };
+        report.verdict = report.overall();
+        Ok(report)
+    }
+
+    fn one_aggregator(&self) -> Result<Option<aggregator::Outcome>, Error> {
+        let Some(noise) = self.channel.noise() else { return Ok(None) };
+        let attack = aggregator::Attack {
+            channel: self.channel,
+            noise,
+            claimed: self.claims.one_aggregator,
+            calls: self.audit.samples / 8,
+            miss: self.miss,
+            coins: self.audit.coins,
+        };
+        attack.run(self.subject, self.progress).map(Some)
+    }
+
+    fn release(&self) -> Result<Finding, Error> {
+        let attack = release::Attack {
+            channel: self.channel,
+            owners: self.audit.owners,
+            releases: self.releases,
+            delta: self.claims.delta,
+            miss: self.miss,
+            coins: self.audit.coins,
+        };
+        attack.run(self.subject, self.claims.release, self.progress)
+    }
+
+    fn coin_findings(&self, halves: &[Counts; HALVES], whole: &Counts, replays: Replays) -> CoinFindings {
+        CoinFindings {
+            length: checks::lengths(halves, self.miss),
+            replays,
+            neighbour: checks::neighbour(self.channel, halves, self.claims.linked, self.miss),
+            independence: checks::independence(self.channel, whole, self.miss),
+        }
     }
 }
 
 /// Each of the sampler's paths, and both together, which is the strongest where they draw the same law.
 fn paths(halves: &[Counts; HALVES], outcomes: impl Fn(&[Vec<u64>; 2]) -> Outcomes) -> Vec<Sample> {
-    let of = |half: usize, path: &str| {
-        let (single, batch) = (&halves[half].single, &halves[half].batch);
-        let by_truth = [false, true].map(|truth| match path {
-            "single" => single.owners(truth),
-            "batch" => batch.owners(truth),
-            _ => single.owners(truth).iter().zip(batch.owners(truth)).map(|(a, b)| a + b).collect(),
-        });
-        outcomes(&by_truth)
+    let sample = |path: &str| Sample {
+        name: path.to_owned(),
+        training: outcomes(&owners_by_truth(&halves[TRAINING], path)),
+        test: outcomes(&owners_by_truth(&halves[TEST], path)),
     };
-    let sample = |path: &str| Sample { name: path.to_owned(), training: of(TRAINING, path), test: of(TEST, path) };
     ["single and batch", "single", "batch"].map(sample).into()
+}
+
+/// How often each cell came up on a path, for owners who hold no and for those who hold yes.
+fn owners_by_truth(counts: &Counts, path: &str) -> [Vec<u64>; 2] {
+    let (single, batch) = (&counts.single, &counts.batch);
+    [false, true].map(|truth| match path {
+        "single" => single.owners(truth),
+        "batch" => batch.owners(truth),
+        _ => single.owners(truth).iter().zip(batch.owners(truth)).map(|(a, b)| a + b).collect(),
+    })
 }
 
 fn linked(channel: &Channel, halves: &[Counts; HALVES], claims: &Claims, miss: f64) -> Finding {
@@ -325,22 +365,26 @@ fn linked(channel: &Channel, halves: &[Counts; HALVES], claims: &Claims, miss: f
 }
 
 fn answers(channel: &Channel, halves: &[Counts; HALVES], claims: &Claims, miss: f64) -> Vec<Finding> {
-    let numbered = channel.answers().iter().enumerate();
-    let find = |(answer, outputs): (usize, &Vec<crate::Output>)| {
-        let position = |cell: &crate::Cell| outputs.iter().position(|output| *output == cell.outputs()[answer]);
-        let marginal = |cells: &[u64]| {
-            let mut counts = vec![0; outputs.len()];
-            for (cell, count) in channel.cells().iter().zip(cells) {
-                position(cell).into_iter().for_each(|output| counts[output] += count);
-            }
-            counts
-        };
+    let find = |answer: usize| {
+        let marginal = |cells: &[u64]| marginal(channel, answer, cells);
         let samples = paths(halves, |[no, yes]| Outcomes { yes: marginal(yes), no: marginal(no) });
-        let letter = answer_name(answer);
+        let (letter, outputs) = (answer_name(answer), &channel.answers()[answer]);
         let name = |event: &[usize]| format!("{letter} is {}", some_of(event.iter().map(|&output| outputs[output])));
         local::attack(&samples, claims.answers[answer], miss, name)
     };
-    numbered.map(find).collect()
+    (0..channel.answers().len()).map(find).collect()
+}
+
+/// How often an answer had each of its outputs, from the counts of the cells.
+fn marginal(channel: &Channel, answer: usize, cells: &[u64]) -> Vec<u64> {
+    let outputs = &channel.answers()[answer];
+    let mut counts = vec![0; outputs.len()];
+    for (cell, count) in channel.cells().iter().zip(cells) {
+        if let Some(place) = outputs.iter().position(|output| *output == cell.outputs()[answer]) {
+            counts[place] += count;
+        }
+    }
+    counts
 }
 
 /// A list for people; the tail of a long one is counted.

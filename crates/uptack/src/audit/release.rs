@@ -21,16 +21,17 @@ use crate::linear;
 use crate::noise::SummedBit;
 use crate::packed::Truths;
 use crate::privacy::Direction;
+use crate::probability::Probability;
 use crate::simulate::Progress;
 use crate::truth::Truth;
 
 /// Two crowds, two worlds, two halves.
 pub(super) const KINDS: u64 = 8;
 
-/// Releases of small crowds are drawn so many in one call of the sampler, whose owners are independent of each other.
+/// How many releases of small crowds are drawn in one call of the sampler, whose owners are independent of each other.
 pub(super) fn group(owners: u64) -> u64 {
-    const OWNERS_A_CALL: u64 = 2048;
-    (OWNERS_A_CALL / owners).max(1)
+    const OWNERS_PER_CALL: u64 = 2048;
+    (OWNERS_PER_CALL / owners).max(1)
 }
 
 /// What is attacked, and how hard.
@@ -75,44 +76,56 @@ impl Attack<'_> {
         score: &Score,
         counts: &mut Scores,
     ) -> Result<(), Error> {
-        let group = group(self.owners);
+        let group = group(self.owners) as usize;
         for (half, world) in [(TRAINING, false), (TRAINING, true), (TEST, false), (TEST, true)] {
             let kind = 4 * u64::from(crowd) + 2 * half as u64 + u64::from(world);
             let mut coins = self.coins.of(3, KINDS * piece + kind);
-            let target = |release: u64| (piece * group + release) % self.owners;
-            let truth = |release, owner| Truth::from_bool(if owner == target(release) { world } else { crowd });
-            let truths: Truths =
-                (0..group).flat_map(|release| (0..self.owners).map(move |owner| truth(release, owner))).collect();
-            let cells: Vec<usize> = subject.draw_many(&truths, &mut coins)?.iter().collect();
+            let cells: Vec<usize> = subject.draw_many(&self.truths(piece, crowd, world), &mut coins)?.iter().collect();
             let noise = match self.channel.noise() {
-                Some(noise) => subject.draw_noise(noise, group as usize, &mut coins)?,
-                None => vec![0; group as usize],
+                Some(noise) => subject.draw_noise(noise, group, &mut coins)?,
+                None => vec![0; group],
             };
-            for (release, noise) in cells.chunks_exact(cells.len() / group as usize).zip(noise) {
-                let mut tally = vec![0; self.channel.cells().len()];
-                release.iter().for_each(|&cell| tally[cell] += 1);
-                counts.entry(score.of(&tally, noise)).or_default()[half][usize::from(world)] += 1;
+            for (release, noise) in cells.chunks_exact(cells.len() / group).zip(noise) {
+                let score = score.of(&self.tally(release), noise);
+                counts.entry(score).or_default()[half][usize::from(world)] += 1;
             }
         }
         Ok(())
     }
 
+    /// The truths of one group of releases: the target's is `world`, all others' are `crowd`.
+    fn truths(&self, piece: u64, crowd: bool, world: bool) -> Truths {
+        let group = group(self.owners);
+        let target = |release: u64| (piece * group + release) % self.owners;
+        let truth = |release, owner| Truth::from_bool(if owner == target(release) { world } else { crowd });
+        (0..group).flat_map(|release| (0..self.owners).map(move |owner| truth(release, owner))).collect()
+    }
+
+    /// How often each cell came up.
+    fn tally(&self, cells: &[usize]) -> Vec<u64> {
+        let mut tally = vec![0; self.channel.cells().len()];
+        cells.iter().for_each(|&cell| tally[cell] += 1);
+        tally
+    }
+
     fn conclude(&self, scores: &[Score; 2], counts: &[Scores; 2], claimed: Option<f64>) -> Finding {
-        let z = bound::rough_quantile(self.miss);
         let choices = [0, 1].into_iter().flat_map(|crowd| Direction::BOTH.map(|direction| (crowd, direction)));
         let best = choices
-            .map(|(crowd, direction)| (crowd, direction, self.best_threshold(&counts[crowd], direction, z)))
-            .max_by(|a, b| a.2.0.total_cmp(&b.2.0));
-        let Some((crowd, direction, (_, threshold))) = best.filter(|best| best.2.0 > 0.0) else {
+            .map(|(crowd, direction)| (crowd, direction, self.best_threshold(&counts[crowd], direction)))
+            .max_by(|a, b| a.2.promise.total_cmp(&b.2.promise));
+        let Some((crowd, direction, best)) = best.filter(|(.., best)| best.promise > 0.0) else {
             return Finding::nothing(claimed);
         };
-        let inside = counts[crowd].iter().filter(|(score, _)| score.speaks_for(direction, threshold));
-        let hits = inside.fold([0, 0], |sum, (_, count)| [sum[0] + count[TEST][0], sum[1] + count[TEST][1]]);
-        let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
-        let (first, second) = if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) };
-        let description = self.describe(scores[crowd].exact, crowd == 1, direction, threshold);
+        let (first, second) = self.sides(direction, test_hits(&counts[crowd], direction, best.threshold));
+        let description = self.describe(scores[crowd].exact, crowd == 1, direction, best.threshold);
         let epsilon = bound::epsilon(first, second, self.delta, self.miss);
         Finding::new(claimed, epsilon, Event::new(description, direction, first, second))
+    }
+
+    /// Hits in the worlds no and yes, the world that the direction speaks for first.
+    fn sides(&self, direction: Direction, hits: [u64; 2]) -> (Hits, Hits) {
+        let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
+        if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) }
     }
 
     fn describe(&self, exact: bool, crowd: bool, direction: Direction, threshold: Ordered) -> String {
@@ -130,28 +143,40 @@ impl Attack<'_> {
         format!("{} among {} others who hold {truth}", value.replace("{}", relation), self.owners - 1)
     }
 
-    fn best_threshold(&self, counts: &Scores, direction: Direction, z: f64) -> (f64, Ordered) {
-        let mut best = (0.0, Ordered(0.0));
+    fn best_threshold(&self, counts: &Scores, direction: Direction) -> Promise {
+        let z = bound::rough_quantile(self.miss);
+        let mut best = Promise { promise: 0.0, threshold: Ordered(0.0) };
         let mut hits = [0, 0];
-        let mut pass = |score: &Ordered, count: &[[u64; 2]; HALVES]| {
+        let pass = |(threshold, count): (&Ordered, &[[u64; 2]; HALVES])| {
             hits = [hits[0] + count[TRAINING][0], hits[1] + count[TRAINING][1]];
-            let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
-            let (first, second) = if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) };
+            let (first, second) = self.sides(direction, hits);
             let promise = bound::rough_epsilon(first, second, self.delta, z);
-            if promise > best.0 {
-                best = (promise, *score);
+            if promise > best.promise {
+                best = Promise { promise, threshold: *threshold };
             }
         };
         match direction {
-            Direction::YesOverNo => counts.iter().rev().for_each(|(score, count)| pass(score, count)),
-            Direction::NoOverYes => counts.iter().for_each(|(score, count)| pass(score, count)),
+            Direction::YesOverNo => counts.iter().rev().for_each(pass),
+            Direction::NoOverYes => counts.iter().for_each(pass),
         }
         best
     }
 }
 
+/// A threshold of the score, and the ε that it seems to prove on the training half.
+struct Promise {
+    promise: f64,
+    threshold: Ordered,
+}
+
 /// For each score how often it came up, by half and world (no, yes).
 type Scores = BTreeMap<Ordered, [[u64; 2]; HALVES]>;
+
+/// How often a score of the test half was on the direction's side of the threshold, by world (no, yes).
+fn test_hits(counts: &Scores, direction: Direction, threshold: Ordered) -> [u64; 2] {
+    let inside = counts.iter().filter(|(score, _)| score.speaks_for(direction, threshold));
+    inside.fold([0, 0], |sum, (_, count)| [sum[0] + count[TEST][0], sum[1] + count[TEST][1]])
+}
 
 fn merge(all: &mut [Scores; 2], part: [Scores; 2]) {
     for (all, part) in all.iter_mut().zip(part) {
@@ -230,19 +255,12 @@ impl Score {
 
     /// The same sum written with bins; where it cannot be, the sum that each answer alone would suggest.
     fn of_bins(channel: &Channel, weights: &[BigRational]) -> Self {
-        let members: Vec<Vec<usize>> = (channel.matrix().iter())
-            .map(|row| row.iter().enumerate().filter(|(_, entry)| **entry == 1).map(|(cell, _)| cell).collect())
-            .collect();
-        // Cells that nobody can be in ask for nothing.
-        let possible = |cell: usize| {
-            let cell = &channel.cells()[cell];
-            cell.yes().numerator() + cell.no().numerator() > 0
-        };
-        let columns: Vec<usize> = (0..weights.len()).filter(|&cell| possible(cell)).collect();
-        let row = |row: &Vec<i64>| columns.iter().map(|&cell| BigRational::from_integer(row[cell].into())).collect();
-        let rows: Vec<Vec<BigRational>> = channel.matrix().iter().map(row).collect();
-        let target: Vec<BigRational> = columns.iter().map(|&cell| weights[cell].clone()).collect();
-        let combination = linear::combination(&rows, &target);
+        let matrix = channel.matrix();
+        let counted = |row: &Vec<i64>| (0..row.len()).filter(|&cell| row[cell] == 1).collect();
+        let members: Vec<Vec<usize>> = matrix.iter().map(counted).collect();
+        // Impossible cells set no condition.
+        let target: Vec<BigRational> = channel.possible_cells().iter().map(|&cell| weights[cell].clone()).collect();
+        let combination = linear::combination(&channel.matrix_of_possible_cells(), &target);
         let exact = combination.is_some();
         let bins = combination.unwrap_or_else(|| members.iter().map(|cells| mean(channel, weights, cells)).collect());
         Self { terms: members.into_iter().zip(bins.iter().map(approximate)).collect(), exact, noise_weight: 0.0 }
@@ -276,21 +294,24 @@ fn mean(channel: &Channel, weights: &[BigRational], members: &[usize]) -> BigRat
 /// For each cell p/q in a crowd of *no*, −q/p in a crowd of *yes*. A cell that only one truth can reach outweighs all
 /// other owners together.
 fn weights(channel: &Channel, owners: u64, crowd: bool) -> Vec<BigRational> {
-    let whole = |probability: crate::Probability| BigRational::from_integer(probability.numerator().into());
-    let ratio = |class: &Class| {
-        let (top, bottom) = if crowd { (class.no, class.yes) } else { (class.yes, class.no) };
-        (bottom != crate::Probability::ZERO).then(|| whole(top) / whole(bottom))
-    };
     let classes = channel.classes();
-    let largest = classes.iter().filter_map(ratio).fold(BigRational::one(), |most, ratio| most.max(ratio));
+    let ratios = classes.iter().filter_map(|class| ratio(class, crowd));
+    let largest = ratios.fold(BigRational::one(), |most, ratio| most.max(ratio));
     let outweighing = largest * BigRational::from_integer((u128::from(owners) + 1).into());
     let mut weights = vec![BigRational::zero(); channel.cells().len()];
     for class in &classes {
-        let weight = ratio(class).unwrap_or_else(|| outweighing.clone());
+        let weight = ratio(class, crowd).unwrap_or_else(|| outweighing.clone());
         let signed = if crowd { -weight } else { weight };
         class.cells.iter().for_each(|&cell| weights[cell] = signed.clone());
     }
     weights
+}
+
+/// How much likelier a class is under the truth that the crowd does not hold; none where only that truth reaches it.
+fn ratio(class: &Class, crowd: bool) -> Option<BigRational> {
+    let whole = |probability: Probability| BigRational::from_integer(probability.numerator().into());
+    let (top, bottom) = if crowd { (class.no, class.yes) } else { (class.yes, class.no) };
+    (bottom != Probability::ZERO).then(|| whole(top) / whole(bottom))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Timestamp, decimal};
+use crate::error::Error;
 
 /// Many questions on one card, all answered in one report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +14,18 @@ pub struct CardBallot {
     pub most_yes: u64,
     /// The questions, in the order of the report.
     pub queries: Vec<BallotQuery>,
+}
+
+impl CardBallot {
+    /// No two questions may have the same name.
+    pub(super) fn check_names(&self) -> Result<(), Error> {
+        let mut names: Vec<&str> = self.queries.iter().map(|query| query.name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Error::card(format!("two questions of the ballot are called `{}`", pair[0]))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// One question of a ballot.

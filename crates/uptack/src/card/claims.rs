@@ -49,26 +49,16 @@ pub struct WholeClaims {
 impl Claims {
     /// The claims that certified views of a channel support, those of several such queries together among them.
     pub fn of(channel: &Channel, views: &Views, whole: Option<&Repeated>) -> Self {
-        let one_aggregator = |queries: u64| {
-            let together = privacy::one_aggregator_together(channel, queries)?;
-            Some(Claim::at_most(Some(together.upper())))
-        };
-        let local = |epsilon: &Option<f64>| Claim::at_most(*epsilon);
         let joint = |claim: &Guarantee| Claim::at_most(claim.value().map(|value| value.upper()));
         let Target::Delta(delta) = views.release.target() else { unreachable!("claims are made at a delta") };
         Self {
             delta: Stated::try_from(delta.value()).expect("a delta is written as one"),
-            answers: views.answers.iter().map(local).collect(),
-            linked: local(&views.linked),
-            one_aggregator: one_aggregator(1),
+            answers: views.answers.iter().map(|epsilon| Claim::at_most(*epsilon)).collect(),
+            linked: Claim::at_most(views.linked),
+            one_aggregator: one_aggregator(channel, 1),
             release: joint(&views.release),
             answers_with_release: views.answers_with_release.iter().map(joint).collect(),
-            whole: whole.map(|repeated| WholeClaims {
-                queries: repeated.times,
-                linked: local(&repeated.linked),
-                one_aggregator: one_aggregator(repeated.times),
-                release: Claim::at_most(repeated.release.map(|value| value.upper())),
-            }),
+            whole: whole.map(|repeated| WholeClaims::of(channel, repeated)),
         }
     }
 
@@ -114,18 +104,29 @@ impl Claims {
         check_claims("an answer with the release", &self.answers_with_release, &found.answers_with_release)?;
         match (&self.whole, &found.whole) {
             (None, None) => Ok(()),
-            (Some(claimed), Some(found)) if claimed.queries == found.queries => {
-                check_claims("all linked answers together", one(&claimed.linked), one(&found.linked))?;
-                check_one_aggregator(
-                    "one honest aggregator, all sums together",
-                    &claimed.one_aggregator,
-                    &found.one_aggregator,
-                )?;
-                check_claims("all releases together", one(&claimed.release), one(&found.release))
-            }
+            (Some(claimed), Some(found)) if claimed.queries == found.queries => claimed.check(found),
             _ => Err(Error::card("the card's claims for the whole are not about what it asks")
                 .with_hint("a ballot or a series states what all its queries together give away, other cards do not")),
         }
+    }
+}
+
+impl WholeClaims {
+    fn of(channel: &Channel, repeated: &Repeated) -> Self {
+        Self {
+            queries: repeated.times,
+            linked: Claim::at_most(repeated.linked),
+            one_aggregator: one_aggregator(channel, repeated.times),
+            release: Claim::at_most(repeated.release.map(|value| value.upper())),
+        }
+    }
+
+    fn check(&self, found: &Self) -> Result<(), Error> {
+        let one = std::slice::from_ref;
+        check_claims("all linked answers together", one(&self.linked), one(&found.linked))?;
+        let view = "one honest aggregator, all sums together";
+        check_one_aggregator(view, &self.one_aggregator, &found.one_aggregator)?;
+        check_claims("all releases together", one(&self.release), one(&found.release))
     }
 }
 
@@ -170,4 +171,10 @@ fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<(), Er
         [claimed, found].map(|claims| claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(", "));
     Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it is {found}"))
         .with_hint("the claim is better than the truth; do not answer such a card"))
+}
+
+/// What one honest aggregator hides if it adds noise to the sums of this many queries; none without noise.
+fn one_aggregator(channel: &Channel, queries: u64) -> Option<Claim> {
+    let together = privacy::one_aggregator_together(channel, queries)?;
+    Some(Claim::at_most(Some(together.upper())))
 }

@@ -131,10 +131,10 @@ impl From<&Channel> for CardChannel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
-    /// At least so many hold yes.
+    /// At least this many hold yes.
     #[serde(with = "decimal")]
     pub yes_low: u64,
-    /// At most so many.
+    /// At most this many.
     #[serde(with = "decimal")]
     pub yes_high: u64,
     /// The standard deviation of the estimate.
@@ -252,12 +252,17 @@ impl Card {
         }
     }
 
-    /// The predicates, in the order of the report.
+    /// The predicates, in the order of the report; none where a person is asked.
     pub fn predicates(&self) -> Vec<&str> {
         match &self.ballot {
             Some(ballot) => ballot.queries.iter().map(|query| query.predicate.as_str()).collect(),
             None => self.predicate.as_deref().into_iter().collect(),
         }
+    }
+
+    /// Whether the question is for a person: there is nothing on the card that a device could evaluate.
+    pub fn asks_person(&self) -> bool {
+        self.predicate.is_none() && self.ballot.is_none()
     }
 
     /// How many queries of this card can differ for one owner, repetitions included.
@@ -327,20 +332,12 @@ impl Card {
             return Err(Error::card("the card has a predicate beside its ballot"));
         }
         let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
-        let one_answer = channel.answers().len() == 1;
-        if !one_answer || !channel.answers()[0].iter().all(|output| known.contains(output)) {
-            return Err(Error::card("a ballot holds one answer for each question, 1, 0 or ⊥"));
-        }
-        let mut names: Vec<&str> = ballot.queries.iter().map(|query| query.name.as_str()).collect();
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Error::card(format!("two questions of the ballot are called `{}`", pair[0]))),
-            None => Ok(()),
+        match channel.answers() {
+            [outputs] if outputs.iter().all(|output| known.contains(output)) => ballot.check_names(),
+            _ => Err(Error::card("a ballot holds one answer for each question, 1, 0 or ⊥")),
         }
     }
 }
 
-#[cfg(test)]
-mod noise_tests;
 #[cfg(test)]
 mod tests;

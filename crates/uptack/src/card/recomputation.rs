@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Card, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
-use crate::channel::{Cell, Channel, Output};
+use crate::channel::{Cell, Channel, Output, name_of};
 use crate::display::Rounding;
 use crate::error::Error;
 use crate::estimate::Estimator;
@@ -138,16 +138,22 @@ impl Card {
             checks.push(Check::rule("ballot", "a ballot", error.to_string(), false));
         }
         checks.extend(self.series_check());
-        if self.opens.is_some() || self.closes.is_some() {
-            let moment = |moment: Option<Timestamp>| moment.map_or("?".to_owned(), |moment| moment.to_string());
-            let stated = format!("{} to {}", moment(self.opens), moment(self.closes));
-            let (rule, kept) = match self.window() {
-                Ok((opens, closes)) => (format!("{} seconds", closes - opens), true),
-                Err(error) => (error.to_string(), false),
-            };
-            checks.push(Check::rule("opens, closes", stated, rule, kept));
-        }
+        checks.extend(self.window_check());
         checks
+    }
+
+    /// That a card with a window says both ends of it, in order.
+    fn window_check(&self) -> Option<Check> {
+        if self.opens.is_none() && self.closes.is_none() {
+            return None;
+        }
+        let moment = |moment: Option<Timestamp>| moment.map_or("?".to_owned(), |moment| moment.to_string());
+        let stated = format!("{} to {}", moment(self.opens), moment(self.closes));
+        let (rule, kept) = match self.window() {
+            Ok((opens, closes)) => (format!("{} seconds", closes - opens), true),
+            Err(error) => (error.to_string(), false),
+        };
+        Some(Check::rule("opens, closes", stated, rule, kept))
     }
 
     fn series_check(&self) -> Option<Check> {
@@ -162,19 +168,15 @@ impl Card {
     fn channel_checks(&self, channel: &Channel) -> Vec<Check> {
         let stated = &self.channel;
         let outputs =
-            |answers: &[Vec<Output>]| answers.iter().map(|answer| written(answer)).collect::<Vec<_>>().join(", ");
+            |answers: &[Vec<Output>]| answers.iter().map(|answer| name_of(answer)).collect::<Vec<_>>().join(", ");
         let mut checks = vec![
             Check::equal("channel.bits", stated.bits.to_string(), Probability::BITS.to_string()),
             Check::equal("channel.answers", outputs(&stated.answers), outputs(channel.answers())),
             Check::equal("channel.cells", stated.cells.len().to_string(), channel.cells().len().to_string()),
         ];
         for (index, (stated, found)) in stated.cells.iter().zip(channel.cells()).enumerate() {
-            let check = |part: &str, value: &dyn Fn(&Cell) -> String| {
-                Check::equal(format!("channel.cells[{index}].{part}"), value(stated), value(found))
-            };
-            checks.push(check("outputs", &|cell| written(cell.outputs())));
-            checks.push(check("yes", &|cell| cell.yes().numerator().to_string()));
-            checks.push(check("no", &|cell| cell.no().numerator().to_string()));
+            let parts = cell_checks(stated, found).map(|check| check.within(&format!("channel.cells[{index}]")));
+            checks.extend(parts);
         }
         checks.extend(noise_check(stated.noise.as_ref(), channel.noise()));
         checks
@@ -183,19 +185,20 @@ impl Card {
     /// The predicted error; a card does not say whether the planner took the worst over its range or the mean.
     fn sd_check(&self, channel: &Channel) -> Vec<Check> {
         let what = "predicted.sd";
-        let predicted = |over: Over| -> Result<String, Error> {
-            let prior = Prior { low: self.predicted.yes_low, high: self.predicted.yes_high, over };
-            if prior.low > prior.high || prior.high > self.owners {
-                return Err(Error::card("yes_low is at most yes_high, and that at most the owners"));
-            }
-            Ok(prior.predicted_sd(&Estimator::new(channel)?, self.owners)?.to_string())
-        };
         let stated = self.predicted.sd.text();
-        vec![match (predicted(Over::Worst), predicted(Over::Mean)) {
+        vec![match (self.predicted_sd(channel, Over::Worst), self.predicted_sd(channel, Over::Mean)) {
             (Ok(_), Ok(mean)) if mean == stated => Check::equal(what, stated, mean),
             (Ok(worst), _) => Check::equal(what, stated, worst),
             (Err(error), _) => Check::rule(what, stated, error.to_string(), false),
         }]
+    }
+
+    fn predicted_sd(&self, channel: &Channel, over: Over) -> Result<String, Error> {
+        let prior = Prior { low: self.predicted.yes_low, high: self.predicted.yes_high, over };
+        if prior.low > prior.high || prior.high > self.owners {
+            return Err(Error::card("yes_low is at most yes_high, and that at most the owners"));
+        }
+        Ok(prior.predicted_sd(&Estimator::new(channel)?, self.owners)?.to_string())
     }
 
     fn claim_checks(&self, channel: &Channel, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
@@ -213,14 +216,7 @@ impl Claims {
         checks.extend(if_noise("claims.one_aggregator", &self.one_aggregator, &found.one_aggregator));
         checks.push(Check::claim("claims.release", &self.release, &found.release));
         checks.extend(each("claims.answers_with_release", &self.answers_with_release, &found.answers_with_release));
-        match (&self.whole, &found.whole) {
-            (None, None) => {}
-            (Some(stated), Some(found)) => checks.extend(stated.compared_with(found)),
-            (stated, found) => {
-                let queries = |whole: &Option<WholeClaims>| whole.as_ref().map_or(1, |whole| whole.queries).to_string();
-                checks.push(Check::equal("claims.whole.queries", queries(stated), queries(found)));
-            }
-        }
+        checks.extend(whole_checks(self.whole.as_ref(), found.whole.as_ref()));
         checks
     }
 }
@@ -235,6 +231,28 @@ impl WholeClaims {
         checks.push(Check::claim("claims.whole.release", &self.release, &found.release));
         checks
     }
+}
+
+/// The claims for all queries together, which a card of one query does not have.
+fn whole_checks(stated: Option<&WholeClaims>, found: Option<&WholeClaims>) -> Vec<Check> {
+    match (stated, found) {
+        (None, None) => Vec::new(),
+        (Some(stated), Some(found)) => stated.compared_with(found),
+        (stated, found) => {
+            let queries = |whole: Option<&WholeClaims>| whole.map_or(1, |whole| whole.queries).to_string();
+            vec![Check::equal("claims.whole.queries", queries(stated), queries(found))]
+        }
+    }
+}
+
+/// The outputs of a cell and its two integers.
+fn cell_checks(stated: &Cell, found: &Cell) -> [Check; 3] {
+    let integer = |probability: Probability| probability.numerator().to_string();
+    [
+        Check::equal("outputs", stated.name(), found.name()),
+        Check::equal("yes", integer(stated.yes()), integer(found.yes())),
+        Check::equal("no", integer(stated.no()), integer(found.no())),
+    ]
 }
 
 /// The noise of the mechanism's text, and none where that has none.
@@ -266,10 +284,6 @@ fn each(what: &str, stated: &[Claim], found: &[Claim]) -> Vec<Check> {
     }
     let pairs = stated.iter().zip(found).enumerate();
     pairs.map(|(index, (stated, found))| Check::claim(format!("{what}[{index}]"), stated, found)).collect()
-}
-
-fn written(outputs: &[Output]) -> String {
-    outputs.iter().map(|output| output.symbol()).collect()
 }
 
 /// A text with another last digit.

@@ -1,5 +1,7 @@
 //! Cards as a whole: read, priced, verified and refused.
 
+mod noise;
+
 use super::*;
 use crate::plan::{Prior, plan};
 use crate::privacy::Epsilon;

@@ -25,7 +25,7 @@ impl Timestamp {
     /// The beginning of 1970.
     pub const EPOCH: Self = Self(0);
 
-    /// The moment so many seconds after the epoch.
+    /// The moment this many seconds after the epoch.
     pub fn from_seconds(seconds: u64) -> Result<Self, Error> {
         if seconds > LATEST {
             return Err(Error::request("a moment beyond the year 9999 cannot be written"));
@@ -52,20 +52,9 @@ impl FromStr for Timestamp {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse =
-            || Error::syntax(format!("`{text}` is not a moment")).with_hint("write it as 2026-11-15T08:30:00Z");
-        let number = |range: std::ops::Range<usize>| {
-            let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-            digits.and_then(|digits| digits.parse::<u64>().ok()).ok_or_else(refuse)
-        };
-        let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-        let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-        if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-            return Err(refuse());
-        }
-        let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
-        // Whatever is out of range, or written otherwise, does not come back as it was.
-        Self::from_seconds(seconds).ok().filter(|moment| moment.to_string() == text).ok_or_else(refuse)
+        read(text).ok_or_else(|| {
+            Error::syntax(format!("`{text}` is not a moment")).with_hint("write it as 2026-11-15T08:30:00Z")
+        })
     }
 }
 
@@ -109,6 +98,22 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let day = of_year - (153 * month + 2) / 5 + 1;
     let (month, turn) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
     (400 * era + of_cycle + turn, month, day)
+}
+
+/// A moment as it is printed, and in no other way.
+fn read(text: &str) -> Option<Timestamp> {
+    let number = |range: std::ops::Range<usize>| {
+        let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+        digits.parse::<u64>().ok()
+    };
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
+    // Whatever is out of range, or written otherwise, does not come back as it was.
+    Timestamp::from_seconds(seconds).ok().filter(|moment| moment.to_string() == text)
 }
 
 #[cfg(test)]

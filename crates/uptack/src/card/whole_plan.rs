@@ -12,7 +12,7 @@ const STEPS: u32 = 5;
 /// The parts of ε that are tried where there is no plan for all of it.
 const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
 
-/// Up to what the progress of [`plan_whole`] counts, for so many queries that can differ for one owner.
+/// What the progress of [`plan_whole`] counts up to, for this many queries that can differ for one owner.
 pub fn whole_progress(queries: u64) -> u64 {
     PROGRESS * if queries < 2 { 1 } else { 1 + u64::from(STEPS) }
 }
@@ -57,50 +57,66 @@ pub fn plan_whole(
         // The plan's claims are the card's: one query composes with nothing.
         return Ok(draft(Card::new(request, &nearest_plan(request, progress)?)));
     }
-    let made = |request: &Request, plan: &Plan| -> Result<Card, Error> {
-        let mut card = draft(Card::new(request, plan));
-        card.state_claims(delta, WorkLimit::default())?;
-        Ok(card)
-    };
-    let attempt = |single: f64| -> Result<Option<Card>, Error> {
-        let share = Request {
-            release: Some((Epsilon::new(single)?, Delta::new(delta.value() / queries as f64)?)),
-            linked_epsilon: request.linked_epsilon.map(|linked| linked / queries as f64),
-            ..request.clone()
-        };
-        let card = made(&share, &nearest_plan(&share, &Progress::default())?)?;
-        progress.advance_by(PROGRESS);
-        let within = card.claims.whole_release().is_some_and(|whole| whole <= epsilon.value());
-        Ok(within.then_some(card))
-    };
-    let (mut enough, mut too_much) = (epsilon.value() / queries as f64, epsilon.value());
-    // Numerical composition rounds against us; a hair below the sum is enough then.
-    let first = match attempt(enough)? {
-        Some(card) => Some(card),
-        None => {
-            enough *= 0.9;
-            attempt(enough)?
-        }
-    };
-    let Some(mut best) = first else {
-        return Err(Error::request(format!(
-            "no mechanism was found for which {queries} queries keep within ε = {}",
-            epsilon.value()
-        ))
-        .with_hint("ask for fewer queries, or allow a larger ε"));
-    };
-    for _ in 0..STEPS {
-        let middle = (enough * too_much).sqrt();
-        match attempt(middle) {
-            Ok(Some(card)) => (best, enough) = (card, middle),
-            // Too much, or without a plan just there: what is found already is good.
-            Ok(None) | Err(_) => too_much = middle,
-        }
-    }
-    Ok(best)
+    Search { request, epsilon, delta, queries, draft, progress }.best()
 }
 
-/// One of so many queries whose claims, added up, keep the request for all of them.
+/// The search for the largest ε of one query with which all of them keep within the whole's.
+struct Search<'a, D> {
+    request: &'a Request,
+    epsilon: Epsilon,
+    delta: Delta,
+    queries: u64,
+    draft: D,
+    progress: &'a Progress,
+}
+
+impl<D: Fn(Card) -> Card> Search<'_, D> {
+    fn best(&self) -> Result<Card, Error> {
+        let (mut best, mut enough) = self.first()?;
+        let mut too_much = self.epsilon.value();
+        for _ in 0..STEPS {
+            let middle = (enough * too_much).sqrt();
+            match self.attempt(middle) {
+                Ok(Some(card)) => (best, enough) = (card, middle),
+                // Too much, or without a plan just there: what is found already is good.
+                Ok(None) | Err(_) => too_much = middle,
+            }
+        }
+        Ok(best)
+    }
+
+    /// A card at the sum's share, and the ε of one of its queries. Numerical composition rounds against us; a hair below
+    /// the share is enough then.
+    fn first(&self) -> Result<(Card, f64), Error> {
+        let share = self.epsilon.value() / self.queries as f64;
+        for single in [share, share * 0.9] {
+            if let Some(card) = self.attempt(single)? {
+                return Ok((card, single));
+            }
+        }
+        let (queries, epsilon) = (self.queries, self.epsilon.value());
+        let message = format!("no mechanism was found for which {queries} queries keep within ε = {epsilon}");
+        Err(Error::request(message).with_hint("ask for fewer queries, or allow a larger ε"))
+    }
+
+    /// The card whose queries have this ε each; none where all of them together do not keep within the whole's.
+    fn attempt(&self, single: f64) -> Result<Option<Card>, Error> {
+        let queries = self.queries as f64;
+        let share = Request {
+            release: Some((Epsilon::new(single)?, Delta::new(self.delta.value() / queries)?)),
+            linked_epsilon: self.request.linked_epsilon.map(|linked| linked / queries),
+            ..self.request.clone()
+        };
+        let plan = nearest_plan(&share, &Progress::default())?;
+        let mut card = (self.draft)(Card::new(&share, &plan));
+        card.state_claims(self.delta, WorkLimit::default())?;
+        self.progress.advance_by(PROGRESS);
+        let within = card.claims.whole_release().is_some_and(|whole| whole <= self.epsilon.value());
+        Ok(within.then_some(card))
+    }
+}
+
+/// The request for one of this many queries whose claims, added up, keep the request for all of them.
 fn share_of_sum(request: &Request, epsilon: Epsilon, queries: u64) -> Result<Request, Error> {
     let part = |whole: f64| {
         let mut part = whole / queries as f64;

@@ -75,7 +75,6 @@ impl Binomial {
     /// Probability of exactly `count` successes, by Stirling's series around the deviance (which is stationary at the
     /// mean, so that the rounding of the coin hardly matters).
     pub(crate) fn probability(&self, count: u64) -> Approximate {
-        let Coin { success, failure } = self.coin;
         if count > self.trials {
             return Approximate { value: 0.0, relative_error: 0.0 };
         }
@@ -84,12 +83,10 @@ impl Binomial {
         }
         let rest = self.trials - count;
         if count == 0 || rest == 0 {
-            let (coin, other) = if rest == 0 { (success, failure) } else { (failure, success) };
-            let exponent = self.trials as f64 * logarithm_of(coin, other);
-            let relative_error = ROUNDOFF * (16.0 + 8.0 * exponent.abs());
-            return Approximate { value: exponent.exp(), relative_error };
+            return self.all_alike(rest == 0);
         }
         let (n, k, l) = (self.trials as f64, count as f64, rest as f64);
+        let Coin { success, failure } = self.coin;
         let deviance = deviance(k, n * success) + deviance(l, n * failure);
         let correction = stirling(n) - stirling(k) - stirling(l);
         let scale = (n / (k * l) / std::f64::consts::TAU).sqrt();
@@ -98,6 +95,13 @@ impl Binomial {
             value: scale * (correction - deviance).exp(),
             relative_error: ROUNDOFF * (512.0 + 8.0 * distance + 64.0 * deviance),
         }
+    }
+
+    /// Probability that all tosses succeed, or that all fail.
+    fn all_alike(&self, succeed: bool) -> Approximate {
+        let coin = if succeed { self.coin } else { self.coin.reversed() };
+        let exponent = self.trials as f64 * logarithm_of(coin.success, coin.failure);
+        Approximate { value: exponent.exp(), relative_error: ROUNDOFF * (16.0 + 8.0 * exponent.abs()) }
     }
 
     /// P(X ≥ `threshold`) and E(X − `threshold`)₊ by direct summation; `bottom` is a count below which the law has
@@ -176,37 +180,45 @@ pub(crate) fn window(parts: &[Binomial], log_cut: f64) -> (u64, u64) {
 /// The count whose upper tail has the exponent `rate`, rounded away from the mean; none where even the largest count
 /// has a smaller exponent.
 fn reach(parts: &[Binomial], rate: f64) -> Option<f64> {
-    let exponent = |tilt: f64| {
-        let (mut count, mut cumulant) = (0.0, 0.0);
-        for part in parts {
-            let n = part.trials as f64;
-            let Coin { success, failure } = part.coin;
-            count += n * success / (success + failure * (-tilt).exp());
-            // ln(failure + success·e^t), without overflow and without cancellation for small tilts.
-            cumulant += n * if tilt < 1.0 {
-                (success * tilt.exp_m1()).ln_1p()
-            } else {
-                tilt + (success + failure * (-tilt).exp()).ln()
-            };
-        }
-        (tilt * count - cumulant, count)
-    };
+    let exponent = |tilt: f64| tilted(parts, tilt).exponent;
     let wanted = rate * (1.0 + 1e-9) + 1e-3;
     let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum();
     // Any tilt with a sufficient exponent gives a valid count. The first guess is a Gaussian's, and two per cent are close enough.
     let mut high = (2.0 * wanted / variance.max(1e-12)).sqrt().min(300.0);
-    while exponent(high).0 < wanted {
+    while exponent(high) < wanted {
         high *= 1.5;
         if high > 700.0 {
             return None;
         }
     }
     let mut low = high / 1.5;
-    while exponent(low).0 >= wanted {
+    while exponent(low) >= wanted {
         (high, low) = (low, low / 1.5);
     }
-    let (_, high) = bisect((low, high), Middle::Arithmetic, 4, |_, _| false, |tilt| exponent(tilt).0 < wanted);
-    Some(exponent(high).1 + 1.0)
+    let (_, high) = bisect((low, high), Middle::Arithmetic, 4, |_, _| false, |tilt| exponent(tilt) < wanted);
+    Some(tilted(parts, high).count + 1.0)
+}
+
+/// A sum of binomials under a tilt: its mean count, and the exponent of Chernoff's bound on the tail above that count.
+struct TiltedCount {
+    count: f64,
+    exponent: f64,
+}
+
+fn tilted(parts: &[Binomial], tilt: f64) -> TiltedCount {
+    let (mut count, mut cumulant) = (0.0, 0.0);
+    for part in parts {
+        let n = part.trials as f64;
+        let Coin { success, failure } = part.coin;
+        count += n * success / (success + failure * (-tilt).exp());
+        // ln(failure + success·e^t), without overflow and without cancellation for small tilts.
+        cumulant += n * if tilt < 1.0 {
+            (success * tilt.exp_m1()).ln_1p()
+        } else {
+            tilt + (success + failure * (-tilt).exp()).ln()
+        };
+    }
+    TiltedCount { count, exponent: tilt * count - cumulant }
 }
 
 /// ln(`coin`) where `other` is its complement.

@@ -58,13 +58,15 @@ fn single(law: Binomial, low: u64, high: u64) -> Counts {
     let mut probability = vec![0.0; (high - low + 1) as usize];
     probability[(mode - low) as usize] = 1.0;
     let odds = if law.coin.failure > 0.0 { law.coin.success / law.coin.failure } else { 0.0 };
+    // P(count + 1) / P(count).
+    let ratio = |count: u64| (law.trials - count) as f64 / (count + 1) as f64 * odds;
     for count in mode..high {
         let index = (count - low) as usize;
-        probability[index + 1] = probability[index] * ((law.trials - count) as f64 / (count + 1) as f64 * odds);
+        probability[index + 1] = probability[index] * ratio(count);
     }
     for count in (low..mode).rev() {
         let index = (count - low) as usize;
-        probability[index] = probability[index + 1] / ((law.trials - count) as f64 / (count + 1) as f64 * odds);
+        probability[index] = probability[index + 1] / ratio(count);
     }
     normalized(low, probability, 8.0 * ROUNDOFF, 0.0)
 }

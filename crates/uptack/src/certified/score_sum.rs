@@ -33,6 +33,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// From the lowest to the highest sum.
+    pub(crate) fn span(&self) -> i64 {
+        self.high - self.low
+    }
+
     /// The nodes of a circle on which no two sums of the window fall together.
     fn length(&self) -> usize {
         ((self.high - self.low + 1) as usize).next_power_of_two().max(2)
@@ -44,13 +49,27 @@ impl Window {
 pub(crate) struct TiltedLaw {
     pub(crate) first: i64,
     pub(crate) values: Vec<f64>,
-    /// How far each value may be off, but for what folds back from outside of the window, which only adds.
+    /// How far each value may be off, apart from what folds back from outside the window, which only adds.
     pub(crate) error: f64,
     pub(crate) folded: f64,
     pub(crate) log_scale: f64,
     /// Relative error of e^`log_scale` and of the tilted weights together.
     pub(crate) relative_error: f64,
     pub(crate) tilt: f64,
+}
+
+impl TiltedLaw {
+    /// The true value behind a computed one, from below.
+    #[inline]
+    pub(crate) fn lower_bound(&self, value: f64) -> f64 {
+        (value - self.error - self.folded).max(0.0)
+    }
+
+    /// The same from above.
+    #[inline]
+    pub(crate) fn upper_bound(&self, value: f64) -> f64 {
+        value.max(0.0) + self.error
+    }
 }
 
 /// Spectral values below e^(−this) are left out and counted as error.
@@ -112,9 +131,7 @@ impl ScoreSum {
         let usual = (-2.0 * log_cut / variance.max(1e-12)).sqrt();
         let (mut low, mut high) = (lowest as f64, highest as f64);
         for quarter in -12..=8 {
-            let step = usual * f64::from(quarter).exp2().sqrt();
-            let above = (self.cumulant(tilt + step) - base - log_cut) / step;
-            let below = -(self.cumulant(tilt - step) - base - log_cut) / step;
+            let (below, above) = self.chernoff(tilt, base, log_cut, usual * f64::from(quarter).exp2().sqrt());
             // Slightly wider, which covers the rounding of the cumulants.
             let room = 1.0 + 1e-6 * (above.abs() + below.abs());
             if above.is_finite() {
@@ -127,6 +144,14 @@ impl ScoreSum {
         Window { low: (low.floor() as i64).max(lowest), high: (high.ceil() as i64).min(highest), log_outside: log_cut }
     }
 
+    /// Sums below and above which the tilted law, of the cumulant `base`, has at most e^`log_cut`: by a tilt that is one
+    /// step further.
+    fn chernoff(&self, tilt: f64, base: f64, log_cut: f64, step: f64) -> (f64, f64) {
+        let above = (self.cumulant(tilt + step) - base - log_cut) / step;
+        let below = -(self.cumulant(tilt - step) - base - log_cut) / step;
+        (below, above)
+    }
+
     /// How many nodes of its circle a transform on this window evaluates.
     pub(crate) fn nodes(&self, tilt: f64, window: Window) -> u64 {
         let length = window.length();
@@ -137,33 +162,17 @@ impl ScoreSum {
     /// Calls `each` with every node of half the circle (the other half is its mirror image), the value of the spectrum there, and
     /// its error times the number of nodes it stands for. Returns a bound on what all nodes that are left out may add.
     fn spectrum(&self, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> f64 {
-        let length = roots.length;
-        let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
-        let total: f64 = parts.iter().map(|part| part.owners).sum();
-        let (last, mut left_out) = last_node(&parts, length);
+        let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
+        let (last, mut left_out) = last_node(&parts, roots.length);
         for node in 0..=last {
-            let weight = if node == 0 || 2 * node == length { 1.0 } else { 2.0 };
-            let mut log_bound = 0.0;
-            let mut relative = 4.0 * ROUNDOFF * (total + 16.0);
-            let mut value = Complex::ONE;
-            let mut vanished = false;
-            for part in &parts {
-                let own = part.at(node, roots);
-                let magnitude = own.magnitude();
-                log_bound += part.owners * (magnitude + part.error).ln();
-                if log_bound < -VANISHING {
-                    vanished = true;
-                    continue;
-                }
-                relative += (part.owners * part.error / magnitude).min(1.0);
-                value = value.times(own.power(part.owners as u64));
-            }
-            if vanished {
-                left_out += weight * log_bound.exp();
+            let weight = roots.weight(node);
+            let product = Product::at(node, &parts, roots);
+            let bound = product.log_bound.exp();
+            if product.vanishes {
+                left_out += weight * bound;
             } else {
-                let bound = log_bound.exp();
-                let error = 1.1 * bound * relative.min(2.0);
-                each(node, value, weight * error);
+                let error = 1.1 * bound * product.relative_error.min(2.0);
+                each(node, product.value, weight * error);
             }
         }
         left_out
@@ -172,35 +181,37 @@ impl ScoreSum {
     /// The tilted law on a window.
     pub(crate) fn law(&self, tilt: f64, window: Window) -> TiltedLaw {
         let length = window.length();
-        let roots = Roots::of(length);
-        let mut full = vec![Complex::ZERO; length];
-        let (mut error, mut norm) = (0.0, 0.0);
-        let left_out = self.spectrum(tilt, &roots, |node, value, off| {
-            error += off;
-            norm += value.magnitude().powi(2) * 2.0;
-            // The inverse transform is the conjugate of the transform of the conjugate, and the sum is real.
-            full[node] = value.conjugate();
-            if node > 0 && 2 * node < length {
-                full[length - node] = value;
-            }
-        });
+        let mut spectrum = self.whole_spectrum(tilt, length);
         let fourier = Fourier::new(length);
-        fourier.forward(&mut full);
+        fourier.forward(&mut spectrum.nodes);
         let scale = 1.0 / length as f64;
-        let transform = fourier.relative_error() * norm.sqrt() / (length as f64).sqrt();
-        let size = (window.high - window.low + 1) as usize;
-        let values = (0..size)
-            .map(|index| full[(window.low + index as i64).rem_euclid(length as i64) as usize].real * scale)
-            .collect();
+        let transform = fourier.relative_error() * spectrum.norm.sqrt() / (length as f64).sqrt();
+        let value = |sum: i64| spectrum.nodes[sum.rem_euclid(length as i64) as usize].real * scale;
         TiltedLaw {
             first: window.low,
-            values,
-            error: ((error + left_out) * scale + transform) * 1.01 + 1e-290,
+            values: (window.low..=window.high).map(value).collect(),
+            error: ((spectrum.error + spectrum.left_out) * scale + transform) * 1.01 + 1e-290,
             folded: 4.0 * window.log_outside.exp(),
             log_scale: self.cumulant(tilt),
             relative_error: self.relative_error(tilt),
             tilt,
         }
+    }
+
+    /// The conjugate of the spectrum at all nodes: the inverse transform is the conjugate of the transform of the
+    /// conjugate, and the law is real.
+    fn whole_spectrum(&self, tilt: f64, length: usize) -> Spectrum {
+        let mut nodes = vec![Complex::ZERO; length];
+        let (mut error, mut norm) = (0.0, 0.0);
+        let left_out = self.spectrum(tilt, &Roots::of(length), |node, value, off| {
+            error += off;
+            norm += value.magnitude().powi(2) * 2.0;
+            nodes[node] = value.conjugate();
+            if node > 0 && 2 * node < length {
+                nodes[length - node] = value;
+            }
+        });
+        Spectrum { nodes, error, norm, left_out }
     }
 
     /// E[(sum)₊] from above, in units of the lattice.
@@ -218,26 +229,29 @@ impl ScoreSum {
         if window.high <= 0 {
             return (self.cumulant(tilt)).exp() * window.log_outside.exp() * largest_term(tilt, highest) * 1.01;
         }
-        let span = window.high - window.low + 1;
-        if span > LONGEST {
+        if window.high - window.low + 1 > LONGEST {
             return f64::INFINITY;
         }
+        let inside = self.tilted_positive_part(tilt, window);
+        let outside = window.log_outside.exp() * largest_term(tilt, highest);
+        (inside + outside) * self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12)
+    }
+
+    /// Σ j·e^(−tilt·j) times the tilted law, over the positive sums j of the window, from above.
+    fn tilted_positive_part(&self, tilt: f64, window: Window) -> f64 {
         let roots = Roots::of(window.length());
         let terms = Terms { tilt, last: window.high, roots: &roots };
         let (mut sum, mut error) = (0.0, 0.0);
-        let peak = largest_term(tilt, window.high);
         let left_out = self.spectrum(tilt, &roots, |node, value, off| {
             let (term, term_error) = terms.at(node);
-            let weight = if node == 0 || 2 * node == roots.length { 1.0 } else { 2.0 };
+            let weight = roots.weight(node);
             sum += weight * (term.real * value.real - term.imaginary * value.imaginary);
             error += off * term.magnitude() + weight * value.magnitude() * term_error;
         });
         // At a node that is left out, the sum over j has at most as many terms as there are positive sums.
-        error += left_out * peak * window.high as f64;
+        error += left_out * largest_term(tilt, window.high) * window.high as f64;
         let scale = 1.0 / roots.length as f64;
-        let inside = (sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12);
-        let outside = window.log_outside.exp() * largest_term(tilt, highest);
-        (inside + outside) * self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12)
+        (sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12)
     }
 }
 
@@ -248,12 +262,7 @@ impl ScoreSum {
 fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
     let bound = |node: usize| {
         let half_angle = std::f64::consts::PI * node as f64 / length as f64;
-        let part = |part: &Tilted| {
-            let squared = -4.0 * part.neighbours * half_angle.sin().powi(2);
-            // The weights sum to one but for their error, which counts for little while the square is not near zero.
-            part.owners * (0.5 * squared.max(-0.5).ln_1p() + 4.0 * part.error)
-        };
-        parts.iter().map(part).sum::<f64>()
+        parts.iter().map(|part| part.log_bound(half_angle)).sum::<f64>()
     };
     let enough = -VANISHING - (length as f64).ln();
     let last = length / 2;
@@ -267,6 +276,44 @@ fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
     };
     let first = bisect_integers((0, last as i64), is_below).1 as usize;
     (first, (length - 2 * first) as f64 * bound(first).exp())
+}
+
+/// The values at all nodes of the circle; `error` and `left_out` bound how far a sum over them is off.
+struct Spectrum {
+    nodes: Vec<Complex>,
+    error: f64,
+    left_out: f64,
+    /// Twice the sum of the squares of the values on half the circle.
+    norm: f64,
+}
+
+/// The value of the spectrum at one node: the product over all groups and owners.
+struct Product {
+    value: Complex,
+    log_bound: f64,
+    relative_error: f64,
+    vanishes: bool,
+}
+
+impl Product {
+    #[inline]
+    fn at(node: usize, parts: &[Tilted], roots: &Roots) -> Self {
+        let total: f64 = parts.iter().map(|part| part.owners).sum();
+        let relative_error = 4.0 * ROUNDOFF * (total + 16.0);
+        let mut product = Self { value: Complex::ONE, log_bound: 0.0, relative_error, vanishes: false };
+        for part in parts {
+            let own = part.at(node, roots);
+            let magnitude = own.magnitude();
+            product.log_bound += part.owners * (magnitude + part.error).ln();
+            if product.log_bound < -VANISHING {
+                product.vanishes = true;
+                continue;
+            }
+            product.relative_error += (part.owners * part.error / magnitude).min(1.0);
+            product.value = product.value.times(own.power(part.owners as u64));
+        }
+        product
+    }
 }
 
 /// The largest j·e^(−tilt·j) for j from 1 to `last`.
@@ -289,10 +336,10 @@ impl Draws {
 
     fn moments(&self, tilt: f64) -> (f64, f64) {
         let normalizer = self.log_normalizer(tilt);
-        let weight = |score: i64, mass: f64| mass * (tilt * score as f64 - normalizer).exp();
-        let mean: f64 = self.atoms.iter().map(|(score, mass)| weight(*score, *mass) * *score as f64).sum();
-        let square = |score: i64, mass: f64| weight(score, mass) * (score as f64 - mean).powi(2);
-        (mean, self.atoms.iter().map(|(score, mass)| square(*score, *mass)).sum())
+        let weights =
+            || self.atoms.iter().map(|&(score, mass)| (score as f64, tilted_mass(score, mass, tilt, normalizer)));
+        let mean: f64 = weights().map(|(score, weight)| weight * score).sum();
+        (mean, weights().map(|(score, weight)| weight * (score - mean).powi(2)).sum())
     }
 
     fn reach(&self) -> i64 {
@@ -308,6 +355,12 @@ impl Draws {
     }
 }
 
+/// The probability of a score under a tilt, given the logarithm of what all sum to.
+#[inline]
+fn tilted_mass(score: i64, mass: f64, tilt: f64, normalizer: f64) -> f64 {
+    mass * (tilt * score as f64 - normalizer).exp()
+}
+
 /// A group's tilted weights, by their places on the circle.
 struct Tilted {
     owners: f64,
@@ -320,16 +373,24 @@ struct Tilted {
 impl Tilted {
     fn new(group: &Draws, tilt: f64, length: usize) -> Self {
         let normalizer = group.log_normalizer(tilt);
-        let tilted = |score: i64, mass: f64| mass * (tilt * score as f64 - normalizer).exp();
-        let weight = |&(score, mass): &(i64, f64)| (score.rem_euclid(length as i64) as usize, tilted(score, mass));
+        let tilted = |&(score, mass): &(i64, f64)| (score, tilted_mass(score, mass, tilt, normalizer));
+        let atoms: Vec<(i64, f64)> = group.atoms.iter().map(tilted).collect();
         let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
-        let error = ROUNDOFF * (32.0 + 2.0 * group.atoms.len() as f64 + 4.0 * exponent);
-        let product = |&(score, mass): &(i64, f64)| {
-            let above = group.atoms.iter().filter(|(other, _)| *other == score + 1);
-            above.map(|(other, own)| tilted(score, mass) * tilted(*other, *own)).fold(0.0, f64::max)
-        };
-        let neighbours = group.atoms.iter().map(product).fold(0.0, f64::max) * (1.0 - 4.0 * error);
-        Self { owners: group.owners as f64, weights: group.atoms.iter().map(weight).collect(), error, neighbours }
+        let error = ROUNDOFF * (32.0 + 2.0 * atoms.len() as f64 + 4.0 * exponent);
+        let place = |&(score, weight): &(i64, f64)| (score.rem_euclid(length as i64) as usize, weight);
+        Self {
+            owners: group.owners as f64,
+            weights: atoms.iter().map(place).collect(),
+            error,
+            neighbours: largest_neighbour_product(&atoms) * (1.0 - 4.0 * error),
+        }
+    }
+
+    /// A bound on the logarithm of what all owners' factors multiply to at a node of this half angle.
+    fn log_bound(&self, half_angle: f64) -> f64 {
+        let squared = -4.0 * self.neighbours * half_angle.sin().powi(2);
+        // The weights sum to one up to their error, which counts for little while the square is not near zero.
+        self.owners * (0.5 * squared.max(-0.5).ln_1p() + 4.0 * self.error)
     }
 
     fn at(&self, node: usize, roots: &Roots) -> Complex {
@@ -343,6 +404,15 @@ impl Tilted {
     }
 }
 
+/// The largest product of the weights of two scores that differ by one.
+fn largest_neighbour_product(atoms: &[(i64, f64)]) -> f64 {
+    let product = |&(score, weight): &(i64, f64)| {
+        let above = atoms.iter().filter(|(other, _)| *other == score + 1);
+        above.map(|(_, other)| weight * other).fold(0.0, f64::max)
+    };
+    atoms.iter().map(product).fold(0.0, f64::max)
+}
+
 /// Σ j·z^j for j from 1 to `last` with z = e^(−tilt + iθ), θ the angle of a node: the transform of the positive part.
 struct Terms<'a> {
     tilt: f64,
@@ -353,25 +423,24 @@ struct Terms<'a> {
 impl Terms<'_> {
     /// The sum at a node, and how far it may be off.
     fn at(&self, node: usize) -> (Complex, f64) {
+        // The closed form cancels where the terms hardly fall.
+        if node == 0 && self.tilt * self.last as f64 <= 2.0 { self.term_by_term() } else { self.closed_form(node) }
+    }
+
+    /// The sum at the angle 0.
+    fn term_by_term(&self) -> (Complex, f64) {
         let last = self.last as f64;
-        // The closed form below cancels where the terms hardly fall.
-        if node == 0 && self.tilt * last <= 2.0 {
-            let terms = (1..=self.last).map(|j| j as f64 * (-self.tilt * j as f64).exp());
-            let sum: f64 = terms.sum();
-            return (Complex { real: sum, imaginary: 0.0 }, sum * ROUNDOFF * (last + 16.0 + 4.0 * self.tilt * last));
-        }
-        let power = |exponent: f64, index: usize| {
-            let (size, root) = ((-self.tilt * exponent).exp(), self.roots.root(index).conjugate());
-            Complex { real: size * root.real, imaginary: size * root.imaginary }
-        };
-        let z = power(1.0, node);
-        let to_last = power(last, node * self.last as usize);
-        // 1 − z without cancellation: 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·2·sin²(θ/2).
-        let half_angle = std::f64::consts::PI * node as f64 / self.roots.length as f64;
-        let shrink = (-self.tilt).exp();
-        let real = -(-self.tilt).exp_m1() + shrink * 2.0 * half_angle.sin().powi(2);
-        let difference = Complex { real, imaginary: -z.imaginary };
-        // z·(1 − (L+1)·z^L + L·z^(L+1))/(1 − z)² = z·(1 − z^L − L·z^L·(1 − z))/(1 − z)².
+        let terms = (1..=self.last).map(|j| j as f64 * (-self.tilt * j as f64).exp());
+        let sum: f64 = terms.sum();
+        (Complex { real: sum, imaginary: 0.0 }, sum * ROUNDOFF * (last + 16.0 + 4.0 * self.tilt * last))
+    }
+
+    /// z·(1 − (L+1)·z^L + L·z^(L+1))/(1 − z)² = z·(1 − z^L − L·z^L·(1 − z))/(1 − z)².
+    fn closed_form(&self, node: usize) -> (Complex, f64) {
+        let last = self.last as f64;
+        let z = self.power(1.0, node);
+        let to_last = self.power(last, node * self.last as usize);
+        let difference = self.one_minus(z, node);
         let scaled = to_last.times(difference);
         let numerator = Complex {
             real: 1.0 - to_last.real - last * scaled.real,
@@ -383,6 +452,20 @@ impl Terms<'_> {
         let value = z.times(numerator).times(inverse);
         let size = (1.0 + to_last.magnitude() * (1.0 + last * difference.magnitude())) / norm.sqrt();
         (value, ROUNDOFF * (64.0 + 4.0 * self.tilt * last) * size)
+    }
+
+    /// z to a power whose angle is that of the root with this number.
+    fn power(&self, exponent: f64, number: usize) -> Complex {
+        let (size, root) = ((-self.tilt * exponent).exp(), self.roots.root(number).conjugate());
+        Complex { real: size * root.real, imaginary: size * root.imaginary }
+    }
+
+    /// 1 − z without cancellation: 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·2·sin²(θ/2).
+    fn one_minus(&self, z: Complex, node: usize) -> Complex {
+        let half_angle = std::f64::consts::PI * node as f64 / self.roots.length as f64;
+        let shrink = (-self.tilt).exp();
+        let real = -(-self.tilt).exp_m1() + shrink * 2.0 * half_angle.sin().powi(2);
+        Complex { real, imaginary: -z.imaginary }
     }
 }
 
@@ -413,6 +496,11 @@ impl Roots {
             circles.push(Rc::clone(&roots));
             roots
         })
+    }
+
+    /// How many nodes of the whole circle one of half the circle stands for.
+    fn weight(&self, node: usize) -> f64 {
+        if node == 0 || 2 * node == self.length { 1.0 } else { 2.0 }
     }
 
     /// The root with this number, modulo the length.

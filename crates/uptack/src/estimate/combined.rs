@@ -1,12 +1,9 @@
 //! The combined estimator: generalized least squares over all that the tallies show.
 
-use num_rational::BigRational;
-use num_traits::Zero;
-
+use super::least_squares::{covariance, dot, independent, solve_positive};
 use super::observation::{Observation, Reader, Statistic};
-use crate::channel::{Bin, Channel, Output};
+use crate::channel::{Bin, Cell, Channel};
 use crate::error::Error;
-use crate::linear;
 use crate::noise::DiscreteLaplace;
 use crate::probability::Probability;
 use crate::tally::Tally;
@@ -110,28 +107,19 @@ impl Estimator {
             return Err(Error::parameter("the tallies of this mechanism do not depend on the truth")
                 .with_hint("yes-owners and no-owners must answer by different laws"));
         }
-        let noise_variance = channel.noise().map_or(0.0, |noise| 2.0 * noise.variance());
         let noisy = channel.noise().is_some();
-        let certain = |s: &Statistic| s.yes == Probability::ONE && s.no == Probability::ZERO;
-        let counted = statistics.iter().position(certain).filter(|_| !noisy);
         let chosen = if noisy { vec![0] } else { independent(channel, statistics) };
-        let difference = chosen.iter().map(|&index| statistics[index].difference()).collect();
-        let covariance = |law: crate::channel::Law| covariance(channel, statistics, &chosen, law);
-        let (yes_covariance, no_covariance) = (covariance(crate::Cell::yes), covariance(crate::Cell::no));
-        let shown = |bin: &Bin| !noisy || bin.output == Output::ONE;
-        let bins = channel.bins().into_iter().filter(shown).collect();
-        let dependence = if noisy { statistics[0].difference().abs() } else { dependence(channel) };
         Ok(Self {
-            reader,
-            bins,
+            bins: channel.published_bins(),
             source,
+            difference: chosen.iter().map(|&index| statistics[index].difference()).collect(),
+            yes_covariance: covariance(channel, statistics, &chosen, Cell::yes),
+            no_covariance: covariance(channel, statistics, &chosen, Cell::no),
+            counted: statistics.iter().position(Statistic::counts_yes).filter(|_| !noisy),
+            dependence: if noisy { statistics[0].difference().abs() } else { dependence(channel) },
+            noise_variance: channel.noise().map_or(0.0, |noise| 2.0 * noise.variance()),
             chosen,
-            difference,
-            yes_covariance,
-            no_covariance,
-            counted,
-            dependence,
-            noise_variance,
+            reader,
         })
     }
 
@@ -223,8 +211,8 @@ impl Estimator {
         solution
     }
 
-    /// Where the covariance is taken at the nearest. Noise has a variance whatever the crowd; without it there may be none at the
-    /// very ends.
+    /// The least and the greatest number of yes-owners at which the covariance is taken. Noise has a variance whatever
+    /// the crowd; without it there may be none at the very ends.
     fn clipping(&self, owners: f64) -> (f64, f64) {
         let room = if self.noise_variance > 0.0 { 0.0 } else { 0.5f64.min(owners / 2.0) };
         (room, owners - room)
@@ -248,7 +236,7 @@ impl Estimator {
 
     /// How much more an owner counted by each statistic speaks for *yes*, at `yes` of `owners`.
     ///
-    /// For classes, S⁻¹d is (p−q)/(yes·p + no·q) but for a factor and a constant that all classes share: S differs from the
+    /// For classes, S⁻¹d is (p−q)/(yes·p + no·q) up to a factor and a constant that all classes share: S differs from the
     /// covariance of a multinomial by a multiple of ddᵀ (Sherman and Morrison).
     pub(super) fn scores(&self, owners: f64, yes: f64) -> Vec<f64> {
         match self.source {
@@ -274,7 +262,7 @@ impl Estimator {
         self.reader.channel.noise().copied()
     }
 
-    pub(super) fn cells(&self) -> &[crate::Cell] {
+    pub(super) fn cells(&self) -> &[Cell] {
         self.reader.channel.cells()
     }
 
@@ -313,19 +301,18 @@ impl Estimator {
     }
 
     fn by_bin(&self, observation: &Observation, yes: f64) -> Vec<BinEstimate> {
-        let owners = observation.owners;
         let counted = self.reader.bins.iter().zip(&self.bins).zip(&observation.bins);
-        counted
-            .map(|((statistic, &bin), &count)| {
-                let (p, q, difference) = (statistic.p(), statistic.q(), statistic.difference());
-                let sampled = yes * p * (1.0 - p) + (owners as f64 - yes) * q * (1.0 - q);
-                let sigma = (sampled + self.noise_variance).sqrt();
-                let estimate = (statistic.yes != statistic.no).then(|| statistic.excess(count, owners) / difference);
-                let sd = estimate.map(|_| sigma / difference.abs());
-                let bounds = estimate.zip(sd).map(|(estimate, sd)| (estimate - sd, estimate + sd));
-                BinEstimate { bin, estimate, sd, sigma, bounds }
-            })
-            .collect()
+        let estimate = |((statistic, &bin), &count): ((&Statistic, &Bin), &i128)| {
+            let spread = statistic.count_variance(observation.owners as f64, yes);
+            let sigma = (spread + self.noise_variance).sqrt();
+            let difference = statistic.difference();
+            let informative = statistic.yes != statistic.no;
+            let estimate = informative.then(|| statistic.excess(count, observation.owners) / difference);
+            let sd = estimate.map(|_| sigma / difference.abs());
+            let bounds = estimate.zip(sd).map(|(estimate, sd)| (estimate - sd, estimate + sd));
+            BinEstimate { bin, estimate, sd, sigma, bounds }
+        };
+        counted.map(estimate).collect()
     }
 }
 
@@ -343,87 +330,6 @@ pub(crate) fn check_yes(owners: u64, yes: f64) -> Result<(), Error> {
 fn dependence(channel: &Channel) -> f64 {
     let parts = channel.cells().iter().map(|cell| cell.yes().numerator().saturating_sub(cell.no().numerator()));
     parts.sum::<u128>() as f64 / Probability::ONE.numerator() as f64
-}
-
-/// Statistics no combination of which is without variance under both truths, as many as there are.
-///
-/// A combination has no variance under a truth where it is constant over the cells that truth can reach.
-fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
-    let supports: [Vec<usize>; 2] = [crate::Cell::yes, crate::Cell::no].map(|law: crate::channel::Law| {
-        (0..channel.cells().len()).filter(|&cell| law(&channel.cells()[cell]) != Probability::ZERO).collect()
-    });
-    let variation = |statistic: &Statistic| -> Vec<BigRational> {
-        let on = |support: &[usize]| -> Vec<BigRational> {
-            let value = |cell: usize| i64::from(statistic.cells[cell]);
-            support[1..]
-                .iter()
-                .map(|&cell| BigRational::from_integer((value(cell) - value(support[0])).into()))
-                .collect()
-        };
-        supports.iter().flat_map(|support| on(support)).collect()
-    };
-    // The likeliest statistic is left out first, so that what is kept is small and well conditioned.
-    let mut order: Vec<usize> = (0..statistics.len()).collect();
-    order.sort_by_key(|&index| statistics[index].yes.max(statistics[index].no));
-    let (mut kept, mut rows): (Vec<usize>, Vec<Vec<BigRational>>) = (Vec::new(), Vec::new());
-    for index in order {
-        let row = variation(&statistics[index]);
-        if row.iter().any(|entry| !entry.is_zero()) && linear::combination(&rows, &row).is_none() {
-            kept.push(index);
-            rows.push(row);
-        }
-    }
-    kept
-}
-
-/// The covariance of the chosen statistics for one owner under one law.
-fn covariance(channel: &Channel, statistics: &[Statistic], chosen: &[usize], law: crate::channel::Law) -> Vec<f64> {
-    let mean = |index: usize| -> f64 { joint(channel, statistics, index, index, law) };
-    let entry = |(row, column): (usize, usize)| {
-        let (row, column) = (chosen[row], chosen[column]);
-        if row == column {
-            return mean(row) * (1.0 - mean(row));
-        }
-        joint(channel, statistics, row, column, law) - mean(row) * mean(column)
-    };
-    let size = chosen.len();
-    (0..size * size).map(|at| entry((at / size, at % size))).collect()
-}
-
-/// The probability that an owner counts in both statistics.
-fn joint(channel: &Channel, statistics: &[Statistic], first: usize, second: usize, law: crate::channel::Law) -> f64 {
-    let both = |cell: usize| statistics[first].cells[cell] && statistics[second].cells[cell];
-    let cells = channel.cells().iter().enumerate().filter(|(cell, _)| both(*cell));
-    cells.map(|(_, cell)| law(cell).numerator()).sum::<u128>() as f64 / Probability::ONE.numerator() as f64
-}
-
-fn dot(left: &[f64], right: &[f64]) -> f64 {
-    left.iter().zip(right).map(|(a, b)| a * b).sum()
-}
-
-/// Solves a small symmetric positive definite system by Cholesky's method.
-fn solve_positive(mut matrix: Vec<f64>, mut right: Vec<f64>) -> Vec<f64> {
-    let size = right.len();
-    for column in 0..size {
-        let pivot = matrix[column * size + column].max(f64::MIN_POSITIVE).sqrt();
-        for row in column..size {
-            matrix[row * size + column] /= pivot;
-        }
-        for next in column + 1..size {
-            for row in next..size {
-                matrix[row * size + next] -= matrix[row * size + column] * matrix[next * size + column];
-            }
-        }
-    }
-    for row in 0..size {
-        let known: f64 = (0..row).map(|k| matrix[row * size + k] * right[k]).sum();
-        right[row] = (right[row] - known) / matrix[row * size + row];
-    }
-    for row in (0..size).rev() {
-        let known: f64 = (row + 1..size).map(|k| matrix[k * size + row] * right[k]).sum();
-        right[row] = (right[row] - known) / matrix[row * size + row];
-    }
-    right
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use num_integer::Integer;
 use super::combined::Estimator;
 use super::observation::Statistic;
 use crate::noise::DiscreteLaplace;
-use crate::numeric::lattice_sum::{Draws, ExactLaw, LatticeSum, Tails};
+use crate::numeric::draws::Draws;
+use crate::numeric::lattice_sum::{ExactLaw, LatticeSum, Tails};
 use crate::numeric::noisy::{self, LUMPING_ERROR, Lumped};
 
 /// The hypotheses that are tested by one statistic.
@@ -22,10 +23,28 @@ pub(super) struct Zone {
     /// What one owner counted by each of the estimator's statistics adds.
     weights: Vec<i64>,
     /// What one owner adds in all, with its probability by truth.
+    law: OwnerLaw,
+    noise: Option<DiscreteLaplace>,
+}
+
+/// What one owner adds to a weighted count: the values, each different, and their probabilities under each truth.
+#[derive(Clone, Debug)]
+struct OwnerLaw {
     values: Vec<i64>,
     yes: Vec<f64>,
     no: Vec<f64>,
-    noise: Option<DiscreteLaplace>,
+}
+
+impl OwnerLaw {
+    /// E\[value^power\] under one of the two laws.
+    fn moment(&self, law: &[f64], power: i32) -> f64 {
+        self.values.iter().zip(law).map(|(&value, mass)| (value as f64).powi(power) * mass).sum()
+    }
+
+    fn variance(&self, law: &[f64]) -> f64 {
+        let mean = self.moment(law, 1);
+        (self.moment(law, 2) - mean * mean).max(0.0)
+    }
 }
 
 /// What a test says of a hypothesis.
@@ -67,7 +86,7 @@ const SADDLE_POINT_ERROR: f64 = 0.75;
 const EXACT_ERROR: f64 = 2e-13;
 /// Below this α tails are computed with a relative error of 1e-6 at most.
 const FAR: f64 = 1e-7;
-/// Tails that differ by less than this in relation to themselves are equal but for rounding.
+/// Tails that differ by less than this in relation to themselves are equal up to rounding.
 const TIE: f64 = 1e-9;
 
 impl Zone {
@@ -88,8 +107,7 @@ impl Zone {
 
     /// The hypothesis under which the statistic is expected to be `statistic`, and its standard deviation there.
     pub(super) fn guess(&self, statistic: i128) -> (f64, f64) {
-        let mean = |law: &[f64]| -> f64 { self.values.iter().zip(law).map(|(&v, p)| v as f64 * p).sum() };
-        let (yes, no) = (mean(&self.yes), mean(&self.no));
+        let (yes, no) = (self.law.moment(&self.law.yes, 1), self.law.moment(&self.law.no, 1));
         let owners = self.owners as f64;
         let guess = ((statistic as f64 - owners * no) / (yes - no)).clamp(0.0, owners);
         let inside = guess.clamp(0.5f64.min(owners / 2.0), (owners - 0.5).max(owners / 2.0));
@@ -97,8 +115,8 @@ impl Zone {
     }
 
     fn sum(&self, yes: u64) -> LatticeSum<'_> {
-        let draws = |count, masses| Draws { count, values: &self.values, masses };
-        LatticeSum { groups: [draws(yes, &self.yes), draws(self.owners - yes, &self.no)], noise: self.noise }
+        let draws = |count, masses| Draws { count, values: &self.law.values, masses };
+        LatticeSum { groups: [draws(yes, &self.law.yes), draws(self.owners - yes, &self.law.no)], noise: self.noise }
     }
 
     /// Tests that `yes` owners hold *yes*, for an interval that may miss with probability `miss`.
@@ -138,19 +156,18 @@ impl<'a> Law<'a> {
         let count = sum.without_noise();
         let size = count.variance() / (count.range() * count.range()).max(1.0);
         let small = size <= LARGEST_EXACT && count.exact_size() <= MOST_VALUES;
-        let law = match sum.noise {
+        let exact = match sum.noise {
             None => small.then(|| count.exact(far)),
             Some(noise) => noisy::exact(&count, &noise, far),
         };
         let saddle_point = if small { 0.0 } else { SADDLE_POINT_ERROR / size };
-        match (law, sum.noise) {
-            (Some(law), _) if far => (Self::Exact(law), Margin { factor: 1.0 + 1e-6, term: 0.0 }),
+        match (exact, sum.noise) {
+            (Some(law), _) if far => (Self::Exact(law), Margin::factor(1.0 + 1e-6)),
             (Some(law), _) => (Self::Exact(law), Margin { factor: 1.0, term: EXACT_ERROR }),
             (None, Some(noise)) => {
-                let factor = 1.0 + saddle_point + LUMPING_ERROR;
-                (Self::Lumped(Lumped::new(count, noise, far)), Margin { factor, term: 0.0 })
+                (Self::Lumped(Lumped::new(count, noise, far)), Margin::factor(1.0 + saddle_point + LUMPING_ERROR))
             }
-            (None, None) => (Self::SaddlePoint(sum), Margin { factor: 1.0 + saddle_point, term: 0.0 }),
+            (None, None) => (Self::SaddlePoint(sum), Margin::factor(1.0 + saddle_point)),
         }
     }
 
@@ -181,6 +198,12 @@ struct Margin {
     term: f64,
 }
 
+impl Margin {
+    fn factor(factor: f64) -> Self {
+        Self { factor, term: 0.0 }
+    }
+}
+
 /// A hypothesis with the law of its statistic.
 pub(super) struct Hypothesis<'a> {
     sum: LatticeSum<'a>,
@@ -202,25 +225,28 @@ impl Hypothesis<'_> {
 
     pub(super) fn verdict(&self, statistic: i128) -> Verdict {
         let tails = self.law.tails(statistic);
-        let (upper, lower) = (tails.upper, tails.lower);
+        let Tails { upper, lower, point } = tails;
         let (p, mid, opposite) = match self.side {
-            Some(Side::Upper) => (upper, upper - 0.5 * tails.point, None),
-            Some(Side::Lower) => (lower, lower - 0.5 * tails.point, None),
-            None => {
-                let smaller = upper.min(lower);
-                let opposite = self.opposite(upper < lower, smaller);
-                let tied = if opposite.tail >= smaller * (1.0 - TIE) { opposite.point } else { 0.0 };
-                let p = smaller + opposite.tail;
-                (p, p - 0.5 * (tails.point + tied), opposite.end)
-            }
+            Some(Side::Upper) => (upper, upper - 0.5 * point, None),
+            Some(Side::Lower) => (lower, lower - 0.5 * point, None),
+            None => self.both_sides(tails),
         };
         let p = (p * self.margin.factor + self.margin.term).min(1.0);
         Verdict { upper, lower, p, mid, opposite }
     }
 
+    /// The p-value on both sides, its mid-p, and where the opposite tail ends.
+    fn both_sides(&self, Tails { upper, lower, point }: Tails) -> (f64, f64, Option<i128>) {
+        let smaller = upper.min(lower);
+        let opposite = self.opposite(upper < lower, smaller);
+        let tied = if opposite.tail >= smaller * (1.0 - TIE) { opposite.point } else { 0.0 };
+        let p = smaller + opposite.tail;
+        (p, p - 0.5 * (point + tied), opposite.end)
+    }
+
     /// The part of the opposite tail that is as unacceptable as a tail of probability `smaller`.
     fn opposite(&self, low: bool, smaller: f64) -> Opposite {
-        // Where the lattice is fine, all of it but for less than one value.
+        // Where the lattice is fine, the whole tail, to within less than one value.
         let Some(law) = self.law.exact() else { return Opposite { tail: smaller, point: 0.0, end: None } };
         let most = smaller * (1.0 + TIE);
         let end = if low { law.low_end(most) } else { law.high_end(most) };
@@ -257,8 +283,8 @@ impl Estimator {
     }
 
     fn zone(&self, owners: u64, (first, last): (u64, u64), weights: Vec<i64>) -> Zone {
-        let (values, yes, no) = self.owner_law(&weights);
-        Zone { first, last, owners, weights, values, yes, no, noise: self.noise() }
+        let law = self.owner_law(&weights);
+        Zone { first, last, owners, weights, law, noise: self.noise() }
     }
 
     /// What an owner who wrote each of the cells adds.
@@ -272,23 +298,22 @@ impl Estimator {
     }
 
     /// What one owner adds, with its probability by truth.
-    fn owner_law(&self, weights: &[i64]) -> (Vec<i64>, Vec<f64>, Vec<f64>) {
-        let (mut values, mut yes, mut no): (Vec<i64>, Vec<u128>, Vec<u128>) = Default::default();
+    fn owner_law(&self, weights: &[i64]) -> OwnerLaw {
+        let mut sums: Vec<(i64, u128, u128)> = Vec::new();
         for (index, cell) in self.cells().iter().enumerate() {
             let value = self.cell_value(weights, index);
-            let place = values.iter().position(|&other| other == value).unwrap_or_else(|| {
-                values.push(value);
-                yes.push(0);
-                no.push(0);
-                values.len() - 1
-            });
-            yes[place] += cell.yes().numerator();
-            no[place] += cell.no().numerator();
+            let (yes, no) = (cell.yes().numerator(), cell.no().numerator());
+            match sums.iter_mut().find(|(other, ..)| *other == value) {
+                Some(sum) => *sum = (value, sum.1 + yes, sum.2 + no),
+                None => sums.push((value, yes, no)),
+            }
         }
-        let part = |sums: Vec<u128>| {
-            sums.into_iter().map(|sum| sum as f64 / crate::Probability::ONE.numerator() as f64).collect()
-        };
-        (values, part(yes), part(no))
+        let part = |sum: u128| sum as f64 / crate::Probability::ONE.numerator() as f64;
+        OwnerLaw {
+            values: sums.iter().map(|sum| sum.0).collect(),
+            yes: sums.iter().map(|sum| part(sum.1)).collect(),
+            no: sums.iter().map(|sum| part(sum.2)).collect(),
+        }
     }
 
     /// The score of each statistic at `yes`, rounded to whole numbers without a common divisor.
@@ -312,35 +337,32 @@ impl Estimator {
 
     /// Counts by one statistic alone: the best one for a crowd of two halves.
     fn single(&self, owners: f64) -> Vec<i64> {
-        let sign = |statistic: &Statistic| if statistic.yes > statistic.no { 1 } else { -1 };
         let informative = self.statistics().iter().enumerate().filter(|(_, statistic)| statistic.yes != statistic.no);
         let variance = |statistic: &Statistic| statistic.variance(owners, owners / 2.0);
         let best = informative.min_by(|(_, a), (_, b)| variance(a).total_cmp(&variance(b)));
-        let (best, weight) = best.map(|(index, s)| (index, sign(s))).expect("an estimator has an informative count");
-        (0..self.statistics().len()).map(|index| if index == best { weight } else { 0 }).collect()
+        let (best, statistic) = best.expect("an estimator has an informative count");
+        let mut weights = vec![0; self.statistics().len()];
+        weights[best] = if statistic.yes > statistic.no { 1 } else { -1 };
+        weights
     }
 
     /// (difference of the means)²/variance of the weighted count: what it says about the truth.
     fn efficiency(&self, weights: &[i64], owners: f64, yes: f64) -> f64 {
-        let (values, p, q) = self.owner_law(weights);
-        let moment = |law: &[f64], power: i32| -> f64 {
-            values.iter().zip(law).map(|(&value, mass)| (value as f64).powi(power) * mass).sum()
-        };
-        let (mean_yes, mean_no) = (moment(&p, 1), moment(&q, 1));
-        let variance = |law: &[f64], mean: f64| (moment(law, 2) - mean * mean).max(0.0);
-        let total = yes * variance(&p, mean_yes) + (owners - yes) * variance(&q, mean_no);
-        (mean_yes - mean_no).powi(2) / total * self.variance(owners, yes)
+        let law = self.owner_law(weights);
+        let difference = law.moment(&law.yes, 1) - law.moment(&law.no, 1);
+        let total = yes * law.variance(&law.yes) + (owners - yes) * law.variance(&law.no);
+        difference.powi(2) / total * self.variance(owners, yes)
     }
 }
 
 /// Whether a yes-owner adds more than a no-owner, stochastically: then tails are monotone in the hypothesis. Scores of
 /// classes rise with the ratio of the laws, so that it is always so; weights of bins may be different.
-fn dominates((values, yes, no): &(Vec<i64>, Vec<f64>, Vec<f64>)) -> bool {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_unstable_by_key(|&index| values[index]);
+fn dominates(law: &OwnerLaw) -> bool {
+    let mut order: Vec<usize> = (0..law.values.len()).collect();
+    order.sort_unstable_by_key(|&index| law.values[index]);
     let mut lead = 0.0;
     order.into_iter().all(|index| {
-        lead += no[index] - yes[index];
+        lead += law.no[index] - law.yes[index];
         lead >= -1e-12
     })
 }

@@ -57,14 +57,7 @@ pub struct Consistent {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn consistent(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>, Error> {
-    if estimates.is_empty() {
-        return Err(Error::request("there are no estimates"));
-    }
-    if let Some(query) =
-        estimates.iter().position(|(estimate, sd)| !estimate.is_finite() || !sd.is_finite() || *sd < 0.0)
-    {
-        return Err(Error::request(format!("estimate {} is not a number with a standard deviation", query + 1)));
-    }
+    check_estimates(estimates)?;
     let total_variance: f64 = estimates.iter().map(|(_, sd)| sd * sd).sum();
     if total_variance == 0.0 {
         return certain(estimates, owners);
@@ -80,27 +73,44 @@ pub fn consistent(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consisten
     Ok(estimates.iter().map(adjust).collect())
 }
 
+fn check_estimates(estimates: &[(f64, f64)]) -> Result<(), Error> {
+    if estimates.is_empty() {
+        return Err(Error::request("there are no estimates"));
+    }
+    let wrong = |&(estimate, sd): &(f64, f64)| !estimate.is_finite() || !sd.is_finite() || sd < 0.0;
+    match estimates.iter().position(wrong) {
+        Some(query) => Err(Error::request(format!("estimate {} is not a number with a standard deviation", query + 1))),
+        None => Ok(()),
+    }
+}
+
 /// The μ for which Σ max(0, estimate − μ·variance) = owners: the multiplier of the sum's constraint.
 ///
 /// The sum is piecewise linear and falls in μ; each estimate drops out at estimate/variance. Certain estimates
 /// (variance 0) do not move.
 fn price(estimates: &[(f64, f64)], owners: f64) -> f64 {
-    let mut active: Vec<(f64, f64)> =
-        estimates.iter().map(|&(estimate, sd)| (estimate, sd * sd)).filter(|e| e.1 > 0.0).collect();
-    active.sort_by(|a, b| (b.0 / b.1).total_cmp(&(a.0 / a.1)));
     let fixed: f64 = estimates.iter().filter(|(_, sd)| *sd == 0.0).map(|(estimate, _)| estimate.max(0.0)).sum();
     let (mut sum, mut variance) = (fixed - owners, 0.0);
     let mut price = 0.0;
-    for (index, &(estimate, own)) in active.iter().enumerate() {
+    let mut active = by_falling_price(estimates).into_iter().peekable();
+    while let Some((estimate, own)) = active.next() {
         sum += estimate;
         variance += own;
         price = sum / variance;
-        let next_drops_in = active.get(index + 1).map(|next| next.0 / next.1);
+        let next_drops_in = active.peek().map(|next| next.0 / next.1);
         if next_drops_in.is_none_or(|ratio| price >= ratio) {
             break;
         }
     }
     price
+}
+
+/// The uncertain estimates with their variances; those first that reach 0 at the highest price.
+fn by_falling_price(estimates: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut active: Vec<(f64, f64)> =
+        estimates.iter().map(|&(estimate, sd)| (estimate, sd * sd)).filter(|e| e.1 > 0.0).collect();
+    active.sort_by(|a, b| (b.0 / b.1).total_cmp(&(a.0 / a.1)));
+    active
 }
 
 fn certain(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>, Error> {

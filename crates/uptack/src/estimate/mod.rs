@@ -7,6 +7,7 @@ mod acceptance;
 mod combined;
 mod hypothesis;
 mod interval;
+mod least_squares;
 pub mod many;
 mod observation;
 pub mod paper;

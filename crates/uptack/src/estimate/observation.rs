@@ -5,7 +5,7 @@ use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-use crate::channel::{Channel, Output, answer_name};
+use crate::channel::{Channel, Output};
 use crate::error::Error;
 use crate::linear;
 use crate::probability::Probability;
@@ -60,8 +60,19 @@ impl Statistic {
 
     /// The variance of the estimate from this count alone, at `yes` of `owners`.
     pub(super) fn variance(&self, owners: f64, yes: f64) -> f64 {
-        let (p, q, d) = (self.p(), self.q(), self.difference());
-        (yes * p * (1.0 - p) + (owners - yes) * q * (1.0 - q)) / (d * d)
+        let d = self.difference();
+        self.count_variance(owners, yes) / (d * d)
+    }
+
+    /// The variance of the count at `yes` of `owners`.
+    pub(super) fn count_variance(&self, owners: f64, yes: f64) -> f64 {
+        let (p, q) = (self.p(), self.q());
+        yes * p * (1.0 - p) + (owners - yes) * q * (1.0 - q)
+    }
+
+    /// Whether it counts the yes-owners and nobody else.
+    pub(super) fn counts_yes(&self) -> bool {
+        self.yes == Probability::ONE && self.no == Probability::ZERO
     }
 }
 
@@ -84,17 +95,21 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(channel: &Channel) -> Self {
         let matrix = channel.matrix();
-        let rows: Vec<Vec<BigRational>> = matrix.iter().map(|row| row.iter().map(|&e| rational(e)).collect()).collect();
         let bins = (0..matrix.len()).map(|bin| bin_statistic(channel, &matrix, bin)).collect();
-        let all = channel.classes();
-        let classes: Vec<Statistic> = all.iter().filter_map(|class| class_statistic(channel, &rows, class)).collect();
-        let classes_visible = classes.len() == all.len();
         if channel.noise().is_some() {
             return Self::of_sum(channel, bins);
         }
-        let identities = identities(&rows, channel);
-        let cells = if channel.determined() { cell_readings(channel, &rows) } else { Vec::new() };
-        Self { channel: channel.clone(), bins, classes, classes_visible, identities, cells }
+        let rows: Vec<Vec<BigRational>> = matrix.iter().map(|row| row.iter().map(|&e| rational(e)).collect()).collect();
+        let all = channel.classes();
+        let classes: Vec<Statistic> = all.iter().filter_map(|class| class_statistic(channel, &rows, class)).collect();
+        Self {
+            channel: channel.clone(),
+            bins,
+            classes_visible: classes.len() == all.len(),
+            classes,
+            identities: identities(&rows, channel),
+            cells: if channel.determined() { cell_readings(channel, &rows) } else { Vec::new() },
+        }
     }
 
     /// Where aggregators add noise, the number of answers `1` is all that is shown.
@@ -135,26 +150,28 @@ impl Reader {
                 .with_hint("give the sum with its noise; a tally without noise belongs to the mechanism without it"));
         }
         let bins = tally.bin_counts(&self.channel)?;
-        let owners = tally.owners();
-        let another = |error: Error| error.with_hint("was the tally made by another mechanism?");
-        for identity in &self.identities {
-            if identity.apply(&bins) != Some(0) {
-                return Err(another(Error::counts(self.contradiction(identity))));
-            }
+        let classes = self
+            .class_counts(&bins, tally.owners())
+            .map_err(|message| Error::counts(message).with_hint("was the tally made by another mechanism?"))?;
+        let signed = |counts: Vec<u64>| counts.into_iter().map(i128::from).collect();
+        Ok(Observation { owners: tally.owners(), bins: signed(bins), classes: signed(classes) })
+    }
+
+    /// The counts of the classes, or how the counts of the bins contradict each other.
+    fn class_counts(&self, bins: &[u64], owners: u64) -> Result<Vec<u64>, String> {
+        if let Some(identity) = self.identities.iter().find(|identity| identity.apply(bins) != Some(0)) {
+            return Err(self.contradiction(identity));
         }
-        for (name, cell) in &self.cells {
-            if cell.apply(&bins).is_none_or(|count| count < 0) {
-                let message =
-                    format!("the answers contradict each other: the cell {name} would be counted less than 0 times");
-                return Err(another(Error::counts(message)));
-            }
+        let negative = |cell: &Reading| cell.apply(bins).is_none_or(|count| count < 0);
+        if let Some((name, _)) = self.cells.iter().find(|(_, cell)| negative(cell)) {
+            return Err(format!(
+                "the answers contradict each other: the cell {name} would be counted less than 0 times"
+            ));
         }
-        let count = |class: &Statistic| class.reading.apply(&bins).and_then(|count| u64::try_from(count).ok());
+        let count = |class: &Statistic| class.reading.apply(bins).and_then(|count| u64::try_from(count).ok());
         let classes = self.classes.iter().map(count).collect::<Option<Vec<u64>>>();
         let classes = classes.filter(|counts| counts.iter().all(|&count| count <= owners));
-        let classes = classes.ok_or_else(|| another(Error::counts("the answers contradict each other")))?;
-        let signed = |counts: Vec<u64>| counts.into_iter().map(i128::from).collect();
-        Ok(Observation { owners, bins: signed(bins), classes: signed(classes) })
+        classes.ok_or_else(|| "the answers contradict each other".to_owned())
     }
 
     /// From the counts of the cells themselves.
@@ -178,7 +195,7 @@ impl Reader {
     fn contradiction(&self, identity: &Reading) -> String {
         let bins = self.channel.bins();
         let named = bins.iter().zip(&identity.coefficients).filter(|(_, coefficient)| **coefficient != 0);
-        let names: Vec<String> = named.map(|(bin, _)| format!("{}{}", answer_name(bin.answer), bin.output)).collect();
+        let names: Vec<String> = named.map(|(bin, _)| bin.name()).collect();
         format!("the answers contradict each other: the counts {} do not go together", names.join(", "))
     }
 }
@@ -252,8 +269,7 @@ fn class_statistic(channel: &Channel, rows: &[Vec<BigRational>], class: &crate::
 /// The combination of bins that equals `target` on every cell that can occur.
 fn over_possible(channel: &Channel, rows: &[Vec<BigRational>], target: &[BigRational]) -> Option<Vec<BigRational>> {
     let possible = |row: &[BigRational]| -> Vec<BigRational> {
-        let occurs = |cell: &crate::channel::Cell| cell.yes() != Probability::ZERO || cell.no() != Probability::ZERO;
-        row.iter().zip(channel.cells()).filter(|(_, cell)| occurs(cell)).map(|(entry, _)| entry.clone()).collect()
+        channel.possible_cells().into_iter().map(|cell| row[cell].clone()).collect()
     };
     let rows: Vec<_> = rows.iter().map(|row| possible(row)).collect();
     linear::combination(&rows, &possible(target))

@@ -7,7 +7,7 @@
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
 
-use crate::channel::{Bin, Channel, Output, answer_name};
+use crate::channel::{Bin, Cell, Channel, Law, Output};
 use crate::error::Error;
 use crate::linear;
 use crate::probability::Probability;
@@ -69,8 +69,8 @@ pub struct Backward {
 
 /// Works backwards from NO_f21 to YES.
 ///
-/// With the residual on both sides, who is moved on are the no-owners but for rn of them, and ry of the yes-owners;
-/// so what is left counts f2 − ry of the yes-owners and rn of the no-owners.
+/// With the residual on both sides, all no-owners except rn of them are moved on, and ry of the yes-owners; so what
+/// is left counts f2 − ry of the yes-owners and rn of the no-owners.
 ///
 /// ```
 /// use uptack::{Mechanism, Tally, estimate::paper::backward};
@@ -89,9 +89,9 @@ pub fn backward(channel: &Channel, tally: &Tally) -> Result<Backward, Error> {
         return Err(Error::request("only a `blended` mechanism is solved backwards"));
     }
     tally.bin_counts(channel)?;
-    let output = |symbol| Output::new(symbol).expect("digits are outputs");
     let difference = |symbol, first: usize, second: usize| {
-        let bin = |answer| Bin { answer, output: output(symbol) };
+        let output = Output::new(symbol).expect("digits are outputs");
+        let bin = |answer| Bin { answer, output };
         combination(channel, tally, &[(bin(first), 1), (bin(second), -1)])
     };
     Ok(Backward { moved_on: difference('2', 2, 1), moved: difference('3', 1, 0), left: difference('3', 2, 0) })
@@ -100,41 +100,54 @@ pub fn backward(channel: &Channel, tally: &Tally) -> Result<Backward, Error> {
 /// Σ coefficient·bin, and YES solved from its expectation.
 fn combination(channel: &Channel, tally: &Tally, terms: &[(Bin, i64)]) -> Combination {
     let value: f64 = terms.iter().map(|(bin, sign)| *sign as f64 * tally.count(bin.answer, bin.output) as f64).sum();
-    let weight = |cell: &crate::Cell| -> i128 {
-        terms
-            .iter()
-            .filter(|(bin, _)| cell.outputs()[bin.answer] == bin.output)
-            .map(|(_, sign)| i128::from(*sign))
-            .sum()
-    };
-    let moment = |law: crate::channel::Law, power: u32| -> i128 {
-        channel.cells().iter().map(|cell| weight(cell).pow(power) * law(cell).numerator() as i128).sum()
-    };
-    let grid = Probability::ONE.numerator() as f64;
-    let (yes, no) = (moment(crate::Cell::yes, 1), moment(crate::Cell::no, 1));
-    let (p, q) = (yes as f64 / grid, no as f64 / grid);
+    let moments = |law: Law| Moments::of(channel, terms, law);
+    let (yes, no) = (moments(Cell::yes), moments(Cell::no));
     let owners = tally.owners() as f64;
-    let difference = (yes - no) as f64 / grid;
-    let estimate = (yes != no).then(|| (value - q * owners) / difference);
+    let difference = (yes.sum - no.sum) as f64 / GRID;
+    let estimate = (yes.sum != no.sum).then(|| (value - no.mean() * owners) / difference);
     let sd = estimate.map(|estimate| {
-        let yes = estimate.clamp(0.0, owners);
-        let variance = |law: crate::channel::Law, mean: f64| moment(law, 2) as f64 / grid - mean * mean;
-        let total = yes * variance(crate::Cell::yes, p) + (owners - yes) * variance(crate::Cell::no, q);
+        let yes_owners = estimate.clamp(0.0, owners);
+        let total = yes_owners * yes.variance() + (owners - yes_owners) * no.variance();
         total.max(0.0).sqrt() / difference.abs()
     });
     Combination { name: name(terms), value, estimate, sd }
 }
 
+/// 2⁶⁴, over which probabilities are whole numbers.
+const GRID: f64 = (1u128 << Probability::BITS) as f64;
+
+/// What one owner adds to a combination under one law: Σ value·law and Σ value²·law over 2⁶⁴.
+struct Moments {
+    sum: i128,
+    squares: i128,
+}
+
+impl Moments {
+    fn of(channel: &Channel, terms: &[(Bin, i64)], law: Law) -> Self {
+        let moment = |power: u32| {
+            let value = |cell: &Cell| i128::from(cell.value_in(terms.iter().copied()));
+            channel.cells().iter().map(|cell| value(cell).pow(power) * law(cell).numerator() as i128).sum()
+        };
+        Self { sum: moment(1), squares: moment(2) }
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum as f64 / GRID
+    }
+
+    fn variance(&self) -> f64 {
+        self.squares as f64 / GRID - self.mean() * self.mean()
+    }
+}
+
 fn name(terms: &[(Bin, i64)]) -> String {
     let term = |(index, (bin, sign)): (usize, &(Bin, i64))| {
-        let sign = if *sign < 0 {
-            " - "
-        } else if index > 0 {
-            " + "
-        } else {
-            ""
+        let sign = match (*sign < 0, index) {
+            (true, _) => " - ",
+            (false, 0) => "",
+            (false, _) => " + ",
         };
-        format!("{sign}{}{}", answer_name(bin.answer), bin.output)
+        format!("{sign}{}", bin.name())
     };
     terms.iter().enumerate().map(term).collect()
 }
@@ -193,9 +206,9 @@ impl SignSystem {
         if channel.answers().len() != 1 || !has(Output::ONE) || !has(Output::BOTTOM) {
             return Ok(None);
         }
-        let (ones, bottoms) = (Line::new(channel, tally, Output::ONE), Line::new(channel, tally, Output::BOTTOM));
-        let signs = [[true, true], [true, false], [false, true], [false, false]];
+        let [ones, bottoms] = [Output::ONE, Output::BOTTOM].map(|output| Line::new(channel, tally, output));
         let owners = BigRational::from_integer(tally.owners().into());
+        let signs = [[true, true], [true, false], [false, true], [false, false]];
         let solutions = signs.map(|signs| solve_signs(&ones, &bottoms, &owners, signs)).to_vec();
         Ok(Some(Self { solutions }))
     }
@@ -219,37 +232,48 @@ impl Line {
             observed: whole(tally.count(0, output)),
         }
     }
+
+    /// slope·YES ± σ = observed − constant.
+    fn equation(&self, plus: bool) -> Equation {
+        let sign = BigRational::from_integer(if plus { 1 } else { -1 }.into());
+        [self.slope.clone(), sign, &self.observed - &self.constant]
+    }
 }
 
+/// The coefficients of YES and of σ, and the right side.
+type Equation = [BigRational; 3];
+
 fn solve_signs(ones: &Line, bottoms: &Line, owners: &BigRational, signs: [bool; 2]) -> SignSolution {
-    let sign = |plus: bool| BigRational::from_integer(if plus { 1 } else { -1 }.into());
-    let row = |line: &Line, plus: bool| vec![line.slope.clone(), sign(plus), &line.observed - &line.constant];
-    let (first, second) = (row(ones, signs[0]), row(bottoms, signs[1]));
-    let third = vec![&first[0] + &second[0], &first[1] + &second[1], owners - &ones.constant - &bottoms.constant];
-    let rows = [first, second, third];
-    let rank = linear::rank(rows.iter().map(|row| row[..2].to_vec()).collect());
-    let consistent = linear::rank(rows.to_vec()) == rank;
+    let (first, second) = (ones.equation(signs[0]), bottoms.equation(signs[1]));
+    let together = owners - &ones.constant - &bottoms.constant;
+    let third = [&first[0] + &second[0], &first[1] + &second[1], together];
+    let equations = [first, second, third];
+    let rank = linear::rank(equations.iter().map(|equation| equation[..2].to_vec()).collect());
+    let consistent = linear::rank(equations.iter().map(|equation| equation.to_vec()).collect()) == rank;
     let outcome = match (consistent, rank) {
         (false, _) => SignOutcome::Contradictory,
-        (true, 2) => fixed(&rows),
+        (true, 2) => fixed(&equations),
         (true, _) => SignOutcome::Underdetermined,
     };
     SignSolution { signs, rank, outcome }
 }
 
 /// Cramer's rule on two independent ones of consistent equations.
-fn fixed(rows: &[Vec<BigRational>; 3]) -> SignOutcome {
-    let determinant = |a: &[BigRational], b: &[BigRational], i: usize, j: usize| &a[i] * &b[j] - &a[j] * &b[i];
-    let pairs = [(0, 1), (0, 2), (1, 2)];
-    let independent = pairs.iter().find(|(a, b)| !determinant(&rows[*a], &rows[*b], 0, 1).is_zero());
-    let &(a, b) = independent.expect("rank 2 means that two rows are independent");
-    let (a, b) = (&rows[a], &rows[b]);
+fn fixed(equations: &[Equation; 3]) -> SignOutcome {
+    let [first, second, third] = equations;
+    let pairs = [(first, second), (first, third), (second, third)];
+    let independent = pairs.into_iter().find(|(a, b)| !determinant(a, b, 0, 1).is_zero());
+    let (a, b) = independent.expect("rank 2 means that two equations are independent");
     let denominator = determinant(a, b, 0, 1);
-    let yes = determinant(a, b, 2, 1) / &denominator;
+    let exact = determinant(a, b, 2, 1) / &denominator;
+    let yes = linear::to_f64(&exact);
     let sigma = linear::to_f64(&(determinant(a, b, 0, 2) / &denominator));
-    let negative = yes.is_negative();
-    let yes = linear::to_f64(&yes);
-    if negative { SignOutcome::Negative { yes, sigma } } else { SignOutcome::Kept { yes, sigma } }
+    if exact.is_negative() { SignOutcome::Negative { yes, sigma } } else { SignOutcome::Kept { yes, sigma } }
+}
+
+/// The determinant of two columns of two equations.
+fn determinant(a: &Equation, b: &Equation, first: usize, second: usize) -> BigRational {
+    &a[first] * &b[second] - &a[second] * &b[first]
 }
 
 #[cfg(test)]

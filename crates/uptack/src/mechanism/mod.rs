@@ -191,15 +191,9 @@ impl Mechanism {
     }
 }
 
-impl FromStr for Mechanism {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        if let Some((mechanism, noise)) = parse::sum(text) {
-            return Noisy::parse(mechanism, noise).map(Self::Noisy);
-        }
-        let (name, arguments) = parse::call(text)?;
-        let read = |error: Error| error.at(name);
+impl Mechanism {
+    /// The mechanism of one of [`NAMES`](Self::NAMES), from what stands in its brackets.
+    fn named(name: &str, arguments: &str) -> Result<Self, Error> {
         match name {
             RandomizedResponse::NAME => parse::family(arguments).map(Self::RandomizedResponse),
             Sampling::NAME => parse::family(arguments).map(Self::Sampling),
@@ -212,9 +206,23 @@ impl FromStr for Mechanism {
             NormalForm::NAME => parse::family(arguments).map(Self::NormalForm),
             Spread::NAME => parse::spread(arguments).map(Self::Spread),
             Custom::NAME => Custom::parse(arguments).map(Self::Custom),
-            _ => return Err(parse::unknown("mechanism", name, &Self::NAMES)),
+            _ => unreachable!("the name is one of those listed"),
         }
-        .map_err(read)
+    }
+}
+
+impl FromStr for Mechanism {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if let Some((mechanism, noise)) = parse::sum(text) {
+            return Noisy::parse(mechanism, noise).map(Self::Noisy);
+        }
+        let (name, arguments) = parse::call(text)?;
+        if !Self::NAMES.contains(&name) {
+            return Err(parse::unknown("mechanism", name, &Self::NAMES));
+        }
+        Self::named(name, arguments).map_err(|error| error.at(name))
     }
 }
 

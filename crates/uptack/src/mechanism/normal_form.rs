@@ -3,7 +3,7 @@ use crate::channel::Channel;
 use crate::error::Error;
 use crate::fraction::Fraction;
 
-/// Take part with probability f, then tell the truth but for a flip of absolute probability r.
+/// Take part with probability f, then tell the truth except for a flip of absolute probability r.
 ///
 /// **Guarantee.** An answer alone: ε = ln((f−r)/r). The release hides a target among the r·n owners whose answer is
 /// flipped; for a given claim that number tends to a constant as the crowd grows. With r = 0 there is none.

@@ -43,23 +43,22 @@ pub(super) fn spread(arguments: &str) -> Result<Spread, Error> {
 
 /// The text for each key; keys may be left out if the values stand in the keys' order.
 fn by_key<'a>(arguments: &'a str, keys: &[&str]) -> Result<Vec<&'a str>, Error> {
+    let wrong = |message: String| Error::syntax(message).with_hint(format!("it takes {}", keys.join(", ")));
     let mut found: Vec<Option<&str>> = vec![None; keys.len()];
-    let wanted = || format!("it takes {}", keys.join(", "));
     let given = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
     for (position, argument) in given.enumerate() {
         let (index, value) = match argument.split_once('=') {
             Some((key, value)) => (position_of(key.trim(), keys)?, value.trim()),
             None => (position, argument),
         };
-        let Some(slot) = found.get_mut(index) else {
-            return Err(Error::syntax(format!("`{}` is one value too many", shortened(argument))).with_hint(wanted()));
-        };
+        let slot = found.get_mut(index);
+        let slot = slot.ok_or_else(|| wrong(format!("`{}` is one value too many", shortened(argument))))?;
         if slot.replace(value).is_some() {
-            return Err(Error::syntax(format!("{} is given twice", keys[index])).with_hint(wanted()));
+            return Err(wrong(format!("{} is given twice", keys[index])));
         }
     }
-    let missing = |key: &str| Error::syntax(format!("{key} is missing")).with_hint(wanted());
-    found.into_iter().zip(keys).map(|(text, key)| text.ok_or_else(|| missing(key))).collect()
+    let present = |(text, key): (Option<&'a str>, &&str)| text.ok_or_else(|| wrong(format!("{key} is missing")));
+    found.into_iter().zip(keys).map(present).collect()
 }
 
 fn position_of(key: &str, keys: &[&str]) -> Result<usize, Error> {

@@ -66,8 +66,25 @@ impl Spread {
                 }
             }
         }
-        name.chars().map(|symbol| Output::new(symbol).expect("digits are outputs")).collect()
+        outputs(&name)
     }
+
+    /// The cells in which no pair carries; what cannot be shared evenly goes to the first.
+    fn idle_cells(&self, left: u128) -> impl Iterator<Item = Cell> {
+        let count = 1u128 << self.pairs;
+        (0..count).map(move |idle| {
+            let share = on_grid(left / count + if idle == 0 { left % count } else { 0 });
+            Cell::new(self.cell(None, idle as usize), share, share)
+        })
+    }
+}
+
+fn outputs(symbols: &str) -> Vec<Output> {
+    symbols.chars().map(|symbol| Output::new(symbol).expect("digits are outputs")).collect()
+}
+
+fn on_grid(numerator: u128) -> Probability {
+    Probability::from_numerator(numerator).expect("a part of one")
 }
 
 impl Family for Spread {
@@ -89,8 +106,7 @@ impl Family for Spread {
         let carriers = (self.pairs * idle_patterns) as u128;
         let part = self.part.round().numerator() / carriers;
         let flip = (self.flip.round().numerator() / carriers).min(part);
-        let grid = |numerator| Probability::from_numerator(numerator).expect("a part of one");
-        let (truth, flipped) = (grid(part - flip), grid(flip));
+        let (truth, flipped) = (on_grid(part - flip), on_grid(flip));
         let mut cells = Vec::new();
         for pair in 0..self.pairs {
             for idle in 0..idle_patterns {
@@ -98,16 +114,8 @@ impl Family for Spread {
                 cells.push(Cell::new(self.cell(Some((pair, "12")), idle), flipped, truth));
             }
         }
-        let all_idle = 1u128 << self.pairs;
-        let left = Probability::ONE.numerator() - part * carriers;
-        for idle in 0..all_idle {
-            let share = left / all_idle + if idle == 0 { left % all_idle } else { 0 };
-            cells.push(Cell::new(self.cell(None, idle as usize), grid(share), grid(share)));
-        }
+        cells.extend(self.idle_cells(Probability::ONE.numerator() - part * carriers));
         // A reference reads 1 where its pair carries; a signal never does.
-        let outputs = |symbols: &str| -> Vec<Output> {
-            symbols.chars().map(|symbol| Output::new(symbol).expect("digits are outputs")).collect()
-        };
         let answers = (0..self.pairs).flat_map(|_| [outputs("123"), outputs("23")]).collect();
         Channel::new(answers, cells).expect("the parts sum to one")
     }

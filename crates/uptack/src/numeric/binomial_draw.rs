@@ -40,27 +40,46 @@ fn invert(trials: u64, p: f64, uniform: &mut impl FnMut() -> f64) -> u64 {
 /// Rejection from a table-mountain envelope around the mode.
 fn reject(trials: u64, p: f64, uniform: &mut impl FnMut() -> f64) -> u64 {
     let n = trials as f64;
-    let sd = (n * p * (1.0 - p)).sqrt();
-    let b = 1.15 + 2.53 * sd;
-    let a = -0.0873 + 0.0248 * b + 0.01 * p;
-    let c = n * p + 0.5;
-    let alpha = (2.83 + 5.1 / b) * sd;
-    let shortcut = 0.92 - 4.2 / b;
+    let hat = Hat::new(n, p);
     let mode = ((n + 1.0) * p).floor();
     loop {
         let v = uniform();
         let u = uniform() - 0.5;
         let centred = 0.5 - u.abs();
-        let hits = ((2.0 * a / centred + b) * u + c).floor();
-        if centred >= 0.07 && v <= shortcut {
+        let hits = ((2.0 * hat.a / centred + hat.b) * u + hat.c).floor();
+        if centred >= 0.07 && v <= hat.shortcut {
             return hits as u64;
         }
         if hits < 0.0 || hits > n {
             continue;
         }
-        let height = (v * alpha / (a / (centred * centred) + b)).ln();
+        let height = (v * hat.alpha / (hat.a / (centred * centred) + hat.b)).ln();
         if height <= log_ratio(hits, mode, n, p) {
             return hits as u64;
+        }
+    }
+}
+
+/// The constants of Hörmann's transformed rejection, by his names.
+struct Hat {
+    a: f64,
+    b: f64,
+    c: f64,
+    alpha: f64,
+    /// Below this height every draw near the centre is accepted.
+    shortcut: f64,
+}
+
+impl Hat {
+    fn new(n: f64, p: f64) -> Self {
+        let sd = (n * p * (1.0 - p)).sqrt();
+        let b = 1.15 + 2.53 * sd;
+        Self {
+            a: -0.0873 + 0.0248 * b + 0.01 * p,
+            b,
+            c: n * p + 0.5,
+            alpha: (2.83 + 5.1 / b) * sd,
+            shortcut: 0.92 - 4.2 / b,
         }
     }
 }

@@ -1,19 +1,9 @@
 //! Sums of many independent whole numbers: what any weighted count of answers is.
 
+use super::draws::{Cumulants, Draws, Tilted};
 use super::fourier::{self, Sines};
 use super::normal;
 use crate::noise::DiscreteLaplace;
-
-/// Independent draws of one law on whole numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Draws<'a> {
-    /// How many are drawn.
-    pub(crate) count: u64,
-    /// The numbers, each different.
-    pub(crate) values: &'a [i64],
-    /// Their probabilities.
-    pub(crate) masses: &'a [f64],
-}
 
 /// The sum of several groups of independent draws.
 ///
@@ -34,14 +24,6 @@ pub(crate) struct Tails {
     pub(crate) point: f64,
 }
 
-/// A cumulant generating function with its first two derivatives.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cumulants {
-    value: f64,
-    mean: f64,
-    variance: f64,
-}
-
 /// The probabilities of all values that matter, and their sums from either side.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactLaw {
@@ -59,70 +41,6 @@ const FAR_NEGLIGIBLE: f64 = 120.0;
 const ENDLESS: i128 = i128::MAX / 4;
 /// From here on masses of the plain transform are too inexact, in relation to themselves, and tilted ones are used.
 const WELL_RESOLVED: f64 = 1e-7;
-
-impl Draws<'_> {
-    /// The index of the likeliest value under an exponential tilt. Everything is computed relative to it, so that
-    /// a large count of a nearly certain law loses no digits.
-    fn base(&self, tilt: f64) -> usize {
-        let weight = |index: usize| self.masses[index].ln() + tilt * self.values[index] as f64;
-        (0..self.values.len()).max_by(|&a, &b| weight(a).total_cmp(&weight(b))).expect("a law has values")
-    }
-
-    fn cumulants(&self, tilt: f64) -> Cumulants {
-        if self.count == 0 {
-            return Cumulants::default();
-        }
-        let base = self.values[self.base(tilt)];
-        let (mut growth, mut first, mut second) = (0.0, 0.0, 0.0);
-        for (&value, &mass) in self.values.iter().zip(self.masses) {
-            let distance = (value - base) as f64;
-            let change = mass * (tilt * distance).exp_m1();
-            growth += change;
-            first += distance * (mass + change);
-            second += distance * distance * (mass + change);
-        }
-        let (count, total) = (self.count as f64, 1.0 + growth);
-        let mean = first / total;
-        Cumulants {
-            value: count * (growth.ln_1p() + tilt * base as f64),
-            mean: count * (mean + base as f64),
-            variance: count * (second / total - mean * mean).max(0.0),
-        }
-    }
-
-    /// E\[e^(i·angle·(value − base))\] − 1 under tilted masses, at the angle 2π·turn/size.
-    fn characteristic(&self, masses: &[f64], base: usize, sines: &Sines, turn: i64) -> (f64, f64) {
-        let (mut re, mut im) = (0.0, 0.0);
-        for (&value, &mass) in self.values.iter().zip(masses) {
-            let multiple = turn * (value - self.values[base]);
-            let half = sines.sine(multiple);
-            re -= 2.0 * mass * half * half;
-            im += mass * sines.sine(2 * multiple);
-        }
-        (re, im)
-    }
-
-    fn tilted(&self, tilt: f64) -> Vec<f64> {
-        let base = self.values[self.base(tilt)];
-        let weights: Vec<f64> =
-            self.values.iter().zip(self.masses).map(|(&v, &m)| m * (tilt * (v - base) as f64).exp()).collect();
-        let total: f64 = weights.iter().sum();
-        weights.into_iter().map(|weight| weight / total).collect()
-    }
-
-    fn ends(&self) -> (i128, i128) {
-        let count = i128::from(self.count);
-        let possible = || {
-            self.values.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0).map(|(value, _)| i128::from(*value))
-        };
-        (possible().min().unwrap_or(0) * count, possible().max().unwrap_or(0) * count)
-    }
-
-    fn range(&self) -> f64 {
-        let (low, high) = (self.values.iter().min(), self.values.iter().max());
-        low.zip(high).map_or(0.0, |(low, high)| (high - low) as f64)
-    }
-}
 
 impl LatticeSum<'_> {
     pub(crate) fn mean(&self) -> f64 {
@@ -165,7 +83,7 @@ impl LatticeSum<'_> {
         (high - low) as f64 + 1.0
     }
 
-    /// All values but for a probability below e^−`exponent` on either side, by Bernstein's inequality.
+    /// All values except for a probability below e^−`exponent` on either side, by Bernstein's inequality.
     fn window(&self, exponent: f64) -> (i128, i128) {
         let Cumulants { mean, variance, .. } = self.cumulants(0.0);
         let third = exponent * self.range() / 3.0;
@@ -180,53 +98,32 @@ impl LatticeSum<'_> {
         let (first, last) = self.window(if far { FAR_NEGLIGIBLE } else { NEGLIGIBLE });
         let mut masses = self.masses(first, last, 0.0);
         if far {
-            let Cumulants { mean, variance, .. } = self.cumulants(0.0);
-            for side in [-1.0, 1.0] {
-                // Not to the very end of the range, where the tilted law would have only one value.
-                let room = 0.8 * (if side < 0.0 { mean - self.ends().0 as f64 } else { self.ends().1 as f64 - mean });
-                let tilt = self.tilt_for(mean + side * room.min(6.5 * variance.sqrt()));
-                for (index, mass) in self.masses(first, last, tilt).into_iter().enumerate() {
-                    let beyond = side * ((first + index as i128) as f64 - mean) > 0.0;
-                    if beyond && masses[index] < WELL_RESOLVED {
-                        masses[index] = mass;
-                    }
-                }
-            }
+            self.resolve_tail(first, &mut masses, -1.0);
+            self.resolve_tail(first, &mut masses, 1.0);
         }
         ExactLaw::new(first, masses)
+    }
+
+    /// Replaces small masses below (−1) or above (1) the mean by those of a law that is tilted to that side.
+    fn resolve_tail(&self, first: i128, masses: &mut [f64], side: f64) {
+        let Cumulants { mean, variance, .. } = self.cumulants(0.0);
+        let (low, high) = self.ends();
+        // Not to the very end of the range, where the tilted law would have only one value.
+        let room = 0.8 * (if side < 0.0 { mean - low as f64 } else { high as f64 - mean });
+        let tilt = self.tilt_for(mean + side * room.min(6.5 * variance.sqrt()));
+        let last = first + masses.len() as i128 - 1;
+        for (index, resolved) in self.masses(first, last, tilt).into_iter().enumerate() {
+            let beyond = side * ((first + index as i128) as f64 - mean) > 0.0;
+            if beyond && masses[index] < WELL_RESOLVED {
+                masses[index] = resolved;
+            }
+        }
     }
 
     /// The masses of `first..=last`, transformed under a tilt and tilted back.
     fn masses(&self, first: i128, last: i128, tilt: f64) -> Vec<f64> {
         let length = (last - first + 1) as usize;
-        let size = length.next_power_of_two();
-        let tilted = self.groups.each_ref().map(|group| group.tilted(tilt));
-        let bases = self.groups.each_ref().map(|group| group.base(tilt));
-        let start: i128 =
-            self.groups.iter().zip(bases).map(|(g, b)| i128::from(g.values[b]) * i128::from(g.count)).sum();
-        let shift = (first - start).rem_euclid(size as i128) as f64;
-        let sines = Sines::of(size);
-        let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
-        for index in 0..=size / 2 {
-            let parts: [(f64, f64); 2] =
-                std::array::from_fn(|at| self.groups[at].characteristic(&tilted[at], bases[at], sines, index as i64));
-            let counts = self.groups.map(|group| group.count as f64);
-            let log_size = |at: usize| {
-                let (re, im) = parts[at];
-                if counts[at] == 0.0 { 0.0 } else { 0.5 * counts[at] * (2.0 * re + re * re + im * im).ln_1p() }
-            };
-            let log_size = log_size(0) + log_size(1);
-            if log_size > -NEGLIGIBLE {
-                let turned: f64 = (0..2).map(|at| counts[at] * parts[at].1.atan2(1.0 + parts[at].0)).sum();
-                let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * shift) % size as f64) / size as f64;
-                let (sine, cosine) = angle.sin_cos();
-                let magnitude = log_size.exp() / size as f64;
-                (real[index], imaginary[index]) = (magnitude * cosine, magnitude * sine);
-                if index > 0 && index < size / 2 {
-                    (real[size - index], imaginary[size - index]) = (real[index], -imaginary[index]);
-                }
-            }
-        }
+        let (mut real, mut imaginary) = Spectrum::new(self, first, length.next_power_of_two(), tilt).whole();
         fourier::transform(&mut real, &mut imaginary);
         let log_total = self.cumulants(tilt).value;
         let back = |(index, mass): (usize, f64)| {
@@ -250,29 +147,25 @@ impl LatticeSum<'_> {
     /// The tails at `x` by the Lugannani–Rice formula for lattice variables (Daniels' second continuity correction,
     /// 1987). Its relative error falls like range²/variance.
     pub(crate) fn saddle_point(&self, x: i128) -> Tails {
-        let (low, high) = self.ends();
-        let beyond = |x: i128, sign: f64| self.saddle_point_beyond(x as f64 - sign * 0.5, sign);
-        let upper = if x <= low {
-            1.0
-        } else if x > high {
-            0.0
-        } else {
-            beyond(x, 1.0)
-        };
-        let lower = if x >= high {
-            1.0
-        } else if x < low {
-            0.0
-        } else {
-            beyond(x, -1.0)
-        };
+        let (upper, lower) = (self.saddle_point_from(x, 1.0), self.saddle_point_from(x, -1.0));
         // Either difference is exact in theory; the one on the side of the smaller tail loses fewer digits.
         let point = if upper < lower {
-            upper - if x >= high { 0.0 } else { beyond(x + 1, 1.0) }
+            upper - self.saddle_point_from(x + 1, 1.0)
         } else {
-            lower - if x <= low { 0.0 } else { beyond(x - 1, -1.0) }
+            lower - self.saddle_point_from(x - 1, -1.0)
         };
         Tails { upper, lower, point: point.max(0.0) }
+    }
+
+    /// P(sum ≥ x) for sign 1 and P(sum ≤ x) for sign −1.
+    fn saddle_point_from(&self, x: i128, sign: f64) -> f64 {
+        let (low, high) = self.ends();
+        let (all, none) = if sign > 0.0 { (x <= low, x > high) } else { (x >= high, x < low) };
+        match (all, none) {
+            (true, _) => 1.0,
+            (_, true) => 0.0,
+            _ => self.saddle_point_beyond(x as f64 - sign * 0.5, sign),
+        }
     }
 
     /// P(sum > at) for sign 1 and P(sum < at) for sign −1, where `at` lies half way between two values.
@@ -291,10 +184,7 @@ impl LatticeSum<'_> {
 
     /// The tilt under which the mean is `target`, by Newton's method safeguarded by bisection.
     fn tilt_for(&self, target: f64) -> f64 {
-        let most = 50.0 / self.range().max(1.0);
-        // From 1/scale on the noise has no moment generating function.
-        let most = self.noise.map_or(most, |noise| most.min((1.0 - 1e-9) / noise.scale().to_f64()));
-        let (mut low, mut high) = (-most, most);
+        let (mut low, mut high) = (-self.steepest_tilt(), self.steepest_tilt());
         let mut tilt = 0.0;
         for _ in 0..100 {
             let Cumulants { mean, variance, .. } = self.cumulants(tilt);
@@ -311,6 +201,58 @@ impl LatticeSum<'_> {
             tilt = next;
         }
         tilt
+    }
+
+    /// From 1/scale on the noise has no moment generating function.
+    fn steepest_tilt(&self) -> f64 {
+        let most = 50.0 / self.range().max(1.0);
+        self.noise.map_or(most, |noise| most.min((1.0 - 1e-9) / noise.scale().to_f64()))
+    }
+}
+
+/// The characteristic function of a tilted sum less its first value, over `size`, at the angles 2π·index/size.
+struct Spectrum<'a> {
+    groups: [Tilted<'a>; 2],
+    size: usize,
+    /// How far the first value is from the sum of the groups' bases.
+    shift: f64,
+    sines: &'static Sines,
+}
+
+impl<'a> Spectrum<'a> {
+    fn new(sum: &'a LatticeSum<'_>, first: i128, size: usize, tilt: f64) -> Self {
+        let groups = sum.groups.each_ref().map(|group| group.tilted(tilt));
+        let start: i128 = groups.iter().map(|group| i128::from(group.base) * i128::from(group.count)).sum();
+        Self { groups, size, shift: (first - start).rem_euclid(size as i128) as f64, sines: Sines::of(size) }
+    }
+
+    /// The real and the imaginary parts at all angles; the second half mirrors the first.
+    fn whole(&self) -> (Vec<f64>, Vec<f64>) {
+        let size = self.size;
+        let (mut real, mut imaginary) = (vec![0.0; size], vec![0.0; size]);
+        for index in 0..=size / 2 {
+            let Some((re, im)) = self.at(index) else { continue };
+            (real[index], imaginary[index]) = (re, im);
+            if index > 0 && index < size / 2 {
+                (real[size - index], imaginary[size - index]) = (re, -im);
+            }
+        }
+        (real, imaginary)
+    }
+
+    /// The value at one angle; none where it is negligible.
+    #[inline]
+    fn at(&self, index: usize) -> Option<(f64, f64)> {
+        let single = self.groups.each_ref().map(|group| group.characteristic(self.sines, index as i64));
+        let log_size = self.groups[0].log_size(single[0]) + self.groups[1].log_size(single[1]);
+        (log_size > -NEGLIGIBLE).then(|| {
+            let size = self.size as f64;
+            let turned: f64 = self.groups.iter().zip(single).map(|(group, single)| group.angle(single)).sum();
+            let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * self.shift) % size) / size;
+            let (sine, cosine) = angle.sin_cos();
+            let magnitude = log_size.exp() / size;
+            (magnitude * cosine, magnitude * sine)
+        })
     }
 }
 

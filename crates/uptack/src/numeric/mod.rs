@@ -2,6 +2,7 @@
 //! privacy claim rests on is in [`certified`](crate::certified).
 
 pub(crate) mod binomial_draw;
+pub(crate) mod draws;
 mod fourier;
 pub(crate) mod lattice_sum;
 pub(crate) mod noisy;

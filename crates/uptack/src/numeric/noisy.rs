@@ -146,7 +146,7 @@ fn count_blocks(count: &LatticeSum<'_>, sd: f64) -> Vec<(i128, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lattice_sum::Draws;
+    use super::super::draws::Draws;
     use super::*;
 
     const VALUES: [i64; 2] = [0, 1];

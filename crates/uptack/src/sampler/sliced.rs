@@ -45,16 +45,9 @@ pub(super) type Planes<const WORDS: usize> = [[u64; WORDS]; MOST_PLANES];
 
 impl SlicedLaws {
     pub(super) fn new(yes: &[u128], no: &[u128]) -> Self {
-        let prefixes = |bits: usize| {
-            let inner = yes.iter().chain(no).filter_map(|&threshold| inner(threshold));
-            let mut prefixes: Vec<u64> = inner.map(|threshold| leading(threshold, bits)).collect();
-            prefixes.sort_unstable();
-            prefixes.dedup();
-            prefixes
-        };
-        let enough = |&bits: &usize| prefixes(bits).len() * DECIDED <= 1 << bits;
+        let enough = |&bits: &usize| leading_bits(yes, no, bits).len() * DECIDED <= 1 << bits;
         let bits = (1..MOST_LEADING_BITS).find(enough).unwrap_or(MOST_LEADING_BITS);
-        let prefixes = prefixes(bits);
+        let prefixes = leading_bits(yes, no, bits);
         let flips = |law, plane| Flips::new(law, plane, bits, &prefixes);
         let plane = |plane| Plane { yes: flips(yes, plane), no: flips(no, plane) };
         let planes = (0..planes_for(yes.len() + 1)).map(plane).collect();
@@ -110,6 +103,15 @@ fn inner(threshold: u128) -> Option<u64> {
 }
 
 /// The top `bits` bits of a word.
+/// What the thresholds of both laws begin with, each once and in order.
+fn leading_bits(yes: &[u128], no: &[u128], bits: usize) -> Vec<u64> {
+    let inner = yes.iter().chain(no).filter_map(|&threshold| inner(threshold));
+    let mut prefixes: Vec<u64> = inner.map(|threshold| leading(threshold, bits)).collect();
+    prefixes.sort_unstable();
+    prefixes.dedup();
+    prefixes
+}
+
 fn leading(word: u64, bits: usize) -> u64 {
     word & !(u64::MAX >> bits)
 }

@@ -111,6 +111,25 @@ fn solving_inverts_planning() {
     assert!(unattainable.to_string().contains("cannot be had"), "{unattainable}");
 }
 
+/// Solved for, ε binds nothing: what is said to be the least error is so at every ε, and what would do does.
+#[test]
+fn an_error_that_no_epsilon_has_is_explained_without_the_request_s_epsilon() {
+    let wanted = request(50_000, 500, 1.0, Some(8.0));
+    let at_large_epsilon = least_sd(&request(50_000, 500, 30.0, Some(8.0))).unwrap();
+    assert!(at_large_epsilon < 0.95 * least_sd(&wanted).unwrap());
+    assert!(solve_epsilon(&wanted, 1.01 * at_large_epsilon).is_ok());
+    let refusal = solve_epsilon(&wanted, 4.0).unwrap_err().to_string();
+    let after = |text: &str| -> f64 {
+        let rest = refusal.split(text).nth(1).unwrap_or_else(|| panic!("{refusal}"));
+        rest.split([';', ' ']).next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{refusal}"))
+    };
+    assert!((after("the least is ") / at_large_epsilon - 1.0).abs() < 1e-3, "{refusal}");
+    assert!(!refusal.contains("; epsilon binds"), "{refusal}");
+    let linked = refusal.rsplit("linked-epsilon ").next().and_then(|rest| rest.split(' ').next());
+    let linked: f64 = linked.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{refusal}"));
+    assert!(solve_epsilon(&Request { linked_epsilon: Some(linked), ..wanted }, 4.0).is_ok(), "{refusal}");
+}
+
 #[test]
 fn infeasible_errors_name_what_binds_and_what_would_do() {
     let wanted = request(50_000, 500, 1.0, Some(7.0));

@@ -1,6 +1,5 @@
 //! What the tests share: a pair in this process, a pair as processes, batches with known counts.
 
-use sha2::{Digest, Sha256};
 use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -129,7 +128,7 @@ pub(crate) fn noisy(bits: usize, scale: &str) -> impl FnOnce(&mut TaskParameters
 pub(crate) fn share_request(interval: Interval, reports: &[ReportId]) -> Vec<u8> {
     let mut checksum = ReportIdChecksum::default();
     for id in reports {
-        let digest = Sha256::digest(id.as_ref());
+        let digest = uptack_dap::digest::sha256(id.as_ref());
         checksum.as_mut().iter_mut().zip(digest).for_each(|(left, right)| *left ^= right);
     }
     let batch = BatchSelector::new_time_interval(interval);

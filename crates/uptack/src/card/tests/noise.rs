@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::*;
+use super::super::*;
 use crate::plan::{Over, Prior, plan};
 use crate::privacy::Epsilon;
 

@@ -1,0 +1,81 @@
+//! Channels from exact fractions, and as text.
+
+use num_rational::BigRational;
+use num_traits::{One, Zero};
+
+use super::{Cell, Channel, Output, name_of};
+use crate::error::Error;
+use crate::fraction::Fraction;
+use crate::linear;
+use crate::output::shortened;
+use crate::probability::Probability;
+
+impl Channel {
+    /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
+    pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self, Error> {
+        let names: Vec<String> = cells.iter().map(|(outputs, ..)| name_of(outputs)).collect();
+        let yes = round_law("yes", &names, &cells.iter().map(|(_, yes, _)| yes).collect::<Vec<_>>())?;
+        let no = round_law("no", &names, &cells.iter().map(|(.., no)| no).collect::<Vec<_>>())?;
+        let rounded = cells.into_iter().zip(yes.into_iter().zip(no));
+        Self::from_cells(rounded.map(|((outputs, ..), (yes, no))| Cell::new(outputs, yes, no)).collect())
+    }
+
+    /// A channel from text: `11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45` gives each cell its two probabilities, yes first.
+    pub fn parse_cells(text: &str) -> Result<Self, Error> {
+        let cells = text.split(',').map(parse_cell).collect::<Result<_, _>>()?;
+        Self::from_fractions(cells)
+    }
+
+    /// This channel as text that [`Channel::parse_cells`] reads back with the identical integers.
+    pub fn to_cells_text(&self) -> String {
+        let cell = |cell: &Cell| {
+            let (yes, no) = (Fraction::from_probability(cell.yes), Fraction::from_probability(cell.no));
+            format!("{}={yes}:{no}", cell.name())
+        };
+        self.cells.iter().map(cell).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Rounds each probability by itself and gives the remainder to the most likely cell, the first of several.
+fn round_law(truth: &str, names: &[String], law: &[&Fraction]) -> Result<Vec<Probability>, Error> {
+    let sum: BigRational = law.iter().map(|fraction| fraction.exact().clone()).sum();
+    if !sum.is_one() {
+        return Err(not_one(truth, names, &sum));
+    }
+    let mut rounded: Vec<u128> = law.iter().map(|fraction| fraction.round().numerator()).collect();
+    let rest = (0..rounded.len()).max_by_key(|&cell| (rounded[cell], usize::MAX - cell)).unwrap_or(0);
+    let others: u128 = rounded.iter().enumerate().filter(|&(cell, _)| cell != rest).map(|(_, &part)| part).sum();
+    rounded[rest] = Probability::ONE.numerator() - others;
+    rounded.into_iter().map(Probability::from_numerator).collect()
+}
+
+fn not_one(truth: &str, names: &[String], sum: &BigRational) -> Error {
+    let excess = sum - BigRational::one();
+    let way = if excess > BigRational::zero() { "much" } else { "little" };
+    Error::law(format!(
+        "law({truth}) over the cells {} sums to {}, {} too {way}",
+        names.join(", "),
+        linear::to_f64(sum),
+        linear::to_f64(&excess).abs()
+    ))
+    .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly")
+}
+
+fn parse_cell(text: &str) -> Result<(Vec<Output>, Fraction, Fraction), Error> {
+    let malformed = || malformed_cell(text.trim());
+    let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
+    let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
+    let name = name.trim().replace("bottom", "⊥");
+    let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>, _>>()?;
+    if outputs.is_empty() {
+        return Err(malformed());
+    }
+    let yes = yes.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, yes")))?;
+    let no = no.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, no")))?;
+    Ok((outputs, yes, no))
+}
+
+fn malformed_cell(text: &str) -> Error {
+    Error::syntax(format!("`{}` is not a cell with its laws", shortened(text)))
+        .with_hint("a cell is written 12=0.4:0.1: its outputs, its probability for yes, and for no")
+}
