@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(noisy, "custom(1=0.5:0.5, 0=0.5:0.5) + laplace(scale=2)");
         let contradicting = json.replacen('{', r#"{"noise":{"law":"discrete-laplace","scale":"2"},"#, 1);
         assert!(mechanism_from_json(&contradicting).is_err());
-        assert!(from_json("{}").is_err() && from_json("[").is_err());
+        assert!(mechanism_from_json("{}").is_err() && mechanism_from_json("[").is_err());
         assert!(mechanism_from_json(&json.replace("64", "32")).is_err());
     }
 }
