@@ -68,12 +68,16 @@ pub struct ForeignDocument<'a> {
 
 #[derive(Serialize)]
 struct ForeignClaim {
-    epsilon: f64,
+    epsilon: Option<f64>,
     delta: f64,
 }
 
+/// The views of [`AuditDocument`], as far as a randomizer by itself has them, and what each adversary found.
 #[derive(Serialize)]
 struct ForeignViews<'a> {
+    answers: [&'a Finding; 1],
+    linked: &'a Finding,
+    release: Option<&'a Finding>,
     output: &'a Finding,
     length: &'a Finding,
     size: Option<&'a Finding>,
@@ -85,12 +89,19 @@ impl<'a> ForeignDocument<'a> {
         Self {
             randomizer,
             claimed: ForeignClaim {
-                epsilon: audit.epsilon.value(),
+                epsilon: audit.epsilon.map(|epsilon| epsilon.value()),
                 delta: audit.delta.map_or(0.0, |delta| delta.value()),
             },
             confidence: audit.confidence.level(),
             samples: report.samples,
-            views: ForeignViews { output: &report.output, length: &report.length, size: report.size.as_ref() },
+            views: ForeignViews {
+                answers: [report.strongest()],
+                linked: report.strongest(),
+                release: None,
+                output: &report.output,
+                length: &report.length,
+                size: report.size.as_ref(),
+            },
             verdict: report.verdict,
         }
     }

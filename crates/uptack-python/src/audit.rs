@@ -51,7 +51,7 @@ pub(crate) fn audit_callable(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let audit = ForeignAudit {
-        epsilon: Epsilon::new(epsilon).map_err(Failure::from)?,
+        epsilon: Some(Epsilon::new(epsilon).map_err(Failure::from)?),
         delta: if delta == 0.0 { None } else { Some(Delta::new(delta).map_err(Failure::from)?) },
         samples,
         confidence: read_confidence(confidence)?,

@@ -60,14 +60,14 @@ pub(crate) struct Arguments {
     /// Toss reproducible coins, instead of the operating system's
     #[arg(long, value_parser = count, conflicts_with = "command")]
     seed: Option<u64>,
-    /// The epsilon that is claimed of a command's output
+    /// The epsilon that is claimed of a command's output; without it the audit says what the outputs prove
     #[arg(long, value_name = "EPSILON", requires = "command")]
     claimed_epsilon: Option<f64>,
     /// The delta that is claimed with it
     #[arg(long, value_name = "DELTA", default_value = "0", requires = "command")]
     claimed_delta: f64,
     /// A randomizer of anybody's, with its arguments
-    #[arg(last = true, value_name = "COMMAND", requires = "claimed_epsilon")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Audit a sampler that is broken on purpose: last-output-unprotected, biased-threshold, reused-coin,
     /// truth-dependent-length or wrong-branch; with noise also noise-averaged, noise-scale, noise-one-sided or noise-missing
@@ -77,17 +77,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    match (&arguments.mechanism, arguments.claimed_epsilon) {
-        (Some(mechanism), _) => run_sampler(arguments, mechanism, json),
-        (None, epsilon) => run_command(arguments, epsilon.unwrap_or(0.0), json),
+    match &arguments.mechanism {
+        Some(mechanism) => run_sampler(arguments, mechanism, json),
+        None => run_command(arguments, json),
     }
 }
 
 /// Audits somebody else's randomizer.
-fn run_command(arguments: &Arguments, epsilon: f64, json: bool) -> Result<(), Failure> {
+fn run_command(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let delta = arguments.claimed_delta;
     let audit = ForeignAudit {
-        epsilon: Epsilon::new(epsilon)?,
+        epsilon: arguments.claimed_epsilon.map(Epsilon::new).transpose()?,
         delta: if delta == 0.0 { None } else { Some(Delta::new(delta)?) },
         samples: arguments.samples.unwrap_or(SAMPLES_OF_COMMAND),
         confidence: arguments.confidence,

@@ -119,6 +119,19 @@ fn a_command_that_is_off_by_one_is_found() {
     assert_eq!(document["claimed"]["delta"], 0.0);
 }
 
+/// Without a claim the audit says what is proved, in the views that every audit has.
+#[test]
+fn a_command_of_which_nothing_is_claimed_is_measured() {
+    let output = run(&["audit", "--json", "--samples", "4e4", "--", "awk", &response(2, "0.9")]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["claimed"]["epsilon"], &document["verdict"]), (&Value::Null, &"consistent".into()));
+    let linked = &document["views"]["linked"];
+    assert_eq!((&document["views"]["answers"][0], &document["views"]["release"]), (linked, &Value::Null));
+    let proved = linked["observed_lower"].as_f64().unwrap();
+    assert!(proved > 1.9 && proved < 9f64.ln(), "{document}");
+}
+
 #[test]
 fn a_command_that_leaks_by_length_is_found() {
     let program = "{n++; printf($1 ? \"%09dx\\n\" : \"%08dx\\n\", n)}";
@@ -144,7 +157,7 @@ fn commands_that_say_too_much_or_too_little_are_refused() {
     }
     for (arguments, part) in [
         (&["audit", "--claimed-epsilon", "1", "--", "/no/such/program"][..], "no such program"),
-        (&["audit", "--", "awk", "{print}"][..], "--claimed-epsilon"),
+        (&["audit", "--claimed-epsilon", "1"][..], "COMMAND"),
         (&["audit", "--claimed-epsilon", "-1", "--", "awk", "{print}"][..], "epsilon"),
         (&["audit", "--claimed-epsilon", "1", "--samples", "10", "--", "awk", "{print}"][..], "samples"),
         (

@@ -19,8 +19,8 @@ use crate::privacy::{Delta, Epsilon};
 /// What is claimed of a randomizer, and how it is attacked.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignAudit {
-    /// The ε that is claimed of one output.
-    pub epsilon: Epsilon,
+    /// The ε that is claimed of one output; none where nothing is, and then the audit only says what the outputs prove.
+    pub epsilon: Option<Epsilon>,
     /// The δ that is claimed with it; none is 0.
     pub delta: Option<Delta>,
     /// How many outputs to ask for.
@@ -42,6 +42,14 @@ pub struct ForeignReport {
     pub samples: u64,
     /// Violated if anything above is.
     pub verdict: Verdict,
+}
+
+impl ForeignReport {
+    /// What was proved by the most successful of the adversaries.
+    pub fn strongest(&self) -> &Finding {
+        let others = std::iter::once(&self.length).chain(&self.size);
+        others.fold(&self.output, |best, next| if next.observed_lower > best.observed_lower { next } else { best })
+    }
 }
 
 /// The outputs as they come, counted.
@@ -126,7 +134,7 @@ impl ForeignOutputs {
         let attack = |sample: Sample, name: &dyn Fn(&[usize]) -> String| {
             let miss = self.audit.confidence.miss() / CHECKS;
             let delta = self.audit.delta.map_or(0.0, Delta::value);
-            attack_at(&[sample], Some(self.audit.epsilon.value()), delta, miss, name)
+            attack_at(&[sample], self.audit.epsilon.map(Epsilon::value), delta, miss, name)
         };
         let (values, lengths) = (self.values.names(), self.lengths.names());
         let output = attack(self.values.sample("output"), &|event| {
@@ -275,7 +283,7 @@ mod tests {
 
     fn audited(epsilon: f64, samples: u64, seed: u64, mut say: impl FnMut(bool, f64) -> String) -> ForeignReport {
         let confidence = Confidence::new(0.95).unwrap();
-        let audit = ForeignAudit { epsilon: Epsilon::new(epsilon).unwrap(), delta: None, samples, confidence };
+        let audit = ForeignAudit { epsilon: Epsilon::new(epsilon).ok(), delta: None, samples, confidence };
         let mut outputs = audit.listen().unwrap();
         let mut coins = SeededCoins::new(seed);
         for index in 0..samples {
@@ -346,7 +354,7 @@ mod tests {
         };
         assert_eq!(audited(0.1, 20_000, 7, shout).verdict, Verdict::Violated);
         let confidence = Confidence::new(0.95).unwrap();
-        let (epsilon, delta) = (Epsilon::new(0.1).unwrap(), Some(Delta::new(0.02).unwrap()));
+        let (epsilon, delta) = (Epsilon::new(0.1).ok(), Some(Delta::new(0.02).unwrap()));
         let mut outputs = ForeignAudit { epsilon, delta, samples: 20_000, confidence }.listen().unwrap();
         let mut coins = SeededCoins::new(7);
         for index in 0..20_000 {
@@ -358,7 +366,7 @@ mod tests {
     #[test]
     fn any_bytes_are_an_output_and_memory_is_bounded() {
         let confidence = Confidence::new(0.95).unwrap();
-        let audit = ForeignAudit { epsilon: Epsilon::new(1.0).unwrap(), delta: None, samples: 200_000, confidence };
+        let audit = ForeignAudit { epsilon: Epsilon::new(1.0).ok(), delta: None, samples: 200_000, confidence };
         let mut outputs = audit.listen().unwrap();
         assert!(audit.listen().unwrap().report().is_err());
         for index in 0..audit.samples {
