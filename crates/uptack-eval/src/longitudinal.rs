@@ -238,7 +238,7 @@ mod tests {
         let card = series();
         let (channel, owners) = (card.mechanism.channel(), card.claim_owners().unwrap());
         let target = Target::Delta(Delta::new(1e-6).unwrap());
-        let report = compose("", &card.mechanism, (owners, 20), &[1, TIMES], 1e-6).unwrap();
+        let report = compose("", &card.mechanism, Crowd { owners, yes: 20 }, &[1, TIMES], 1e-6).unwrap();
         let (lower, upper) = report[1].release.unwrap();
         assert!(lower <= upper && lower > 0.95 * upper, "{lower} and {upper}");
 
