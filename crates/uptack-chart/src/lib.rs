@@ -13,12 +13,14 @@
 //! assert!(svg.starts_with("<svg") && svg.contains("square root"));
 //! ```
 
+mod bars;
 mod chart;
 mod heading;
 mod legend;
 mod look;
 mod map;
 mod marker;
+mod plan;
 mod plot;
 #[cfg(feature = "png")]
 mod png;
@@ -26,10 +28,12 @@ mod scale;
 mod series;
 mod svg;
 
+pub use bars::{Bar, Bars};
 pub use chart::{Chart, Sheet};
 pub use look::{Dash, Look};
 pub use map::{Dot, Map, Panel};
 pub use marker::Marker;
+pub use plan::{Errors, PlanCharts};
 #[cfg(feature = "png")]
 pub use png::RenderError;
 pub use scale::Scale;

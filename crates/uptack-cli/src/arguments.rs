@@ -3,7 +3,10 @@
 use clap::ValueEnum;
 use uptack::Fraction;
 use uptack::estimate::{Confidence, IntervalKind};
+use uptack_dap::origin::Origin;
 use url::{Host, Url};
+
+pub(crate) use uptack::quantity::{count, range, seconds};
 
 /// How an interval is made
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -29,16 +32,6 @@ impl From<IntervalArgument> for IntervalKind {
     }
 }
 
-/// The name of a kind of interval, as the option takes it.
-pub(crate) fn interval_name(kind: IntervalKind) -> &'static str {
-    match kind {
-        IntervalKind::Auto => "auto",
-        IntervalKind::Exact => "exact",
-        IntervalKind::MidP => "mid-p",
-        IntervalKind::Score => "score",
-    }
-}
-
 /// `0.95`, `95%` or `19/20`. What is left to one is formed exactly, so that 99.9999 % means what it says.
 pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
     let level: Fraction = text.parse().map_err(|error: uptack::Error| error.to_string())?;
@@ -46,22 +39,14 @@ pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
         .map_err(|_| format!("a confidence of {level} is not between 0 and 1 - 1e-12"))
 }
 
+/// The origin of a web page: `https://page.example`.
+pub(crate) fn origin(text: &str) -> Result<Origin, String> {
+    text.parse().map_err(|error: uptack_dap::Error| error.to_string())
+}
+
 /// A share of one: `0.9`, `9/10` or `90%`.
 pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
     text.parse().map_err(|error: uptack::Error| error.to_string())
-}
-
-/// A span of time in seconds: `300`, `300s`, `5m`, `1h` or `1d`.
-pub(crate) fn seconds(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((end, 's')) => (&text[..end], 1),
-        Some((end, 'm')) => (&text[..end], 60),
-        Some((end, 'h')) => (&text[..end], 3600),
-        Some((end, 'd')) => (&text[..end], 86_400),
-        _ => (text, 1),
-    };
-    let span = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|&span| span > 0);
-    span.ok_or_else(|| format!("`{text}` is not a span of time such as 300s, 5m or 1h"))
 }
 
 /// The address of a server: `http://…` or `https://…`.
@@ -90,43 +75,9 @@ fn is_this_machine(host: &Host<&str>) -> bool {
     }
 }
 
-/// One number, or a range such as `0..500`.
-pub(crate) fn range(text: &str) -> Result<(u64, u64), String> {
-    match text.split_once("..") {
-        Some((low, high)) => Ok((count(low)?, count(high.trim_start_matches('='))?)),
-        None => count(text).map(|yes| (yes, yes)),
-    }
-}
-
-/// A whole number, also as `50_000` or `1e9`.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let digits = text.replace('_', "");
-    let plain = digits.parse().ok();
-    let value = plain.or_else(|| scientific(&digits));
-    value.ok_or_else(|| format!("`{text}` is not a whole number between 0 and 2^63"))
-}
-
-fn scientific(text: &str) -> Option<u64> {
-    let (mantissa, exponent) = text.split_once(['e', 'E'])?;
-    let exponent: u32 = exponent.strip_prefix('+').unwrap_or(exponent).parse().ok()?;
-    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let zeros = exponent.checked_sub(u32::try_from(part.len()).ok()?)?;
-    format!("{whole}{part}").parse::<u64>().ok()?.checked_mul(10u64.checked_pow(zeros)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_are_whole_numbers() {
-        assert_eq!(count("1e9"), Ok(1_000_000_000));
-        assert_eq!(count("50_000"), Ok(50_000));
-        assert_eq!(count("2.5e3"), Ok(2500));
-        for bad in ["-1", "1.5", "1e-3", "1e99", "", "x", "2.55e1", "18446744073709551616"] {
-            assert!(count(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn addresses_begin_with_their_scheme() {
@@ -143,14 +94,6 @@ mod tests {
         ] {
             let told = address(bad).unwrap_err();
             assert!(told.contains("begins with http://") && told.ends_with(advice), "{bad}: {told}");
-        }
-    }
-
-    #[test]
-    fn spans_have_units() {
-        assert_eq!(["90", "300s", "5m", "1h", "1d"].map(seconds), [Ok(90), Ok(300), Ok(300), Ok(3600), Ok(86_400)]);
-        for bad in ["", "m", "0s", "-5m", "5w", "99999999999999999999d"] {
-            assert!(seconds(bad).is_err(), "{bad}");
         }
     }
 

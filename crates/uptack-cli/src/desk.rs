@@ -27,6 +27,10 @@ pub(crate) struct DeskArguments {
 }
 
 impl DeskArguments {
+    pub(crate) fn address(&self) -> &Url {
+        &self.desk
+    }
+
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Ok(Client::new(&self.desk, Some(read_token(&self.token)?), self.root.as_deref())?)
     }

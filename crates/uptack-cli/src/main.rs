@@ -11,6 +11,7 @@ mod layout;
 mod mechanism;
 mod output;
 mod owner;
+mod page_link;
 mod plan_chart;
 mod progress;
 mod table;

@@ -1,15 +1,14 @@
 //! What the commands of the owner's side share.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use uptack_dap::credential::OwnerSecret;
 use uptack_dap::http_client;
 use uptack_owner::attributes::Named;
-use uptack_owner::check::Checker;
+use uptack_owner::check::{Accepted, Checker};
 use uptack_owner::client::{Client, Config, Outcome, Status};
 use uptack_owner::ledger::Ledger;
 use uptack_owner::policy::Policy;
@@ -62,17 +61,18 @@ impl OwnerArguments {
         Ok(())
     }
 
-    /// Answers what is open for all owners, and again if asked to; `told` hears of each visit.
+    /// Answers what is open for all owners, and again if asked to; `ask` puts questions to people, `told` hears of each visit.
     pub(crate) fn answer(
         &self,
         owners: &[Named],
-        credentials: HashMap<String, OwnerSecret>,
+        adjust: impl FnOnce(Config) -> Config,
+        ask: impl Fn(&[Arc<Accepted>]) -> uptack_owner::Result<Vec<Option<bool>>>,
         told: impl Fn(&[Outcome]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.start_log()?;
         let mut desk = self.desk.clone();
         http_client::make_base(&mut desk);
-        let config = Config { root: self.root.clone(), within: self.within, credentials, ..Config::new(desk) };
+        let config = adjust(Config { root: self.root.clone(), within: self.within, ..Config::new(desk) });
         let client = Client::new(config, Checker::new(Policy::read(&self.policy)?), Ledger::open(&self.data)?)?;
         let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
         runtime.block_on(async {
@@ -81,7 +81,7 @@ impl OwnerArguments {
                 let progress = |sent: usize, all: usize| {
                     line.borrow_mut().show("reports acknowledged", sent as u64, all as u64);
                 };
-                let outcomes = client.visit(owners, progress).await?;
+                let outcomes = client.visit_asking(owners, &ask, progress).await?;
                 drop(line);
                 let concluded = told(&outcomes);
                 let Some(pause) = self.every else { return concluded };

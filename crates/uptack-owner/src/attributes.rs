@@ -1,4 +1,4 @@
-//! What an owner knows of itself. It never leaves the device, and `Debug` does not show it.
+//! What an owner knows of itself, and what the person says. It never leaves the device, and `Debug` does not show it.
 
 use cel::Value;
 use serde_json::Value as Json;
@@ -9,9 +9,19 @@ use crate::error::{Error, Result};
 /// The largest text of one attribute, in bytes.
 const LONGEST_TEXT: usize = 4096;
 
-/// Named values: text, numbers, yes or no, and lists of them.
+/// Named values: text, numbers, yes or no, and lists of them; and the person's own answers.
 #[derive(Clone, Default)]
-pub struct Attributes(BTreeMap<String, Value>);
+pub struct Attributes {
+    values: BTreeMap<String, Value>,
+    said: Said,
+}
+
+/// What the person says to questions that no device can answer.
+#[derive(Clone, Default)]
+struct Said {
+    to: BTreeMap<String, bool>,
+    to_every_other: Option<bool>,
+}
 
 impl Attributes {
     /// Reads a JSON object.
@@ -27,17 +37,37 @@ impl Attributes {
             })?;
             Ok((name, value))
         });
-        values.collect::<Result<_>>().map(Self)
+        values.collect::<Result<_>>().map(|values| Self { values, said: Said::default() })
     }
 
     /// How many bytes an attribute holds, at most; none if it is missing.
     pub(crate) fn size(&self, name: &str) -> u64 {
-        self.0.get(name).map_or(0, size)
+        self.values.get(name).map_or(0, size)
     }
 
     /// The value of one attribute.
     pub(crate) fn get(&self, name: &str) -> Option<Value> {
-        self.0.get(name).cloned()
+        self.values.get(name).cloned()
+    }
+
+    /// Notes what the person says to the question of a query.
+    pub fn say(&mut self, query: &str, yes: bool) {
+        self.said.to.insert(query.to_owned(), yes);
+    }
+
+    /// Has the person say to every question what a yes-or-no attribute holds, and nothing where it is missing: for fleets.
+    #[must_use]
+    pub fn speaking_by(mut self, name: &str) -> Self {
+        self.said.to_every_other = match self.values.get(name) {
+            Some(Value::Bool(yes)) => Some(*yes),
+            _ => None,
+        };
+        self
+    }
+
+    /// What the person says to the question of a query; nothing if it was not asked, or does not answer.
+    pub(crate) fn says(&self, query: &str) -> Option<bool> {
+        self.said.to.get(query).copied().or(self.said.to_every_other)
     }
 }
 
@@ -87,26 +117,32 @@ pub fn fleet_from_csv(text: &str) -> Result<Vec<Named>> {
     let mut names = std::collections::BTreeSet::new();
     for (index, line) in lines {
         let place = index + 1;
-        let values = fields(line, place)?;
-        if values.len() != columns.len() {
-            let (found, expected) = (values.len(), columns.len());
-            return Err(Error::Input(format!("line {place}: {found} fields, but the header has {expected}")));
-        }
-        let mut attributes = Attributes::default();
-        let mut name = (owners.len() + 1).to_string();
-        for (column, value) in columns.iter().zip(values) {
-            if column.name == "owner" {
-                name = value;
-            } else if let Some(value) = column.read(value, place)? {
-                attributes.0.insert(column.name.clone(), value);
-            }
-        }
+        let (named, attributes) = read_owner(line, place, &columns)?;
+        let name = named.unwrap_or_else(|| (owners.len() + 1).to_string());
         if !names.insert(name.clone()) {
             return Err(Error::Input(format!("line {place}: an owner of this name appears on an earlier line")));
         }
         owners.push((name, attributes));
     }
     Ok(owners)
+}
+
+/// The name of an owner, if there is a column for it, and its attributes.
+fn read_owner(line: &str, place: usize, columns: &[Column]) -> Result<(Option<String>, Attributes)> {
+    let values = fields(line, place)?;
+    if values.len() != columns.len() {
+        let (found, expected) = (values.len(), columns.len());
+        return Err(Error::Input(format!("line {place}: {found} fields, but the header has {expected}")));
+    }
+    let (mut name, mut attributes) = (None, Attributes::default());
+    for (column, value) in columns.iter().zip(values) {
+        if column.name == "owner" {
+            name = Some(value);
+        } else if let Some(value) = column.read(value, place)? {
+            attributes.values.insert(column.name.clone(), value);
+        }
+    }
+    Ok((name, attributes))
 }
 
 struct Column {

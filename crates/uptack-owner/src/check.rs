@@ -18,7 +18,7 @@ use uptack_dap::{
 use url::Url;
 
 use crate::{
-    policy::{Desk, Limit, Policy},
+    policy::{Desk, Limit, Origin, Policy},
     predicate::Predicate,
 };
 
@@ -52,14 +52,38 @@ pub struct Accepted {
     pub parameters: TaskParameters,
     /// When it opens and closes.
     pub window: (u64, u64),
-    /// The questions, in the order of the report.
-    pub predicates: Vec<Predicate>,
+    /// Whom it asks for what.
+    pub asked: Asked,
     /// How many of them may be answered with a true yes.
     pub most_yes: usize,
     /// Its names: what it is called, what is charged for it, and which answer of that charge it asks for.
     pub names: CardNames,
     /// What it costs.
     pub price: Price,
+}
+
+/// Whom a card asks for the truth.
+pub enum Asked {
+    /// The device, which evaluates these, in the order of the report.
+    Device(Vec<Predicate>),
+    /// The person, one question in words.
+    Person(String),
+}
+
+impl Asked {
+    /// How many questions there are.
+    pub fn questions(&self) -> usize {
+        match self {
+            Self::Device(predicates) => predicates.len(),
+            Self::Person(_) => 1,
+        }
+    }
+}
+
+impl std::fmt::Debug for Asked {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Asked({} questions)", self.questions())
+    }
 }
 
 /// What a card costs, per view; nothing where the owner keeps no budget for the view.
@@ -173,16 +197,31 @@ impl Checker {
         let card = &opened.card;
         let parameters = card_task::parameters(card).map_err(refusal)?;
         let window = card.window().map_err(refusal)?;
-        let predicates = self.predicates(card)?;
+        let asked = self.asked(card)?;
         let most_yes = match &card.ballot {
-            Some(ballot) => ballot.most_yes.min(predicates.len() as u64) as usize,
+            Some(ballot) => ballot.most_yes.min(asked.questions() as u64) as usize,
             None => 1,
         };
         let names = card_task::names(card).map_err(refusal)?;
         self.trust(card, &parameters)?;
         self.limits(card)?;
         let price = self.verified_price(card)?;
-        Ok(Accepted { parameters, window, predicates, most_yes, names, price, opened })
+        Ok(Accepted { parameters, window, asked, most_yes, names, price, opened })
+    }
+
+    /// Whom the card asks: the person where there is nothing to evaluate.
+    fn asked(&self, card: &Card) -> Result<Asked, Refusal> {
+        if !card.asks_person() {
+            return self.predicates(card).map(Asked::Device);
+        }
+        match &card.question {
+            Some(question) if !question.trim().is_empty() && card.attributes.is_empty() => {
+                Ok(Asked::Person(question.clone()))
+            }
+            _ => Err(Refusal(
+                "the card has neither a predicate nor, for a person, a question and nothing else".to_owned(),
+            )),
+        }
     }
 
     /// The predicates, if they read what the policy allows and the card says.
@@ -210,13 +249,7 @@ impl Checker {
             check_separate(card, parameters)?;
         }
         if let Some(accepted) = &self.policy.aggregators {
-            for (name, url) in [("leader", &parameters.leader), ("helper", &parameters.helper)] {
-                if !accepted.iter().any(|origin| origin.is_of(url)) {
-                    return Err(Refusal(format!(
-                        "aggregators.{name} is `{url}`, which the policy does not name in its `aggregators`"
-                    )));
-                }
-            }
+            check_aggregators(accepted, parameters)?;
         }
         if self.policy.card.enrolment && card.enrolment != Some(Enrolment::Required) {
             return Err(Refusal("the card lets anybody answer; the policy's card.enrolment requires enrolled owners, so that nobody can \
@@ -305,18 +338,9 @@ impl Checker {
 
     fn price(&self, card: &Card) -> Result<Price, Refusal> {
         let queries = card.counted_queries().map_err(refusal)?;
-        let linked = match (self.policy.lifetime.linked, card.claims.whole_linked()) {
-            (Limit::Unlimited, _) => None,
-            (_, None) => {
-                return Err(Refusal(
-                    "the card has no guarantee that could be charged to the lifetime budget".to_owned(),
-                ));
-            }
-            (_, Some(_)) => {
-                let channel = card.checked_channel().map_err(refusal)?;
-                let one = privacy::linked_epsilon(&channel).ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;
-                Some(Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)?)
-            }
+        let linked = match self.policy.lifetime.linked {
+            Limit::Unlimited => None,
+            Limit::AtMost(_) => Some(linked_charge(card, queries)?),
         };
         let release = match self.policy.lifetime.release {
             Limit::Unlimited => None,
@@ -336,6 +360,16 @@ impl Checker {
         let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
         Charge::dominated_by(loss).repeated(queries)
     }
+}
+
+/// What all answers to a card cost.
+fn linked_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
+    if card.claims.whole_linked().is_none() {
+        return Err(Refusal("the card has no guarantee that could be charged to the lifetime budget".to_owned()));
+    }
+    let channel = card.checked_channel().map_err(refusal)?;
+    let one = privacy::linked_epsilon(&channel).ok_or_else(|| Refusal("no linked guarantee".to_owned()))?;
+    Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
 }
 
 /// What a card's releases cost if one aggregator is honest and nobody else, from the card's integers.
@@ -381,6 +415,18 @@ fn affordable(card: &Card) -> Result<(), Refusal> {
     let owners = card.claim_owners().map_err(refusal)?;
     if owners > LARGE_CROWD && (channel.answers().len() > 1 || channel.classes().len() > 3) {
         return Err(Refusal(format!("the claims for {owners} owners cannot be verified within the work allowed")));
+    }
+    Ok(())
+}
+
+/// Refuses aggregators that the policy does not name.
+fn check_aggregators(accepted: &[Origin], parameters: &TaskParameters) -> Result<(), Refusal> {
+    for (name, url) in [("leader", &parameters.leader), ("helper", &parameters.helper)] {
+        if !accepted.iter().any(|origin| origin.is_of(url)) {
+            return Err(Refusal(format!(
+                "aggregators.{name} is `{url}`, which the policy does not name in its `aggregators`"
+            )));
+        }
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 //!
 //! - [`policy`]: what an owner allows. [`check`]: a card against it.
 //! - [`predicate`], [`attributes`]: the truth, computed on the device and nowhere else. [`typing`]: mistakes in a question.
+//! - [`question`]: what an analyst asks, as owners will parse it.
 //! - [`ledger`]: what was answered and what is left; durable before the first coin.
 //! - [`schedule`]: when a report is sent. [`client`]: one owner or a whole fleet answering.
 
@@ -21,6 +22,7 @@ mod listing;
 pub mod observer;
 pub mod policy;
 pub mod predicate;
+pub mod question;
 mod report;
 pub mod schedule;
 pub mod typing;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use std::{fmt, path::Path};
 use uptack::Fraction;
-use uptack_dap::{http_client, signed::PublicKey};
-use url::Url;
+pub use uptack_dap::origin::Origin;
+use uptack_dap::signed::PublicKey;
 
 use crate::error::{Error, Result};
 
@@ -73,36 +73,6 @@ pub struct Desk {
     pub signers: Vec<PublicKey>,
 }
 
-/// Scheme, host and port of a server: https, or http on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(url::Origin);
-
-impl Origin {
-    /// Whether an address is below this origin.
-    pub fn is_of(&self, url: &Url) -> bool {
-        self.0 == url.origin()
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.ascii_serialization())
-    }
-}
-
-impl<'de> Deserialize<'de> for Origin {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        let refuse = |error: &dyn fmt::Display| serde::de::Error::custom(format!("`{text}`: {error}"));
-        let url: Url = text.parse().map_err(|error: url::ParseError| refuse(&error))?;
-        http_client::check_address(&url).map_err(|error| refuse(&error))?;
-        match url.path() {
-            "/" => Ok(Self(url.origin())),
-            _ => Err(refuse(&"an origin is a scheme, a host and a port, without a path")),
-        }
-    }
-}
-
 /// What one card may give away at most.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -143,7 +113,7 @@ pub enum Trust {
 }
 
 /// What all cards together may give away.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LifetimeLimits {
     /// ε of all answers.
@@ -157,6 +127,17 @@ pub struct LifetimeLimits {
 }
 
 impl LifetimeLimits {
+    /// Those of the policy in the guide, for whoever wants to compare with something. No owner has them unless it wrote
+    /// them down.
+    pub fn of_the_guide() -> Self {
+        Self {
+            linked: Limit::AtMost(100.0),
+            one_aggregator: Some(Limit::AtMost(10.0)),
+            release: Limit::AtMost(10.0),
+            delta: 1e-5,
+        }
+    }
+
     /// Whether the view of one honest aggregator is charged for.
     pub(crate) fn has_one_aggregator_budget(&self) -> bool {
         matches!(self.one_aggregator, Some(Limit::AtMost(_)))
@@ -223,21 +204,25 @@ impl Policy {
             policy.card.one_aggregator.get_or_insert(policy.card.release);
             policy.lifetime.one_aggregator.get_or_insert(policy.lifetime.release);
         }
-        for (name, delta) in [("card.delta", policy.card.delta), ("lifetime.delta", policy.lifetime.delta)] {
+        match policy.contradiction() {
+            Some(reason) => Err(Error::Input(format!("not a policy: {reason}"))),
+            None => Ok(policy),
+        }
+    }
+
+    /// Why no card could be answered, or what its fields cannot be.
+    fn contradiction(&self) -> Option<String> {
+        for (name, delta) in [("card.delta", self.card.delta), ("lifetime.delta", self.lifetime.delta)] {
             if !(0.0..1.0).contains(&delta) {
-                return Err(Error::Input(format!("not a policy: {name} must be at least 0 and less than 1")));
+                return Some(format!("{name} must be at least 0 and less than 1"));
             }
         }
-        let desks = policy.desks.as_deref().unwrap_or_default();
-        if policy.signers.is_empty() && desks.iter().all(|desk| desk.signers.is_empty()) {
-            return Err(Error::Input(
-                "not a policy: there are no `signers`, so that no card could be answered".to_owned(),
-            ));
+        let desks = self.desks.as_deref().unwrap_or_default();
+        if self.signers.is_empty() && desks.iter().all(|desk| desk.signers.is_empty()) {
+            return Some("there are no `signers`, so that no card could be answered".to_owned());
         }
-        if policy.aggregators.as_ref().is_some_and(Vec::is_empty) {
-            return Err(Error::Input("not a policy: `aggregators` is empty; leave it out to allow any".to_owned()));
-        }
-        Ok(policy)
+        let no_aggregators = self.aggregators.as_ref().is_some_and(Vec::is_empty);
+        no_aggregators.then(|| "`aggregators` is empty; leave it out to allow any".to_owned())
     }
 
     /// Whether a signer is named, for all cards or for those of some desk.
@@ -271,6 +256,14 @@ pub(crate) mod tests {
              honest = 1.0\nseparate-operators = false\nenrolment = false\n\
              [lifetime]\nlinked = 100.0\nrelease = 5.0\ndelta = 1e-3\n"
         )
+    }
+
+    #[test]
+    fn the_limits_of_the_guide_are_those_in_the_guide() {
+        let guide = include_str!("../../../docs/policy.md");
+        let section = guide.split_once("[lifetime]").unwrap().1.split_once('\n').unwrap().1;
+        let limits: LifetimeLimits = toml::from_str(section.split("\n\n").next().unwrap()).unwrap();
+        assert_eq!(limits, LifetimeLimits::of_the_guide());
     }
 
     #[test]

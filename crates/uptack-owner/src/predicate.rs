@@ -9,7 +9,7 @@
 
 use cel::{
     Context, IdedExpr, Program, Value,
-    common::ast::{EntryExpr, Expr, LiteralValue},
+    common::ast::{EntryExpr, Expr, IdedEntryExpr, LiteralValue},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -131,30 +131,34 @@ impl<'a> Subject<'a> {
 /// Every operation that is allowed passes over its operands once at most, and what it makes is no larger than all of
 /// them together, except for numbers written as text, which have a longest form.
 fn measure(expression: &IdedExpr, attributes: &Attributes, steps: &mut u64) -> u64 {
-    let mut all = |parts: &mut dyn Iterator<Item = &IdedExpr>| {
-        parts.fold(SCALAR, |sum, part| sum.saturating_add(measure(part, attributes, steps)))
-    };
+    let parts = parts(expression);
+    let operands = parts.fold(SCALAR, |sum, part| sum.saturating_add(measure(part, attributes, steps)));
     let (touched, size) = match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => alike(text.inner().len() as u64 + SCALAR),
         Expr::Literal(LiteralValue::Bytes(bytes)) => alike(bytes.inner().len() as u64 + SCALAR),
         Expr::Ident(name) => alike(attributes.size(name) + SCALAR),
-        Expr::Call(call) => {
-            let operands = all(&mut call.target.as_deref().into_iter().chain(&call.args));
-            match call.func_name.as_str() {
-                "_+_" | "_?_:_" | "_[_]" => alike(operands),
-                "string" => alike(operands.max(LONGEST_NUMBER)),
-                _ => (operands, SCALAR),
-            }
-        }
-        Expr::List(list) => alike(all(&mut list.elements.iter())),
-        Expr::Map(map) => alike(all(&mut map.entries.iter().flat_map(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
-            EntryExpr::StructField(_) => Vec::new(),
-        }))),
-        _ => alike(SCALAR),
+        Expr::Call(call) => match call.func_name.as_str() {
+            "_+_" | "_?_:_" | "_[_]" => alike(operands),
+            "string" => alike(operands.max(LONGEST_NUMBER)),
+            _ => (operands, SCALAR),
+        },
+        _ => alike(operands),
     };
     *steps = steps.saturating_add(touched).saturating_add(NODE);
     size
+}
+
+/// The operands of a call, the elements of a list, the keys and values of a map.
+fn parts(expression: &IdedExpr) -> Box<dyn Iterator<Item = &IdedExpr> + '_> {
+    match &expression.expr {
+        Expr::Call(call) => Box::new(call.target.as_deref().into_iter().chain(&call.args)),
+        Expr::List(list) => Box::new(list.elements.iter()),
+        Expr::Map(map) => Box::new(map.entries.iter().flat_map(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+            EntryExpr::StructField(_) => Vec::new(),
+        })),
+        _ => Box::new(std::iter::empty()),
+    }
 }
 
 /// What is touched is what results.
@@ -181,31 +185,26 @@ const FUNCTIONS: [&str; 8] = ["startsWith", "endsWith", "contains", "size", "int
 /// Walks the whole expression: notes what it reads, refuses what is not allowed.
 fn look(expression: &IdedExpr, attributes: &mut Vec<String>) -> Result<()> {
     match &expression.expr {
-        Expr::Literal(_) => Ok(()),
-        Expr::Ident(name) => {
-            attributes.push(name.clone());
-            Ok(())
-        }
+        Expr::Literal(_) | Expr::List(_) => {}
+        Expr::Ident(name) => attributes.push(name.clone()),
         Expr::Call(call) => {
             let name = call.func_name.as_str();
             if !OPERATORS.contains(&name) && !FUNCTIONS.contains(&name) {
                 return Err(refuse(format!("it calls `{name}`, which is not allowed")));
             }
-            call.target.as_deref().into_iter().chain(&call.args).try_for_each(|part| look(part, attributes))
         }
-        Expr::List(list) => list.elements.iter().try_for_each(|part| look(part, attributes)),
-        Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => {
-                look(&entry.key, attributes)?;
-                look(&entry.value, attributes)
+        Expr::Map(map) => {
+            let is_field = |entry: &IdedEntryExpr| matches!(entry.expr, EntryExpr::StructField(_));
+            if map.entries.iter().any(is_field) {
+                return Err(refuse("it makes a structure"));
             }
-            EntryExpr::StructField(_) => Err(refuse("it makes a structure")),
-        }),
-        Expr::Comprehension(_) => Err(refuse("it uses a macro, which is not allowed")),
-        Expr::Select(_) => Err(refuse("it selects a field; attributes are plain names")),
-        Expr::Struct(_) => Err(refuse("it makes a structure")),
-        Expr::Unspecified => Err(refuse("it is empty")),
+        }
+        Expr::Comprehension(_) => return Err(refuse("it uses a macro, which is not allowed")),
+        Expr::Select(_) => return Err(refuse("it selects a field; attributes are plain names")),
+        Expr::Struct(_) => return Err(refuse("it makes a structure")),
+        Expr::Unspecified => return Err(refuse("it is empty")),
     }
+    parts(expression).try_for_each(|part| look(part, attributes))
 }
 
 impl std::fmt::Debug for Predicate {

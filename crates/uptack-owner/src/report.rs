@@ -5,10 +5,10 @@ use uptack_dap::{ballot, protocol::Measurement};
 
 use crate::{
     attributes::Attributes,
-    check::Accepted,
+    check::{Accepted, Asked},
     error::{Error, Result},
     observer::{Event, Observer},
-    predicate::{MOST_STEPS, Subject},
+    predicate::{MOST_STEPS, Predicate, Subject},
 };
 
 /// Draws the cells of a card.
@@ -47,28 +47,18 @@ impl Tosser {
         Ok(Self { channel, sampler, sums: Sums::of(card) })
     }
 
-    /// Evaluates every predicate, and tosses coins for every one whatever its truth.
+    /// Finds every truth, and tosses coins for every one whatever it is. A person who has said nothing counts as *no*;
+    /// callers do not come here for them.
     pub(crate) fn toss(
         &self,
         accepted: &Accepted,
         attributes: &Attributes,
         observer: &Observer,
     ) -> Result<Measurement> {
-        let mut left = accepted.most_yes;
-        let subject = Subject::new(attributes, &accepted.opened.card.attributes);
-        let most_steps = MOST_STEPS / accepted.predicates.len().max(1) as u64;
-        let truths: Vec<bool> = accepted
-            .predicates
-            .iter()
-            .map(|predicate| {
-                observer.on(Event::Evaluated);
-                let truth = predicate.is_true_of(&subject, most_steps);
-                // More than a ballot allows: the first are kept and the rest are answered as no.
-                let kept = truth && left > 0;
-                left -= usize::from(kept);
-                kept
-            })
-            .collect();
+        let truths = match &accepted.asked {
+            Asked::Device(predicates) => evaluate(predicates, accepted, attributes, observer),
+            Asked::Person(_) => vec![attributes.says(&accepted.names.query.to_string()).unwrap_or(false)],
+        };
         let draw = |truth: &bool| {
             observer.on(Event::Tossed);
             let drawn = self.sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
@@ -91,6 +81,22 @@ impl Tosser {
             Sums::Ones => ballot::noisy_measurement(&outputs()),
         }
     }
+}
+
+/// Evaluates every predicate, whatever the first ones say.
+fn evaluate(predicates: &[Predicate], accepted: &Accepted, attributes: &Attributes, observer: &Observer) -> Vec<bool> {
+    let mut left = accepted.most_yes;
+    let subject = Subject::new(attributes, &accepted.opened.card.attributes);
+    let most_steps = MOST_STEPS / predicates.len().max(1) as u64;
+    let truth_of = |predicate: &Predicate| {
+        observer.on(Event::Evaluated);
+        let truth = predicate.is_true_of(&subject, most_steps);
+        // More than a ballot allows: the first are kept and the rest are answered as no.
+        let kept = truth && left > 0;
+        left -= usize::from(kept);
+        kept
+    };
+    predicates.iter().map(truth_of).collect()
 }
 
 /// A measurement as the ledger keeps it until the report is acknowledged.

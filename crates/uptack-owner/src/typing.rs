@@ -44,8 +44,24 @@ impl Type {
         })
     }
 
+    fn of_literal(literal: &LiteralValue) -> Self {
+        match literal {
+            LiteralValue::Boolean(_) => Self::Bool,
+            LiteralValue::Double(_) => Self::Double,
+            LiteralValue::Int(_) => Self::Int,
+            LiteralValue::UInt(_) => Self::UInt,
+            LiteralValue::String(_) => Self::Text,
+            LiteralValue::Bytes(_) | LiteralValue::Null => Self::Other,
+        }
+    }
+
     fn is_number(self) -> bool {
         matches!(self, Self::Int | Self::UInt | Self::Double | Self::Unknown)
+    }
+
+    /// Whether some values of the type come before others.
+    fn is_ordered(self) -> bool {
+        self.is_number() || matches!(self, Self::Text | Self::Bool)
     }
 
     fn may_be(self, other: Self) -> bool {
@@ -120,14 +136,7 @@ pub(crate) fn check(expression: &IdedExpr, declared: &Declared) -> Result<()> {
 
 fn type_of(expression: &IdedExpr, declared: &Declared) -> Result<Type> {
     Ok(match &expression.expr {
-        Expr::Literal(literal) => match literal {
-            LiteralValue::Boolean(_) => Type::Bool,
-            LiteralValue::Double(_) => Type::Double,
-            LiteralValue::Int(_) => Type::Int,
-            LiteralValue::UInt(_) => Type::UInt,
-            LiteralValue::String(_) => Type::Text,
-            LiteralValue::Bytes(_) | LiteralValue::Null => Type::Other,
-        },
+        Expr::Literal(literal) => Type::of_literal(literal),
         Expr::Ident(name) => declared.of(name)?,
         Expr::List(list) => {
             list.elements.iter().try_for_each(|part| type_of(part, declared).map(drop))?;
@@ -142,50 +151,23 @@ fn type_of(expression: &IdedExpr, declared: &Declared) -> Result<Type> {
 fn type_of_call(call: &CallExpr, declared: &Declared) -> Result<Type> {
     let operands: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
     let types = operands.iter().map(|part| type_of(part, declared)).collect::<Result<Vec<Type>>>()?;
-    let all_are = |wanted: Type, what: &str| {
-        let odd = operands.iter().zip(&types).find(|(_, kind)| !kind.may_be(wanted));
-        odd.map_or(Ok(()), |(part, kind)| Err(refuse(format!("{what} takes {wanted}, not {}", name(part, *kind)))))
-    };
+    let operands = Operands(operands);
     match (call.func_name.as_str(), types.as_slice()) {
         (operator @ ("_&&_" | "_||_" | "!_"), _) => {
-            all_are(Type::Bool, &format!("`{}`", operator.trim_matches('_')))?;
-            Ok(Type::Bool)
+            operands.all_are(Type::Bool, &types, &format!("`{}`", operator.trim_matches('_')))
         }
-        ("_==_" | "_!=_", &[left, right]) => {
-            let possible = left.may_equal(right);
-            possible.then_some(Type::Bool).ok_or_else(|| never(&operands, left, right))
-        }
+        ("_==_" | "_!=_", &[left, right]) => operands.compared(left, right, left.may_equal(right)),
         ("_<_" | "_<=_" | "_>_" | "_>=_", &[left, right]) => {
-            let ordered = |kind: Type| kind.is_number() || matches!(kind, Type::Text | Type::Bool);
-            let possible = left.may_equal(right) && ordered(left) && ordered(right);
-            possible.then_some(Type::Bool).ok_or_else(|| never(&operands, left, right))
+            operands.compared(left, right, left.may_equal(right) && left.is_ordered() && right.is_ordered())
         }
-        ("@in", &[one, whole]) => type_of_in(&operands, one, whole, declared),
-        ("_?_:_", &[condition, yes, no]) => match condition.may_be(Type::Bool) {
-            true => Ok(if yes == no { yes } else { Type::Unknown }),
-            false => Err(refuse(format!("`?` asks a yes/no expression, not {}", name(operands[0], condition)))),
-        },
+        ("@in", &[one, whole]) => operands.contained(one, whole, declared),
+        ("_?_:_", &[condition, yes, no]) => operands.chosen(condition, yes, no),
         (operator @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), &[left, right]) => {
-            let sums = operator == "_+_" && matches!(left, Type::Text | Type::List);
-            let known = if left == Type::Unknown { right } else { left };
-            let alike = left.may_be(right) || right == Type::Unknown;
-            match alike && (sums || known.is_number() || (left == Type::Unknown && operator == "_+_")) {
-                true => Ok(known),
-                false => {
-                    let (left, right) = (name(operands[0], left), name(operands[1], right));
-                    let sign = operator.trim_matches('_');
-                    Err(refuse(format!(
-                        "`{sign}` cannot take {left} and {right}; int(), double() and string() convert"
-                    )))
-                }
-            }
+            operands.calculated(operator.trim_matches('_'), left, right)
         }
         ("-_", &[kind]) if kind.is_number() => Ok(kind),
         ("-_", _) => Err(refuse("`-` takes a number".to_owned())),
-        ("startsWith" | "endsWith", _) => {
-            all_are(Type::Text, &call.func_name)?;
-            Ok(Type::Bool)
-        }
+        ("startsWith" | "endsWith", _) => operands.all_are(Type::Text, &types, &call.func_name),
         ("contains", _) => Ok(Type::Bool),
         ("size" | "int", _) => Ok(Type::Int),
         ("uint", _) => Ok(Type::UInt),
@@ -195,23 +177,62 @@ fn type_of_call(call: &CallExpr, declared: &Declared) -> Result<Type> {
     }
 }
 
-/// `x in […]`: one of the list's values, where they are written down, must be of the type of `x`.
-fn type_of_in(operands: &[&IdedExpr], one: Type, whole: Type, declared: &Declared) -> Result<Type> {
-    if !matches!(whole, Type::List | Type::Other | Type::Unknown) {
-        return Err(refuse(format!("`in` looks into a list, not into {}", name(operands[1], whole))));
-    }
-    if let Expr::List(list) = &operands[1].expr {
-        let kinds = list.elements.iter().map(|part| type_of(part, declared)).collect::<Result<Vec<Type>>>()?;
-        if let (false, Some(first)) = (kinds.iter().any(|kind| one.may_equal(*kind)), kinds.first()) {
-            return Err(never(operands, one, *first));
+/// The operands of a call, which errors name.
+struct Operands<'a>(Vec<&'a IdedExpr>);
+
+impl Operands<'_> {
+    /// `&&`, `||`, `!` and questions about texts: yes or no of operands that all have one type.
+    fn all_are(&self, wanted: Type, types: &[Type], what: &str) -> Result<Type> {
+        match self.0.iter().zip(types).find(|(_, kind)| !kind.may_be(wanted)) {
+            None => Ok(Type::Bool),
+            Some((part, kind)) => Err(refuse(format!("{what} takes {wanted}, not {}", name(part, *kind)))),
         }
     }
-    Ok(Type::Bool)
-}
 
-fn never(operands: &[&IdedExpr], left: Type, right: Type) -> Error {
-    let names = [name(operands[0], left), name(operands[1], right)];
-    refuse(format!("it compares {} with {}, which is never true", names[0], names[1]))
+    /// `==`, `<` and the like.
+    fn compared(&self, left: Type, right: Type, possible: bool) -> Result<Type> {
+        possible.then_some(Type::Bool).ok_or_else(|| self.never(left, right))
+    }
+
+    /// `x in […]`: one of the list's values, where they are written down, must be of the type of `x`.
+    fn contained(&self, one: Type, whole: Type, declared: &Declared) -> Result<Type> {
+        if !matches!(whole, Type::List | Type::Other | Type::Unknown) {
+            return Err(refuse(format!("`in` looks into a list, not into {}", name(self.0[1], whole))));
+        }
+        if let Expr::List(list) = &self.0[1].expr {
+            let kinds = list.elements.iter().map(|part| type_of(part, declared)).collect::<Result<Vec<Type>>>()?;
+            if let (false, Some(first)) = (kinds.iter().any(|kind| one.may_equal(*kind)), kinds.first()) {
+                return Err(self.never(one, *first));
+            }
+        }
+        Ok(Type::Bool)
+    }
+
+    /// `condition ? yes : no`.
+    fn chosen(&self, condition: Type, yes: Type, no: Type) -> Result<Type> {
+        if !condition.may_be(Type::Bool) {
+            let found = name(self.0[0], condition);
+            return Err(refuse(format!("`?` asks a yes/no expression, not {found}")));
+        }
+        Ok(if yes == no { yes } else { Type::Unknown })
+    }
+
+    /// `+` and the like: numbers of one type, and with `+` texts or lists.
+    fn calculated(&self, sign: &str, left: Type, right: Type) -> Result<Type> {
+        let sums = sign == "+" && matches!(left, Type::Text | Type::List);
+        let known = if left == Type::Unknown { right } else { left };
+        let alike = left.may_be(right) || right == Type::Unknown;
+        if alike && (sums || known.is_number() || (left == Type::Unknown && sign == "+")) {
+            return Ok(known);
+        }
+        let (left, right) = (name(self.0[0], left), name(self.0[1], right));
+        Err(refuse(format!("`{sign}` cannot take {left} and {right}; int(), double() and string() convert")))
+    }
+
+    fn never(&self, left: Type, right: Type) -> Error {
+        let (left, right) = (name(self.0[0], left), name(self.0[1], right));
+        refuse(format!("it compares {left} with {right}, which is never true"))
+    }
 }
 
 /// An operand in words; what it is called where it is an attribute.

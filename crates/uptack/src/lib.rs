@@ -41,6 +41,7 @@ mod packed;
 pub mod plan;
 pub mod privacy;
 mod probability;
+pub mod quantity;
 mod rows;
 mod sampler;
 pub mod simulate;

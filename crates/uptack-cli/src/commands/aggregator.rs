@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use uptack_dap::origin::Origin;
 use uptack_dap::task::AggregatorRole;
 use uptack_server::aggregator::admission::Admission;
 use uptack_server::aggregator::{self, Config};
 use url::Url;
 
 use crate::admission::{AdmissionArguments, check_exposure};
-use crate::arguments::address;
+use crate::arguments::{address, origin};
 use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -46,6 +47,10 @@ pub(crate) struct Arguments {
     /// A further root certificate for the helper's TLS, as PEM
     #[arg(long)]
     peer_root: Option<PathBuf>,
+    /// A web page that may fetch keys and, from a leader, upload reports: its scheme, host and port. May be given several
+    /// times; by default none
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    allow_origin: Vec<Origin>,
     /// The certificate chain for TLS, as PEM
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
@@ -111,6 +116,7 @@ impl Arguments {
             allow_plaintext: self.allow_plaintext,
             admin_token,
             credentials: self.credentials.clone(),
+            allowed_origins: self.allow_origin.clone(),
             operations: Some(self.operations),
             max_connections: self.connections,
             max_connections_per_address: self.connections_per_address,

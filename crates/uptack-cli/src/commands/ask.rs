@@ -5,22 +5,24 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use uptack::Fraction;
-use uptack::card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp, plan_whole, whole_progress};
+use uptack::card::{plan_whole, whole_progress};
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
-use uptack::privacy::composition::Ballot;
 use uptack::privacy::{Delta, Epsilon};
-use uptack_dap::desk_client::{Client, Opened, Schedule};
-use uptack_owner::predicate::Predicate;
+use uptack_dap::desk_client::{Client, Opened, OpenedQuery, Schedule};
+use uptack_document::Trusted;
+use uptack_owner::question::{Question, Unaskable};
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
+use url::Url;
 
-use crate::arguments::{count, fraction, range, seconds};
+use crate::arguments::{address, count, fraction, range, seconds};
 use crate::card_file;
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
+use crate::page_link;
 use crate::progress::watched;
-use crate::trust_arguments::{TrustArguments, Trusted};
+use crate::trust_arguments::TrustArguments;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///
@@ -38,7 +40,10 @@ use crate::trust_arguments::{TrustArguments, Trusted};
     --closes 10m
   uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
     --question 'Do you stand?' --where 'speed < 5.0' --owners 5000 --yes 500 \\
-    --epsilon 2 --every 5m --times 12")]
+    --epsilon 2 --every 5m --times 12
+  uptack ask --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
+    --question 'Did you vote?' --people --page https://page.example/ \\
+    --owners 500 --yes 250 --epsilon 1 --closes 1d")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     desk: DeskArguments,
@@ -46,8 +51,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     question: String,
     /// What a yes is, as a CEL expression over an owner's attributes
-    #[arg(long = "where", required_unless_present = "each")]
+    #[arg(long = "where", required_unless_present_any = ["each", "people"])]
     predicate: Option<String>,
+    /// Ask people: the truth is what a person answers to the question, in a terminal or on a web page
+    #[arg(long, conflicts_with_all = ["predicate", "each", "attributes"])]
+    people: bool,
+    /// Print a link to this page, on which people can answer; it must not be served by the desk
+    #[arg(long, value_name = "URL", value_parser = address, requires = "people")]
+    page: Option<Url>,
     /// A ballot: one question for each value of this attribute, for owners of whom --where is true
     #[arg(long, requires = "values")]
     each: Option<String>,
@@ -95,22 +106,16 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// What is asked, once it is known to be askable.
-struct Question {
-    predicate: Option<String>,
-    ballot: Option<CardBallot>,
-    attributes: Vec<String>,
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let question = arguments.question()?;
     let schedule = arguments.schedule()?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
     let client = arguments.desk.client()?;
+    arguments.page.as_ref().map_or(Ok(()), |page| page_link::check_place(page, arguments.desk.address()))?;
     let (request, queries) = (arguments.request()?, arguments.queries(&question)?);
     // A plan takes longer than to find out that nobody would take it.
     block_on(async { Ok(client.signer().await?) })?;
-    let draft = |card| arguments.draft(card, &question);
+    let draft = |card| question.on(card, &arguments.question, arguments.every.zip(arguments.times));
     let mut card =
         watched("of the plan", whole_progress(queries), |progress| plan_whole(&request, queries, draft, progress))?;
     // The desk fills in the series with its times.
@@ -123,13 +128,22 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::environment("the desk opened nothing"));
     };
     let waiting = block_on(why_it_waits(&client, &first.query))?;
+    let link =
+        |query: &str| Some(page_link::of(arguments.page.as_ref()?, arguments.desk.address(), &opened.card, query));
     if !json {
-        print(&describe(&opened))?;
+        print(&describe(&opened, link))?;
         return waiting.map_or(Ok(()), Err);
     }
-    let mut document = json!({"query": first.query, "card": opened.card, "opens": first.opens, "closes": first.closes});
+    let entry = |query: &OpenedQuery| {
+        let mut entry = json!({"query": query.query, "opens": query.opens, "closes": query.closes});
+        if let Some(link) = link(&query.query) {
+            entry["link"] = link.into();
+        }
+        entry
+    };
+    let mut document = entry(first);
+    document["card"] = json!(opened.card);
     if arguments.every.is_some() {
-        let entry = |query: &uptack_dap::desk_client::OpenedQuery| json!({"query": query.query, "opens": query.opens, "closes": query.closes});
         document["queries"] = opened.queries.iter().map(entry).collect();
     }
     print_json(&document)?;
@@ -166,38 +180,24 @@ impl Arguments {
             return Err(Failure::request("--question: it is empty")
                 .with_hint("say in words what owners are asked; it stands on the card that owners see"));
         }
+        if self.people {
+            return Ok(Question { predicate: None, ballot: None, attributes: Vec::new() });
+        }
         let declared = Declared::parse(self.attributes.iter().map(String::as_str))
             .map_err(|error| Failure::from(error).at("--attributes"))?;
-        let predicates = match &self.each {
-            None => vec![(String::new(), self.predicate.clone().unwrap_or_default())],
-            Some(attribute) => self.values()?.into_iter().map(|value| self.one_of(attribute, value)).collect(),
+        let asked = match &self.each {
+            None => Question::single(self.predicate.as_deref().unwrap_or_default(), &declared),
+            Some(attribute) => {
+                Question::each(attribute, self.values()?, self.predicate.as_deref(), self.most_yes, &declared)
+            }
         };
-        let mut attributes = Vec::new();
-        for (name, text) in &predicates {
-            let place = |failure: Failure| if name.is_empty() { failure } else { failure.at(name) };
-            let parsed = Predicate::parse(text).map_err(|error| {
-                place(Failure::from(error)).with_hint("predicates are CEL, as in 'station == \"1203871\"'")
-            })?;
-            parsed.check_types(&declared).map_err(|error| place(error.into()))?;
-            attributes.extend(parsed.attributes().iter().cloned());
-        }
-        attributes.sort();
-        attributes.dedup();
-        let ballot = self.each.is_some().then(|| {
-            let query =
-                |(name, predicate): &(String, String)| BallotQuery { name: name.clone(), predicate: predicate.clone() };
-            CardBallot { most_yes: self.most_yes, queries: predicates.iter().map(query).collect() }
-        });
-        let predicate = if ballot.is_some() { None } else { self.predicate.clone() };
-        Ok(Question { predicate, ballot, attributes })
-    }
-
-    /// One question of a ballot.
-    fn one_of(&self, attribute: &str, value: String) -> (String, String) {
-        let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
-        let one = format!("{attribute} == \"{quoted}\"");
-        let text = self.predicate.as_ref().map_or(one.clone(), |all| format!("({all}) && {one}"));
-        (value, text)
+        asked.map_err(|Unaskable { name, is_syntax, cause }| {
+            let failure = match name {
+                Some(name) => Failure::from(cause).at(name),
+                None => Failure::from(cause),
+            };
+            if is_syntax { failure.with_hint("predicates are CEL, as in 'station == \"1203871\"'") } else { failure }
+        })
     }
 
     fn values(&self) -> Result<Vec<String>, Failure> {
@@ -229,37 +229,17 @@ impl Arguments {
 
     /// How many queries can differ for one owner.
     fn queries(&self, question: &Question) -> Result<u64, Failure> {
-        let changing = match &question.ballot {
-            Some(ballot) => Ballot::new(ballot.queries.len() as u64, self.most_yes)?.changing_queries(),
-            None => 1,
-        };
-        let queries = changing.checked_mul(self.times.unwrap_or(1)).filter(|&queries| queries > 0);
+        let queries = question.counted_queries(self.times.unwrap_or(1))?;
         queries.ok_or_else(|| Failure::request("a series has at least one window, and an end"))
-    }
-
-    fn draft(&self, card: Card, question: &Question) -> Card {
-        let series = self.every.zip(self.times).map(|(every, times)| CardSeries {
-            times,
-            number: Some(1),
-            starts: Timestamp::EPOCH,
-            every,
-        });
-        Card {
-            question: Some(self.question.clone()),
-            predicate: question.predicate.clone(),
-            ballot: question.ballot.clone(),
-            attributes: question.attributes.clone(),
-            series,
-            ..card
-        }
     }
 }
 
-fn describe(opened: &Opened) -> String {
+fn describe(opened: &Opened, link: impl Fn(&str) -> Option<String>) -> String {
     let claims = &opened.card.claims;
     let mut text = String::new();
     for query in &opened.queries {
         text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);
+        text += &link(&query.query).map_or(String::new(), |link| format!("{link}\n"));
     }
     let sd = readable(opened.card.predicted.sd.value());
     format!(

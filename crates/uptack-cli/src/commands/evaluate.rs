@@ -29,7 +29,8 @@ use crate::progress::{self, Step};
     --stations d12_text_meta.txt --trials 20 --factors 1 --out report
 
 Without --trials and --factors each question is asked 200 times, in populations
-of up to 1000 times the traffic; that takes about a minute.")]
+of up to 1000 times the traffic; that took 87 seconds of processor time when it
+was measured, and the first example 12.")]
 pub(crate) struct Arguments {
     /// Caltrans' station 5-minute file, plain or gzipped, or a CSV with the header sensor,vehicles
     #[arg(long)]

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
 use uptack_dap::credential::OwnerSecret;
 use uptack_owner::attributes::{self, Named};
-use uptack_owner::client::Outcome;
+use uptack_owner::check::Accepted;
+use uptack_owner::client::{Config, Outcome};
 
 use crate::failure::Failure;
 use crate::output::{Table, grouped, print, print_json, without_mark};
@@ -33,15 +35,23 @@ pub(crate) struct Arguments {
     /// A CSV `owner,secret` as `uptack enrol` writes it, where enrolment is required
     #[arg(long)]
     credentials: Option<PathBuf>,
+    /// The column, of type bool, that says what each owner answers where a card asks the person
+    #[arg(long, value_name = "COLUMN")]
+    truth: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let owners = read_owners(&arguments.owners)?;
+    let mut owners = read_owners(&arguments.owners)?;
+    if let Some(column) = &arguments.truth {
+        owners = owners.into_iter().map(|(name, known)| (name, known.speaking_by(column))).collect();
+    }
     let credentials = match &arguments.credentials {
         Some(path) => read_credentials(path)?,
         None => HashMap::new(),
     };
-    arguments.owner.answer(&owners, credentials, |outcomes| {
+    let config = |config: Config| Config { credentials, ..config };
+    let nobody = |questions: &[Arc<Accepted>]| Ok(vec![None; questions.len()]);
+    arguments.owner.answer(&owners, config, nobody, |outcomes| {
         let summary = Summary::of(outcomes);
         if json {
             print_json(&summary.json(owners.len()))?

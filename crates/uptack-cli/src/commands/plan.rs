@@ -3,22 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
-use uptack::display::{self, Rounding};
-use uptack::plan::{self, Choice, Form, Noise, Objective, Over, Plan, Prior, Request, Rule, Trust};
-use uptack::privacy::{Delta, Epsilon};
-use uptack::simulate::Progress;
+use uptack::plan::{self, Form, Over, Solved, Unknown};
+use uptack_chart::Sheet;
+use uptack_document::{PlanError, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
-use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
-use crate::plan_chart::{self, Picture};
+use crate::output::{Table, check_writable, print, print_json, readable, write_whole};
+use crate::plan_chart::Picture;
 use crate::progress::watched;
-use crate::trust_arguments::{TrustArguments, Trusted};
-use crate::views::{views_json, views_table};
+use crate::trust_arguments::TrustArguments;
+use crate::views::views_table;
 
 /// Choose the best mechanism, and prove what it gives away
 ///
@@ -63,7 +61,7 @@ pub(crate) struct Arguments {
     error: Option<f64>,
     /// What to solve for; by default what is left out
     #[arg(long, value_enum)]
-    solve: Option<Unknown>,
+    solve: Option<UnknownArgument>,
     /// How answers are written; by default any way if --answer-epsilon is given, else one answer
     #[arg(long, value_enum)]
     form: Option<FormArgument>,
@@ -85,7 +83,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Unknown {
+enum UnknownArgument {
     Error,
     Epsilon,
     Owners,
@@ -115,175 +113,86 @@ enum OverArgument {
     Mean,
 }
 
-struct Outcome {
-    request: Request,
-    plan: Plan,
-    solved: (&'static str, f64),
+/// What was planned, for printing.
+struct Outcome(Solved);
+
+impl std::ops::Deref for Outcome {
+    type Target = Solved;
+
+    fn deref(&self) -> &Solved {
+        &self.0
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let picture = arguments.chart.as_deref().map(Picture::of).transpose()?;
     arguments.chart.as_deref().map_or(Ok(()), check_writable)?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
-    let outcome = watched("of the plan", plan::PROGRESS, |progress| arguments.solve(progress))?;
-    let sheet = picture.map(|_| plan_chart::draw(&outcome.request, &outcome.plan)).transpose()?;
+    let solved = watched("of the plan", plan::PROGRESS, |progress| arguments.wanted().plan(progress));
+    let outcome = Outcome(solved.map_err(refused)?);
+    let sheet = picture.map(|_| drawn(&outcome));
     if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
         write_whole(path, &picture.bytes(sheet)?)?;
     }
     if let Some(path) = &arguments.out {
         card_file::write(path, &Card::new(&outcome.request, &outcome.plan))?;
     }
-    if json { print_json(&outcome.json()) } else { print(&outcome.describe(arguments.out.as_deref())) }
+    if json { print_json(&plan_json(&outcome)) } else { print(&outcome.describe(arguments.out.as_deref())) }
+}
+
+fn drawn(solved: &Solved) -> Sheet {
+    let points = sheet_points(&solved.request, &solved.plan);
+    watched("points of the chart", points, |progress| plan_sheet(&solved.request, &solved.plan, progress))
 }
 
 impl Arguments {
-    fn solve(&self, progress: &Progress) -> Result<Outcome, Failure> {
-        let request = self.request()?;
-        let unknown = self.unknown()?;
-        let given = |name: &str| {
-            Failure::request(format!("--{name} is needed to solve for the rest"))
-                .with_hint("it is the largest standard deviation of the estimate, as in --error 8")
-        };
-        let (plan, solved) = match unknown {
-            None | Some(Unknown::Error) => {
-                let plan = plan::plan_with(&request, progress)?;
-                self.check_error(&request, &plan)?;
-                let sd = plan.best.sd;
-                (plan, ("error", sd))
-            }
-            Some(Unknown::Epsilon) => {
-                let plan = plan::solve_epsilon_with(&request, self.error.ok_or_else(|| given("error"))?, progress)?;
-                let epsilon = plan.epsilon().unwrap_or(f64::INFINITY);
-                (plan, ("epsilon", epsilon))
-            }
-            Some(Unknown::Owners) => {
-                let plan = plan::solve_owners_with(&request, self.error.ok_or_else(|| given("error"))?, progress)?;
-                let owners = plan.owners as f64;
-                (plan, ("owners", owners))
-            }
-        };
-        let release = match (unknown, request.release) {
-            (Some(Unknown::Epsilon), Some((_, delta))) => Some((Epsilon::new(solved.1)?, delta)),
-            (_, release) => release,
-        };
-        let request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, release, ..request };
-        Ok(Outcome { request, plan, solved })
-    }
-
-    fn trusted(&self) -> Trusted {
-        self.trust.complete((Noise::None, Trust::Owners))
-    }
-
-    /// Whether local bounds are all that is asked for: noise needs the ε of what is published.
-    fn bounded_locally(&self) -> bool {
-        let Trusted { noise, linked_given, .. } = self.trusted();
-        noise == Noise::None && (self.trust.answer_epsilon.is_some() || linked_given)
-    }
-
-    /// What is left out; none where all three are given.
-    fn unknown(&self) -> Result<Option<Unknown>, Failure> {
-        if let Some(unknown) = self.solve {
-            return Ok(Some(unknown));
-        }
-        Ok(match (self.owners, self.epsilon, self.error) {
-            (Some(_), Some(_), None) => Some(Unknown::Error),
-            (Some(_), None, None) if self.bounded_locally() => Some(Unknown::Error),
-            (Some(_), Some(_), Some(_)) => None,
-            (Some(_), None, Some(_)) => Some(Unknown::Epsilon),
-            (None, Some(_), Some(_)) => Some(Unknown::Owners),
-            _ => {
-                return Err(Failure::request("too little is known to plan")
-                    .with_hint("give two of --owners, --epsilon and --error, or --owners with a local epsilon"));
-            }
-        })
-    }
-
-    fn request(&self) -> Result<Request, Failure> {
-        let objective = match (self.objective, self.error) {
-            (ObjectiveArgument::Sd, _) => Objective::Sd,
-            (ObjectiveArgument::Paper, Some(error)) => Objective::Paper { error },
-            (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
-        };
-        let Trusted { noise, trust, linked, .. } = self.trusted();
-        let wants_release = matches!(self.unknown(), Ok(Some(Unknown::Epsilon))) || !self.bounded_locally();
-        // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
-        let unbounded_tallies = linked.is_none() && !matches!(self.form, Some(FormArgument::One));
-        let default = self.trust.answer_epsilon.filter(|_| unbounded_tallies);
-        let release = match self.epsilon.or(default) {
-            Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
-            None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
-            None => None,
-        };
-        if self.error.is_some_and(|error| !(error.is_finite() && error > 0.0)) {
-            return Err(Failure::request("--error: it must be a positive number")
-                .with_hint("it is the largest standard deviation of the estimate, as in --error 8"));
-        }
-        let owners = match (self.owners, self.minimum_batch) {
-            (Some(owners), _) => owners,
-            (None, None) => self.yes.1.max(2),
-            (None, Some(_)) => {
-                return Err(Failure::request("a minimum batch needs --owners")
-                    .with_hint("where owners are solved for, the minimum batch is all of them"));
-            }
-        };
-        let over = match self.over {
-            OverArgument::Worst => Over::Worst,
-            OverArgument::Mean => Over::Mean,
-        };
-        Ok(Request {
-            release,
-            answer_epsilon: self.trust.answer_epsilon,
-            linked_epsilon: linked,
-            noise,
-            trust,
-            participation: self.participation.as_ref().map(Fraction::to_f64),
-            honest: self.honest.clone(),
-            minimum_batch: self.minimum_batch.unwrap_or(owners),
-            form: match self.form {
-                Some(FormArgument::One) => Form::One,
-                Some(FormArgument::Several) => Form::Several,
-                Some(FormArgument::Any) => Form::Any,
-                None if self.trust.answer_epsilon.is_some() => Form::Any,
-                None => Form::One,
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            owners: self.owners,
+            over: match self.over {
+                OverArgument::Worst => Over::Worst,
+                OverArgument::Mean => Over::Mean,
             },
-            objective,
+            epsilon: self.epsilon,
+            delta: self.delta,
+            answer_epsilon: self.trust.answer_epsilon,
+            trust: self.trust.wanted(),
+            participation: self.participation.clone(),
+            honest: self.honest.clone(),
+            minimum_batch: self.minimum_batch,
+            error: self.error,
+            solve: self.solve.map(|unknown| match unknown {
+                UnknownArgument::Error => Unknown::Error,
+                UnknownArgument::Epsilon => Unknown::Epsilon,
+                UnknownArgument::Owners => Unknown::Owners,
+            }),
+            form: self.form.map(|form| match form {
+                FormArgument::One => Form::One,
+                FormArgument::Several => Form::Several,
+                FormArgument::Any => Form::Any,
+            }),
+            paper_objective: matches!(self.objective, ObjectiveArgument::Paper),
             family: self.mechanism.clone(),
-            ..Request::new(owners, Prior { low: self.yes.0, high: self.yes.1, over })
-        })
+            ..Wanted::new(self.yes)
+        }
     }
+}
 
-    fn check_error(&self, request: &Request, plan: &Plan) -> Result<(), Failure> {
-        let Some(error) = self.error.filter(|&error| plan.best.sd > error) else { return Ok(()) };
-        Err(plan::unattainable(request, error).into())
+/// Why there is no plan, in the words of the options.
+fn refused(error: PlanError) -> Failure {
+    const ERROR: &str = "it is the largest standard deviation of the estimate, as in --error 8";
+    match error {
+        PlanError::TooLittle => Failure::request("too little is known to plan")
+            .with_hint("give two of --owners, --epsilon and --error, or --owners with a local epsilon"),
+        PlanError::NoError => Failure::request("--error is needed to solve for the rest").with_hint(ERROR),
+        PlanError::BadError => Failure::request("--error: it must be a positive number").with_hint(ERROR),
+        PlanError::BatchWithoutOwners => Failure::request("a minimum batch needs --owners")
+            .with_hint("where owners are solved for, the minimum batch is all of them"),
+        PlanError::Refused(error) => error.into(),
     }
 }
 
 impl Outcome {
-    fn json(&self) -> Value {
-        let mut document = choice_json(&self.plan.best, self.plan.minimum_batch);
-        let alternative = |choice: &Choice| choice_json(choice, self.plan.minimum_batch);
-        document["alternatives"] = self.plan.alternatives.iter().map(alternative).collect();
-        document["solved"] = json!({"name": self.solved.0, "value": self.solved.1});
-        document["owners"] = json!(self.plan.owners);
-        document["claim_owners"] = json!(self.plan.claim_owners);
-        let degraded = self.plan.robustness.iter();
-        document["robustness"] =
-            degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
-        document["accounting_calls"] = json!(self.plan.calls);
-        document["gap"] = json!(self.plan.gap);
-        let bounds = self.plan.tradeoff.iter();
-        document["tradeoff"] = bounds.map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect();
-        document["trust"] = json!(match self.plan.trust {
-            Trust::OneAggregator => "one-aggregator",
-            Trust::Owners => "owners",
-        });
-        document["rule"] = json!(match self.plan.rule {
-            Rule::Best => "best",
-            Rule::Simplest(_) => "simplest",
-        });
-        document
-    }
-
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
         let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
@@ -294,52 +203,21 @@ impl Outcome {
             readable(best.interval95_halfwidth),
             self.solved_words(),
             views_table(&best.views),
-            self.trust_words(),
-            self.families().render(),
+            self.trust_words().join("\n"),
+            self.families_table().render(),
             self.rule_words(),
             self.tradeoff_table(),
         )
     }
 
-    /// The best of each family, the least error first; the plan is marked, wherever it stands.
-    fn families(&self) -> Table {
-        let mut choices: Vec<&Choice> = std::iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
-        choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
-        let least = choices[0].sd;
+    /// The best of each family; the plan is marked, wherever it stands.
+    fn families_table(&self) -> Table {
         let mut table = Table::new(&["mechanism", "sd", "above the least", ""]);
-        for choice in choices {
-            let more = match choice.sd / least - 1.0 {
-                0.0 => "least".to_owned(),
-                more => format!("+{}", display::percent(more, 2, Rounding::Up)),
-            };
+        for (choice, more) in self.families() {
             let mark = if std::ptr::eq(choice, &self.plan.best) { "the plan" } else { "" };
             table.row([choice.mechanism.to_string(), readable(choice.sd), more, mark.to_owned()]);
         }
         table
-    }
-
-    /// Who has to be honest.
-    fn trust_words(&self) -> String {
-        let batch = grouped(self.plan.minimum_batch);
-        if self.plan.trust == Trust::OneAggregator {
-            let nobody = match self.plan.best.views.linked {
-                Some(linked) => format!("an owner's answer gives away at most ε = {}", readable_up(linked)),
-                None => "nothing protects an owner's answer".to_owned(),
-            };
-            return format!(
-                "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, whoever else is \
-                 not.\nIf nobody is, {nobody}. Batches below {batch} are not released.",
-                readable_up(self.plan.epsilon())
-            );
-        }
-        let degraded: Vec<String> = self.plan.robustness.iter().map(robust).collect();
-        let noise = if self.plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
-        format!(
-            "Certified for {} honest owners{noise}; batches below {batch} are not released.\n\
-             With fewer honest owners than that, ε of the release is {}.",
-            grouped(self.plan.claim_owners),
-            degraded.join(", ")
-        )
     }
 
     /// What a bound on the linked ε costs; nothing without noise.
@@ -355,61 +233,4 @@ impl Outcome {
         }
         format!("\nWhat protection costs that holds if nobody is honest:\n\n{}", table.render())
     }
-
-    fn solved_words(&self) -> String {
-        match self.solved {
-            ("epsilon", value) => format!("The least ε for that error: {}.", readable_up(value)),
-            ("owners", value) if self.plan.trust == Trust::OneAggregator => {
-                format!("{} owners are enough for that error; more of them only add to it.", grouped(value as u64))
-            }
-            ("owners", value) => format!("The fewest owners for that error: {}.", grouped(value as u64)),
-            _ => self.gap_words(),
-        }
-    }
-
-    /// How much better anything else could be.
-    fn gap_words(&self) -> String {
-        let which = match self.plan.trust {
-            Trust::OneAggregator => "of one answer",
-            Trust::Owners => "of the families below",
-        };
-        match self.plan.gap {
-            Some(gap) => format!(
-                "No mechanism {which} can have an error that is smaller by more than {} %.",
-                readable_up(100.0 * gap)
-            ),
-            None if self.request.noise != Noise::None => {
-                "How near the least error this is was not bounded: coins and noise together have no order.".to_owned()
-            }
-            None => "The objective is not the error; how near the least of it this is was not bounded.".to_owned(),
-        }
-    }
-
-    fn rule_words(&self) -> String {
-        match self.plan.rule {
-            Rule::Best if matches!(self.request.objective, Objective::Paper { .. }) => {
-                "The plan is the best of them by the paper's objective, which is not the error.".to_owned()
-            }
-            Rule::Best => "The plan is the best of them.".to_owned(),
-            Rule::Simplest(_) => {
-                format!("The plan is the simplest of those within {} % of the best.", 100.0 * plan::EQUAL)
-            }
-        }
-    }
-}
-
-fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
-    let epsilon = readable_up(*epsilon);
-    format!("{epsilon} with {} %", 100.0 * honest.to_f64())
-}
-
-fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
-    json!({
-        "mechanism": choice.mechanism,
-        "noise": choice.channel.noise(),
-        "sd": choice.sd,
-        "interval95_halfwidth": choice.interval95_halfwidth,
-        "views": views_json(&choice.views),
-        "minimum_batch": minimum_batch,
-    })
 }

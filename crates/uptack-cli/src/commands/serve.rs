@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use uptack_dap::origin::Origin;
 use uptack_server::desk::config::{Aggregators, Place, Remote};
 use uptack_server::desk::{Config, Desk};
 use url::Url;
 
 use crate::admission::check_exposure;
-use crate::arguments::address;
+use crate::arguments::{address, origin};
 use crate::desk::read_token;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
@@ -18,7 +19,7 @@ use crate::output::{print, print_json};
 /// Run a desk, which opens and collects queries; both aggregators run in its process unless they are elsewhere
 ///
 /// With both aggregators in one process whoever runs it can see every answer, and the cards say so. It prints its
-/// address and its key once it takes requests, logs to stderr, and ends in order on Ctrl-C; a hangup signal has it read
+/// address, its key and a link that signs a browser in once it takes requests, logs to stderr, and ends in order on Ctrl-C; a hangup signal has it read
 /// its certificate again. Addresses stay the same from run to run.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -70,6 +71,10 @@ pub(crate) struct Arguments {
     /// elsewhere
     #[arg(long)]
     enrolment: bool,
+    /// A web page that may read the cards of open queries, and upload to aggregators in this process: its scheme, host and
+    /// port. May be given several times; by default none
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    allow_origin: Vec<Origin>,
     /// The certificate chain for TLS, as PEM
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
@@ -109,6 +114,7 @@ impl Arguments {
             root: self.root.clone(),
             aggregators: self.aggregators()?,
             enrolment: self.enrolment,
+            allowed_origins: self.allow_origin.clone(),
             operations: self.operations,
             max_connections: self.connections,
             max_connections_per_address: self.connections_per_address,
@@ -157,16 +163,23 @@ fn document(desk: &Desk) -> serde_json::Value {
         "helper": desk.helper_url(),
         "token": desk.first_token(),
         "operations": desk.operations_url(),
+        "sign_in": sign_in_link(desk),
     })
 }
 
 fn describe(desk: &Desk) -> String {
+    let sign_in = sign_in_link(desk).map_or(String::new(), |link| format!("sign in once, within an hour: {link}\n"));
     format!(
-        "listening on {}\nsigning with {}\nleader {}, helper {}\nhealth and counters on {}\n",
+        "listening on {}\nsigning with {}\nleader {}, helper {}\nhealth and counters on {}\n{sign_in}",
         desk.url(),
         desk.signer(),
         desk.leader_url(),
         desk.helper_url(),
         desk.operations_url()
     )
+}
+
+/// A link for the first analyst's browser; without one, one signs in with the token.
+fn sign_in_link(desk: &Desk) -> Option<Url> {
+    desk.sign_in_link().ok().flatten()
 }

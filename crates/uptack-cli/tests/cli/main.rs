@@ -17,6 +17,7 @@ mod help;
 mod network;
 mod noise;
 mod operations;
+mod people;
 mod pipeline;
 mod plan;
 mod plan_noise;

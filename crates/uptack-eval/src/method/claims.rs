@@ -7,7 +7,8 @@ use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 use super::curator::Changes;
 use crate::error::Error;
 
-/// Steps for each joint view: about a tenth of a second. What does not close is printed with its gap.
+/// Steps for each joint view: about a tenth of a second. What does not close is
+/// printed with its gap.
 const EFFORT: u64 = 10_000_000;
 /// Beyond this many owners the joint views are bounded by the linked one instead of being certified, which takes minutes.
 const MOST_FOR_JOINT: u64 = 200_000;
@@ -99,13 +100,10 @@ impl Certificates {
 
 /// The release: certified as `privacy` does, so that both print the same number, or by what bounds it.
 ///
-/// With noise it gives away no more than with one honest aggregator alone, whatever the crowd. Two published counts give away no
-/// more than the sum: (ε/2, δ/2) each is (ε, δ) together.
+/// With noise it counts on one aggregator and on the owners. Two published counts give away no more than the sum: (ε/2, δ/2)
+/// each is (ε, δ) together.
 fn release(channel: &Channel, owners: u64, target: Target, changes: Changes) -> Result<ReleaseClaim, Error> {
     let (times, delta) = (changes.count() as f64, delta_of(target));
-    if let Some(one) = privacy::one_aggregator(channel) {
-        return Ok(ReleaseClaim::Bounded { epsilon: Some(times * one.upper()), delta });
-    }
     let accountant = privacy::release(channel, owners)?.with_limit(WorkLimit::default());
     if changes == Changes::One {
         return Ok(ReleaseClaim::Certified(accountant.guarantee(target)));

@@ -1,26 +1,26 @@
 //! One owner or a whole fleet answering the queries of a desk.
 
+mod asking;
+mod config;
 mod outcome;
 
+pub use config::Config;
 pub use outcome::{Outcome, Status};
 
 use futures_util::{StreamExt, stream};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use uptack::card::Enrolment;
 use uptack_dap::{
     client::{Client as Writer, SealedReport},
-    clock::Clock,
-    credential::{Credential, OwnerSecret},
+    credential::Credential,
     http_client,
-    protocol::TaskId,
+    protocol::{Measurement, TaskId},
     signed::SignedCard,
 };
-use url::Url;
 
 use crate::{
     attributes::{Attributes, Named},
@@ -28,7 +28,7 @@ use crate::{
     error::{Error, Result},
     ledger::{Acceptance, Due, Ledger, State, StoredReport},
     listing,
-    observer::{Event, Observer},
+    observer::Event,
     report::{self, Tosser},
     schedule::{self, FIXED_DELAY},
 };
@@ -43,38 +43,6 @@ const AT_ONCE: usize = 32;
 const ATTEMPTS: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How a client answers. [`Config::new`] gives defaults for everything but the desk.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Where the desk is.
-    pub desk: Url,
-    /// A further root certificate for TLS, in a PEM file.
-    pub root: Option<PathBuf>,
-    /// Reports are sent within so many seconds after the fixed delay; by default at any time in the query's window.
-    pub within: Option<u64>,
-    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and is used for no others.
-    pub credentials: HashMap<String, OwnerSecret>,
-    /// The time of day.
-    pub clock: Clock,
-    /// For tests: who hears in which order things happen.
-    #[doc(hidden)]
-    pub observer: Observer,
-}
-
-impl Config {
-    /// A client of a desk.
-    pub fn new(desk: Url) -> Self {
-        Self {
-            desk,
-            root: None,
-            within: None,
-            credentials: HashMap::new(),
-            clock: Clock::system(),
-            observer: Observer::default(),
-        }
-    }
-}
-
 /// What a visit has to do for a card.
 #[derive(Clone, Copy)]
 struct Work {
@@ -82,6 +50,28 @@ struct Work {
     to_make: u64,
     /// How many reports it takes.
     reports: usize,
+}
+
+/// The entries of a group that are done with, and those that are tried again at some moment.
+#[derive(Default)]
+struct Settled {
+    ended: Vec<(Due, State)>,
+    later: Vec<(Due, u64)>,
+}
+
+impl Settled {
+    /// Adds an entry that failed: it is tried again if somebody was away, and lost if somebody refused. An error that is not the
+    /// network's is handed back.
+    fn add_failed(&mut self, due: Due, error: Error, now: u64) -> Result<()> {
+        match error {
+            Error::Network(error) if error.is_unreachable() => {
+                self.later.push((due, schedule::retry_at(now, &error)));
+            }
+            Error::Network(_) => self.ended.push((due, State::Lost)),
+            error => return Err(error),
+        }
+        Ok(())
+    }
 }
 
 /// Answers queries for the owners whose attributes it is given.
@@ -120,15 +110,26 @@ impl Client {
     ///
     /// Only names are taken: no attribute has a part in the decision.
     pub fn consider(&self, owners: &[&str], cards: &[SignedCard]) -> Result<Vec<Outcome>> {
+        self.consider_each(cards.iter().map(|signed| (signed, owners.to_vec())))
+    }
+
+    /// The same for cards that not all owners answer.
+    fn consider_each<'a>(
+        &self,
+        cards: impl IntoIterator<Item = (&'a SignedCard, Vec<&'a str>)>,
+    ) -> Result<Vec<Outcome>> {
         let now = self.config.clock.now();
         self.ledger.expire(now)?;
         let mut outcomes = Vec::new();
         let mut to_make = 0;
-        for signed in cards {
+        for (signed, owners) in cards {
             let reports = owners.len().saturating_sub(self.ledger.entries_of(&signed.query)?);
+            let mut in_time = true;
             let decided = self.checker.check(signed, now).and_then(|accepted| {
-                let time = to_make + schedule::time_to_make(reports, accepted.predicates.len());
-                let moments = self.moments(owners, &accepted, Work { to_make: time, reports }, now)?;
+                let time = to_make + schedule::time_to_make(reports, accepted.asked.questions());
+                let moments = self.moments(&owners, &accepted, Work { to_make: time, reports }, now);
+                in_time = moments.is_ok();
+                let moments = moments?;
                 to_make = time;
                 Ok((accepted, moments))
             });
@@ -136,14 +137,14 @@ impl Client {
                 Ok((accepted, moments)) => outcomes.extend(self.charge(signed, &accepted, &moments, now)?),
                 Err(refusal) => {
                     tracing::info!(query = signed.query, reason = %refusal, "refused");
-                    // What was answered before stays answered, however little time is left now.
-                    let outcome = |owner: &&str| -> Result<Outcome> {
-                        Ok(match self.ledger.state(owner, &signed.query)? {
+                    for owner in owners {
+                        // What was answered before stays answered, however little time is left now.
+                        let state = if in_time { None } else { self.ledger.state(owner, &signed.query)? };
+                        outcomes.push(match state {
                             Some(state) => Outcome::known(owner, &signed.query, state),
                             None => Outcome::refused(owner, &signed.query, &refusal),
-                        })
-                    };
-                    outcomes.extend(owners.iter().map(outcome).collect::<Result<Vec<_>>>()?);
+                        });
+                    }
                 }
             }
         }
@@ -162,7 +163,7 @@ impl Client {
                 break;
             }
             for group in entries.chunks(GROUP) {
-                made += self.prepare_group(owners, group, self.config.clock.now()).await?;
+                made += self.prepare_group(owners, group.to_vec(), self.config.clock.now()).await?;
             }
         }
         if made > 0 {
@@ -189,14 +190,25 @@ impl Client {
     ///
     /// `progress` is told how many reports were acknowledged so far, and how many there will be.
     pub async fn visit(&self, owners: &[Named], progress: impl Fn(usize, usize)) -> Result<Vec<Outcome>> {
-        let attributes: BTreeMap<String, Attributes> = owners.iter().cloned().collect();
+        self.visit_asking(owners, |questions| Ok(vec![None; questions.len()]), progress).await
+    }
+
+    /// The same with somebody there: `ask` is shown the questions for people that may be answered, and says what the person
+    /// answers to each, or nothing.
+    pub async fn visit_asking(
+        &self,
+        owners: &[Named],
+        ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<bool>>>,
+        progress: impl Fn(usize, usize),
+    ) -> Result<Vec<Outcome>> {
+        let mut attributes: BTreeMap<String, Attributes> = owners.iter().cloned().collect();
         // What an earlier run left comes first, so that nothing that is evaluated now delays it.
         self.ledger.expire(self.config.clock.now())?;
         self.finish(&attributes, Some(self.config.clock.now() + FIXED_DELAY), |_| {}).await?;
         self.forget_keys();
         let cards = self.fetch_patiently().await?;
-        let names: Vec<&str> = owners.iter().map(|(name, _)| name.as_str()).collect();
-        let mut outcomes = self.consider(&names, &cards)?;
+        self.ask_people(&mut attributes, &cards, ask).await?;
+        let mut outcomes = self.consider_said(&attributes, &cards)?;
         let total = outcomes.iter().filter(|outcome| outcome.status == Status::Waiting).count();
         self.prepare(&attributes).await?;
         self.finish(&attributes, None, |sent| progress(sent, total)).await?;
@@ -320,27 +332,25 @@ impl Client {
             .collect())
     }
 
-    async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: &[Due], now: u64) -> Result<usize> {
-        let (mut made, mut ended, mut later) = (Vec::new(), Vec::new(), Vec::new());
-        let cards = self.cards(group)?;
-        for due in group.iter().cloned() {
-            let Some(accepted) = cards.get(&due.query) else {
-                ended.push((due, State::Lost));
+    async fn prepare_group(&self, owners: &BTreeMap<String, Attributes>, group: Vec<Due>, now: u64) -> Result<usize> {
+        let (mut made, mut settled) = (Vec::new(), Settled::default());
+        let cards = self.cards(&group)?;
+        for due in group {
+            // Nobody is made to say what they did not say.
+            let accepted = cards.get(&due.query).filter(|card| asking::has_truth(card, owners.get(&due.owner)));
+            let Some(accepted) = accepted else {
+                settled.ended.push((due, State::Lost));
                 continue;
             };
             match self.make(owners, &due, accepted).await {
                 Ok(report) => made.push(report),
                 // Without the aggregators' keys nothing can be made; nothing was tossed either.
-                Err(Error::Network(error)) if error.is_unreachable() => {
-                    later.push((due, schedule::retry_at(now, &error)));
-                }
-                Err(Error::Network(_)) => ended.push((due, State::Lost)),
-                Err(error) => return Err(error),
+                Err(error) => settled.add_failed(due, error, now)?,
             }
         }
         self.ledger.store(&made)?;
-        self.ledger.settle(&ended)?;
-        self.ledger.postpone_preparing(&later)?;
+        self.ledger.settle(&settled.ended)?;
+        self.ledger.postpone_preparing(&settled.later)?;
         Ok(made.len())
     }
 
@@ -357,26 +367,22 @@ impl Client {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let (mut ended, mut later, mut outdated) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut settled, mut outdated) = (Settled::default(), Vec::new());
         for (due, outcome) in sent {
             match outcome {
-                Ok(state) => ended.push((due, state)),
+                Ok(state) => settled.ended.push((due, state)),
                 // Sealing again is put off like a first report, by a delay that nothing shortens.
                 Err(Error::Network(error)) if error.is_outdated_key() => outdated.push((due, now + FIXED_DELAY)),
-                Err(Error::Network(error)) if error.is_unreachable() => {
-                    later.push((due, schedule::retry_at(now, &error)));
-                }
-                Err(Error::Network(_)) => ended.push((due, State::Lost)),
-                Err(error) => return Err(error),
+                Err(error) => settled.add_failed(due, error, now)?,
             }
         }
         if !outdated.is_empty() {
             self.forget_keys();
         }
-        self.ledger.settle(&ended)?;
-        self.ledger.postpone(&later)?;
+        self.ledger.settle(&settled.ended)?;
+        self.ledger.postpone(&settled.later)?;
         self.ledger.outdate(&outdated)?;
-        Ok(ended.iter().filter(|(_, state)| *state == State::Sent).count())
+        Ok(settled.ended.iter().filter(|(_, state)| *state == State::Sent).count())
     }
 
     /// The checked cards of entries, without those that the policy no longer allows.
@@ -403,14 +409,7 @@ impl Client {
         self.config.observer.on(Event::KeysFetched);
         let due = self.with_delay(due, accepted);
         let (measurement, sealed) = match self.ledger.report(&due)? {
-            Some(before) => {
-                let measurement = report::from_bytes(accepted, &before.measurement)
-                    .ok_or_else(|| Error::Environment("ledger: a stored report does not decode".to_owned()))?;
-                self.config.observer.on(Event::Sealed);
-                let refused = SealedReport::from_bytes(before.bytes)?;
-                let sealed = writer.reseal(&measurement, &refused).await?;
-                (measurement, sealed)
-            }
+            Some(before) => self.reseal(&writer, accepted, before).await?,
             None => {
                 // An owner whose attributes are gone answers as one that has none.
                 let unknown = Attributes::default();
@@ -424,6 +423,21 @@ impl Client {
         let credential = self.credential(&due.owner, accepted, &sealed).map(|shown| shown.as_str().to_owned());
         let bytes = sealed.as_bytes().to_vec();
         Ok((due, StoredReport { measurement: report::to_bytes(&measurement), bytes, credential }))
+    }
+
+    /// Seals what was tossed before, under the same id.
+    async fn reseal(
+        &self,
+        writer: &Writer,
+        accepted: &Accepted,
+        before: StoredReport,
+    ) -> Result<(Measurement, SealedReport)> {
+        let measurement = report::from_bytes(accepted, &before.measurement)
+            .ok_or_else(|| Error::Environment("ledger: a stored report does not decode".to_owned()))?;
+        self.config.observer.on(Event::Sealed);
+        let refused = SealedReport::from_bytes(before.bytes)?;
+        let sealed = writer.reseal(&measurement, &refused).await?;
+        Ok((measurement, sealed))
     }
 
     /// The entry with a moment that is late enough: drawn anew, before the truth is looked at, where making the report

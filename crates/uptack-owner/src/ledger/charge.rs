@@ -29,12 +29,8 @@ pub(super) fn accept(
 ) -> Result<Acceptance> {
     let names = &accepted.names;
     let (query, charged) = (names.query.to_string(), names.charge.to_string());
-    let known = transaction
-        .prepare_cached("SELECT state FROM entries WHERE owner = ?1 AND query = ?2")?
-        .query_row([owner, &query], |row| row.get::<_, String>(0))
-        .optional()?;
-    if let Some(state) = known {
-        return Ok(Acceptance::Known(State::parse(&state)));
+    if let Some(state) = state_of(transaction, owner, &query)? {
+        return Ok(Acceptance::Known(state));
     }
     let number = i64::try_from(names.number)
         .map_err(|_| Error::Input("the card's number in its series is too large".to_owned()))?;
@@ -60,6 +56,15 @@ pub(super) fn accept(
     Ok(Acceptance::Charged)
 }
 
+/// What became of a query that an owner accepted before.
+fn state_of(transaction: &Transaction<'_>, owner: &str, query: &str) -> Result<Option<State>> {
+    let state = transaction
+        .prepare_cached("SELECT state FROM entries WHERE owner = ?1 AND query = ?2")?
+        .query_row([owner, query], |row| row.get::<_, String>(0))
+        .optional()?;
+    Ok(state.map(|state| State::parse(&state)))
+}
+
 /// Charges all views or none; the reason if a budget does not cover it.
 fn charge(
     transaction: &Transaction<'_>,
@@ -75,28 +80,34 @@ fn charge(
         (RELEASE, lifetime.release, lifetime.delta, &price.release),
     ] {
         let (Limit::AtMost(epsilon), Some(cost)) = (limit, cost) else { continue };
-        let refuse = |why: String| format!("the policy's lifetime.{} is {epsilon}: {why}", view.replace('_', "-"));
-        let mut filter = match budget(transaction, owner, view, epsilon, delta)? {
-            Ok(filter) => filter,
-            Err(reason) => return Ok(Err(refuse(reason))),
-        };
-        if let Err(refusal) = spend(&mut filter, cost) {
-            return Ok(Err(refuse(refusal)));
+        let budget = budget(transaction, owner, view, epsilon, delta)?;
+        match budget.and_then(|filter| spent(filter, cost)) {
+            Ok(filter) => changed.push((view, filter)),
+            Err(why) => {
+                let view = view.replace('_', "-");
+                return Ok(Err(format!("the policy's lifetime.{view} is {epsilon}: {why}")));
+            }
         }
-        changed.push((view, filter));
     }
     for (view, filter) in changed {
-        let text = serde_json::to_string(&filter).map_err(|error| Error::Environment(error.to_string()))?;
-        transaction
-            .prepare_cached("INSERT OR REPLACE INTO budgets VALUES (?1, ?2, ?3)")?
-            .execute([owner, view, &text])?;
+        store_budget(transaction, owner, view, &filter)?;
     }
     Ok(Ok(()))
 }
 
-fn spend(filter: &mut Filter, cost: &Charge) -> std::result::Result<(), String> {
+fn store_budget(transaction: &Transaction<'_>, owner: &str, view: &str, filter: &Filter) -> Result<()> {
+    let text = serde_json::to_string(filter).map_err(|error| Error::Environment(error.to_string()))?;
+    transaction.prepare_cached("INSERT OR REPLACE INTO budgets VALUES (?1, ?2, ?3)")?.execute([owner, view, &text])?;
+    Ok(())
+}
+
+/// A budget after a charge; the reason if it does not cover it.
+fn spent(mut filter: Filter, cost: &Charge) -> std::result::Result<Filter, String> {
     // The receipt's permission is the entry, which is written in the same transaction.
-    filter.try_spend(cost).map(drop).map_err(|refusal| refusal.to_string())
+    match filter.try_spend(cost) {
+        Ok(_receipt) => Ok(filter),
+        Err(refusal) => Err(refusal.to_string()),
+    }
 }
 
 /// The owner's budget for a view, begun if there is none; the reason if what was answered before is beyond it.
@@ -112,13 +123,12 @@ fn budget(
         .query_row([owner, view], |row| row.get::<_, String>(0))
         .optional()?;
     let Some(text) = stored else {
-        let mut filter = Filter::new(epsilon, delta).map_err(|error| Error::Input(format!("policy: {error}")))?;
-        if view == ONE_AGGREGATOR
-            && let Err(refusal) = spend_past(transaction, owner, &mut filter)?
-        {
-            return Ok(Err(format!("what was answered before this budget was kept is beyond it: {refusal}")));
+        let filter = Filter::new(epsilon, delta).map_err(|error| Error::Input(format!("policy: {error}")))?;
+        if view != ONE_AGGREGATOR {
+            return Ok(Ok(filter));
         }
-        return Ok(Ok(filter));
+        let beyond = |refusal| format!("what was answered before this budget was kept is beyond it: {refusal}");
+        return Ok(with_past_spent(transaction, owner, filter)?.map_err(beyond));
     };
     let filter = read_filter(&text)?;
     if (filter.epsilon(), filter.delta()) != (epsilon, delta) {
@@ -135,26 +145,24 @@ fn budget(
 /// Charges what the owner answered before it kept a budget for one honest aggregator, as ledgers of earlier versions did not.
 ///
 /// The cost follows from the cards, which the ledger keeps; each charge counts once, whatever its numbers.
-fn spend_past(
+fn with_past_spent(
     transaction: &Transaction<'_>,
     owner: &str,
-    filter: &mut Filter,
-) -> Result<std::result::Result<(), String>> {
+    mut filter: Filter,
+) -> Result<std::result::Result<Filter, String>> {
     let mut past = transaction.prepare_cached(
         "SELECT card FROM cards WHERE query IN (SELECT min(query) FROM entries WHERE owner = ?1 GROUP BY charge)",
     )?;
     let cards = past.query_map([owner], |row| row.get::<_, String>(0))?;
     for card in cards {
         let card = Card::from_json(&card?).map_err(|error| Error::Environment(format!("ledger: {error}")))?;
-        let cost = match one_aggregator_charge(&card) {
-            Ok(cost) => cost,
-            Err(refusal) => return Ok(Err(refusal.to_string())),
+        let cost = one_aggregator_charge(&card).map_err(|refusal| refusal.to_string());
+        filter = match cost.and_then(|cost| spent(filter, &cost)) {
+            Ok(filter) => filter,
+            Err(refusal) => return Ok(Err(refusal)),
         };
-        if let Err(refusal) = spend(filter, &cost) {
-            return Ok(Err(refusal));
-        }
     }
-    Ok(Ok(()))
+    Ok(Ok(filter))
 }
 
 pub(super) fn read_filter(text: &str) -> Result<Filter> {

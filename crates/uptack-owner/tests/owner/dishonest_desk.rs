@@ -8,7 +8,7 @@ use uptack_dap::{
     signed::{SignedCard, Signer},
 };
 use uptack_owner::{
-    check::Accepted,
+    check::{Accepted, Asked},
     client::{Outcome, Status},
     ledger::{Acceptance, Ledger},
     policy::Policy,
@@ -181,7 +181,7 @@ fn the_ledger_itself_knows_one_answer_for_each_number() {
             opened: checked.opened.clone(),
             parameters: checked.parameters.clone(),
             window: checked.window,
-            predicates: vec![Predicate::parse("true").unwrap()],
+            asked: Asked::Device(vec![Predicate::parse("true").unwrap()]),
             most_yes: 1,
             names: card_task::CardNames { number, ..checked.names },
             price: checked.price.clone(),

@@ -8,5 +8,7 @@ mod dishonest_listing;
 mod dishonest_reader;
 mod migration;
 mod noise;
+mod people;
 mod refusals;
+mod vectors;
 mod world;

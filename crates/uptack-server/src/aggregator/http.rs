@@ -34,6 +34,7 @@ use crate::{
         http::{self, METRICS_TYPE, document},
         metrics::Gauge,
         problem::Problem,
+        web_pages::{self, WebPages},
     },
     error::Error,
 };
@@ -45,16 +46,24 @@ type JobPath = Path<(String, String)>;
 
 /// Builds the routes that the role serves.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
-    let common = Router::new().route("/hpke_config", get(hpke_config).options(preflight));
+    // Web pages may fetch keys and upload; nothing else.
+    let pages = WebPages::of(&shared.config.allowed_origins);
+    let shared_with_pages = || middleware::from_fn_with_state(pages.clone(), web_pages::share);
+    let common = Router::new().route("/hpke_config", get(hpke_config).layer(shared_with_pages()));
     let common = match shared.config.admin_token {
         Some(_) => common.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task)),
         None => common,
     };
     let routes = match shared.config.role {
-        AggregatorRole::Leader => common.route("/tasks/{task}/reports", put(upload).options(preflight)).route(
-            "/tasks/{task}/collection_jobs/{job}",
-            put(create_collection).post(poll_collection).delete(delete_collection),
-        ),
+        AggregatorRole::Leader => common
+            .route(
+                "/tasks/{task}/reports",
+                put(upload).options(async || web_pages::preflight(&Method::PUT)).layer(shared_with_pages()),
+            )
+            .route(
+                "/tasks/{task}/collection_jobs/{job}",
+                put(create_collection).post(poll_collection).delete(delete_collection),
+            ),
         AggregatorRole::Helper => common
             .route("/tasks/{task}/aggregation_jobs/{job}", put(initialize_job).post(continue_job).delete(delete_job))
             .route("/tasks/{task}/aggregate_shares", post(aggregate_share)),
@@ -86,7 +95,7 @@ struct OptionalTask {
     task_id: Option<String>,
 }
 
-async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>, headers: HeaderMap) -> Answer {
+async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -> Answer {
     // Keys are the same for all tasks; a task that is asked for must exist all the same.
     if let Some(text) = query.task_id {
         shared.task(&upload::parse_task_id(&text)?)?;
@@ -94,7 +103,7 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>, h
     let list = HpkeConfigList::new(vec![shared.keys().current().clone()]);
     let mut response = document(HpkeConfigList::MEDIA_TYPE, encode(&list));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
-    Ok(allow_origin(response, &headers))
+    Ok(response)
 }
 
 async fn upload(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
@@ -103,24 +112,7 @@ async fn upload(State(shared): Server, Path(task): Path<String>, headers: Header
     let shown = enrolment::shown(&headers);
     let owner = task.needs_credential.then(|| shared.enrolled.owner(task.id(), shown, &body)).transpose()?;
     upload::upload(&shared, &task, &body, owner).await?;
-    Ok(allow_origin(StatusCode::OK.into_response(), &headers))
-}
-
-/// Web pages may fetch keys and upload, as with other DAP servers; nothing else.
-async fn preflight(method: Method, request: Request) -> Response {
-    let path = request.uri().path();
-    let allowed = if path.ends_with("/reports") { "PUT" } else { "GET" };
-    debug_assert_eq!(method, Method::OPTIONS);
-    let mut response = allow_origin(StatusCode::OK.into_response(), request.headers());
-    for (name, value) in [
-        (header::ALLOW, allowed),
-        (header::ACCESS_CONTROL_ALLOW_METHODS, allowed),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, authorization, uptack-credential"),
-        (header::ACCESS_CONTROL_MAX_AGE, "86400"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
+    Ok(StatusCode::OK.into_response())
 }
 
 async fn create_collection(State(shared): Server, path: JobPath, headers: HeaderMap, body: Body) -> Answer {
@@ -299,11 +291,4 @@ async fn read_message(
 ) -> Result<Vec<u8>, Problem> {
     check_media_type(headers, media_type)?;
     http::read_body(body, limit, shared.config.request_timeout).await
-}
-
-fn allow_origin(mut response: Response, headers: &HeaderMap) -> Response {
-    if let Some(origin) = headers.get(header::ORIGIN) {
-        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    }
-    response
 }

@@ -36,7 +36,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinHandle;
-use uptack_dap::{clock::Clock, http_client, protocol::TaskId, task::AggregatorRole, token::Token};
+use uptack_dap::{clock::Clock, http_client, origin::Origin, protocol::TaskId, task::AggregatorRole, token::Token};
 use url::Url;
 
 use crate::{
@@ -71,6 +71,8 @@ pub struct Config {
     /// Leader: a file with one enrolled owner's public key per line, for tasks whose card requires enrolment. It is
     /// read again when it changes.
     pub credentials: Option<PathBuf>,
+    /// Origins of web pages that may fetch keys and, from the leader, upload reports; none unless this is changed.
+    pub allowed_origins: Vec<Origin>,
     /// The time of day.
     pub clock: Clock,
     /// Reports in one aggregation job, at most.
@@ -109,6 +111,7 @@ impl Config {
             admission: Admission::default(),
             admin_token: None,
             credentials: None,
+            allowed_origins: Vec::new(),
             clock: Clock::system(),
             job_size: 256,
             jobs_at_once: 4,

@@ -7,3 +7,4 @@ pub mod logging;
 pub(crate) mod metrics;
 pub(crate) mod problem;
 pub(crate) mod sqlite;
+pub(crate) mod web_pages;

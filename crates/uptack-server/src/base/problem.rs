@@ -55,6 +55,16 @@ impl Problem {
         Self { retry_after: Some(seconds), ..self }
     }
 
+    /// The status that it is answered with.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What it says to people.
+    pub(crate) fn words(&self) -> &str {
+        self.detail.as_deref().unwrap_or(self.title)
+    }
+
     /// The last word of the type, for counters and logs.
     pub(crate) fn label(&self) -> &'static str {
         match self.uri.rsplit(':').next() {

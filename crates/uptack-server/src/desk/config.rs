@@ -1,7 +1,7 @@
 //! How a desk runs.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
-use uptack_dap::{clock::Clock, listing, token::Token};
+use uptack_dap::{clock::Clock, listing, origin::Origin, token::Token};
 use url::Url;
 
 use crate::base::listener::Limits;
@@ -24,6 +24,8 @@ pub struct Config {
     /// Only enrolled owners may answer, each once. The embedded leader reads their public keys from the file
     /// `credentials`, one per line; a leader elsewhere has a list of its own, and refuses the cards if it has none.
     pub enrolment: bool,
+    /// Origins of web pages that may read the cards of open queries, and call the embedded pair; none unless this is changed.
+    pub allowed_origins: Vec<Origin>,
     /// The time of day.
     pub clock: Clock,
     /// How long after a query's close the last reports may still come in before the batch is collected.
@@ -92,6 +94,7 @@ impl Config {
             root: None,
             aggregators: Aggregators::Embedded { leader: Place::default(), helper: Place::default() },
             enrolment: false,
+            allowed_origins: Vec::new(),
             clock: Clock::system(),
             grace: Duration::from_secs(2),
             request_timeout: Duration::from_secs(30),

@@ -21,6 +21,7 @@ use crate::{
         listener::Origin,
         metrics::Gauge,
         problem::Problem,
+        web_pages::{self, WebPages},
     },
     desk::{
         metrics::Name,
@@ -44,14 +45,17 @@ const LARGEST_BODY: usize = 1024 * 1024;
 /// Longest Idempotency-Key.
 const LONGEST_KEY: usize = 128;
 
-/// Builds the router from the table of routes.
-pub(crate) fn routes(shared: Arc<Shared>) -> Router {
-    let served = table().into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
+/// Builds the router from the table of routes, with the desk's own pages beside it.
+pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
+    let web = WebPages::of(&shared.config.allowed_origins);
+    let served =
+        table(&web).into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
     served
         .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /openapi.json.") })
         .method_not_allowed_fallback(http::no_such_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
-        .with_state(shared)
+        .with_state(Arc::clone(&shared))
+        .merge(pages)
+        .layer(middleware::from_fn_with_state(shared, outermost))
 }
 
 /// What operators look at: health and counters of the desk, and of an embedded pair below `leader` and `helper`.
@@ -65,8 +69,9 @@ pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
 /// A path, the methods that are documented for it, and what serves them.
 type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<Shared>>);
 
-/// Every route.
-fn table() -> Vec<Route> {
+/// Every route. Of them, web pages of the operator's list may read the cards of open queries.
+fn table(pages: &WebPages) -> Vec<Route> {
+    let shared_with_pages = middleware::from_fn_with_state(pages.clone(), web_pages::share);
     vec![
         ("/openapi.json", &["get"], get(|| async { document("application/json", OPENAPI) })),
         ("/key", &["get"], get(key)),
@@ -74,7 +79,7 @@ fn table() -> Vec<Route> {
         ("/queries/own", &["get"], get(own)),
         ("/queries/stream", &["get"], get(follow)),
         ("/queries/{query}", &["delete", "get"], get(status).delete(cancel)),
-        ("/queries/{query}/card", &["get"], get(card)),
+        ("/queries/{query}/card", &["get"], get(card).layer(shared_with_pages)),
         ("/queries/{query}/result", &["post"], post(result)),
     ]
 }
@@ -217,7 +222,7 @@ mod tests {
             .flat_map(|(path, methods)| methods.as_object().unwrap().keys().map(|key| (path.as_str(), key.as_str())))
             .filter(|(_, key)| *key != "parameters")
             .collect();
-        let table = table();
+        let table = table(&WebPages::default());
         let served = table.iter().flat_map(|(path, methods, _)| methods.iter().map(|method| (*path, *method)));
         assert_eq!(documented, served.collect());
     }

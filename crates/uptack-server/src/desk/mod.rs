@@ -7,6 +7,8 @@
 //! It sees sums and no answers, as long as the aggregators are in other hands than its own; with the embedded pair,
 //! whoever runs the desk can see everything, and the cards say so.
 //!
+//! Analysts have pages in a browser, too; they do what the interface for programs does, by the same functions.
+//!
 //! - [`config`]: how it runs. [`backup`]: copies of a running desk's state. The record of a release, its check and the
 //!   analyst's client are in [`uptack_dap`], because they need no server.
 
@@ -19,6 +21,7 @@ mod listing;
 mod metrics;
 mod openings;
 mod overview;
+mod pages;
 mod provision;
 mod queries;
 mod shared;
@@ -40,6 +43,7 @@ pub use store::State;
 pub use tokens::FIRST_ANALYST;
 
 use crate::error::Result;
+use pages::Pages;
 use provision::{Provisioner, remember, remembered};
 use shared::Shared;
 use store::Store;
@@ -47,6 +51,7 @@ use store::Store;
 /// A running desk. Dropping it stops it at once; [`Desk::shutdown`] stops it in order.
 pub struct Desk {
     shared: Arc<Shared>,
+    pages: Arc<Pages>,
     address: SocketAddr,
     operations: SocketAddr,
     certificates: Option<Arc<Certificates>>,
@@ -73,7 +78,8 @@ impl Desk {
         let shared = Arc::new(Shared::new(config, Arc::new(store), signer, provisioner));
         shared.refresh().await?;
         let stopping = || shared.stopping.subscribe();
-        let routes = http::routes(Arc::clone(&shared));
+        let pages = Arc::new(Pages::new(Arc::clone(&shared), address.port()));
+        let routes = http::routes(Arc::clone(&shared), pages::routes(Arc::clone(&pages)));
         let for_operators = http::operations(&shared).await;
         let workers = vec![
             tokio::spawn(listener::serve(listener, certificates.clone(), routes, limits, stopping())),
@@ -82,7 +88,7 @@ impl Desk {
             tokio::spawn(collect::keep_collecting(Arc::clone(&shared))),
             tokio::spawn(stream::keep_alive(Arc::clone(&shared))),
         ];
-        let desk = Self { shared, address, operations, certificates, workers };
+        let desk = Self { shared, pages, address, operations, certificates, workers };
         remember(&desk.shared.store, "listen", &desk.url())?;
         remember(&desk.shared.store, "operations-listen", &desk.operations_url())?;
         tracing::info!(%address, signer = %desk.signer(), version = env!("CARGO_PKG_VERSION"), "listening");
@@ -133,6 +139,14 @@ impl Desk {
     /// The file with the token of the first analyst.
     pub fn first_token(&self) -> PathBuf {
         self.shared.tokens().join(FIRST_ANALYST)
+    }
+
+    /// A link that signs a browser in as the first analyst, once and within an hour; none if that analyst's token was taken
+    /// away. Whoever has it can do what that analyst can: show it to that analyst alone.
+    pub fn sign_in_link(&self) -> Result<Option<Url>> {
+        let Some(token) = tokens::hash_of(&self.shared.tokens(), FIRST_ANALYST)? else { return Ok(None) };
+        let path = self.pages.one_time_link(token);
+        Ok(Some(self.url().join(&path).expect("a path below the address")))
     }
 
     /// Stops listening, finishes the answers under way, closes the state.

@@ -32,10 +32,7 @@ pub(crate) struct Offset {
 
 /// A page of the caller's queries, of an administrator's those of everybody; the latest first.
 pub(crate) async fn page(shared: &Arc<Shared>, caller: &Caller, from: usize) -> std::result::Result<Value, Problem> {
-    let analyst = match caller.role {
-        Role::Analyst => Some(caller.name.clone()),
-        Role::Admin => None,
-    };
+    let analyst = seen_by(caller);
     let mut queries = shared
         .store
         .run(move |store| store.asked_by(analyst.as_deref(), from, PAGE + 1))
@@ -47,6 +44,14 @@ pub(crate) async fn page(shared: &Arc<Shared>, caller: &Caller, from: usize) -> 
         stream::iter(queries).map(|query| entry(shared, query)).buffered(AT_ONCE).collect().await;
     let entries = entries.into_iter().collect::<Result<Vec<Value>>>()?;
     Ok(json!({"queries": entries, "next": next}))
+}
+
+/// Whose queries a caller sees: its own, or an administrator everybody's.
+pub(crate) fn seen_by(caller: &Caller) -> Option<String> {
+    match caller.role {
+        Role::Analyst => Some(caller.name.clone()),
+        Role::Admin => None,
+    }
 }
 
 async fn entry(shared: &Arc<Shared>, query: Query) -> Result<Value> {
@@ -72,7 +77,7 @@ struct Counted {
 }
 
 /// How many reports arrived: in the record, or as the leader counts them as long as there is none.
-async fn reports(shared: &Arc<Shared>, query: &Query) -> Option<u64> {
+pub(crate) async fn reports(shared: &Arc<Shared>, query: &Query) -> Option<u64> {
     if let Some(record) = &query.record {
         return serde_json::from_str::<Counted>(record).ok().map(|counted| counted.reports);
     }

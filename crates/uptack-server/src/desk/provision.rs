@@ -191,6 +191,7 @@ impl Provisioner {
                 peer_root: config.root.clone(),
                 admission: admission.clone(),
                 credentials: credentials.clone(),
+                allowed_origins: config.allowed_origins.clone(),
                 clock: config.clock.clone(),
                 request_timeout: config.request_timeout,
                 max_connections: config.max_connections,

@@ -210,7 +210,7 @@ async fn find(shared: &Shared, name: &str) -> std::result::Result<Query, Problem
 }
 
 /// A query that the caller may cancel and read.
-async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<Query, Problem> {
+pub(crate) async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> std::result::Result<Query, Problem> {
     let query = find(shared, name).await?;
     if caller.may_touch(query.analyst.as_deref()) {
         return Ok(query);
@@ -253,10 +253,14 @@ impl Opening {
         if let Some((name, _)) = filled.iter().find(|(_, present)| *present) {
             return Err(Error::input(format!("card: the desk fills in `{name}`; leave it out")));
         }
-        let predicates = card.predicates();
-        if predicates.is_empty() {
-            return Err(Error::input("card: there is no predicate for owners to evaluate"));
+        let has_question = card.question.as_ref().is_some_and(|question| !question.trim().is_empty());
+        if card.asks_person() && (!has_question || !card.attributes.is_empty()) {
+            return Err(Error::input(
+                "card: there is no predicate for owners to evaluate; a card that asks people has a question in words and \
+                 reads no attributes",
+            ));
         }
+        let predicates = card.predicates();
         if let Some(index) = predicates.iter().position(|text| text.is_empty() || text.len() > LONGEST_PREDICATE) {
             let number = index + 1;
             return Err(Error::input(format!(
@@ -277,10 +281,7 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
         }
         None => None,
     };
-    card.aggregators = Some(shared.provisioner.on_card());
-    card.operators = Some(shared.provisioner.operators());
-    card.enrolment = Some(if shared.config.enrolment { Enrolment::Required } else { Enrolment::None });
-    card.signer = Some(shared.signer.public().to_string());
+    fill_in(shared, &mut card);
     if card.canonical().len() > LARGEST_CARD {
         let size = card.canonical().len();
         return Err(Error::input(format!("card: its {size} bytes are more than the {LARGEST_CARD} that are allowed")));
@@ -292,6 +293,14 @@ async fn prepare(shared: &Arc<Shared>, opening: Opening, starts: u64) -> Result<
         Ok::<_, uptack::Error>(card)
     });
     Ok(stated.await.map_err(|_| Error::environment("the check of a card's claims failed"))??)
+}
+
+/// What the desk writes onto every card.
+pub(crate) fn fill_in(shared: &Shared, card: &mut Card) {
+    card.aggregators = Some(shared.provisioner.on_card());
+    card.operators = Some(shared.provisioner.operators());
+    card.enrolment = Some(if shared.config.enrolment { Enrolment::Required } else { Enrolment::None });
+    card.signer = Some(shared.signer.public().to_string());
 }
 
 /// One query of the card's series.

@@ -191,6 +191,17 @@ impl Store {
         Ok(queries)
     }
 
+    /// The queries that may belong to a card's series: same analyst, same words, same times. In the order in which they
+    /// open.
+    pub(crate) fn series_like(&self, query: &Query) -> Result<Vec<Query>> {
+        self.select(
+            "analyst IS (SELECT analyst FROM queries WHERE query = ?1)
+             AND json_extract(card, '$.series.starts') = (SELECT json_extract(card, '$.series.starts') FROM queries WHERE query = ?1)
+             AND json_extract(card, '$.series.every') = (SELECT json_extract(card, '$.series.every') FROM queries WHERE query = ?1)",
+            [&query.signed.query],
+        )
+    }
+
     /// How many queries are in each state.
     pub(crate) fn census(&self) -> Result<Vec<(State, u64)>> {
         let connection = self.lock();

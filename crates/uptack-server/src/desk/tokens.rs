@@ -4,7 +4,10 @@ use std::{
     path::Path,
     time::{Duration, Instant},
 };
-use uptack_dap::{private, token::Token};
+use uptack_dap::{
+    private,
+    token::{Token, TokenHash},
+};
 
 use crate::{base::logging::Throttle, error::Result};
 
@@ -73,6 +76,18 @@ pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
         }
     }
     Ok(caller)
+}
+
+/// Whose token has this hash, for those who signed in with it before: a token that is taken away signs them out.
+pub(crate) fn holder(folder: &Path, hash: &TokenHash) -> Result<Option<Caller>> {
+    let held = read(folder)?.tokens.into_iter().find(|(_, token)| token.hash() == *hash);
+    Ok(held.map(|(caller, _)| caller))
+}
+
+/// The hash of the token in a file of the folder; none where there is no such token.
+pub(crate) fn hash_of(folder: &Path, file: &str) -> Result<Option<TokenHash>> {
+    let found = read(folder)?.tokens.into_iter().find(|(caller, _)| caller.name == file);
+    Ok(found.map(|(_, token)| token.hash()))
 }
 
 struct Found {

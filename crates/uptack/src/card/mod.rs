@@ -252,12 +252,17 @@ impl Card {
         }
     }
 
-    /// The predicates, in the order of the report.
+    /// The predicates, in the order of the report; none where a person is asked.
     pub fn predicates(&self) -> Vec<&str> {
         match &self.ballot {
             Some(ballot) => ballot.queries.iter().map(|query| query.predicate.as_str()).collect(),
             None => self.predicate.as_deref().into_iter().collect(),
         }
+    }
+
+    /// Whether the question is for a person: there is nothing on the card that a device could evaluate.
+    pub fn asks_person(&self) -> bool {
+        self.predicate.is_none() && self.ballot.is_none()
     }
 
     /// How many queries of this card can differ for one owner, repetitions included.

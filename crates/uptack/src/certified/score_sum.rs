@@ -33,6 +33,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// From the lowest to the highest sum.
+    pub(crate) fn span(&self) -> i64 {
+        self.high - self.low
+    }
+
     /// The nodes of a circle on which no two sums of the window fall together.
     fn length(&self) -> usize {
         ((self.high - self.low + 1) as usize).next_power_of_two().max(2)
@@ -51,6 +56,20 @@ pub(crate) struct TiltedLaw {
     /// Relative error of e^`log_scale` and of the tilted weights together.
     pub(crate) relative_error: f64,
     pub(crate) tilt: f64,
+}
+
+impl TiltedLaw {
+    /// The true value behind a computed one, from below.
+    #[inline]
+    pub(crate) fn lower_bound(&self, value: f64) -> f64 {
+        (value - self.error - self.folded).max(0.0)
+    }
+
+    /// The same from above.
+    #[inline]
+    pub(crate) fn upper_bound(&self, value: f64) -> f64 {
+        value.max(0.0) + self.error
+    }
 }
 
 /// Spectral values below e^(−this) are left out and counted as error.

@@ -33,10 +33,12 @@ mod search;
 mod solve;
 mod tradeoff;
 mod tuned;
+mod words;
 
 pub use request::{Form, Noise, Objective, Over, Prior, Request, Trust, USUAL_DELTA, USUAL_LINKED_EPSILON};
 pub use solve::{
-    Infeasible, explain, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with, unattainable,
+    Infeasible, Solved, Unknown, explain, solve, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with,
+    unattainable,
 };
 pub use tradeoff::{Tradeoff, tradeoff};
 

@@ -8,6 +8,70 @@ use crate::error::Error;
 use crate::privacy::{Epsilon, MOST_OWNERS};
 use crate::simulate::Progress;
 
+/// What is left open, and follows from the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// The standard deviation of the estimate.
+    Error,
+    /// The ε of the release.
+    Epsilon,
+    /// The number of owners.
+    Owners,
+}
+
+/// A plan, and the request that it answers with what was open filled in.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// The request, complete.
+    pub request: Request,
+    /// Its plan.
+    pub plan: Plan,
+    /// What was solved for.
+    pub unknown: Unknown,
+}
+
+impl Solved {
+    /// What was solved for, as a number.
+    pub fn value(&self) -> f64 {
+        match self.unknown {
+            Unknown::Error => self.plan.best.sd,
+            Unknown::Epsilon => self.plan.epsilon().unwrap_or(f64::INFINITY),
+            Unknown::Owners => self.plan.owners as f64,
+        }
+    }
+}
+
+/// Plans a request whose error, ε or owners are left open. `error` is the largest standard deviation that is wanted; where
+/// the error itself is open it may be left out.
+///
+/// ```
+/// use uptack::plan::{Prior, Request, Unknown, solve};
+/// use uptack::privacy::Epsilon;
+/// use uptack::simulate::Progress;
+/// let request = Request::one_aggregator(50_000, Prior::at(500), Epsilon::new(1.0)?)?;
+/// let solved = solve(&request, Unknown::Epsilon, Some(8.0), &Progress::default())?;
+/// assert!(solved.plan.best.sd <= 8.0 && solved.value() < 1.0);
+/// assert!(solve(&request, Unknown::Error, Some(0.1), &Progress::default()).is_err());
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn solve(request: &Request, unknown: Unknown, error: Option<f64>, progress: &Progress) -> Result<Solved, Error> {
+    let wanted = || error.ok_or_else(|| Error::request("the error has to be given where something else is solved for"));
+    let plan = match unknown {
+        Unknown::Error => plan_with(request, progress)?,
+        Unknown::Epsilon => solve_epsilon_with(request, wanted()?, progress)?,
+        Unknown::Owners => solve_owners_with(request, wanted()?, progress)?,
+    };
+    if let Some(error) = error.filter(|&error| unknown == Unknown::Error && plan.best.sd > error) {
+        return Err(unattainable(request, error));
+    }
+    let release = match (unknown, request.release, plan.epsilon()) {
+        (Unknown::Epsilon, Some((_, delta)), Some(epsilon)) => Some((Epsilon::new(epsilon)?, delta)),
+        (_, release, _) => release,
+    };
+    let request = Request { owners: plan.owners, minimum_batch: plan.minimum_batch, release, ..request.clone() };
+    Ok(Solved { request, plan, unknown })
+}
+
 /// Why a request cannot be met, and what could be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Infeasible {

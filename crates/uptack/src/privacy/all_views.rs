@@ -7,6 +7,7 @@ use super::claim::{Guarantee, Target, View};
 use super::classes::local_epsilon;
 use super::effort::WorkLimit;
 use super::one_aggregator::one_aggregator;
+use super::threads::joined;
 use super::views::{cells, marginal};
 use crate::certified::enclosure::Enclosure;
 use crate::channel::Channel;
@@ -58,49 +59,13 @@ impl Views {
         limit: WorkLimit,
         progress: Option<&Arc<Progress>>,
     ) -> Result<Self, Error> {
-        Self::computed(channel, owners, target, limit, progress, None)
+        Request { channel, owners, target, limit, progress }.views(None)
     }
 
     /// All views where the release is known already, by its own accounting.
     pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self, Error> {
-        Self::computed(channel, release.owners(), release.target(), limit, None, Some(*release))
-    }
-
-    fn computed(
-        channel: &Channel,
-        owners: u64,
-        target: Target,
-        limit: WorkLimit,
-        progress: Option<&Arc<Progress>>,
-        known: Option<Guarantee>,
-    ) -> Result<Self, Error> {
-        let answers = 0..channel.answers().len();
-        let joint = |answer| answer_with_release(channel, answer, owners);
-        let joint: Vec<Accountant> = answers.clone().map(joint).collect::<Result<_, Error>>()?;
-        // Answers that are alike, as all first answers of pairs are, are accounted for once.
-        let first_alike = |answer: usize| joint.iter().position(|other| other.is_alike(&joint[answer]));
-        let alike: Vec<usize> = answers.clone().map(|answer| first_alike(answer).unwrap_or(answer)).collect();
-        let alone = channel.noise().map(|_| owners_alone(channel, owners)).transpose()?;
-        let guarantee =
-            |accountant: &Accountant| accountant.clone().with_limit(limit).watched(progress).guarantee(target);
-        // Each view is a certificate of its own; they are independent of each other.
-        let (release, owners_alone, different) = std::thread::scope(|scope| {
-            let different = |answer: usize| (alike[answer] == answer).then_some(&joint[answer]);
-            let spawned = |accountant| scope.spawn(move || guarantee(accountant));
-            let threads: Vec<_> = answers.clone().map(|answer| different(answer).map(spawned)).collect();
-            let alone = alone.as_ref().map(spawned);
-            let release = known.map_or_else(|| release(channel, owners).map(|all| guarantee(&all)), Ok);
-            (release, alone.map(joined), threads.into_iter().map(|thread| thread.map(joined)).collect::<Vec<_>>())
-        });
-        let of_answer = |answer: usize| Some(different[alike[answer]]?.of_view(View::AnswerWithRelease(answer)));
-        Ok(Self {
-            answers: answers.clone().map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
-            linked: linked_epsilon(channel),
-            one_aggregator: one_aggregator(channel),
-            release: release?,
-            owners_alone,
-            answers_with_release: answers.filter_map(of_answer).collect(),
-        })
+        let (owners, target) = (release.owners(), release.target());
+        Request { channel, owners, target, limit, progress: None }.views(Some(*release))
     }
 
     /// The steps that all views of a channel together may take.
@@ -110,11 +75,78 @@ impl Views {
     }
 }
 
-fn finite(epsilon: f64) -> Option<f64> {
-    epsilon.is_finite().then_some(epsilon)
+/// What all views are asked about.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    channel: &'a Channel,
+    owners: u64,
+    target: Target,
+    limit: WorkLimit,
+    progress: Option<&'a Arc<Progress>>,
 }
 
-/// What a thread found; its panic goes on here.
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+impl Request<'_> {
+    /// All views; that of the release may be known already.
+    fn views(self, known: Option<Guarantee>) -> Result<Views, Error> {
+        let channel = self.channel;
+        let joint = JointViews::new(channel, self.owners)?;
+        let alone = channel.noise().map(|_| owners_alone(channel, self.owners)).transpose()?;
+        // Each view is a certificate of its own; they are independent of each other.
+        let (release, owners_alone, different) = std::thread::scope(|scope| {
+            let spawned = |accountant| scope.spawn(move || self.guarantee(accountant));
+            let threads: Vec<_> = joint.different().map(|accountant| accountant.map(spawned)).collect();
+            let alone = alone.as_ref().map(spawned);
+            let release = known.map_or_else(|| release(channel, self.owners).map(|all| self.guarantee(&all)), Ok);
+            (release, alone.map(joined), threads.into_iter().map(|thread| thread.map(joined)).collect::<Vec<_>>())
+        });
+        let answers = 0..channel.answers().len();
+        Ok(Views {
+            answers: answers.map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
+            linked: linked_epsilon(channel),
+            one_aggregator: one_aggregator(channel),
+            release: release?,
+            owners_alone,
+            answers_with_release: joint.of_all_answers(&different),
+        })
+    }
+
+    fn guarantee(&self, accountant: &Accountant) -> Guarantee {
+        accountant.clone().with_limit(self.limit).watched(self.progress).guarantee(self.target)
+    }
+}
+
+/// Each answer together with the release. Answers that are alike, as all first answers of pairs are, are accounted for once.
+struct JointViews {
+    accountants: Vec<Accountant>,
+    /// The first answer that is like each.
+    first_alike: Vec<usize>,
+}
+
+impl JointViews {
+    fn new(channel: &Channel, owners: u64) -> Result<Self, Error> {
+        let accountant = |answer| answer_with_release(channel, answer, owners);
+        let accountants: Vec<Accountant> =
+            (0..channel.answers().len()).map(accountant).collect::<Result<_, Error>>()?;
+        let first_alike = |(answer, own): (usize, &Accountant)| {
+            accountants.iter().position(|other| other.is_alike(own)).unwrap_or(answer)
+        };
+        Ok(Self { first_alike: accountants.iter().enumerate().map(first_alike).collect(), accountants })
+    }
+
+    /// The accountant of each answer; none where an earlier answer is like it.
+    fn different(&self) -> impl Iterator<Item = Option<&Accountant>> {
+        let answers = self.accountants.iter().zip(&self.first_alike).enumerate();
+        answers.map(|(answer, (accountant, first))| (*first == answer).then_some(accountant))
+    }
+
+    /// The guarantees of all answers, given those of the different ones.
+    fn of_all_answers(&self, different: &[Option<Guarantee>]) -> Vec<Guarantee> {
+        let of_answer =
+            |(answer, first): (usize, &usize)| Some(different[*first]?.of_view(View::AnswerWithRelease(answer)));
+        self.first_alike.iter().enumerate().filter_map(of_answer).collect()
+    }
+}
+
+fn finite(epsilon: f64) -> Option<f64> {
+    epsilon.is_finite().then_some(epsilon)
 }

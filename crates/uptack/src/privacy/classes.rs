@@ -14,6 +14,11 @@ impl ExactLikelihood {
         self.map(|numerator| numerator as f64 / WHOLE)
     }
 
+    /// Both numerators, rounded once.
+    fn to_doubles(self) -> Likelihood {
+        self.map(|numerator| numerator as f64)
+    }
+
     /// Both classes as one.
     fn merged(self, other: Self) -> Self {
         Self { yes: self.yes + other.yes, no: self.no + other.no }
@@ -109,20 +114,23 @@ pub(crate) fn split_to_three(classes: &[ExactLikelihood]) -> Vec<ExactLikelihood
     }
     let heaviest = (1..sorted.len() - 1).max_by_key(|&index| sorted[index].mass()).unwrap_or(1);
     let retained = [0, heaviest, sorted.len() - 1];
-    let as_masses = |class: ExactLikelihood| class.map(|numerator| numerator as f64);
-    let ends = retained.map(|index| as_masses(sorted[index]));
+    let ends = retained.map(|index| sorted[index].to_doubles());
     let mut result = ends;
     for (index, class) in sorted.iter().enumerate().filter(|(index, _)| !retained.contains(index)) {
         let upper = usize::from(index > heaviest);
         let [high, low] = [ends[upper], ends[upper + 1]];
-        let Likelihood { yes: p, no: q } = as_masses(*class);
-        // Solve s·high + t·low = (p, q); the determinant is positive because the ratios differ.
-        let determinant = high.yes * low.no - low.yes * high.no;
-        let (s, t) = ((p * low.no - low.yes * q) / determinant, (high.yes * q - p * high.no) / determinant);
-        result[upper] = Likelihood::each(|truth| result[upper][truth] + s * high[truth]);
-        result[upper + 1] = Likelihood::each(|truth| result[upper + 1][truth] + t * low[truth]);
+        let (of_high, of_low) = shares(class.to_doubles(), high, low);
+        result[upper] = Likelihood::each(|truth| result[upper][truth] + of_high * high[truth]);
+        result[upper + 1] = Likelihood::each(|truth| result[upper + 1][truth] + of_low * low[truth]);
     }
     widened(result, total(&sorted))
+}
+
+/// The s and t with s·high + t·low = (p, q). The ratios of the three classes fall from high to low, so that neither is negative.
+fn shares(Likelihood { yes: p, no: q }: Likelihood, high: Likelihood, low: Likelihood) -> (f64, f64) {
+    // Positive, because the ratios differ.
+    let determinant = high.yes * low.no - low.yes * high.no;
+    ((p * low.no - low.yes * q) / determinant, (high.yes * q - p * high.no) / determinant)
 }
 
 /// Back to integers: the middle gives, the ends take, so that rounding only spreads the ratios.

@@ -85,6 +85,16 @@ impl<const N: usize> CrowdLaws<N> {
     pub(crate) fn each(&self) -> [(u64, [f64; N]); 2] {
         [(self.owners.yes, self.laws.yes), (self.owners.no, self.laws.no)]
     }
+
+    /// The expected number of owners in a class.
+    pub(crate) fn expected(&self, class: usize) -> f64 {
+        self.each().into_iter().map(|(owners, law)| owners as f64 * law[class]).sum()
+    }
+
+    /// The class with the fewest expected owners.
+    pub(crate) fn rarest(&self) -> usize {
+        (0..N).min_by(|a, b| self.expected(*a).total_cmp(&self.expected(*b))).unwrap_or(0)
+    }
 }
 
 impl Likelihood {
@@ -93,10 +103,8 @@ impl Likelihood {
 
     /// The target's weight in this class.
     pub(crate) fn weight(self, direction: Direction, growth: f64) -> Weight {
-        match direction {
-            Direction::YesOverNo => Weight { first: self.yes, second: growth * self.no },
-            Direction::NoOverYes => Weight { first: self.no, second: growth * self.yes },
-        }
+        let (first, second) = direction.truths();
+        Weight { first: self[first], second: growth * self[second] }
     }
 
     /// This class together with the target's weight in it.
@@ -107,6 +115,16 @@ impl Likelihood {
     /// This class where only others can be in it.
     pub(crate) fn without_target(self) -> WeightedClass {
         WeightedClass { likelihood: self, weight: Weight::ZERO }
+    }
+
+    /// Whether exactly one truth reaches the class.
+    pub(crate) fn is_one_sided(self) -> bool {
+        (self.yes == 0.0) != (self.no == 0.0)
+    }
+
+    /// min(p, q): what both truths have in common here.
+    pub(crate) fn in_common(self) -> f64 {
+        self.yes.min(self.no)
     }
 }
 
@@ -122,6 +140,14 @@ pub enum Direction {
 impl Direction {
     /// Both directions of the substitution.
     pub const BOTH: [Self; 2] = [Self::YesOverNo, Self::NoOverYes];
+
+    /// The truth that the event speaks for, and the other one, whose law carries the factor e^ε.
+    pub(crate) fn truths(self) -> (Truth, Truth) {
+        match self {
+            Self::YesOverNo => (Truth::Yes, Truth::No),
+            Self::NoOverYes => (Truth::No, Truth::Yes),
+        }
+    }
 
     /// The direction with the truths exchanged.
     pub(crate) fn opposite(self) -> Self {
@@ -225,7 +251,7 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
-    /// The weight of a target that never is in the class.
+    /// The weight of a target that is never in the class.
     pub(crate) const ZERO: Self = Self { first: 0.0, second: 0.0 };
 
     pub(crate) fn value(&self) -> f64 {
@@ -253,6 +279,16 @@ impl Weight {
         // Rounding can hide a positive part of at most this size.
         let error = 8.0 * ROUNDOFF * self.magnitude();
         if self.value() < -error { Enclosure::ZERO } else { Enclosure::around(self.value().max(0.0), error, 0.0) }
+    }
+
+    /// (w)₊ from above: what the target shows in a class that nobody else reaches.
+    pub(crate) fn shown_alone(&self) -> f64 {
+        self.value().max(0.0) + if self.value() > 0.0 { self.value_error() } else { 0.0 }
+    }
+
+    /// Σ (w_c)₊: the divergence where the histogram of the others tells nothing.
+    pub(crate) fn positive_parts<'a>(weights: impl IntoIterator<Item = &'a Self>) -> Enclosure {
+        weights.into_iter().map(Self::positive_part).fold(Enclosure::ZERO, Enclosure::plus)
     }
 }
 

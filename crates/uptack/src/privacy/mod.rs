@@ -31,6 +31,7 @@ mod likelihood;
 mod one_aggregator;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod views;
 
 pub use crate::certified::enclosure::Enclosure;

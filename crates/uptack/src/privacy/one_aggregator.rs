@@ -13,7 +13,7 @@
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{One, ToPrimitive, Zero};
+use num_traits::{One, ToPrimitive};
 
 use crate::certified::enclosure::Enclosure;
 use crate::certified::exponential::Exponential;
@@ -94,8 +94,14 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
     }
     let pair = Pair::new(bit, noise);
     let is_below = |units: i64| !pair.is_at_most(units.unsigned_abs());
-    // From the guess in steps that double, so that a poor one costs a few steps more and not one for each unit.
     let guess = (pair.approximate(noise) * UNITS) as i64;
+    let (below, above) = bisect_integers(around(guess, is_below), is_below);
+    (below.unsigned_abs(), above.unsigned_abs())
+}
+
+/// Two numbers, not negative, between which a condition ceases to hold: found from a guess in steps that double, so that a poor one
+/// costs a few steps more and not one for each unit.
+fn around(guess: i64, is_below: impl Fn(i64) -> bool) -> (i64, i64) {
     let (mut low, mut high, mut step) = (guess, guess, 1);
     while low > 0 && !is_below(low) {
         (low, step) = ((low - step).max(0), 2 * step);
@@ -103,8 +109,7 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
     while is_below(high) {
         (high, step) = (high + step, 2 * step);
     }
-    let (below, above) = bisect_integers((low, high), is_below);
-    (below.unsigned_abs(), above.unsigned_abs())
+    (low, high)
 }
 
 /// The larger and the smaller probability of a one, and the two ends of a.
@@ -136,14 +141,20 @@ impl Pair {
     fn is_at_most(&self, units: u64) -> bool {
         let bound = BigRational::new(units.into(), BigInt::from(UNITS as u64));
         let growth = Exponential::of(&bound).lower();
-        let (one, zero) = (BigRational::one(), BigRational::zero());
-        let raised = |law: &BigRational, decay: BigRational| law + (&one - law) * decay;
-        let kept = |law: &BigRational, decay: BigRational| &one - law * (&one - decay);
-        let [lower, upper] = [self.decay.lower(), self.decay.upper()];
-        let positive = &growth * raised(&self.low, lower.clone()) - raised(&self.high, upper.clone());
-        let negative = growth * kept(&self.high, lower) - kept(&self.low, upper);
-        positive >= zero && negative >= zero
+        let (least, most) = (self.decay.lower(), self.decay.upper());
+        &growth * from_one_on(&self.low, &least) >= from_one_on(&self.high, &most)
+            && growth * up_to_zero(&self.high, &least) >= up_to_zero(&self.low, &most)
     }
+}
+
+/// p + (1−p)·a, to which the probabilities of w + Z are in proportion from 1 on.
+fn from_one_on(law: &BigRational, decay: &BigRational) -> BigRational {
+    law + (BigRational::one() - law) * decay
+}
+
+/// 1 − p·(1−a), to which the probabilities of w + Z are in proportion up to 0.
+fn up_to_zero(law: &BigRational, decay: &BigRational) -> BigRational {
+    BigRational::one() - law * (BigRational::one() - decay)
 }
 
 fn whole(units: &BigRational) -> u64 {

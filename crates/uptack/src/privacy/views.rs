@@ -5,7 +5,7 @@
 //! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and all detail.
 
 use super::classes::{finite_epsilon, merge_to_three, one_sided, ratio_order, reduce, split_to_three, total};
-use super::likelihood::{Direction, ExactLikelihood, Likelihood, PerTruth, Weight, WeightedClass};
+use super::likelihood::{Direction, ExactLikelihood, Likelihood, PerDirection, PerTruth, Weight, WeightedClass};
 use super::one_aggregator::one_aggregator;
 use crate::certified::binomial::Coin;
 use crate::channel::{Channel, Output};
@@ -252,10 +252,12 @@ impl Outcome {
         (inside > 0.0).then(|| self.classes.iter().map(|class| class[truth] / inside).collect())
     }
 
-    /// The target's weights in the same classes.
-    pub(super) fn weights(&self, direction: Direction, growth: f64) -> Vec<Weight> {
+    /// The target's weights in the same classes, in both directions.
+    pub(super) fn weights(&self, growth: f64) -> PerDirection<Vec<Weight>> {
         let outside = self.counts_outside().then_some(Weight::ZERO);
-        self.classes.iter().map(|class| class.weight(direction, growth)).chain(outside).collect()
+        PerDirection::each(|direction| {
+            self.classes.iter().map(|class| class.weight(direction, growth)).chain(outside).collect()
+        })
     }
 
     /// The classes together with the target's weights; the outside, if it is taken as a class, is the last.

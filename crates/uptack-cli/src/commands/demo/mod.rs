@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// How long they may answer; by default long enough for all of them
     #[arg(long, value_parser = seconds)]
     closes: Option<u64>,
-    /// Keep everything running until Ctrl-C, and print the addresses
+    /// Keep everything running until Ctrl-C, ask one question after the other, and print a link to the analyst's pages
     #[arg(long)]
     keep: bool,
 }
@@ -65,9 +65,10 @@ impl Arguments {
         }
     }
 
-    /// Reports are made at some thousand a second and taken at some hundred, on a small machine.
+    /// Reports are made at a thousand per second and taken at a few hundred, on a small machine. A large crowd gets half as
+    /// much time again, in which the machine may do something else for a while.
     fn closes(&self) -> u64 {
-        self.closes.unwrap_or(10 + self.vehicles / 300)
+        self.closes.unwrap_or(10 + self.vehicles / 300 + self.vehicles.saturating_sub(3000) / 400)
     }
 }
 
@@ -84,6 +85,9 @@ async fn show(arguments: &Arguments, json: bool, folder: TempDir) -> Result<(), 
     let started = Instant::now();
     let scene = arguments.scene();
     let desk = Desk::start(Config::new(folder.path().join("desk"))).await?;
+    if arguments.keep {
+        invite(&desk)?;
+    }
     say(&format!("{}\n\n", scene.question()));
     let analyst = Analyst::new(&desk.url(), Some(read_token(&desk.first_token())?), None)?;
     let (draft, gain) = scene.planned()?;
@@ -104,7 +108,7 @@ async fn show(arguments: &Arguments, json: bool, folder: TempDir) -> Result<(), 
         print(&outcome.describe(&card, &story::saw(&record, size))?)?;
     }
     if arguments.keep {
-        keep(&desk, folder.path()).await?;
+        keep(&desk, &analyst, &scene, folder.path()).await?;
     }
     desk.shutdown().await;
     outcome.check()
@@ -140,10 +144,19 @@ async fn report_size(card: &Card) -> Result<usize, Failure> {
     Ok(writer.seal(&measurement, card.window()?.0).await?.as_bytes().len())
 }
 
-async fn keep(desk: &Desk, folder: &Path) -> Result<(), Failure> {
+/// Prints a link that signs a browser in, once.
+fn invite(desk: &Desk) -> Result<(), Failure> {
+    if let Some(link) = desk.sign_in_link()? {
+        say(&format!("Watch it in a browser; the link works once:\n  {link}\n\n"));
+    }
+    Ok(())
+}
+
+async fn keep(desk: &Desk, analyst: &Analyst, scene: &Scene, folder: &Path) -> Result<(), Failure> {
     let signals = uptack_server::base::listener::Signals::install()?;
     say(&format!(
-        "\nrunning until Ctrl-C\n  desk    {}\n  leader  {}\n  helper  {}\n  token   {}\n  signer  {}\n  folder  {}\n",
+        "\nrunning until Ctrl-C, with a new question whenever one closes\n  desk    {}\n  leader  {}\n  helper  {}\n  \
+         token   {}\n  signer  {}\n  folder  {}\n\n",
         desk.url(),
         desk.leader_url(),
         desk.helper_url(),
@@ -151,5 +164,30 @@ async fn keep(desk: &Desk, folder: &Path) -> Result<(), Failure> {
         desk.signer(),
         folder.display(),
     ));
-    Ok(signals.wait(async || {}).await?)
+    invite(desk)?;
+    let data = folder.join("kept-fleet");
+    tokio::select! {
+        stopped = signals.wait(async || {}) => Ok(stopped?),
+        failed = keep_asking(desk, analyst, scene, &data) => failed,
+    }
 }
+
+/// Asks about one station after the other, and has the vehicles answer little by little; ends only if something fails.
+async fn keep_asking(desk: &Desk, analyst: &Analyst, first: &Scene, data: &Path) -> Result<(), Failure> {
+    let policy = Policy::from_toml(&first.endless_policy(&desk.signer().to_string()))?;
+    let window = ROUND + first.vehicles()?.len() as u64 / 100;
+    let config = OwnerConfig { within: Some(window / 2), ..OwnerConfig::new(desk.url()) };
+    let owner = Owner::new(config, Checker::new(policy), Ledger::open(data)?)?;
+    for round in 1.. {
+        let scene = first.again(round);
+        let opened = analyst.open(&scene.planned()?.0, Schedule::Once { seconds: window }).await?;
+        owner.visit(&scene.vehicles()?, |_, _| {}).await?;
+        let closes = opened.card.window()?.1;
+        let left = closes.saturating_sub(uptack_dap::clock::Clock::system().now());
+        tokio::time::sleep(std::time::Duration::from_secs(left + 1)).await;
+    }
+    Ok(())
+}
+
+/// How long a question of a demo that is kept running is open at least, in seconds.
+const ROUND: u64 = 45;

@@ -32,6 +32,8 @@ enum Hidden {
 pub(super) struct Scene {
     vehicles: u64,
     hidden: Hidden,
+    /// The station that is asked about.
+    station: u64,
     /// How many vehicles are at the station.
     truth: u64,
 }
@@ -39,12 +41,12 @@ pub(super) struct Scene {
 impl Scene {
     /// A busy station, and noise added by the aggregators.
     pub(super) fn station(vehicles: u64) -> Self {
-        Self { vehicles, hidden: Hidden::Aggregators, truth: usual_share(STATION, vehicles) }
+        Self { vehicles, hidden: Hidden::Aggregators, station: STATION, truth: usual_share(STATION, vehicles) }
     }
 
     /// A station with few vehicles, hidden by the others' coins.
     pub(super) fn rare(vehicles: u64) -> Self {
-        Self { vehicles, hidden: Hidden::Owners, truth: FEW }
+        Self { vehicles, hidden: Hidden::Owners, station: STATION, truth: FEW }
     }
 
     /// A limit on each single answer.
@@ -52,17 +54,27 @@ impl Scene {
         Self { hidden: Hidden::SeveralAnswers, ..Self::station(vehicles) }
     }
 
+    /// The same about another station, one for each round; where few are, the same once more.
+    pub(super) fn again(&self, round: u64) -> Self {
+        if self.hidden == Hidden::Owners {
+            return Self { ..*self };
+        }
+        // A step that comes by all stations before it comes back.
+        let station = (STATION + 11 * round - 1) % STATIONS + 1;
+        Self { station, truth: usual_share(station, self.vehicles), ..*self }
+    }
+
     pub(super) fn truth(&self) -> u64 {
         self.truth
     }
 
     pub(super) fn question(&self) -> String {
-        format!("How many vehicles are at station {STATION}?")
+        format!("How many vehicles are at station {}?", self.station)
     }
 
     /// The vehicles; those that the stations do not take are on the road between them and have no such attribute.
     pub(super) fn vehicles(&self) -> Result<Vec<Named>, Failure> {
-        let at = |station: u64| if station == STATION { self.truth } else { usual_share(station, self.vehicles) };
+        let at = |station: u64| if station == self.station { self.truth } else { usual_share(station, self.vehicles) };
         let placed = (1..=STATIONS).flat_map(|station| std::iter::repeat_n(station.to_string(), at(station) as usize));
         let stations = placed.chain(std::iter::repeat(String::new())).take(self.vehicles as usize);
         let rows = stations.enumerate().map(|(index, station)| format!("vehicle-{},{station}\n", index + 1));
@@ -75,19 +87,28 @@ impl Scene {
         let plan = plan(&request)?;
         let mut card = Card::new(&request, &plan);
         card.question = Some(self.question());
-        card.predicate = Some(format!("station == \"{STATION}\""));
+        card.predicate = Some(format!("station == \"{}\"", self.station));
         card.attributes = vec!["station".to_owned()];
         Ok((card, self.gain(&plan)?))
     }
 
     /// What a vehicle allows, as TOML.
     pub(super) fn policy(&self, signer: &str) -> String {
+        format!("{}[lifetime]\nlinked = 100.0\nrelease = 10.0\ndelta = 1e-4\n", self.limits_of_a_card(signer))
+    }
+
+    /// What it allows while a demo is kept running, which is not to stop at any question.
+    pub(super) fn endless_policy(&self, signer: &str) -> String {
+        let card = self.limits_of_a_card(signer);
+        format!("{card}[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-4\n")
+    }
+
+    fn limits_of_a_card(&self, signer: &str) -> String {
         let trust = if self.hidden == Hidden::Aggregators { "one-aggregator" } else { "owners" };
         format!(
             "signers = [\"{signer}\"]\nattributes = [\"station\"]\n\
              [card]\ntrust = \"{trust}\"\nanswer = 16.0\nlinked = 16.0\nrelease = {EPSILON:?}\n\
-             answer-with-release = 16.0\ndelta = {DELTA}\nhonest = 0.9\nseparate-operators = false\nenrolment = false\n\
-             [lifetime]\nlinked = 100.0\nrelease = 10.0\ndelta = 1e-4\n"
+             answer-with-release = 16.0\ndelta = {DELTA}\nhonest = 0.9\nseparate-operators = false\nenrolment = false\n"
         )
     }
 
@@ -165,6 +186,16 @@ mod tests {
             assert_eq!(fleet.len() as u64, scene.vehicles);
             assert!(scene.truth > 0 && scene.truth <= scene.expected(), "{}", scene.truth);
         }
+    }
+
+    #[test]
+    fn rounds_come_by_all_stations() {
+        let first = Scene::station(3000);
+        let mut asked: Vec<u64> = (0..STATIONS).map(|round| first.again(round).station).collect();
+        assert_eq!(asked[0], STATION);
+        asked.sort_unstable();
+        assert_eq!(asked, (1..=STATIONS).collect::<Vec<u64>>());
+        assert_eq!(Scene::rare(3000).again(5).truth, FEW);
     }
 
     #[test]

@@ -25,26 +25,32 @@ pub(super) fn over_all_crowds(crowds: &Crowds<'_>, epsilon: f64) -> Found {
     if let Some(floor) = crowds.beyond_all_ratios(epsilon) {
         return floor;
     }
-    let (mut best, question) = crowds.ends_at_depth(epsilon);
+    let (ends, question) = crowds.ends_at_depth(epsilon);
     if crowds.enumerable() {
         return crowds.every_crowd(question);
     }
-    if best.value.upper() < NEGLIGIBLE {
+    if ends.value.upper() < NEGLIGIBLE {
         let everywhere = crowds.half_crowd_bound(question).min(crowds.blanket(question));
-        return best.with_upper(everywhere.max(best.value.upper()));
+        return ends.with_upper(everywhere.max(ends.value.upper()));
     }
-    // The crowds are looked at roughly; only one that may be the worst is worth its precise value.
-    let glance = Question { goal: best.value.lower(), ..question }.glance();
-    let rough = crowds.samples(glance).into_iter().reduce(Found::larger);
-    if let Some(worse) = rough.filter(|rough| rough.value.upper() > best.value.lower()) {
-        best = best.larger(crowds.exactly(worse.crowd, question));
-    }
+    let best = with_samples(crowds, ends, question);
     let everywhere = crowds.half_crowd_bound(question);
     let (mut upper, attained) = certified(crowds, question, best, everywhere);
     if upper > (1.0 + CLOSED_DELTA) * attained.value {
         upper = upper.min(crowds.blanket(question).max(attained.value));
     }
     Found { value: Enclosure::new(attained.value, upper.min(1.0)), crowd: attained.crowd }
+}
+
+/// The worst of what was found and a few crowds of both truths. They are looked at roughly; only one that may be the worst is worth
+/// its precise value.
+fn with_samples(crowds: &Crowds<'_>, best: Found, question: Question) -> Found {
+    let glance = Question { goal: best.value.lower(), ..question }.glance();
+    let rough = crowds.samples(glance).into_iter().reduce(Found::larger);
+    match rough.filter(|rough| rough.value.upper() > best.value.lower()) {
+        Some(worse) => best.larger(crowds.exactly(worse.crowd, question)),
+        None => best,
+    }
 }
 
 /// The smallest bound that a sweep shows, and the largest value found on the way.

@@ -39,14 +39,11 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
 
     /// The ε over all crowds, and the worst crowd found.
     pub(super) fn over_all_crowds(&self) -> Found {
-        let (crowds, view) = (self.crowds, self.crowds.view);
+        let crowds = self.crowds;
         if crowds.work.exhausted() {
             return Found { value: Enclosure::new(0.0, self.largest), crowd: 0 };
         }
-        let nearly_all = if view.is_sharp() { NEARLY_ALL_SHARP } else { NEARLY_ALL } * self.largest;
-        let bounded = view.is_exact() || crowds.enumerable();
-        if !bounded && self.at_ends(nearly_all, Ends::Upper).value.upper() > self.delta {
-            // No search would bound it much better than the local ε does.
+        if self.is_nearly_local() {
             let found = crowds.solve_below(self.delta, self.largest, &|epsilon, ends| self.at_ends(epsilon, ends));
             return found.with_upper(self.largest);
         }
@@ -56,7 +53,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         }
         let best = self.with_samples(ends);
         // One crowd of one truth is cheap where the formulas are exact, and costly where scores are summed.
-        let costly = !view.is_exact();
+        let costly = !crowds.view.is_exact();
         if costly && crowds.work.overdrawn() {
             return best.with_upper(self.largest);
         }
@@ -68,6 +65,14 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         };
         let value = Enclosure::new(attained.value, upper.min(self.largest));
         self.at_most_blanket(Found { value, crowd: attained.crowd })
+    }
+
+    /// Whether no search would bound ε much better than the local one does.
+    fn is_nearly_local(&self) -> bool {
+        let view = self.crowds.view;
+        let nearly_all = if view.is_sharp() { NEARLY_ALL_SHARP } else { NEARLY_ALL } * self.largest;
+        let bounded = view.is_exact() || self.crowds.enumerable();
+        !bounded && self.at_ends(nearly_all, Ends::Upper).value.upper() > self.delta
     }
 
     /// The ε of the two crowds of one truth.
@@ -105,10 +110,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
             }
             let exactly = |epsilon: f64, _| self.crowds.exactly(worst.crowd, question(epsilon));
             let found = self.crowds.solve(self.delta, self.largest, &exactly);
-            let lower = best.value.lower().max(found.value.lower());
-            let upper = (best.value.upper() * (1.0 + 1e-12)).max(found.value.upper());
-            let crowd = if found.value.lower() > best.value.lower() { found.crowd } else { best.crowd };
-            best = Found { value: Enclosure::new(lower, upper), crowd };
+            best = best.with_upper(best.value.upper() * (1.0 + 1e-12)).larger(found);
         }
         best.with_upper(self.largest)
     }
@@ -134,32 +136,30 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     fn certified(&self, best: Found) -> (Option<f64>, Attained) {
         let mut attained = Attained::by(best);
         let everywhere = self.crowds.half_crowd_bound(self.at(best.value.upper()));
-        let trivial = self.largest.exp();
-        let weaken = |proposition: &mut Proposition, _: f64| {
-            proposition.step *= 2.0;
-            let weaker = proposition.question.growth.ln() * (1.0 + proposition.step) + 1e-6 * proposition.step;
-            proposition.question.growth = weaker.exp().min(trivial);
-        };
-        for Margin { excess, share } in margins(best.value) {
-            self.crowds.work.allow(share);
-            let start = (best.value.upper() * (1.0 + excess)).min(self.largest);
-            let base = self.at_ends(start, Ends::Lower).value.lower();
-            let mut proposition = Proposition {
-                question: self.at(start),
-                limit: self.delta,
-                largest: 0.0,
-                base,
-                step: excess / 10.0,
-                trivial,
-                everywhere,
-                may_fail: share < 1.0,
-            };
-            let learned = |proposition: &Proposition, found: &Found| self.learned(proposition, found);
-            if self.crowds.sweep(&mut proposition, &mut attained, weaken, learned) {
+        let learned = |proposition: &Proposition, found: &Found| self.learned(proposition, found);
+        for margin in margins(best.value) {
+            self.crowds.work.allow(margin.share);
+            let mut proposition = self.proposition(best.value.upper(), margin, everywhere);
+            if self.crowds.sweep(&mut proposition, &mut attained, |weaker, _| weaken(weaker), learned) {
                 return (Some(proposition.question.growth.ln() * (1.0 + 1e-14)), attained);
             }
         }
         (None, attained)
+    }
+
+    /// That δ is enough for all crowds at an ε which is above `found` by a margin.
+    fn proposition(&self, found: f64, Margin { excess, share }: Margin, everywhere: f64) -> Proposition {
+        let start = (found * (1.0 + excess)).min(self.largest);
+        Proposition {
+            base: self.at_ends(start, Ends::Lower).value.lower(),
+            question: self.at(start),
+            limit: self.delta,
+            largest: 0.0,
+            step: excess / 10.0,
+            trivial: self.largest.exp(),
+            everywhere,
+            may_fail: share < 1.0,
+        }
     }
 
     /// The ε that a crowd evaluated on the way is known to need.
@@ -193,6 +193,13 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         // It bounds the truth, so that it is not below what was found.
         found.with_upper(solve_from_above(self.delta, (lower, upper), blanket))
     }
+}
+
+/// Raises the ε of a proposition, each time by a larger step.
+fn weaken(proposition: &mut Proposition) {
+    proposition.step *= 2.0;
+    let weaker = proposition.question.growth.ln() * (1.0 + proposition.step) + 1e-6 * proposition.step;
+    proposition.question.growth = weaker.exp().min(proposition.trivial);
 }
 
 /// The margins to try where the largest value found is known this well.

@@ -24,14 +24,14 @@ impl Crowds<'_> {
         self.solve_one(delta, largest, near, &one_end(Ends::Lower, function))
     }
 
+    /// The root of a function whose ends are those of one view, looked for from `near` if that is given.
     fn solve_one(&self, delta: f64, largest: f64, near: Option<f64>, function: &dyn Fn(f64) -> Found) -> Found {
         let first = function(0.0);
         let mut crowd = first.crowd;
         if first.value.upper() <= delta {
-            return Found { value: Enclosure::new(0.0, 0.0), crowd };
+            return Found { value: Enclosure::ZERO, crowd };
         }
-        let goal = delta.max(f64::MIN_POSITIVE).ln();
-        let mut root = FalsePosition::new(first.value.upper().ln() - goal, largest);
+        let mut root = FalsePosition::new(level(first, delta), largest);
         let mut guess = near.unwrap_or_else(|| first_guess(first.value.upper(), delta, largest));
         let tolerance = self.tolerance(first.value);
         for round in 1..200 {
@@ -40,15 +40,14 @@ impl Crowds<'_> {
                 break;
             }
             let found = function(guess);
-            let level = found.value.upper().ln() - goal;
             if found.value.upper() <= delta {
-                root.lower_high(guess, level);
+                root.lower_high(guess, level(found, delta));
             } else if found.value.lower() > delta {
-                root.raise_low(guess, level);
+                root.raise_low(guess, level(found, delta));
                 crowd = found.crowd;
             } else {
-                let width = (found.value.upper() / found.value.lower().max(f64::MIN_POSITIVE) - 1.0).min(1.0);
-                return Found { value: around(guess, 0.02 * width, root.ends(), delta, function), crowd };
+                let distance = 0.02 * relative_width(found.value);
+                return Found { value: around(guess, distance, root.ends(), delta, function), crowd };
             }
             // Where the function is far from straight, halving is faster.
             guess = if round % 4 == 0 { root.middle() } else { root.guess() };
@@ -67,6 +66,16 @@ impl Crowds<'_> {
             1e-3
         }
     }
+}
+
+/// The logarithm of a divergence, from above, over δ: zero at the root.
+fn level(found: Found, delta: f64) -> f64 {
+    found.value.upper().ln() - delta.max(f64::MIN_POSITIVE).ln()
+}
+
+/// How far the ends of a value are apart relative to the lower one, one at most.
+fn relative_width(value: Enclosure) -> f64 {
+    (value.upper() / value.lower().max(f64::MIN_POSITIVE) - 1.0).min(1.0)
 }
 
 /// The smallest ε between two, to a per mille and from above, at which a falling function is at most `delta`.

@@ -55,75 +55,8 @@ impl Crowds<'_> {
         let half = self.others / 2;
         // The two halves are one where the truths may be exchanged.
         let once = half == self.others || self.view.is_symmetric();
-        self.sweep_half(Truth::Yes, half, proposition, attained, &weaken, &learned)
-            && (once || self.sweep_half(Truth::No, self.others - half - 1, proposition, attained, &weaken, &learned))
-    }
-
-    /// The crowds with at most `last` owners of one truth among the others, starting from none.
-    fn sweep_half(
-        &self,
-        truth: Truth,
-        last: u64,
-        proposition: &mut Proposition,
-        attained: &mut Attained,
-        weaken: &impl Fn(&mut Proposition, f64),
-        learned: &impl Fn(&Proposition, &Found) -> f64,
-    ) -> bool {
-        let smallest = (self.others / 40_000).max(1);
-        let (mut from, mut width) = (0, (self.others / 1000).max(1));
-        let mut widths = RangeWidth::new();
-        // What the method lost in the last range.
-        let mut loss = 0.0;
-        while from <= last {
-            if proposition.question.growth >= proposition.trivial {
-                return true;
-            }
-            let used = self.work.used();
-            if used >= 1.0 || proposition.may_fail && used > EARLY && 3.0 * (from as f64) < used * last as f64 {
-                return false;
-            }
-            let to = (from + (width - 1)).min(last);
-            let (bound, guess) = self.range_bound(Crowd::oriented(truth, from, self.others - to), proposition);
-            let holds = bound <= proposition.limit;
-            if holds {
-                loss = (bound / guess).ln();
-            }
-            let tried = Tried { from, width: to - from + 1, guess, holds };
-            let next = widths.next(tried, proposition.base, proposition.limit, 1.1 * loss).max(smallest);
-            if holds {
-                proposition.largest = proposition.largest.max(bound);
-                (from, width) = (to + 1, next);
-                continue;
-            }
-            if width > smallest {
-                width = next.clamp(smallest, width - 1);
-                continue;
-            }
-            for count in [from, to] {
-                self.learn(Crowd::oriented(truth, count, self.others - count), proposition, attained, learned);
-            }
-            weaken(proposition, guess);
-            width = smallest.saturating_mul(16);
-        }
-        true
-    }
-
-    /// Evaluates one crowd of a range that could not be bounded, if it has exact formulas.
-    fn learn(
-        &self,
-        crowd: Crowd,
-        proposition: &Proposition,
-        attained: &mut Attained,
-        learned: &impl Fn(&Proposition, &Found) -> f64,
-    ) {
-        if !self.view.is_exact_in_every_crowd() {
-            return;
-        }
-        let found = self.exactly(crowd.yes, proposition.question);
-        let value = learned(proposition, &found);
-        if value > attained.value {
-            *attained = Attained { value, crowd: found.crowd };
-        }
+        let mut sweep = Sweep { crowds: self, proposition, attained, weaken, learned };
+        sweep.half(Truth::Yes, half) && (once || sweep.half(Truth::No, self.others - half - 1))
     }
 
     /// A bound for all crowds of at least these yes- and no-owners and as many more of either truth as are missing, and a guess
@@ -132,7 +65,6 @@ impl Crowds<'_> {
     fn range_bound(&self, known: Crowd, proposition: &Proposition) -> (f64, f64) {
         // A bound may be wrong by a hundred-thousandth of the limit.
         let log_cut = proposition.question.log_cut.max(proposition.limit.max(1e-300).ln() - 13.0);
-        let unknown = self.others - known.size();
         // Ranges end at the half, so that the bound for every crowd, which is one of half crowds, stands in for this one, too.
         debug_assert!(
             known.yes.max(known.no) >= self.others.div_ceil(2),
@@ -140,24 +72,105 @@ impl Crowds<'_> {
             self.others
         );
         let rarely = (5e-4 * proposition.limit / proposition.everywhere).clamp(log_cut.exp(), 0.05);
-        let like = self.view.in_common();
-        let share = like.no.max(like.yes);
-        let coin = Coin { success: share, failure: 1.0 - share };
-        let (alike, _) = window(&[Binomial::new(unknown, coin)], rarely.ln());
-        let crowd = if like.no >= like.yes {
-            Crowd { no: known.no + alike, ..known }
-        } else {
-            Crowd { yes: known.yes + alike, ..known }
-        };
-        let price = if unknown > 0 { rarely * proposition.everywhere } else { 0.0 };
-        // Precise enough to use most of the room that there is.
-        let precision = (0.04 * (proposition.limit / proposition.base - 1.0)).clamp(1e-9, 1e-3);
-        let question = Question { log_cut, goal: proposition.limit - price, precision, ..proposition.question };
+        let price = if known.size() < self.others { rarely * proposition.everywhere } else { 0.0 };
+        let goal = proposition.limit - price;
+        let question = Question { log_cut, goal, precision: proposition.precision(), ..proposition.question };
+        let crowd = self.with_owners_alike(known, rarely);
         let attempt = if self.view.is_exact_in_every_crowd() {
             Attempt::exact(self.view.both_truths(crowd, question, &self.work).upper())
         } else {
             self.view.bound(crowd, question, &self.work)
         };
         (attempt.bound.largest() + price, attempt.guess.largest() + price)
+    }
+
+    /// The known owners and those of unknown truth who draw from the law of one truth, but for a probability of `rarely`.
+    fn with_owners_alike(&self, known: Crowd, rarely: f64) -> Crowd {
+        let like = self.view.in_common();
+        let share = like.no.max(like.yes);
+        let coin = Coin { success: share, failure: 1.0 - share };
+        let (alike, _) = window(&[Binomial::new(self.others - known.size(), coin)], rarely.ln());
+        if like.no >= like.yes {
+            Crowd { no: known.no + alike, ..known }
+        } else {
+            Crowd { yes: known.yes + alike, ..known }
+        }
+    }
+}
+
+impl Proposition {
+    /// Precise enough to use most of the room that there is.
+    fn precision(&self) -> f64 {
+        (0.04 * (self.limit / self.base - 1.0)).clamp(1e-9, 1e-3)
+    }
+}
+
+/// A sweep over all crowds.
+struct Sweep<'s, 'a, W, L> {
+    crowds: &'s Crowds<'a>,
+    proposition: &'s mut Proposition,
+    attained: &'s mut Attained,
+    weaken: W,
+    learned: L,
+}
+
+impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &Found) -> f64> Sweep<'_, '_, W, L> {
+    /// The crowds with at most `last` owners of one truth among the others, starting from none.
+    fn half(&mut self, truth: Truth, last: u64) -> bool {
+        let others = self.crowds.others;
+        let smallest = (others / 40_000).max(1);
+        let (mut from, mut width) = (0, (others / 1000).max(1));
+        let mut widths = RangeWidth::new();
+        // What the method lost in the last range.
+        let mut loss = 0.0;
+        while from <= last {
+            if self.proposition.question.growth >= self.proposition.trivial {
+                return true;
+            }
+            if self.is_too_slow(from, last) {
+                return false;
+            }
+            let to = (from + (width - 1)).min(last);
+            let known = Crowd::oriented(truth, from, others - to);
+            let (bound, guess) = self.crowds.range_bound(known, self.proposition);
+            let holds = bound <= self.proposition.limit;
+            if holds {
+                loss = (bound / guess).ln();
+            }
+            let tried = Tried { from, width: to - from + 1, guess, holds };
+            let next = widths.next(tried, self.proposition.base, self.proposition.limit, 1.1 * loss).max(smallest);
+            if holds {
+                self.proposition.largest = self.proposition.largest.max(bound);
+                (from, width) = (to + 1, next);
+            } else if width > smallest {
+                width = next.clamp(smallest, width - 1);
+            } else {
+                self.learn_at(truth, [from, to]);
+                (self.weaken)(self.proposition, guess);
+                width = smallest.saturating_mul(16);
+            }
+        }
+        true
+    }
+
+    /// Whether the work is spent, or so much of it that a wider search is the better way.
+    fn is_too_slow(&self, from: u64, last: u64) -> bool {
+        let used = self.crowds.work.used();
+        used >= 1.0 || self.proposition.may_fail && used > EARLY && 3.0 * (from as f64) < used * last as f64
+    }
+
+    /// Evaluates the ends of a range that could not be bounded, if its crowds have exact formulas.
+    fn learn_at(&mut self, truth: Truth, counts: [u64; 2]) {
+        if !self.crowds.view.is_exact_in_every_crowd() {
+            return;
+        }
+        for count in counts {
+            let crowd = Crowd::oriented(truth, count, self.crowds.others - count);
+            let found = self.crowds.exactly(crowd.yes, self.proposition.question);
+            let value = (self.learned)(self.proposition, &found);
+            if value > self.attained.value {
+                *self.attained = Attained { value, crowd: found.crowd };
+            }
+        }
     }
 }

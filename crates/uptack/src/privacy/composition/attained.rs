@@ -34,20 +34,9 @@ impl Attained {
         let used = pairs.iter().filter(|(_, times)| *times > 0);
         let pairs: Vec<(PairLaw, u64)> =
             used.map(|(pair, times)| (without_lowest(pair, LEFT_OUT / total), *times)).collect();
-        let square = |pair: &PairLaw| pair.losses.iter().map(|(loss, mass)| loss * loss * mass).sum::<f64>();
-        let deviation = pairs.iter().map(|(pair, _)| square(pair)).fold(0.0, f64::max).sqrt();
-        let mut spacing = (deviation / CELLS_PER_DEVIATION).log2().floor().exp2();
-        if !(spacing.is_finite() && spacing > 1e-12) {
-            return None;
-        }
+        let mut spacing = finest_spacing(&pairs)?;
         loop {
-            let part = |(pair, times): &(PairLaw, u64)| Part {
-                loss: LossDistribution::from_below(&pair.losses, pair.infinite, spacing),
-                times: *times,
-            };
-            let parts: Vec<Part> = pairs.iter().map(part).collect();
-            let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);
-            if longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST {
+            if let Some(parts) = on_grid(&pairs, spacing) {
                 let residuals = pairs.iter().map(|(pair, times)| Residuals::new(pair, *times, spacing)).collect();
                 return Some(Self { rounded: Composition::on_grid(parts, spacing), residuals });
             }
@@ -98,6 +87,25 @@ impl Attained {
         let steps = (-8..=24).map(|half_octave| f64::from(half_octave).exp2().sqrt() / self.rounded.spacing());
         steps.map(at).filter(|lost| lost.is_finite()).fold(0.0, f64::max)
     }
+}
+
+/// The spacing of the finest grid that is worth it, a power of two; none where all losses are zero.
+fn finest_spacing(pairs: &[(PairLaw, u64)]) -> Option<f64> {
+    let square = |pair: &PairLaw| pair.losses.iter().map(|(loss, mass)| loss * loss * mass).sum::<f64>();
+    let deviation = pairs.iter().map(|(pair, _)| square(pair)).fold(0.0, f64::max).sqrt();
+    let spacing = (deviation / CELLS_PER_DEVIATION).log2().floor().exp2();
+    (spacing.is_finite() && spacing > 1e-12).then_some(spacing)
+}
+
+/// The pairs with their losses rounded down to a grid; none where their transform would be too long.
+fn on_grid(pairs: &[(PairLaw, u64)], spacing: f64) -> Option<Vec<Part>> {
+    let part = |(pair, times): &(PairLaw, u64)| Part {
+        loss: LossDistribution::from_below(&pair.losses, pair.infinite, spacing),
+        times: *times,
+    };
+    let parts: Vec<Part> = pairs.iter().map(part).collect();
+    let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);
+    (longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST).then_some(parts)
 }
 
 /// The largest ε up to `above` at which the tail is certainly above `delta`; zero where there is none.

@@ -63,15 +63,7 @@ impl Composition {
     /// Puts all queries on one grid.
     pub fn new(queries: FixedInAdvance) -> Self {
         let mut parts = queries.parts;
-        let finest = parts.iter().map(|part| part.loss.spacing()).fold(f64::INFINITY, f64::min);
-        let total: f64 = parts.iter().map(|part| part.times as f64).sum();
-        let square = |part: &Part| part.times as f64 * part.loss.deviation().powi(2);
-        let deviation = (parts.iter().map(square).sum::<f64>() / total).sqrt();
-        let wanted = deviation / f64::from(Accuracy::CELLS_PER_DEVIATION);
-        let mut spacing = finest;
-        while 2.0 * spacing <= wanted {
-            spacing *= 2.0;
-        }
+        let mut spacing = common_spacing(&parts);
         coarsen(&mut parts, spacing);
         while Window::new(&parts, 0.0, spacing).length() > LONGEST_TRANSFORM {
             spacing *= 2.0;
@@ -103,7 +95,7 @@ impl Composition {
     /// δ at `epsilon` ≥ 0.
     pub fn delta(&self, epsilon: f64) -> Result<Enclosure, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
-        let tail = self.tail(self.order_for(epsilon), epsilon);
+        let tail = self.tail_at(epsilon);
         let upper = self.single_delta(epsilon).map_or(tail.upper(epsilon), |single| single.min(tail.upper(epsilon)));
         let improbable = (upper * IMPROBABLE).max(f64::MIN_POSITIVE);
         let lower = self.lower_delta(&tail, epsilon, improbable);
@@ -113,33 +105,34 @@ impl Composition {
     /// The least ε that is certified at `delta`, or `None` if there is none: the mass at infinity is larger.
     pub fn epsilon(&self, delta: f64) -> Result<Option<Enclosure>, Error> {
         let delta = open_probability(delta)?;
-        let mut best = f64::INFINITY;
         let floor = self.floor();
         if delta <= floor {
             return Ok(None);
         }
-        let mut guess = self.chernoff((delta - floor).max(delta * 1e-9));
-        let mut tail = self.tail(self.order_for(guess), guess);
-        // The first tail is centred on Chernoff's guess, the second on what the first one found.
-        for pass in 0..2 {
-            if pass > 0 {
-                tail = self.tail(self.order_for(guess), guess);
-            }
-            let Some(found) = least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon)) else {
-                break;
-            };
-            best = best.min(found);
-            guess = best;
-        }
-        if let [Part { loss, times: 1 }] = &self.parts[..] {
-            let single = least_epsilon(loss.largest_finite_loss(), delta, |epsilon| loss.delta(epsilon).unwrap_or(1.0));
-            best = best.min(single.unwrap_or(f64::INFINITY));
-        }
+        let (tail, found) = self.certified_epsilon(delta, floor);
+        let best = found.into_iter().chain(self.single_epsilon(delta)).fold(f64::INFINITY, f64::min);
         if !best.is_finite() {
             return Ok(None);
         }
         let lower = self.lower_epsilon(&tail, delta).min(best);
         Ok(Some(Enclosure::new(lower, best)))
+    }
+
+    /// The least ε that a tail certifies, if one does, and the last tail made: the first is centred on Chernoff's guess, the second
+    /// on what the first one found.
+    fn certified_epsilon(&self, delta: f64, floor: f64) -> (Tail, Option<f64>) {
+        let least = |tail: &Tail| least_epsilon(tail.top(), delta, |epsilon| tail.upper(epsilon));
+        let first = self.tail_at(self.chernoff((delta - floor).max(delta * 1e-9)));
+        let Some(found) = least(&first) else { return (first, None) };
+        let second = self.tail_at(found);
+        let best = least(&second).map_or(found, |finer| finer.min(found));
+        (second, Some(best))
+    }
+
+    /// The least ε of a query that is asked once, without a convolution.
+    fn single_epsilon(&self, delta: f64) -> Option<f64> {
+        let [Part { loss, times: 1 }] = &self.parts[..] else { return None };
+        least_epsilon(loss.largest_finite_loss(), delta, |epsilon| loss.delta(epsilon).unwrap_or(1.0))
     }
 
     fn tail(&self, order: f64, focus: f64) -> Tail {
@@ -213,6 +206,19 @@ impl Composition {
         }
         bisect((0.0, tail.top().max(0.0)), Middle::Arithmetic, HALVINGS, |_, _| false, above).0
     }
+}
+
+/// The coarsest grid, a power of two times the finest of all parts, with enough cells for the usual deviation of one query.
+fn common_spacing(parts: &[Part]) -> f64 {
+    let total: f64 = parts.iter().map(|part| part.times as f64).sum();
+    let square = |part: &Part| part.times as f64 * part.loss.deviation().powi(2);
+    let deviation = (parts.iter().map(square).sum::<f64>() / total).sqrt();
+    let wanted = deviation / f64::from(Accuracy::CELLS_PER_DEVIATION);
+    let mut spacing = parts.iter().map(|part| part.loss.spacing()).fold(f64::INFINITY, f64::min);
+    while 2.0 * spacing <= wanted {
+        spacing *= 2.0;
+    }
+    spacing
 }
 
 fn coarsen(parts: &mut [Part], spacing: f64) {

@@ -5,6 +5,8 @@
 //! the tilted sum has its bulk where the tail is asked for, and undoing the tilt turns the absolute error into one
 //! relative to the tail. Whatever wraps around only adds mass; what lies above the window is bounded by Chernoff.
 
+use std::ops::RangeInclusive;
+
 use super::loss_distribution::LossDistribution;
 use crate::certified::fourier::{Complex, Fourier};
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, add_up, compounded, down, up};
@@ -68,10 +70,55 @@ pub(super) struct Window {
 impl Window {
     /// All of the tilted sum but e^(−44) of it on either side.
     pub(super) fn new(parts: &[Part], order: f64, spacing: f64) -> Self {
-        let base = log_moment(parts, order);
         let (mean, deviation) = tilted_moments(parts, order);
         let reach: f64 = parts.iter().map(|part| part.count() * part.reach()).sum();
-        let usual = (2.0 * OUTSIDE).sqrt() / deviation.max(spacing);
+        let chernoff = Chernoff::new(parts, order, (2.0 * OUTSIDE).sqrt() / deviation.max(spacing));
+        let cell = |loss: f64| (loss / spacing).clamp(-1e15, 1e15);
+        let top = cell(chernoff.top.min(reach).max(mean)).ceil() as i64;
+        let bottom = cell(chernoff.bottom.max(-reach).min(mean)).floor() as i64;
+        let above = if chernoff.top >= reach { 0.0 } else { mass_above(parts, chernoff.steep, top as f64 * spacing) };
+        Self { bottom, top, above, order, spacing }
+    }
+
+    /// The length of the transform.
+    pub(super) fn length(&self) -> usize {
+        ((self.top - self.bottom + 1) as usize).next_power_of_two().max(2)
+    }
+
+    /// By how much the exponent of the tilt grows from one cell to the next.
+    fn per_cell(&self) -> f64 {
+        self.order * self.spacing
+    }
+
+    /// The cell of a loss, or the nearest one that is represented.
+    fn cell_of(&self, loss: f64) -> i64 {
+        ((loss / self.spacing).floor() as i64).clamp(self.bottom, self.top)
+    }
+
+    /// The cells at which the tilt is undone relative to a reference: none so far below it that the factor would overflow.
+    fn cells(&self, reference: i64) -> RangeInclusive<i64> {
+        let per_cell = self.per_cell();
+        let lowest = if per_cell > 0.0 {
+            self.bottom.max(reference - (LARGEST_EXPONENT / per_cell).min(1e15) as i64)
+        } else {
+            self.bottom
+        };
+        lowest..=self.top
+    }
+}
+
+/// Losses above and below which the tilted sum has at most e^(−44) of its mass, by Chernoff's bound.
+struct Chernoff {
+    top: f64,
+    bottom: f64,
+    /// The order that gives the top.
+    steep: f64,
+}
+
+impl Chernoff {
+    /// `usual` is the best step of the order for a Gaussian; some octaves around it are tried.
+    fn new(parts: &[Part], order: f64, usual: f64) -> Self {
+        let base = log_moment(parts, order);
         let (mut top, mut bottom, mut steepest) = (f64::INFINITY, f64::NEG_INFINITY, usual);
         for half_octave in -8..=8 {
             let step = usual * f64::from(half_octave).exp2().sqrt();
@@ -82,20 +129,14 @@ impl Window {
             }
             bottom = bottom.max(below);
         }
-        let clipped = top >= reach;
-        let cell = |loss: f64| (loss / spacing).clamp(-1e15, 1e15);
-        let top_cell = cell(top.min(reach).max(mean)).ceil() as i64;
-        let steep = order + steepest;
-        let exponent = log_moment(parts, steep) - steep * (top_cell as f64 * spacing) * (1.0 - 4.0 * ROUNDOFF);
-        let above = if clipped { 0.0 } else { up((exponent + 1e-9 * exponent.abs()).exp(), 4.0 * ELEMENTARY) };
-        let bottom_cell = cell(bottom.max(-reach).min(mean)).floor() as i64;
-        Self { bottom: bottom_cell, top: top_cell, above, order, spacing }
+        Self { top, bottom, steep: order + steepest }
     }
+}
 
-    /// The length of the transform.
-    pub(super) fn length(&self) -> usize {
-        ((self.top - self.bottom + 1) as usize).next_power_of_two().max(2)
-    }
+/// An upper bound of the mass of the sum above a loss, by Chernoff's bound at this order.
+fn mass_above(parts: &[Part], order: f64, loss: f64) -> f64 {
+    let exponent = log_moment(parts, order) - order * loss * (1.0 - 4.0 * ROUNDOFF);
+    up((exponent + 1e-9 * exponent.abs()).exp(), 4.0 * ELEMENTARY)
 }
 
 /// The hockey-stick curve of the composed measure, as an upper and a lower bound.
@@ -124,33 +165,17 @@ impl Tail {
     pub(super) fn new(parts: &[Part], window: Window, focus: f64) -> Self {
         let tilt = Tilt::new(parts, window.order);
         let sum = tilt.convolve(parts, &window);
-        let reference = ((focus / window.spacing).floor() as i64).clamp(window.bottom, window.top);
-        let per_cell = window.order * window.spacing;
-        let exponent = |cell: i64| -per_cell * (cell - reference) as f64;
-        let lowest = if per_cell > 0.0 {
-            window.bottom.max(reference - (LARGEST_EXPONENT / per_cell).min(1e15) as i64)
-        } else {
-            window.bottom
-        };
-        let masses: Vec<(f64, f64)> = (lowest..=window.top)
-            .map(|cell| {
-                let value = sum.values[cell.rem_euclid(sum.values.len() as i64) as usize];
-                let factor = exponent(cell).exp();
-                let high = (value.max(0.0) + sum.error) * factor;
-                (high.max(f64::MIN_POSITIVE), (value - sum.error - sum.wrapped).max(0.0) * factor)
-            })
-            .collect();
+        let reference = window.cell_of(focus);
+        let cells = window.cells(reference);
+        let first = *cells.start();
+        let factor = |cell: i64| (-window.per_cell() * (cell - reference) as f64).exp();
+        let masses: Vec<(f64, f64)> = cells.map(|cell| sum.mass(cell, factor(cell))).collect();
         let log_scale = tilt.log_total - window.order * window.spacing * reference as f64;
-        let extent = window.top.abs().max(window.bottom.abs()) as f64 * per_cell;
-        let relative = tilt.relative
-            + 4.0 * ROUNDOFF * (tilt.log_total.abs() + tilt.log_size + 2.0 * extent + LARGEST_EXPONENT)
-            + 16.0 * ROUNDOFF * masses.len() as f64
-            + 4.0 * ELEMENTARY;
-        let relative = compounded(relative, 1.0);
+        let relative = tilt.relative_error(&window, masses.len());
         let (infinite_lower, infinite_upper) = infinite_mass(parts);
         Self {
             spacing: window.spacing,
-            first: lowest,
+            first,
             upper: curve(masses.iter().map(|mass| mass.0), window.spacing),
             lower: curve(masses.iter().map(|mass| mass.1), window.spacing),
             scale_upper: up(log_scale.exp(), relative),
@@ -250,6 +275,16 @@ struct TiltedSum {
     wrapped: f64,
 }
 
+impl TiltedSum {
+    /// The mass of a cell times `factor`, from above and from below.
+    #[inline]
+    fn mass(&self, cell: i64, factor: f64) -> (f64, f64) {
+        let value = self.values[cell.rem_euclid(self.values.len() as i64) as usize];
+        let high = (value.max(0.0) + self.error) * factor;
+        (high.max(f64::MIN_POSITIVE), (value - self.error - self.wrapped).max(0.0) * factor)
+    }
+}
+
 impl Tilt {
     fn new(parts: &[Part], order: f64) -> Self {
         let normalizers: Vec<f64> = parts.iter().map(|part| part.loss.log_moment(order)).collect();
@@ -265,17 +300,35 @@ impl Tilt {
         Self { order, normalizers, log_total, log_size, relative }
     }
 
+    /// The relative error of all masses after the tilt is undone, of so many cells.
+    fn relative_error(&self, window: &Window, cells: usize) -> f64 {
+        let extent = window.top.abs().max(window.bottom.abs()) as f64 * window.per_cell();
+        let relative = self.relative
+            + 4.0 * ROUNDOFF * (self.log_total.abs() + self.log_size + 2.0 * extent + LARGEST_EXPONENT)
+            + 16.0 * ROUNDOFF * cells as f64
+            + 4.0 * ELEMENTARY;
+        compounded(relative, 1.0)
+    }
+
+    /// The tilted masses of a part on the circle of a window's cells.
+    fn weights(&self, part: &Part, normalizer: f64, window: &Window) -> Vec<Complex> {
+        let mut weights = vec![Complex::ZERO; window.length()];
+        let length = weights.len() as i64;
+        let stride = (part.loss.spacing() / window.spacing) as i64;
+        for (index, (loss, mass)) in part.loss.losses().enumerate() {
+            let cell = (index as i64 - part.loss.half() as i64) * stride;
+            weights[cell.rem_euclid(length) as usize].real += tilted(mass, self.order * loss - normalizer);
+        }
+        weights
+    }
+
+    /// The tilted law of the sum of all parts, by the product of their transforms.
     fn convolve(&self, parts: &[Part], window: &Window) -> TiltedSum {
         let length = window.length();
         let fourier = Fourier::new(length);
         let mut product = Product::one(length / 2 + 1);
         for (part, normalizer) in parts.iter().zip(&self.normalizers) {
-            let mut weights = vec![Complex::ZERO; length];
-            let stride = (part.loss.spacing() / window.spacing) as i64;
-            for (index, (loss, mass)) in part.loss.losses().enumerate() {
-                let cell = (index as i64 - part.loss.half() as i64) * stride;
-                weights[cell.rem_euclid(length as i64) as usize].real += tilted(mass, self.order * loss - normalizer);
-            }
+            let mut weights = self.weights(part, *normalizer, window);
             // One frequency may carry all of the error of the whole transform.
             let norm: f64 = weights.iter().map(|weight| weight.real * weight.real).sum::<f64>().sqrt();
             let error = fourier.relative_error() * (length as f64).sqrt() * norm * 1.01;
@@ -328,12 +381,18 @@ impl Product {
         sum / length as f64 * (1.0 + 4.0 * ROUNDOFF * length as f64)
     }
 
+    /// The conjugate of the whole spectrum, of which the second half is the mirror image of the first. The inverse transform is the
+    /// conjugate of the transform of the conjugate, and the sum is real.
+    fn conjugate_spectrum(&self) -> Vec<Complex> {
+        let inner = 1..self.values.len() - 1;
+        let conjugate = self.values.iter().map(|value| value.conjugate());
+        conjugate.chain(self.values[inner].iter().rev().copied()).collect()
+    }
+
     fn invert(self, fourier: &Fourier, total: f64) -> TiltedSum {
         let length = 2 * (self.values.len() - 1);
         let spectral = self.spectral_error(length, total);
-        // The inverse transform is the conjugate of the transform of the conjugate, and the sum is real.
-        let mut full: Vec<Complex> = self.values.iter().map(|value| value.conjugate()).collect();
-        full.extend(self.values[1..length / 2].iter().rev());
+        let mut full = self.conjugate_spectrum();
         let norm: f64 = full.iter().map(|value| value.magnitude().powi(2)).sum::<f64>().sqrt();
         fourier.forward(&mut full);
         let scale = 1.0 / length as f64;

@@ -5,8 +5,7 @@
 //! and composition survive that. Whether the measure dominates is checked after it was built, from the masses
 //! as stored; nothing rests on how they were computed.
 
-use std::collections::BTreeMap;
-
+use super::profile_curve::{LARGEST_LOSS, Reader, lower_hull, slope};
 use super::{Profile, at_least_one, not_negative, open_probability};
 use crate::Error;
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, up};
@@ -58,15 +57,13 @@ pub struct LossDistribution {
 }
 
 impl LossDistribution {
-    /// Losses beyond this are called infinite: e^(−128) is no longer a probability anybody states.
-    const LARGEST_LOSS: f64 = 128.0;
     /// The most cells on one side; a profile that wants more is read more coarsely.
     const MOST_CELLS: f64 = 16_384.0;
 
     /// Reads the profile and connects the dots: between two knots the curve is replaced by its chord in e^ε.
     pub fn from_profile<P: Profile + ?Sized>(profile: &P, accuracy: Accuracy) -> Result<Self, Error> {
         let negligible = accuracy.negligible()?;
-        let mut reader = Reader { profile, known: BTreeMap::new() };
+        let mut reader = Reader::new(profile);
         let largest = reader.largest_loss(negligible)?;
         let finest = power_of_two_below(largest / Self::MOST_CELLS);
         let mut spacing = power_of_two_below(largest / 32.0);
@@ -84,15 +81,8 @@ impl LossDistribution {
 
     /// Losses rounded down to the grid, with masses from below: whatever it says from below holds of the pair of laws.
     pub(super) fn from_below(losses: &[(f64, f64)], infinite: f64, spacing: f64) -> Self {
-        let cell = |loss: f64| (loss / spacing).floor() as i64;
-        let kept = || losses.iter().filter(|(loss, mass)| loss.abs() < Self::LARGEST_LOSS && *mass > 0.0);
-        let half = kept().map(|(loss, _)| cell(*loss).unsigned_abs() as usize).max().unwrap_or(0) + 1;
-        let mut masses = vec![0.0; 2 * half + 1];
-        let mut beyond = 0.0;
-        for (loss, mass) in losses.iter().filter(|(loss, _)| *loss >= Self::LARGEST_LOSS) {
-            beyond += if loss.is_finite() { 0.0 } else { *mass };
-        }
-        kept().for_each(|(loss, mass)| masses[(cell(*loss) + half as i64) as usize] += mass * (1.0 - 4.0 * ROUNDOFF));
+        let mut masses = rounded_down(losses, spacing);
+        let beyond: f64 = losses.iter().filter(|(loss, _)| *loss == f64::INFINITY).map(|(_, mass)| mass).sum();
         // Adding up may have rounded upwards.
         let shrink = 1.0 - 2.0 * ROUNDOFF * (losses.len() as f64 + 4.0);
         masses.iter_mut().for_each(|mass| *mass *= shrink);
@@ -176,6 +166,20 @@ impl LossDistribution {
     /// The same on a grid twice as coarse: a mass between two knots is split so that its likelihood ratio is kept
     /// in the mean, which connects the dots once more.
     pub(super) fn coarsened(&self) -> Self {
+        let mut masses = self.masses_on_every_other_knot();
+        let relative = 4.0 * ELEMENTARY;
+        masses.iter_mut().filter(|mass| **mass > 0.0).for_each(|mass| *mass = up(*mass, relative));
+        Self {
+            spacing: 2.0 * self.spacing,
+            masses,
+            infinite: self.infinite,
+            inflation: up(self.inflation, 4.0 * relative),
+            moved: self.moved,
+        }
+    }
+
+    /// The masses on the knots of a grid twice as coarse, rounded to nearest.
+    fn masses_on_every_other_knot(&self) -> Vec<f64> {
         let half = self.half();
         let coarse_half = half.div_ceil(2);
         let mut masses = vec![0.0; 2 * coarse_half + 1];
@@ -190,15 +194,7 @@ impl LossDistribution {
                 masses[below + 1] += mass * upwards;
             }
         }
-        let relative = 4.0 * ELEMENTARY;
-        masses.iter_mut().filter(|mass| **mass > 0.0).for_each(|mass| *mass = up(*mass, relative));
-        Self {
-            spacing: 2.0 * self.spacing,
-            masses,
-            infinite: self.infinite,
-            inflation: up(self.inflation, 4.0 * relative),
-            moved: self.moved,
-        }
+        masses
     }
 
     fn on_grid<P: Profile + ?Sized>(reader: &mut Reader<'_, P>, spacing: f64, half: usize) -> Result<Self, Error> {
@@ -207,7 +203,7 @@ impl LossDistribution {
         let infinite = curve[half];
         let mut loss = Self { spacing, masses: connect(&curve, &hull, spacing), infinite, inflation: 1.0, moved: 0.0 };
         loss.dominate(&curve, &hull)?;
-        loss.moved = up((infinite - reader.profile.floor()).max(0.0) + loss.masses[0], 4.0 * ROUNDOFF);
+        loss.moved = up((infinite - reader.floor()).max(0.0) + loss.masses[0], 4.0 * ROUNDOFF);
         Ok(loss)
     }
 
@@ -217,32 +213,43 @@ impl LossDistribution {
     /// the total at least one, domination at ε carries over to −ε (`docs/composition.md`), without the cancellation
     /// that comparing numbers close to one would bring.
     fn dominate(&mut self, curve: &[f64], hull: &[usize]) -> Result<(), Error> {
-        let half = self.half();
-        let implied = self.finite_curve();
+        let implied = self.finite_curve().split_off(self.half());
         let error = 16.0 * ROUNDOFF * self.masses.len() as f64 + 24.0 * ELEMENTARY;
         let total: f64 = self.masses.iter().sum();
-        let mut factor = (1.0 - self.infinite) / total;
-        for &vertex in hull {
-            let wanted = curve[vertex] - self.infinite;
-            if wanted > 0.0 {
-                factor = factor.max(wanted / implied[half + vertex]);
-            }
-        }
+        let factor = self.missing_factor(total, &implied, curve, hull);
         if !factor.is_finite() || factor > 1.5 {
             return Err(Error::request("the privacy profile falls faster than doubles can represent"));
         }
         let factor = up(factor.max(1.0), error);
-        let excess = |knot: usize| {
-            let own = implied[half + knot] * factor + self.infinite;
-            if own > 0.0 { own / curve[knot] } else { 1.0 }
+        let excess = |(own, wanted): (&f64, &f64)| {
+            let own = own * factor + self.infinite;
+            if own > 0.0 { own / wanted } else { 1.0 }
         };
-        let largest = (0..=half).map(excess).fold(1.0, f64::max);
+        let largest = implied.iter().zip(curve).map(excess).fold(1.0, f64::max);
         self.inflation = up(largest.max(total * factor + self.infinite), error);
+        self.raise(factor);
+        Ok(())
+    }
+
+    /// Multiplies all masses by a factor; those of positive losses are rounded up.
+    fn raise(&mut self, factor: f64) {
+        let half = self.half();
         let (negative, positive) = self.masses.split_at_mut(half + 1);
         negative.iter_mut().for_each(|mass| *mass *= factor);
         let raised = positive.iter_mut().filter(|mass| **mass > 0.0);
         raised.for_each(|mass| *mass = up(*mass * factor, 4.0 * ROUNDOFF));
-        Ok(())
+    }
+
+    /// The factor by which the masses, whose curve is `implied`, fall short of the curve at some vertex of its hull.
+    fn missing_factor(&self, total: f64, implied: &[f64], curve: &[f64], hull: &[usize]) -> f64 {
+        let mut factor = (1.0 - self.infinite) / total;
+        for &vertex in hull {
+            let wanted = curve[vertex] - self.infinite;
+            if wanted > 0.0 {
+                factor = factor.max(wanted / implied[vertex]);
+            }
+        }
+        factor
     }
 
     /// The hockey-stick curve of the finite masses at every knot: sums of positive terms only.
@@ -265,96 +272,21 @@ impl LossDistribution {
     }
 }
 
+/// The masses at the knots below the losses; what is beyond the largest loss is left out.
+fn rounded_down(losses: &[(f64, f64)], spacing: f64) -> Vec<f64> {
+    let kept = losses.iter().filter(|(loss, mass)| loss.abs() < LARGEST_LOSS && *mass > 0.0);
+    let cells: Vec<(i64, f64)> = kept.map(|(loss, mass)| ((loss / spacing).floor() as i64, *mass)).collect();
+    let half = cells.iter().map(|(cell, _)| cell.unsigned_abs() as usize).max().unwrap_or(0) + 1;
+    let mut masses = vec![0.0; 2 * half + 1];
+    for (cell, mass) in cells {
+        masses[(cell + half as i64) as usize] += mass * (1.0 - 4.0 * ROUNDOFF);
+    }
+    masses
+}
+
 /// The largest power of two that is at most `value`.
 fn power_of_two_below(value: f64) -> f64 {
     value.log2().floor().clamp(-1000.0, 1000.0).exp2()
-}
-
-/// Asks the profile, and never twice for the same ε.
-struct Reader<'a, P: Profile + ?Sized> {
-    profile: &'a P,
-    known: BTreeMap<u64, f64>,
-}
-
-impl<P: Profile + ?Sized> Reader<'_, P> {
-    fn delta(&mut self, epsilon: f64) -> Result<f64, Error> {
-        if let Some(delta) = self.known.get(&epsilon.to_bits()) {
-            return Ok(*delta);
-        }
-        let delta = self.profile.delta_upper(epsilon);
-        self.learn(epsilon, delta)
-    }
-
-    fn learn(&mut self, epsilon: f64, delta: f64) -> Result<f64, Error> {
-        if delta.is_nan() || delta < 0.0 {
-            return Err(Error::request(format!(
-                "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is not a probability"
-            )));
-        }
-        self.known.insert(epsilon.to_bits(), delta.min(1.0));
-        Ok(delta.min(1.0))
-    }
-
-    /// An ε beyond which the profile is negligible or no longer falls, within a tenth.
-    fn largest_loss(&mut self, negligible: f64) -> Result<f64, Error> {
-        let mut high = LossDistribution::LARGEST_LOSS;
-        let enough = negligible + self.delta(high)? * 1.0001;
-        while high > 1e-9 && self.delta(high / 2.0)? <= enough {
-            high /= 2.0;
-        }
-        let mut low = high / 2.0;
-        // Not `bisect`: the profile may fail.
-        while high > 1.1 * low {
-            let middle = (low + high) / 2.0;
-            if self.delta(middle)? <= enough {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        Ok(high)
-    }
-
-    /// The profile at the knots 0, spacing, …, half·spacing, as far down as monotony and symmetry allow.
-    fn curve(&mut self, spacing: f64, half: usize) -> Result<Vec<f64>, Error> {
-        let knots = (0..=half).map(|knot| knot as f64 * spacing);
-        let unknown: Vec<f64> = knots.filter(|epsilon| !self.known.contains_key(&epsilon.to_bits())).collect();
-        for (epsilon, delta) in unknown.iter().zip(self.profile.deltas_upper(&unknown)) {
-            self.learn(*epsilon, delta)?;
-        }
-        let mut curve = Vec::with_capacity(half + 1);
-        let mut least = 1.0_f64;
-        for knot in 0..=half {
-            least = least.min(self.delta(knot as f64 * spacing)?);
-            curve.push(least);
-        }
-        // The chord from −ε to ε bounds δ(0) too: by symmetry it meets zero at (2δ(ε) + e^ε − 1)/(e^ε + 1).
-        for (knot, delta) in curve.clone().into_iter().enumerate().skip(1) {
-            let growth = (knot as f64 * spacing).exp_m1();
-            curve[0] = curve[0].min(up((2.0 * delta + growth) / (growth + 2.0), 4.0 * ELEMENTARY));
-        }
-        Ok(curve)
-    }
-}
-
-/// The slope, in e^ε, of the chord between two knots.
-fn slope(curve: &[f64], left: usize, right: usize, spacing: f64) -> f64 {
-    (curve[right] - curve[left]) / ((left as f64 * spacing).exp() * ((right - left) as f64 * spacing).exp_m1())
-}
-
-/// The knots of the greatest convex minorant. The true profile is convex and below every dot, hence below this.
-fn lower_hull(curve: &[f64], spacing: f64) -> Vec<usize> {
-    let mut hull: Vec<usize> = Vec::new();
-    for knot in 0..curve.len() {
-        while let [.., before, last] = hull[..] {
-            if slope(curve, before, last, spacing) <= slope(curve, last, knot, spacing) {
-                break;
-            }
-            hull.pop();
-        }
-        hull.push(knot);
-    }
-    hull
 }
 
 /// The masses whose hockey-stick curve is the hull's, up to rounding; mirrored to negative losses by symmetry.

@@ -36,11 +36,10 @@ mod ballot;
 mod composed;
 mod convolution;
 mod filter;
-#[cfg(test)]
-mod known_answers;
 mod local;
 mod loss_distribution;
 mod profile;
+mod profile_curve;
 pub(super) mod repeated;
 
 pub use ballot::Ballot;

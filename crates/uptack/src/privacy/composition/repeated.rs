@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::privacy::divergence::many_classes::PairLaw;
 use crate::privacy::likelihood::PerDirection;
 use crate::privacy::one_aggregator;
-use crate::privacy::{Accountant, Delta, Target, Views};
+use crate::privacy::threads::on_all_cores;
+use crate::privacy::{Accountant, Delta, Guarantee, Target, Views};
 
 /// What all releases, and all of an owner's answers, together give away.
 #[derive(Clone, Debug)]
@@ -53,13 +54,7 @@ impl Repeated {
         let linked = add(&views.linked)?;
         let one_aggregator = views.one_aggregator.map(|once| one_aggregator::together(once, times));
         let pure = [linked, one_aggregator.map(|all| all.upper())].into_iter().flatten().reduce(f64::min);
-        // Where one release has no guarantee at this δ, several have none.
-        let none = matches!(target, Target::Delta(_)) && views.release.value().is_none();
-        let composed = if times == 1 || none {
-            views.release.value()
-        } else {
-            compose(profile, views.release.crowd(), target, times)?
-        };
+        let composed = releases_together(&views.release, profile, target, times)?;
         Ok(Self {
             times,
             answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
@@ -132,47 +127,43 @@ impl Profile for ReleaseProfile<'_> {
     }
 }
 
-/// The values of a function at all arguments, computed on all cores in turns, because neighbours cost about the same.
-fn on_all_cores(arguments: &[f64], function: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(arguments.len()).max(1);
-    let (mut values, function) = (vec![0.0; arguments.len()], &function);
-    std::thread::scope(|scope| {
-        let part = |first: usize| {
-            let own = arguments.iter().skip(first).step_by(cores);
-            scope.spawn(move || own.map(|argument| function(*argument)).collect::<Vec<f64>>())
-        };
-        let parts: Vec<_> = (0..cores).map(part).collect();
-        for (first, part) in parts.into_iter().enumerate() {
-            let found = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            values.iter_mut().skip(first).step_by(cores).zip(found).for_each(|(value, found)| *value = found);
-        }
-    });
-    values
-}
-
 /// A composed δ at a given ε is sharp down to this.
 const SMALLEST_DELTA: f64 = 1e-12;
 
-fn compose(
+/// Whichever of ε and δ the target leaves open, of so many releases of which one has this guarantee.
+fn releases_together(
+    once: &Guarantee,
     profile: &ReleaseProfile<'_>,
-    worst_crowd: u64,
     target: Target,
     times: u64,
 ) -> Result<Option<Enclosure>, Error> {
+    // Where one release has no guarantee at this δ, several have none.
+    let none = matches!(target, Target::Delta(_)) && once.value().is_none();
+    if times == 1 || none {
+        return Ok(once.value());
+    }
+    if matches!(target, Target::Delta(delta) if delta.value() >= 1.0) {
+        return Ok(Some(Enclosure::ZERO));
+    }
+    let upper = composed_upper(profile, target, times)?;
+    Ok(upper.map(|upper| {
+        let lower = attained_value(&attained(profile.accountant, once.crowd(), times), target, upper);
+        Enclosure::new(lower.min(upper), upper)
+    }))
+}
+
+/// The upper end of a composition; none where δ is below the floor.
+fn composed_upper(profile: &ReleaseProfile<'_>, target: Target, times: u64) -> Result<Option<f64>, Error> {
     let smallest = match target {
-        Target::Delta(delta) if delta.value() >= 1.0 => return Ok(Some(Enclosure::new(0.0, 0.0))),
         Target::Delta(delta) => delta.value(),
         Target::Epsilon(_) => SMALLEST_DELTA,
     };
     let above = profile.composition(times, smallest)?;
-    let upper = match target {
+    let composed = match target {
         Target::Delta(delta) => above.epsilon(delta.value())?,
         Target::Epsilon(epsilon) => Some(above.delta(epsilon.value())?),
     };
-    Ok(upper.map(|upper| {
-        let lower = attained_value(&attained(profile.accountant, worst_crowd, times), target, upper.upper());
-        Enclosure::new(lower.min(upper.upper()), upper.upper())
-    }))
+    Ok(composed.map(|composed| composed.upper()))
 }
 
 /// The largest value of the histories. For an ε they are compared a little below its upper end, and the worst one is solved.
@@ -196,13 +187,19 @@ fn attained(accountant: &Accountant, worst_crowd: u64, times: u64) -> Vec<Attain
     let mut crowds = vec![worst_crowd, 0, accountant.owners() - 1];
     crowds.sort_unstable();
     crowds.dedup();
+    let pairs = crowds.into_iter().flat_map(|crowd| accountant.pair_laws(crowd));
+    pairs.flat_map(|pair| histories(&pair, times)).collect()
+}
+
+/// The pairs of histories in one crowd.
+fn histories(PerDirection { yes_over_no, no_over_yes }: &PerDirection<PairLaw>, times: u64) -> Vec<Attained> {
     let half = times / 2;
-    let histories = |PerDirection { yes_over_no, no_over_yes }: PerDirection<PairLaw>| {
-        let all = [Attained::new(&[(&yes_over_no, times)]), Attained::new(&[(&no_over_yes, times)])];
-        let mixed = Attained::new(&[(&yes_over_no, times - half), (&no_over_yes, half)]);
-        all.into_iter().chain([mixed]).flatten().collect::<Vec<_>>()
-    };
-    crowds.into_iter().flat_map(|crowd| accountant.pair_laws(crowd)).flat_map(histories).collect()
+    let pairs = [
+        Attained::new(&[(yes_over_no, times)]),
+        Attained::new(&[(no_over_yes, times)]),
+        Attained::new(&[(yes_over_no, times - half), (no_over_yes, half)]),
+    ];
+    pairs.into_iter().flatten().collect()
 }
 
 /// All releases together say no more than all cells, nor more than all sums of bits and noise: ε is never above what these

@@ -47,26 +47,35 @@ impl Falling {
         if self.reached(single) {
             return single;
         }
-        let wanted = self.worst(self.goals);
-        let slope = self.worst(single) / distance.max(1.0);
-        let (counts, deviation) = law_of(self.law, log_cut);
-        work.spend(counts.steps / 4);
+        let law = CutLaw::new(self.law, log_cut);
+        work.spend(law.counts.steps / 4);
+        let enclosed = |number: u64| function(number).map(|upper| Enclosure::of_probability(0.0, upper));
         let mut best = single;
-        // The loss is about that of half a block.
-        let first = 0.6 * deviation * slope / wanted;
-        let mut fineness = if first.is_finite() { first.max(0.5) } else { 0.5 };
-        while 3.5 * fineness.min(counts.probability.len() as f64 / 4.0) <= MOST_BLOCKS && !work.exhausted() {
-            let enclosed = |number: u64| function(number).map(|upper| Enclosure::of_probability(0.0, upper));
-            let blocks = Blocks::of(&counts, deviation, fineness);
+        let mut fineness = self.first_fineness(single, distance, law.deviation);
+        while law.blocks_at(fineness) <= MOST_BLOCKS && !work.exhausted() {
+            let blocks = Blocks::of(&law, fineness);
             let finer = blocks.expectation(log_cut.exp(), &enclosed).upper();
             best = best.min(finer);
             if self.reached(best) || blocks.are_single() {
                 break;
             }
-            let factor = 1.2 * self.worst(finer) / wanted;
-            fineness *= if factor.is_finite() { factor.clamp(1.4, 8.0) } else { 2.0 };
+            fineness *= self.refinement(finer);
         }
         best
+    }
+
+    /// The blocks to a standard deviation to start with, where the function rises to `single` over `distance`.
+    fn first_fineness(&self, single: PerDirection<f64>, distance: f64, deviation: f64) -> f64 {
+        let slope = self.worst(single) / distance.max(1.0);
+        // The loss is about that of half a block.
+        let first = 0.6 * deviation * slope / self.worst(self.goals);
+        if first.is_finite() { first.max(0.5) } else { 0.5 }
+    }
+
+    /// How many times as fine the blocks should be where they gave these bounds.
+    fn refinement(&self, bounds: PerDirection<f64>) -> f64 {
+        let factor = 1.2 * self.worst(bounds) / self.worst(self.goals);
+        if factor.is_finite() { factor.clamp(1.4, 8.0) } else { 2.0 }
     }
 
     /// A bound from a single number, below which the number rarely is, and how far that is from the mean.
@@ -92,10 +101,22 @@ impl Falling {
 }
 
 /// The law of a binomial number but for mass of e^`log_cut` on either side, and its standard deviation.
-fn law_of(law: Binomial, log_cut: f64) -> (Counts, f64) {
-    let (low, high) = window(&[law], log_cut);
-    let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
-    (counts, (law.mean() * law.coin.failure).sqrt())
+struct CutLaw {
+    counts: Counts,
+    deviation: f64,
+}
+
+impl CutLaw {
+    fn new(law: Binomial, log_cut: f64) -> Self {
+        let (low, high) = window(&[law], log_cut);
+        let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
+        Self { counts, deviation: (law.mean() * law.coin.failure).sqrt() }
+    }
+
+    /// About how many blocks there are with so many to a standard deviation.
+    fn blocks_at(&self, fineness: f64) -> f64 {
+        3.5 * fineness.min(self.counts.probability.len() as f64 / 4.0)
+    }
 }
 
 /// Blocks of a random number: the smallest number of each (and the largest of all), and how likely each block is.
@@ -111,24 +132,24 @@ const FINEST: f64 = 128.0;
 
 impl Blocks {
     /// Blocks for which probability times width is about the same, `fineness` to a standard deviation in the middle.
-    fn of(counts: &Counts, deviation: f64, fineness: f64) -> Self {
+    fn of(CutLaw { counts, deviation }: &CutLaw, fineness: f64) -> Self {
         let most = deviation / (2.5 * fineness * fineness);
-        let (mut starts, mut probability) = (vec![counts.first], vec![0.0]);
+        let error = counts.relative_error + counts.probability.len() as f64 * f64::EPSILON;
+        let mut blocks = Self { starts: vec![counts.first], probability: vec![0.0], error };
         let mut width = 0.0;
         for (number, mass) in (counts.first..).zip(&counts.probability) {
-            let last = probability.len() - 1;
-            if width > 0.0 && (probability[last] + mass) * width > most {
-                starts.push(number);
-                probability.push(*mass);
+            let last = blocks.probability.len() - 1;
+            if width > 0.0 && (blocks.probability[last] + mass) * width > most {
+                blocks.starts.push(number);
+                blocks.probability.push(*mass);
                 width = 1.0;
             } else {
-                probability[last] += mass;
+                blocks.probability[last] += mass;
                 width += 1.0;
             }
         }
-        starts.push(counts.first + counts.probability.len() as u64 - 1);
-        let error = counts.relative_error + counts.probability.len() as f64 * f64::EPSILON;
-        Self { starts, probability, error }
+        blocks.starts.push(counts.first + counts.probability.len() as u64 - 1);
+        blocks
     }
 
     /// Whether no block has more than one number.
@@ -140,18 +161,28 @@ impl Blocks {
     fn expectation(&self, cut: f64, function: &impl Fn(u64) -> PerDirection<Enclosure>) -> PerDirection<Enclosure> {
         let values: Vec<PerDirection<Enclosure>> = self.starts.iter().map(|&start| function(start)).collect();
         PerDirection::each(|direction| {
-            let (mut lower, mut upper) = (0.0, 0.0);
-            for (index, (probability, pair)) in self.probability.iter().zip(values.windows(2)).enumerate() {
-                let last = index + 1 == self.probability.len();
-                let single = self.starts[index + 1] - self.starts[index] == u64::from(!last);
-                // A block's largest number is below the next block's smallest; a block of one number is that number.
-                let end = if single { pair[0][direction] } else { pair[1][direction] };
-                lower += probability * end.lower().min(pair[0][direction].lower());
-                upper += probability * pair[0][direction].upper();
-            }
-            let upper = (upper * (1.0 + self.error) + 2.0 * cut).max(lower);
-            Enclosure::of_probability(lower * (1.0 - self.error), upper)
+            let values: Vec<Enclosure> = values.iter().map(|value| value[direction]).collect();
+            self.between_starts(&values, cut)
         })
+    }
+
+    /// The expectation of a falling function with these values at the starts.
+    fn between_starts(&self, values: &[Enclosure], cut: f64) -> Enclosure {
+        let (mut lower, mut upper) = (0.0, 0.0);
+        for (index, (probability, ends)) in self.probability.iter().zip(values.windows(2)).enumerate() {
+            // A block's largest number is below the next block's smallest; a block of one number is that number.
+            let end = if self.is_single(index) { ends[0] } else { ends[1] };
+            lower += probability * end.lower().min(ends[0].lower());
+            upper += probability * ends[0].upper();
+        }
+        let upper = (upper * (1.0 + self.error) + 2.0 * cut).max(lower);
+        Enclosure::of_probability(lower * (1.0 - self.error), upper)
+    }
+
+    /// Whether a block has one number only. The last one ends with its largest number, not before the next block.
+    fn is_single(&self, index: usize) -> bool {
+        let last = index + 1 == self.probability.len();
+        self.starts[index + 1] - self.starts[index] == u64::from(!last)
     }
 }
 
@@ -163,13 +194,13 @@ pub(crate) fn expected(
     function: impl Fn(u64) -> PerDirection<Enclosure>,
 ) -> PerDirection<Enclosure> {
     let cut = question.log_cut.exp();
-    let (counts, deviation) = law_of(law, question.log_cut);
+    let law = CutLaw::new(law, question.log_cut);
+    let near = CLOSE.max(1.0 + question.precision);
     // Few numbers are taken one by one, which is exact.
-    let mut fineness = if counts.probability.len() <= 64 { f64::INFINITY } else { 2.0 };
+    let mut fineness = if law.counts.probability.len() <= 64 { f64::INFINITY } else { 2.0 };
     loop {
-        work.spend(counts.steps);
-        let values = Blocks::of(&counts, deviation, fineness).expectation(cut, &function);
-        let near = CLOSE.max(1.0 + question.precision);
+        work.spend(law.counts.steps);
+        let values = Blocks::of(&law, fineness).expectation(cut, &function);
         let close = |value: &Enclosure| value.upper() <= near * value.lower() || value.upper() <= 2.0 * cut;
         let largest = values.upper().largest();
         let enough = values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0);

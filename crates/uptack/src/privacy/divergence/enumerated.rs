@@ -1,8 +1,9 @@
 //! Every histogram of a small crowd, one by one (`docs/accounting.md`, "Few owners").
 
+use super::two_classes::Positive;
 use crate::certified::enclosure::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
-use crate::privacy::likelihood::{Crowd, PerDirection};
+use crate::privacy::likelihood::{Crowd, PerDirection, Weight};
 use crate::privacy::views::DetailedOutcome;
 use crate::truth::Truth;
 
@@ -71,27 +72,29 @@ impl<'a> Histograms<'a> {
 
     /// The divergence in both directions in a crowd with this law.
     fn evaluate(&self, law: &[f64], growth: f64) -> PerDirection<Enclosure> {
-        let roundings = 8.0 * ROUNDOFF * (self.others + 4) as f64;
         PerDirection::each(|direction| {
             let weights: Vec<_> = self.outcome.inside.iter().map(|class| class.weight(direction, growth)).collect();
-            // Σ over the target's classes of a function of the weight times the probability of the others' histogram.
-            let value = |index: usize, of: &dyn Fn(usize) -> f64| -> f64 {
-                (0..weights.len())
-                    .filter(|&class| index >= self.strides[class])
-                    .map(|class| of(class) * law[index - self.strides[class]])
-                    .sum()
-            };
-            let (mut sum, mut error) = (0.0, 0.0);
-            for index in 0..law.len() {
-                let difference = value(index, &|class| weights[class].value());
-                let slack = roundings * value(index, &|class| weights[class].magnitude());
-                if difference > -slack {
-                    sum += difference.max(0.0);
-                    error += slack;
-                }
-            }
-            Enclosure::around(sum, error, 0.0)
+            self.positive_part(law, &weights)
         })
+    }
+
+    /// Σ over the histograms h of (Σ_c w_c·G(h − e_c))₊, where G is the law of the others' histogram.
+    fn positive_part(&self, law: &[f64], weights: &[Weight]) -> Enclosure {
+        let roundings = 8.0 * ROUNDOFF * (self.others + 4) as f64;
+        let mut sum = Positive::default();
+        for index in 0..law.len() {
+            let difference = self.with_target(law, index, weights, Weight::value);
+            let slack = roundings * self.with_target(law, index, weights, Weight::magnitude);
+            sum.add(difference, slack);
+        }
+        Enclosure::around(sum.value, sum.error, 0.0)
+    }
+
+    /// Σ over the target's classes c of a function of w_c times G(h − e_c), h the histogram at this index.
+    #[inline]
+    fn with_target(&self, law: &[f64], index: usize, weights: &[Weight], of: impl Fn(&Weight) -> f64) -> f64 {
+        let strides = weights.iter().zip(&self.strides).filter(|(_, stride)| index >= **stride);
+        strides.map(|(weight, stride)| of(weight) * law[index - stride]).sum()
     }
 }
 

@@ -62,28 +62,40 @@ impl ReducedView {
         if self.noise.is_some() {
             return self.both_truths(Crowd::of_one_truth(truth, others), question, work);
         }
-        let sum = |outcomes: &[Outcome]| {
-            PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(truth, others, question, work)))
-        };
         if self.is_exact() {
-            return sum(&self.above);
+            return outcomes_in_one_truth(&self.above, truth, others, question, work);
+        }
+        let lower = self.one_truth_from_below(truth, others, question, work);
+        let upper = self.one_truth_from_above(truth, others, question, work);
+        lower.with(upper, |lower, upper| Enclosure::of_probability(lower.min(upper), upper))
+    }
+
+    /// The lower ends of a crowd of one truth: by the best tests where there are many classes, else the most that a coarser view
+    /// shows.
+    fn one_truth_from_below(&self, truth: Truth, others: u64, question: Question, work: &Work) -> PerDirection<f64> {
+        let nothing = PerDirection::both(0.0);
+        if question.ends == Ends::Upper {
+            return nothing;
         }
         let crowd = Crowd::of_one_truth(truth, others);
-        let shown = || self.below.iter().map(|outcomes| sum(outcomes)).collect::<Vec<_>>();
-        let lower = match question.ends {
-            Ends::Upper => Vec::new(),
-            _ if !self.needs_sums() => shown(),
-            _ => self.best_tests(crowd, question, work).map_or_else(shown, |tests| vec![tests]),
-        };
-        let upper = match question.ends {
-            Ends::Lower => PerDirection::both(1.0),
-            _ if !self.needs_sums() => sum(&self.above).upper(),
-            _ => self.sums_of_scores(crowd, question, Fineness::for_one_truth(others), work),
-        };
-        PerDirection::each(|direction| {
-            let lower = lower.iter().map(|value| value[direction].lower()).fold(0.0, f64::max);
-            Enclosure::of_probability(lower.min(upper[direction]), upper[direction])
+        let tests = if self.needs_sums() { self.best_tests(crowd, question, work) } else { None };
+        tests.unwrap_or_else(|| {
+            let shown =
+                self.below.iter().map(|outcomes| outcomes_in_one_truth(outcomes, truth, others, question, work));
+            shown.fold(nothing, |most, value| most.with(value, |most, value| most.max(value.lower())))
         })
+    }
+
+    /// The upper ends of a crowd of one truth.
+    fn one_truth_from_above(&self, truth: Truth, others: u64, question: Question, work: &Work) -> PerDirection<f64> {
+        match question.ends {
+            Ends::Lower => PerDirection::both(1.0),
+            _ if !self.needs_sums() => outcomes_in_one_truth(&self.above, truth, others, question, work).upper(),
+            _ => {
+                let crowd = Crowd::of_one_truth(truth, others);
+                self.sums_of_scores(crowd, question, Fineness::for_one_truth(others), work)
+            }
+        }
     }
 
     /// A crowd of both truths, in both directions, exactly; only for [`ReducedView::is_exact_in_every_crowd`].
@@ -113,20 +125,20 @@ impl ReducedView {
             let bound = |fineness| self.sums_of_scores(crowd, question, fineness, work);
             return Attempt::exact(refined(crowd.size(), question.goal, work, bound));
         }
+        self.bound_by_outcomes(crowd, question, work)
+    }
+
+    /// The same for few classes, where each outcome is bounded by itself.
+    fn bound_by_outcomes(&self, crowd: Crowd, question: Question, work: &Work) -> Attempt {
         let parts: Vec<OutcomeBound<'_>> =
             self.above.iter().map(|outcome| OutcomeBound::new(outcome, crowd, question, work)).collect();
         let guess = parts.iter().fold(PerDirection::both(0.0), |sum, part| sum.with(part.guess, |a, b| a + b));
         if guess.largest() > question.goal {
             return Attempt { bound: PerDirection::both(1.0), guess };
         }
-        // What is left of the goal goes to the outcomes in proportion to their guesses.
-        let tiny = 1e-3 * question.goal;
         let mut bound = PerDirection::both(0.0);
         for part in &parts {
-            let goals = part.guess.with(guess, |own, all| {
-                let share = (own + tiny) / (all + tiny * parts.len() as f64);
-                own + (question.goal - all) * share
-            });
+            let goals = part.guess.with(guess, |own, all| part_of_goal(question.goal, own, all, parts.len()));
             let value = part.bound(goals, question, work);
             bound = bound.with(value, |sum, value| (sum + value) * (1.0 + f64::EPSILON));
         }
@@ -148,10 +160,10 @@ impl ReducedView {
     }
 
     /// A crowd by the best tests on sums of scores, from below; none where the tallies do not determine the cells.
-    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<Divergences> {
+    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<PerDirection<f64>> {
         let below = |classes: &[WeightedClass]| many_classes::lower(classes, crowd, question.log_cut, work);
         let values = self.is_determined().then(|| self.sum_over_outcomes(question.growth, below))?;
-        Some(values.map(|value| Enclosure::of_probability(value * (1.0 - 1e-13), 1.0)))
+        Some(values.map(|value| (value * (1.0 - 1e-13)).max(0.0)))
     }
 
     /// The sum over the outcomes of a function of all their classes, in both directions.
@@ -161,4 +173,23 @@ impl ReducedView {
             self.detail.iter().map(value).sum::<f64>() * (1.0 + 1e-14)
         })
     }
+}
+
+/// The sum over some outcomes in a crowd of one truth, in both directions.
+fn outcomes_in_one_truth(
+    outcomes: &[Outcome],
+    truth: Truth,
+    others: u64,
+    question: Question,
+    work: &Work,
+) -> Divergences {
+    PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(truth, others, question, work)))
+}
+
+/// The goal for one of `outcomes` outcomes: its own guess and, in proportion to it, what all guesses together leave of the goal.
+fn part_of_goal(goal: f64, own: f64, all: f64, outcomes: usize) -> f64 {
+    // An outcome whose guess is next to nothing needs some room, too.
+    let tiny = 1e-3 * goal;
+    let share = (own + tiny) / (all + tiny * outcomes as f64);
+    own + (goal - all) * share
 }

@@ -11,32 +11,54 @@ use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::Weight;
 
-/// Σ over histograms of (first − e^ε·second)₊. `classes` are pairs of the target's weight w_c and the crowd's probability q_c; the
-/// probabilities sum to one.
-pub(crate) fn divergence(classes: &[(Weight, f64)], others: u64, log_cut: f64, work: &Work) -> Enclosure {
-    let mut sum = Enclosure::ZERO;
-    let mut reachable: Vec<(Weight, f64)> = Vec::with_capacity(classes.len());
-    for &(weight, crowd) in classes {
-        // A class that the crowd does not reach shows the target by itself.
-        if crowd == 0.0 || others == 0 {
-            sum = sum.plus(weight.positive_part());
-        } else {
-            reachable.push((weight, crowd));
-        }
-    }
-    reachable.sort_by(|a, b| (b.0.value() / b.1).total_cmp(&(a.0.value() / a.1)));
-    let rest = match reachable.as_slice() {
-        [] => Enclosure::ZERO,
-        [(weight, _)] => weight.positive_part(),
-        [high, low] => two(*high, *low, others, log_cut, work),
-        [high, middle, low] => three([*high, *middle, *low], others, log_cut, work),
-        _ => unreachable!("classes are reduced to at most three before they come here"),
-    };
-    sum.plus(rest)
+/// A class: the target's weight w in it, and the probability q of an owner of the crowd's truth.
+#[derive(Clone, Copy)]
+pub(crate) struct OneTruthClass {
+    weight: Weight,
+    crowd: f64,
 }
 
-/// (1/N)·Σ over the inner counts of (score)₊ with `outer` owners in the outer class and the rest between two classes:
-/// the score is linear in the count of the higher one.
+impl OneTruthClass {
+    /// The classes with these weights, over which the owners of the crowd have this law.
+    pub(crate) fn all(weights: &[Weight], law: &[f64]) -> Vec<Self> {
+        weights.iter().zip(law).map(|(weight, crowd)| Self { weight: *weight, crowd: *crowd }).collect()
+    }
+
+    /// x = w/q.
+    fn score(&self) -> f64 {
+        self.weight.value() / self.crowd
+    }
+
+    /// The score without cancellation, which scales its rounding error.
+    fn magnitude(&self) -> f64 {
+        self.weight.magnitude() / self.crowd
+    }
+}
+
+/// Σ over histograms of (first − e^ε·second)₊, where the crowd's probabilities sum to one.
+pub(crate) fn divergence(classes: &[OneTruthClass], others: u64, log_cut: f64, work: &Work) -> Enclosure {
+    let (mut reached, alone): (Vec<OneTruthClass>, Vec<OneTruthClass>) =
+        classes.iter().partition(|class| class.crowd != 0.0 && others != 0);
+    reached.sort_by(|a, b| b.score().total_cmp(&a.score()));
+    let rest = match reached[..] {
+        [] => Enclosure::ZERO,
+        [only] => only.weight.positive_part(),
+        [high, low] => two(high, low, others, log_cut, work),
+        [high, middle, low] => three([high, middle, low], others, log_cut, work),
+        _ => unreachable!("classes are reduced to at most three before they come here"),
+    };
+    // A class that the crowd does not reach shows the target by itself.
+    Weight::positive_parts(alone.iter().map(|class| &class.weight)).plus(rest)
+}
+
+/// How the owners, the target among them, are split: how many are in the outer class (b), and how many in the other two (k).
+#[derive(Clone, Copy)]
+struct Row {
+    outer: u64,
+    inner: u64,
+}
+
+/// S = Σ x_c·h_c as a function of the row and the count of the highest class, in which it is linear.
 struct Score {
     outer: f64,
     low: f64,
@@ -44,7 +66,8 @@ struct Score {
 }
 
 impl Score {
-    fn at(&self, outer: u64, inner: u64, count: u64) -> f64 {
+    #[inline]
+    fn at(&self, Row { outer, inner }: Row, count: u64) -> f64 {
         self.outer * outer as f64 + self.low * (inner - count) as f64 + self.high * count as f64
     }
 }
@@ -59,60 +82,60 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(outer: Option<(Weight, f64)>, high: (Weight, f64), low: (Weight, f64)) -> Self {
-        let value = |class: (Weight, f64)| class.0.value() / class.1;
-        let absolute = |class: (Weight, f64)| class.0.magnitude() / class.1;
-        Self {
-            score: Score { outer: outer.map_or(0.0, value), low: value(low), high: value(high) },
-            magnitude: Score { outer: outer.map_or(0.0, absolute), low: absolute(low), high: absolute(high) },
-            value: 0.0,
-            absolute: 0.0,
-            error: 0.0,
-        }
+    fn new(outer: Option<OneTruthClass>, high: OneTruthClass, low: OneTruthClass) -> Self {
+        let score = |of: fn(&OneTruthClass) -> f64| Score {
+            outer: outer.as_ref().map_or(0.0, of),
+            low: of(&low),
+            high: of(&high),
+        };
+        let (score, magnitude) = (score(OneTruthClass::score), score(OneTruthClass::magnitude));
+        Self { score, magnitude, value: 0.0, absolute: 0.0, error: 0.0 }
     }
 
     /// Whether the score is positive, or so close to zero that rounding may hide it: what is counted in excess is within the error.
-    fn positive(&self, outer: u64, inner: u64, count: u64) -> bool {
-        let slack = 16.0 * ROUNDOFF * self.magnitude.at(outer, inner, count);
-        self.score.at(outer, inner, count) > -slack
+    #[inline]
+    fn positive(&self, row: Row, count: u64) -> bool {
+        let slack = 16.0 * ROUNDOFF * self.magnitude.at(row, count);
+        self.score.at(row, count) > -slack
     }
 
-    /// The smallest count with a positive score, `inner + 1` if there is none.
-    fn threshold(&self, outer: u64, inner: u64) -> u64 {
-        if !self.positive(outer, inner, inner) {
-            return inner + 1;
+    /// t: the smallest count with a positive score, one more than `row.inner` if there is none.
+    fn threshold(&self, row: Row) -> u64 {
+        if !self.positive(row, row.inner) {
+            return row.inner + 1;
         }
-        let (base, slope) = (self.score.at(outer, inner, 0), self.score.high - self.score.low);
+        let (base, slope) = (self.score.at(row, 0), self.score.high - self.score.low);
         let guess = if base >= 0.0 || slope <= 0.0 { 0.0 } else { -base / slope };
-        let mut count = (guess as u64).min(inner);
-        while !self.positive(outer, inner, count) {
+        let mut count = (guess as u64).min(row.inner);
+        while !self.positive(row, count) {
             count += 1;
         }
-        while count > 0 && self.positive(outer, inner, count - 1) {
+        while count > 0 && self.positive(row, count - 1) {
             count -= 1;
         }
         count
     }
 
     /// The same where it is known to be at most `previous`, and is probably near it.
-    fn threshold_below(&self, outer: u64, inner: u64, previous: u64) -> u64 {
+    fn threshold_below(&self, row: Row, previous: u64) -> u64 {
         let mut count = previous;
         for _ in 0..4 {
-            if count == 0 || count > inner || !self.positive(outer, inner, count - 1) {
+            if count == 0 || count > row.inner || !self.positive(row, count - 1) {
                 break;
             }
             count -= 1;
         }
-        let below = count == 0 || count <= inner && !self.positive(outer, inner, count - 1);
-        let found = below && self.positive(outer, inner, count);
-        if found { count } else { self.threshold(outer, inner) }
+        let below = count == 0 || count <= row.inner && !self.positive(row, count - 1);
+        let found = below && self.positive(row, count);
+        if found { count } else { self.threshold(row) }
     }
 
-    fn add(&mut self, row: f64, outer: u64, inner: u64, threshold: u64, tail: &Tail) {
+    /// Adds E[S₊ | b] = S(t)·T_k(t) + (x₁ − x₂)·U_k(t), times the probability of the row.
+    fn add(&mut self, probability: f64, row: Row, threshold: u64, tail: &Tail) {
         let slope = self.score.high - self.score.low;
-        let value = row * (self.score.at(outer, inner, threshold).max(0.0) * tail.mass + slope * tail.excess);
+        let value = probability * (self.score.at(row, threshold).max(0.0) * tail.mass + slope * tail.excess);
         let steep = (self.magnitude.high - self.magnitude.low).max(0.0);
-        let absolute = row * (self.magnitude.at(outer, inner, threshold) * tail.mass + steep * tail.excess);
+        let absolute = probability * (self.magnitude.at(row, threshold) * tail.mass + steep * tail.excess);
         self.value += value;
         self.absolute += absolute;
         self.error += value * tail.relative_error;
@@ -123,70 +146,124 @@ impl Sum {
         log_cut - (owners as f64 + 2.0).ln() - self.magnitude.high.max(self.score.high).ln_1p()
     }
 
-    fn bracket(&self, owners: u64, relative_error: f64, truncated: f64) -> Enclosure {
+    /// D = E[S₊]/N.
+    fn enclosure(&self, owners: u64, relative_error: f64, truncated: f64) -> Enclosure {
         let scale = 1.0 / owners as f64;
         let error = self.error + relative_error * self.value + 24.0 * ROUNDOFF * self.absolute;
         Enclosure::around(self.value * scale, error * scale, truncated)
     }
 }
 
-fn two(high: (Weight, f64), low: (Weight, f64), others: u64, log_cut: f64, work: &Work) -> Enclosure {
-    let owners = others + 1;
-    let law = Binomial::new(owners, Coin::between(high.1, low.1));
+/// Two classes: one tail.
+fn two(high: OneTruthClass, low: OneTruthClass, others: u64, log_cut: f64, work: &Work) -> Enclosure {
+    let row = Row { outer: 0, inner: others + 1 };
+    let owners = row.inner;
     let mut sum = Sum::new(None, high, low);
-    let threshold = sum.threshold(0, owners);
+    let threshold = sum.threshold(row);
     if threshold > owners {
         return Enclosure::ZERO;
     }
-    let shallow = log_cut;
-    let log_cut = sum.deepened(log_cut, owners);
-    let bottom = if (threshold as f64) < law.mean() { window(&[law], log_cut).0 } else { 0 };
+    let law = Binomial::new(owners, Coin::between(high.crowd, low.crowd));
+    let deepened = sum.deepened(log_cut, owners);
+    let bottom = if (threshold as f64) < law.mean() { window(&[law], deepened).0 } else { 0 };
     let tail = law.tail(threshold, bottom);
     work.spend(tail.steps);
-    sum.add(1.0, 0, owners, threshold, &tail);
-    let cut = if threshold <= bottom && threshold > 0 { shallow.exp() } else { 0.0 };
-    sum.bracket(owners, 0.0, cut)
+    sum.add(1.0, row, threshold, &tail);
+    let cut = if threshold <= bottom && threshold > 0 { log_cut.exp() } else { 0.0 };
+    sum.enclosure(owners, 0.0, cut)
 }
 
-fn three(classes: [(Weight, f64); 3], others: u64, log_cut: f64, work: &Work) -> Enclosure {
+/// Three classes: a walk over the window of the lowest one's count.
+fn three(classes: [OneTruthClass; 3], others: u64, log_cut: f64, work: &Work) -> Enclosure {
     let [high, middle, low] = classes;
     let owners = others + 1;
     let mut sum = Sum::new(Some(low), high, middle);
-    if !sum.positive(0, owners, owners) {
+    if !sum.positive(Row { outer: 0, inner: owners }, owners) {
         return Enclosure::ZERO;
     }
-    let shallow = log_cut;
-    let log_cut = sum.deepened(log_cut, owners);
-    let coin = Coin::between(high.1, middle.1);
-    let outer = Binomial::new(owners, Coin { success: low.1, failure: high.1 + middle.1 });
-    let (first, last) = window(&[outer], log_cut);
-    let (bottom, _) = window(&[Binomial::new(owners - last, coin)], log_cut);
-    let (_, top) = window(&[Binomial::new(owners - first, coin)], log_cut);
-    let start = outer.probability(last);
-    let mut row = start.value;
-    let mut walk: Option<Walk> = None;
+    let windows = Windows::new(classes, owners, sum.deepened(log_cut, owners));
+    let (first, last) = windows.rows;
+    let start = windows.outer.probability(last);
+    let mut probability = start.value;
+    let mut tails = Tails { bottom: windows.bottom, carried: None };
     let mut threshold = owners + 1;
-    for count in (first..=last).rev() {
-        let inner = owners - count;
-        threshold = sum.threshold_below(count, inner, threshold);
-        if threshold <= inner && threshold <= top.saturating_add(1) {
-            let tail = step(&mut walk, Binomial::new(inner, coin), threshold, bottom, work);
-            sum.add(row, count, inner, threshold, &tail);
+    for outer in (first..=last).rev() {
+        let row = Row { outer, inner: owners - outer };
+        threshold = sum.threshold_below(row, threshold);
+        if threshold <= row.inner && threshold <= windows.top.saturating_add(1) {
+            let tail = tails.at(Binomial::new(row.inner, windows.coin), threshold, work);
+            sum.add(probability, row, threshold, &tail);
         }
-        if count > first {
-            row *= outer.ratio_down(count);
+        if outer > first {
+            probability *= windows.outer.ratio_down(outer);
         }
     }
-    work.spend(last - first + 1);
-    let rows = (last - first + 1) as f64;
-    let relative_error = start.relative_error + 8.0 * ROUNDOFF * rows;
+    let rows = last - first + 1;
+    work.spend(rows);
+    let relative_error = start.relative_error + 8.0 * ROUNDOFF * rows as f64;
     // Left out: outer counts on both sides of the window, thresholds above the top, tails below the bottom, tails that
     // underflow. Each has at most the cut's mass under the first law.
-    sum.bracket(owners, relative_error, 5.0 * shallow.exp())
+    sum.enclosure(owners, relative_error, 5.0 * log_cut.exp())
+}
+
+/// The counts that matter with three classes.
+struct Windows {
+    /// The law of the count b of the lowest class, and its window.
+    outer: Binomial,
+    rows: (u64, u64),
+    /// The coin with which the others split between the highest and the middle class: θ.
+    coin: Coin,
+    /// The counts a of the highest class are between these in every row.
+    bottom: u64,
+    top: u64,
+}
+
+impl Windows {
+    fn new([high, middle, low]: [OneTruthClass; 3], owners: u64, log_cut: f64) -> Self {
+        let coin = Coin::between(high.crowd, middle.crowd);
+        let outer = Binomial::new(owners, Coin { success: low.crowd, failure: high.crowd + middle.crowd });
+        let rows @ (first, last) = window(&[outer], log_cut);
+        let (bottom, _) = window(&[Binomial::new(owners - last, coin)], log_cut);
+        let (_, top) = window(&[Binomial::new(owners - first, coin)], log_cut);
+        Self { outer, rows, coin, bottom, top }
+    }
 }
 
 /// A tail that starts below this would lose digits when it is carried along; it is left out.
 const UNDERFLOW: f64 = 1e-250;
+
+/// The tails of one row after the other, carried along where that is possible.
+struct Tails {
+    /// Below this count the laws have negligible mass.
+    bottom: u64,
+    carried: Option<Walk>,
+}
+
+impl Tails {
+    /// T(t) and U(t) of this law.
+    fn at(&mut self, law: Binomial, threshold: u64, work: &Work) -> Tail {
+        let whole = threshold == 0 || threshold <= self.bottom;
+        match &mut self.carried {
+            Some(walk) if !whole && walk.leads_to(law, threshold) => walk.move_to(law.trials, threshold, work),
+            _ => self.anew(law, threshold, whole, work),
+        }
+    }
+
+    /// A tail that is not carried along from the row before; the next one may be carried along from it.
+    fn anew(&mut self, law: Binomial, threshold: u64, whole: bool, work: &Work) -> Tail {
+        let far = threshold as f64 > law.mean() && law.probability(threshold).value < UNDERFLOW;
+        if far {
+            return Tail { mass: 0.0, excess: 0.0, at: 0.0, relative_error: 0.0, steps: 1 };
+        }
+        let tail = law.tail(threshold, self.bottom);
+        work.spend(tail.steps);
+        // Far below the mean the sums are right, but cannot be carried along.
+        if whole || tail.at >= UNDERFLOW {
+            self.carried = (!whole).then_some(Walk { law, threshold, tail });
+        }
+        tail
+    }
+}
 
 /// A tail that is carried along from row to row.
 struct Walk {
@@ -195,29 +272,12 @@ struct Walk {
     tail: Tail,
 }
 
-fn step(walk: &mut Option<Walk>, law: Binomial, threshold: u64, bottom: u64, work: &Work) -> Tail {
-    let flat = threshold == 0 || threshold <= bottom;
-    let reusable = walk.as_ref().is_some_and(|walk| walk.law.trials <= law.trials && walk.threshold >= threshold);
-    match walk {
-        Some(walk) if reusable && !flat => walk.move_to(law.trials, threshold, work),
-        _ => {
-            let far = threshold as f64 > law.mean() && law.probability(threshold).value < UNDERFLOW;
-            if far {
-                return Tail { mass: 0.0, excess: 0.0, at: 0.0, relative_error: 0.0, steps: 1 };
-            }
-            let tail = law.tail(threshold, bottom);
-            work.spend(tail.steps);
-            if !flat && tail.at < UNDERFLOW {
-                // Far below the mean: the sums are right, but cannot be carried along.
-                return tail;
-            }
-            *walk = (!flat).then_some(Walk { law, threshold, tail });
-            tail
-        }
-    }
-}
-
 impl Walk {
+    /// Whether additions alone lead to the tail of this law at this threshold.
+    fn leads_to(&self, law: Binomial, threshold: u64) -> bool {
+        self.law.trials <= law.trials && self.threshold >= threshold
+    }
+
     fn move_to(&mut self, trials: u64, threshold: u64, work: &Work) -> Tail {
         let mut steps = 0;
         while self.law.trials < trials {
@@ -233,6 +293,7 @@ impl Walk {
         self.tail
     }
 
+    /// T_{k+1}(t) = T_k(t) + θ·g_k(t−1) and U_{k+1}(t) = U_k(t) + θ·T_k(t).
     fn add_owner(&mut self) {
         let (n, t) = (self.law.trials, self.threshold);
         let Coin { success, failure } = self.law.coin;
@@ -243,6 +304,7 @@ impl Walk {
         self.law.trials = n + 1;
     }
 
+    /// T_k(t−1) = T_k(t) + g_k(t−1) and U_k(t−1) = U_k(t) + T_k(t).
     fn lower_threshold(&mut self) {
         self.tail.at *= self.law.ratio_down(self.threshold);
         self.tail.excess += self.tail.mass;

@@ -2,8 +2,8 @@
 //! crowd").
 
 use super::averaged::expected;
-use super::many_classes::{self, refined};
-use super::one_truth;
+use super::many_classes::{self, Fineness, refined};
+use super::one_truth::{self, OneTruthClass};
 use super::question::{Divergences, Question};
 use super::three_classes::three_classes;
 use super::two_classes::two_classes;
@@ -11,6 +11,7 @@ use crate::certified::binomial::Binomial;
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, CrowdLaws, PerDirection, PerTruth, Weight};
+use crate::privacy::threads::joined;
 use crate::privacy::views::Outcome;
 use crate::truth::Truth;
 
@@ -20,12 +21,11 @@ const MANY_OWNERS: u64 = 5_000_000;
 impl Outcome {
     /// A crowd of one truth, in both directions.
     pub(super) fn one_truth(&self, truth: Truth, others: u64, question: Question, work: &Work) -> Divergences {
-        let weights = PerDirection::each(|direction| self.weights(direction, question.growth));
+        let weights = self.weights(question.growth);
         let Some(law) = self.law(truth).filter(|_| self.classes.len() > 1) else {
-            return weights
-                .map(|weights| weights.iter().map(Weight::positive_part).fold(Enclosure::ZERO, Enclosure::plus));
+            return weights.map(|weights| Weight::positive_parts(&weights));
         };
-        let classes = weights.map(|weights| weights.into_iter().zip(law.iter().copied()).collect::<Vec<_>>());
+        let classes = weights.map(|weights| OneTruthClass::all(&weights, &law));
         let divergence = |others| {
             PerDirection::each(|direction| one_truth::divergence(&classes[direction], others, question.log_cut, work))
         };
@@ -50,27 +50,40 @@ impl Outcome {
         }
         let laws = match PerTruth::each(|truth| self.law(truth)) {
             PerTruth { yes: Some(yes), no: Some(no) } => PerTruth { yes, no },
-            PerTruth { yes: Some(_), .. } => return self.one_truth_inside(Truth::Yes, crowd.yes, question, work),
-            PerTruth { .. } => return self.one_truth_inside(Truth::No, crowd.no, question, work),
+            // Owners of the truth that is never inside tell nothing.
+            laws => {
+                let truth = Truth::from_bool(laws.yes.is_some());
+                return self.one_truth_inside(truth, crowd[truth], question, work);
+            }
         };
         if let Some((truth, owners)) = crowd.one_truth() {
             return self.one_truth_inside(truth, owners, question, work);
         }
-        let weights = PerDirection::each(|direction| self.weights(direction, question.growth));
-        if let ([_, _], [_, _]) = (&laws.yes[..], &laws.no[..]) {
-            let crowd = CrowdLaws { owners: crowd, laws: laws.map(|law| [law[0], law[1]]) };
-            return two_classes(weights.map(|weights| [weights[0], weights[1]]), crowd, question.log_cut, work);
+        let weights = self.weights(question.growth);
+        if laws.yes.len() == 2 {
+            let crowd = CrowdLaws { owners: crowd, laws: laws.map(first) };
+            return two_classes(weights.map(first), crowd, question.log_cut, work);
         }
-        let crowd_laws = CrowdLaws { owners: crowd, laws: laws.map(|law| [law[0], law[1], law[2]]) };
-        let weights = weights.map(|weights| [weights[0], weights[1], weights[2]]);
-        if let Some(value) = without_the_rarest(weights, crowd_laws, question, work) {
+        let crowd = CrowdLaws { owners: crowd, laws: laws.map(first) };
+        self.as_precisely_as_wanted(weights.map(first), crowd, question, work)
+    }
+
+    /// Three classes in a crowd of both truths by the cheapest method that is precise enough.
+    fn as_precisely_as_wanted(
+        &self,
+        weights: PerDirection<[Weight; 3]>,
+        crowd: CrowdLaws<3>,
+        question: Question,
+        work: &Work,
+    ) -> Divergences {
+        if let Some(value) = without_the_rarest(weights, crowd, question, work) {
             return value;
         }
-        let exact = self.three_classes(weights, crowd_laws, question, work);
+        let exact = self.three_classes(weights, crowd, question, work);
         if exact.iter().all(|value| value.upper() <= question.goal.max(1.01 * value.lower())) {
             return exact;
         }
-        self.bounded_otherwise(exact, crowd, question, work)
+        self.bounded_otherwise(exact, crowd.owners, question, work)
     }
 
     /// Three classes in a crowd of both truths, each direction on a thread of its own where that is worth it.
@@ -93,7 +106,7 @@ impl Outcome {
                 (divergence(weights.no_over_yes, &work), work.spent())
             });
             let yes_over_no = divergence(weights.yes_over_no, work);
-            let (no_over_yes, spent) = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (no_over_yes, spent) = joined(other);
             work.spend(spent);
             PerDirection { yes_over_no, no_over_yes }
         })
@@ -111,14 +124,22 @@ impl Outcome {
         if question.goal <= 0.0 || !missed || work.exhausted() {
             return bounded;
         }
-        let labelled = refined(crowd.size(), question.goal, work, |fineness| {
-            PerDirection::each(|direction| {
-                let classes = self.weighted(direction, question.growth);
-                many_classes::upper(&classes, crowd, question.log_cut, fineness, work)
-            })
-        });
-        bounded.with(labelled, Enclosure::at_most)
+        let bound = |fineness| self.with_labels_told(crowd, question, fineness, work);
+        bounded.with(refined(crowd.size(), question.goal, work, bound), Enclosure::at_most)
     }
+
+    /// The bound for any number of classes, in both directions (`docs/accounting.md`, "Labels").
+    fn with_labels_told(&self, crowd: Crowd, question: Question, fineness: Fineness, work: &Work) -> PerDirection<f64> {
+        PerDirection::each(|direction| {
+            let classes = self.weighted(direction, question.growth);
+            many_classes::upper(&classes, crowd, question.log_cut, fineness, work)
+        })
+    }
+}
+
+/// The first values, of which there are at least so many.
+fn first<T: Copy, const N: usize>(values: Vec<T>) -> [T; N] {
+    std::array::from_fn(|index| values[index])
 }
 
 /// Three classes where one is so rare that it may be given away: then there are two (`docs/accounting.md`, "A class that hardly
@@ -130,23 +151,45 @@ fn without_the_rarest(
     question: Question,
     work: &Work,
 ) -> Option<Divergences> {
-    let expected = |class: usize| crowd.each().map(|(owners, law)| owners as f64 * law[class]).iter().sum::<f64>();
-    let rarest = (0..3).min_by(|a, b| expected(*a).total_cmp(&expected(*b)))?;
-    let somebody = expected(rarest) * (1.0 + 1e-12);
-    let price = weights.map(|weights| somebody + weights[rarest].first);
-    if price.largest() > question.precision * question.goal.max(1e-3) {
+    let given_away = GivenAway::rarest(&crowd);
+    let price = weights.map(|weights| given_away.price(&weights));
+    if price.largest() > question.tolerance(1e-3) {
         return None;
     }
-    let [one, other] = [(rarest + 1) % 3, (rarest + 2) % 3];
-    let left = CrowdLaws { owners: crowd.owners, laws: crowd.laws.map(|law| [law[one], law[other]]) };
+    let left = CrowdLaws { owners: crowd.owners, laws: crowd.laws.map(|law| given_away.left(law)) };
     if left.each().iter().any(|(_, law)| law[0] + law[1] <= 0.0) {
         return None;
     }
-    let values = two_classes(weights.map(|weights| [weights[one], weights[other]]), left, question.log_cut, work);
-    let enough = values.with(price, |value, price| price <= question.precision * question.goal.max(value.lower()));
-    let result = values.with(price, |value, price| {
-        let lower = value.lower() * (1.0 - somebody).max(0.0);
+    let values = two_classes(weights.map(|weights| given_away.left(weights)), left, question.log_cut, work);
+    let enough = values.with(price, |value, price| price <= question.tolerance(value.lower()));
+    enough.iter().all(|enough| *enough).then(|| values.with(price, |value, price| given_away.paid(value, price)))
+}
+
+/// A class of three that the adversary is told about, and a bound on the probability that anybody of the crowd is in it.
+struct GivenAway {
+    class: usize,
+    somebody: f64,
+}
+
+impl GivenAway {
+    fn rarest(crowd: &CrowdLaws<3>) -> Self {
+        let class = crowd.rarest();
+        Self { class, somebody: crowd.expected(class) * (1.0 + 1e-12) }
+    }
+
+    /// What is left of one value for each class.
+    fn left<T: Copy>(&self, values: [T; 3]) -> [T; 2] {
+        [values[(self.class + 1) % 3], values[(self.class + 2) % 3]]
+    }
+
+    /// How much more the divergence may be than that of the other two classes.
+    fn price(&self, weights: &[Weight; 3]) -> f64 {
+        self.somebody + weights[self.class].first
+    }
+
+    /// The divergence of three classes from that of two and the price.
+    fn paid(&self, value: Enclosure, price: f64) -> Enclosure {
+        let lower = value.lower() * (1.0 - self.somebody).max(0.0);
         Enclosure::of_probability(lower, (value.upper() + price) * (1.0 + 1e-12))
-    });
-    enough.iter().all(|enough| *enough).then_some(result)
+    }
 }

@@ -34,6 +34,11 @@ impl Question {
         Self { growth, log_cut, goal, precision: 1e-4, ends: Ends::Both }
     }
 
+    /// How far an answer of about `value` may be off: the precision of it or of the goal, whichever is larger.
+    pub(crate) fn tolerance(&self, value: f64) -> f64 {
+        self.precision * self.goal.max(value)
+    }
+
     /// The same question to a crowd of which little must be seen to tell that it is not the worst one.
     pub(crate) fn glance(self) -> Self {
         Self { precision: GLANCE, ..self }

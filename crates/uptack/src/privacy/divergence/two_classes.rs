@@ -54,6 +54,17 @@ impl Law<'_> {
         let [first, last] = [self.values[0], self.values[self.values.len() - 1]].map(|value| value / self.gap);
         [(first * self.decay, first), (last, last * self.decay)]
     }
+
+    /// The pairs (g(k−1), g(k)) with both numbers on the window, by growing k.
+    pub(super) fn inner(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
+        self.values.windows(2).map(|pair| (pair[0], pair[1]))
+    }
+
+    /// All pairs (g(k−1), g(k)) by growing k, where those beyond each end are added up to one.
+    fn neighbours(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
+        let [below, above] = self.ends();
+        std::iter::once(below).chain(self.inner()).chain([above])
+    }
 }
 
 impl Coefficient {
@@ -71,7 +82,8 @@ pub(super) struct Positive {
 
 impl Positive {
     /// `slack` is how far the difference may be off; one that is negative by more counts for nothing.
-    fn add(&mut self, difference: f64, slack: f64) {
+    #[inline]
+    pub(super) fn add(&mut self, difference: f64, slack: f64) {
         if difference > -slack {
             self.value += difference.max(0.0);
             self.error += slack;
@@ -82,22 +94,33 @@ impl Positive {
 /// Σ over a of (one·g(a−1) + other·g(a))₊. The law g is log-concave, so the terms change sign at most once, and the sum starts
 /// at the end where they are positive.
 pub(super) fn positive_sum(one: Coefficient, other: Coefficient, law: Law<'_>) -> Positive {
-    let mut sum = Positive::default();
+    let mut terms = Terms { one, other, sum: Positive::default() };
     if one.is_certainly_not_positive() && other.is_certainly_not_positive() {
-        return sum;
+        return terms.sum;
     }
-    // Returns whether the term is certainly negative, after which all are.
-    let mut add = |below: f64, at: f64| {
-        let (difference, slack) = (one.value * below + other.value * at, one.slack * below + other.slack * at);
-        sum.add(difference, slack);
-        difference < -slack
-    };
-    let [below, above] = law.ends();
-    let mut inner = law.values.windows(2);
+    let mut neighbours = law.neighbours();
     let _ = if one.value > 0.0 {
-        add(above.0, above.1) || inner.rev().any(|pair| add(pair[0], pair[1])) || add(below.0, below.1)
+        neighbours.rev().any(|pair| terms.add(pair))
     } else {
-        add(below.0, below.1) || inner.any(|pair| add(pair[0], pair[1])) || add(above.0, above.1)
+        neighbours.any(|pair| terms.add(pair))
     };
-    sum
+    terms.sum
+}
+
+/// The terms (one·g(k−1) + other·g(k))₊, and their sum so far.
+struct Terms {
+    one: Coefficient,
+    other: Coefficient,
+    sum: Positive,
+}
+
+impl Terms {
+    /// Adds the term of g(k−1) and g(k); returns whether it is certainly negative, after which all are.
+    #[inline]
+    fn add(&mut self, (below, at): (f64, f64)) -> bool {
+        let difference = self.one.value * below + self.other.value * at;
+        let slack = self.one.slack * below + self.other.slack * at;
+        self.sum.add(difference, slack);
+        difference < -slack
+    }
 }

@@ -24,10 +24,10 @@ pub(super) fn divergence(
     question: Question,
     work: &Work,
 ) -> Divergences {
-    let weights = PerDirection::each(|direction| outcome.weights(direction, question.growth));
+    let weights = outcome.weights(question.growth);
     let [first, second] = outcome.classes[..] else {
         // Both truths write the same.
-        return weights.map(|weights| weights.iter().map(Weight::positive_part).fold(Enclosure::ZERO, Enclosure::plus));
+        return weights.map(|weights| Weight::positive_parts(&weights));
     };
     // What is cut may count against the second law, which carries the factor e^ε.
     let law = NoisyCount::new([first, second], noise, crowd, question.log_cut - question.growth.ln(), work);
@@ -63,18 +63,11 @@ struct NoisyCount {
 impl NoisyCount {
     fn new(classes: [Likelihood; 2], noise: &AddedNoise, crowd: Crowd, log_cut: f64, work: &Work) -> Self {
         let part = |truth: Truth| Binomial::new(crowd[truth], Coin::between(classes[0][truth], classes[1][truth]));
-        let parts = [part(Truth::Yes), part(Truth::No)];
-        let (counts, error, cut) = if crowd.size() <= FEW_OWNERS {
-            (added_one_by_one(parts), 8.0 * ROUNDOFF * (crowd.size() + 1) as f64, 0.0)
-        } else {
-            let (low, high) = window(&parts, log_cut);
-            let counts = sum_of_two(parts[0], parts[1], low, high);
-            let cut = if (low, high) == (0, crowd.size()) { 0.0 } else { 2.0 * log_cut.exp() };
-            (counts.probability, counts.relative_error, cut)
-        };
-        work.spend(4 * counts.len() as u64);
-        let relative_error = error + ROUNDOFF * (8.0 * counts.len() as f64 + 16.0);
-        Self { values: convolved(&counts, noise), noise: *noise, relative_error, cut }
+        let count = PlainCount::new([part(Truth::Yes), part(Truth::No)], log_cut);
+        let length = count.values.len();
+        work.spend(4 * length as u64);
+        let relative_error = count.relative_error + ROUNDOFF * (8.0 * length as f64 + 16.0);
+        Self { values: convolved(&count.values, noise), noise: *noise, relative_error, cut: count.cut }
     }
 
     fn law(&self) -> Law<'_> {
@@ -94,20 +87,43 @@ impl NoisyCount {
 
     /// The losses and masses of all sums in one direction; each tail is one outcome, as the loss is the same all over it.
     fn pair_law(&self, [one, zero]: [Likelihood; 2], direction: Direction) -> PairLaw {
-        let (first, second) = match direction {
-            Direction::YesOverNo => (Truth::Yes, Truth::No),
-            Direction::NoOverYes => (Truth::No, Truth::Yes),
-        };
-        let relative = self.relative_error + self.cut + 8.0 * ROUNDOFF;
-        let loss = |(before, at): (f64, f64)| {
-            let probability = |truth: Truth| one[truth] * before + zero[truth] * at;
-            let (likely, other) = (down(probability(first), relative), up(probability(second), relative) + self.cut);
-            // A thousand roundings less: the logarithm and the quotient are a few.
-            (likely > 0.0).then(|| ((likely / other).ln() - 1e3 * ROUNDOFF, likely))
+        let (first, second) = direction.truths();
+        let loss = |(below, at): (f64, f64)| {
+            let probability = |truth: Truth| one[truth] * below + zero[truth] * at;
+            self.loss(probability(first), probability(second))
         };
         let law = self.law();
-        let inner = law.values.windows(2).map(|pair| (pair[0], pair[1]));
-        PairLaw { losses: law.ends().into_iter().chain(inner).filter_map(loss).collect(), infinite: 0.0 }
+        PairLaw { losses: law.ends().into_iter().chain(law.inner()).filter_map(loss).collect(), infinite: 0.0 }
+    }
+
+    /// The loss of an outcome of these two probabilities and its mass, both from below; none where there is no mass.
+    fn loss(&self, first: f64, second: f64) -> Option<(f64, f64)> {
+        let relative = self.relative_error + self.cut + 8.0 * ROUNDOFF;
+        let (likely, other) = (down(first, relative), up(second, relative) + self.cut);
+        // A thousand roundings less: the logarithm and the quotient are a few.
+        (likely > 0.0).then(|| ((likely / other).ln() - 1e3 * ROUNDOFF, likely))
+    }
+}
+
+/// The law of the crowd's count of the first class without noise, on a window.
+struct PlainCount {
+    values: Vec<f64>,
+    relative_error: f64,
+    /// The mass beyond the window at most.
+    cut: f64,
+}
+
+impl PlainCount {
+    fn new(parts: [Binomial; 2], log_cut: f64) -> Self {
+        let owners = parts[0].trials + parts[1].trials;
+        if owners <= FEW_OWNERS {
+            let relative_error = 8.0 * ROUNDOFF * (owners + 1) as f64;
+            return Self { values: added_one_by_one(parts), relative_error, cut: 0.0 };
+        }
+        let (low, high) = window(&parts, log_cut);
+        let counts = sum_of_two(parts[0], parts[1], low, high);
+        let cut = if (low, high) == (0, owners) { 0.0 } else { 2.0 * log_cut.exp() };
+        Self { values: counts.probability, relative_error: counts.relative_error, cut }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod brute_force;
 mod claims;
+mod composition;
 mod noise;
 mod one_aggregator;
 mod repeated;

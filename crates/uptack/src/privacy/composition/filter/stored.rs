@@ -44,10 +44,6 @@ impl TryFrom<Stored> for Filter {
         if stored.version != VERSION {
             return Err(format!("a privacy budget of version {} cannot be read; this is {VERSION}", stored.version));
         }
-        let number = |name: &str, text: &str| match text.parse::<f64>() {
-            Ok(value) if value >= 0.0 => Ok(value),
-            _ => Err(format!("{name} of a privacy budget must be a number that is not negative")),
-        };
         let mut filter = Self::new(number("epsilon", &stored.epsilon)?, number("delta", &stored.delta)?)
             .map_err(|error| error.to_string())?;
         filter.spent.queries = stored.queries;
@@ -57,12 +53,27 @@ impl TryFrom<Stored> for Filter {
             *moment = number("moments", text)?;
         }
         for (order, text) in filter.orders.iter_mut().zip(&stored.orders) {
-            *order = number("orders", text)?;
-            if !order.is_normal() {
-                return Err("an order of a privacy budget must be positive and finite".to_owned());
-            }
+            *order = order_of(text)?;
         }
         filter.check(&filter.spent).map_err(|_| "the stored privacy budget is overspent".to_owned())?;
         Ok(filter)
+    }
+}
+
+/// A stored number, which is not negative.
+fn number(name: &str, text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value >= 0.0 => Ok(value),
+        _ => Err(format!("{name} of a privacy budget must be a number that is not negative")),
+    }
+}
+
+/// A stored order of moments.
+fn order_of(text: &str) -> Result<f64, String> {
+    let order = number("orders", text)?;
+    if order.is_normal() {
+        Ok(order)
+    } else {
+        Err("an order of a privacy budget must be positive and finite".to_owned())
     }
 }

@@ -15,85 +15,117 @@ const FURTHEST_TURN: f64 = 1e15;
 
 /// The divergence of one direction from below.
 pub(super) fn lower(crowd: &OrientedCrowd, log_cut: f64, work: &Work) -> f64 {
-    let (influences, centre) = crowd.influences();
-    let reference = (0..crowd.classes.len()).max_by(|a, b| {
-        let mass = |index: &usize| crowd.classes[*index].common;
-        mass(a).total_cmp(&mass(b))
-    });
-    let zero = influences[reference.unwrap_or(0)];
-    let law = |of: fn(&OrientedClass) -> f64| -> Vec<(f64, f64)> {
-        influences.iter().zip(&crowd.classes).map(|(value, class)| (*value - zero, of(class))).collect()
-    };
-    let (common, rare) = (law(|class| class.common), law(|class| class.rare));
-    let owners = (crowd.common + crowd.rare) as f64;
-    // Where the evidence is even.
-    let turn =
-        if crowd.rare == 0 { -crowd.drawn() * zero } else { -centre * crowd.rare as f64 - (owners + 1.0) * zero };
-    let deviation = (RealLaw(&common).moments(0.0).1).sqrt();
-    let mut spacing = deviation / if owners > 100_000.0 { 8.0 } else { 24.0 };
+    let evidence = Evidence::new(crowd);
+    let spacing = evidence.deviation() / if crowd.others() > 100_000.0 { 8.0 } else { 24.0 };
     if spacing <= 0.0 || !spacing.is_finite() {
         return 0.0;
     }
-    let most = (MOST_CELLS as f64).max(100.0 * owners.sqrt());
-    let sum = loop {
-        let sum = rounded_sum([(crowd.common, &common), (crowd.rare, &rare)], spacing);
-        let window = sum.window(sum.tilt_for(turn / spacing), log_cut.max(-60.0));
-        let excess = (window.high - window.low) as f64 / most;
-        if excess <= 1.0 {
-            break sum;
-        }
-        spacing *= 1.1 * excess;
-    };
+    let (sum, spacing) = evidence.on_lattice(spacing, log_cut);
     let scores: Vec<i64> = sum.groups[0].atoms.iter().map(|(score, _)| *score).collect();
-    best_threshold(&sum, &scores, &crowd.classes, turn / spacing, log_cut, work)
+    let turn = evidence.turn / spacing;
+    Test { classes: &crowd.classes, scores: &scores, sum: &sum, turn }.best_threshold(log_cut, work)
 }
 
-/// The sum of the scores of both groups of owners, rounded to multiples of a spacing.
-fn rounded_sum(groups: [(u64, &[(f64, f64)]); 2], spacing: f64) -> ScoreSum {
-    let rounded = |&(value, mass): &(f64, f64)| ((value / spacing).round() as i64, mass);
-    let present = groups.into_iter().filter(|(owners, _)| *owners > 0);
-    let draws = present.map(|(owners, law)| Draws { owners, atoms: law.iter().map(rounded).collect() });
-    ScoreSum { groups: draws.collect() }
-}
-
-/// The largest Σ weight·P(score + sum ≥ threshold) over all thresholds near `turn`, from below.
-fn best_threshold(
-    sum: &ScoreSum,
-    scores: &[i64],
-    classes: &[OrientedClass],
+/// What the others add to the evidence by their classes, counted from the likeliest class, and where it is even.
+struct Evidence {
+    /// For the commoner and the rarer truth: how many hold it, and the influences with their probabilities.
+    groups: [(u64, Vec<(f64, f64)>); 2],
     turn: f64,
-    log_cut: f64,
-    work: &Work,
-) -> f64 {
-    // Where nothing turns the evidence, no threshold is better than none.
-    if turn.is_nan() || turn.abs() > FURTHEST_TURN {
-        return 0.0;
+}
+
+impl Evidence {
+    fn new(crowd: &OrientedCrowd) -> Self {
+        let (influences, centre) = crowd.influences();
+        let zero = crowd.at_likeliest(&influences);
+        let law = |of: fn(&OrientedClass) -> f64| -> Vec<(f64, f64)> {
+            influences.iter().zip(&crowd.classes).map(|(value, class)| (*value - zero, of(class))).collect()
+        };
+        let groups = [(crowd.common, law(|class| class.common)), (crowd.rare, law(|class| class.rare))];
+        let turn = if crowd.rare == 0 {
+            -crowd.drawn() * zero
+        } else {
+            -centre * crowd.rare as f64 - (crowd.others() + 1.0) * zero
+        };
+        Self { groups, turn }
     }
-    let tilt = sum.tilt_for(turn);
-    let window = sum.window(tilt, log_cut.max(-60.0));
-    if window.high - window.low > LONGEST / 2 {
-        return 0.0;
+
+    /// The standard deviation of what one owner of the commoner truth adds.
+    fn deviation(&self) -> f64 {
+        RealLaw(&self.groups[0].1).deviation()
     }
-    work.spend(20 * (window.high - window.low) as u64);
-    let law = sum.law(tilt, window);
-    let focus = turn.round() as i64;
-    let deviation = sum.moments(tilt).1.sqrt();
-    let reach = scores.iter().map(|score| score.abs()).max().unwrap_or(0);
-    let from = window.low.max(focus - (3.0 * deviation) as i64 - 2 * reach);
-    let tails = Tails::new(&law, window, from, focus);
-    let test = |threshold: i64| -> f64 {
+
+    /// The sum over all others on a lattice of this spacing, or of a wider one where that would have too many cells.
+    fn on_lattice(&self, mut spacing: f64, log_cut: f64) -> (ScoreSum, f64) {
+        let others = (self.groups[0].0 + self.groups[1].0) as f64;
+        let most = (MOST_CELLS as f64).max(100.0 * others.sqrt());
+        loop {
+            let sum = self.rounded_sum(spacing);
+            let window = sum.window(sum.tilt_for(self.turn / spacing), log_cut.max(-60.0));
+            let excess = window.span() as f64 / most;
+            if excess <= 1.0 {
+                return (sum, spacing);
+            }
+            spacing *= 1.1 * excess;
+        }
+    }
+
+    /// The sum over all others, each rounded to a multiple of a spacing.
+    fn rounded_sum(&self, spacing: f64) -> ScoreSum {
+        let rounded = |&(value, mass): &(f64, f64)| ((value / spacing).round() as i64, mass);
+        let present = self.groups.iter().filter(|(owners, _)| *owners > 0);
+        let draws = present.map(|(owners, law)| Draws { owners: *owners, atoms: law.iter().map(rounded).collect() });
+        ScoreSum { groups: draws.collect() }
+    }
+}
+
+/// Tests on the target's score plus the others' sum, which is even at `turn`.
+struct Test<'a> {
+    classes: &'a [OrientedClass],
+    /// The score of each class.
+    scores: &'a [i64],
+    sum: &'a ScoreSum,
+    turn: f64,
+}
+
+impl Test<'_> {
+    /// The largest Σ w_c·P(s_c + S ≥ t) over all thresholds t near the turn, from below.
+    fn best_threshold(&self, log_cut: f64, work: &Work) -> f64 {
+        let Some((law, window)) = self.law_around_turn(log_cut, work) else { return 0.0 };
+        let focus = self.turn.round() as i64;
+        let around = (3.0 * self.sum.moments(law.tilt).1.sqrt()) as i64;
+        let reach = self.scores.iter().map(|score| score.abs()).max().unwrap_or(0);
+        let tails = Tails::new(&law, window, window.low.max(focus - around - 2 * reach), focus);
+        let last = (focus + around + reach).min(window.high);
+        let first = (tails.from + reach).min(last);
+        let best = (first..=last).map(|threshold| self.value(&tails, threshold)).fold(0.0, f64::max);
+        let scale = (law.log_scale - law.tilt * focus as f64).exp();
+        let value = best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
+        // A scale beyond all numbers goes with tails below all numbers, of which nothing is known.
+        if value.is_finite() { value } else { 0.0 }
+    }
+
+    /// The law of the others' sum with its mean tilted to the turn, and its window. None where it is too long, or where nothing turns
+    /// the evidence: then no threshold is better than none.
+    fn law_around_turn(&self, log_cut: f64, work: &Work) -> Option<(TiltedLaw, Window)> {
+        if self.turn.is_nan() || self.turn.abs() > FURTHEST_TURN {
+            return None;
+        }
+        let tilt = self.sum.tilt_for(self.turn);
+        let window = self.sum.window(tilt, log_cut.max(-60.0));
+        if window.span() > LONGEST / 2 {
+            return None;
+        }
+        work.spend(20 * window.span() as u64);
+        Some((self.sum.law(tilt, window), window))
+    }
+
+    /// Σ w_c·P(s_c + S ≥ threshold) from below, but for the factor of the tails.
+    fn value(&self, tails: &Tails, threshold: i64) -> f64 {
         let part = |(class, score): (&OrientedClass, &i64)| {
             tails.weighted(class.weight.value() - class.weight.value_error(), threshold - score)
         };
-        classes.iter().zip(scores).map(part).sum()
-    };
-    let last = (focus + (3.0 * deviation) as i64 + reach).min(window.high);
-    let first = (from + reach).min(last);
-    let best = (first..=last).map(test).fold(0.0, f64::max);
-    let scale = (law.log_scale - tilt * focus as f64).exp();
-    let value = best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
-    // A scale beyond all numbers goes with tails below all numbers, of which nothing is known.
-    if value.is_finite() { value } else { 0.0 }
+        self.classes.iter().zip(self.scores).map(part).sum()
+    }
 }
 
 /// The tails P(sum ≥ j) for j from `from` on, but for the factor e^(log_scale − tilt·focus): each from below and from above.
@@ -112,8 +144,8 @@ impl Tails {
         for index in (0..size - 1).rev() {
             let j = from + index as i64;
             let value = law.values[(j - law.first) as usize];
-            let (low, high) = ((value - law.error - law.folded).max(0.0), value.max(0.0) + law.error);
-            bounds[index] = (bounds[index + 1].0 + low * factor(j), bounds[index + 1].1 + high * factor(j));
+            let (below, above) = bounds[index + 1];
+            bounds[index] = (below + law.lower_bound(value) * factor(j), above + law.upper_bound(value) * factor(j));
         }
         let rounding = 4.0 * ROUNDOFF * (size as f64 + 64.0 + law.tilt * size as f64);
         Self { from, bounds, rounding }

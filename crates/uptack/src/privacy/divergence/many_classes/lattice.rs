@@ -27,6 +27,12 @@ impl Fineness {
     /// Loses less than a thousandth of the variance.
     pub(crate) const FINE: Self = Self { scores: 24.0, mean: 16.0, most_cells: 1 << 18 };
 
+    /// How many cells the lattice of a sum of so many scores may have.
+    fn most_cells(&self, owners: u64) -> f64 {
+        // In a large crowd the usual number of cells is larger, and no class is so rare.
+        (self.most_cells as f64).max(100.0 * (owners as f64).sqrt()).min(LONGEST as f64 / 2.0)
+    }
+
     /// The fineness that a single sum over a crowd of one truth can afford.
     pub(crate) fn for_one_truth(others: u64) -> Self {
         if others > VERY_MANY { Self::LARGE } else { Self::FINE }
@@ -46,9 +52,7 @@ pub(super) fn lattice_sum(
     loop {
         let sum = ScoreSum { groups: vec![Draws { owners, atoms: on_lattice(law, spacing) }] };
         let window = sum.window(sum.tilt_for(0.0), log_cut.max(-60.0));
-        // In a large crowd the usual number of cells is larger, and no class is so rare.
-        let most = (fineness.most_cells as f64).max(100.0 * (owners as f64).sqrt()).min(LONGEST as f64 / 2.0);
-        let excess = (window.high - window.low) as f64 / most;
+        let excess = window.span() as f64 / fineness.most_cells(owners);
         if excess <= 1.0 {
             return (sum, spacing);
         }
@@ -87,6 +91,18 @@ impl RealLaw<'_> {
         let weight = |value: f64, mass: f64| mass * (tilt * value - normalizer).exp();
         let mean: f64 = self.0.iter().map(|(value, mass)| weight(*value, *mass) * value).sum();
         (mean, self.0.iter().map(|(value, mass)| weight(*value, *mass) * (value - mean).powi(2)).sum())
+    }
+
+    /// The standard deviation without a tilt.
+    pub(super) fn deviation(&self) -> f64 {
+        self.moments(0.0).1.sqrt()
+    }
+
+    /// The mean under the tilted law of another value of each outcome.
+    pub(super) fn tilted_mean(&self, tilt: f64, others: &[f64]) -> f64 {
+        let normalizer = self.log_normalizer(tilt);
+        let part = |((value, mass), other): (&(f64, f64), &f64)| mass * (tilt * value - normalizer).exp() * other;
+        self.0.iter().zip(others).map(part).sum()
     }
 
     /// The tilt, not negative, at which the mean is zero.

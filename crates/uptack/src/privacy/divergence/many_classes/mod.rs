@@ -49,14 +49,19 @@ pub(crate) fn lower(classes: &[WeightedClass], crowd: Crowd, log_cut: f64, work:
 /// who does not and what they drew (Balle, Bell, Gascón, Nissim, *The privacy blanket of the shuffle model*, 2019). Evaluated
 /// exactly, as Su et al. (2025) do: with B ~ Bernoulli(γ) for each owner it is (1/n)·E[(Σ B·x)₊], x = weight/min(p, q).
 pub(crate) fn blanket(classes: &[WeightedClass], owners: u64, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
-    let common = |class: &WeightedClass| class.likelihood.yes.min(class.likelihood.no);
-    let covered: f64 = classes.iter().map(common).sum();
+    upper(&under_blanket(classes), PerTruth { yes: 0, no: owners - 1 }, log_cut, fineness, work)
+}
+
+/// The classes as owners draw them from the blanket, whatever their truth, and one for those who do not.
+fn under_blanket(classes: &[WeightedClass]) -> Vec<WeightedClass> {
+    let of_either = |mass: f64| Likelihood { yes: mass, no: mass };
+    let covered: f64 = classes.iter().map(|class| class.likelihood.in_common()).sum();
     let told = (1.0 - covered).max(0.0);
-    let same = |mass: f64| Likelihood { yes: mass, no: mass };
-    let under = |class: &WeightedClass| WeightedClass { likelihood: same(common(class)), ..*class };
-    let all: Vec<WeightedClass> =
-        classes.iter().map(under).chain((told > 0.0).then(|| same(told).without_target())).collect();
-    upper(&all, PerTruth { yes: 0, no: owners - 1 }, log_cut, fineness, work)
+    let drawn = classes.iter().map(|class| {
+        let likelihood = of_either(class.likelihood.in_common());
+        WeightedClass { likelihood, ..*class }
+    });
+    drawn.chain((told > 0.0).then(|| of_either(told).without_target())).collect()
 }
 
 /// A bound on a coarse lattice, and on a finer one where it misses the goal by little; without a goal on the finer one.

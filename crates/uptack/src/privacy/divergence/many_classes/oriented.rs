@@ -2,6 +2,7 @@
 
 use super::lattice::{Fineness, RealLaw, lattice_sum};
 use crate::certified::rounding::ROUNDOFF;
+use crate::certified::score_sum::ScoreSum;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Weight, WeightedClass};
 use crate::truth::Truth;
@@ -33,6 +34,14 @@ pub(super) struct OrientedClass {
 }
 
 impl OrientedClass {
+    /// A class that owners of the commoner truth reach.
+    fn new(WeightedClass { likelihood, weight }: &WeightedClass, commoner: Truth) -> Self {
+        let (common, rare) = (likelihood[commoner], likelihood[commoner.other()]);
+        let score = weight.value() / common;
+        let slack = (weight.value_error() + 8.0 * ROUNDOFF * weight.magnitude()) / common;
+        Self { common, rare, weight: *weight, score, slack }
+    }
+
     /// How much likelier the class is under the rarer truth.
     pub(super) fn ratio(&self) -> f64 {
         self.rare / self.common
@@ -48,32 +57,39 @@ impl OrientedCrowd {
     /// Separates classes that nobody else is in, where the target shows by itself: their positive part, and the rest.
     pub(super) fn split(classes: &[WeightedClass], crowd: Crowd) -> (f64, Option<Self>) {
         let truth = commoner(crowd);
-        let (common, mut rare) = (crowd[truth], crowd[truth.other()]);
-        let is_one_sided = |class: &WeightedClass| (class.likelihood.yes == 0.0) != (class.likelihood.no == 0.0);
-        let dropped = rare > 0 && classes.iter().any(is_one_sided);
-        if dropped {
-            rare = 0;
-        }
-        let mut alone = 0.0;
-        let mut reached = Vec::with_capacity(classes.len());
-        for WeightedClass { likelihood, weight } in classes {
-            let own = likelihood[truth];
-            if own == 0.0 || common == 0 {
-                alone += weight.value().max(0.0) + if weight.value() > 0.0 { weight.value_error() } else { 0.0 };
-                continue;
-            }
-            let score = weight.value() / own;
-            let slack = (weight.value_error() + 8.0 * ROUNDOFF * weight.magnitude()) / own;
-            let rare = likelihood[truth.other()];
-            reached.push(OrientedClass { common: own, rare, weight: *weight, score, slack });
-        }
-        let any = common > 0 && !reached.is_empty();
-        (alone, any.then_some(Self { classes: reached, common, rare, dropped }))
+        let (common, rare) = (crowd[truth], crowd[truth.other()]);
+        let dropped = rare > 0 && classes.iter().any(|class| class.likelihood.is_one_sided());
+        let (reached, alone): (Vec<WeightedClass>, Vec<WeightedClass>) =
+            classes.iter().partition(|class| class.likelihood[truth] != 0.0 && common != 0);
+        let alone = alone.iter().fold(0.0, |sum, class| sum + class.weight.shown_alone());
+        let crowd = (!reached.is_empty()).then(|| Self {
+            classes: reached.iter().map(|class| OrientedClass::new(class, truth)).collect(),
+            common,
+            rare: if dropped { 0 } else { rare },
+            dropped,
+        });
+        (alone, crowd)
+    }
+
+    /// Values of the classes with their probabilities under the commoner truth.
+    pub(super) fn law_of(&self, values: &[f64]) -> Vec<(f64, f64)> {
+        values.iter().copied().zip(self.classes.iter().map(|class| class.common)).collect()
+    }
+
+    /// The value of the class that is likeliest under the commoner truth.
+    pub(super) fn at_likeliest(&self, values: &[f64]) -> f64 {
+        let likeliest = values.iter().zip(&self.classes).max_by(|a, b| a.1.common.total_cmp(&b.1.common));
+        likeliest.map_or(0.0, |(value, _)| *value)
     }
 
     /// The owners of the commoner truth and the target, as if it were one of them.
     pub(super) fn drawn(&self) -> f64 {
         (self.common + 1) as f64
+    }
+
+    /// All owners but the target.
+    pub(super) fn others(&self) -> f64 {
+        (self.common + self.rare) as f64
     }
 
     /// Owners of the commoner truth for each of the rarer: κ.
@@ -102,17 +118,21 @@ impl OrientedCrowd {
         if values.iter().all(|value| *value <= 0.0) {
             return 0.0;
         }
-        let law: Vec<(f64, f64)> = values.iter().copied().zip(self.classes.iter().map(|class| class.common)).collect();
+        let law = self.law_of(values);
         let real = RealLaw(&law);
-        let tilt = real.tilt_for_zero();
-        let deviation = real.moments(tilt).1.sqrt();
+        let deviation = real.moments(real.tilt_for_zero()).1.sqrt();
         let (sum, spacing) = lattice_sum(&law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
-        let tilt = sum.tilt_for(0.0);
-        let nodes = sum.nodes(tilt, sum.window(tilt, log_cut.max(-60.0)));
-        work.spend((nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE));
+        work.spend(self.cost(&sum, log_cut));
         let value = sum.positive_part(log_cut);
         // Without a guarantee from the transform there is still the sum of all positive values.
         let simple: f64 = law.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
         (value * spacing / self.drawn()).min(simple) * (1.0 + 1e-12)
+    }
+
+    /// The steps that the positive part of a sum of scores takes.
+    fn cost(&self, sum: &ScoreSum, log_cut: f64) -> u64 {
+        let tilt = sum.tilt_for(0.0);
+        let nodes = sum.nodes(tilt, sum.window(tilt, log_cut.max(-60.0)));
+        (nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::f64::consts::TAU;
 
-use super::nodes::{Nodes, UsedNodes};
+use super::nodes::{Nodes, Polar, UsedNodes, chord};
 use super::tilt::{HighRow, Tilt};
 use crate::certified::fourier::Complex;
 use crate::certified::rounding::ROUNDOFF;
@@ -42,9 +42,14 @@ pub(super) struct Transform {
     used: UsedNodes,
     /// 1/(1 − e^(−tilt − iθ)) for each high node: the sum of a geometric series.
     series: Vec<Complex>,
-    /// How far a term may be off, and a sum beyond a count.
-    term_error: f64,
-    beyond_error: f64,
+    errors: Errors,
+}
+
+/// How far a term may be off, and a sum beyond a count.
+#[derive(Clone, Copy, Default)]
+struct Errors {
+    term: f64,
+    beyond: f64,
 }
 
 /// One row's transform over the high circle.
@@ -68,53 +73,64 @@ impl Transform {
         let (size, count) = (used.size(), used.columns.len() as i64);
         let series = (0..count).map(|node| geometric(tilt, node as f64 * (TAU / nodes.high as f64))).collect();
         let (real, imaginary) = (vec![0.0; size], vec![0.0; size]);
-        let mut transform = Self { nodes, center, real, imaginary, used, series, term_error: 0.0, beyond_error: 0.0 };
-        let horner = 16.0 * ROUNDOFF * (transform.used.widths.len() as i64 + 3 * count + 16) as f64;
+        let mut transform = Self { nodes, center, real, imaginary, used, series, errors: Errors::default() };
         for node in 0..count {
-            let left_out = signed.magnitude * transform.used.left_out[node as usize];
-            let error = (transform.fill(node, crowd, signed, horner) + left_out) * mirrored(node);
-            let Complex { real, imaginary } = transform.series[node as usize];
-            transform.term_error += error;
-            transform.beyond_error += error * real.hypot(imaginary);
+            transform.fill(node, crowd, signed);
         }
-        let rest = signed.magnitude * transform.used.columns_left_out;
-        let scale = 1.0 / (nodes.high as f64 * nodes.row as f64);
-        transform.term_error = (transform.term_error + rest) * scale;
-        transform.beyond_error = (transform.beyond_error + rest * geometric(tilt, 0.0).real) * scale;
+        transform.finish_errors(signed, tilt);
         Some(transform)
     }
 
-    /// Computes one column of nodes; returns how far all its values together may be off.
-    fn fill(&mut self, node: i64, crowd: &CrowdLaws<3>, signed: Signed, horner: f64) -> f64 {
+    /// Computes one column of nodes, and adds how far all its values together may be off.
+    fn fill(&mut self, node: i64, crowd: &CrowdLaws<3>, signed: Signed) {
         let scale = mirrored(node) / (self.nodes.high as f64 * self.nodes.row as f64);
         let theta = TAU * node as f64 / self.nodes.high as f64;
         let (from, to) = self.used.columns[node as usize];
+        let horner = self.horner_error();
         let mut error = 0.0;
         for other in from..=to {
             let phi = TAU * other as f64 / self.nodes.row as f64;
-            let (size, angle) = generating(crowd, theta, phi, self.center);
+            let Polar { size, angle } = generating(crowd, theta, phi, self.center);
             let factor = weight(signed, theta, phi);
             let value = factor.times(turned(angle));
             let index = self.used.starts[(other - from) as usize] + node as usize;
             (self.real[index], self.imaginary[index]) = (scale * size * value.real, scale * size * value.imaginary);
             let roundings = 64.0 + 16.0 * crowd.owners.size() as f64 * (theta.abs() + phi.abs());
-            let magnitude = factor.real.hypot(factor.imaginary);
-            // A factor near zero is off by some roundings of its parts, whatever its size.
-            let near_zero = 64.0 * ROUNDOFF * signed.magnitude;
-            error +=
-                size * (magnitude * (ROUNDOFF * roundings + horner) + 32.0 * ROUNDOFF * signed.magnitude) + near_zero;
+            error += node_error(size, factor, ROUNDOFF * roundings + horner, signed.magnitude);
         }
-        error
+        self.add_error(node, error, signed);
+    }
+
+    /// Adds how far the values of one column together may be off, what is left out of it included.
+    fn add_error(&mut self, node: i64, error: f64, signed: Signed) {
+        let left_out = signed.magnitude * self.used.left_out[node as usize];
+        let error = (error + left_out) * mirrored(node);
+        let Complex { real, imaginary } = self.series[node as usize];
+        self.errors.term += error;
+        self.errors.beyond += error * real.hypot(imaginary);
+    }
+
+    /// The relative error of Horner's rule over all used nodes.
+    fn horner_error(&self) -> f64 {
+        16.0 * ROUNDOFF * (self.used.widths.len() as i64 + 3 * self.series.len() as i64 + 16) as f64
+    }
+
+    /// Adds what the columns that are left out could add, and takes the mean over all nodes.
+    fn finish_errors(&mut self, signed: Signed, tilt: f64) {
+        let rest = signed.magnitude * self.used.columns_left_out;
+        let scale = 1.0 / (self.nodes.high as f64 * self.nodes.row as f64);
+        self.errors.term = (self.errors.term + rest) * scale;
+        self.errors.beyond = (self.errors.beyond + rest * geometric(tilt, 0.0).real) * scale;
     }
 
     /// How far a term may be off.
     pub(super) fn term_error(&self) -> f64 {
-        self.term_error
+        self.errors.term
     }
 
     /// How far a sum beyond a count may be off.
     pub(super) fn beyond_error(&self) -> f64 {
-        self.beyond_error
+        self.errors.beyond
     }
 
     /// How many nodes are used, as a measure of work.
@@ -130,22 +146,20 @@ impl Transform {
     /// Fills `row` with the transform of the row `count`.
     pub(super) fn fill_row(&self, count: i64, row: &mut Row) {
         let offset = count - self.center.row;
-        let Complex { real: cosine, imaginary: sine } = turn(-offset, self.nodes.row);
+        let turn = turn(-offset, self.nodes.row);
         row.real.fill(0.0);
         row.imaginary.fill(0.0);
         let mut end = self.real.len();
         for width in self.used.widths.iter().rev() {
             let start = end - width;
-            let (real, imaginary) = (&self.real[start..end], &self.imaginary[start..end]);
+            row.turn_and_add(turn, &self.real[start..end], &self.imaginary[start..end]);
             end = start;
-            let sums = row.real.iter_mut().zip(&mut row.imaginary);
-            for ((sum_real, sum_imaginary), (real, imaginary)) in sums.zip(real.iter().zip(imaginary)) {
-                let next = *sum_real * cosine - *sum_imaginary * sine + real;
-                *sum_imaginary = *sum_real * sine + *sum_imaginary * cosine + imaginary;
-                *sum_real = next;
-            }
         }
-        // Each column starts at its own row node.
+        self.turn_to_first_nodes(offset, row);
+    }
+
+    /// Gives each column of a row the phase of its own first row node.
+    fn turn_to_first_nodes(&self, offset: i64, row: &mut Row) {
         let (mut power, mut factor) = (Complex::ONE, Complex::ONE);
         let (mut at, mut moved) = (0, i64::MAX);
         for ((real, imaginary), (first, _)) in row.real.iter_mut().zip(&mut row.imaginary).zip(&self.used.columns) {
@@ -175,10 +189,30 @@ impl Transform {
 }
 
 impl Row {
+    /// One step of Horner's rule in as many columns as there are values.
+    #[inline]
+    fn turn_and_add(&mut self, turn: Complex, real: &[f64], imaginary: &[f64]) {
+        let Complex { real: cosine, imaginary: sine } = turn;
+        let sums = self.real.iter_mut().zip(&mut self.imaginary);
+        for ((sum_real, sum_imaginary), (real, imaginary)) in sums.zip(real.iter().zip(imaginary)) {
+            let next = *sum_real * cosine - *sum_imaginary * sine + real;
+            *sum_imaginary = *sum_real * sine + *sum_imaginary * cosine + imaginary;
+            *sum_real = next;
+        }
+    }
+
     fn values(&self) -> impl DoubleEndedIterator<Item = Complex> + ExactSizeIterator {
         let complex = |(real, imaginary): (&f64, &f64)| Complex { real: *real, imaginary: *imaginary };
         self.real.iter().zip(&self.imaginary).map(complex)
     }
+}
+
+/// How far the value at one node may be off, which is the product of a generating function of this size and the target's weight
+/// `factor`; the former is relatively off by `relative`.
+fn node_error(size: f64, factor: Complex, relative: f64, magnitude: f64) -> f64 {
+    // A factor near zero is off by some roundings of its parts, whatever its size.
+    let near_zero = 64.0 * ROUNDOFF * magnitude;
+    size * (factor.real.hypot(factor.imaginary) * relative + 32.0 * ROUNDOFF * magnitude) + near_zero
 }
 
 /// e^(iθ).
@@ -209,27 +243,31 @@ fn geometric(tilt: f64, theta: f64) -> Complex {
     Complex { real: real / square, imaginary: -imaginary / square }
 }
 
-/// Magnitude and angle of the crowd's generating function, without the phase of the center.
-fn generating(crowd: &CrowdLaws<3>, theta: f64, phi: f64, center: HighRow<i64>) -> (f64, f64) {
-    let [chord_high, chord_row, chord_both] = [theta, phi, theta - phi].map(|angle| 2.0 * (0.5 * angle).sin().powi(2));
+/// The crowd's generating function at two angles, without the phase of the center.
+fn generating(crowd: &CrowdLaws<3>, theta: f64, phi: f64, center: HighRow<i64>) -> Polar {
+    let chords = [theta, phi, theta - phi].map(chord);
     let (mut logarithm, mut angle) = (0.0, -theta * center.high as f64 - phi * center.row as f64);
-    for (owners, [high, row, low]) in crowd.each() {
+    for (owners, law @ [high, row, low]) in crowd.each() {
         let (imaginary, real) = (high * theta.sin() + row * phi.sin(), high * theta.cos() + row * phi.cos() + low);
-        // 1 − |…|², a sum of positive parts.
-        let lost = 2.0 * (high * low * chord_high + row * low * chord_row + high * row * chord_both);
+        let lost = lost_square(law, chords);
         // Near a zero of the factor 1 − |…|² says little, but the factor itself is accurate.
         let factor = if lost > 0.5 { real.hypot(imaginary).ln() } else { 0.5 * (-lost).ln_1p() };
         logarithm += owners as f64 * factor;
         angle += owners as f64 * imaginary.atan2(real);
     }
-    (logarithm.exp(), angle)
+    Polar { size: logarithm.exp(), angle }
+}
+
+/// 1 − |p₁z + p₂w + p₃|² on the circles, a sum of positive parts. The chords are those of θ, φ and θ − φ.
+#[inline]
+fn lost_square([high, row, low]: [f64; 3], [chord_high, chord_row, chord_both]: [f64; 3]) -> f64 {
+    2.0 * (high * low * chord_high + row * low * chord_row + high * row * chord_both)
 }
 
 /// The target's weight at a node.
 fn weight(signed: Signed, theta: f64, phi: f64) -> Complex {
-    let chord = |angle: f64| -2.0 * (0.5 * angle).sin().powi(2);
     Complex {
-        real: signed.sum + signed.high * chord(theta) + signed.row * chord(phi),
+        real: signed.sum - signed.high * chord(theta) - signed.row * chord(phi),
         imaginary: signed.high * theta.sin() + signed.row * phi.sin(),
     }
 }

@@ -20,7 +20,7 @@ use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
 use rows::{Rows, Turn};
-use tail_bound::{RowSide, TailBound};
+use tail_bound::{RowSide, Stair, TailBound};
 use tilt::Tilt;
 
 /// Which class is which: one that speaks for the event, one that speaks against it, and the one whose count numbers the rows.
@@ -34,6 +34,20 @@ struct Roles {
 }
 
 impl Roles {
+    /// The roles where this class numbers the rows; none where no class certainly speaks for the event and another against it.
+    fn new(weights: &[Weight; 3], row: usize) -> Option<Self> {
+        let (one, other) = ((row + 1) % 3, (row + 2) % 3);
+        let (high, low) = if weights[one].value() >= weights[other].value() { (one, other) } else { (other, one) };
+        let decided = |class: usize| weights[class].value().abs() > 64.0 * ROUNDOFF * weights[class].magnitude();
+        let opposed = weights[high].value() > 0.0 && weights[low].value() < 0.0;
+        (opposed && decided(high) && decided(low)).then_some(Self { high, row, low })
+    }
+
+    /// The roles for the opposite event.
+    fn exchanged(self) -> Self {
+        Self { high: self.low, low: self.high, ..self }
+    }
+
     /// Values by class in the order high, row, low.
     fn ordered<T: Copy>(self, values: [T; 3]) -> [T; 3] {
         [values[self.high], values[self.row], values[self.low]]
@@ -48,19 +62,14 @@ pub(crate) fn three_classes(
     question: Question,
     work: &Work,
 ) -> Enclosure {
-    let (one, other) = ((row + 1) % 3, (row + 2) % 3);
-    let (high, low) = if weights[one].value() >= weights[other].value() { (one, other) } else { (other, one) };
-    let decided = |class: usize| weights[class].value().abs() > 64.0 * ROUNDOFF * weights[class].magnitude();
-    if weights[high].value() <= 0.0 || weights[low].value() >= 0.0 || !decided(high) || !decided(low) {
-        return one_sign(&weights);
-    }
+    let Some(roles) = Roles::new(&weights, row) else { return one_sign(&weights) };
     let surplus: f64 = weights.iter().map(Weight::value).sum();
     if surplus <= 0.0 {
-        return Divergence::new(weights, Roles { high, row, low }, crowd, question).sum(work);
+        return Divergence::new(weights, roles, crowd, question).sum(work);
     }
     // The positive part is the sum of all weights and the negative part, which is the smaller one here.
     let against = weights.map(Weight::exchanged);
-    let rest = Divergence::new(against, Roles { high: low, row, low: high }, crowd, question).sum(work);
+    let rest = Divergence::new(against, roles.exchanged(), crowd, question).sum(work);
     let magnitude: f64 = weights.iter().map(Weight::magnitude).sum();
     Enclosure::around(surplus, 16.0 * ROUNDOFF * magnitude, 0.0).plus(rest)
 }
@@ -69,7 +78,7 @@ pub(crate) fn three_classes(
 fn one_sign(weights: &[Weight; 3]) -> Enclosure {
     let magnitude: f64 = weights.iter().map(Weight::magnitude).sum();
     let value: f64 = weights.iter().map(Weight::value).sum();
-    let upper = weights.iter().map(Weight::positive_part).fold(Enclosure::ZERO, Enclosure::plus).upper();
+    let upper = Weight::positive_parts(weights).upper();
     let lower = (value - 200.0 * ROUNDOFF * magnitude).clamp(0.0, upper);
     Enclosure::of_probability(lower, upper + 200.0 * ROUNDOFF * magnitude)
 }
@@ -116,14 +125,12 @@ impl Divergence {
         }
         let row = center.row.round() as i64;
         let slope = (tilt.row / tilt.high).clamp(0.0, 1.0);
-        let sides = [(RowSide::Fewer, row + 1, slope), (RowSide::More, row, -slope)];
-        let bound: f64 = sides
-            .into_iter()
-            .map(|(side, row, slope)| {
-                let tail = TailBound::new(&self.crowd, self.weights, tilt, side);
-                tail.bound(row, tail.turn(row, center.high.round() as i64), slope, 0.1 * negligible, work)
-            })
-            .sum();
+        let side = |side: RowSide, row: i64, slope: f64| {
+            let tail = TailBound::new(&self.crowd, self.weights, tilt, side);
+            let turn = tail.turn(row, center.high.round() as i64);
+            tail.bound(Stair { row, turn, slope }, 0.1 * negligible, work)
+        };
+        let bound = side(RowSide::Fewer, row + 1, slope) + side(RowSide::More, row, -slope);
         (bound <= negligible).then_some(bound + f64::MIN_POSITIVE)
     }
 
@@ -131,16 +138,19 @@ impl Divergence {
     fn walk(&self, rows: &mut Rows, start: Turn, side: RowSide, work: &Work) -> f64 {
         let tail = TailBound::new(&self.crowd, self.weights, rows.tilt(), side);
         let first = rows.center().row;
-        // By how much the turn moves from row to row, on average since the first.
-        let slope = |row: i64, turn: Turn| (turn.count - start.count) as f64 / (row - first).abs().max(1) as f64;
+        let stair = |row: i64, turn: Turn| {
+            // By how much the turn moves from row to row, on average since the first.
+            let slope = (turn.count - start.count) as f64 / (row - first).abs().max(1) as f64;
+            Stair { row, turn: turn.certain, slope }
+        };
         let (mut row, mut turn, mut before) = (first, start, start);
         let mut next_look = 0;
         loop {
-            let enough = self.question.precision * rows.value().max(self.question.goal);
+            let enough = self.question.tolerance(rows.value());
             let end = row == rows.last(side);
             next_look -= 1;
             if end || next_look < 0 && rows.last_added() * rows.deviation() <= enough {
-                let rest = tail.bound(row, turn.certain, slope(row, turn), 0.2 * enough, work);
+                let rest = tail.bound(stair(row, turn), 0.2 * enough, work);
                 if rest <= enough || end {
                     return rest;
                 }
@@ -148,7 +158,7 @@ impl Divergence {
             }
             let next = row + side.step();
             let Some(found) = rows.add(next, 2 * turn.count - before.count) else {
-                return tail.bound(row, turn.certain, slope(row, turn), 0.2 * enough, work);
+                return tail.bound(stair(row, turn), 0.2 * enough, work);
             };
             (before, turn, row) = (turn, found, next);
         }

@@ -29,24 +29,19 @@ const MOST_VALUES: usize = 1 << 24;
 impl UsedNodes {
     /// All nodes at which the generating function may be above e^(−`cut`); none where they are too many.
     pub(super) fn new(crowd: &CrowdLaws<3>, nodes: Nodes, cut: f64) -> Option<Self> {
-        let decay = Decay::of(crowd);
-        let step = HighRow { high: TAU / nodes.high as f64, row: TAU / nodes.row as f64 };
-        let theta = |node: i64| node as f64 * step.high;
-        let columns: Vec<(i64, i64)> =
-            (0..=nodes.high / 2).map_while(|node| decay.range(theta(node), step.row, nodes.row, cut)).collect();
-        let used = columns.len() as i64;
+        let circles = Circles::new(Decay::of(crowd), nodes, cut);
+        let columns: Vec<(i64, i64)> = (0..=nodes.high / 2).map_while(|node| circles.column(node)).collect();
         let lengths: Vec<usize> = columns.iter().map(|(from, to)| (to - from + 1) as usize).collect();
         if lengths.iter().sum::<usize>() > MOST_VALUES {
             return None;
         }
-        let depth = lengths.iter().copied().max().unwrap_or(0);
-        let width = |at: usize| lengths.iter().rposition(|length| *length > at).map_or(0, |last| last + 1);
-        let widths: Vec<usize> = (0..depth).map(width).collect();
+        let widths = widths(&lengths);
+        let used = columns.len() as i64;
         let used_nodes = Self {
             starts: widths.iter().scan(0, |sum, width| Some(std::mem::replace(sum, *sum + width))).collect(),
             widths,
-            left_out: (0..used).map(|node| decay.left_out(theta(node), step.row, nodes.row, cut)).collect(),
-            columns_left_out: decay.columns_left_out(used, step.high, nodes),
+            left_out: (0..used).map(|node| circles.left_out(node)).collect(),
+            columns_left_out: circles.columns_left_out(used),
             columns,
         };
         (used_nodes.size() <= MOST_VALUES).then_some(used_nodes)
@@ -58,8 +53,15 @@ impl UsedNodes {
     }
 }
 
+/// How many of the columns of these lengths reach each place, up to the last column that does.
+fn widths(lengths: &[usize]) -> Vec<usize> {
+    let depth = lengths.iter().copied().max().unwrap_or(0);
+    let width = |at: usize| lengths.iter().rposition(|length| *length > at).map_or(0, |last| last + 1);
+    (0..depth).map(width).collect()
+}
+
 /// A bound on the size of the generating function: it is at most exp(−E) with E = high·(1 − cos θ) + row·(1 − cos φ) +
-/// both·(1 − cos(θ − φ)). For a fixed θ this is c·(1 − cos(φ − φ₀)) and a part that does not depend on φ.
+/// both·(1 − cos(θ − φ)).
 struct Decay {
     high: f64,
     row: f64,
@@ -73,52 +75,93 @@ impl Decay {
         Self { high: least(0, 2), row: least(1, 2), both: least(0, 1) }
     }
 
-    /// The part without φ, the factor c and the angle φ₀.
-    fn column(&self, theta: f64) -> (f64, f64, f64) {
+    /// The exponent for a fixed θ.
+    fn column(&self, theta: f64) -> ColumnDecay {
         let (real, imaginary) = (self.row + self.both * theta.cos(), self.both * theta.sin());
         let factor = real.hypot(imaginary);
         // row + both − c without cancellation.
-        let chord = 2.0 * (0.5 * theta).sin().powi(2);
-        let lost = 2.0 * self.row * self.both * chord / (self.row + self.both + factor).max(f64::MIN_POSITIVE);
-        (self.high * chord + lost, factor, imaginary.atan2(real))
+        let lost = 2.0 * self.row * self.both * chord(theta) / (self.row + self.both + factor).max(f64::MIN_POSITIVE);
+        ColumnDecay { base: self.high * chord(theta) + lost, factor, middle: imaginary.atan2(real) }
     }
+}
 
+/// The exponent of the bound for a fixed θ: `base` + c·(1 − cos(φ − φ₀)), where c is `factor` and φ₀ is `middle`.
+struct ColumnDecay {
+    base: f64,
+    factor: f64,
+    middle: f64,
+}
+
+impl ColumnDecay {
     /// How far from φ₀ the exponent stays below `cut`; none where it never is.
-    fn reach(&self, theta: f64, cut: f64) -> Option<(f64, f64)> {
-        let (base, factor, middle) = self.column(theta);
-        let left = cut - base;
+    fn reach(&self, cut: f64) -> Option<f64> {
+        let left = cut - self.base;
         if left < 0.0 {
             return None;
         }
-        let reach = if left >= 2.0 * factor { PI } else { (1.0 - left / factor).acos() };
-        Some((middle, reach))
+        Some(if left >= 2.0 * self.factor { PI } else { (1.0 - left / self.factor).acos() })
+    }
+}
+
+/// The nodes of both circles, of which those are used at which the bound is above e^(−`cut`).
+struct Circles {
+    decay: Decay,
+    nodes: Nodes,
+    /// The angle from one node to the next.
+    step: HighRow<f64>,
+    cut: f64,
+}
+
+impl Circles {
+    fn new(decay: Decay, nodes: Nodes, cut: f64) -> Self {
+        Self { decay, nodes, step: nodes.map(|count| TAU / count as f64), cut }
     }
 
-    /// The row nodes to be used in a column; none where the whole column is left out.
-    fn range(&self, theta: f64, step: f64, nodes: i64, cut: f64) -> Option<(i64, i64)> {
-        let (middle, reach) = self.reach(theta, cut)?;
-        let (from, to) = (((middle - reach) / step).floor() as i64, ((middle + reach) / step).ceil() as i64);
+    fn theta(&self, node: i64) -> f64 {
+        node as f64 * self.step.high
+    }
+
+    /// The row nodes to be used in the column of a high node; none where the whole column is left out.
+    fn column(&self, node: i64) -> Option<(i64, i64)> {
+        let column = self.decay.column(self.theta(node));
+        let reach = column.reach(self.cut)?;
+        let from = ((column.middle - reach) / self.step.row).floor() as i64;
+        let to = ((column.middle + reach) / self.step.row).ceil() as i64;
+        let nodes = self.nodes.row;
         Some(if to - from + 1 >= nodes { (-(nodes / 2), nodes / 2) } else { (from, to) })
     }
 
     /// What the nodes of a used column that are left out may add.
-    fn left_out(&self, theta: f64, step: f64, nodes: i64, cut: f64) -> f64 {
-        let all = self.range(theta, step, nodes, cut).is_none_or(|(from, to)| to - from + 1 >= nodes);
-        let Some((_, reach)) = self.reach(theta, cut) else { return 0.0 };
-        if all {
-            return 0.0;
+    fn left_out(&self, node: i64) -> f64 {
+        let all = self.column(node).is_none_or(|(from, to)| to - from + 1 >= self.nodes.row);
+        let column = self.decay.column(self.theta(node));
+        match column.reach(self.cut) {
+            Some(reach) if !all => {
+                2.0 * falling_sum(reach, self.step.row, |angle| column.base + column.factor * chord(angle))
+            }
+            _ => 0.0,
         }
-        let (base, factor, _) = self.column(theta);
-        2.0 * falling_sum(reach, step, |angle| base + factor * 2.0 * (0.5 * angle).sin().powi(2))
     }
 
-    /// What whole columns from the node `from` on may add.
-    fn columns_left_out(&self, from: i64, step: f64, nodes: Nodes) -> f64 {
-        if from > nodes.high / 2 {
+    /// What whole columns from the high node `from` on may add.
+    fn columns_left_out(&self, from: i64) -> f64 {
+        if from > self.nodes.high / 2 {
             return 0.0;
         }
-        2.0 * nodes.row as f64 * falling_sum(from as f64 * step, step, |theta| self.column(theta).0)
+        2.0 * self.nodes.row as f64
+            * falling_sum(self.theta(from), self.step.high, |theta| self.decay.column(theta).base)
     }
+}
+
+/// A value of a generating function by its size and its angle.
+pub(super) struct Polar {
+    pub(super) size: f64,
+    pub(super) angle: f64,
+}
+
+/// 1 − cos θ without cancellation.
+pub(super) fn chord(theta: f64) -> f64 {
+    2.0 * (0.5 * theta).sin().powi(2)
 }
 
 /// A bound on Σ exp(−exponent(angle)) over angles from `from` to π in equal steps, for a growing exponent: in ever longer blocks,

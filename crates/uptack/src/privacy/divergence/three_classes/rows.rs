@@ -33,11 +33,7 @@ pub(super) struct Turn {
 pub(super) struct Rows {
     transform: Transform,
     row: Row,
-    tilt: Tilt,
-    /// The logarithm of the tilt's factor at the center.
-    level: f64,
-    /// The tilted means of the counts high and row.
-    center: HighRow<i64>,
+    untilt: Untilt,
     /// The rows that can be told from noise, and the high counts that the transform keeps apart.
     range: (i64, i64),
     counts: (i64, i64),
@@ -47,15 +43,70 @@ pub(super) struct Rows {
     deviation: f64,
     /// How far a term may be off.
     slack: f64,
+    /// The tilted mass that the transform folds back into the sums beyond turns, over all rows.
+    folded: f64,
+    relative_error: f64,
+    total: Total,
+    steps: u64,
+}
+
+/// The sum over the rows so far.
+#[derive(Default)]
+struct Total {
     value: f64,
     error: f64,
     /// What the last row added.
     last_added: f64,
-    /// The largest factor of all rows, and the tilted mass that the transform folds back into them.
+    /// The largest factor by which a tilt was undone.
     heaviest: f64,
-    folded: f64,
-    relative_error: f64,
-    steps: u64,
+}
+
+/// Terms around a turn whose sign is not certain: how many there are, and what they may add or take at most.
+#[derive(Default)]
+struct Undecided {
+    terms: u32,
+    hidden: f64,
+}
+
+/// What undoes a tilt.
+struct Untilt {
+    tilt: Tilt,
+    /// The tilted means of the counts high and row.
+    center: HighRow<i64>,
+    /// The logarithm of the factor at the center.
+    level: f64,
+}
+
+impl Untilt {
+    fn new(crowd: &CrowdLaws<3>, tilt: Tilt, center: HighRow<i64>) -> Self {
+        let level = crowd.cumulant(tilt) - tilt.high * center.high as f64 - tilt.row * center.row as f64;
+        Self { tilt, center, level }
+    }
+
+    /// The factor at the counts `high` and `row`.
+    fn factor(&self, high: i64, row: i64) -> f64 {
+        let exponent =
+            self.tilt.high * (high - self.center.high) as f64 + self.tilt.row * (row - self.center.row) as f64;
+        (self.level - exponent).exp()
+    }
+}
+
+/// How much of the tilted law has to be kept for a precision.
+struct Depth {
+    /// The logarithm of what may be left out of the transform.
+    noise: f64,
+    windows: Windows,
+    /// The logarithm by which what is folded back from below a turn is damped, negated.
+    damped: f64,
+}
+
+impl Depth {
+    fn new(tilted: &CrowdLaws<3>, target: &Signed, precision: f64) -> Self {
+        // All constants are made for a precision of a per mille.
+        let deeper = (1e-3 / precision).ln();
+        let noise = noise(tilted, target, deeper);
+        Self { noise, windows: Windows::new(tilted, noise, deeper), damped: DAMPED + deeper }
+    }
 }
 
 /// Windows of the tilted counts with the target.
@@ -71,21 +122,9 @@ struct Windows {
 impl Windows {
     /// `deeper` is by how much the logarithms of all that is left out must be below the usual.
     fn new(tilted: &CrowdLaws<3>, noise: f64, deeper: f64) -> Self {
-        let within = |class: usize, cut: f64| {
-            let parts = tilted.each().map(|(owners, law)| {
-                let coin = Coin { success: law[class], failure: law[(class + 1) % 3] + law[(class + 2) % 3] };
-                Binomial::new(owners, coin)
-            });
-            let (low, high) = window(&parts, cut);
-            // With the target.
-            (low as i64, high as i64 + 1)
-        };
-        Self {
-            high: within(0, noise),
-            row: within(1, noise),
-            rows: within(1, FARTHEST_ROW - deeper),
-            turns: within(0, FARTHEST_ROW - deeper),
-        }
+        let (high, row) = (|cut: f64| window_of(tilted, 0, cut), |cut: f64| window_of(tilted, 1, cut));
+        let farthest = FARTHEST_ROW - deeper;
+        Self { high: high(noise), row: row(noise), rows: row(farthest), turns: high(farthest) }
     }
 
     /// So many nodes on each circle that what folds back is outside of the windows; `damping` is over how many counts a sum
@@ -98,11 +137,21 @@ impl Windows {
     }
 }
 
+/// All counts of a class, the target included, but for mass of e^`log_cut` on either side.
+fn window_of(crowd: &CrowdLaws<3>, class: usize, log_cut: f64) -> (i64, i64) {
+    let parts = crowd.each().map(|(owners, law)| {
+        let coin = Coin { success: law[class], failure: law[(class + 1) % 3] + law[(class + 2) % 3] };
+        Binomial::new(owners, coin)
+    });
+    let (low, high) = window(&parts, log_cut);
+    (low as i64, high as i64 + 1)
+}
+
 /// The logarithm of what may be left out of the transform: small against how the terms change where they turn.
 fn noise(tilted: &CrowdLaws<3>, target: &Signed, deeper: f64) -> f64 {
     let covariance = tilted.covariance();
-    let determinant = covariance.high * covariance.row - covariance.both * covariance.both;
-    let density = 1.0 / (TAU * determinant.max(1.0).sqrt());
+    // About the largest probability of a single histogram.
+    let density = 1.0 / (TAU * covariance.determinant().max(1.0).sqrt());
     (target.high * density / covariance.high.max(1.0) / (8.0 * target.magnitude)).ln()
         + NOISE
         + (3.0 * (covariance.high.sqrt() / 16.0).ln_1p()).min(11.0)
@@ -112,46 +161,36 @@ fn noise(tilted: &CrowdLaws<3>, target: &Signed, deeper: f64) -> f64 {
 impl Rows {
     /// None where so much would have to be computed that no claim is worth it.
     pub(super) fn new(crowd: &CrowdLaws<3>, weights: &[Weight; 3], tilt: Tilt, precision: f64) -> Option<Self> {
-        // All constants are made for a precision of a per mille.
-        let deeper = (1e-3 / precision).ln();
         let tilted = crowd.tilted(tilt);
         let center = tilted.mean().map(|mean| mean.round() as i64);
         let target = Signed::new(weights, tilt);
-        let noise = noise(&tilted, &target, deeper);
-        let windows = Windows::new(&tilted, noise, deeper);
-        let damped = DAMPED + deeper;
+        let Depth { noise, windows, damped } = Depth::new(&tilted, &target, precision);
         let nodes = windows.nodes((damped / tilt.high).ceil() as i64);
         let transform = Transform::new(&tilted, target, center, nodes, tilt.high, noise)?;
         let folded = 8.0 * target.magnitude * noise.exp();
         let owners = crowd.owners.size();
         Some(Self {
+            total: Total::default(),
             row: transform.new_row(),
             slack: transform.term_error() + folded,
             steps: (transform.size() * 8) as u64,
             transform,
-            tilt,
-            level: crowd.cumulant(tilt) - tilt.high * center.high as f64 - tilt.row * center.row as f64,
-            center,
+            untilt: Untilt::new(crowd, tilt, center),
             range: windows.rows,
             counts: windows.turns,
             owners: owners as i64 + 1,
             deviation: tilted.covariance().row.sqrt(),
-            last_added: 0.0,
-            value: 0.0,
-            error: 0.0,
-            heaviest: 0.0,
-            // In the sums beyond turns, over all rows.
             folded: folded + 4.0 * target.magnitude * (-damped).exp(),
             relative_error: 64.0 * ROUNDOFF * (owners as f64 * (tilt.high.abs() + tilt.row.abs()) + 16.0),
         })
     }
 
     pub(super) fn tilt(&self) -> Tilt {
-        self.tilt
+        self.untilt.tilt
     }
 
     pub(super) fn center(&self) -> HighRow<i64> {
-        self.center
+        self.untilt.center
     }
 
     pub(super) fn deviation(&self) -> f64 {
@@ -160,11 +199,11 @@ impl Rows {
 
     /// The sum so far.
     pub(super) fn value(&self) -> f64 {
-        self.value
+        self.total.value
     }
 
     pub(super) fn last_added(&self) -> f64 {
-        self.last_added
+        self.total.last_added
     }
 
     pub(super) fn steps(&self) -> u64 {
@@ -178,11 +217,11 @@ impl Rows {
 
     /// The sum of all positive terms, where those beyond the rows are at most `beyond` and all together at most `whole`.
     pub(super) fn enclosure(&self, beyond: f64, whole: f64) -> Enclosure {
-        let error = (self.error + self.folded * self.heaviest) * (1.0 + self.relative_error)
-            + self.value.abs() * self.relative_error;
+        let Total { value, error, heaviest, .. } = self.total;
+        let error = (error + self.folded * heaviest) * (1.0 + self.relative_error) + value.abs() * self.relative_error;
         // A value that underflows to zero is still above zero.
-        let upper = ((self.value + error + beyond) * (1.0 + 1e-12)).max(0.0) + f64::MIN_POSITIVE;
-        let lower = (self.value - error) * (1.0 - 1e-12);
+        let upper = ((value + error + beyond) * (1.0 + 1e-12)).max(0.0) + f64::MIN_POSITIVE;
+        let lower = (value - error) * (1.0 - 1e-12);
         if upper.is_finite() {
             Enclosure::of_probability(lower.clamp(0.0, upper), upper.min(whole.max(lower)))
         } else {
@@ -197,57 +236,51 @@ impl Rows {
         // Beyond the last count that there is in this row nothing is positive.
         let end = self.owners - count + 1;
         let turn = self.turn(guess, end)?;
-        let (certain, hidden) = self.undecided(count, turn, end)?;
-        self.last_added = 0.0;
+        let mut undecided = Undecided::default();
+        let certain = self.first_decided(turn - 1, -1, (count, end), &mut undecided)? + 1;
+        self.first_decided(turn, 1, (count, end), &mut undecided)?;
+        self.total.last_added = 0.0;
         if turn < end {
-            let here = self.factor(turn, count);
-            self.last_added = here * self.transform.beyond(&self.row, turn);
-            self.value += self.last_added;
-            self.error += here * self.transform.beyond_error();
-            self.heaviest = self.heaviest.max(here);
+            self.add_beyond(turn, count);
         }
-        self.error += hidden;
+        self.total.error += undecided.hidden;
         Some(Turn { count: turn, certain })
     }
 
-    /// What undoes the tilt at the counts `high` and `row`.
-    fn factor(&self, high: i64, row: i64) -> f64 {
-        let exponent =
-            self.tilt.high * (high - self.center.high) as f64 + self.tilt.row * (row - self.center.row) as f64;
-        (self.level - exponent).exp()
+    /// Adds all terms of the present row from the turn on.
+    fn add_beyond(&mut self, turn: i64, row: i64) {
+        let here = self.untilt.factor(turn, row);
+        let added = here * self.transform.beyond(&self.row, turn);
+        self.total.last_added = added;
+        self.total.value += added;
+        self.total.error += here * self.transform.beyond_error();
+        self.total.heaviest = self.total.heaviest.max(here);
     }
 
-    /// A count below which all terms of the present row are certainly negative, and what the terms around `turn` whose sign is
-    /// not certain may add or take at most. None if there are too many of these.
-    fn undecided(&self, row: i64, turn: i64, end: i64) -> Option<(i64, f64)> {
-        let (mut hidden, mut certain) = (0.0, turn - 1);
-        let mut undecided = 0;
-        while certain >= 0 {
-            let term = self.transform.term(&self.row, certain);
-            if term < -self.slack {
-                break;
-            }
-            hidden += (term + self.slack) * self.factor(certain, row);
-            certain -= 1;
-            undecided += 1;
-            if undecided > UNDECIDED || certain >= 0 && certain < self.counts.0 {
-                return None;
-            }
-        }
-        let mut above = turn;
-        while above < end {
-            let term = self.transform.term(&self.row, above);
+    /// The first count, from `count` on in steps of ±1, at which the sign of the term is certain: positive going up, negative going
+    /// down. Where there is none in this row it is the first one beyond it. None where too many terms are undecided.
+    fn first_decided(
+        &self,
+        mut count: i64,
+        step: i64,
+        (row, end): (i64, i64),
+        undecided: &mut Undecided,
+    ) -> Option<i64> {
+        let (lowest, highest) = self.counts;
+        while (0..end).contains(&count) {
+            let term = step as f64 * self.transform.term(&self.row, count);
             if term > self.slack {
                 break;
             }
-            hidden += (self.slack - term) * self.factor(above, row);
-            above += 1;
-            undecided += 1;
-            if undecided > UNDECIDED || above < end && above > self.counts.1 {
+            undecided.hidden += (self.slack - term) * self.untilt.factor(count, row);
+            undecided.terms += 1;
+            count += step;
+            let out_of_sight = (0..end).contains(&count) && !(lowest..=highest).contains(&count);
+            if undecided.terms > UNDECIDED || out_of_sight {
                 return None;
             }
         }
-        Some((certain + 1, hidden))
+        Some(count)
     }
 
     /// The first count of the present row with a term that is not certainly negative, `end` if there is none.

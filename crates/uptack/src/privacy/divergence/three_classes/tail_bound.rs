@@ -35,6 +35,14 @@ pub(super) struct TailBound<'a> {
     side: RowSide,
 }
 
+/// A row, a count (`turn`) before which its terms do not turn positive, and by about how much that moves from row to row.
+#[derive(Clone, Copy)]
+pub(super) struct Stair {
+    pub(super) row: i64,
+    pub(super) turn: i64,
+    pub(super) slope: f64,
+}
+
 /// A direction, and the number that the counts reach in it.
 type Shape = ([f64; 2], f64);
 
@@ -50,38 +58,46 @@ impl<'a> TailBound<'a> {
         Self { crowd, weights, tilt, side }
     }
 
-    /// A bound on the positive terms in the rows beyond `row`, where they do not come before `turn`, which moves by about `slope` from
-    /// row to row. What is left out of the staircase should be no more than `negligible`.
-    pub(super) fn bound(&self, row: i64, turn: i64, slope: f64, negligible: f64, work: &Work) -> f64 {
-        let (mut row, mut turn, mut slope) = (row, turn, slope);
+    /// A bound on the positive terms in the rows beyond `start.row`. What is left out of the staircase should be no more than
+    /// `negligible`.
+    pub(super) fn bound(&self, start: Stair, negligible: f64, work: &Work) -> f64 {
+        let mut stair = start;
         let last = self.side.last(self.crowd.owners.size());
-        let length = self.length(slope);
+        let length = self.length(start.slope);
         let mut sum = 0.0;
         for step in 0..MOST_STEPS {
             work.spend(STEP_COST);
-            let left = (last - row).abs();
+            let left = (last - stair.row).abs();
             if left == 0 {
                 return sum;
             }
             if step == 0 {
-                sum += self.edge(row, turn) + self.inside(row, turn);
+                sum += self.edge(stair) + self.inside(stair);
             }
-            let rest = self.all(row, self.natural(row, turn));
+            let rest = self.all(stair.row, self.natural(stair));
             if rest <= negligible {
                 return sum + rest;
             }
             let length = length.min(left);
-            let next = row + length * self.side.step();
-            let next_turn = self.next_turn(next, turn, length, slope);
-            // The turns of a step are known from its first row or from its last one.
-            let flat = slope.abs() < 0.5;
-            let from_first = flat == (self.side == RowSide::Fewer);
-            let shape = if from_first { self.natural(row, turn) } else { self.opposite(next, next_turn) };
-            sum += self.strip(row, length, shape);
-            slope = 0.5 * (slope + (next_turn - turn) as f64 / length as f64);
-            (row, turn) = (next, next_turn);
+            let next = self.next(stair, length);
+            sum += self.strip(stair.row, length, self.shape_between(stair, next));
+            stair = next;
         }
-        sum + self.all(row, self.natural(row, turn))
+        sum + self.all(stair.row, self.natural(stair))
+    }
+
+    /// The stair `length` rows further out.
+    fn next(&self, stair: Stair, length: i64) -> Stair {
+        let row = stair.row + length * self.side.step();
+        let turn = self.next_turn(row, stair.turn, length, stair.slope);
+        Stair { row, turn, slope: 0.5 * (stair.slope + (turn - stair.turn) as f64 / length as f64) }
+    }
+
+    /// What the counts one step before a turn reach between two stairs: known from the turn of the first or of the last row.
+    fn shape_between(&self, stair: Stair, next: Stair) -> Shape {
+        let flat = stair.slope.abs() < 0.5;
+        let from_first = flat == (self.side == RowSide::Fewer);
+        if from_first { self.natural(stair) } else { self.opposite(next) }
     }
 
     /// The rows of one step. Over a step the turn is only known to move by 0 or by 1 per row; what is lost is the difference to
@@ -94,7 +110,7 @@ impl<'a> TailBound<'a> {
     }
 
     /// What the counts one step before a turn reach in all rows beyond one whose turn is known. The turn counts the target, too.
-    fn natural(&self, row: i64, turn: i64) -> Shape {
+    fn natural(&self, Stair { row, turn, .. }: Stair) -> Shape {
         match self.side {
             RowSide::Fewer => ([1.0, 0.0], turn as f64 - 1.0),
             RowSide::More => ([1.0, 1.0], (turn + row) as f64 - 1.0),
@@ -102,7 +118,7 @@ impl<'a> TailBound<'a> {
     }
 
     /// The same in the rows before one whose turn is known.
-    fn opposite(&self, row: i64, turn: i64) -> Shape {
+    fn opposite(&self, Stair { row, turn, .. }: Stair) -> Shape {
         match self.side {
             RowSide::Fewer => ([1.0, 1.0], (turn + row) as f64 - 1.0),
             RowSide::More => ([1.0, 0.0], turn as f64 - 1.0),
@@ -124,7 +140,7 @@ impl<'a> TailBound<'a> {
     }
 
     /// A bound for the crowds at the edge, from which a target in the row class moves across it.
-    fn edge(&self, row: i64, turn: i64) -> f64 {
+    fn edge(&self, stair: Stair) -> f64 {
         let middle = self.weights[1];
         let signed = if self.side == RowSide::Fewer { -middle.value() } else { middle.value() };
         let weight = (signed + middle.value_error()).max(0.0);
@@ -132,18 +148,18 @@ impl<'a> TailBound<'a> {
             return 0.0;
         }
         // It is a single row, so any tilt outwards will do.
-        let bound = self.crowd.chernoff(&self.corner(row, self.natural(row, turn), true));
+        let bound = self.crowd.chernoff(&self.corner(stair.row, self.natural(stair), true));
         weight * bound.all * (bound.single * series(bound.at[0], None)).min(1.0) * (1.0 + 1e-9)
     }
 
     /// Where rounding does not exclude that Σ_c x_c > 0, crowds h with all three h + e_c beyond the row count, too.
-    fn inside(&self, row: i64, turn: i64) -> f64 {
+    fn inside(&self, stair: Stair) -> f64 {
         let sum: f64 = self.weights.iter().map(Weight::value).sum();
         let error: f64 = 2.0 * self.weights.iter().map(Weight::value_error).sum::<f64>();
         if sum < -error {
             return 0.0;
         }
-        (sum + error) * self.crowd.chernoff(&self.corner(row, self.natural(row, turn), false)).all
+        (sum + error) * self.crowd.chernoff(&self.corner(stair.row, self.natural(stair), false)).all
     }
 
     /// The most that a crowd one step before a turn adds.

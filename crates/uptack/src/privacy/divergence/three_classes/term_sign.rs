@@ -6,7 +6,7 @@
 
 use std::f64::consts::TAU;
 
-use super::nodes::falling_sum;
+use super::nodes::{Polar, chord, falling_sum};
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Likelihood};
@@ -20,16 +20,14 @@ pub(super) fn is_negative(crowd: &CrowdLaws<3>, x: [(f64, f64); 3], counts: [i64
     let likelihood = |class: usize| crowd.laws.map(|law| law[class]);
     let present: Vec<usize> = (0..3).filter(|class| counts[*class] > 0).collect();
     let rest: Vec<_> = present.iter().map(|&class| (counts[class] as u64 - 1, likelihood(class))).collect();
-    let Some((coefficients, error)) = coefficients(&rest, crowd.owners.yes) else { return false };
+    let Some(coefficients) = Coefficients::new(&rest, crowd.owners.yes) else { return false };
     let (mut sum, mut slack) = (0.0, 0.0);
     for &class in &present {
         let others = present.iter().filter(|other| **other != class).map(|&other| likelihood(other));
-        let product = product(others);
-        let part: f64 = product.iter().zip(&coefficients).map(|(one, other)| one * other).sum();
-        let whole: f64 = product.iter().sum();
+        let (part, error) = coefficients.times(product(others));
         let (scale, (value, value_error)) = (counts[class] as f64, x[class]);
         sum += value * scale * part;
-        slack += scale * (value_error * part + value.abs() * (whole * error + 16.0 * ROUNDOFF * part));
+        slack += scale * (value_error * part + value.abs() * (error + 16.0 * ROUNDOFF * part));
     }
     sum < -slack
 }
@@ -40,70 +38,98 @@ fn product(classes: impl Iterator<Item = Likelihood>) -> [f64; 3] {
 }
 
 /// The coefficients of z^k, z^(k−1) and z^(k−2) in ∏(q + p·z)^count, up to a factor, and how far each may be off.
-fn coefficients(parts: &[(u64, Likelihood)], k: u64) -> Option<([f64; 3], f64)> {
-    let tilt = tilt_to(parts, k as f64 - 1.0);
-    let coin = |Likelihood { yes: p, no: q }: Likelihood| {
-        if p > 0.0 && q > 0.0 { Coin::between(p, q * (-tilt).exp()) } else { Coin::between(p, q) }
-    };
-    let reached = parts.iter().filter(|(_, class)| class.yes + class.no > 0.0);
-    let parts: Vec<Binomial> = reached.map(|(count, class)| Binomial::new(*count, coin(*class))).collect();
-    let (probabilities, error) = probabilities(&parts, k as i64);
-    let factor = tilt.exp();
-    let scaled = [1.0, factor, factor * factor];
-    let result = [0, 1, 2].map(|index: usize| probabilities[index] * scaled[index]);
-    let error = error * scaled.iter().fold(1.0, |a: f64, b| a.max(*b));
-    (error.is_finite() && result.iter().all(|value| value.is_finite())).then_some((result, error))
+struct Coefficients {
+    values: [f64; 3],
+    error: f64,
+}
+
+impl Coefficients {
+    /// None where they leave the range of doubles.
+    fn new(classes: &[(u64, Likelihood)], k: u64) -> Option<Self> {
+        let reached: Vec<_> = classes.iter().copied().filter(|(_, class)| class.yes + class.no > 0.0).collect();
+        let tilt = tilt_to(&reached, k as f64 - 1.0);
+        let parts: Vec<Binomial> =
+            reached.iter().map(|(count, class)| Binomial::new(*count, tilted_coin(*class, tilt))).collect();
+        let (probabilities, error) = probabilities(&parts, k as i64);
+        let factor = tilt.exp();
+        let scales = [1.0, factor, factor * factor];
+        let values = [0, 1, 2].map(|index: usize| probabilities[index] * scales[index]);
+        let error = error * scales.iter().fold(1.0, |a: f64, b| a.max(*b));
+        (error.is_finite() && values.iter().all(|value| value.is_finite())).then_some(Self { values, error })
+    }
+
+    /// The coefficient of z^k after multiplication by a polynomial of degree two, and how far it may be off.
+    fn times(&self, polynomial: [f64; 3]) -> (f64, f64) {
+        let value = polynomial.iter().zip(&self.values).map(|(one, other)| one * other).sum();
+        (value, polynomial.iter().sum::<f64>() * self.error)
+    }
+}
+
+/// The truth of an owner of a class as a coin, with a factor of e^`tilt` on *yes*.
+fn tilted_coin(Likelihood { yes: p, no: q }: Likelihood, tilt: f64) -> Coin {
+    if p > 0.0 && q > 0.0 { Coin::between(p, q * (-tilt).exp()) } else { Coin::between(p, q) }
 }
 
 /// The probabilities that a sum of binomials is k, k − 1 and k − 2, and how far each may be off: a Fourier sum around k − 1.
 fn probabilities(parts: &[Binomial], k: i64) -> ([f64; 3], f64) {
-    let (low, high) = window(parts, NOISE);
-    let reach = (k - low as i64).max(high as i64 - k + 2).max(1);
-    let nodes = (reach + 3) | 1;
+    let nodes = nodes_around(parts, k);
     let step = TAU / nodes as f64;
     let owners: u64 = parts.iter().map(|part| part.trials).sum();
     let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum::<f64>() * (1.0 - 1e-9);
-    let chord = |theta: f64| 2.0 * (0.5 * theta).sin().powi(2);
-    let (mut values, mut error) = ([0.0; 3], 0.0);
-    let mut node = 0;
-    while node <= nodes / 2 {
+    let mut sums = NeighbourSums { values: [0.0; 3], error: 0.0 };
+    for node in 0..=nodes / 2 {
         let theta = node as f64 * step;
         if variance * chord(theta) > -NOISE {
-            error += 2.0 * falling_sum(theta, step, |theta| variance * 2.0 * (0.5 * theta).sin().powi(2));
+            sums.error += 2.0 * falling_sum(theta, step, |theta| variance * chord(theta));
             break;
         }
-        let (size, angle) = value(parts, theta, chord(theta), k - 1);
+        let Polar { size, angle } = generating(parts, theta, k - 1);
+        // A node stands for its mirror image, too.
         let scale = if node == 0 { size } else { 2.0 * size };
-        for (index, sum) in values.iter_mut().enumerate() {
-            *sum += scale * (angle - theta * (1.0 - index as f64)).cos();
-        }
-        error += scale * ROUNDOFF * (64.0 + 16.0 * owners as f64 * theta);
-        node += 1;
+        sums.add(Polar { size: scale, angle }, theta);
+        sums.error += scale * ROUNDOFF * (64.0 + 16.0 * owners as f64 * theta);
     }
-    (values.map(|value| value.max(0.0) / nodes as f64), error / nodes as f64 + 4.0 * NOISE.exp())
+    (sums.values.map(|value| value.max(0.0) / nodes as f64), sums.error / nodes as f64 + 4.0 * NOISE.exp())
 }
 
-/// Size and angle of the generating function at one node.
-fn value(parts: &[Binomial], theta: f64, chord: f64, center: i64) -> (f64, f64) {
+/// Fourier sums for three neighbouring coefficients, around the middle one, and how far each may be off.
+struct NeighbourSums {
+    values: [f64; 3],
+    error: f64,
+}
+
+impl NeighbourSums {
+    /// Adds what the generating function has at one node.
+    fn add(&mut self, Polar { size, angle }: Polar, theta: f64) {
+        for (index, sum) in self.values.iter_mut().enumerate() {
+            *sum += size * (angle - theta * (1.0 - index as f64)).cos();
+        }
+    }
+}
+
+/// So many nodes that nothing but noise folds back to k, k − 1 and k − 2; odd.
+fn nodes_around(parts: &[Binomial], k: i64) -> i64 {
+    let (low, high) = window(parts, NOISE);
+    let reach = (k - low as i64).max(high as i64 - k + 2).max(1);
+    (reach + 3) | 1
+}
+
+/// The generating function of a sum of binomials on the circle, without the phase of the center.
+fn generating(parts: &[Binomial], theta: f64, center: i64) -> Polar {
     let (mut logarithm, mut angle) = (0.0, -theta * center as f64);
     for part in parts {
         let Coin { success, failure } = part.coin;
-        logarithm += 0.5 * part.trials as f64 * (-(2.0 * success * failure * chord).min(1.0)).ln_1p();
+        logarithm += 0.5 * part.trials as f64 * (-(2.0 * success * failure * chord(theta)).min(1.0)).ln_1p();
         angle += part.trials as f64 * (success * theta.sin()).atan2(success * theta.cos() + failure);
     }
-    (logarithm.exp(), angle)
+    Polar { size: logarithm.exp(), angle }
 }
 
 /// The logarithm of the factor on p for which the mean number of successes is about `wanted`.
-fn tilt_to(parts: &[(u64, Likelihood)], wanted: f64) -> f64 {
+fn tilt_to(classes: &[(u64, Likelihood)], wanted: f64) -> f64 {
     let mut tilt = 0.0_f64;
     for _ in 0..60 {
-        let (mut mean, mut variance) = (0.0, 0.0);
-        for (count, class) in parts.iter().filter(|(_, class)| class.yes + class.no > 0.0) {
-            let success = class.yes / (class.yes + class.no * (-tilt).exp());
-            mean += *count as f64 * success;
-            variance += *count as f64 * success * (1.0 - success);
-        }
+        let (mean, variance) = tilted_moments(classes, tilt);
         let step = ((wanted - mean) / variance.max(1e-9)).clamp(-1.0, 1.0);
         tilt = (tilt + step).clamp(-60.0, 60.0);
         if step.abs() * variance.sqrt() < 1e-3 {
@@ -111,4 +137,15 @@ fn tilt_to(parts: &[(u64, Likelihood)], wanted: f64) -> f64 {
         }
     }
     tilt
+}
+
+/// Mean and variance of the number of successes under a tilt.
+fn tilted_moments(classes: &[(u64, Likelihood)], tilt: f64) -> (f64, f64) {
+    let (mut mean, mut variance) = (0.0, 0.0);
+    for (count, class) in classes {
+        let success = class.yes / (class.yes + class.no * (-tilt).exp());
+        mean += *count as f64 * success;
+        variance += *count as f64 * success * (1.0 - success);
+    }
+    (mean, variance)
 }

@@ -40,6 +40,17 @@ pub(super) struct Covariance {
     pub(super) both: f64,
 }
 
+impl Covariance {
+    pub(super) fn determinant(&self) -> f64 {
+        self.high * self.row - self.both * self.both
+    }
+
+    /// The covariance of what the counts reach in two directions.
+    fn along(&self, a: [f64; 2], b: [f64; 2]) -> f64 {
+        a[0] * b[0] * self.high + a[1] * b[1] * self.row + (a[0] * b[1] + a[1] * b[0]) * self.both
+    }
+}
+
 /// Bounds on the probabilities of the histograms in a corner: on that of all of them together (`all`), and on that of any single one
 /// at its tip relative to it (`single`). A histogram further out by (i, j) in the two directions is less likely by the factor
 /// exp(−i·u − j·v), where (u, v) is `at`.
@@ -70,23 +81,93 @@ impl Corner {
     fn admissible(&self, [u, v]: [f64; 2]) -> [f64; 2] {
         [u.max(0.0), if self.ends { v } else { v.max(0.0) }]
     }
+
+    /// By how much the mean of the counts exceeds what is reached in each direction.
+    fn excess(&self, mean: HighRow<f64>) -> [f64; 2] {
+        [0, 1].map(|axis: usize| {
+            let direction = self.directions[axis];
+            direction[0] * mean.high + direction[1] * mean.row - self.reached[axis]
+        })
+    }
+
+    /// Newton's step for the exponent from `at`, where it has this gradient and this matrix [a, b; b, c] of second derivatives:
+    /// a tilt that must not be negative stays at zero where it would be.
+    fn newton_step(&self, at: [f64; 2], gradient: [f64; 2], [a, b, c]: [f64; 3]) -> [f64; 2] {
+        let free = [0, 1].map(|axis: usize| at[axis] > 0.0 || gradient[axis] < 0.0 || axis == 1 && self.ends);
+        let determinant = a * c - b * b;
+        match free {
+            [true, true] if determinant > 0.0 => {
+                [(b * gradient[1] - c * gradient[0]) / determinant, (b * gradient[0] - a * gradient[1]) / determinant]
+            }
+            [true, _] => [-gradient[0] / a, 0.0],
+            [false, true] => [0.0, -gradient[1] / c],
+            [false, false] => [0.0; 2],
+        }
+    }
+}
+
+/// The tilts at which the tilted weights x of the target sum to zero: x₀·e^high + x₁·e^row + x₂ = 0.
+struct TurningCurve {
+    x: [f64; 3],
+    /// The high tilt where there is none of the row count.
+    straight: f64,
+    surplus: f64,
+}
+
+impl TurningCurve {
+    /// The curve of these weights, or one further out where it would come too close to no tilt at all for a count of this standard
+    /// deviation.
+    fn new(x: [f64; 3], deviation: f64) -> Self {
+        let surplus: f64 = x.iter().sum();
+        // With next to no tilt the sum beyond a turn would be a slow series.
+        let straight = (-surplus / x[0]).max(0.0).ln_1p().max(LEAST / deviation);
+        Self { x, straight, surplus: -x[0] * straight.exp_m1() }
+    }
+
+    /// The point with this tilt of the row count, if there is one.
+    fn at(&self, row: f64) -> Option<Tilt> {
+        let excess = (-self.surplus - self.x[1] * row.exp_m1()) / self.x[0];
+        (excess > -1.0).then(|| Tilt { high: excess.ln_1p(), row })
+    }
+
+    /// The point at which a function is least.
+    fn least(&self, function: impl Fn(Tilt) -> f64) -> Tilt {
+        let value = |row: f64| self.at(row).map_or(f64::INFINITY, &function);
+        let search = |reach: f64| golden_section((-reach, reach), SEARCH_STEPS, 1e-4, value);
+        let mut reach = 3.0 * self.straight;
+        let mut row = search(reach);
+        for _ in 0..4 {
+            if row.abs() < 0.9 * reach {
+                break;
+            }
+            reach *= 4.0;
+            row = search(reach);
+        }
+        self.at(row).unwrap_or(Tilt { high: self.straight, row: 0.0 })
+    }
 }
 
 impl CrowdLaws<3> {
     /// ln E exp(tilt·counts). Its absolute error is some roundings of the owners times the tilt.
     pub(super) fn cumulant(&self, tilt: Tilt) -> f64 {
         let (high, row) = (tilt.high.exp_m1(), tilt.row.exp_m1());
-        let group = |(owners, law): (u64, [f64; 3])| {
+        let of_one = |law: [f64; 3]| {
             let change = law[0] * high + law[1] * row;
             // Where 1 + change is small, it is computed without the difference.
-            let logarithm = if change < -0.5 {
+            if change < -0.5 {
                 (law[0] * tilt.high.exp() + law[1] * tilt.row.exp() + law[2]).ln()
             } else {
                 change.ln_1p()
-            };
-            owners as f64 * logarithm
+            }
         };
-        self.each().into_iter().map(group).sum()
+        self.each().into_iter().map(|(owners, law)| owners as f64 * of_one(law)).sum()
+    }
+
+    /// How unlikely the mean of the tilted law is, as a negative logarithm to first order: τ·mean − K(τ).
+    fn rate(&self, tilt: Tilt) -> f64 {
+        let mean = self.tilted(tilt).mean();
+        let rate = tilt.high * mean.high + tilt.row * mean.row - self.cumulant(tilt);
+        if rate.is_nan() { f64::INFINITY } else { rate }
     }
 
     /// The crowd whose owners draw from the tilted laws.
@@ -102,8 +183,7 @@ impl CrowdLaws<3> {
 
     /// Expected counts of high and row.
     pub(super) fn mean(&self) -> HighRow<f64> {
-        let expected = |class: usize| self.each().into_iter().map(|(owners, law)| owners as f64 * law[class]).sum();
-        HighRow { high: expected(0), row: expected(1) }
+        HighRow { high: self.expected(0), row: self.expected(1) }
     }
 
     /// Σ over the owners of the product of two classes' probabilities.
@@ -120,38 +200,15 @@ impl CrowdLaws<3> {
     /// A tilt whose mean is the likeliest place at which the evidence turns: the target's tilted weights sum to zero there. Of the
     /// weights `x`, the first is positive, the last negative, and the sum not positive.
     pub(super) fn turning_tilt(&self, x: [f64; 3]) -> Tilt {
-        let surplus: f64 = x.iter().sum();
-        // With next to no tilt the sum beyond a turn would be a slow series.
-        let deviation = self.covariance().high.sqrt().max(FEW);
-        let straight = (-surplus / x[0]).max(0.0).ln_1p().max(LEAST / deviation);
-        let surplus = -x[0] * straight.exp_m1();
-        // On the curve x₀·e^high + x₁·e^row + x₂ = 0.
-        let on_curve = |row: f64| {
-            let excess = (-surplus - x[1] * row.exp_m1()) / x[0];
-            (excess > -1.0).then(|| Tilt { high: excess.ln_1p(), row })
-        };
-        let rate = |row: f64| {
-            on_curve(row).map_or(f64::INFINITY, |tilt| {
-                let mean = self.tilted(tilt).mean();
-                let rate = tilt.high * mean.high + tilt.row * mean.row - self.cumulant(tilt);
-                if rate.is_nan() { f64::INFINITY } else { rate }
-            })
-        };
-        let mut reach = 3.0 * straight;
-        let least = |reach: f64| golden_section((-reach, reach), SEARCH_STEPS, 1e-4, rate);
-        let mut row = least(reach);
-        for _ in 0..4 {
-            if row.abs() < 0.9 * reach {
-                break;
-            }
-            reach *= 4.0;
-            row = least(reach);
-        }
-        let tilt = on_curve(row).unwrap_or(Tilt { high: straight, row: 0.0 });
-        let mut tilt = self.within_reach(tilt);
-        let deviation = self.tilted(tilt).covariance().high.sqrt().max(FEW);
-        tilt.high = tilt.high.max(0.5 * LEAST / deviation);
-        tilt
+        let curve = TurningCurve::new(x, self.high_deviation());
+        let tilt = self.within_reach(curve.least(|tilt| self.rate(tilt)));
+        let deviation = self.tilted(tilt).high_deviation();
+        Tilt { high: tilt.high.max(0.5 * LEAST / deviation), ..tilt }
+    }
+
+    /// The standard deviation of the high count.
+    fn high_deviation(&self) -> f64 {
+        self.covariance().high.sqrt().max(FEW)
     }
 
     /// Shrinks a tilt that would empty a class: the evidence then turns at the edge of what there is.
@@ -174,18 +231,9 @@ impl CrowdLaws<3> {
 
     /// Chernoff's bound on the probabilities of a corner's histograms, at nearly the best tilt.
     pub(super) fn chernoff(&self, corner: &Corner) -> Bound {
-        let exponent = |at: [f64; 2]| {
-            let value = self.cumulant(corner.tilt(at)) - at[0] * corner.reached[0] - at[1] * corner.reached[1];
-            if value.is_nan() { f64::INFINITY } else { value }
-        };
-        let mut at = [0.0; 2];
-        let mut value: f64 = 0.0;
+        let (mut at, mut value) = ([0.0; 2], 0.0);
         for _ in 0..NEWTON_STEPS {
-            let step = self.newton_step(corner, at);
-            let scales = std::iter::successors(Some(1.0), |scale| Some(scale * 0.3)).take_while(|scale| *scale >= 1e-4);
-            let points = scales.map(|scale| corner.admissible([0, 1].map(|axis: usize| at[axis] + scale * step[axis])));
-            let mut lower = points.map(|point| (point, exponent(point))).filter(|(_, there)| *there < value);
-            let Some((next, there)) = lower.next() else { break };
+            let Some((next, there)) = self.descend(corner, at, value) else { break };
             let gain = value - there;
             (at, value) = (next, there);
             if gain < 0.02 {
@@ -198,6 +246,30 @@ impl CrowdLaws<3> {
         Bound { all: (value + slack).exp(), single: self.tilted(tilt).largest_probability(), at }
     }
 
+    /// The exponent of Chernoff's bound for a corner, at tilts in its two directions: K(τ) − τ·reached.
+    fn exponent(&self, corner: &Corner, at: [f64; 2]) -> f64 {
+        let value = self.cumulant(corner.tilt(at)) - at[0] * corner.reached[0] - at[1] * corner.reached[1];
+        if value.is_nan() { f64::INFINITY } else { value }
+    }
+
+    /// A point at which the exponent is below `value`, and the exponent there: by Newton's step from `at`, or a part of it.
+    fn descend(&self, corner: &Corner, at: [f64; 2], value: f64) -> Option<([f64; 2], f64)> {
+        let step = self.newton_step(corner, at);
+        let scales = std::iter::successors(Some(1.0), |scale| Some(scale * 0.3)).take_while(|scale| *scale >= 1e-4);
+        let points = scales.map(|scale| corner.admissible([0, 1].map(|axis: usize| at[axis] + scale * step[axis])));
+        points.map(|point| (point, self.exponent(corner, point))).find(|(_, there)| *there < value)
+    }
+
+    /// Newton's step for the exponent.
+    fn newton_step(&self, corner: &Corner, at: [f64; 2]) -> [f64; 2] {
+        let tilted = self.tilted(corner.tilt(at));
+        let covariance = tilted.covariance();
+        let [one, other] = corner.directions;
+        let curvature =
+            [covariance.along(one, one) + 1e-9, covariance.along(one, other), covariance.along(other, other) + 1e-9];
+        corner.newton_step(at, corner.excess(tilted.mean()), curvature)
+    }
+
     /// A bound on the probability of any single histogram: (2π)⁻²·∬|F̃| over both circles, where |F̃| is at most
     /// exp(−e·(1 − cos θ) − c·(1 − cos φ)) with c depending on θ (see `Decay`), and 1 − cos x ≥ 2x²/π².
     fn largest_probability(&self) -> f64 {
@@ -208,31 +280,5 @@ impl CrowdLaws<3> {
         let near = (PI / narrow).sqrt() * (PI / whole).sqrt() * (0.5 * 2f64.sqrt()).sqrt() / 4.0;
         let bound = near + 0.5 * (-narrow).exp();
         if bound.is_nan() { 1.0 } else { bound.min(1.0) }
-    }
-
-    /// Newton's step for the exponent, within the quadrant of nonnegative numbers.
-    fn newton_step(&self, corner: &Corner, at: [f64; 2]) -> [f64; 2] {
-        let tilted = self.tilted(corner.tilt(at));
-        let (mean, Covariance { high, row, both }) = (tilted.mean(), tilted.covariance());
-        let along =
-            |a: [f64; 2], b: [f64; 2]| a[0] * b[0] * high + a[1] * b[1] * row + (a[0] * b[1] + a[1] * b[0]) * both;
-        let [one, other] = corner.directions;
-        let slope = |direction: [f64; 2], reached: f64| direction[0] * mean.high + direction[1] * mean.row - reached;
-        let gradient = [slope(one, corner.reached[0]), slope(other, corner.reached[1])];
-        let [a, b, c] = [along(one, one) + 1e-9, along(one, other), along(other, other) + 1e-9];
-        let free = [0, 1].map(|axis: usize| at[axis] > 0.0 || gradient[axis] < 0.0 || axis == 1 && corner.ends);
-        match free {
-            [true, true] => {
-                let determinant = a * c - b * b;
-                let step = [
-                    (b * gradient[1] - c * gradient[0]) / determinant,
-                    (b * gradient[0] - a * gradient[1]) / determinant,
-                ];
-                if determinant > 0.0 { step } else { [-gradient[0] / a, 0.0] }
-            }
-            [true, false] => [-gradient[0] / a, 0.0],
-            [false, true] => [0.0, -gradient[1] / c],
-            [false, false] => [0.0; 2],
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Composition against answers that are known exactly (`docs/composition.md`, "How it is checked").
 
-use super::{
+use crate::privacy::composition::{
     Accuracy, ApproximateProfile, Composition, FixedInAdvance, LaplaceProfile, LossDistribution, Profile, PureProfile,
 };
 use proptest::prelude::*;

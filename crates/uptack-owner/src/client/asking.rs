@@ -1,0 +1,103 @@
+//! Cards that ask the person: who is asked, when, and who then answers.
+
+use std::{collections::BTreeMap, sync::Arc};
+use uptack_dap::signed::SignedCard;
+
+use super::{Client, Outcome};
+use crate::{
+    attributes::Attributes,
+    check::{Accepted, Asked, Refusal},
+    error::Result,
+};
+
+/// Whether there is a truth to toss coins for: a device evaluates whatever it knows, a person has to have answered.
+pub(super) fn has_truth(accepted: &Accepted, attributes: Option<&Attributes>) -> bool {
+    match accepted.asked {
+        Asked::Device(_) => true,
+        Asked::Person(_) => {
+            attributes.is_some_and(|attributes| attributes.says(&accepted.names.query.to_string()).is_some())
+        }
+    }
+}
+
+impl Client {
+    /// Has the person answer what may be answered and was not answered before.
+    ///
+    /// Both aggregators' keys are fetched first, so that how long the person thinks shows in no request.
+    pub(super) async fn ask_people(
+        &self,
+        attributes: &mut BTreeMap<String, Attributes>,
+        cards: &[SignedCard],
+        ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<bool>>>,
+    ) -> Result<()> {
+        let now = self.config.clock.now();
+        let mut questions = Vec::new();
+        for signed in cards.iter().filter(|signed| self.wants(signed)) {
+            let Ok(accepted) = self.checker.check(signed, now) else { continue };
+            let is_new = self.ledger.entries_of(&signed.query)? == 0;
+            if is_new && attributes.values().any(|owner| !has_truth(&accepted, Some(owner))) {
+                questions.push(accepted);
+            }
+        }
+        for question in &questions {
+            // An aggregator that is away is tried again when the report is made.
+            let _ = self.writer(question)?.fetch_keys().await;
+        }
+        if questions.is_empty() {
+            return Ok(());
+        }
+        for (question, answer) in questions.iter().zip(ask(&questions)?) {
+            let Some(yes) = answer else { continue };
+            let query = question.names.query.to_string();
+            attributes.values_mut().for_each(|owner| owner.say(&query, yes));
+        }
+        Ok(())
+    }
+
+    /// Decides about every card for everybody who has a truth for it; the others do not answer.
+    pub(super) fn consider_said(
+        &self,
+        attributes: &BTreeMap<String, Attributes>,
+        cards: &[SignedCard],
+    ) -> Result<Vec<Outcome>> {
+        let now = self.config.clock.now();
+        let (mut silent, mut considered) = (Vec::new(), Vec::new());
+        for signed in cards.iter().filter(|signed| self.wants(signed)) {
+            let accepted = self.checker.check(signed, now).ok();
+            let mut owners = Vec::new();
+            for (name, known) in attributes {
+                match accepted.as_ref().and_then(|accepted| self.why_silent(accepted, known)) {
+                    Some(reason) => silent.push(Outcome::refused(name, &signed.query, &Refusal(reason.to_owned()))),
+                    None => owners.push(name.as_str()),
+                }
+            }
+            if !owners.is_empty() {
+                considered.push((signed, owners));
+            }
+        }
+        let mut outcomes = self.consider_each(considered)?;
+        outcomes.extend(silent);
+        Ok(outcomes)
+    }
+
+    fn why_silent(&self, accepted: &Accepted, known: &Attributes) -> Option<&'static str> {
+        match accepted.asked {
+            Asked::Device(_) if self.config.people_only => {
+                Some("the card asks what a device knows, and no attributes are given")
+            }
+            Asked::Person(_) if !has_truth(accepted, Some(known)) && !self.is_answered(accepted) => {
+                Some("the card asks the person, who has not answered")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the one owner of a ledger has answered before; then the ledger says what became of it.
+    fn is_answered(&self, accepted: &Accepted) -> bool {
+        self.ledger.entries_of(&accepted.names.query.to_string()).is_ok_and(|entries| entries > 0)
+    }
+
+    fn wants(&self, signed: &SignedCard) -> bool {
+        self.config.query.as_ref().is_none_or(|query| *query == signed.query)
+    }
+}

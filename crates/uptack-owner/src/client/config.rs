@@ -1,0 +1,45 @@
+//! How a client answers.
+
+use std::{collections::HashMap, path::PathBuf};
+use uptack_dap::{clock::Clock, credential::OwnerSecret};
+use url::Url;
+
+use crate::observer::Observer;
+
+/// How a client answers. [`Config::new`] gives defaults for everything but the desk.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the desk is.
+    pub desk: Url,
+    /// A further root certificate for TLS, in a PEM file.
+    pub root: Option<PathBuf>,
+    /// Reports are sent within so many seconds after the fixed delay; by default at any time in the query's window.
+    pub within: Option<u64>,
+    /// Answers this query alone; by default all that are open.
+    pub query: Option<String>,
+    /// Answers only questions for people, and refuses those for devices: for a person of whom nothing is known.
+    pub people_only: bool,
+    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and is used for no others.
+    pub credentials: HashMap<String, OwnerSecret>,
+    /// The time of day.
+    pub clock: Clock,
+    /// For tests: who hears in which order things happen.
+    #[doc(hidden)]
+    pub observer: Observer,
+}
+
+impl Config {
+    /// A client of a desk.
+    pub fn new(desk: Url) -> Self {
+        Self {
+            desk,
+            root: None,
+            within: None,
+            query: None,
+            people_only: false,
+            credentials: HashMap::new(),
+            clock: Clock::system(),
+            observer: Observer::default(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Which web pages may call a server: those of the origins that its operator names, and only where a person's page has to.
+//!
+//! A browser lets a page read another server's answer only if that server names the page's origin (CORS). Without such a
+//! list no page can; programs are not concerned.
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use std::sync::Arc;
+use uptack_dap::{credential, origin::Origin};
+
+/// For how long a browser may remember that it was let through, in seconds.
+const REMEMBERED: &str = "600";
+
+/// The origins of pages that are let through; none by default.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WebPages(Arc<[HeaderValue]>);
+
+impl WebPages {
+    /// Pages of these origins.
+    pub(crate) fn of(origins: &[Origin]) -> Self {
+        let value = |origin: &Origin| HeaderValue::try_from(origin.to_string()).ok();
+        Self(origins.iter().filter_map(value).collect())
+    }
+
+    fn let_through(&self, request: &Request) -> Option<HeaderValue> {
+        let origin = request.headers().get(header::ORIGIN)?;
+        self.0.iter().find(|allowed| *allowed == origin).cloned()
+    }
+}
+
+/// Answers a route's requests so that pages of the origins can read it, refusals included.
+pub(crate) async fn share(State(pages): State<WebPages>, request: Request, next: Next) -> Response {
+    let page = pages.let_through(&request);
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    // Also where the page is not let through: a cache must not give its answer to another one.
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    if let Some(origin) = page {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("retry-after"));
+    }
+    response
+}
+
+/// What a browser asks before it sends a request that a form could not: which method and headers the page may use.
+///
+/// [`share`] says to whom that is granted.
+pub(crate) fn preflight(method: &Method) -> Response {
+    let headers = format!("content-type, {}", credential::HEADER);
+    let granted = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, method.to_string()),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, headers),
+        (header::ACCESS_CONTROL_MAX_AGE, REMEMBERED.to_owned()),
+    ];
+    (StatusCode::OK, granted).into_response()
+}

@@ -1,0 +1,167 @@
+//! The form: what the planner is asked, and the question.
+
+use maud::{Markup, html};
+
+use super::wanted::Fault;
+use crate::desk::pages::fields::Fields;
+
+/// Every field, in the order of the form.
+pub(super) const NAMES: [&str; 17] = [
+    "owners",
+    "yes",
+    "epsilon",
+    "error",
+    "trust",
+    "delta",
+    "answer_epsilon",
+    "linked_epsilon",
+    "honest",
+    "minimum_batch",
+    "question",
+    "predicate",
+    "each",
+    "values",
+    "most_yes",
+    "closes",
+    "times",
+];
+
+/// What the form begins with.
+pub(super) fn usual() -> Fields {
+    Fields::parse(b"owners=3000&yes=0..300&epsilon=1&trust=one-aggregator&minimum_batch=2500&closes=10m")
+}
+
+/// A field of the form.
+struct Input {
+    name: &'static str,
+    label: &'static str,
+    help: &'static str,
+}
+
+const MAIN: [Input; 5] = [
+    Input { name: "owners", label: "Owners", help: "How many will answer" },
+    Input { name: "yes", label: "Expected yes", help: "A number, or a range such as 0..500" },
+    Input { name: "epsilon", label: "ε of what is published", help: "Smaller hides more" },
+    Input { name: "error", label: "Largest error", help: "A standard deviation, in people" },
+    Input { name: "minimum_batch", label: "Minimum batch", help: "Nothing is released below; all owners by default" },
+];
+
+const MORE: [Input; 4] = [
+    Input { name: "delta", label: "δ", help: "By default 1e-8" },
+    Input { name: "answer_epsilon", label: "ε of one answer", help: "A limit for a single answer; none by default" },
+    Input {
+        name: "linked_epsilon",
+        label: "ε of all a person sends",
+        help: "Holds if nobody is honest; 8 by default with noise, or none",
+    },
+    Input { name: "honest", label: "Honest share", help: "Of the owners, such as 0.9; all by default" },
+];
+
+const TRUST: [(&str, &str); 3] = [
+    ("one-aggregator", "One honest aggregator, whoever else is not"),
+    ("owners-and-noise", "One honest aggregator and the owners"),
+    ("owners", "The owners' coins alone, no noise"),
+];
+
+pub(super) fn page(fields: &Fields, fault: Option<&Fault>, plan: &Markup) -> Markup {
+    html! {
+        h1 { "Ask" }
+        p.lead { "Plan first: leave out owners, ε or the error, and it is solved for." }
+        @if let Some(fault) = fault {
+            p.fault role="alert" { a href=(format!("#{}", fault.field)) { (label(fault.field)) } ": " (fault.words) }
+        }
+        div.columns {
+            form #ask method="get" action="/pages/ask" data-plan="/pages/ask/plan" {
+                (plan_fields(fields))
+                (question_fields(fields))
+                p.buttons {
+                    button type="submit" { "Update the plan" }
+                    button.primary type="submit" formaction="/pages/ask/preview" { "Preview the card" }
+                }
+            }
+            section #plan.panel aria-label="The plan" aria-live="polite" { (plan) }
+        }
+    }
+}
+
+/// What people read above a field.
+pub(super) fn label(name: &str) -> &'static str {
+    let known = MAIN.iter().chain(&MORE).find(|input| input.name == name).map(|input| input.label);
+    known.unwrap_or(match name {
+        "trust" => "Who is trusted",
+        "question" => "The question in words",
+        "predicate" => "A yes is",
+        "each" => "Attribute",
+        "values" => "Values",
+        "most_yes" => "Most yes",
+        "closes" => "Answers are taken for",
+        "times" => "Times",
+        _ => "This form",
+    })
+}
+
+fn plan_fields(fields: &Fields) -> Markup {
+    html! {
+        fieldset.panel {
+            legend { "How private, how exact" }
+            div.grid { @for input in &MAIN { (text(fields, input)) } }
+            div.field {
+                label for="trust" { "Who is trusted" }
+                select #trust name="trust" {
+                    @for (value, words) in TRUST { option value=(value) selected[fields.get("trust") == value] { (words) } }
+                }
+            }
+            details open[MORE.iter().any(|input| fields.given(input.name).is_some())] {
+                summary { "More limits" }
+                div.grid { @for input in &MORE { (text(fields, input)) } }
+            }
+        }
+    }
+}
+
+fn question_fields(fields: &Fields) -> Markup {
+    let ballot = [
+        Input { name: "each", label: "Attribute", help: "One question for each value of it" },
+        Input {
+            name: "most_yes",
+            label: "Most yes",
+            help: "How many of them one person answers with yes; 1 by default",
+        },
+    ];
+    let when = [
+        Input { name: "closes", label: "Answers are taken for", help: "Such as 90s, 10m, 2h or 1d" },
+        Input { name: "times", label: "Times", help: "More than one makes a series, priced as a whole" },
+    ];
+    html! {
+        fieldset.panel {
+            legend { "The question" }
+            (text(fields, &Input { name: "question", label: "The question in words", help: "It stands on the card that owners see" }))
+            (text(fields, &Input {
+                name: "predicate", label: "A yes is",
+                help: "An expression over an owner's own attributes, as in station == \"7\"",
+            }))
+            details open[fields.given("each").is_some()] {
+                summary { "A ballot of many questions" }
+                div.grid { @for input in &ballot { (text(fields, input)) } }
+                div.field {
+                    label for="values" { "Values" }
+                    textarea #values name="values" rows="4" aria-describedby="values-help" { (fields.get("values")) }
+                    p.help #values-help { "One per line, or with commas between them" }
+                }
+            }
+            div.grid { @for input in &when { (text(fields, input)) } }
+        }
+    }
+}
+
+fn text(fields: &Fields, Input { name, label, help }: &Input) -> Markup {
+    let help_id = format!("{name}-help");
+    html! {
+        div.field {
+            label for=(name) { (label) }
+            input id=(name) name=(name) value=(fields.get(name)) autocomplete="off" spellcheck="false"
+                aria-describedby=(help_id);
+            p.help id=(help_id) { (help) }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Plans and their charts, computed once for all who ask for the same.
+
+use std::time::Duration;
+use uptack::{
+    plan::{self, Solved, errors_by_family},
+    privacy,
+    simulate::Progress,
+};
+use uptack_chart::PlanCharts;
+
+use super::wanted::Wanted;
+use crate::desk::pages::{
+    Pages,
+    work::{Found, Jobs},
+};
+
+/// The plans of a while ago.
+#[derive(Default)]
+pub(in crate::desk::pages) struct Plans {
+    plans: Jobs<Planned>,
+    charts: Jobs<Vec<String>>,
+}
+
+/// What came of planning.
+pub(super) enum Planned {
+    Plan {
+        solved: Box<Solved>,
+        /// What it gives away, in sentences.
+        statement: String,
+    },
+    /// Why there is no plan, and what would have one.
+    Impossible(String),
+}
+
+impl Pages {
+    pub(super) async fn plan(&self, wanted: Wanted, patience: Duration) -> Found<Planned> {
+        let key = wanted.key();
+        self.work.find(&self.plans.plans, &key, patience, move || planned(&wanted)).await
+    }
+
+    /// The plan's charts as SVG: against ε, against the owners and, with noise, against the linked ε.
+    pub(super) async fn charts(&self, wanted: Wanted, patience: Duration) -> Found<Vec<String>> {
+        let key = wanted.key();
+        let planned = match self.plan(wanted, patience).await {
+            Found::Done(planned) => planned,
+            Found::Later => return Found::Later,
+            Found::Busy => return Found::Busy,
+        };
+        self.work
+            .find(&self.plans.charts, &key, patience, move || match planned.as_ref() {
+                Planned::Plan { solved, .. } => charts(solved),
+                Planned::Impossible(_) => Vec::new(),
+            })
+            .await
+    }
+}
+
+fn planned(wanted: &Wanted) -> Planned {
+    let solved = plan::solve(&wanted.request, wanted.unknown, wanted.error, &Progress::default());
+    let stated = solved.and_then(|solved| {
+        let best = &solved.plan.best;
+        let accountant = privacy::release(&best.channel, best.views.release.owners())?;
+        let statement = privacy::statement(&best.channel, &best.views, &accountant, None);
+        Ok((solved, statement))
+    });
+    match stated {
+        Ok((solved, statement)) => Planned::Plan { solved: Box::new(solved), statement },
+        Err(error) => Planned::Impossible(super::error_words(&error)),
+    }
+}
+
+fn charts(solved: &Solved) -> Vec<String> {
+    let charts = PlanCharts::around(&solved.request, &solved.plan);
+    let errors: Vec<_> = charts.requests().into_iter().map(|at| errors_by_family(at).unwrap_or_default()).collect();
+    charts.draw(&errors).iter().map(uptack_chart::Chart::to_svg).collect()
+}

@@ -1,0 +1,158 @@
+//! What the planner is asked, from the fields of the form.
+
+use uptack::{
+    Fraction,
+    plan::{Noise, Over, Prior, Request, Trust, USUAL_LINKED_EPSILON, Unknown},
+    privacy::{Delta, Epsilon},
+    quantity::{count, range},
+};
+
+use crate::desk::pages::fields::Fields;
+
+/// A request to the planner, with what it leaves open.
+pub(super) struct Wanted {
+    pub(super) request: Request,
+    pub(super) unknown: Unknown,
+    /// The largest standard deviation that is wanted.
+    pub(super) error: Option<f64>,
+}
+
+/// What is wrong with a field.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) field: &'static str,
+    pub(super) words: String,
+}
+
+impl Fault {
+    pub(super) fn of(field: &'static str, words: impl Into<String>) -> Self {
+        Self { field, words: words.into() }
+    }
+}
+
+impl Wanted {
+    pub(super) fn read(fields: &Fields) -> Result<Self, Fault> {
+        let owners = number(fields, "owners", count)?;
+        let (epsilon, error) = (positive(fields, "epsilon")?, positive(fields, "error")?);
+        let unknown = unknown(owners, epsilon, error)?;
+        let yes = number(fields, "yes", range)?;
+        let (low, high) = yes.ok_or_else(|| Fault::of("yes", "say roughly how many hold yes, as in 500 or 0..500"))?;
+        let minimum_batch = number(fields, "minimum_batch", count)?;
+        if owners.is_none() && minimum_batch.is_some() {
+            return Err(Fault::of("minimum_batch", "where owners are solved for, the minimum batch is all of them"));
+        }
+        let owners = owners.unwrap_or(high.max(2));
+        let (noise, trust) = trusted(fields.get("trust"))?;
+        let request = Request {
+            release: Some(release(epsilon.unwrap_or(1.0), fields)?),
+            answer_epsilon: positive(fields, "answer_epsilon")?,
+            linked_epsilon: linked(fields, noise)?,
+            noise,
+            trust,
+            honest: number(fields, "honest", |text| text.parse().map_err(|error: uptack::Error| error.to_string()))?
+                .unwrap_or_else(Fraction::one),
+            minimum_batch: minimum_batch.unwrap_or(owners),
+            ..Request::new(owners, Prior { low, high, over: Over::Worst })
+        };
+        Ok(Self { request, unknown, error })
+    }
+
+    /// The same text for the same request.
+    pub(super) fn key(&self) -> String {
+        format!("{:?} {:?} {:?}", self.request, self.unknown, self.error)
+    }
+}
+
+fn release(epsilon: f64, fields: &Fields) -> Result<(Epsilon, Delta), Fault> {
+    let delta = positive(fields, "delta")?.unwrap_or(uptack::plan::USUAL_DELTA);
+    let epsilon = Epsilon::new(epsilon).map_err(|error| Fault::of("epsilon", error.to_string()))?;
+    Ok((epsilon, Delta::new(delta).map_err(|error| Fault::of("delta", error.to_string()))?))
+}
+
+/// What is left out; with all three given the plan is checked against the error.
+fn unknown(owners: Option<u64>, epsilon: Option<f64>, error: Option<f64>) -> Result<Unknown, Fault> {
+    match (owners, epsilon, error) {
+        (Some(_), Some(_), _) => Ok(Unknown::Error),
+        (Some(_), None, Some(_)) => Ok(Unknown::Epsilon),
+        (None, Some(_), Some(_)) => Ok(Unknown::Owners),
+        _ => Err(Fault::of("owners", "give two of owners, ε and error; the third is solved for")),
+    }
+}
+
+fn trusted(text: &str) -> Result<(Noise, Trust), Fault> {
+    match text {
+        "" | "one-aggregator" => Ok((Noise::Aggregators, Trust::OneAggregator)),
+        "owners" => Ok((Noise::None, Trust::Owners)),
+        "owners-and-noise" => Ok((Noise::Aggregators, Trust::Owners)),
+        _ => Err(Fault::of("trust", "this is none of the choices")),
+    }
+}
+
+/// The bound on the linked ε: the usual one with noise if nothing is said, and none if that is said.
+fn linked(fields: &Fields, noise: Noise) -> Result<Option<f64>, Fault> {
+    match fields.get("linked_epsilon") {
+        "" => Ok((noise != Noise::None).then_some(USUAL_LINKED_EPSILON)),
+        "none" => Ok(None),
+        _ => positive(fields, "linked_epsilon"),
+    }
+}
+
+fn number<T>(
+    fields: &Fields,
+    name: &'static str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Fault> {
+    // People write thousands apart, with a blank or a comma.
+    let text: String = fields.get(name).chars().filter(|sign| !sign.is_whitespace() && *sign != ',').collect();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    parse(&text).map(Some).map_err(|words| Fault::of(name, words))
+}
+
+fn positive(fields: &Fields, name: &'static str) -> Result<Option<f64>, Fault> {
+    let parse = |text: &str| match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err(format!("`{text}` is not a positive number")),
+    };
+    number(fields, name, parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Wanted, Fault> {
+        Wanted::read(&Fields::parse(query.as_bytes()))
+    }
+
+    #[test]
+    fn what_is_left_out_is_solved_for() {
+        let unknown = |query: &str| read(query).map(|wanted| wanted.unknown).map_err(|fault| fault.field);
+        assert_eq!(unknown("owners=50+000&yes=500&epsilon=1"), Ok(Unknown::Error));
+        assert_eq!(unknown("owners=5e4&yes=0..500&epsilon=1&error=8"), Ok(Unknown::Error));
+        assert_eq!(unknown("owners=50,000&yes=500&error=8"), Ok(Unknown::Epsilon));
+        assert_eq!(unknown("yes=500&epsilon=1&error=8"), Ok(Unknown::Owners));
+        assert_eq!(unknown("owners=50000&yes=500"), Err("owners"));
+        for (query, field) in [
+            ("owners=x&yes=5&epsilon=1", "owners"),
+            ("owners=50&yes=5&epsilon=-1", "epsilon"),
+            ("owners=50&epsilon=1", "yes"),
+            ("owners=50&yes=5&epsilon=1&honest=2", "honest"),
+            ("owners=50&yes=5&epsilon=1&delta=2", "delta"),
+            ("owners=50&yes=5&epsilon=1&trust=me", "trust"),
+            ("yes=5&epsilon=1&error=3&minimum_batch=4", "minimum_batch"),
+        ] {
+            assert_eq!(unknown(query), Err(field), "{query}");
+        }
+    }
+
+    #[test]
+    fn noise_brings_its_usual_bound() {
+        let linked = |query: &str| read(&format!("owners=50&yes=5&epsilon=1&{query}")).unwrap().request.linked_epsilon;
+        assert_eq!(linked(""), Some(USUAL_LINKED_EPSILON));
+        assert_eq!(linked("trust=owners"), None);
+        assert_eq!(linked("linked_epsilon=none"), None);
+        assert_eq!(linked("linked_epsilon=3&trust=owners"), Some(3.0));
+    }
+}

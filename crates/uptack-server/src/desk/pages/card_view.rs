@@ -1,0 +1,143 @@
+//! A card in plain words: what is asked, and what each party can learn.
+
+use maud::{Markup, html};
+use uptack::{
+    card::{Card, Enrolment, Model, Operators, Timestamp, Trust},
+    display::{self, Rounding, grouped},
+};
+
+use super::fill::{day_and_time, span};
+
+/// What an owner sees of a card, without its integers.
+pub(super) fn card(card: &Card) -> Markup {
+    html! {
+        (claims(card))
+        h3 { "What is asked" }
+        (facts(card))
+    }
+}
+
+/// Each claim with who has to be honest for it.
+fn claims(card: &Card) -> Markup {
+    let trust = card.trust().unwrap_or_default();
+    let owners = card.claim_owners().map(grouped).unwrap_or_default();
+    html! {
+        h3 { "What anybody can learn about one person" }
+        div.scroll tabindex="0" role="group" aria-label="Claims by who is honest" {
+            table.claims {
+                thead { tr {
+                    th scope="col" { "If these are honest" } th scope="col" { "ε at most" } th scope="col" { "δ" }
+                    th scope="col" { "A guess is right at most" }
+                } }
+                tbody { @for claim in &trust { (claim_row(card, claim, &owners)) } }
+            }
+        }
+        p.help {
+            "A guess is right half of the time without any answer: the last column is for somebody who holds yes or no with \
+             even odds, and for the best guess that what is seen allows."
+        }
+    }
+}
+
+fn claim_row(card: &Card, claim: &Trust, owners: &str) -> Markup {
+    let honest = match claim.model {
+        Model::OneAggregatorOneClient => "one of the two aggregators".to_owned(),
+        Model::OneAggregatorMostClients => format!("one aggregator and {owners} owners"),
+        Model::OneClient => "nobody but the person's own device".to_owned(),
+    };
+    let delta = if claim.model == Model::OneAggregatorMostClients { card.delta().value() } else { 0.0 };
+    let shown = claim.epsilon.map_or("–".to_owned(), |_| display::claim(delta));
+    html! {
+        tr {
+            th scope="row" { (honest) span.help { (claim.holds) } }
+            td.number { (display::claim(claim.epsilon)) }
+            td.number { (shown) }
+            td.number { (best_guess(claim.epsilon, delta)) }
+        }
+    }
+}
+
+/// The accuracy that (ε, δ) leaves to the best guess at even odds: (e^ε + δ)/(1 + e^ε), rounded up.
+pub(super) fn best_guess(epsilon: Option<f64>, delta: f64) -> String {
+    let Some(epsilon) = epsilon else { return "always".to_owned() };
+    let accuracy = ((1.0 + delta * (-epsilon).exp()) / (1.0 + (-epsilon).exp())).min(1.0);
+    display::percent(accuracy, 2, Rounding::Up)
+}
+
+fn facts(card: &Card) -> Markup {
+    let share = display::percent(card.honest.to_f64(), 2, Rounding::Up);
+    html! {
+        dl.facts {
+            (predicates(card))
+            @if !card.attributes.is_empty() { dt { "Attributes" } dd { (card.attributes.join(", ")) } }
+            dt { "Mechanism" } dd { code { (card.mechanism) } }
+            dt { "Expected error" }
+            dd { (display::nearest(card.predicted.sd.value())) " people (standard deviation)" }
+            dt { "Owners" }
+            dd { (grouped(card.owners)) " expected; nothing is released below " (grouped(card.minimum_batch)) ", of whom "
+                (share) " are counted on" }
+            @if let (Some(opens), Some(closes)) = (card.opens, card.closes) {
+                dt { "Answers are taken" } dd { (moment(opens)) " to " (moment(closes)) }
+            }
+            @if let Some(series) = &card.series {
+                dt { "Series" }
+                dd { @if let Some(number) = series.number { (number) " of " } (series.times) ", one every " (span(series.every)) }
+            }
+            (parties(card))
+        }
+    }
+}
+
+fn predicates(card: &Card) -> Markup {
+    html! {
+        @if let Some(predicate) = &card.predicate { dt { "A yes is" } dd { code { (predicate) } } }
+        @if let Some(ballot) = &card.ballot {
+            dt { "Ballot" }
+            dd {
+                (ballot.queries.len()) " questions, at most " (ballot.most_yes) " of them answered with yes"
+                details {
+                    summary { "All questions" }
+                    ul { @for query in &ballot.queries { li { (query.name) ": " code { (query.predicate) } } } }
+                }
+            }
+        }
+    }
+}
+
+fn parties(card: &Card) -> Markup {
+    html! {
+        @if let Some(aggregators) = &card.aggregators {
+            dt { "Aggregators" }
+            dd {
+                (aggregators.leader) " and " (aggregators.helper)
+                @match card.operators {
+                    Some(Operators::Two) => ", in two hands",
+                    Some(Operators::One) | None => ", in one hand: its operator can see every answer",
+                }
+            }
+        }
+        @if let Some(enrolment) = card.enrolment {
+            dt { "Who may answer" }
+            dd { (match enrolment { Enrolment::None => "anybody", Enrolment::Required => "enrolled owners, once each" }) }
+        }
+        @if let Some(signer) = &card.signer { dt { "Signed by" } dd { code.long { (signer) } } }
+    }
+}
+
+fn moment(moment: Timestamp) -> String {
+    day_and_time(&moment.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guesses_are_rounded_up_and_no_guarantee_is_none() {
+        assert_eq!(best_guess(Some(0.0), 0.0), "50 %");
+        assert!(["75 %", "75.01 %"].contains(&best_guess(Some(3f64.ln()), 0.0).as_str()));
+        assert_eq!(best_guess(Some(1.0), 0.0), "73.11 %");
+        assert_eq!(best_guess(None, 0.0), "always");
+        assert_eq!(best_guess(Some(50.0), 1.0), "100 %");
+    }
+}

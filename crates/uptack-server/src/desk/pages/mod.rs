@@ -1,0 +1,143 @@
+//! The analyst's pages: the whole life of a question in a browser.
+//!
+//! They are made on the server and work without JavaScript, but for what updates by itself. What they do, they do by the
+//! same functions as the interface for programs, and every number on them comes from where the commands have it from.
+//! No page asks another host for anything, and none holds a script or a style of its own.
+//!
+//! Who asks is known by a cookie that a token was exchanged for ([`sessions`]); [`guard`] says who may change something.
+
+mod ask;
+mod card_view;
+mod fields;
+mod fill;
+mod frame;
+mod guard;
+mod live;
+mod outcome;
+mod picture;
+mod question;
+mod questions;
+mod refusal;
+mod sessions;
+mod sign_in;
+mod spending;
+mod verify;
+mod visitor;
+mod work;
+
+use axum::{
+    Router,
+    extract::Request,
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use std::sync::Arc;
+use uptack_dap::token::TokenHash;
+
+use crate::{base::http::document, desk::shared::Shared};
+use outcome::Outcomes;
+use refusal::Refusal;
+use sessions::{Links, Sessions};
+use work::Work;
+
+/// What the pages keep besides what all parts of a desk share. All of it is lost with the process, and may be.
+pub(crate) struct Pages {
+    shared: Arc<Shared>,
+    /// Part of the cookies' names: browsers do not tell the ports of a host apart.
+    port: u16,
+    sessions: Sessions,
+    links: Links,
+    work: Work,
+    plans: ask::Plans,
+    outcomes: Outcomes,
+    counts: fill::Counts,
+}
+
+impl Pages {
+    pub(crate) fn new(shared: Arc<Shared>, port: u16) -> Self {
+        Self {
+            shared,
+            port,
+            sessions: Sessions::default(),
+            links: Links::default(),
+            work: Work::default(),
+            plans: ask::Plans::default(),
+            outcomes: Outcomes::default(),
+            counts: fill::Counts::default(),
+        }
+    }
+
+    /// The path of a link that signs in, once, whoever holds the token of this hash.
+    pub(crate) fn one_time_link(&self, token: TokenHash) -> String {
+        let secret = self.links.issue(token, self.shared.now());
+        format!("{}?{}={}", sign_in::ONCE, sign_in::LINK, secret.as_str())
+    }
+}
+
+/// Where the questions are, which is where everything begins.
+const HOME: &str = "/pages/";
+
+/// What a handler gives.
+type Page = Result<Response, Refusal>;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+const ICON: &str = include_str!("icon.svg");
+
+/// All pages.
+pub(crate) fn routes(pages: Arc<Pages>) -> Router {
+    Router::new()
+        .route("/", get(|| async { Redirect::to(HOME) }))
+        .route("/pages", get(|| async { Redirect::to(HOME) }))
+        .route(HOME, get(questions::show))
+        .route("/pages/live", get(live::questions))
+        .route("/pages/sign-in", get(sign_in::form).post(sign_in::submit))
+        .route(sign_in::ONCE, get(sign_in::by_link))
+        .route("/pages/sign-out", post(sign_in::sign_out))
+        .route("/pages/ask", get(ask::show))
+        .route("/pages/ask/plan", get(ask::fragment))
+        .route("/pages/ask/chart", get(ask::chart))
+        .route("/pages/ask/preview", get(ask::preview))
+        .route("/pages/ask/open", post(ask::open))
+        .route("/pages/questions/{query}", get(question::show))
+        .route("/pages/questions/{query}/live", get(live::question))
+        .route("/pages/questions/{query}/release", post(question::release))
+        .route("/pages/questions/{query}/cancel", post(question::cancel))
+        .route("/pages/questions/{query}/record", get(question::record))
+        .route("/pages/questions/{query}/card", get(question::card))
+        .route("/pages/questions/{query}/estimates", get(question::estimates))
+        .route("/pages/spending", get(spending::show))
+        .route("/pages/verify", get(verify::form).post(verify::submit))
+        .route("/pages/style.css", get(|| async { document("text/css; charset=utf-8", STYLE) }))
+        .route("/pages/script.js", get(|| async { document("text/javascript; charset=utf-8", SCRIPT) }))
+        .route("/pages/icon.svg", get(|| async { document("image/svg+xml", ICON) }))
+        .route("/pages/{*rest}", get(|| async { Refusal::page(StatusCode::NOT_FOUND, "There is no such page.") }))
+        .layer(middleware::from_fn(guarded))
+        .with_state(pages)
+}
+
+/// What a browser may do with a page: nothing that the page does not need.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+         form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    ),
+    // For browsers that know no `frame-ancestors`.
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+async fn guarded(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await.into_response();
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

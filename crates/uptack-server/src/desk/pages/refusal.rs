@@ -1,0 +1,66 @@
+//! Why there is no such page, as people read it.
+
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
+use maud::html;
+
+use super::{HOME, frame};
+use crate::{base::problem::Problem, error::Error};
+
+/// A refusal.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// One has to sign in first.
+    SignIn,
+    /// A page that says why.
+    Page(StatusCode, String),
+}
+
+impl Refusal {
+    pub(super) fn page(status: StatusCode, words: impl Into<String>) -> Self {
+        Self::Page(status, words.into())
+    }
+
+    pub(super) fn input(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::BAD_REQUEST, words)
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::page(problem.status(), problem.words())
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl From<uptack::Error> for Refusal {
+    fn from(error: uptack::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<uptack_dap::Error> for Refusal {
+    fn from(error: uptack_dap::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self::Page(status, words) = self else { return Redirect::to("/pages/sign-in").into_response() };
+        let title = status.canonical_reason().unwrap_or("Error");
+        let body = html! {
+            h1 { (title) }
+            p.lead { (words) }
+            p { a.button href=(HOME) { "Back to the questions" } }
+        };
+        (status, frame::bare(title, body)).into_response()
+    }
+}

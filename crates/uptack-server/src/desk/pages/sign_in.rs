@@ -1,0 +1,118 @@
+//! Signing in, by a token or by a link that works once, and out.
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    response::{IntoResponse, Redirect, Response},
+};
+use maud::{Markup, html};
+use std::sync::Arc;
+use uptack_dap::token::{Token, TokenHash};
+
+use super::{HOME, Page, Pages, fields::Fields, frame, guard::check_form_token, visitor::FORM_TOKEN};
+use crate::desk::tokens;
+
+/// Where a link that works once leads.
+pub(super) const ONCE: &str = "/pages/sign-in/once";
+/// The field of that link.
+pub(super) const LINK: &str = "link";
+
+pub(super) async fn form(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Page {
+    if pages.visitor(&headers).is_ok() {
+        return Ok(Redirect::to(HOME).into_response());
+    }
+    Ok(pages.sign_in_page(&headers, StatusCode::OK, None))
+}
+
+pub(super) async fn submit(State(pages): State<Arc<Pages>>, headers: HeaderMap, body: Body) -> Page {
+    let fields = pages.read_form(&headers, body).await?;
+    let visit = pages.shown_visit(&headers).map(|visit| visit.hash().to_text()).unwrap_or_default();
+    if visit.is_empty() {
+        let words =
+            "Your browser did not send the cookie that came with the form. Allow cookies of this page and try again.";
+        return Ok(pages.sign_in_page(&headers, StatusCode::FORBIDDEN, Some(words)));
+    }
+    check_form_token(fields.get(FORM_TOKEN), &visit)?;
+    let shown = fields.get("token").to_owned();
+    let holder = tokens::caller(&pages.shared.tokens(), shown.as_bytes())?;
+    match (holder, Token::try_from(shown)) {
+        (Some(caller), Ok(token)) => {
+            tracing::info!(caller = caller.name, "signed in");
+            Ok(pages.signed_in(&headers, token.hash()))
+        }
+        _ => {
+            let words = "This is not the token of an analyst of this desk.";
+            Ok(pages.sign_in_page(&headers, StatusCode::UNAUTHORIZED, Some(words)))
+        }
+    }
+}
+
+/// Exchanges a link for a session; the address that the browser keeps has nothing of the link.
+pub(super) async fn by_link(State(pages): State<Arc<Pages>>, method: Method, uri: Uri, headers: HeaderMap) -> Page {
+    // Neither is somebody who opens the link, and it works but once.
+    let is_early = ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name));
+    if method != Method::GET || is_early {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let secret = Fields::of_query(&uri);
+    match pages.links.redeem(secret.get(LINK), pages.shared.now()) {
+        Some(token) => {
+            tracing::info!("signed in by a link");
+            Ok(pages.signed_in(&headers, token))
+        }
+        None => {
+            let words = "This link was used before or is too old. Sign in with your token.";
+            Ok(pages.sign_in_page(&headers, StatusCode::GONE, Some(words)))
+        }
+    }
+}
+
+pub(super) async fn sign_out(State(pages): State<Arc<Pages>>, headers: HeaderMap, body: Body) -> Page {
+    pages.form(&headers, body).await?;
+    if let Some(id) = pages.shown_session(&headers) {
+        pages.sessions.end(&id);
+    }
+    let cookie = pages.session_cookie(&headers, None);
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/pages/sign-in")).into_response())
+}
+
+impl Pages {
+    /// Begins a session under a fresh name; one that the browser came with ends.
+    fn signed_in(&self, headers: &HeaderMap, token: TokenHash) -> Response {
+        if let Some(before) = self.shown_session(headers) {
+            self.sessions.end(&before);
+        }
+        let id = self.sessions.begin(token, self.shared.now());
+        let cookie = self.session_cookie(headers, Some(&id));
+        ([(header::SET_COOKIE, cookie)], Redirect::to(HOME)).into_response()
+    }
+
+    fn sign_in_page(&self, headers: &HeaderMap, status: StatusCode, fault: Option<&str>) -> Response {
+        // Kept while there is one, so that a form in another tab stays valid.
+        let visit = self.shown_visit(headers).unwrap_or_else(Token::generate);
+        let page = frame::bare("Sign in", sign_in_form(&visit.hash().to_text(), fault));
+        (status, [(header::SET_COOKIE, self.visit_cookie(headers, &visit))], page).into_response()
+    }
+}
+
+fn sign_in_form(form_token: &str, fault: Option<&str>) -> Markup {
+    html! {
+        section.narrow.panel {
+            h1 { "Sign in" }
+            p { "Ask a crowd without learning anyone's answer." }
+            @if let Some(fault) = fault { p.fault role="alert" { (fault) } }
+            form method="post" action="/pages/sign-in" {
+                input type="hidden" name=(FORM_TOKEN) value=(form_token);
+                label for="token" { "Your token" }
+                input #token type="password" name="token" required autocomplete="current-password" spellcheck="false"
+                    aria-describedby="token-help";
+                p.help #token-help {
+                    "An analyst's token is in a file below " code { "tokens" } " in the desk's folder. \
+                     " code { "uptack serve" } " prints a link that signs in without it, once."
+                }
+                button.primary type="submit" { "Sign in" }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Long computations: off the threads that answer, few at once, and each once for all who ask for it.
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+
+/// Computations at once. More would leave the desk's other work without a core on a small machine.
+const AT_ONCE: usize = 2;
+/// Computations that are under way or wait; whoever asks for one more is told to come again.
+const MOST_WAITING: usize = 12;
+/// Results that are kept of each kind.
+const KEPT: usize = 64;
+
+/// The places for computations.
+pub(super) struct Work {
+    running: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { running: Arc::new(Semaphore::new(AT_ONCE)), waiting: Arc::new(Semaphore::new(MOST_WAITING)) }
+    }
+}
+
+/// Results and what will be one, by what was asked; the latest last.
+pub(super) struct Jobs<T>(Mutex<VecDeque<(String, Job<T>)>>);
+
+type Job<T> = Shared<BoxFuture<'static, Option<Arc<T>>>>;
+
+impl<T> Default for Jobs<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// What came of asking for a computation.
+pub(super) enum Found<T> {
+    Done(Arc<T>),
+    /// It goes on; ask again.
+    Later,
+    /// There is no place for it.
+    Busy,
+}
+
+impl Work {
+    /// The result of a computation, if it is there within `patience`. It goes on if it is not, and is begun once only.
+    pub(super) async fn find<T: Send + Sync + 'static>(
+        &self,
+        jobs: &Jobs<T>,
+        key: &str,
+        patience: Duration,
+        compute: impl FnOnce() -> T + Send + 'static,
+    ) -> Found<T> {
+        let Some(job) = self.job(jobs, key, compute) else { return Found::Busy };
+        match tokio::time::timeout(patience, job).await {
+            Ok(Some(result)) => Found::Done(result),
+            // It panicked, which is not a matter of patience; the next one may be asked something else.
+            Ok(None) => Found::Busy,
+            Err(_) => Found::Later,
+        }
+    }
+
+    fn job<T: Send + Sync + 'static>(
+        &self,
+        jobs: &Jobs<T>,
+        key: &str,
+        compute: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<Job<T>> {
+        let mut known = jobs.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, job)) = known.iter().find(|(other, _)| other == key) {
+            return Some(job.clone());
+        }
+        let job = self.begin(compute)?;
+        known.push_back((key.to_owned(), job.clone()));
+        if known.len() > KEPT {
+            known.pop_front();
+        }
+        Some(job)
+    }
+
+    fn begin<T: Send + Sync + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Option<Job<T>> {
+        let place = Arc::clone(&self.waiting).try_acquire_owned().ok()?;
+        let running = Arc::clone(&self.running);
+        // A task of its own: whoever asked may be gone before it is done.
+        let task = tokio::spawn(async move {
+            let turn = running.acquire_owned().await.ok()?;
+            let computed = tokio::task::spawn_blocking(move || {
+                let _held = (place, turn);
+                compute()
+            });
+            computed.await.ok().map(Arc::new)
+        });
+        Some(async move { task.await.ok().flatten() }.boxed().shared())
+    }
+
+    /// A computation whose result nobody else asks for; none where there is no place for it.
+    pub(super) async fn once<T: Send + Sync + 'static>(
+        &self,
+        compute: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<Arc<T>> {
+        self.begin(compute)?.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn the_same_is_computed_once_and_too_much_is_refused() {
+        let (work, jobs) = (Work::default(), Jobs::<u32>::default());
+        let (release, held) = mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let waits = || {
+            let held = Arc::clone(&held);
+            move || {
+                held.lock().unwrap().recv().unwrap();
+                7
+            }
+        };
+        let moment = Duration::from_millis(1);
+        assert!(matches!(work.find(&jobs, "a", moment, waits()).await, Found::Later));
+        // The same again begins nothing; others wait for their turn until there are too many.
+        assert!(matches!(work.find(&jobs, "a", moment, || unreachable!()).await, Found::Later));
+        for other in 1..MOST_WAITING {
+            assert!(matches!(work.find(&jobs, &other.to_string(), moment, waits()).await, Found::Later));
+        }
+        assert!(matches!(work.find(&jobs, "more", moment, || unreachable!()).await, Found::Busy));
+        for _ in 0..MOST_WAITING {
+            release.send(()).unwrap();
+        }
+        assert!(matches!(work.find(&jobs, "a", LONG, || unreachable!()).await, Found::Done(seven) if *seven == 7));
+        assert!(matches!(work.find(&jobs, "11", LONG, || unreachable!()).await, Found::Done(_)));
+        assert_eq!(work.once(|| 3).await.as_deref(), Some(&3));
+    }
+}

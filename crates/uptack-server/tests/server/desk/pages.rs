@@ -1,0 +1,215 @@
+//! The pages as an analyst uses them, against what the commands say about the same.
+
+use serde_json::Value;
+use std::sync::Arc;
+use uptack::{
+    card::{Card, Check},
+    display,
+    estimate::{Confidence, IntervalKind},
+    plan::{Prior, Request, plan},
+    privacy::{Epsilon, WorkLimit},
+    simulate::Progress,
+};
+use uptack_dap::{
+    desk_client::Schedule,
+    protocol::Measurement,
+    release::{
+        record::Record,
+        verification::{Document, Verifier},
+    },
+    signed::SignedCard,
+};
+
+use crate::desk::support::{Stage, ballot, card, eventually, only_open, read, state, upload, upload_all};
+use crate::desk::support_pages::Browser;
+
+const ASKED: &str = "owners=40&yes=5&epsilon=2&minimum_batch=8&trust=one-aggregator&question=Do+you+stand%3F\
+    &predicate=station+%3D%3D+%227%22&closes=10m";
+
+#[tokio::test]
+async fn a_question_lives_its_life_in_a_browser() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    assert!(browser.get("/pages/").await.text.contains("Nothing was asked yet"));
+    let preview = browser.get(&format!("/pages/ask/preview?{ASKED}")).await;
+    assert!(preview.text.contains("Do you stand?") && preview.text.contains("Open the question"), "{}", preview.text);
+    let (key, opening) = (preview.field("key"), preview.field("opening"));
+    let form_token = preview.field("form_token");
+    let fields = [("form_token", form_token.as_str()), ("key", key.as_str()), ("opening", opening.as_str())];
+    let opened = browser.post("/pages/ask/open", &fields).await;
+    assert_eq!(opened.status, 303, "{}", opened.text);
+    // Sent once more, nothing more is opened.
+    assert_eq!(browser.post("/pages/ask/open", &fields).await.location, opened.location);
+    let signed = only_open(&stage.analyst).await;
+    assert_eq!(opened.location, format!("/pages/questions/{}", signed.query));
+    let card = signed.open().unwrap().card;
+    assert_eq!(
+        (card.question.as_deref(), card.predicate.as_deref()),
+        (Some("Do you stand?"), Some("station == \"7\""))
+    );
+    assert_eq!(card.attributes, ["station"]);
+    // What the preview showed is what was signed.
+    assert!(preview.text.contains(&display::claim(card.claims.whole_one_aggregator())));
+    assert!(preview.text.contains(&card.mechanism.to_string()));
+    let bits: Vec<Measurement> = (0..12).map(|index| Measurement::Bits(vec![index < 5])).collect();
+    upload_all(&card, &bits).await.unwrap();
+    let page = browser.get(&opened.location).await;
+    assert!(page.text.contains("12 of at least 8") && page.text.contains("closes in"), "{}", page.text);
+    stage.pass(&card);
+    eventually("it is collected", || async { stage_is_ready(&stage, &signed.query).await }).await;
+    // Looking at it releases nothing.
+    let page = browser.get(&opened.location).await;
+    assert!(page.text.contains("Release the result") && !page.text.contains("hold yes"));
+    assert_eq!(state(&stage.analyst, &signed.query).await, "closed");
+    let released = browser.submit(&opened.location, &format!("{}/release", opened.location), &[]).await;
+    assert_eq!(released.status, 303);
+    check_result(&stage, &mut browser, &opened.location, &signed).await;
+}
+
+async fn stage_is_ready(stage: &Stage, query: &str) -> bool {
+    let store = rusqlite::Connection::open(stage.directory.path().join("desk.sqlite3")).unwrap();
+    let statement = "SELECT record IS NOT NULL FROM queries WHERE query = ?1";
+    store.query_row(statement, [query], |row| row.get(0)).unwrap()
+}
+
+/// The page, the downloads and `uptack result` say the same.
+async fn check_result(stage: &Stage, browser: &mut Browser, page: &str, signed: &SignedCard) {
+    let text = stage.result(&signed.query).await.unwrap();
+    let (record, card) = read(&text);
+    let channel = card.checked_channel().unwrap();
+    let results = record.estimated(&channel, Confidence::new(0.95).unwrap(), IntervalKind::Auto).unwrap();
+    let stated = &results.estimates[0];
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let shown = browser.get(page).await.text;
+    let [low, high] = display::interval(number(&stated.interval[0]), number(&stated.interval[1]));
+    for expected in [display::nearest(number(&stated.estimate)), display::nearest(number(&stated.sd)), low, high] {
+        assert!(shown.contains(&expected), "{expected} in {shown}");
+    }
+    assert!(shown.contains(&format!("--desk-key {}", stage.desk.signer())));
+    let saved = browser.get(&format!("{page}/record")).await;
+    assert!(saved.headers["content-disposition"].to_str().unwrap().starts_with("attachment"));
+    assert_eq!(Record::parse(&saved.text).unwrap(), Record { results: Some(results.clone()), ..record });
+    let document = Document::from_json(&saved.text).unwrap();
+    let key = stage.desk.signer();
+    let verifier = Verifier { desk_key: Some(&key), limit: WorkLimit::default() };
+    assert!(verifier.verify(&document, &Arc::new(Progress::default())).unwrap().iter().all(Check::holds));
+    let csv = browser.get(&format!("{page}/estimates")).await.text;
+    let row = format!("\"\",12,{},{},{},{},0.95\n", stated.estimate, stated.sd, stated.interval[0], stated.interval[1]);
+    assert!(csv.ends_with(&row), "{csv}");
+    let saved_card: Value = serde_json::from_str(&browser.get(&format!("{page}/card")).await.text).unwrap();
+    assert_eq!(saved_card["query"], signed.query);
+    let list = browser.get("/pages/?state=released&words=STAND").await.text;
+    assert!(list.contains(&display::nearest(number(&stated.estimate))) && list.contains("Interval from"), "{list}");
+    assert!(!browser.get("/pages/?words=walk").await.text.contains("Do you stand?"));
+    let verified = browser.get("/pages/verify").await.field("form_token");
+    let fields =
+        [("form_token", verified.as_str()), ("own_key", "yes"), ("file", ""), ("document", saved.text.as_str())];
+    let page = browser.upload("/pages/verify", &fields).await.text;
+    assert!(page.contains("states what follows from it") && !page.contains("class=\"cross\""), "{page}");
+    let falsified = saved.text.replacen(&format!("\"estimate\":\"{}\"", stated.estimate), "\"estimate\":\"1\"", 1);
+    let fields = [("form_token", verified.as_str()), ("file", falsified.as_str()), ("document", "")];
+    let page = browser.upload("/pages/verify", &fields).await.text;
+    assert!(page.contains("class=\"cross\"") && page.contains("fail"), "{page}");
+}
+
+#[tokio::test]
+async fn a_plan_on_the_page_is_the_plan_of_the_planner() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let mut request = Request::one_aggregator(40, Prior::at(5), Epsilon::new(2.0).unwrap()).unwrap();
+    request.minimum_batch = 8;
+    let planned = plan(&request).unwrap();
+    let mut answer = browser.get(&format!("/pages/ask/plan?{ASKED}")).await;
+    while answer.status == 202 {
+        answer = browser.get(&format!("/pages/ask/plan?{ASKED}")).await;
+    }
+    let page = browser.get(&format!("/pages/ask?{ASKED}")).await.text;
+    for text in [&answer.text, &page] {
+        for expected in [
+            planned.best.mechanism.to_string(),
+            display::nearest(planned.best.sd),
+            display::nearest(planned.best.interval95_halfwidth),
+            display::claim(planned.epsilon()),
+        ] {
+            assert!(text.contains(&expected), "{expected} in {text}");
+        }
+    }
+    for chart in 0..3 {
+        let picture = browser.get(&format!("/pages/ask/chart?{ASKED}&chart={chart}")).await;
+        assert_eq!(picture.headers["content-type"], "image/svg+xml", "{chart}");
+        assert!(picture.text.contains("the plan</text>"), "{chart}");
+    }
+    let impossible = browser.get("/pages/ask?owners=40&yes=5&epsilon=1&error=1").await.text;
+    assert!(impossible.contains("cannot be had") && impossible.contains("would do"), "{impossible}");
+    let fault = browser.get("/pages/ask/plan?owners=many&yes=5&epsilon=1").await.text;
+    assert!(fault.contains("href=\"#owners\"") && fault.contains("`many` is not a whole number"), "{fault}");
+    let unaskable =
+        browser.get("/pages/ask/preview?owners=40&yes=5&epsilon=2&question=Q&predicate=a+%3D%3D&closes=10m").await;
+    assert!(unaskable.text.contains("href=\"#predicate\""), "{}", unaskable.text);
+}
+
+#[tokio::test]
+async fn ballots_and_series_have_their_pictures() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let opened = stage.analyst.open(&ballot(&["north", "south"]), Schedule::Once { seconds: 600 }).await.unwrap();
+    // Two bits for each question: a one, or a zero.
+    let bits = |index: usize| if index < 4 { [true, false, false, true] } else { [false, true, true, false] };
+    let all: Vec<Measurement> = (0..9).map(|index| Measurement::Bits(bits(index).to_vec())).collect();
+    upload_all(&opened.card, &all).await.unwrap();
+    stage.pass(&opened.card);
+    stage.result(&opened.queries[0].query).await.unwrap();
+    let page = browser.get(&format!("/pages/questions/{}", opened.queries[0].query)).await.text;
+    assert!(page.contains("How many hold yes</text>") && page.contains("All intervals together"), "{page}");
+    let series = stage.analyst.open(&card(), Schedule::Series { every: 600, times: 2 }).await.unwrap();
+    for query in &series.queries {
+        let opens = query.opens.parse::<uptack::card::Timestamp>().unwrap().seconds();
+        stage.clock.set(opens + 1);
+        eventually("it is open", || async { state(&stage.analyst, &query.query).await == "open" }).await;
+        let one: Card = stage.analyst.card(&query.query).await.unwrap().open().unwrap().card;
+        upload(&one, &[0, 0, 1, 1, 1, 2, 2, 0, 1]).await;
+        stage.clock.set(opens + 602);
+        stage.result(&query.query).await.unwrap();
+    }
+    let page = browser.get(&format!("/pages/questions/{}", series.queries[0].query)).await.text;
+    assert!(page.contains("The series so far") && page.contains("number in the series</text>"), "{page}");
+    // Both cards of the series are paid once, and so is the ballot.
+    let spending = browser.get("/pages/spending").await.text;
+    assert!(spending.contains("2 cards") && spending.contains("Owners who have station"), "{spending}");
+}
+
+#[tokio::test]
+async fn what_changes_is_told_and_the_end_of_a_session_ends_it() {
+    let stage = Stage::new().await;
+    let opened = stage.ask().await;
+    let query = &opened.queries[0].query;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let (name, value) = browser.session();
+    let address = stage.desk.url().join(&format!("/pages/questions/{query}/live")).unwrap();
+    let request = reqwest::Client::new().get(address).header("cookie", format!("{name}={value}"));
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let first = String::from_utf8(response.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    assert!(first.contains(&format!("fill-{query}")) && first.contains("0 of at least 8"), "{first}");
+    upload(&opened.card, &[0, 1, 1]).await;
+    let second = String::from_utf8(response.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    assert!(second.contains("of at least 8") && !second.contains("0 of at least"), "{second}");
+    browser.submit("/pages/", "/pages/sign-out", &[]).await;
+    while let Ok(Some(_)) = response.chunk().await {}
+}
+
+#[tokio::test]
+async fn too_large_a_document_is_not_read() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let form_token = browser.get("/pages/verify").await.field("form_token");
+    // Little more than is taken, so that the answer comes before the connection is closed.
+    let large = "x".repeat((2 << 20) + 1000);
+    let answer = browser.upload("/pages/verify", &[("form_token", &form_token), ("document", &large)]).await;
+    assert_eq!(answer.status, 413);
+    let large = "x".repeat((1 << 20) + 1000);
+    let answer = browser.post("/pages/ask/open", &[("form_token", &form_token), ("opening", &large)]).await;
+    assert_eq!(answer.status, 413);
+    let nothing = browser.upload("/pages/verify", &[("form_token", &form_token), ("document", "{}")]).await.text;
+    assert!(nothing.contains("role=\"alert\""), "{nothing}");
+}

@@ -1,0 +1,96 @@
+//! What a plan says to people, in sentences.
+
+use super::request::{Noise, Objective, Trust};
+use super::solve::{Solved, Unknown};
+use super::{Choice, EQUAL, Rule};
+use crate::display::{self, Rounding, grouped};
+use crate::fraction::Fraction;
+
+impl Solved {
+    /// What was solved for, or how much better anything else could be.
+    pub fn solved_words(&self) -> String {
+        let value = self.value();
+        match self.unknown {
+            Unknown::Epsilon => format!("The least ε for that error: {}.", display::claim(value)),
+            Unknown::Owners if self.plan.trust == Trust::OneAggregator => {
+                format!("{} owners are enough for that error; more of them only add to it.", grouped(value as u64))
+            }
+            Unknown::Owners => format!("The fewest owners for that error: {}.", grouped(value as u64)),
+            Unknown::Error => self.gap_words(),
+        }
+    }
+
+    /// How much better anything else could be.
+    fn gap_words(&self) -> String {
+        let which = match self.plan.trust {
+            Trust::OneAggregator => "of one answer",
+            Trust::Owners => "of the families below",
+        };
+        match self.plan.gap {
+            Some(gap) => format!(
+                "No mechanism {which} can have an error that is smaller by more than {} %.",
+                display::claim(100.0 * gap)
+            ),
+            None if self.request.noise != Noise::None => {
+                "How near the least error this is was not bounded: coins and noise together have no order.".to_owned()
+            }
+            None => "The objective is not the error; how near the least of it this is was not bounded.".to_owned(),
+        }
+    }
+
+    /// Who has to be honest for the claim, and what is left if they are not: two sentences.
+    pub fn trust_words(&self) -> [String; 2] {
+        let plan = &self.plan;
+        let batch = grouped(plan.minimum_batch);
+        if plan.trust == Trust::OneAggregator {
+            let nobody = match plan.best.views.linked {
+                Some(linked) => format!("an owner's answer gives away at most ε = {}", display::claim(linked)),
+                None => "nothing protects an owner's answer".to_owned(),
+            };
+            return [
+                format!(
+                    "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, \
+                     whoever else is not.",
+                    display::claim(plan.epsilon())
+                ),
+                format!("If nobody is, {nobody}. Batches below {batch} are not released."),
+            ];
+        }
+        let degraded: Vec<String> = plan.robustness.iter().map(robust).collect();
+        let noise = if plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
+        [
+            format!(
+                "Certified for {} honest owners{noise}; batches below {batch} are not released.",
+                grouped(plan.claim_owners)
+            ),
+            format!("With fewer honest owners than that, ε of the release is {}.", degraded.join(", ")),
+        ]
+    }
+
+    /// By which rule the plan was chosen among the best of each family.
+    pub fn rule_words(&self) -> String {
+        match self.plan.rule {
+            Rule::Best if matches!(self.request.objective, Objective::Paper { .. }) => {
+                "The plan is the best of them by the paper's objective, which is not the error.".to_owned()
+            }
+            Rule::Best => "The plan is the best of them.".to_owned(),
+            Rule::Simplest(_) => format!("The plan is the simplest of those within {} % of the best.", 100.0 * EQUAL),
+        }
+    }
+
+    /// The best of each family, the least error first, each with how far it is above the least.
+    pub fn families(&self) -> Vec<(&Choice, String)> {
+        let mut choices: Vec<&Choice> = std::iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
+        choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
+        let least = choices[0].sd;
+        let above = |choice: &Choice| match choice.sd / least - 1.0 {
+            0.0 => "least".to_owned(),
+            more => format!("+{}", display::percent(more, 2, Rounding::Up)),
+        };
+        choices.into_iter().map(|choice| (choice, above(choice))).collect()
+    }
+}
+
+fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
+    format!("{} with {} %", display::claim(*epsilon), 100.0 * honest.to_f64())
+}
