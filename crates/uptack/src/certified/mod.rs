@@ -10,5 +10,6 @@ pub(crate) mod exponential;
 pub(crate) mod fourier;
 pub(crate) mod minimum;
 pub(crate) mod root;
+mod roots_of_unity;
 pub(crate) mod rounding;
 pub(crate) mod score_sum;
