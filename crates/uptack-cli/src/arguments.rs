@@ -32,16 +32,6 @@ impl From<IntervalArgument> for IntervalKind {
     }
 }
 
-/// The name of a kind of interval, as the option takes it.
-pub(crate) fn interval_name(kind: IntervalKind) -> &'static str {
-    match kind {
-        IntervalKind::Auto => "auto",
-        IntervalKind::Exact => "exact",
-        IntervalKind::MidP => "mid-p",
-        IntervalKind::Score => "score",
-    }
-}
-
 /// `0.95`, `95%` or `19/20`. What is left to one is formed exactly, so that 99.9999 % means what it says.
 pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
     let level: Fraction = text.parse().map_err(|error: uptack::Error| error.to_string())?;

@@ -105,6 +105,12 @@ impl From<uptack::Error> for Failure {
     }
 }
 
+impl From<uptack_document::Error> for Failure {
+    fn from(error: uptack_document::Error) -> Self {
+        Self { hint: error.hint().map(str::to_owned), ..Self::request(error.to_string()) }
+    }
+}
+
 impl From<uptack_dap::Error> for Failure {
     fn from(error: uptack_dap::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };

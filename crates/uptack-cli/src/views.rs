@@ -1,39 +1,10 @@
-//! Guarantees of every view, as JSON and as a table.
+//! Guarantees of every view as a table.
 
-use serde_json::{Value, json};
 use uptack::answer_name;
 use uptack::display::lower_end;
-use uptack::privacy::{Enclosure, Guarantee, Repeated, Target, View, Views};
+use uptack::privacy::{Enclosure, Guarantee, Target, View, Views};
 
 use crate::output::{Table, grouped, readable_up};
-
-/// The `views` of a privacy card.
-pub(crate) fn views_json(views: &Views) -> Value {
-    json!({
-        "answers": views.answers,
-        "linked": views.linked,
-        "one_aggregator": views.one_aggregator.map(pure_json),
-        "release": views.release.json(),
-        "owners_alone": views.owners_alone.as_ref().map(Guarantee::json),
-        "answers_with_release": views.answers_with_release.iter().map(Guarantee::json).collect::<Vec<_>>(),
-    })
-}
-
-/// The `repeated` of a privacy card.
-pub(crate) fn repeated_json(repeated: &Repeated, target: Target) -> Value {
-    json!({
-        "times": repeated.times,
-        "answers": repeated.answers,
-        "linked": repeated.linked,
-        "one_aggregator": repeated.one_aggregator.map(pure_json),
-        "release": target.json(repeated.release),
-    })
-}
-
-/// A guarantee whose δ is 0.
-fn pure_json(epsilon: Enclosure) -> Value {
-    json!({"epsilon": {"lower": epsilon.lower(), "upper": epsilon.upper()}, "delta": 0})
-}
 
 /// All views as a table; ε and δ are the upper ends, which are what is claimed.
 pub(crate) fn views_table(views: &Views) -> String {

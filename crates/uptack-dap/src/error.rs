@@ -26,6 +26,7 @@ enum Kind {
     Environment,
 }
 
+#[cfg_attr(not(feature = "network"), allow(dead_code, reason = "some are of calls only"))]
 impl Error {
     /// An error of [this kind](Error::is_input).
     pub fn input(message: impl Into<String>) -> Self {

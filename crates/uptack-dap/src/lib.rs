@@ -18,19 +18,28 @@
 //!   the check of it by anyone.
 //! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`digest`]: SHA-256. [`clock`]: the time
 //!   of day.
-//! - [`http_client`]: calling servers with limits.
+//! - [`address`]: which servers are safe to call. [`batch`]: what was released. [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
+//!
+//! Without the feature `network` nothing is called: what is left reads, checks and signs documents.
 
+pub mod address;
 pub mod ballot;
+pub mod batch;
+#[cfg(feature = "network")]
 pub mod client;
 pub mod clock;
+#[cfg(feature = "network")]
 pub mod collector;
 pub mod credential;
+#[cfg(feature = "network")]
 pub mod desk_client;
 pub mod digest;
 mod ed25519;
 pub mod error;
+#[cfg(feature = "network")]
 pub mod http_client;
+#[cfg(feature = "network")]
 pub mod listing;
 pub mod origin;
 pub mod private;

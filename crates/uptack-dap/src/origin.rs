@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use url::Url;
 
 use crate::{
+    address,
     error::{Error, Result},
-    http_client,
 };
 
 /// Scheme, host and port of a server: https, or http on this machine.
@@ -41,7 +41,7 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self> {
         let refuse = |error: &dyn fmt::Display| Error::input(format!("`{text}`: {error}"));
         let url: Url = text.parse().map_err(|error: url::ParseError| refuse(&error))?;
-        http_client::check_address(&url).map_err(|error| refuse(&error))?;
+        address::check_address(&url).map_err(|error| refuse(&error))?;
         match url.path() {
             "/" => Ok(Self(url.origin())),
             _ => Err(refuse(&"an origin is a scheme, a host and a port, without a path")),

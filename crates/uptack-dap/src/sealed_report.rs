@@ -14,6 +14,7 @@ pub struct SealedReport {
 }
 
 impl SealedReport {
+    #[cfg(feature = "network")]
     pub(crate) fn new(id: ReportId, time: u64, bytes: Vec<u8>) -> Self {
         Self { id, time, bytes }
     }

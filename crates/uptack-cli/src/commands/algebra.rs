@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
-use serde_json::{Value, json};
 use uptack::algebra::{Program, Solution, to_text};
-use uptack::answer_name;
+use uptack_document::{AlgebraDocument, Crowd};
 
-use super::channel::{self, ChannelDocument};
+use super::channel;
 use crate::arguments::count;
 use crate::failure::Failure;
 use crate::mechanism;
@@ -38,22 +36,6 @@ pub(crate) struct Arguments {
     yes: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    channel: ChannelDocument<'a>,
-    solution: Option<Value>,
-    determined: bool,
-    nested: Vec<Value>,
-    algebra: String,
-}
-
-/// The standard deviation of the solution in a crowd.
-struct Crowd {
-    owners: u64,
-    yes: u64,
-    sd: f64,
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let program = read(&arguments.file)?;
     let mechanism = program.mechanism();
@@ -62,16 +44,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         return print_exact(&format!("# {mechanism}\n{}", to_text(&compiled)));
     }
     let solution = program.solve();
-    let crowd = crowd(arguments, solution.as_ref())?;
+    let crowd = Crowd::of(solution.as_ref(), arguments.owners, arguments.yes)?;
     if json {
-        let nested = program.nested().iter().map(|(term, whole)| json!({"term": term, "in": whole})).collect();
-        return print_json(&Document {
-            channel: channel::document(mechanism.to_string(), &compiled),
-            solution: solution.as_ref().map(|solution| solution_json(solution, crowd.as_ref())),
-            determined: compiled.determined(),
-            nested,
-            algebra: to_text(&compiled),
-        });
+        return print_json(&AlgebraDocument::new(&program, &compiled, solution.as_ref(), crowd.as_ref()));
     }
     let (table, nesting) = (channel::describe(&compiled), describe_nesting(&program));
     let backwards = describe_solution(solution.as_ref(), crowd.as_ref());
@@ -86,38 +61,6 @@ fn read(argument: &Path) -> Result<Program, Failure> {
         return Ok(Program::of_channel(&mechanism::read(&text)?.channel)?);
     }
     mechanism::read_algebra(argument)
-}
-
-fn crowd(arguments: &Arguments, solution: Option<&Solution>) -> Result<Option<Crowd>, Failure> {
-    let (Some(owners), Some(yes), Some(solution)) = (arguments.owners, arguments.yes, solution) else {
-        return Ok(None);
-    };
-    Ok(Some(Crowd { owners, yes, sd: solution.sd(owners, yes)? }))
-}
-
-fn solution_json(solution: &Solution, crowd: Option<&Crowd>) -> Value {
-    let bins: Vec<Value> = (solution.bins.iter())
-        .map(|(bin, weight)| json!({"answer": answer_name(bin.answer), "output": bin.output, "weight": weight}))
-        .collect();
-    let chain: Vec<Value> = (solution.chain.iter())
-        .map(|step| json!({"combination": step.combination, "holds": step.holds, "weight": step.weight}))
-        .collect();
-    json!({
-        "combination": solution.combination,
-        "bins": bins,
-        "holds": solution.holds,
-        "chain": chain,
-        "yes": solution.yes,
-        "no": solution.no,
-        "scale": solution.scale,
-        "variance": {
-            "per_yes": solution.variance_per_yes,
-            "per_no": solution.variance_per_no,
-            "noise": solution.variance_of_noise,
-        },
-        "noise_from_no": solution.noise_from_no,
-        "crowd": crowd.map(|crowd| json!({"owners": crowd.owners, "yes": crowd.yes, "sd": crowd.sd})),
-    })
 }
 
 /// Which term the compiler takes to be part of which: the coupling that it read out of the text.

@@ -9,6 +9,7 @@ use uptack::card::{plan_whole, whole_progress};
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::{Delta, Epsilon};
 use uptack_dap::desk_client::{Client, Opened, OpenedQuery, Schedule};
+use uptack_document::Trusted;
 use uptack_owner::question::{Question, Unaskable};
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
@@ -21,7 +22,7 @@ use crate::failure::Failure;
 use crate::output::{print, print_json, read_small_file, readable, readable_up};
 use crate::page_link;
 use crate::progress::watched;
-use crate::trust_arguments::{TrustArguments, Trusted};
+use crate::trust_arguments::TrustArguments;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///

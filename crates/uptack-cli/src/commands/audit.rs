@@ -1,18 +1,22 @@
 //! `uptack audit`
 
+use std::ffi::OsString;
+
 use clap::Args;
-use serde::Serialize;
 use uptack::Channel;
-use uptack::audit::{Audit, AuditCoins, Claims, CoinFindings, Finding, Fit, Report, Verdict};
+use uptack::audit::{Audit, AuditCoins, Claims, Event, Finding, ForeignAudit, ForeignReport, Report, Verdict};
 use uptack::estimate::Confidence;
+use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
 use uptack::{Fraction, answer_name, display};
+use uptack_document::{AuditDocument, ForeignDocument};
 
+use super::randomizer;
 use crate::arguments::{confidence, count};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{Table, grouped, print, print_json, readable};
-use crate::progress::{self, Step};
+use crate::progress::{self, Step, watched};
 
 /// Run the real sampler as an adversary would, and try to prove the privacy claims wrong
 #[derive(Args)]
@@ -24,32 +28,47 @@ below. Further checks see whether the law drawn is the law stated, whether owner
 number of coins read depends on the truth. Of mechanisms with noise it also attacks what one honest aggregator hides, and \
 the draws of noise. All bounds and checks together hold with the stated confidence.
 
+With -- COMMAND anybody's randomizer is audited instead: it gets one truth a line, 1 or 0, on standard input and says one \
+line to each on standard output. The adversary looks at the line, at its length and, if lines are numbers, at their size.
+
 Exits with 0 if everything is consistent and with 2, after printing its findings, if anything is violated.",
     after_help = "Examples:
   uptack audit 'normal-form(f=0.5,r=0.01)'
   uptack audit 'randomized-response(t=0.8)' --samples 3e7 --owners 100 \\
     --delta 1e-3 --json
   uptack audit 'paired(b=0.5,sy=0.2,sn=0.05)' --seed 1
-  uptack audit 'randomized-response(t=0.999) + laplace(scale=1)' --samples 1e6"
+  uptack audit 'randomized-response(t=0.999) + laplace(scale=1)' --samples 1e6
+  uptack audit --claimed-epsilon 1 --samples 1e5 -- awk \\
+    'BEGIN {srand(1)} {print (rand() < 0.73) ? $1 : 1 - $1}'"
 )]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
-    mechanism: String,
-    /// How many calls of the sampler to spend; an owner of a batch counts as one
-    #[arg(long, default_value = "1e7", value_parser = count)]
-    samples: u64,
+    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    mechanism: Option<String>,
+    /// How many calls of the sampler to spend; an owner of a batch counts as one. By default 1e7, of a command 1e6
+    #[arg(long, value_parser = count)]
+    samples: Option<u64>,
     /// The size of the crowd that is released, the target included
-    #[arg(long, default_value = "20", value_parser = count)]
+    #[arg(long, default_value = "20", value_parser = count, conflicts_with = "command")]
     owners: u64,
     /// The delta of the claim for the release
-    #[arg(long, default_value = "1e-8")]
+    #[arg(long, default_value = "1e-8", conflicts_with = "command")]
     delta: Fraction,
     /// How sure all bounds and checks together are
     #[arg(long, default_value = "0.999", value_parser = confidence)]
     confidence: Confidence,
     /// Toss reproducible coins, instead of the operating system's
-    #[arg(long, value_parser = count)]
+    #[arg(long, value_parser = count, conflicts_with = "command")]
     seed: Option<u64>,
+    /// The epsilon that is claimed of a command's output; without it the audit says what the outputs prove
+    #[arg(long, value_name = "EPSILON", requires = "command")]
+    claimed_epsilon: Option<f64>,
+    /// The delta that is claimed with it
+    #[arg(long, value_name = "DELTA", default_value = "0", requires = "command")]
+    claimed_delta: f64,
+    /// A randomizer of anybody's, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
     /// Audit a sampler that is broken on purpose: last-output-unprotected, biased-threshold, reused-coin,
     /// truth-dependent-length or wrong-branch; with noise also noise-averaged, noise-scale, noise-one-sided or noise-missing
     #[cfg(feature = "broken-controls")]
@@ -57,34 +76,48 @@ pub(crate) struct Arguments {
     broken: Option<uptack::audit::BrokenControl>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    mechanism: String,
-    owners: u64,
-    delta: f64,
-    confidence: f64,
-    samples: u64,
-    seed: Option<u64>,
-    views: Views<'a>,
-    law: &'a Fit,
-    noise: Option<&'a Fit>,
-    coins: &'a CoinFindings,
-    verdict: Verdict,
-}
-
-#[derive(Serialize)]
-struct Views<'a> {
-    answers: &'a [Finding],
-    linked: &'a Finding,
-    one_aggregator: Option<&'a Finding>,
-    release: &'a Finding,
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let named = mechanism::read(&arguments.mechanism)?;
+    match &arguments.mechanism {
+        Some(mechanism) => run_sampler(arguments, mechanism, json),
+        None => run_command(arguments, json),
+    }
+}
+
+/// Audits somebody else's randomizer.
+fn run_command(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+    let delta = arguments.claimed_delta;
+    let audit = ForeignAudit {
+        epsilon: arguments.claimed_epsilon.map(Epsilon::new).transpose()?,
+        delta: if delta == 0.0 { None } else { Some(Delta::new(delta)?) },
+        samples: arguments.samples.unwrap_or(SAMPLES_OF_COMMAND),
+        confidence: arguments.confidence,
+    };
+    let report = watched("outputs", audit.samples, |progress| randomizer::listen(&arguments.command, audit, progress))?;
+    let command: Vec<String> = arguments.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let command = command.join(" ");
+    if json {
+        print_json(&ForeignDocument::new(&command, &audit, &report))?;
+    } else {
+        print(&describe_foreign(&command, &audit, &report))?;
+    }
+    match report.verdict {
+        Verdict::Consistent => Ok(()),
+        Verdict::Violated => Err(Failure::environment("the audit contradicts what is claimed of the command")
+            .with_hint(format!(
+                "a sound one is accused with probability {} at most",
+                readable(arguments.confidence.miss())
+            ))),
+    }
+}
+
+const SAMPLES: u64 = 10_000_000;
+const SAMPLES_OF_COMMAND: u64 = 1_000_000;
+
+fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<(), Failure> {
+    let named = mechanism::read(mechanism)?;
     let delta = arguments.delta.to_f64();
     let audit = Audit {
-        samples: arguments.samples,
+        samples: arguments.samples.unwrap_or(SAMPLES),
         owners: arguments.owners,
         confidence: arguments.confidence,
         coins: arguments.seed.map_or(AuditCoins::System, AuditCoins::Seeded),
@@ -93,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let report = examine(arguments, &audit, &named.channel, &claims)?;
     let mechanism = named.mechanism.to_string();
     if json {
-        print_json(&document(mechanism, arguments, delta, &report))?;
+        print_json(&AuditDocument::new(mechanism, &audit, delta, &report))?;
     } else {
         print(&describe(&mechanism, arguments, delta, &report))?;
     }
@@ -130,27 +163,6 @@ fn conclude(report: &Report, confidence: Confidence) -> Result<(), Failure> {
                  that is accused twice",
                 readable(confidence.miss())
             ))),
-    }
-}
-
-fn document<'a>(mechanism: String, arguments: &Arguments, delta: f64, report: &'a Report) -> Document<'a> {
-    Document {
-        mechanism,
-        owners: arguments.owners,
-        delta,
-        confidence: arguments.confidence.level(),
-        samples: report.samples,
-        seed: arguments.seed,
-        views: Views {
-            answers: &report.answers,
-            linked: &report.linked,
-            one_aggregator: report.one_aggregator.as_ref(),
-            release: &report.release,
-        },
-        law: &report.law,
-        noise: report.noise.as_ref(),
-        coins: &report.coins,
-        verdict: report.verdict,
     }
 }
 
@@ -198,19 +210,44 @@ fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report)
     )
 }
 
+fn describe_foreign(command: &str, audit: &ForeignAudit, report: &ForeignReport) -> String {
+    let mut views = Table::new(&["seen", "claimed", "proved", "verdict"]);
+    let seen = [
+        ("the output", Some(&report.output)),
+        ("its length", Some(&report.length)),
+        ("its size", report.size.as_ref()),
+    ];
+    for (name, finding) in seen.into_iter().filter_map(|(name, finding)| Some((name, finding?))) {
+        let (claimed, proved) = (display::claim(finding.claimed), display::lower_end(finding.observed_lower));
+        views.row([name.to_owned(), claimed, proved, verdict(finding.verdict).to_owned()]);
+    }
+    let findings = [&report.output, &report.length].into_iter().chain(&report.size);
+    let events = findings.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref());
+    let lines: String = events.map(|event| format!("  {}\n", event_words(event))).collect();
+    let against = if lines.is_empty() { lines } else { format!("against the claim:\n{lines}\n") };
+    let delta = audit.delta.map_or(0.0, Delta::value);
+    format!(
+        "{command}\n\n{} outputs; delta {}; everything together at confidence {}\n\n{}\n{against}{}\n",
+        grouped(report.samples),
+        display::claim(delta),
+        audit.confidence.level(),
+        views.render(),
+        verdict(report.verdict),
+    )
+}
+
+fn event_words(event: &Event) -> String {
+    let (yes, no) = (event.yes, event.no);
+    format!("{}: {} of {} for yes, {} of {} for no", event.description, yes.hits, yes.trials, no.hits, no.trials)
+}
+
 /// What contradicts a claim, in words.
 fn evidence(report: &Report) -> String {
     let views =
         report.answers.iter().chain([&report.linked, &report.release, &report.coins.length, &report.coins.neighbour]);
     let views = views.chain(&report.one_aggregator);
     let events =
-        views.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref()).map(|event| {
-            let (yes, no) = (event.yes, event.no);
-            format!(
-                "{}: {} of {} for yes, {} of {} for no",
-                event.description, yes.hits, yes.trials, no.hits, no.trials
-            )
-        });
+        views.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref()).map(event_words);
     let fits = [&report.law, &report.coins.independence]
         .into_iter()
         .chain(&report.noise)

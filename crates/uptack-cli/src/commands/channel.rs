@@ -1,8 +1,8 @@
 //! `uptack channel`
 
 use clap::Args;
-use serde::Serialize;
-use uptack::{Channel, DiscreteLaplace, Output, Probability, answer_name};
+use uptack::{Channel, answer_name};
+use uptack_document::ChannelDocument;
 
 use crate::failure::Failure;
 use crate::mechanism;
@@ -22,54 +22,13 @@ pub(crate) struct Arguments {
     mechanism: String,
 }
 
-/// A channel as JSON.
-#[derive(Serialize)]
-pub(super) struct ChannelDocument<'a> {
-    mechanism: String,
-    answers: &'a [Vec<Output>],
-    cells: Vec<DecimalCell<'a>>,
-    exact: Exact<'a>,
-    determined: bool,
-    noise: Option<&'a DiscreteLaplace>,
-}
-
-#[derive(Serialize)]
-struct DecimalCell<'a> {
-    outputs: &'a [Output],
-    yes: f64,
-    no: f64,
-}
-
-#[derive(Serialize)]
-struct Exact<'a> {
-    bits: u32,
-    cells: &'a [uptack::Cell],
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
     let name = named.mechanism.to_string();
     if json {
-        return print_json(&document(name, &named.channel));
+        return print_json(&ChannelDocument::new(name, &named.channel));
     }
     print(&format!("{name}\n\n{}", describe(&named.channel)))
-}
-
-/// What `uptack channel --json` prints, and `uptack algebra --json` as its `channel`.
-pub(super) fn document(mechanism: String, channel: &Channel) -> ChannelDocument<'_> {
-    let cell = |cell: &uptack::Cell| (cell.yes().to_f64(), cell.no().to_f64());
-    let decimals = channel.cells().iter().map(|each| {
-        let (yes, no) = cell(each);
-        DecimalCell { outputs: each.outputs(), yes, no }
-    });
-    ChannelDocument {
-        mechanism,
-        answers: channel.answers(),
-        cells: decimals.collect(),
-        exact: Exact { bits: Probability::BITS, cells: channel.cells() },
-        determined: channel.determined(),
-        noise: channel.noise(),
-    }
 }
 
 /// The table of cells.

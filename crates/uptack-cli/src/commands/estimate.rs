@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
-use serde_json::{Value, json};
-use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSystem};
-use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval};
+use uptack::estimate::{Confidence, Estimator};
 use uptack::{Channel, Sums, Tally, answer_name, display};
+use uptack_document::{Solved, interval_name};
 
-use crate::arguments::{IntervalArgument, confidence, interval_name};
+use crate::arguments::{IntervalArgument, confidence};
 use crate::failure::Failure;
 use crate::mechanism;
 use crate::output::{Table, grouped, print, print_json, read_small_file, read_small_input, readable};
@@ -37,34 +35,6 @@ pub(crate) struct Arguments {
     interval: IntervalArgument,
 }
 
-/// What is known of a crowd, as the fields that programs read.
-#[derive(Serialize)]
-pub(crate) struct Document {
-    mechanism: String,
-    owners: u64,
-    estimate: f64,
-    sd: f64,
-    interval: [f64; 2],
-    interval_kind: &'static str,
-    confidence: f64,
-    sampling_sd: f64,
-    privacy_sd: f64,
-    aggregator_sd: f64,
-    by_bin: Vec<Value>,
-    equations: Option<Value>,
-    differences: Vec<Value>,
-    backward: Option<Value>,
-}
-
-/// An estimate by every way there is.
-pub(crate) struct Solved {
-    pub(crate) estimate: Estimate,
-    pub(crate) interval: Interval,
-    equations: Option<SignSystem>,
-    differences: Vec<Combination>,
-    backward: Option<Backward>,
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
     let (text, place) = read_text(arguments.tally.as_deref())?;
@@ -76,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     };
     let mechanism = named.mechanism.to_string();
     if json {
-        return print_json(&document(mechanism, arguments.confidence, &solved));
+        return print_json(&solved.document(mechanism, arguments.confidence));
     }
     print(&describe(&mechanism, arguments.confidence, &solved))
 }
@@ -89,34 +59,21 @@ pub(crate) fn solve(
     interval: IntervalArgument,
     place: &str,
 ) -> Result<Solved, Failure> {
-    let estimator = Estimator::new(channel)?;
-    let observation = estimator.observe(tally).map_err(|error| Failure::from(error).at(place))?;
-    Ok(Solved {
-        estimate: estimator.estimate_observed(&observation),
-        interval: estimator.interval(&observation, confidence, interval.into()),
-        equations: SignSystem::solve(channel, tally)?,
-        differences: paper::differences(channel, tally)?,
-        backward: paper::backward(channel, tally).ok(),
-    })
+    // A channel that nothing can be estimated from is not the tally's fault.
+    Estimator::new(channel)?;
+    Ok(Solved::of_tally(channel, tally, confidence, interval.into()).map_err(|error| error.at(place))?)
 }
 
-/// Estimates from a published sum with noise, to which none of the paper's own ways applies.
+/// Estimates from a published sum with noise; `place` is named where it cannot be one of this channel.
 pub(crate) fn solve_sum(
     channel: &Channel,
-    (owners, sum): (u64, i64),
+    published: (u64, i64),
     confidence: Confidence,
     interval: IntervalArgument,
     place: &str,
 ) -> Result<Solved, Failure> {
-    let estimator = Estimator::new(channel)?;
-    let observation = estimator.observe_sum(owners, sum).map_err(|error| Failure::from(error).at(place))?;
-    Ok(Solved {
-        estimate: estimator.estimate_observed(&observation),
-        interval: estimator.interval(&observation, confidence, interval.into()),
-        equations: None,
-        differences: Vec::new(),
-        backward: None,
-    })
+    Estimator::new(channel)?;
+    Ok(Solved::of_sum(channel, published, confidence, interval.into()).map_err(|error| error.at(place))?)
 }
 
 /// The text of a tally or sum, and how its place is called.
@@ -159,75 +116,6 @@ fn the_sum(text: &str, place: &str) -> Result<(u64, i64), Failure> {
         sums => Err(Failure::request(format!("{place}: {} sums, where one question has one", sums.len()))
             .with_hint("estimate the sums of a ballot one by one")),
     }
-}
-
-pub(crate) fn document(mechanism: String, confidence: Confidence, solved: &Solved) -> Document {
-    let Solved { estimate, interval, .. } = solved;
-    Document {
-        mechanism,
-        owners: estimate.owners,
-        estimate: estimate.estimate,
-        sd: estimate.sd,
-        interval: [interval.low, interval.high],
-        interval_kind: interval_name(interval.kind),
-        confidence: confidence.level(),
-        sampling_sd: estimate.sampling_sd,
-        privacy_sd: estimate.privacy_sd,
-        aggregator_sd: estimate.aggregator_sd,
-        by_bin: estimate.by_bin.iter().map(bin_json).collect(),
-        equations: solved.equations.as_ref().map(equations_json),
-        differences: solved.differences.iter().map(combination_json).collect(),
-        backward: solved.backward.as_ref().map(|chain| {
-            json!({
-                "moved_on": combination_json(&chain.moved_on),
-                "moved": combination_json(&chain.moved),
-                "left": combination_json(&chain.left),
-            })
-        }),
-    }
-}
-
-fn bin_json(bin: &BinEstimate) -> Value {
-    json!({
-        "answer": answer_name(bin.bin.answer).to_string(),
-        "output": bin.bin.output,
-        "estimate": bin.estimate,
-        "sd": bin.sd,
-        "sigma": bin.sigma,
-        "bounds": bin.bounds.map(|(low, high)| [low, high]),
-    })
-}
-
-fn combination_json(combination: &Combination) -> Value {
-    json!({
-        "combination": combination.name,
-        "value": combination.value,
-        "estimate": combination.estimate,
-        "sd": combination.sd,
-    })
-}
-
-const SYSTEM: [&str; 3] =
-    ["E[\"Yes\"] ± σ = observed(\"Yes\")", "E[⊥] ± σ = observed(⊥)", "E[\"Yes\"] ± σ + E[⊥] ± σ = owners"];
-
-fn equations_json(system: &SignSystem) -> Value {
-    let entry = |solution: &paper::SignSolution| {
-        let (reason, yes, sigma) = match solution.outcome {
-            SignOutcome::Kept { yes, sigma } => (None, Some(yes), Some(sigma)),
-            SignOutcome::Negative { yes, sigma } => (Some("YES is negative"), Some(yes), Some(sigma)),
-            SignOutcome::Contradictory => (Some("the equations contradict each other"), None, None),
-            SignOutcome::Underdetermined => (Some("one equation for two unknowns"), None, None),
-        };
-        let signs = solution.signs.map(|plus| if plus { "+" } else { "-" });
-        json!({"signs": signs, "rank": solution.rank, "yes": yes, "sigma": sigma, "reason": reason})
-    };
-    let kept = |solution: &&paper::SignSolution| matches!(solution.outcome, SignOutcome::Kept { .. });
-    json!({
-        "system": SYSTEM,
-        "rank": system.solutions.iter().map(|solution| solution.rank).max(),
-        "kept": system.solutions.iter().filter(kept).map(entry).collect::<Vec<_>>(),
-        "dropped": system.solutions.iter().filter(|solution| !kept(solution)).map(entry).collect::<Vec<_>>(),
-    })
 }
 
 pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved) -> String {

@@ -21,6 +21,7 @@ mod plan;
 mod privacy;
 mod privatize;
 mod queries;
+mod randomizer;
 mod result;
 mod serve;
 mod simulate;

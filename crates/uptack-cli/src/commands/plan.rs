@@ -3,21 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::Card;
-use uptack::plan::{self, Choice, Form, Noise, Objective, Over, Prior, Request, Rule, Solved, Trust, Unknown};
-use uptack::privacy::{Delta, Epsilon};
-use uptack::simulate::Progress;
+use uptack::plan::{self, Form, Over, Solved, Unknown};
+use uptack_chart::Sheet;
+use uptack_document::{PlanError, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::arguments::{count, fraction, range};
 use crate::card_file;
 use crate::failure::Failure;
 use crate::output::{Table, check_writable, print, print_json, readable, write_whole};
-use crate::plan_chart::{self, Picture};
+use crate::plan_chart::Picture;
 use crate::progress::watched;
-use crate::trust_arguments::{TrustArguments, Trusted};
-use crate::views::{views_json, views_table};
+use crate::trust_arguments::TrustArguments;
+use crate::views::views_table;
 
 /// Choose the best mechanism, and prove what it gives away
 ///
@@ -129,150 +128,71 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let picture = arguments.chart.as_deref().map(Picture::of).transpose()?;
     arguments.chart.as_deref().map_or(Ok(()), check_writable)?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
-    let outcome = watched("of the plan", plan::PROGRESS, |progress| arguments.solve(progress))?;
-    let sheet = picture.map(|_| plan_chart::draw(&outcome.request, &outcome.plan)).transpose()?;
+    let solved = watched("of the plan", plan::PROGRESS, |progress| arguments.wanted().plan(progress));
+    let outcome = Outcome(solved.map_err(refused)?);
+    let sheet = picture.map(|_| drawn(&outcome));
     if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
         write_whole(path, &picture.bytes(sheet)?)?;
     }
     if let Some(path) = &arguments.out {
         card_file::write(path, &Card::new(&outcome.request, &outcome.plan))?;
     }
-    if json { print_json(&outcome.json()) } else { print(&outcome.describe(arguments.out.as_deref())) }
+    if json { print_json(&plan_json(&outcome)) } else { print(&outcome.describe(arguments.out.as_deref())) }
+}
+
+fn drawn(solved: &Solved) -> Sheet {
+    let points = sheet_points(&solved.request, &solved.plan);
+    watched("points of the chart", points, |progress| plan_sheet(&solved.request, &solved.plan, progress))
 }
 
 impl Arguments {
-    fn solve(&self, progress: &Progress) -> Result<Outcome, Failure> {
-        let request = self.request()?;
-        let unknown = self.unknown()?;
-        let unknown = match unknown {
-            None | Some(UnknownArgument::Error) => Unknown::Error,
-            Some(UnknownArgument::Epsilon) => Unknown::Epsilon,
-            Some(UnknownArgument::Owners) => Unknown::Owners,
-        };
-        if unknown != Unknown::Error && self.error.is_none() {
-            return Err(Failure::request("--error is needed to solve for the rest")
-                .with_hint("it is the largest standard deviation of the estimate, as in --error 8"));
-        }
-        Ok(Outcome(plan::solve(&request, unknown, self.error, progress)?))
-    }
-
-    fn trusted(&self) -> Trusted {
-        self.trust.complete((Noise::None, Trust::Owners))
-    }
-
-    /// Whether local bounds are all that is asked for: noise needs the ε of what is published.
-    fn bounded_locally(&self) -> bool {
-        let Trusted { noise, linked_given, .. } = self.trusted();
-        noise == Noise::None && (self.trust.answer_epsilon.is_some() || linked_given)
-    }
-
-    /// What is left out; none where all three are given.
-    fn unknown(&self) -> Result<Option<UnknownArgument>, Failure> {
-        if let Some(unknown) = self.solve {
-            return Ok(Some(unknown));
-        }
-        Ok(match (self.owners, self.epsilon, self.error) {
-            (Some(_), Some(_), None) => Some(UnknownArgument::Error),
-            (Some(_), None, None) if self.bounded_locally() => Some(UnknownArgument::Error),
-            (Some(_), Some(_), Some(_)) => None,
-            (Some(_), None, Some(_)) => Some(UnknownArgument::Epsilon),
-            (None, Some(_), Some(_)) => Some(UnknownArgument::Owners),
-            _ => {
-                return Err(Failure::request("too little is known to plan")
-                    .with_hint("give two of --owners, --epsilon and --error, or --owners with a local epsilon"));
-            }
-        })
-    }
-
-    fn request(&self) -> Result<Request, Failure> {
-        let objective = match (self.objective, self.error) {
-            (ObjectiveArgument::Sd, _) => Objective::Sd,
-            (ObjectiveArgument::Paper, Some(error)) => Objective::Paper { error },
-            (ObjectiveArgument::Paper, None) => return Err(plan::paper_objective_alone().into()),
-        };
-        let Trusted { noise, trust, linked, .. } = self.trusted();
-        let wants_release = matches!(self.unknown(), Ok(Some(UnknownArgument::Epsilon))) || !self.bounded_locally();
-        // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
-        let unbounded_tallies = linked.is_none() && !matches!(self.form, Some(FormArgument::One));
-        let default = self.trust.answer_epsilon.filter(|_| unbounded_tallies);
-        let release = match self.epsilon.or(default) {
-            Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
-            None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
-            None => None,
-        };
-        if self.error.is_some_and(|error| !(error.is_finite() && error > 0.0)) {
-            return Err(Failure::request("--error: it must be a positive number")
-                .with_hint("it is the largest standard deviation of the estimate, as in --error 8"));
-        }
-        let owners = match (self.owners, self.minimum_batch) {
-            (Some(owners), _) => owners,
-            (None, None) => self.yes.1.max(2),
-            (None, Some(_)) => {
-                return Err(Failure::request("a minimum batch needs --owners")
-                    .with_hint("where owners are solved for, the minimum batch is all of them"));
-            }
-        };
-        let over = match self.over {
-            OverArgument::Worst => Over::Worst,
-            OverArgument::Mean => Over::Mean,
-        };
-        Ok(Request {
-            release,
-            answer_epsilon: self.trust.answer_epsilon,
-            linked_epsilon: linked,
-            noise,
-            trust,
-            participation: self.participation.as_ref().map(Fraction::to_f64),
-            honest: self.honest.clone(),
-            minimum_batch: self.minimum_batch.unwrap_or(owners),
-            form: match self.form {
-                Some(FormArgument::One) => Form::One,
-                Some(FormArgument::Several) => Form::Several,
-                Some(FormArgument::Any) => Form::Any,
-                None if self.trust.answer_epsilon.is_some() => Form::Any,
-                None => Form::One,
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            owners: self.owners,
+            over: match self.over {
+                OverArgument::Worst => Over::Worst,
+                OverArgument::Mean => Over::Mean,
             },
-            objective,
+            epsilon: self.epsilon,
+            delta: self.delta,
+            answer_epsilon: self.trust.answer_epsilon,
+            trust: self.trust.wanted(),
+            participation: self.participation.clone(),
+            honest: self.honest.clone(),
+            minimum_batch: self.minimum_batch,
+            error: self.error,
+            solve: self.solve.map(|unknown| match unknown {
+                UnknownArgument::Error => Unknown::Error,
+                UnknownArgument::Epsilon => Unknown::Epsilon,
+                UnknownArgument::Owners => Unknown::Owners,
+            }),
+            form: self.form.map(|form| match form {
+                FormArgument::One => Form::One,
+                FormArgument::Several => Form::Several,
+                FormArgument::Any => Form::Any,
+            }),
+            paper_objective: matches!(self.objective, ObjectiveArgument::Paper),
             family: self.mechanism.clone(),
-            ..Request::new(owners, Prior { low: self.yes.0, high: self.yes.1, over })
-        })
+            ..Wanted::new(self.yes)
+        }
+    }
+}
+
+/// Why there is no plan, in the words of the options.
+fn refused(error: PlanError) -> Failure {
+    const ERROR: &str = "it is the largest standard deviation of the estimate, as in --error 8";
+    match error {
+        PlanError::TooLittle => Failure::request("too little is known to plan")
+            .with_hint("give two of --owners, --epsilon and --error, or --owners with a local epsilon"),
+        PlanError::NoError => Failure::request("--error is needed to solve for the rest").with_hint(ERROR),
+        PlanError::BadError => Failure::request("--error: it must be a positive number").with_hint(ERROR),
+        PlanError::BatchWithoutOwners => Failure::request("a minimum batch needs --owners")
+            .with_hint("where owners are solved for, the minimum batch is all of them"),
+        PlanError::Refused(error) => error.into(),
     }
 }
 
 impl Outcome {
-    fn solved_name(&self) -> &'static str {
-        match self.unknown {
-            Unknown::Error => "error",
-            Unknown::Epsilon => "epsilon",
-            Unknown::Owners => "owners",
-        }
-    }
-
-    fn json(&self) -> Value {
-        let mut document = choice_json(&self.plan.best, self.plan.minimum_batch);
-        let alternative = |choice: &Choice| choice_json(choice, self.plan.minimum_batch);
-        document["alternatives"] = self.plan.alternatives.iter().map(alternative).collect();
-        document["solved"] = json!({"name": self.solved_name(), "value": self.value()});
-        document["owners"] = json!(self.plan.owners);
-        document["claim_owners"] = json!(self.plan.claim_owners);
-        let degraded = self.plan.robustness.iter();
-        document["robustness"] =
-            degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
-        document["accounting_calls"] = json!(self.plan.calls);
-        document["gap"] = json!(self.plan.gap);
-        let bounds = self.plan.tradeoff.iter();
-        document["tradeoff"] = bounds.map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect();
-        document["trust"] = json!(match self.plan.trust {
-            Trust::OneAggregator => "one-aggregator",
-            Trust::Owners => "owners",
-        });
-        document["rule"] = json!(match self.plan.rule {
-            Rule::Best => "best",
-            Rule::Simplest(_) => "simplest",
-        });
-        document
-    }
-
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
         let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
@@ -313,15 +233,4 @@ impl Outcome {
         }
         format!("\nWhat protection costs that holds if nobody is honest:\n\n{}", table.render())
     }
-}
-
-fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
-    json!({
-        "mechanism": choice.mechanism,
-        "noise": choice.channel.noise(),
-        "sd": choice.sd,
-        "interval95_halfwidth": choice.interval95_halfwidth,
-        "views": views_json(&choice.views),
-        "minimum_batch": minimum_batch,
-    })
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::json;
 use uptack::card::Card as QueryCard;
 use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
 use uptack::simulate::Progress;
 use uptack::{Channel, Fraction};
+use uptack_document::PrivacyCard;
 
 use crate::arguments::{count, fraction};
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::layout;
 use crate::mechanism;
 use crate::output::{grouped, print, print_json};
 use crate::progress::{self, Step};
-use crate::views::{repeated_json, views_json, views_table};
+use crate::views::views_table;
 
 /// Show what a mechanism gives away, in every view
 ///
@@ -85,14 +85,6 @@ impl Arguments {
     }
 }
 
-struct Card {
-    owners: u64,
-    target: Target,
-    views: Views,
-    repeated: Option<Repeated>,
-    statement: String,
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
     let stated = named.card.as_ref();
@@ -106,12 +98,12 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         Some(views) => views,
         None => follow(&named.channel, owners, target, arguments.limit())?,
     };
-    let card = Card::new(&named.channel, views, arguments.repeat, arguments.limit())?;
+    let card = card(&named.channel, views, arguments.repeat, arguments.limit())?;
     let mechanism = named.mechanism.to_string();
     if json {
         return print_json(&card.json(&mechanism));
     }
-    print(&card.describe(&mechanism))
+    print(&describe(&card, &mechanism))
 }
 
 /// Computes all views and shows how much of the work allowed is done.
@@ -131,33 +123,17 @@ fn compose(views: &Views, accountant: &Accountant, target: Target, times: u64) -
     Ok(progress::follow(now, || Repeated::of(views, &accountant, target, times))?)
 }
 
-impl Card {
-    fn new(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<Self, Failure> {
-        let (owners, target) = (views.release.owners(), views.release.target());
-        let accountant = privacy::release(channel, owners)?.with_limit(limit);
-        let repeated = repeat.map(|times| compose(&views, &accountant, target, times)).transpose()?;
-        let statement = privacy::statement(channel, &views, &accountant, repeated.as_ref());
-        Ok(Self { owners, target, views, repeated, statement })
-    }
+fn card(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<PrivacyCard, Failure> {
+    let (owners, target) = (views.release.owners(), views.release.target());
+    let accountant = privacy::release(channel, owners)?.with_limit(limit);
+    let repeated = repeat.map(|times| compose(&views, &accountant, target, times)).transpose()?;
+    let statement = privacy::statement(channel, &views, &accountant, repeated.as_ref());
+    Ok(PrivacyCard { owners, target, views, repeated, statement })
+}
 
-    fn json(&self, mechanism: &str) -> serde_json::Value {
-        let mut document = json!({
-            "mechanism": mechanism,
-            "owners": self.owners,
-            "neighbours": "one owner's truth is substituted, the number of owners is public",
-            "views": views_json(&self.views),
-            "statement": self.statement,
-        });
-        if let Some(repeated) = &self.repeated {
-            document["repeated"] = repeated_json(repeated, self.target);
-        }
-        document
-    }
-
-    fn describe(&self, mechanism: &str) -> String {
-        let owners = grouped(self.owners);
-        let table = views_table(&self.views);
-        let statement = layout::fitted(&self.statement, layout::width().min(LONGEST_LINE));
-        format!("{mechanism}, {owners} honest owners\n\n{table}\n{statement}\n")
-    }
+fn describe(card: &PrivacyCard, mechanism: &str) -> String {
+    let owners = grouped(card.owners);
+    let table = views_table(&card.views);
+    let statement = layout::fitted(&card.statement, layout::width().min(LONGEST_LINE));
+    format!("{mechanism}, {owners} honest owners\n\n{table}\n{statement}\n")
 }

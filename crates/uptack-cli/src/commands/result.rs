@@ -12,9 +12,10 @@ use uptack::{Channel, display};
 use uptack_dap::desk_client::Client;
 use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
+use uptack_document::interval_name;
 
 use super::estimate;
-use crate::arguments::{IntervalArgument, confidence, interval_name};
+use crate::arguments::{IntervalArgument, confidence};
 use crate::desk::{DeskArguments, block_on};
 use crate::failure::Failure;
 use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
@@ -108,7 +109,7 @@ impl Arguments {
         };
         let mechanism = released.card.mechanism.to_string();
         if json {
-            let document = estimate::document(mechanism, self.confidence, &solved);
+            let document = solved.document(mechanism, self.confidence);
             return print_json(&released.with_record(serde_json::to_value(document).expect("plain data")));
         }
         let estimated = estimate::describe(&mechanism, self.confidence, &solved);

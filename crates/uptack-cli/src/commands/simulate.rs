@@ -3,10 +3,10 @@
 use std::thread;
 
 use clap::Args;
-use serde::Serialize;
 use uptack::estimate::Confidence;
 use uptack::simulate::{Crowd, Progress, Simulated, Simulation};
 use uptack::{Channel, Coins, OsCoins};
+use uptack_document::SimulationDocument;
 
 use crate::arguments::{IntervalArgument, confidence, count};
 use crate::failure::Failure;
@@ -51,21 +51,6 @@ pub(crate) struct Arguments {
     interval: IntervalArgument,
 }
 
-#[derive(Serialize)]
-struct Document {
-    mechanism: String,
-    owners: u64,
-    yes: u64,
-    trials: u64,
-    seed: u64,
-    mean: f64,
-    bias: f64,
-    rmse: f64,
-    predicted_sd: f64,
-    coverage: f64,
-    confidence: f64,
-}
-
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let named = mechanism::read(&arguments.mechanism)?;
     let seed = arguments.seed.map_or_else(new_seed, Ok)?;
@@ -81,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let result = follow(&simulation, &named.channel)?;
     let mechanism = named.mechanism.to_string();
     if json {
-        return print_json(&document(mechanism, &simulation, &result));
+        return print_json(&SimulationDocument::new(mechanism, &simulation, &result));
     }
     print(&describe(&mechanism, &simulation, &result))
 }
@@ -98,22 +83,6 @@ fn follow(simulation: &Simulation, channel: &Channel) -> Result<Simulated, Failu
     let progress = Progress::default();
     let now = || Step { what: "trials", done: progress.done(), all: simulation.trials };
     Ok(progress::follow(now, || simulation.run_with(channel, threads, &progress))?)
-}
-
-fn document(mechanism: String, simulation: &Simulation, result: &Simulated) -> Document {
-    Document {
-        mechanism,
-        owners: simulation.owners,
-        yes: simulation.yes,
-        trials: result.trials,
-        seed: simulation.seed,
-        mean: result.mean,
-        bias: result.bias,
-        rmse: result.rmse,
-        predicted_sd: result.predicted_sd,
-        coverage: result.coverage,
-        confidence: simulation.confidence.level(),
-    }
 }
 
 fn describe(mechanism: &str, simulation: &Simulation, result: &Simulated) -> String {

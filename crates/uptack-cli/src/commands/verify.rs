@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::{Value, json};
 use uptack::card::{Check, Trust, Verdict};
 use uptack::privacy::WorkLimit;
 use uptack::simulate::Progress;
 use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
+use uptack_document::{check_holds, verification_json};
 
 use super::result::trust_words;
 use crate::arguments::count;
@@ -53,12 +53,12 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     let verifier =
         Verifier { desk_key: arguments.desk_key.as_ref(), limit: WorkLimit::default().times(arguments.work) };
     let checks = follow(&verifier, &document).map_err(|error| error.at(arguments.file.display()))?;
-    let holds = |check: &Check| check.holds() || (arguments.allow_wider && check.verdict == Verdict::Wider);
+    let holds = |check: &Check| check_holds(check, arguments.allow_wider);
     // What a false claim would rest on is of no interest.
     let sound = checks.iter().all(holds);
     let trust = document.card().ok().filter(|_| sound).and_then(|card| card.trust().ok()).unwrap_or_default();
     if json {
-        print_json(&to_json(&document, &checks, &trust, holds))?;
+        print_json(&verification_json(document.name(), &checks, &trust, arguments.allow_wider))?;
     } else {
         print(&describe(&document, &checks, &trust))?;
     }
@@ -96,24 +96,6 @@ fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<(), Fail
     Err(match failed.iter().all(|check| check.verdict == Verdict::Wider) {
         true => failure.with_hint("these claims are sound but not what was computed here; --allow-wider accepts them"),
         false => failure.with_hint("do not rely on this document: it does not state what follows from it"),
-    })
-}
-
-fn to_json(document: &Document, checks: &[Check], trust: &[Trust], holds: impl Fn(&Check) -> bool) -> Value {
-    let entry = |check: &Check| {
-        json!({
-            "what": check.what,
-            "stated": check.stated,
-            "recomputed": check.recomputed,
-            "holds": holds(check),
-            "verdict": check.verdict,
-        })
-    };
-    json!({
-        "document": document.name(),
-        "checked": checks.iter().map(entry).collect::<Vec<_>>(),
-        "holds": checks.iter().all(&holds),
-        "trust": trust,
     })
 }
 

@@ -87,3 +87,86 @@ fn broken_controls_are_caught_and_exit_with_two() {
     }
     assert_eq!(run(&["audit", "randomized-response(0.8)", "--broken", "sound"]).status.code(), Some(1));
 }
+
+/// Randomized response that keeps the truth so often, of a hundred times, as an AWK program.
+fn response(seed: u32, keep: &str) -> String {
+    format!("BEGIN {{srand({seed})}} {{print (rand() < {keep}) ? $1 : 1 - $1}}")
+}
+
+fn audit_awk(epsilon: f64, samples: &str, program: &str) -> Value {
+    let epsilon = epsilon.to_string();
+    let options = ["audit", "--json", "--confidence", "0.95", "--claimed-epsilon", &epsilon, "--samples", samples];
+    let output = run(&[&options[..], &["--", "awk", program]].concat());
+    assert!(matches!(output.status.code(), Some(0 | 2)), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["verdict"] == "violated", output.status.code() == Some(2));
+    document
+}
+
+#[test]
+fn ten_correct_commands_are_not_accused() {
+    for (seed, keep) in (1..).zip(["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"]) {
+        let share: f64 = keep.parse().unwrap();
+        let document = audit_awk((share / (1.0 - share)).ln(), "4e4", &response(seed, keep));
+        assert_eq!(document["verdict"], "consistent", "{document}");
+    }
+}
+
+#[test]
+fn a_command_that_is_off_by_one_is_found() {
+    let document = audit_awk(3f64.ln(), "4e5", &response(1, "0.76"));
+    assert_eq!(document["views"]["output"]["verdict"], "violated", "{document}");
+    assert_eq!(document["claimed"]["delta"], 0.0);
+}
+
+/// Without a claim the audit says what is proved, in the views that every audit has.
+#[test]
+fn a_command_of_which_nothing_is_claimed_is_measured() {
+    let output = run(&["audit", "--json", "--samples", "4e4", "--", "awk", &response(2, "0.9")]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["claimed"]["epsilon"], &document["verdict"]), (&Value::Null, &"consistent".into()));
+    let linked = &document["views"]["linked"];
+    assert_eq!((&document["views"]["answers"][0], &document["views"]["release"]), (linked, &Value::Null));
+    let proved = linked["observed_lower"].as_f64().unwrap();
+    assert!(proved > 1.9 && proved < 9f64.ln(), "{document}");
+}
+
+#[test]
+fn a_command_that_leaks_by_length_is_found() {
+    let program = "{n++; printf($1 ? \"%09dx\\n\" : \"%08dx\\n\", n)}";
+    let document = audit_awk(1.0, "2e4", program);
+    assert_eq!(document["views"]["length"]["verdict"], "violated", "{document}");
+    assert_eq!(document["views"]["output"]["verdict"], "consistent", "{document}");
+    assert_eq!(document["views"]["size"], Value::Null);
+}
+
+#[test]
+fn commands_that_say_too_much_or_too_little_are_refused() {
+    for (program, part) in [
+        ("NR < 10", "9 lines"),
+        ("{print; print}", "more lines"),
+        ("END {exit 3}{print}", "failed"),
+        ("BEGIN {for (i = 0; i < 70000; i++) printf(\"x\")}", "65536 bytes"),
+    ] {
+        let options = ["audit", "--claimed-epsilon", "1", "--samples", "2000", "--", "awk", program];
+        let output = run(&options);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{program}: {told}");
+        assert!(told.contains(part) && output.stdout.is_empty(), "{program}: {told}");
+    }
+    for (arguments, part) in [
+        (&["audit", "--claimed-epsilon", "1", "--", "/no/such/program"][..], "no such program"),
+        (&["audit", "--claimed-epsilon", "1"][..], "COMMAND"),
+        (&["audit", "--claimed-epsilon", "-1", "--", "awk", "{print}"][..], "epsilon"),
+        (&["audit", "--claimed-epsilon", "1", "--samples", "10", "--", "awk", "{print}"][..], "samples"),
+        (
+            &["audit", "randomized-response(0.8)", "--claimed-epsilon", "1", "--", "awk", "{print}"][..],
+            "cannot be used",
+        ),
+    ] {
+        let output = run(arguments);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && told.contains(part), "{arguments:?}: {told}");
+    }
+}

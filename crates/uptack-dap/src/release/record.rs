@@ -10,7 +10,7 @@ use uptack::{
 
 use crate::{
     ballot,
-    collector::Collected,
+    batch::Collected,
     error::{Error, Result},
     release::results::{NamedTally, Observed, Results},
     signed::{OpenedCard, SignedCard},

@@ -15,7 +15,7 @@ use uptack::{
 };
 
 use crate::{
-    card_task, collector,
+    batch, card_task,
     error::{Error, Result},
     release::{
         record::{self, Record},
@@ -196,7 +196,7 @@ fn sums(record: &Record, card: &Card) -> Vec<Check> {
 }
 
 fn explained_by_noise(noise: &DiscreteLaplace, reports: u64, sums: &[i64]) -> Check {
-    let range = collector::plausible(noise, reports);
+    let range = batch::plausible(noise, reports);
     let rule = format!("each within {} to {}, as far as noise can plausibly reach", range.start(), range.end());
     Check::rule("sums", listed(sums), rule, sums.iter().all(|sum| range.contains(&i128::from(*sum))))
 }
@@ -300,7 +300,7 @@ fn listed(counts: &[impl ToString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{collector::Collected, signed::Signer};
+    use crate::{batch::Collected, signed::Signer};
     use uptack::{
         plan::{Prior, Request, plan},
         privacy::{Delta, Epsilon},

@@ -8,10 +8,9 @@ use uptack::card::Card;
 use url::Url;
 
 use crate::{
-    ballot,
+    address, ballot,
     digest::sha256,
     error::{Error, Result},
-    http_client,
     protocol::{TaskId, VdafKind},
     task::{RETENTION, TaskParameters},
 };
@@ -65,7 +64,7 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
     let address = |name: &str, text: &str| {
         let refuse = |_| Error::input(format!("card: aggregators.{name}: `{text}` is not an address"));
         let url = text.parse::<Url>().map_err(refuse)?;
-        http_client::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
+        address::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
         Ok::<_, Error>(url)
     };
     let channel = card.checked_channel().map_err(fault)?;

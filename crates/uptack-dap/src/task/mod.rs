@@ -22,8 +22,8 @@ use uptack::DiscreteLaplace;
 use url::Url;
 
 use crate::{
+    address,
     error::{Error, Result},
-    http_client,
     protocol::{self, HpkeConfig, HpkeKeypair, Interval, Role, TaskId, Vdaf, VdafKind, VerifyKey},
     token::{Token, TokenHash},
 };
@@ -266,7 +266,7 @@ impl TaskSet {
         hpke_keypair: HpkeKeypair,
     ) -> Result<Self> {
         for address in [&mut parameters.leader, &mut parameters.helper] {
-            http_client::make_base(address);
+            address::make_base(address);
         }
         parameters.validate()?;
         let mut verify_key = VerifyKey::default();

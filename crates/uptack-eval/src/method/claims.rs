@@ -7,7 +7,7 @@ use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 use super::curator::Changes;
 use crate::error::Error;
 
-/// Steps for each joint view, of which one with many classes takes a quarter: about a tenth of a second. What does not close is
+/// Steps for each joint view: about a tenth of a second. What does not close is
 /// printed with its gap.
 const EFFORT: u64 = 40_000_000;
 /// Beyond this many owners the joint views are bounded by the linked one instead of being certified, which takes minutes.

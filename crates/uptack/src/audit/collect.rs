@@ -181,13 +181,15 @@ fn in_batches(
 
 /// A fixed pattern without order (Steele, Lea and Flood's SplitMix); it is neither secret nor a coin.
 fn pattern(owners: usize) -> Vec<bool> {
-    let mix = |number: u64| {
-        let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    };
-    (1..=owners as u64).map(|owner| mix(owner) & 1 == 1).collect()
+    (1..=owners as u64).map(|owner| mixed(owner) & 1 == 1).collect()
+}
+
+/// A number without order from each number.
+pub(super) fn mixed(number: u64) -> u64 {
+    let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// Pieces of work: how many, and how many calls of the sampler each of them makes.
@@ -228,6 +230,9 @@ impl Pieces<'_> {
             let piece = next.fetch_add(1, Ordering::Relaxed);
             if piece >= self.count {
                 return Ok(sums);
+            }
+            if self.progress.stopped() {
+                return Err(Error::request("the audit was stopped"));
             }
             work(&mut sums, piece)?;
             self.progress.advance_by(self.calls);

@@ -12,6 +12,12 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
+    /// One more of an outcome.
+    pub(super) fn add(&mut self, outcome: usize, yes: bool) {
+        let counts = if yes { &mut self.yes } else { &mut self.no };
+        counts[outcome] += 1;
+    }
+
     fn hits(&self, direction: Direction, event: &[usize]) -> (Hits, Hits) {
         let (first, second) = self.sides(direction);
         (count(first, event), count(second, event))
@@ -53,21 +59,31 @@ pub(super) fn attack(
     miss: f64,
     name: impl Fn(&[usize]) -> String,
 ) -> Finding {
+    attack_at(samples, claimed, 0.0, miss, name)
+}
+
+/// The same against a claim that concedes `delta`.
+pub(super) fn attack_at(
+    samples: &[Sample],
+    claimed: Option<f64>,
+    delta: f64,
+    miss: f64,
+    name: impl Fn(&[usize]) -> String,
+) -> Finding {
     let z = bound::rough_quantile(miss);
     let choices = samples.iter().flat_map(|sample| Direction::BOTH.map(|direction| (sample, direction)));
     let best = choices
-        .map(|(sample, direction)| (sample, direction, best_event(&sample.training, direction, z)))
+        .map(|(sample, direction)| (sample, direction, best_event(&sample.training, direction, delta, z)))
         .max_by(|a, b| a.2.promise.total_cmp(&b.2.promise));
     let Some((sample, direction, best)) = best.filter(|(.., best)| best.promise > 0.0) else {
         return Finding::nothing(claimed);
     };
     let (first, second) = sample.test.hits(direction, &best.event);
     let description = format!("{} ({})", name(&best.event), sample.name);
-    Finding::new(claimed, bound::epsilon(first, second, 0.0, miss), Event::new(description, direction, first, second))
+    Finding::new(claimed, bound::epsilon(first, second, delta, miss), Event::new(description, direction, first, second))
 }
 
 /// An event, and the ε that it seems to prove on the training half.
-#[derive(Default)]
 struct Promise {
     promise: f64,
     event: Vec<usize>,
@@ -75,27 +91,28 @@ struct Promise {
 
 /// Candidates are the outcomes alone, and all outcomes whose ratio is at least some value: by Neyman and Pearson's lemma
 /// no other event is better, except by chance.
-fn best_event(outcomes: &Outcomes, direction: Direction, z: f64) -> Promise {
+fn best_event(outcomes: &Outcomes, direction: Direction, delta: f64, z: f64) -> Promise {
     let (first, second) = outcomes.sides(direction);
     let trials: [u64; 2] = [first.iter().sum(), second.iter().sum()];
     let promise = |hits: [u64; 2]| {
         let [first, second] = [0, 1].map(|side| Hits { hits: hits[side], trials: trials[side] });
-        bound::rough_epsilon(first, second, 0.0, z)
+        bound::rough_epsilon(first, second, delta, z)
     };
     let order = outcomes.by_falling_ratio(direction);
-    let mut best = Promise::default();
+    // As a range of the order, so that nothing is copied while looking.
+    let mut best = (0.0, 0..0);
     let mut sums = [0, 0];
     for (position, &outcome) in order.iter().enumerate() {
         sums = [sums[0] + first[outcome], sums[1] + second[outcome]];
         let (alone, together) = (promise([first[outcome], second[outcome]]), promise(sums));
-        if alone > best.promise {
-            best = Promise { promise: alone, event: vec![outcome] };
+        if alone > best.0 {
+            best = (alone, position..position + 1);
         }
-        if together > best.promise {
-            best = Promise { promise: together, event: order[..=position].to_vec() };
+        if together > best.0 {
+            best = (together, 0..position + 1);
         }
     }
-    best
+    Promise { promise: best.0, event: order[best.1].to_vec() }
 }
 
 #[cfg(test)]

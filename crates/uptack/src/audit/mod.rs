@@ -26,6 +26,7 @@ mod broken;
 mod checks;
 mod claims;
 mod collect;
+mod foreign;
 mod local;
 mod release;
 mod subject;
@@ -38,6 +39,7 @@ use serde::Serialize;
 pub use broken::BrokenControl;
 pub use checks::{Fit, Misfit, Replays};
 pub use claims::Claims;
+pub use foreign::{ForeignAudit, ForeignOutputs, ForeignReport};
 pub use subject::AuditCoins;
 
 use crate::channel::{Channel, answer_name};

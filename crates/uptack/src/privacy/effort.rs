@@ -108,12 +108,17 @@ impl Work {
     /// The share of the allowance that is spent; at least one if nothing is left.
     pub(crate) fn used(&self) -> f64 {
         let (from, to) = self.allowed.get();
-        if to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
+        if self.stopped() || to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
     }
 
     /// Whether twice the limit is spent: what any answer needs is done whatever it costs, but nothing more.
     pub(crate) fn overdrawn(&self) -> bool {
-        self.spent.get() / 2 >= self.limit
+        self.stopped() || self.spent.get() / 2 >= self.limit
+    }
+
+    /// Whether whoever watches does not want the answer any more: any sound one will do.
+    fn stopped(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.stopped())
     }
 
     pub(crate) fn exhausted(&self) -> bool {

@@ -268,7 +268,7 @@ fn ballot(questions: &[One]) -> Markup {
     let name = |one: &One| one.name.clone().unwrap_or_default();
     let bars = sorted.iter().map(|one| Bar { name: name(one), value: one.estimate, low: one.low, high: one.high });
     let note = format!("All intervals together hold the truth with confidence {} %.", 100.0 * CONFIDENCE);
-    let picture = Bars { title: "How many hold yes".to_owned(), subtitle: note.clone(), bars: bars.collect() };
+    let picture = Bars { title: "How many hold yes".to_owned(), subtitle: note, bars: bars.collect() };
     html! {
         figure.chart { (maud::PreEscaped(picture.to_svg())) }
         details {

@@ -35,7 +35,7 @@ async fn a_question_lives_its_life_in_a_browser() {
     assert!(preview.text.contains("Do you stand?") && preview.text.contains("Open the question"), "{}", preview.text);
     let (key, opening) = (preview.field("key"), preview.field("opening"));
     let form_token = preview.field("form_token");
-    let fields = [("form_token", form_token.as_str()), ("key", &key), ("opening", &opening)];
+    let fields = [("form_token", form_token.as_str()), ("key", key.as_str()), ("opening", opening.as_str())];
     let opened = browser.post("/pages/ask/open", &fields).await;
     assert_eq!(opened.status, 303, "{}", opened.text);
     // Sent once more, nothing more is opened.
@@ -90,7 +90,8 @@ async fn check_result(stage: &Stage, browser: &mut Browser, page: &str, signed: 
     assert!(saved.headers["content-disposition"].to_str().unwrap().starts_with("attachment"));
     assert_eq!(Record::parse(&saved.text).unwrap(), Record { results: Some(results.clone()), ..record });
     let document = Document::from_json(&saved.text).unwrap();
-    let verifier = Verifier { desk_key: Some(&stage.desk.signer()), limit: WorkLimit::default() };
+    let key = stage.desk.signer();
+    let verifier = Verifier { desk_key: Some(&key), limit: WorkLimit::default() };
     assert!(verifier.verify(&document, &Arc::new(Progress::default())).unwrap().iter().all(Check::holds));
     let csv = browser.get(&format!("{page}/estimates")).await.text;
     let row = format!("\"\",12,{},{},{},{},0.95\n", stated.estimate, stated.sd, stated.interval[0], stated.interval[1]);

@@ -270,7 +270,8 @@ async fn a_link_works_once_and_no_secret_is_in_an_address_or_in_the_log() {
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("signed in by a link") && text.contains("/pages/sign-in/once"), "{text}");
     let form_token = other.get("/pages/").await.field("form_token");
-    for secret in [secret.as_str(), token.trim(), &browser.session().1, &other.session().1, &form_token] {
+    let sessions = [browser.session().1, other.session().1];
+    for secret in [secret.as_str(), token.trim(), sessions[0].as_str(), sessions[1].as_str(), form_token.as_str()] {
         assert!(!text.contains(secret), "a secret is in the log");
     }
     // Without its token, the first analyst has no link.

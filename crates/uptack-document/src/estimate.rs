@@ -1,0 +1,157 @@
+//! What tallies show.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSystem};
+use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval, IntervalKind};
+use uptack::{Channel, Error, Tally, answer_name};
+
+/// What is known of a crowd, as the fields that programs read.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimateDocument {
+    mechanism: String,
+    owners: u64,
+    estimate: f64,
+    sd: f64,
+    interval: [f64; 2],
+    interval_kind: &'static str,
+    confidence: f64,
+    sampling_sd: f64,
+    privacy_sd: f64,
+    aggregator_sd: f64,
+    by_bin: Vec<Value>,
+    equations: Option<Value>,
+    differences: Vec<Value>,
+    backward: Option<Value>,
+}
+
+/// An estimate by every way there is.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// By all that the tallies show.
+    pub estimate: Estimate,
+    /// The interval.
+    pub interval: Interval,
+    equations: Option<SignSystem>,
+    /// The paper's differences of answers.
+    pub differences: Vec<Combination>,
+    backward: Option<Backward>,
+}
+
+impl Solved {
+    /// Estimates from a tally.
+    pub fn of_tally(
+        channel: &Channel,
+        tally: &Tally,
+        confidence: Confidence,
+        interval: IntervalKind,
+    ) -> Result<Self, Error> {
+        let estimator = Estimator::new(channel)?;
+        let observation = estimator.observe(tally)?;
+        Ok(Self {
+            estimate: estimator.estimate_observed(&observation),
+            interval: estimator.interval(&observation, confidence, interval),
+            equations: SignSystem::solve(channel, tally)?,
+            differences: paper::differences(channel, tally)?,
+            backward: paper::backward(channel, tally).ok(),
+        })
+    }
+
+    /// Estimates from a published sum with noise, to which none of the paper's own ways applies.
+    pub fn of_sum(
+        channel: &Channel,
+        (owners, sum): (u64, i64),
+        confidence: Confidence,
+        interval: IntervalKind,
+    ) -> Result<Self, Error> {
+        let estimator = Estimator::new(channel)?;
+        let observation = estimator.observe_sum(owners, sum)?;
+        Ok(Self {
+            estimate: estimator.estimate_observed(&observation),
+            interval: estimator.interval(&observation, confidence, interval),
+            equations: None,
+            differences: Vec::new(),
+            backward: None,
+        })
+    }
+
+    /// As a document of the mechanism that is written so.
+    pub fn document(&self, mechanism: String, confidence: Confidence) -> EstimateDocument {
+        let Self { estimate, interval, .. } = self;
+        EstimateDocument {
+            mechanism,
+            owners: estimate.owners,
+            estimate: estimate.estimate,
+            sd: estimate.sd,
+            interval: [interval.low, interval.high],
+            interval_kind: interval_name(interval.kind),
+            confidence: confidence.level(),
+            sampling_sd: estimate.sampling_sd,
+            privacy_sd: estimate.privacy_sd,
+            aggregator_sd: estimate.aggregator_sd,
+            by_bin: estimate.by_bin.iter().map(bin_json).collect(),
+            equations: self.equations.as_ref().map(equations_json),
+            differences: self.differences.iter().map(combination_json).collect(),
+            backward: self.backward.as_ref().map(|chain| {
+                json!({
+                    "moved_on": combination_json(&chain.moved_on),
+                    "moved": combination_json(&chain.moved),
+                    "left": combination_json(&chain.left),
+                })
+            }),
+        }
+    }
+}
+
+/// The name of a kind of interval, as options take it.
+pub fn interval_name(kind: IntervalKind) -> &'static str {
+    match kind {
+        IntervalKind::Auto => "auto",
+        IntervalKind::Exact => "exact",
+        IntervalKind::MidP => "mid-p",
+        IntervalKind::Score => "score",
+    }
+}
+
+fn bin_json(bin: &BinEstimate) -> Value {
+    json!({
+        "answer": answer_name(bin.bin.answer).to_string(),
+        "output": bin.bin.output,
+        "estimate": bin.estimate,
+        "sd": bin.sd,
+        "sigma": bin.sigma,
+        "bounds": bin.bounds.map(|(low, high)| [low, high]),
+    })
+}
+
+fn combination_json(combination: &Combination) -> Value {
+    json!({
+        "combination": combination.name,
+        "value": combination.value,
+        "estimate": combination.estimate,
+        "sd": combination.sd,
+    })
+}
+
+const SYSTEM: [&str; 3] =
+    ["E[\"Yes\"] ± σ = observed(\"Yes\")", "E[⊥] ± σ = observed(⊥)", "E[\"Yes\"] ± σ + E[⊥] ± σ = owners"];
+
+fn equations_json(system: &SignSystem) -> Value {
+    let entry = |solution: &paper::SignSolution| {
+        let (reason, yes, sigma) = match solution.outcome {
+            SignOutcome::Kept { yes, sigma } => (None, Some(yes), Some(sigma)),
+            SignOutcome::Negative { yes, sigma } => (Some("YES is negative"), Some(yes), Some(sigma)),
+            SignOutcome::Contradictory => (Some("the equations contradict each other"), None, None),
+            SignOutcome::Underdetermined => (Some("one equation for two unknowns"), None, None),
+        };
+        let signs = solution.signs.map(|plus| if plus { "+" } else { "-" });
+        json!({"signs": signs, "rank": solution.rank, "yes": yes, "sigma": sigma, "reason": reason})
+    };
+    let kept = |solution: &&paper::SignSolution| matches!(solution.outcome, SignOutcome::Kept { .. });
+    json!({
+        "system": SYSTEM,
+        "rank": system.solutions.iter().map(|solution| solution.rank).max(),
+        "kept": system.solutions.iter().filter(kept).map(entry).collect::<Vec<_>>(),
+        "dropped": system.solutions.iter().filter(|solution| !kept(solution)).map(entry).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,90 @@
+//! A mechanism in a file of JSON.
+
+use serde::Deserialize;
+use uptack::mechanism::{Custom, Noisy};
+use uptack::{Cell, Channel, DiscreteLaplace, Mechanism, Output, Probability};
+
+use crate::error::Error;
+
+/// What `uptack channel --json` prints; more fields may stand beside these.
+#[derive(Deserialize)]
+struct File {
+    mechanism: Option<Mechanism>,
+    answers: Option<Vec<Vec<Output>>>,
+    exact: Option<Exact>,
+    noise: Option<DiscreteLaplace>,
+}
+
+#[derive(Deserialize)]
+struct Exact {
+    bits: u32,
+    cells: Vec<Cell>,
+}
+
+/// Reads a mechanism from the JSON of a channel. Where the file has both a mechanism and its integers, they must agree.
+pub fn mechanism_from_json(text: &str) -> Result<Mechanism, Error> {
+    let file: File = serde_json::from_str(text).map_err(|error| {
+        Error::new(format!("not a mechanism's JSON: {error}")).with_hint("`uptack channel MECHANISM --json` writes one")
+    })?;
+    let stated = file.exact.map(|exact| exact.channel(file.answers)).transpose()?;
+    match (file.mechanism, stated) {
+        (Some(mechanism), stated) => {
+            let channel = mechanism.channel();
+            if stated.is_some_and(|stated| stated.cells() != channel.cells()) {
+                return Err(Error::new(format!("the integers are not those of {mechanism}"))
+                    .with_hint("one of the two was changed; remove the one that you do not mean"));
+            }
+            if file.noise.is_some_and(|noise| channel.noise() != Some(&noise)) {
+                return Err(Error::new(format!("the noise is not that of {mechanism}"))
+                    .with_hint("one of the two was changed; remove the one that you do not mean"));
+            }
+            Ok(mechanism)
+        }
+        (None, Some(stated)) => {
+            let custom = Mechanism::Custom(Custom::new(stated)?);
+            Ok(match file.noise {
+                Some(noise) => Mechanism::Noisy(Noisy::new(custom, noise)?),
+                None => custom,
+            })
+        }
+        (None, None) => Err(Error::new("neither `mechanism` nor `exact` is in it")),
+    }
+}
+
+impl Exact {
+    fn channel(self, answers: Option<Vec<Vec<Output>>>) -> Result<Channel, Error> {
+        if self.bits != Probability::BITS {
+            return Err(Error::new(format!("integers over 2^{}, not 2^{}", self.bits, Probability::BITS)));
+        }
+        Ok(match answers {
+            Some(answers) => Channel::new(answers, self.cells)?,
+            None => Channel::from_cells(self.cells)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_integers_were_changed_is_refused() {
+        let half = "9223372036854775808";
+        let json = format!(
+            r#"{{"mechanism":"randomized-response(t=0.5)","exact":{{"bits":64,"cells":[
+                {{"outputs":["1"],"yes":"{half}","no":"{half}"}},{{"outputs":["0"],"yes":"{half}","no":"{half}"}}]}}}}"#
+        );
+        assert!(mechanism_from_json(&json).is_ok());
+        let other = json.replace("t=0.5", "t=0.25");
+        assert!(mechanism_from_json(&other).is_err());
+        let custom = json.replace(r#""mechanism":"randomized-response(t=0.5)","#, "");
+        assert_eq!(mechanism_from_json(&custom).unwrap().to_string(), "custom(1=0.5:0.5, 0=0.5:0.5)");
+        let noisy = custom.replacen('{', r#"{"noise":{"law":"discrete-laplace","scale":"2"},"#, 1);
+        let noisy = mechanism_from_json(&noisy).unwrap().to_string();
+        assert_eq!(noisy, "custom(1=0.5:0.5, 0=0.5:0.5) + laplace(scale=2)");
+        let contradicting = json.replacen('{', r#"{"noise":{"law":"discrete-laplace","scale":"2"},"#, 1);
+        assert!(mechanism_from_json(&contradicting).is_err());
+        assert!(mechanism_from_json("{}").is_err() && mechanism_from_json("[").is_err());
+        assert!(mechanism_from_json(&json.replace("64", "32")).is_err());
+    }
+}

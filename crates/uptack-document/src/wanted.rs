@@ -1,0 +1,165 @@
+//! What is wanted of a plan, completed where it was left out.
+
+use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, Unknown};
+use uptack::privacy::{Delta, Epsilon};
+use uptack::simulate::Progress;
+use uptack::{Error, Fraction};
+
+use crate::trust::{TrustWanted, Trusted};
+
+/// What may be said of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many owners will answer.
+    pub owners: Option<u64>,
+    /// Roughly how many of them hold yes: at least and at most.
+    pub yes: (u64, u64),
+    /// What of the error over that range counts.
+    pub over: Over,
+    /// The largest ε of the published counts.
+    pub epsilon: Option<f64>,
+    /// The δ of the published counts.
+    pub delta: f64,
+    /// The largest ε of a single answer.
+    pub answer_epsilon: Option<f64>,
+    /// Noise, trust and the linked ε.
+    pub trust: TrustWanted,
+    /// The largest share of owners who take part.
+    pub participation: Option<Fraction>,
+    /// The share of owners who are counted on to toss their coins.
+    pub honest: Fraction,
+    /// The smallest batch that may be released; by default all owners.
+    pub minimum_batch: Option<u64>,
+    /// The largest standard deviation of the estimate.
+    pub error: Option<f64>,
+    /// What to solve for; by default what is left out.
+    pub solve: Option<Unknown>,
+    /// How answers are written; by default any way if one answer's ε is bounded, else one answer.
+    pub form: Option<Form>,
+    /// Whether the paper's objective is minimized instead of the error.
+    pub paper_objective: bool,
+    /// Only this family, by its name.
+    pub family: Option<String>,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanError {
+    /// Fewer than two of owners, ε and error are known.
+    TooLittle,
+    /// There is no error to solve the rest for.
+    NoError,
+    /// The error is not a positive number.
+    BadError,
+    /// A minimum batch without the owners it is part of.
+    BatchWithoutOwners,
+    /// The planner refuses.
+    Refused(Error),
+}
+
+impl From<Error> for PlanError {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Wanted {
+    /// Plans for so many yes-owners, everything else left out.
+    pub fn new(yes: (u64, u64)) -> Self {
+        Self {
+            owners: None,
+            yes,
+            over: Over::Worst,
+            epsilon: None,
+            delta: plan::USUAL_DELTA,
+            answer_epsilon: None,
+            trust: TrustWanted::default(),
+            participation: None,
+            honest: Fraction::one(),
+            minimum_batch: None,
+            error: None,
+            solve: None,
+            form: None,
+            paper_objective: false,
+            family: None,
+        }
+    }
+
+    /// Plans, counting the progress up to [`plan::PROGRESS`].
+    pub fn plan(&self, progress: &Progress) -> Result<Solved, PlanError> {
+        let request = self.request()?;
+        let unknown = self.unknown()?.unwrap_or(Unknown::Error);
+        if unknown != Unknown::Error && self.error.is_none() {
+            return Err(PlanError::NoError);
+        }
+        Ok(plan::solve(&request, unknown, self.error, progress)?)
+    }
+
+    fn trusted(&self) -> Trusted {
+        self.trust.complete((Noise::None, Trust::Owners))
+    }
+
+    /// Whether local bounds are all that is asked for: noise needs the ε of what is published.
+    fn bounded_locally(&self) -> bool {
+        let Trusted { noise, linked_given, .. } = self.trusted();
+        noise == Noise::None && (self.answer_epsilon.is_some() || linked_given)
+    }
+
+    /// What is left out; none where all three are given.
+    fn unknown(&self) -> Result<Option<Unknown>, PlanError> {
+        if let Some(unknown) = self.solve {
+            return Ok(Some(unknown));
+        }
+        Ok(match (self.owners, self.epsilon, self.error) {
+            (Some(_), Some(_), None) => Some(Unknown::Error),
+            (Some(_), None, None) if self.bounded_locally() => Some(Unknown::Error),
+            (Some(_), Some(_), Some(_)) => None,
+            (Some(_), None, Some(_)) => Some(Unknown::Epsilon),
+            (None, Some(_), Some(_)) => Some(Unknown::Owners),
+            _ => return Err(PlanError::TooLittle),
+        })
+    }
+
+    fn request(&self) -> Result<Request, PlanError> {
+        let objective = match (self.paper_objective, self.error) {
+            (false, _) => Objective::Sd,
+            (true, Some(error)) => Objective::Paper { error },
+            (true, None) => return Err(plan::paper_objective_alone().into()),
+        };
+        let Trusted { noise, trust, linked, .. } = self.trusted();
+        if self.error.is_some_and(|error| !(error.is_finite() && error > 0.0)) {
+            return Err(PlanError::BadError);
+        }
+        let owners = match (self.owners, self.minimum_batch) {
+            (Some(owners), _) => owners,
+            (None, None) => self.yes.1.max(2),
+            (None, Some(_)) => return Err(PlanError::BatchWithoutOwners),
+        };
+        Ok(Request {
+            release: self.release(linked)?,
+            answer_epsilon: self.answer_epsilon,
+            linked_epsilon: linked,
+            noise,
+            trust,
+            participation: self.participation.as_ref().map(Fraction::to_f64),
+            honest: self.honest.clone(),
+            minimum_batch: self.minimum_batch.unwrap_or(owners),
+            form: self.form.unwrap_or(if self.answer_epsilon.is_some() { Form::Any } else { Form::One }),
+            objective,
+            family: self.family.clone(),
+            ..Request::new(owners, Prior { low: self.yes.0, high: self.yes.1, over: self.over })
+        })
+    }
+
+    fn release(&self, linked: Option<f64>) -> Result<Option<(Epsilon, Delta)>, PlanError> {
+        let wants_release = matches!(self.unknown(), Ok(Some(Unknown::Epsilon))) || !self.bounded_locally();
+        // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
+        let unbounded_tallies = linked.is_none() && self.form != Some(Form::One);
+        let default = self.answer_epsilon.filter(|_| unbounded_tallies);
+        Ok(match self.epsilon.or(default) {
+            Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
+            None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
+            None => None,
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! The paper's evaluation.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use uptack_eval::evaluation::Evaluation;
+use uptack_eval::settings::Settings;
+use uptack_eval::traffic::{self, Traffic};
+use uptack_eval::watch::Watch;
+
+use crate::failure::{Failure, to_text};
+use crate::long_work::followed;
+
+/// All rows, as `uptack evaluate --json` prints them; without data, of generated traffic.
+#[pyfunction]
+#[pyo3(signature = (*, data, at, trials, factors, seed, progress))]
+pub(crate) fn evaluate(
+    py: Python<'_>,
+    data: Option<PathBuf>,
+    at: Option<u32>,
+    trials: u64,
+    factors: Vec<u64>,
+    seed: u64,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    if factors.is_empty() || factors.contains(&0) {
+        return Err(Failure::request("factors: give at least one, of 1 or more").into());
+    }
+    let traffic = match data {
+        None => traffic::generate(seed).map_err(Failure::from)?,
+        Some(path) => Traffic::read(File::open(path)?, at).map_err(Failure::from)?,
+    };
+    let settings = Settings { factors, trials, seed, ..Settings::default() };
+    let watch = Arc::new(Watch::default());
+    let (watched, stopped) = (Arc::clone(&watch), Arc::clone(&watch));
+    let now = move || {
+        let (_, done, all) = watched.now();
+        (done, all)
+    };
+    let found =
+        followed(py, progress, now, move || stopped.stop(), move || Evaluation::run(traffic, settings, &watch))?;
+    to_text(&found.map_err(Failure::from)?.json())
+}

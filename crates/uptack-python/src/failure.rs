@@ -1,0 +1,78 @@
+//! The library's errors as Python's exceptions.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// What went wrong, in the terms of `uptack.UptackError`.
+pub(crate) struct Failure {
+    kind: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// An argument or a request at fault.
+    pub(crate) fn request(message: impl Into<String>) -> Self {
+        Self { kind: "request", message: message.into(), hint: None }
+    }
+
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<uptack::Error> for Failure {
+    fn from(error: uptack::Error) -> Self {
+        let kind = match () {
+            () if error.is_syntax() => "syntax",
+            () if error.is_parameter() => "parameter",
+            () if error.is_law() => "law",
+            () if error.is_card() => "card",
+            () if error.is_input() => "input",
+            () if error.is_counts() => "counts",
+            () if error.is_coins() => "coins",
+            () => "request",
+        };
+        Self { kind, message: error.to_string(), hint: error.hint().map(str::to_owned) }
+    }
+}
+
+impl From<uptack_document::Error> for Failure {
+    fn from(error: uptack_document::Error) -> Self {
+        Self { kind: "input", message: error.to_string(), hint: error.hint().map(str::to_owned) }
+    }
+}
+
+impl From<uptack_dap::Error> for Failure {
+    fn from(error: uptack_dap::Error) -> Self {
+        Self { kind: "card", message: error.to_string(), hint: None }
+    }
+}
+
+impl From<uptack_eval::Error> for Failure {
+    fn from(error: uptack_eval::Error) -> Self {
+        Self { kind: "input", message: error.to_string(), hint: error.hint().map(str::to_owned) }
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        Python::attach(|py| {
+            let raised = py
+                .import("uptack._errors")
+                .and_then(|module| module.getattr("UptackError"))
+                .and_then(|class| class.call1((failure.message.as_str(), failure.kind, failure.hint)));
+            raised.map_or_else(|error| error, PyErr::from_value)
+        })
+    }
+}
+
+/// What no caller can have caused.
+pub(crate) fn internal(words: &str) -> PyErr {
+    PyRuntimeError::new_err(format!("{words}; this is a fault of Uptack, please report it"))
+}
+
+/// A document as text.
+pub(crate) fn to_text(document: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(document).map_err(|error| internal(&error.to_string()))
+}

@@ -1,0 +1,142 @@
+//! Plans and their charts and cards.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use uptack::card::Card;
+use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
+use uptack::{Fraction, Mechanism};
+use uptack_document::{Bound as LinkedBound, PlanError, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
+
+use crate::channel::PyChannel;
+use crate::failure::{Failure, internal, to_text};
+use crate::long_work::{Listener, counted};
+
+/// A plan with all that charts and cards are made of.
+#[pyclass(name = "Plan", module = "uptack._core", frozen)]
+pub(crate) struct PyPlan {
+    outcome: Arc<Solved>,
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        const ERROR: &str = "error is the largest standard deviation of the estimate";
+        match error {
+            PlanError::TooLittle => Self::request("too little is known to plan")
+                .with_hint("give two of owners, epsilon and error, or owners with a local epsilon"),
+            PlanError::NoError => Self::request("error is needed to solve for the rest").with_hint(ERROR),
+            PlanError::BadError => Self::request("error: it must be a positive number").with_hint(ERROR),
+            PlanError::BatchWithoutOwners => Self::request("minimum_batch needs owners")
+                .with_hint("where owners are solved for, the minimum batch is all of them"),
+            PlanError::Refused(error) => error.into(),
+        }
+    }
+}
+
+/// One of some words.
+fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T, Failure> {
+    let known = words.iter().find(|(known, _)| *known == said).map(|(_, value)| *value);
+    known.ok_or_else(|| {
+        let all: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
+        Failure::request(format!("{name}: `{}` is unknown", said.escape_debug()))
+            .with_hint(format!("it is one of {}", all.join(", ")))
+    })
+}
+
+/// Plans; what is none is left out.
+#[pyfunction(name = "plan")]
+#[pyo3(signature = (yes, *, owners, epsilon, delta, error, answer_epsilon, linked_epsilon, noise, trust, participation, honest, minimum_batch, solve, form, objective, over, family, progress))]
+#[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
+pub(crate) fn make_plan(
+    py: Python<'_>,
+    yes: (u64, u64),
+    owners: Option<u64>,
+    epsilon: Option<f64>,
+    delta: f64,
+    error: Option<f64>,
+    answer_epsilon: Option<f64>,
+    linked_epsilon: Option<&str>,
+    noise: Option<&str>,
+    trust: Option<&str>,
+    participation: Option<&str>,
+    honest: &str,
+    minimum_batch: Option<u64>,
+    solve: Option<&str>,
+    form: Option<&str>,
+    objective: &str,
+    over: &str,
+    family: Option<String>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyPlan> {
+    let noises = [("aggregators", Noise::Aggregators), ("none", Noise::None), ("any", Noise::Any)];
+    let trusts = [("one-aggregator", Trust::OneAggregator), ("owners", Trust::Owners)];
+    let unknowns = [("error", Unknown::Error), ("epsilon", Unknown::Epsilon), ("owners", Unknown::Owners)];
+    let forms = [("one", Form::One), ("several", Form::Several), ("any", Form::Any)];
+    let linked = linked_epsilon.map(|text| text.parse::<LinkedBound>()).transpose();
+    let wanted = Wanted {
+        owners,
+        over: word("over", over, &[("worst", Over::Worst), ("mean", Over::Mean)])?,
+        epsilon,
+        delta,
+        answer_epsilon,
+        trust: TrustWanted {
+            noise: noise.map(|said| word("noise", said, &noises)).transpose()?,
+            trust: trust.map(|said| word("trust", said, &trusts)).transpose()?,
+            linked: linked.map_err(|words| Failure::request(format!("linked_epsilon: {words}")))?,
+        },
+        participation: participation.map(|text| share("participation", text)).transpose()?,
+        honest: share("honest", honest)?,
+        minimum_batch,
+        error,
+        solve: solve.map(|said| word("solve", said, &unknowns)).transpose()?,
+        form: form.map(|said| word("form", said, &forms)).transpose()?,
+        paper_objective: word("objective", objective, &[("sd", false), ("paper", true)])?,
+        family,
+        ..Wanted::new(yes)
+    };
+    let outcome = counted(py, progress, plan::PROGRESS, move |progress| wanted.plan(progress))?;
+    Ok(PyPlan { outcome: Arc::new(outcome.map_err(Failure::from)?) })
+}
+
+/// A share of one from text.
+pub(crate) fn share(name: &str, text: &str) -> Result<Fraction, Failure> {
+    Ok(text.parse::<Fraction>().map_err(|error| error.at(name))?)
+}
+
+#[pymethods]
+impl PyPlan {
+    /// What `uptack plan --json` prints.
+    fn document(&self) -> PyResult<String> {
+        to_text(&plan_json(&self.outcome))
+    }
+
+    /// The channel of the plan.
+    fn channel(&self) -> PyChannel {
+        PyChannel::new(self.outcome.plan.best.mechanism.clone())
+    }
+
+    /// The channels of the alternatives.
+    fn alternatives(&self) -> Vec<PyChannel> {
+        let mechanism = |choice: &plan::Choice| -> Mechanism { choice.mechanism.clone() };
+        self.outcome.plan.alternatives.iter().map(mechanism).map(PyChannel::new).collect()
+    }
+
+    /// The query card, as canonical JSON.
+    fn card_json(&self) -> String {
+        Card::new(&self.outcome.request, &self.outcome.plan).canonical()
+    }
+
+    /// The query card, as TOML.
+    fn card_toml(&self) -> PyResult<String> {
+        let card = Card::new(&self.outcome.request, &self.outcome.plan);
+        toml::to_string(&card).map_err(|error| internal(&error.to_string()))
+    }
+
+    /// The charts, as SVG.
+    #[pyo3(signature = (progress=None))]
+    fn chart(&self, py: Python<'_>, progress: Listener<'_>) -> PyResult<String> {
+        let outcome = Arc::clone(&self.outcome);
+        let points = sheet_points(&outcome.request, &outcome.plan);
+        counted(py, progress, points, move |progress| plan_sheet(&outcome.request, &outcome.plan, progress).to_svg())
+    }
+}

@@ -1,0 +1,130 @@
+//! Simulation, algebra, verification, many queries, and how numbers are shown.
+
+use pyo3::prelude::*;
+use uptack::algebra::Program;
+use uptack::card::Card;
+use uptack::display;
+use uptack::estimate::many::{self, Sharing};
+use uptack::privacy::WorkLimit;
+use uptack::simulate::{Crowd as CrowdKind, Simulation};
+use uptack_dap::release::verification::{Document, Verifier};
+use uptack_dap::signed::PublicKey;
+use uptack_document::{AlgebraDocument, Crowd, SimulationDocument, check_holds, verification_json};
+
+use crate::channel::{PyChannel, new_seed, read_confidence, read_interval};
+use crate::failure::{Failure, to_text};
+use crate::long_work::counted;
+
+/// Whole runs, as `uptack simulate --json` prints them.
+#[pyfunction]
+#[pyo3(signature = (channel, *, owners, yes, trials, seed, confidence, interval, per_owner, progress))]
+#[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
+pub(crate) fn simulate(
+    py: Python<'_>,
+    channel: &PyChannel,
+    owners: u64,
+    yes: u64,
+    trials: u64,
+    seed: Option<u64>,
+    confidence: &str,
+    interval: &str,
+    per_owner: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let simulation = Simulation {
+        owners,
+        yes,
+        trials,
+        seed: seed.map_or_else(new_seed, Ok).map_err(Failure::from)?,
+        confidence: read_confidence(confidence)?,
+        interval: read_interval(interval)?,
+        crowd: if per_owner { CrowdKind::PerOwner } else { CrowdKind::Aggregated },
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let law = channel.channel.clone();
+    let result = counted(py, progress, trials, move |progress| simulation.run_with(&law, threads, progress))?;
+    let result = result.map_err(Failure::from)?;
+    to_text(&SimulationDocument::new(channel.mechanism.to_string(), &simulation, &result))
+}
+
+/// A program of the privacy algebra: its channel, and what `uptack algebra --json` prints.
+#[pyfunction]
+#[pyo3(signature = (text, *, owners, yes))]
+pub(crate) fn algebra(text: &str, owners: Option<u64>, yes: Option<u64>) -> PyResult<(PyChannel, String)> {
+    let program = Program::parse(text).map_err(Failure::from)?;
+    let solution = program.solve();
+    let crowd = Crowd::of(solution.as_ref(), owners, yes).map_err(Failure::from)?;
+    let compiled = PyChannel::new(program.mechanism().clone());
+    let document = AlgebraDocument::new(&program, &compiled.channel, solution.as_ref(), crowd.as_ref());
+    let document = to_text(&document)?;
+    Ok((compiled, document))
+}
+
+/// The check of a card or record, as `uptack verify --json` prints it.
+#[pyfunction]
+#[pyo3(signature = (text, *, toml, desk_key, allow_wider, work, progress))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    text: &str,
+    toml: bool,
+    desk_key: Option<&str>,
+    allow_wider: bool,
+    work: u64,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let document = if toml { Document::Card(Box::new(card_from_toml(text)?)) } else { read_document(text)? };
+    let key = desk_key.map(|key| key.parse::<PublicKey>()).transpose();
+    let key = key.map_err(|error| Failure::request(format!("desk_key: {error}")))?;
+    let limit = WorkLimit::default().times(work);
+    let all = Verifier { desk_key: key.as_ref(), limit }.work(&document);
+    let (kind, card) = (document.name(), document.card().ok());
+    let checks = counted(py, progress, all, move |progress| {
+        Verifier { desk_key: key.as_ref(), limit }.verify(&document, progress)
+    })?;
+    let checks = checks.map_err(Failure::from)?;
+    let sound = checks.iter().all(|check| check_holds(check, allow_wider));
+    let trust = card.filter(|_| sound).and_then(|card| card.trust().ok()).unwrap_or_default();
+    to_text(&verification_json(kind, &checks, &trust, allow_wider))
+}
+
+fn card_from_toml(text: &str) -> Result<Card, Failure> {
+    toml::from_str(text).map_err(|error| Failure::request(format!("not a query card: {error}")))
+}
+
+fn read_document(text: &str) -> Result<Document, Failure> {
+    let hint = "give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote";
+    Document::from_json(text).map_err(|error| Failure::from(error).with_hint(hint))
+}
+
+/// The probability with which each of several intervals may miss.
+#[pyfunction]
+pub(crate) fn each_confidence(confidence: &str, queries: usize, sharing: &str) -> Result<f64, Failure> {
+    let sharing = match sharing {
+        "bonferroni" => Sharing::Bonferroni,
+        "sidak" => Sharing::Sidak,
+        other => {
+            return Err(Failure::request(format!("sharing: `{}` is unknown", other.escape_debug()))
+                .with_hint("it is bonferroni or sidak"));
+        }
+    };
+    Ok(many::simultaneous(read_confidence(confidence)?, queries, sharing)?.miss())
+}
+
+/// Estimates with their standard deviations, made to sum to the owners.
+#[pyfunction]
+pub(crate) fn consistent(estimates: Vec<(f64, f64)>, owners: u64) -> Result<Vec<(f64, f64)>, Failure> {
+    let adjusted = many::consistent(&estimates, owners)?;
+    Ok(adjusted.into_iter().map(|query| (query.estimate, query.sd)).collect())
+}
+
+/// A claim for people: rounded up.
+#[pyfunction]
+pub(crate) fn claim(value: Option<f64>) -> String {
+    display::claim(value)
+}
+
+/// A number for people.
+#[pyfunction]
+pub(crate) fn nearest(value: f64) -> String {
+    display::nearest(value)
+}

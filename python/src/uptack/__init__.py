@@ -1,0 +1,70 @@
+"""Count a crowd without learning anyone's answer.
+
+>>> import numpy as np, uptack as up
+>>> channel = up.Channel("randomized-response(t=0.8)")
+>>> cells = channel.privatize(np.arange(1000) < 250)
+>>> estimate = channel.estimate(np.bincount(cells, minlength=channel.size))
+>>> estimate.low <= estimate.value <= estimate.high
+True
+"""
+
+from ._channel import Cell, Channel, Estimate, Published
+from ._core import __version__
+from ._errors import UptackError
+from ._functions import (
+    algebra,
+    audit,
+    compose,
+    consistent,
+    estimate_many,
+    evaluate,
+    plan,
+    privacy,
+    simulate,
+    simultaneous,
+    verify,
+)
+from ._result import Bounds
+from ._results import (
+    Algebra,
+    Audit,
+    Chart,
+    Choice,
+    Composition,
+    Evaluation,
+    Plan,
+    Privacy,
+    Simulation,
+    Verification,
+)
+
+__all__ = [
+    "Algebra",
+    "Audit",
+    "Bounds",
+    "Cell",
+    "Channel",
+    "Chart",
+    "Choice",
+    "Composition",
+    "Estimate",
+    "Evaluation",
+    "Plan",
+    "Privacy",
+    "Published",
+    "Simulation",
+    "UptackError",
+    "Verification",
+    "__version__",
+    "algebra",
+    "audit",
+    "compose",
+    "consistent",
+    "estimate_many",
+    "evaluate",
+    "plan",
+    "privacy",
+    "simulate",
+    "simultaneous",
+    "verify",
+]

@@ -1,0 +1,157 @@
+"""Arguments, checked: what they are called, what was expected, what to do."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+
+from ._errors import UptackError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+    from fractions import Fraction
+
+    import numpy as np
+    import numpy.typing as npt
+
+    #: A number that keeps its digits: 0.1 is one tenth, "1/3" a third.
+    Exact = Union[int, float, str, Fraction, Decimal]
+
+#: No crowd is as large.
+LARGEST = 2**63
+
+
+def exact(name: str, value: Any) -> str:
+    """A number as text that keeps its digits."""
+    value = _plain(value)
+    if isinstance(value, bool):
+        raise TypeError(f"{name}: expected a number, got {value!r}")
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise UptackError(f"{name}: {value} is not a number that can be used")
+        return repr(value)
+    if isinstance(value, (int, str)):
+        return str(value)
+    if hasattr(value, "numerator") and hasattr(value, "denominator"):
+        return f"{value.numerator}/{value.denominator}"
+    if type(value).__name__ == "Decimal":
+        return str(value)
+    raise TypeError(f"{name}: expected a number, a fraction or a text such as '1/3', got {type(value).__name__}")
+
+
+def whole(name: str, value: Any, least: int = 0) -> int:
+    """A whole number that fits."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name}: expected a whole number, got {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        hint = "; write 10**6 or int(1e6)" if isinstance(value, float) else ""
+        raise TypeError(f"{name}: expected a whole number, got {type(value).__name__}{hint}") from None
+    if not least <= number <= LARGEST:
+        raise UptackError(f"{name}: {number} is not between {least} and 2**63")
+    return number
+
+
+def optional_whole(name: str, value: Any, least: int = 0) -> Optional[int]:
+    """The same where nothing may be said."""
+    return None if value is None else whole(name, value, least)
+
+
+def real(name: str, value: Any) -> float:
+    """A number."""
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise UptackError(f"{name}: {value} is too large") from None
+    if number != number:
+        raise UptackError(f"{name}: NaN is not a number")
+    return number
+
+
+def optional_real(name: str, value: Any) -> Optional[float]:
+    """The same where nothing may be said."""
+    return None if value is None else real(name, value)
+
+
+def word(name: str, value: Any) -> str:
+    """A word or a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected a text, got {type(value).__name__}")
+    return value
+
+
+def optional_word(name: str, value: Any) -> Optional[str]:
+    """The same where nothing may be said."""
+    return None if value is None else word(name, value)
+
+
+def listener(value: Any) -> Any:
+    """Something that is told of the progress, or nothing."""
+    if value is not None and not callable(value):
+        raise TypeError(f"progress: expected a function of (done, total), got {type(value).__name__}")
+    return value
+
+
+def truths(values: Any) -> npt.NDArray[np.bool_]:
+    """One truth an owner."""
+    array: npt.NDArray[np.bool_] = _array("truths", values)
+    if array.dtype != bool:
+        if array.size == 0:
+            return array.astype(bool)
+        raise TypeError(f"truths: expected an array of bool, got {array.dtype}; (values == 1) makes one of numbers")
+    return array
+
+
+def counts(values: Any, size: int, name: str = "counts") -> list[int]:
+    """How often each of ``size`` things came up."""
+    if isinstance(values, (list, tuple)):
+        numbers = [whole(f"{name}[{index}]", value) for index, value in enumerate(values)]
+    else:
+        array = _array(name, values)
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{name}: expected an array of whole numbers, got {array.dtype}; np.bincount makes one of cells")
+        numbers = array.tolist()
+        for index, number in enumerate(numbers):
+            if not 0 <= number <= LARGEST:
+                raise UptackError(f"{name}[{index}]: {number} is not between 0 and 2**63", "counts")
+    if len(numbers) != size:
+        hint = f"np.bincount(cells, minlength={size})" if len(numbers) < size else "are they of another mechanism?"
+        raise UptackError(f"{name}: {len(numbers)} counts for {size} cells", "counts", hint)
+    return numbers
+
+
+def _array(name: str, values: Any) -> Any:
+    import numpy
+
+    if isinstance(values, (str, bytes, dict)) or values is None:
+        raise TypeError(f"{name}: expected an array, got {type(values).__name__}")
+    try:
+        array = numpy.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise TypeError(f"{name}: expected an array: {error}") from None
+    if array.ndim != 1:
+        raise UptackError(f"{name}: expected one dimension, got {array.ndim}")
+    return array
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's."""
+    if hasattr(value, "item") and hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0:
+        return value.item()
+    return value
+
+
+def pair(name: str, value: Any) -> tuple[int, int]:
+    """A whole number, or the smallest and the largest of a range."""
+    if isinstance(value, range) and value.step == 1 and len(value) > 0:
+        return whole(name, value[0]), whole(name, value[-1])
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        if len(value) != 2:
+            raise UptackError(f"{name}: expected a number or a pair, got {len(value)} numbers")
+        return whole(f"{name}[0]", value[0]), whole(f"{name}[1]", value[1])
+    number = whole(name, value)
+    return number, number
