@@ -341,7 +341,7 @@ mod tests {
         };
         let sound = audited(1.0, 40_000, 5, laplace(1.0));
         assert_eq!(sound.verdict, Verdict::Consistent, "{sound:?}");
-        let small = audited(1.0, 40_000, 5, laplace(0.8));
+        let small = audited(1.0, 40_000, 5, laplace(0.5));
         assert!(small.size.as_ref().is_some_and(Finding::is_violated), "{small:?}");
     }
 
