@@ -47,6 +47,7 @@ mod sampler;
 pub mod simulate;
 mod sums;
 mod tally;
+mod threads;
 mod truth;
 
 pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, answer_name};

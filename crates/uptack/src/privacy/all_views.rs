@@ -7,12 +7,12 @@ use super::claim::{Guarantee, Target, View};
 use super::classes::local_epsilon;
 use super::effort::WorkLimit;
 use super::one_aggregator::one_aggregator;
-use super::threads::joined;
 use super::views::{cells, marginal};
 use crate::certified::enclosure::Enclosure;
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::simulate::Progress;
+use crate::threads::joined;
 
 /// Local guarantee of one answer alone, rounded up; none where an output is possible under one truth only.
 pub fn answer_epsilon(channel: &Channel, answer: usize) -> Result<Option<f64>, Error> {

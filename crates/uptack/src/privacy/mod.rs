@@ -31,7 +31,6 @@ mod likelihood;
 mod one_aggregator;
 #[cfg(test)]
 mod tests;
-mod threads;
 mod views;
 
 pub use crate::certified::enclosure::Enclosure;

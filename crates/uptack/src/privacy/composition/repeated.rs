@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::privacy::divergence::many_classes::PairLaw;
 use crate::privacy::likelihood::PerDirection;
 use crate::privacy::one_aggregator;
-use crate::privacy::threads::on_all_cores;
 use crate::privacy::{Accountant, Delta, Guarantee, Target, Views};
+use crate::threads::on_all_cores;
 
 /// What all releases, and all of an owner's answers, together give away.
 #[derive(Clone, Debug)]

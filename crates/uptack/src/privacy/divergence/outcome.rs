@@ -11,8 +11,8 @@ use crate::certified::binomial::Binomial;
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, CrowdLaws, PerDirection, PerTruth, Weight};
-use crate::privacy::threads::joined;
 use crate::privacy::views::Outcome;
+use crate::threads::joined;
 use crate::truth::Truth;
 
 /// From this many owners on, a crowd takes long enough for one thread per direction.

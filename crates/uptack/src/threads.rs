@@ -3,12 +3,12 @@
 use std::thread::ScopedJoinHandle;
 
 /// What a thread found; its panic goes on here.
-pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The values of a function at all arguments, computed on all cores in turns, because neighbours cost about the same.
-pub(super) fn on_all_cores(arguments: &[f64], function: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
+pub(crate) fn on_all_cores(arguments: &[f64], function: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(arguments.len()).max(1);
     let every_nth = |first: usize| arguments.iter().skip(first).step_by(cores).map(|argument| function(*argument));
     let mut values = vec![0.0; arguments.len()];
