@@ -158,7 +158,7 @@ fn commands_that_say_too_much_or_too_little_are_refused() {
     for (arguments, part) in [
         (&["audit", "--claimed-epsilon", "1", "--", "/no/such/program"][..], "no such program"),
         (&["audit", "--claimed-epsilon", "1"][..], "COMMAND"),
-        (&["audit", "--claimed-epsilon", "-1", "--", "awk", "{print}"][..], "epsilon"),
+        (&["audit", "--claimed-epsilon=-1", "--", "awk", "{print}"][..], "epsilon"),
         (&["audit", "--claimed-epsilon", "1", "--samples", "10", "--", "awk", "{print}"][..], "samples"),
         (
             &["audit", "randomized-response(0.8)", "--claimed-epsilon", "1", "--", "awk", "{print}"][..],
