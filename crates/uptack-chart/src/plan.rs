@@ -24,7 +24,8 @@ pub type Errors = Vec<(&'static str, f64)>;
 /// use uptack::privacy::Epsilon;
 /// use uptack_chart::PlanCharts;
 /// let request = Request::one_aggregator(500, Prior::at(20), Epsilon::new(1.0)?)?;
-/// let charts = PlanCharts::around(&request, &plan(&request)?);
+/// let plan = plan(&request)?;
+/// let charts = PlanCharts::around(&request, &plan);
 /// let errors: Vec<_> = charts.requests().iter().map(|at| errors_by_family(at).unwrap_or_default()).collect();
 /// assert_eq!(charts.draw(&errors).len(), 3);
 /// # Ok::<(), uptack::Error>(())
