@@ -130,11 +130,23 @@ def make(folder):
         root = way(source, "")
         page.write_text(PAGE.format(title=html.escape(title), root=root, navigation=navigation(source, index), body=body))
     shutil.copytree(ROOT / "docs/figures", folder / "docs/figures")
-    for name in ["docs/card.schema.json", "vectors/one_aggregator.json", "LICENSE-APACHE", "LICENSE-MIT"]:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
     (folder / "style.css").write_text(STYLE)
+    copy_linked_files(folder)
     return known
+
+
+def copy_linked_files(folder):
+    """Files of the repository that pages lead to and that are not pages: schemas, vectors, notebooks, licences."""
+    for page in list(folder.rglob("*.html")):
+        for target in Links(page).targets:
+            path = unquote(target).partition("#")[0]
+            reached = (page.parent / path).resolve()
+            if "://" in target or reached.exists() or not reached.is_relative_to(folder):
+                continue
+            name = reached.relative_to(folder)
+            if (ROOT / name).is_file():
+                reached.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, reached)
 
 
 class Links(HTMLParser):
