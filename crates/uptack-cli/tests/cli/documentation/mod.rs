@@ -25,8 +25,8 @@ use self::block::{Block, Note, blocks};
 
 /// How many blocks of a page are not run. Whoever adds one says so here, too.
 const NOT_RUN: [(&str, usize); 8] = [
-    ("CONTRIBUTING.md", 1),
-    ("bench/README.md", 2),
+    ("CONTRIBUTING.md", 2),
+    ("bench/README.md", 3),
     ("docs/auditing.md", 1),
     ("docs/evaluation.md", 1),
     ("docs/intervals.md", 2),
