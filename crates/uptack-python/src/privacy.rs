@@ -100,8 +100,12 @@ fn sum_of(
     let mut sum = Some(0.0);
     for (mechanism, times) in parts {
         let part = each(&mechanism.channel(), *times)?;
-        // A little more than nothing for each addition, so that the sum is never below the truth.
-        sum = sum.zip(part).map(|(sum, part): (f64, f64)| (sum + part).next_up());
+        sum = sum.zip(part).map(|(sum, part): (f64, f64)| match sum {
+            // Adding to nothing is exact.
+            0.0 => part,
+            // A little more for each addition, so that the sum is never below the truth.
+            _ => (sum + part).next_up(),
+        });
     }
     Ok(sum)
 }
