@@ -107,7 +107,10 @@ impl From<uptack::Error> for Failure {
 
 impl From<uptack_document::Error> for Failure {
     fn from(error: uptack_document::Error) -> Self {
-        Self { hint: error.hint().map(str::to_owned), ..Self::request(error.to_string()) }
+        match error {
+            uptack_document::Error::Library(error) => error.into(),
+            other => Self { hint: other.hint().map(str::to_owned), ..Self::request(other.to_string()) },
+        }
     }
 }
 

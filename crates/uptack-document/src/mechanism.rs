@@ -21,22 +21,25 @@ struct Exact {
     cells: Vec<Cell>,
 }
 
+/// What to do about a file that says two things.
+const CONTRADICTION: Option<&str> = Some("one of the two was changed; remove the one that you do not mean");
+
 /// Reads a mechanism from the JSON of a channel. Where the file has both a mechanism and its integers, they must agree.
 pub fn mechanism_from_json(text: &str) -> Result<Mechanism, Error> {
-    let file: File = serde_json::from_str(text).map_err(|error| {
-        Error::new(format!("not a mechanism's JSON: {error}")).with_hint("`uptack channel MECHANISM --json` writes one")
+    let file: File = serde_json::from_str(text).map_err(|cause| Error::Document {
+        message: "not a mechanism's JSON".to_owned(),
+        hint: Some("`uptack channel MECHANISM --json` writes one"),
+        cause: Some(cause),
     })?;
     let stated = file.exact.map(|exact| exact.channel(file.answers)).transpose()?;
     match (file.mechanism, stated) {
         (Some(mechanism), stated) => {
             let channel = mechanism.channel();
             if stated.is_some_and(|stated| stated.cells() != channel.cells()) {
-                return Err(Error::new(format!("the integers are not those of {mechanism}"))
-                    .with_hint("one of the two was changed; remove the one that you do not mean"));
+                return Err(Error::new(format!("the integers are not those of {mechanism}"), CONTRADICTION));
             }
             if file.noise.is_some_and(|noise| channel.noise() != Some(&noise)) {
-                return Err(Error::new(format!("the noise is not that of {mechanism}"))
-                    .with_hint("one of the two was changed; remove the one that you do not mean"));
+                return Err(Error::new(format!("the noise is not that of {mechanism}"), CONTRADICTION));
             }
             Ok(mechanism)
         }
@@ -47,14 +50,14 @@ pub fn mechanism_from_json(text: &str) -> Result<Mechanism, Error> {
                 None => custom,
             })
         }
-        (None, None) => Err(Error::new("neither `mechanism` nor `exact` is in it")),
+        (None, None) => Err(Error::new("neither `mechanism` nor `exact` is in it", None)),
     }
 }
 
 impl Exact {
     fn channel(self, answers: Option<Vec<Vec<Output>>>) -> Result<Channel, Error> {
         if self.bits != Probability::BITS {
-            return Err(Error::new(format!("integers over 2^{}, not 2^{}", self.bits, Probability::BITS)));
+            return Err(Error::new(format!("integers over 2^{}, not 2^{}", self.bits, Probability::BITS), None));
         }
         Ok(match answers {
             Some(answers) => Channel::new(answers, self.cells)?,
@@ -86,5 +89,15 @@ mod tests {
         assert!(mechanism_from_json(&contradicting).is_err());
         assert!(mechanism_from_json("{}").is_err() && mechanism_from_json("[").is_err());
         assert!(mechanism_from_json(&json.replace("64", "32")).is_err());
+    }
+
+    /// Whoever asks what went wrong gets the library's own answer, and what the reader of JSON said.
+    #[test]
+    fn causes_are_kept() {
+        let cell = r#"{"outputs":["1"],"yes":"1","no":"1"}"#;
+        let law = mechanism_from_json(&format!(r#"{{"exact":{{"bits":64,"cells":[{cell}]}}}}"#)).unwrap_err();
+        assert!(matches!(&law, Error::Library(error) if error.is_law()), "{law:?}");
+        let syntax = mechanism_from_json("[").unwrap_err();
+        assert!(std::error::Error::source(&syntax).is_some(), "{syntax:?}");
     }
 }

@@ -39,7 +39,10 @@ impl From<uptack::Error> for Failure {
 
 impl From<uptack_document::Error> for Failure {
     fn from(error: uptack_document::Error) -> Self {
-        Self { kind: "input", message: error.to_string(), hint: error.hint().map(str::to_owned) }
+        match error {
+            uptack_document::Error::Library(error) => error.into(),
+            other => Self { kind: "input", message: other.to_string(), hint: other.hint().map(str::to_owned) },
+        }
     }
 }
 

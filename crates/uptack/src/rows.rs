@@ -152,7 +152,7 @@ fn count_row(answers: &mut [BTreeMap<Output, u64>], outputs: Vec<Output>, times:
     let (has, wants) = (outputs.len(), answers.len());
     if has != wants {
         return Err(Error::input(format!("{has} outputs where the first row has {wants}"))
-            .with_hint("every row has one output an answer"));
+            .with_hint("every row has one output for each answer"));
     }
     for (counts, output) in answers.iter_mut().zip(outputs) {
         *counts.entry(output).or_insert(0) += times;

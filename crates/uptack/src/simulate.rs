@@ -112,7 +112,7 @@ impl Simulation {
     /// Runs all trials on `threads` threads; stopped early, it tells of the trials that were done.
     pub fn run_with(&self, channel: &Channel, threads: usize, progress: &Progress) -> Result<Simulated, Error> {
         if self.trials == 0 {
-            return Err(Error::request("there are no trials to run").with_hint("write --trials 1000"));
+            return Err(Error::request("there are no trials to run").with_hint("a thousand show a bias and a coverage"));
         }
         let estimator = Estimator::new(channel)?;
         check_crowd(self.owners, self.yes)?;

@@ -97,7 +97,7 @@ def listener(value: Any) -> Any:
 
 
 def truths(values: Any) -> npt.NDArray[np.bool_]:
-    """One truth an owner."""
+    """One truth per owner."""
     array: npt.NDArray[np.bool_] = _array("truths", values)
     if array.dtype != bool:
         if array.size == 0:

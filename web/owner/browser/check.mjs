@@ -76,18 +76,22 @@ async function newPerson(browser, servers, options = {}) {
 
 const visible = (page, id) => page.locator(`#${id}`).waitFor({ state: "visible", timeout: 60_000 });
 
+/** Fills in the person's limits and saves them. What was saved is in place when this returns. */
+async function saveLimits(page, fields) {
+  for (const [name, value] of Object.entries(fields)) await page.locator(`[name=${name}]`).fill(value);
+  await page.evaluate(() => { document.getElementById("saved").textContent = ""; });
+  await page.locator("#limits button").click();
+  await page.locator("#saved:has-text('Saved')").waitFor();
+}
+
 /** Opens the link, allows what this check takes, and accepts both aggregators. */
 async function openLink(person, link, within) {
   const page = await person.context.newPage();
   await page.goto(link);
   await visible(page, "unlisted");
   await page.locator("#settings > summary").click();
-  for (const name of ["cardLinked", "cardOneAggregator", "lifetimeLinked", "lifetimeOneAggregator"]) {
-    await page.locator(`[name=${name}]`).fill("unlimited");
-  }
-  await page.locator("[name=within]").fill(String(within));
-  await page.locator("#limits button").click();
-  await page.locator("#saved:has-text('Saved')").waitFor();
+  const limits = ["cardLinked", "cardOneAggregator", "lifetimeLinked", "lifetimeOneAggregator"];
+  await saveLimits(page, { ...Object.fromEntries(limits.map((name) => [name, "unlimited"])), within: String(within) });
   await visible(page, "unlisted");
   await page.locator("#accept").click();
   await visible(page, "question");
@@ -216,6 +220,7 @@ async function refuseFalsified(browser, servers) {
   // An aggregator that is not on the list: asked once, and not again.
   assert.equal(await shown(first.name, first.query), "");
   await page.locator("#decline").click();
+  await visible(page, "refused");
   assert.match(await page.locator("#reason").textContent(), /leader\.example is not on your list/);
   assert.match(await shown(first.name, first.query), /not on your list/);
   await refuseSpent(page, shown, first);
@@ -225,14 +230,10 @@ async function refuseFalsified(browser, servers) {
 
 /** A limit for one question, and a budget that does not cover one more. */
 async function refuseSpent(page, shown, { name, query }) {
-  const save = async (fields) => {
-    for (const [field, value] of Object.entries(fields)) await page.locator(`[name=${field}]`).fill(value);
-    await page.locator("#limits button").click();
-  };
   await page.locator("#settings > summary").click();
-  await save({ aggregators: "https://leader.example\nhttps://helper.example", cardLinked: "1" });
+  await saveLimits(page, { aggregators: "https://leader.example\nhttps://helper.example", cardLinked: "1" });
   assert.match(await shown(name, query), /your limit for one question is 1/);
-  await save({ cardLinked: "8", lifetimeOneAggregator: "0.5" });
+  await saveLimits(page, { cardLinked: "8", lifetimeOneAggregator: "0.5" });
   assert.match(await shown(name, query), /budget is spent/);
 }
 
@@ -258,8 +259,7 @@ async function answerEnrolled(browser, servers, card) {
   await third.goto(link);
   await visible(third, "unlisted");
   await third.locator("#settings > summary").click();
-  for (const name of ["cardLinked", "cardOneAggregator"]) await third.locator(`[name=${name}]`).fill("unlimited");
-  await third.locator("#limits button").click();
+  await saveLimits(third, { cardLinked: "unlimited", cardOneAggregator: "unlimited" });
   await visible(third, "unlisted");
   await third.locator("#accept").click();
   await visible(third, "refused");

@@ -37,7 +37,8 @@ pub(crate) struct Arguments {
     /// answered
     #[arg(long)]
     attributes: Option<PathBuf>,
-    /// What the person answers, where a card asks the person
+    /// What the person answers, where a card asks the person; others on this machine may see it among the running programs,
+    /// and in the terminal they do not
     #[arg(long, value_enum)]
     truth: Option<TruthArgument>,
     /// Answer this query alone

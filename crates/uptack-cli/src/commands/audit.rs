@@ -28,8 +28,8 @@ below. Further checks see whether the law drawn is the law stated, whether owner
 number of coins read depends on the truth. Of mechanisms with noise it also attacks what one honest aggregator hides, and \
 the draws of noise. All bounds and checks together hold with the stated confidence.
 
-With -- COMMAND anybody's randomizer is audited instead: it gets one truth a line, 1 or 0, on standard input and says one \
-line to each on standard output. The adversary looks at the line, at its length and, if lines are numbers, at their size.
+With -- COMMAND anybody's randomizer is audited instead: it gets one truth per line, 1 or 0, on standard input and writes \
+one line for each to standard output. The adversary looks at the line, at its length and, if lines are numbers, at their size.
 
 Exits with 0 if everything is consistent and with 2, after printing its findings, if anything is violated.",
     after_help = "Examples:

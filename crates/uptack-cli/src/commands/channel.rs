@@ -49,10 +49,10 @@ pub(super) fn describe(channel: &Channel) -> String {
     let plural = if answers == 1 { "answer" } else { "answers" };
     if let Some(noise) = channel.noise() {
         return format!(
-            "{}\nOne answer an owner. What is published is the number of answers 1, to which each of two aggregators adds {noise}.\n",
+            "{}\nOne answer per owner. What is published is the number of answers 1, to which each of two aggregators adds {noise}.\n",
             table.render()
         );
     }
     let seen = if channel.determined() { "fix the count of every cell" } else { "do not fix the count of every cell" };
-    format!("{}\n{answers} {plural} an owner, drawn with one coin; the tallies {seen}.\n", table.render())
+    format!("{}\n{answers} {plural} per owner, drawn with one coin; the tallies {seen}.\n", table.render())
 }

@@ -86,14 +86,14 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
         None => {
             if io::stdin().is_terminal() {
                 // Nobody is served by failing because a hint could not be shown.
-                let _ = writeln!(io::stderr(), "reading truths from the terminal, one a line; end with Ctrl-D");
+                let _ = writeln!(io::stderr(), "reading truths from the terminal, one per line; end with Ctrl-D");
             }
             privatize(&named.channel, format, &mut io::stdin().lock(), written, &Place::Input)
         }
     }
 }
 
-/// How truths are written: one a line, or in a column of CSV.
+/// How truths are written: one per line, or in a column of CSV.
 #[derive(Clone, Copy)]
 struct Written<'a> {
     column: Option<&'a str>,
@@ -264,7 +264,7 @@ fn read_some(source: &mut dyn Read, buffer: &mut [u8], place: &Place<'_>) -> Res
     }
 }
 
-const TRUTHS: &str = "write yes, no, 1, 0, true or false, one a line; --column reads a column of CSV";
+const TRUTHS: &str = "write yes, no, 1, 0, true or false, one per line; --column reads a column of CSV";
 
 struct Batch<'a> {
     truths: Truths,

@@ -111,7 +111,7 @@ fn read_some(reader: &mut BufReader<ChildStdout>) -> Lines {
         }
         if line.len() > LONGEST_LINE {
             return Err(Failure::request(format!("the command says a line of more than {LONGEST_LINE} bytes"))
-                .with_hint("it says one line to each truth"));
+                .with_hint("it writes one line for each truth"));
         }
         lines.push(line);
     }
@@ -131,7 +131,7 @@ fn hear_all(
             Err(RecvTimeoutError::Timeout) => {
                 let (seen, seconds) = (outputs.seen(), PATIENCE.as_secs());
                 return Err(Failure::request(format!("the command said nothing for {seconds} s, after {seen} lines"))
-                    .with_hint("it must say one line to each truth, and end when its input does"));
+                    .with_hint("it must write one line for each truth, and end when its input does"));
             }
         };
         if some.is_empty() {

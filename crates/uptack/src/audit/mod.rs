@@ -248,7 +248,8 @@ impl Audit {
     /// How many releases of each kind the samples are enough for.
     fn releases(&self, channel: &Channel) -> Result<u64, Error> {
         if self.owners == 0 {
-            return Err(Error::request("there are no owners to hide among").with_hint("write --owners 20"));
+            return Err(Error::request("there are no owners to hide among")
+                .with_hint("a crowd has at least one owner; 20 is usual"));
         }
         let group = u128::from(release::group(self.owners));
         let each = u128::from(self.owners) * u128::from(release::KINDS);

@@ -56,6 +56,7 @@ async function run(ledger: Ledger, isCurrent: IsCurrent): Promise<void> {
   const policy = await readPolicy(ledger);
   const known = await ledger.entry(link.query);
   if (known && known.state !== "charged") return await showEntry(known, ledger);
+  if (!isCurrent()) return;
   showProgress("Fetching the question and checking it …");
   const signed = await fetchCard(link);
   try {

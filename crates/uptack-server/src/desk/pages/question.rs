@@ -239,9 +239,9 @@ fn single(one: &One) -> Markup {
 /// Where the error comes from; the squares of the parts add up.
 fn error_parts(one: &One) -> Markup {
     let parts = [
-        ("who happened to toss what", one.parts.sampling_sd),
-        ("the owners' coins, which hide them", one.parts.privacy_sd),
-        ("the aggregators' noise, which hides them from everybody else", one.parts.aggregator_sd),
+        ("sampling: which owners happened to speak", one.parts.sampling_sd),
+        ("the owners' coins", one.parts.privacy_sd),
+        ("the aggregators' noise", one.parts.aggregator_sd),
     ];
     let variance: f64 = parts.iter().map(|(_, sd)| sd * sd).sum();
     html! {
