@@ -191,6 +191,15 @@ impl Store {
         Ok(queries)
     }
 
+    /// How many queries an analyst has asked, or all analysts.
+    pub(crate) fn number_asked(&self, analyst: Option<&str>) -> Result<u64> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare_cached("SELECT count(*) FROM queries WHERE ?1 IS NULL OR analyst = ?1")?;
+        let number: i64 = statement.query_row([analyst], |row| row.get(0))?;
+        Ok(number as u64)
+    }
+
     /// The queries that may belong to a card's series: same analyst, same words, same times. In the order in which they
     /// open.
     pub(crate) fn series_like(&self, query: &Query) -> Result<Vec<Query>> {

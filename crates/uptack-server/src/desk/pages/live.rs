@@ -15,7 +15,7 @@ use uptack::card::Card;
 use super::{Page, Pages, fields::Fields, refusal::Refusal};
 use crate::{
     base::listener::{Origin, Share},
-    desk::{queries, store},
+    desk::{overview, queries, store},
 };
 
 /// How often it is looked whether something has changed.
@@ -34,7 +34,7 @@ pub(super) async fn questions(
 ) -> Page {
     let fields = Fields::of_query(&uri);
     let names = fields.get("names").split(',').filter(|name| !name.is_empty()).take(MOST).map(str::to_owned);
-    follow(pages, origin, headers, names.collect(), true)
+    follow(pages, origin, headers, names.collect(), Some(fields.get("asked").parse().unwrap_or(0)))
 }
 
 /// Follows one question.
@@ -44,19 +44,20 @@ pub(super) async fn question(
     headers: HeaderMap,
     Path(query): Path<String>,
 ) -> Page {
-    follow(pages, origin, headers, vec![query], false)
+    follow(pages, origin, headers, vec![query], None)
 }
 
-fn follow(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>, is_list: bool) -> Page {
+/// Follows questions by their names; a list that was made when there were `asked` questions is told of new ones, too.
+fn follow(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>, asked: Option<u64>) -> Page {
     if pages.visitor(&headers).is_err() {
         return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
     }
     let Some(place) = pages.shared.streams.take(origin) else {
         return Err(Refusal::page(StatusCode::SERVICE_UNAVAILABLE, "There are too many streams. Load the page again."));
     };
-    let opened = is_list.then(|| pages.shared.events.subscribe());
+    let opened = asked.is_some().then(|| pages.shared.events.subscribe());
     let follower =
-        Follower { pages, headers, names, opened, shown: HashMap::new(), phases: HashMap::new(), _place: place };
+        Follower { pages, headers, names, opened, asked, shown: HashMap::new(), phases: HashMap::new(), _place: place };
     let events = stream::unfold((follower, true), |(mut follower, is_first)| async move {
         follower.next(is_first).await.map(|bytes| (Ok::<_, Infallible>(bytes), (follower, false)))
     });
@@ -71,6 +72,9 @@ struct Follower {
     names: Vec<String>,
     /// Tells of queries that open, for lists.
     opened: Option<broadcast::Receiver<Bytes>>,
+    /// How many questions there were when the list was made, until it is compared with how many there are now: one may have opened
+    /// while the browser loaded the page.
+    asked: Option<u64>,
     /// What the browser shows, by element.
     shown: HashMap<String, String>,
     /// The states that the browser's page was made for.
@@ -84,11 +88,11 @@ impl Follower {
         let mut stopping = self.pages.shared.stopping.subscribe();
         let mut is_due = is_first;
         for _ in 0..QUIET_LOOKS {
-            let mut has_news = false;
+            let mut has_news = self.has_missed_some().await;
             if !is_due {
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
-                    news = opening(&mut self.opened) => has_news = news,
+                    news = opening(&mut self.opened) => has_news |= news,
                     _ = stopping.wait_for(|stop| *stop) => return None,
                 }
             }
@@ -100,6 +104,15 @@ impl Follower {
             }
         }
         Some(Bytes::from_static(b": still here\n\n"))
+    }
+
+    /// Whether a question was opened after the list was made and before its stream was.
+    async fn has_missed_some(&mut self) -> bool {
+        let Some(asked) = self.asked.take() else { return false };
+        let Ok(visitor) = self.pages.visitor(&self.headers) else { return false };
+        let analyst = overview::seen_by(&visitor.caller);
+        let now = self.pages.shared.store.run(move |store| store.number_asked(analyst.as_deref())).await;
+        now.is_ok_and(|now| now != asked)
     }
 
     /// The parts that are not what is shown, and whether a question's page has to be made anew.

@@ -42,22 +42,37 @@ pub(super) async fn show(State(pages): State<Arc<Pages>>, headers: HeaderMap, ur
     let visitor = pages.visitor(&headers)?;
     let fields = Fields::of_query(&uri);
     let from: usize = fields.get("from").parse().unwrap_or(0);
-    let found = pages.search(&visitor, &fields).await?;
+    let Found { questions: found, asked } = pages.search(&visitor, &fields).await?;
     let next = (found.len() > from + PAGE).then_some(from + PAGE);
     let mut rows = Vec::new();
     for (query, card) in found.into_iter().skip(from).take(PAGE) {
         rows.push(pages.row(query, card).await);
     }
-    Ok(frame::page("Questions", Tab::Questions, &visitor, list(&fields, &rows, next, pages.shared.now())))
+    let content = list(&fields, &rows, next, pages.shared.now());
+    let body = html! { div data-live=(live_path(&rows, asked)) { (content) } };
+    Ok(frame::page("Questions", Tab::Questions, &visitor, body))
+}
+
+/// What a search found, the latest first, and how many questions there are in all.
+struct Found {
+    questions: Vec<(Query, Card)>,
+    asked: u64,
+}
+
+/// Where changes of the questions that are shown, and new questions, are told.
+fn live_path(rows: &[Row], asked: u64) -> String {
+    let live: Vec<&str> = rows.iter().filter(|row| row.is_live()).map(|row| row.query.signed.query.as_str()).collect();
+    format!("/pages/live?names={}&asked={asked}", live.join(","))
 }
 
 impl Pages {
     /// The questions that the form asks for, the latest first.
-    async fn search(&self, visitor: &Visitor, fields: &Fields) -> Result<Vec<(Query, Card)>> {
+    async fn search(&self, visitor: &Visitor, fields: &Fields) -> Result<Found> {
         let analyst = overview::seen_by(&visitor.caller);
         let (state, words) = (fields.get("state").to_owned(), fields.get("words").to_lowercase());
         let now = self.shared.now();
         let select = move |store: &store::Store| {
+            let asked = store.number_asked(analyst.as_deref())?;
             let all = store.asked_by(analyst.as_deref(), 0, SEARCHED)?;
             let found = all.into_iter().filter(|query| state.is_empty() || query.state_at(now).name() == state);
             let read = found.filter_map(|query| Some((Card::from_json(&query.signed.card).ok()?, query)));
@@ -66,7 +81,7 @@ impl Pages {
                     || query.signed.query.to_lowercase().contains(&words)
                     || card.question.as_ref().is_some_and(|question| question.to_lowercase().contains(&words))
             });
-            Ok(matching.map(|(card, query)| (query, card)).collect())
+            Ok(Found { questions: matching.map(|(card, query)| (query, card)).collect(), asked })
         };
         self.shared.store.run(select).await
     }
@@ -83,8 +98,6 @@ impl Pages {
 }
 
 fn list(fields: &Fields, rows: &[Row], next: Option<usize>, now: u64) -> Markup {
-    let live: Vec<&str> = rows.iter().filter(|row| row.is_live()).map(|row| row.query.signed.query.as_str()).collect();
-    let follow = format!("/pages/live?names={}", live.join(","));
     html! {
         div.heading { h1 { "Questions" } a.button.primary href="/pages/ask" { "Ask a question" } }
         (search_form(fields))
@@ -95,7 +108,7 @@ fn list(fields: &Fields, rows: &[Row], next: Option<usize>, now: u64) -> Markup 
                 p.empty { "No question is like that. " a href=(HOME) { "Show all" } }
             }
         } @else {
-            ul.questions data-live=(follow) { @for row in rows { li { (row.markup(now)) } } }
+            ul.questions { @for row in rows { li { (row.markup(now)) } } }
         }
         @if let Some(next) = next {
             p { a.button href=(format!("{HOME}?{}&from={next}", fields.query(&["state", "words"]))) { "Earlier questions" } }

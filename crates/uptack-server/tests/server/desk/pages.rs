@@ -198,6 +198,30 @@ async fn what_changes_is_told_and_the_end_of_a_session_ends_it() {
     while let Ok(Some(_)) = response.chunk().await {}
 }
 
+/// A question that opens after the list was made and before the browser follows it: the list is made anew.
+#[tokio::test]
+async fn a_question_that_opens_while_the_list_loads_is_told() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let list = browser.get("/pages/").await.text;
+    let path = list.split_once("data-live=\"").unwrap().1.split_once('"').unwrap().0.replace("&amp;", "&");
+    stage.ask().await;
+    let (name, value) = browser.session();
+    let follow = |path: String| {
+        let address = stage.desk.url().join(&path).unwrap();
+        reqwest::Client::new().get(address).header("cookie", format!("{name}={value}")).send()
+    };
+    let first = follow(path.clone()).await.unwrap().chunk().await.unwrap().unwrap();
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    assert!(first.contains("\"reload\":true"), "{path}: {first}");
+    // The list that is made then has nothing new to be told.
+    let list = browser.get("/pages/").await.text;
+    let path = list.split_once("data-live=\"").unwrap().1.split_once('"').unwrap().0.replace("&amp;", "&");
+    let next = follow(path.clone()).await.unwrap().chunk().await.unwrap().unwrap();
+    let next = String::from_utf8(next.to_vec()).unwrap();
+    assert!(next.contains("\"reload\":false"), "{path}: {next}");
+}
+
 #[tokio::test]
 async fn too_large_a_document_is_not_read() {
     let stage = Stage::new().await;
