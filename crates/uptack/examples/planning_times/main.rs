@@ -1,15 +1,18 @@
 //! Prints how long planning takes, and its ratio to one certificate, as `bench/README.md` has it:
-//! `cargo run --release -p uptack --example planning_times`; with a number, that many rounds instead of three.
+//! `cargo run --release -p uptack --example planning_times`; with a number, that many rounds instead of three; with a second
+//! number, only the row that it counts to.
 
 #![allow(clippy::print_stdout)]
 
 mod cases;
 
 fn main() {
-    let rounds = std::env::args().nth(1).and_then(|argument| argument.parse().ok()).unwrap_or(3);
+    let number = |place: usize| std::env::args().nth(place).and_then(|argument| argument.parse().ok());
+    let (rounds, row) = (number(1).unwrap_or(3), number(2));
     println!("| request | at most | plan | one certificate | ratio | calls |");
     println!("| --- | --- | --- | --- | --- | --- |");
-    for case in cases::cases() {
+    let wanted = |index: usize| row.is_none_or(|row| row == index + 1);
+    for (_, case) in cases::cases().into_iter().enumerate().filter(|(index, _)| wanted(*index)) {
         let measured = case.measure(processor_seconds, rounds);
         println!(
             "| {} | {} s | {:.2} s | {:.1} ms | {:.0} | {} |",

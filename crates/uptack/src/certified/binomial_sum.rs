@@ -3,9 +3,10 @@
 //! The probabilities g satisfy γ(k)·g(k+1) = α(k)·g(k) + β(k)·g(k−1). Below the point where α changes sign all parts are
 //! positive, so that relative errors only add up; above that point the same holds for the law read backwards. Far from the
 //! bottom the recurrence needs a first ratio of neighbours: any guess will do some steps earlier, because an error in the
-//! ratio is damped at every step.
+//! ratio is damped at every step; where that takes too many, the ratio is a mean over the ways in which the count may arise.
 
 use super::binomial::{Binomial, Coin};
+use super::root::bisect_integers;
 use super::rounding::ROUNDOFF;
 
 /// Probabilities of the counts `first`, `first + 1`, ….
@@ -127,11 +128,54 @@ impl Weights {
     }
 }
 
+/// A ratio of neighbours, the error of its logarithm, and what it cost.
+struct FirstRatio {
+    ratio: f64,
+    error: f64,
+    steps: u64,
+}
+
+/// Sums of weights, and of weights times ratios: both are log-concave sequences, whose rests are less than geometric series.
+struct WeightedSum {
+    weights: f64,
+    ratios: f64,
+    /// The weight and the ratio added last; a weight of zero where the rest was left out.
+    last: (f64, f64),
+    terms: u64,
+}
+
+impl WeightedSum {
+    /// Begins with a weight of one.
+    fn new(ratio: f64) -> Self {
+        Self { weights: 1.0, ratios: ratio, last: (1.0, ratio), terms: 1 }
+    }
+
+    /// Adds terms, each by its weight over the one before and its ratio, until the rest cannot change the sums.
+    fn add_falling(&mut self, terms: impl Iterator<Item = (f64, f64)>) {
+        let is_done =
+            |sum: f64, term: f64, factor: f64| factor < 1.0 && term * factor < ROUNDOFF * sum * (1.0 - factor);
+        for (factor, ratio) in terms {
+            let (weight, previous) = self.last;
+            let growth = if previous > 0.0 { factor * ratio / previous } else { f64::INFINITY };
+            if is_done(self.weights, weight, factor) && is_done(self.ratios, weight * previous, growth) {
+                self.last.0 = 0.0;
+                return;
+            }
+            self.last = (weight * factor, ratio);
+            self.weights += self.last.0;
+            self.ratios += self.last.0 * ratio;
+            self.terms += 1;
+        }
+    }
+}
+
 struct Recurrence {
     left: Binomial,
     right: Binomial,
     trials: u64,
-    constant: f64,
+    /// α(k) = level − slope·(k − anchor).
+    anchor: i64,
+    level: f64,
     slope: f64,
     product: f64,
     failures: f64,
@@ -140,21 +184,46 @@ struct Recurrence {
 /// The weights grow from the window's edge to the mode; starting low keeps them in range.
 const SMALL: f64 = 1e-100;
 
+/// How far below the first count its ratio's recurrence starts; from further below would take longer than a sum.
+const LEADS: [u64; 2] = [64, 256];
+
 /// Rounding error of one step of the ratio's recurrence.
 const STEP_ERROR: f64 = 12.0 * ROUNDOFF;
 
 impl Recurrence {
     fn new(left: Binomial, right: Binomial) -> Self {
         let (p, q) = (left.coin, right.coin);
+        let (anchor, level) = Self::anchored(left, right);
         Self {
             left,
             right,
             trials: left.trials + right.trials,
-            constant: left.trials as f64 * p.success * q.failure + right.trials as f64 * q.success * p.failure,
+            anchor,
+            level,
             slope: p.failure * q.success + p.success * q.failure,
             product: p.success * q.success,
             failures: p.failure * q.failure,
         }
+    }
+
+    /// The count from which α is reckoned, and α there: of those at which it is known without cancellation the one where it is
+    /// nearest to zero, so that its differences lose least.
+    fn anchored(left: Binomial, right: Binomial) -> (i64, f64) {
+        let (p, q) = (left.coin, right.coin);
+        let (own, others) = (left.trials as i64, right.trials as i64);
+        let difference = (others - own) as f64;
+        let known = [
+            (0, own as f64 * p.success * q.failure + others as f64 * q.success * p.failure),
+            (own, difference * p.failure * q.success),
+            (others, -difference * p.success * q.failure),
+        ];
+        known.into_iter().min_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).unwrap_or(known[0])
+    }
+
+    /// α(k), which is not negative up to the turn.
+    #[inline]
+    fn fresh(&self, count: u64) -> f64 {
+        (self.level - self.slope * (count as i64 - self.anchor) as f64).max(0.0)
     }
 
     fn reversed(&self) -> Self {
@@ -164,26 +233,62 @@ impl Recurrence {
 
     /// The last count at which α is certainly not negative.
     fn turn(&self) -> Option<u64> {
-        let turn = (self.constant / self.slope * (1.0 - 8.0 * ROUNDOFF)).floor();
-        (turn >= 0.0).then_some((turn as u64).min(self.trials))
+        let beyond = self.level / self.slope;
+        let turn = self.anchor + (beyond - 8.0 * ROUNDOFF * beyond.abs()).floor() as i64;
+        u64::try_from(turn).ok().map(|turn| turn.min(self.trials))
     }
 
-    /// Weights of the counts `from..=to`, where the ratios at `from..to` are at or below the turn. The recurrence starts far
-    /// enough below `from` for the error of its start to die out.
+    /// Weights of the counts `from..=to`, where the ratios at `from..to` are at or below the turn.
     fn weights(&self, from: u64, to: u64) -> Weights {
-        let mut lead = 64;
-        loop {
-            let start = from.saturating_sub(lead);
+        let FirstRatio { ratio, error, steps } = self.first_ratio(from);
+        let values = self.carry_on(from, to, ratio);
+        let step_error = self.step_error(from, &values);
+        Weights { values, error, step_error, lead: steps }
+    }
+
+    /// The ratio at a count: by a recurrence that starts far enough below for the error of its start to die out, or, where that
+    /// would be far away, by summing two convolutions.
+    fn first_ratio(&self, count: u64) -> FirstRatio {
+        let mut steps = 0;
+        for lead in LEADS {
+            let start = count.saturating_sub(lead);
             let (mut ratio, mut error) = self.start(start);
-            for count in start + 1..=from {
-                (ratio, error) = self.next(count, ratio, error);
+            for below in start + 1..=count {
+                (ratio, error) = self.next(below, ratio, error);
             }
-            if start == 0 || error < 1e3 * ROUNDOFF || lead > 8 * (to - from) + 4096 {
-                let values = self.carry_on(from, to, ratio);
-                let step_error = self.step_error(from, &values);
-                return Weights { values, error, step_error, lead: from - start };
+            steps += count - start;
+            if start == 0 || error < 1e3 * ROUNDOFF {
+                return FirstRatio { ratio, error, steps };
             }
-            lead *= 4;
+        }
+        let summed = self.summed_ratio(count);
+        FirstRatio { steps: steps + summed.steps, ..summed }
+    }
+
+    /// The ratio at a count as the mean of right's own ratios, weighted by the products that sum to the probability of the count:
+    /// from the largest product in both directions.
+    fn summed_ratio(&self, count: u64) -> FirstRatio {
+        let (least, most) = (count.saturating_sub(self.right.trials), count.min(self.left.trials));
+        let up = |part: u64| self.left.ratio_up(part) * self.right.ratio_down(count - part);
+        // The factors fall with left's part.
+        let peak = if most == least || up(least) < 1.0 {
+            least
+        } else {
+            bisect_integers((least as i64, most as i64), |part| up(part as u64) >= 1.0).1 as u64
+        };
+        let ratio = |part: u64| self.right.ratio_up(count - part);
+        let mut sum = WeightedSum::new(ratio(peak));
+        sum.add_falling((peak..most).map(|part| (up(part), ratio(part + 1))));
+        // Nothing of the next count is right's.
+        if most == count && count < self.left.trials && sum.last.0 > 0.0 {
+            sum.ratios += sum.last.0 * self.left.ratio_up(count);
+        }
+        sum.last = (1.0, ratio(peak));
+        sum.add_falling((least..peak).rev().map(|part| (1.0 / up(part), ratio(part))));
+        FirstRatio {
+            ratio: sum.ratios / sum.weights,
+            error: 26.0 * ROUNDOFF * (sum.terms as f64 + 2.0),
+            steps: sum.terms,
         }
     }
 
@@ -194,10 +299,9 @@ impl Recurrence {
         values.extend([before, here]);
         for count in from + 1..to {
             let k = count as f64;
-            let fresh = (self.constant - self.slope * k).max(0.0);
             let carried = self.product * (self.trials - count + 1) as f64;
             let scale = 1.0 / (self.failures * (k + 1.0));
-            (before, here) = (here, (fresh * here + carried * before) * scale);
+            (before, here) = (here, (self.fresh(count) * here + carried * before) * scale);
             values.push(here);
         }
         values
@@ -207,18 +311,18 @@ impl Recurrence {
     fn step_error(&self, from: u64, values: &[f64]) -> f64 {
         let share = |(index, pair): (usize, &[f64])| pair[0] / (pair[1] * (from + index as u64 + 1) as f64);
         let largest = values.windows(2).enumerate().map(share).fold(0.0, f64::max);
-        STEP_ERROR + 4.0 * ROUNDOFF * self.constant / self.failures * largest
+        STEP_ERROR + 6.0 * ROUNDOFF * self.level.abs() / self.failures * largest
     }
 
     /// The ratio at `count` from the one before, with the error of its logarithm, which shrinks by the share that the
     /// previous ratio has in the sum.
     fn next(&self, count: u64, previous: f64, error: f64) -> (f64, f64) {
         let k = count as f64;
-        let fresh = (self.constant - self.slope * k).max(0.0);
+        let fresh = self.fresh(count);
         let carried = self.product * ((self.trials - count + 1) as f64) / previous;
         let sum = fresh + carried;
-        // The difference in `fresh` has an absolute error in proportion to its parts.
-        let cancelled = 4.0 * ROUNDOFF * self.constant;
+        // The difference in `fresh` has an absolute error in proportion to its parts: to itself, and twice the level.
+        let cancelled = 6.0 * ROUNDOFF * self.level.abs();
         // The share is largest at the smallest previous ratio that the error allows.
         let worst = carried * if error < 1e-3 { 1.0 + 1.01 * error } else { error.min(600.0).exp() };
         let share = if worst.is_finite() { worst / (fresh + worst) } else { 1.0 };
@@ -229,12 +333,64 @@ impl Recurrence {
     /// and those with the larger odds alone would give.
     fn start(&self, count: u64) -> (f64, f64) {
         if count == 0 {
-            return (self.constant / self.failures, STEP_ERROR);
+            let odds = |law: Binomial| law.trials as f64 * law.coin.success / law.coin.failure;
+            return (odds(self.left) + odds(self.right), STEP_ERROR);
         }
         let odds = |coin: Coin| coin.success / coin.failure;
         let (one, other) = (odds(self.left.coin), odds(self.right.coin));
         let scale = (self.trials - count) as f64 / (count + 1) as f64;
         let (small, large) = (one.min(other), one.max(other));
         (small.sqrt() * large.sqrt() * scale, 0.5 * (large / small).ln() + STEP_ERROR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In small crowds at every count, against the probabilities themselves.
+    #[test]
+    fn summed_ratios_are_those_of_the_law() {
+        for (left, right) in [((40, 0.3), (60, 0.6)), ((7, 0.999), (300, 1e-3)), ((1, 0.5), (50, 0.2))] {
+            let law = |(trials, success): (u64, f64)| Binomial::new(trials, Coin::of(success));
+            let recurrence = Recurrence::new(law(left), law(right));
+            let probability = |count: u64| -> f64 {
+                (0..=count)
+                    .map(|part| law(left).probability(part).value * law(right).probability(count - part).value)
+                    .sum()
+            };
+            // Not where probabilities are too small for doubles.
+            for count in (0..left.0 + right.0).filter(|count| probability(count + 1) > 1e-290) {
+                let FirstRatio { ratio, error, .. } = recurrence.summed_ratio(count);
+                let exact = probability(count + 1) / probability(count);
+                assert!(
+                    (ratio / exact).ln().abs() < error + 1e-12,
+                    "{left:?} and {right:?} at {count}: {ratio}, not {exact}"
+                );
+            }
+        }
+    }
+
+    /// In large crowds, against the recurrence from so far below that nothing is left of its start.
+    #[test]
+    fn summed_ratios_are_those_of_the_recurrence() {
+        let law = |trials: u64, success: f64| Binomial::new(trials, Coin::of(success));
+        for (left, right) in [
+            (law(1_000_000, 1.0 - 1e-5), law(99_000_000, 1e-5)),
+            (law(500, 1.0 - 1e-3), law(1_000_000, 1e-3)),
+            (law(30_000_000, 0.2), law(70_000_000, 0.6)),
+        ] {
+            let recurrence = Recurrence::new(left, right);
+            let turn = recurrence.turn().unwrap_or(0);
+            for count in [turn - 300, turn - 10] {
+                let (mut ratio, mut error) = recurrence.start(count.saturating_sub(2_000_000));
+                for below in count.saturating_sub(2_000_000) + 1..=count {
+                    (ratio, error) = recurrence.next(below, ratio, error);
+                }
+                let summed = recurrence.summed_ratio(count);
+                let distance = (summed.ratio / ratio).ln().abs();
+                assert!(distance <= summed.error + error && error < 1e-9, "{left:?}, {right:?}: {distance}");
+            }
+        }
     }
 }

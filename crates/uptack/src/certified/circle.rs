@@ -78,18 +78,23 @@ fn falling_sum(tilt: f64, last: i64) -> f64 {
     whole.sum::<f64>() + (blocks * block + 1..=last).map(each).sum::<f64>()
 }
 
-/// Roots of unity on a circle, e^(−2πi·k/length).
+/// Roots of unity on a circle, e^(−2πi·k/length), the length a power of two.
 pub(super) struct Roots {
     pub(super) length: usize,
-    /// The first half of them; none where each is computed when it is asked for.
-    half: Vec<Complex>,
+    /// The first half of a short circle; every `LONG_STEP`-th of the first half of a long one.
+    coarse: Vec<Complex>,
+    /// The first roots of a long circle, up to one coarse step.
+    fine: Vec<Complex>,
 }
 
-/// Circles up to this length are kept for the next question.
-const KEPT: usize = 1 << 16;
+/// Of longer circles not all roots are kept: the table would be far away in memory, and take longer to make than most of what it
+/// is made for.
+const LONGEST_TABLE: usize = 1 << 16;
+/// How far apart the coarse roots of a long circle are.
+const LONG_STEP: usize = 1 << 10;
 
 thread_local! {
-    /// The circles used last: the evaluations of one question share them.
+    /// The circles used so far: there are few lengths.
     static CIRCLES: RefCell<Vec<Rc<Roots>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -99,21 +104,13 @@ impl Roots {
             if let Some(known) = circles.iter().find(|roots| roots.length == length) {
                 return Rc::clone(known);
             }
-            let half = (0..length / 2).map(|index| root_of_unity(index, length)).collect();
-            let roots = Rc::new(Self { length, half });
-            circles.retain(|kept| kept.length <= KEPT);
+            let (step, fine) = if length > LONGEST_TABLE { (LONG_STEP, LONG_STEP) } else { (1, 0) };
+            let root = |index: usize| root_of_unity(index, length);
+            let coarse = (0..length / 2).step_by(step).map(root).collect();
+            let roots = Rc::new(Self { length, coarse, fine: (0..fine).map(root).collect() });
             circles.push(Rc::clone(&roots));
             roots
         })
-    }
-
-    /// The same roots for so few lookups that a table of them all is not worth it.
-    pub(super) fn for_lookups(length: usize, lookups: usize) -> Rc<Self> {
-        if length > KEPT && lookups < length / 2 {
-            Rc::new(Self { length, half: Vec::new() })
-        } else {
-            Self::of(length)
-        }
     }
 
     /// How many nodes of the whole circle one of half the circle stands for.
@@ -121,20 +118,44 @@ impl Roots {
         if node == 0 || 2 * node == self.length { 1.0 } else { 2.0 }
     }
 
-    /// The root with this number, modulo the length.
+    /// The root with this number, modulo the length. Its sine and its cosine have small relative errors.
     pub(super) fn root(&self, number: usize) -> Complex {
-        let index = number & (self.length - 1);
-        let half = self.length / 2;
-        if index < half {
-            return self.of_first_half(index);
-        }
-        let Complex { real, imaginary } = self.of_first_half(index - half);
-        Complex { real: -real, imaginary: -imaginary }
+        self.by_halves(number, |index| {
+            if self.fine.is_empty() { self.coarse[index] } else { root_of_unity(index, self.length) }
+        })
     }
 
+    /// The same more quickly where the circle is long, and with [`Self::quick_error`].
     #[inline]
-    fn of_first_half(&self, index: usize) -> Complex {
-        if self.half.is_empty() { root_of_unity(index, self.length) } else { self.half[index] }
+    pub(super) fn quick(&self, number: usize) -> Complex {
+        self.by_halves(number, |index| {
+            if self.fine.is_empty() {
+                self.coarse[index]
+            } else {
+                self.coarse[index / LONG_STEP].times(self.fine[index % LONG_STEP])
+            }
+        })
+    }
+
+    /// The absolute error of [`Self::quick`] on a circle of this length: an angle below π carries two roundings, sine and cosine add
+    /// theirs, which is below 12 units; a product has twice that and its own.
+    pub(super) fn quick_error_on(length: usize) -> f64 {
+        if length > LONGEST_TABLE { 25.0 * ROUNDOFF + Complex::PRODUCT_ERROR } else { 12.0 * ROUNDOFF }
+    }
+
+    pub(super) fn quick_error(&self) -> f64 {
+        Self::quick_error_on(self.length)
+    }
+
+    /// A root by those of the first half: the others have the opposite sign.
+    #[inline]
+    fn by_halves(&self, number: usize, of_first_half: impl Fn(usize) -> Complex) -> Complex {
+        let (index, half) = (number & (self.length - 1), self.length / 2);
+        if index < half {
+            return of_first_half(index);
+        }
+        let Complex { real, imaginary } = of_first_half(index - half);
+        Complex { real: -real, imaginary: -imaginary }
     }
 }
 
@@ -159,13 +180,16 @@ mod tests {
         }
     }
 
+    /// On a long circle, where quick ones are products.
     #[test]
-    fn roots_are_the_same_with_and_without_a_table() {
-        let (table, direct) = (Roots::of(2 * KEPT), Roots::for_lookups(2 * KEPT, 1));
-        assert!(direct.half.is_empty() && !table.half.is_empty());
-        for number in (0..5 * KEPT).step_by(97) {
-            let (one, other) = (table.root(number), direct.root(number));
-            assert!(one.real == other.real && one.imaginary == other.imaginary, "{number}: {one:?} and {other:?}");
+    fn quick_roots_are_as_near_as_they_say() {
+        let length = 4 * LONGEST_TABLE;
+        let roots = Roots::of(length);
+        let mut largest = 0.0_f64;
+        for number in (0..3 * length).step_by(97) {
+            let (exact, quick) = (roots.root(number), roots.quick(number));
+            largest = largest.max(exact.minus(quick).magnitude());
         }
+        assert!(largest > 0.0 && largest < 2.0 * roots.quick_error(), "{largest}");
     }
 }

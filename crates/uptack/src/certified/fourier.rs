@@ -40,6 +40,11 @@ impl Complex {
         Self { imaginary: -self.imaginary, ..self }
     }
 
+    /// The number times i.
+    pub(crate) fn turned_left(self) -> Self {
+        Self { real: -self.imaginary, imaginary: self.real }
+    }
+
     pub(crate) fn magnitude(self) -> f64 {
         (self.real * self.real + self.imaginary * self.imaginary).sqrt()
     }

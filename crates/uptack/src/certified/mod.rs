@@ -13,3 +13,4 @@ pub(crate) mod minimum;
 pub(crate) mod root;
 pub(crate) mod rounding;
 pub(crate) mod score_sum;
+mod spectrum;

@@ -3,12 +3,10 @@
 //! A score stands for a real number on a lattice. The transform's error is absolute; with a tilt that puts the mean of the
 //! sum where the question is, it is relative to the answer (`docs/accounting.md`, "Sums of scores").
 
-use std::rc::Rc;
-
 use super::circle::{FallingTerms, Roots};
-use super::fourier::{Complex, Fourier};
-use super::root::{bisect_integers, newton};
+use super::root::newton;
 use super::rounding::ROUNDOFF;
+use super::spectrum::{self, Scanned, VANISHING};
 
 /// Owners who draw their scores independently from one law.
 #[derive(Clone, Debug)]
@@ -72,11 +70,6 @@ impl TiltedLaw {
     }
 }
 
-/// Spectral values below e^(−this) are left out and counted as error.
-const VANISHING: f64 = 80.0;
-/// A node of a longer circle costs several times as much: its roots are far away in memory.
-const CACHED: usize = 1 << 17;
-const FAR: u64 = 4;
 /// The longest transform.
 pub(crate) const LONGEST: i64 = 1 << 21;
 
@@ -157,68 +150,20 @@ impl ScoreSum {
         (below, above)
     }
 
-    /// The roots that the nodes of a transform need.
-    fn roots(&self, tilt: f64, length: usize) -> Rc<Roots> {
-        let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, length)).collect();
-        // Those of the scores, and two for the terms.
-        let lookups: usize = parts.iter().map(|part| part.weights.len()).sum::<usize>() + 2;
-        Roots::for_lookups(length, (last_node(&parts, length).0 + 1) * lookups)
-    }
-
-    /// Calls `each` with every node of half the circle (the other half is its mirror image), the value of the spectrum there, and
-    /// its error times the number of nodes it stands for. Returns a bound on what all nodes that are left out may add, and how many
-    /// were evaluated.
-    fn spectrum(&self, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> (f64, u64) {
-        let parts: Vec<Tilted> = self.groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
-        let (last, mut left_out) = last_node(&parts, roots.length);
-        for node in 0..=last {
-            let weight = roots.weight(node);
-            let product = Product::at(node, &parts, roots);
-            let bound = product.log_bound.exp();
-            if product.vanishes {
-                left_out += weight * bound;
-            } else {
-                let error = 1.1 * bound * product.relative_error.min(2.0);
-                each(node, product.value, weight * error);
-            }
-        }
-        (left_out, last as u64 + 1)
-    }
-
     /// The tilted law on a window.
     pub(crate) fn law(&self, tilt: f64, window: Window) -> TiltedLaw {
         let length = window.length();
-        let mut spectrum = self.whole_spectrum(tilt, length);
-        let fourier = Fourier::new(length);
-        fourier.forward(&mut spectrum.nodes);
-        let scale = 1.0 / length as f64;
-        let transform = fourier.relative_error() * spectrum.norm.sqrt() / (length as f64).sqrt();
-        let value = |sum: i64| spectrum.nodes[sum.rem_euclid(length as i64) as usize].real * scale;
+        let (values, error) = spectrum::law(self, tilt, length);
+        let value = |sum: i64| values[sum.rem_euclid(length as i64) as usize];
         TiltedLaw {
             first: window.low,
             values: (window.low..=window.high).map(value).collect(),
-            error: ((spectrum.error + spectrum.left_out) * scale + transform) * 1.01 + 1e-290,
+            error,
             folded: 4.0 * window.log_outside.exp(),
             log_scale: self.cumulant(tilt),
             relative_error: self.relative_error(tilt),
             tilt,
         }
-    }
-
-    /// The conjugate of the spectrum at all nodes: the inverse transform is the conjugate of the transform of the
-    /// conjugate, and the law is real.
-    fn whole_spectrum(&self, tilt: f64, length: usize) -> Spectrum {
-        let mut nodes = vec![Complex::ZERO; length];
-        let (mut error, mut norm) = (0.0, 0.0);
-        let (left_out, _) = self.spectrum(tilt, &Roots::of(length), |node, value, off| {
-            error += off;
-            norm += value.magnitude().powi(2) * 2.0;
-            nodes[node] = value.conjugate();
-            if node > 0 && 2 * node < length {
-                nodes[length - node] = value;
-            }
-        });
-        Spectrum { nodes, error, norm, left_out }
     }
 
     /// The mean without a tilt, by one addition after another: relative errors do not grow where no score is negative.
@@ -253,10 +198,10 @@ impl ScoreSum {
 
     /// Σ j·e^(−tilt·j) times the tilted law, over the positive sums j of the window, from above, and what it cost in nodes.
     fn tilted_positive_part(&self, tilt: f64, window: Window) -> (f64, u64) {
-        let roots = self.roots(tilt, window.length());
+        let roots = Roots::of(window.length());
         let terms = FallingTerms::new(tilt, window.high, &roots);
         let (mut sum, mut error) = (0.0, 0.0);
-        let (left_out, nodes) = self.spectrum(tilt, &roots, |node, value, off| {
+        let Scanned { left_out, evaluated } = spectrum::scan(self, tilt, &roots, |node, value, off| {
             let (term, term_error) = terms.at(node);
             let weight = roots.weight(node);
             sum += weight * (term.real * value.real - term.imaginary * value.imaginary);
@@ -265,69 +210,7 @@ impl ScoreSum {
         // At a node that is left out, the sum over j has at most as many terms as there are positive sums.
         error += left_out * largest_term(tilt, window.high) * window.high as f64;
         let scale = 1.0 / roots.length as f64;
-        let cost = if roots.length > CACHED { FAR * nodes } else { nodes };
-        ((sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12), cost)
-    }
-}
-
-/// The last node that is evaluated, and a bound on what all nodes beyond it may add: the spectrum certainly vanishes there.
-///
-/// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
-/// crowd of millions all but some dozens of a million nodes are beyond.
-fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
-    let bound = |node: usize| {
-        let half_angle = std::f64::consts::PI * node as f64 / length as f64;
-        parts.iter().map(|part| part.log_bound(half_angle)).sum::<f64>()
-    };
-    let enough = -VANISHING - (length as f64).ln();
-    let last = length / 2;
-    // The bound falls with the node: if it is too large at the last one, it is so everywhere.
-    if bound(last) >= enough {
-        return (last, 0.0);
-    }
-    let is_below = |node: i64| {
-        let vanishes = bound(node as usize) < enough;
-        !vanishes
-    };
-    let first = bisect_integers((0, last as i64), is_below).1 as usize;
-    (first, (length - 2 * first) as f64 * bound(first).exp())
-}
-
-/// The values at all nodes of the circle; `error` and `left_out` bound how far a sum over them is off.
-struct Spectrum {
-    nodes: Vec<Complex>,
-    error: f64,
-    left_out: f64,
-    /// Twice the sum of the squares of the values on half the circle.
-    norm: f64,
-}
-
-/// The value of the spectrum at one node: the product over all groups and owners.
-struct Product {
-    value: Complex,
-    log_bound: f64,
-    relative_error: f64,
-    vanishes: bool,
-}
-
-impl Product {
-    #[inline]
-    fn at(node: usize, parts: &[Tilted], roots: &Roots) -> Self {
-        let total: f64 = parts.iter().map(|part| part.owners).sum();
-        let relative_error = 4.0 * ROUNDOFF * (total + 16.0);
-        let mut product = Self { value: Complex::ONE, log_bound: 0.0, relative_error, vanishes: false };
-        for part in parts {
-            let own = part.at(node, roots);
-            let magnitude = own.magnitude();
-            product.log_bound += part.owners * (magnitude + part.error).ln();
-            if product.log_bound < -VANISHING {
-                product.vanishes = true;
-                continue;
-            }
-            product.relative_error += (part.owners * part.error / magnitude).min(1.0);
-            product.value = product.value.times(own.power(part.owners as u64));
-        }
-        product
+        ((sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12), evaluated)
     }
 }
 
@@ -356,7 +239,7 @@ pub(crate) fn tilted_moments(law: impl Iterator<Item = (f64, f64)> + Clone, tilt
 }
 
 impl Draws {
-    fn log_normalizer(&self, tilt: f64) -> f64 {
+    pub(super) fn log_normalizer(&self, tilt: f64) -> f64 {
         let peak = self.atoms.iter().map(|(score, _)| tilt * *score as f64).fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = self.atoms.iter().map(|(score, mass)| mass * (tilt * *score as f64 - peak).exp()).sum();
         if peak.abs() < 1e-3 {
@@ -371,7 +254,7 @@ impl Draws {
         tilted_moments(self.atoms.iter().map(|(score, mass)| (*score as f64, *mass)), tilt)
     }
 
-    fn reach(&self) -> i64 {
+    pub(super) fn reach(&self) -> i64 {
         self.atoms.iter().map(|(score, _)| score.abs()).max().unwrap_or(0)
     }
 
@@ -382,64 +265,6 @@ impl Draws {
     fn highest(&self) -> i64 {
         self.atoms.iter().map(|(score, _)| *score).max().unwrap_or(0)
     }
-}
-
-/// The probability of a score under a tilt, given the logarithm of what all sum to.
-#[inline]
-fn tilted_mass(score: i64, mass: f64, tilt: f64, normalizer: f64) -> f64 {
-    mass * (tilt * score as f64 - normalizer).exp()
-}
-
-/// A group's tilted weights, by their places on the circle.
-struct Tilted {
-    owners: f64,
-    weights: Vec<(usize, f64)>,
-    error: f64,
-    /// The largest product of the weights of two scores that differ by one.
-    neighbours: f64,
-}
-
-impl Tilted {
-    fn new(group: &Draws, tilt: f64, length: usize) -> Self {
-        let normalizer = group.log_normalizer(tilt);
-        let tilted = |&(score, mass): &(i64, f64)| (score, tilted_mass(score, mass, tilt, normalizer));
-        let atoms: Vec<(i64, f64)> = group.atoms.iter().map(tilted).collect();
-        let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
-        let error = ROUNDOFF * (32.0 + 2.0 * atoms.len() as f64 + 4.0 * exponent);
-        let place = |&(score, weight): &(i64, f64)| (score.rem_euclid(length as i64) as usize, weight);
-        Self {
-            owners: group.owners as f64,
-            weights: atoms.iter().map(place).collect(),
-            error,
-            neighbours: largest_neighbour_product(&atoms) * (1.0 - 4.0 * error),
-        }
-    }
-
-    /// A bound on the logarithm of what all owners' factors multiply to at a node of this half angle.
-    fn log_bound(&self, half_angle: f64) -> f64 {
-        let squared = -4.0 * self.neighbours * half_angle.sin().powi(2);
-        // The weights sum to one up to their error, which counts for little while the square is not near zero.
-        self.owners * (0.5 * squared.max(-0.5).ln_1p() + 4.0 * self.error)
-    }
-
-    fn at(&self, node: usize, roots: &Roots) -> Complex {
-        let mut sum = Complex::ZERO;
-        for (place, weight) in &self.weights {
-            let root = roots.root(node * place);
-            sum.real += weight * root.real;
-            sum.imaginary += weight * root.imaginary;
-        }
-        sum
-    }
-}
-
-/// The largest product of the weights of two scores that differ by one.
-fn largest_neighbour_product(atoms: &[(i64, f64)]) -> f64 {
-    let product = |&(score, weight): &(i64, f64)| {
-        let above = atoms.iter().filter(|(other, _)| *other == score + 1);
-        above.map(|(_, other)| weight * other).fold(0.0, f64::max)
-    };
-    atoms.iter().map(product).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

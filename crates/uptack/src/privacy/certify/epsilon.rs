@@ -139,14 +139,14 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         let mut attained = Attained::by(best);
         let everywhere = self.crowds.half_crowd_bound(self.at(best.value.upper()));
         let learned = |proposition: &Proposition, found: &Found| self.learned(proposition, found);
+        let sweep = |from: f64, margin: Margin, attained: &mut Attained| {
+            self.crowds.work.allow(margin.share);
+            let mut proposition = self.proposition(from, margin, everywhere);
+            let shown = self.crowds.sweep(&mut proposition, attained, |weaker, _| weaken(weaker), learned);
+            shown.then(|| proposition.question.growth.ln() * (1.0 + 1e-14))
+        };
         for margin in margins(best.value) {
-            let sweep = |from: f64, attained: &mut Attained| {
-                self.crowds.work.allow(margin.share);
-                let mut proposition = self.proposition(from, margin, everywhere);
-                let shown = self.crowds.sweep(&mut proposition, attained, |weaker, _| weaken(weaker), learned);
-                shown.then(|| proposition.question.growth.ln() * (1.0 + 1e-14))
-            };
-            if let Some(shown) = sweep(best.value.upper(), &mut attained) {
+            if let Some(shown) = sweep(best.value.upper(), margin, &mut attained) {
                 return (Some(self.sharpened(shown, &mut attained, sweep)), attained);
             }
         }
@@ -159,7 +159,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         &self,
         mut shown: f64,
         attained: &mut Attained,
-        mut sweep: impl FnMut(f64, &mut Attained) -> Option<f64>,
+        sweep: impl Fn(f64, Margin, &mut Attained) -> Option<f64>,
     ) -> f64 {
         let costly = !self.crowds.view.is_two_classes() || self.crowds.view.noise.is_some();
         for _ in 0..if costly { 0 } else { MOST_REPEATED } {
@@ -167,7 +167,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
             if shown <= worst * (1.0 + CLOSED_EPSILON) {
                 break;
             }
-            let again = sweep(worst, attained);
+            let again = sweep(worst, MARGINS[0], attained);
             shown = again.map_or(shown, |again| again.min(shown));
             if attained.value <= worst {
                 break;

@@ -5,7 +5,7 @@
 //! are carried along from one b to the next: as b falls, the number k of remaining owners grows and the threshold t(b) does not,
 //! and every update adds something positive.
 
-use crate::certified::binomial::{Binomial, Coin, Tail, window};
+use crate::certified::binomial::{Binomial, Coin, Tail, real, window};
 use crate::certified::enclosure::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
@@ -68,7 +68,7 @@ struct Score {
 impl Score {
     #[inline]
     fn at(&self, Row { outer, inner }: Row, count: u64) -> f64 {
-        self.outer * outer as f64 + self.low * (inner - count) as f64 + self.high * count as f64
+        self.outer * real(outer) + self.low * real(inner - count) + self.high * real(count)
     }
 }
 
@@ -118,16 +118,16 @@ impl Sum {
 
     /// The same where it is known to be at most `previous`, and is probably near it.
     fn threshold_below(&self, row: Row, previous: u64) -> u64 {
-        let mut count = previous;
-        for _ in 0..4 {
-            if count == 0 || count > row.inner || !self.positive(row, count - 1) {
-                break;
-            }
-            count -= 1;
+        if previous == 0 && self.positive(row, 0) {
+            return 0;
         }
-        let below = count == 0 || count <= row.inner && !self.positive(row, count - 1);
-        let found = below && self.positive(row, count);
-        if found { count } else { self.threshold(row) }
+        for count in (previous.saturating_sub(4)..previous.min(row.inner + 1)).rev() {
+            if !self.positive(row, count) {
+                let is_next = count + 1 < previous || count < row.inner && self.positive(row, count + 1);
+                return if is_next { count + 1 } else { self.threshold(row) };
+            }
+        }
+        self.threshold(row)
     }
 
     /// Adds E[S₊ | b] = S(t)·T_k(t) + (x₁ − x₂)·U_k(t), times the probability of the row.
@@ -293,14 +293,14 @@ impl Walk {
         self.tail
     }
 
-    /// T_{k+1}(t) = T_k(t) + θ·g_k(t−1) and U_{k+1}(t) = U_k(t) + θ·T_k(t).
+    /// T_{k+1}(t) = T_k(t) + θ·g_k(t−1), where θ·g_k(t−1) = g_k(t)·t·(1−θ)/(k+1−t), and U_{k+1}(t) = U_k(t) + θ·T_k(t).
     fn add_owner(&mut self) {
         let (n, t) = (self.law.trials, self.threshold);
         let Coin { success, failure } = self.law.coin;
-        let below = self.tail.at * self.law.ratio_down(t);
+        let share = failure / real(n + 1 - t);
         self.tail.excess += success * self.tail.mass;
-        self.tail.mass += success * below;
-        self.tail.at *= (n + 1) as f64 * failure / (n + 1 - t) as f64;
+        self.tail.mass += self.tail.at * (real(t) * share);
+        self.tail.at *= real(n + 1) * share;
         self.law.trials = n + 1;
     }
 

@@ -53,7 +53,7 @@ impl<'a> Labelled<'a> {
             lattice_sum(&self.influences, self.crowd.rare, deviation / fineness.scores, fineness, LOG_LEFT);
         let Some(mean) = self.law_of_mean(&sum, spacing, log_cut, fineness, work) else { return 1.0 };
         let inner = |j: i64| self.given(j as f64 * spacing / self.crowd.rare as f64, log_cut, fineness, work);
-        self.expectation(&mean, inner) * (1.0 + 1e-9 + 2.0 * mean.law.relative_error)
+        self.expectation(&mean, inner, work) * (1.0 + 1e-9 + 2.0 * mean.law.relative_error)
     }
 
     /// The law of B, tilted to where most of the bound comes from; none where it is too long.
@@ -79,7 +79,7 @@ impl<'a> Labelled<'a> {
     }
 
     /// The expectation of the inner expectation, which grows with B, over the law of B.
-    fn expectation(&self, LawOfMean { law, step, above }: &LawOfMean, inner: impl Fn(i64) -> f64) -> f64 {
+    fn expectation(&self, LawOfMean { law, step, above }: &LawOfMean, inner: impl Fn(i64) -> f64, work: &Work) -> f64 {
         let top = self.influences.iter().map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
         let most = self.values(top).into_iter().fold(0.0, f64::max);
         let mut total = above * most;
@@ -87,7 +87,7 @@ impl<'a> Labelled<'a> {
         for (index, mass) in coarse(law, *step).iter().enumerate().rev() {
             let value = inner(law.first + index as i64 * step).min(last);
             // What is left is at most this.
-            if value <= 1e-5 * total {
+            if value <= 1e-5 * total || work.overdrawn() {
                 return total + value;
             }
             total += mass * value;

@@ -1,0 +1,287 @@
+//! The characteristic function of a sum of scores under a tilt, at the nodes of a circle, and the law that it gives back
+//! (`docs/accounting.md`, "Sums of scores").
+//!
+//! In a large crowd it vanishes at nearly all nodes. How far from a node it does so for certain is known from its value there,
+//! so that most nodes are never looked at.
+
+use super::circle::Roots;
+use super::fourier::{Complex, Fourier};
+use super::root::bisect_integers;
+use super::rounding::ROUNDOFF;
+use super::score_sum::{Draws, ScoreSum};
+
+/// Spectral values below e^(−this) are left out and counted as error.
+pub(super) const VANISHING: f64 = 80.0;
+
+/// What was not evaluated, or was too small to be used, and what the rest cost.
+pub(super) struct Scanned {
+    /// A bound on what all nodes that are left out may add.
+    pub(super) left_out: f64,
+    /// How many nodes were evaluated.
+    pub(super) evaluated: u64,
+}
+
+/// Calls `each` with the nodes of half the circle (the other half is its mirror image) at which the spectrum does not vanish, from
+/// the first on: the node, the value there, and its error times the number of nodes it stands for.
+pub(super) fn scan(sum: &ScoreSum, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> Scanned {
+    let parts: Vec<Tilted> = sum.groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
+    let (last, mut left_out) = last_node(&parts, roots.length);
+    let stride = Stride::new(&parts, roots.length);
+    let (mut node, mut evaluated) = (0, 0);
+    while node <= last {
+        let product = Product::at(node, &parts, roots);
+        let (weight, bound) = (roots.weight(node), product.log_bound.exp());
+        evaluated += 1;
+        node += 1;
+        if product.vanishes {
+            let skipped = stride.beyond(product.missing).min(last + 1 - node);
+            left_out += weight * bound + 2.0 * skipped as f64 * stride.log_most.exp();
+            node += skipped;
+        } else {
+            let error = 1.1 * bound * product.relative_error.min(2.0);
+            each(node - 1, product.value, weight * error);
+        }
+    }
+    Scanned { left_out, evaluated }
+}
+
+/// The tilted law at all places of the circle, and how far each value may be off.
+pub(super) fn law(sum: &ScoreSum, tilt: f64, length: usize) -> (Vec<f64>, f64) {
+    let roots = Roots::of(length);
+    let (mut nodes, mut error, mut norm) = (Vec::new(), 0.0, 0.0);
+    let scanned = scan(sum, tilt, &roots, |node, value, off| {
+        error += off;
+        norm += value.magnitude().powi(2) * 2.0;
+        nodes.resize(node, Complex::ZERO);
+        // The inverse transform is the conjugate of the transform of the conjugate, and the law is real.
+        nodes.push(value.conjugate());
+    });
+    let (mut values, transform) = real_transform(&nodes, &roots);
+    let scale = 1.0 / length as f64;
+    values.iter_mut().for_each(|value| *value *= scale);
+    (values, (error + scanned.left_out + transform * norm.sqrt()) * scale * 1.01 + 1e-290)
+}
+
+/// The transform, at all places of the circle, of the first nodes with their mirror images, and how far it may be off for a norm
+/// of one.
+///
+/// Where the nodes reach over a small part of the circle only, the places are taken apart by their remainders: those of one
+/// remainder are a short transform of the same nodes, each turned by its own angle. All results are real, so that two remainders
+/// go through one transform, the second as its imaginary part.
+fn real_transform(first: &[Complex], roots: &Roots) -> (Vec<f64>, f64) {
+    let short = (2 * first.len()).next_power_of_two().clamp(2, roots.length);
+    let (fourier, apart) = (Fourier::new(short), roots.length / short);
+    let (mut values, mut both) = (vec![0.0; roots.length], vec![Complex::ZERO; short]);
+    for remainder in (0..apart).step_by(2) {
+        both.fill(Complex::ZERO);
+        for (node, value) in first.iter().enumerate() {
+            let one = value.times(roots.quick(node * remainder));
+            let other = if apart > 1 { value.times(roots.quick(node * (remainder + 1))) } else { Complex::ZERO };
+            both[node] = one.plus(other.turned_left());
+            if node > 0 && 2 * node < short {
+                both[short - node] = one.conjugate().plus(other.conjugate().turned_left());
+            }
+        }
+        fourier.forward(&mut both);
+        for (index, value) in both.iter().enumerate() {
+            values[index * apart + remainder] = value.real;
+            if apart > 1 {
+                values[index * apart + remainder + 1] = value.imaginary;
+            }
+        }
+    }
+    let turning = roots.quick_error() + Complex::PRODUCT_ERROR + ROUNDOFF;
+    (values, (fourier.relative_error() + 1.01 * turning) * (2.0 * short as f64).sqrt())
+}
+
+/// The last node that is evaluated, and a bound on what all nodes beyond it may add: the spectrum certainly vanishes there.
+///
+/// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
+/// crowd of millions all but some dozens of a million nodes are beyond.
+fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
+    let bound = |node: usize| {
+        let half_angle = std::f64::consts::PI * node as f64 / length as f64;
+        parts.iter().map(|part| part.log_bound(half_angle)).sum::<f64>()
+    };
+    let enough = log_vanishing(length);
+    let last = length / 2;
+    // The bound falls with the node: if it is too large at the last one, it is so everywhere.
+    if bound(last) >= enough {
+        return (last, 0.0);
+    }
+    let is_below = |node: i64| {
+        let vanishes = bound(node as usize) < enough;
+        !vanishes
+    };
+    let first = bisect_integers((0, last as i64), is_below).1 as usize;
+    (first, (length - 2 * first) as f64 * bound(first).exp())
+}
+
+/// The logarithm of what nodes that are not evaluated may have, each, so that all of them together have less than e^(−[`VANISHING`]).
+fn log_vanishing(length: usize) -> f64 {
+    -VANISHING - (length as f64).ln()
+}
+
+/// How many nodes after one at which the spectrum vanishes need not be evaluated.
+///
+/// With weights w_i of scores s_i, 1 − |φ|² = Σ 2w_iw_j(1 − cos (s_i − s_j)θ) over all pairs. Its root changes by at most the
+/// standard deviation of a score for each unit of θ (Cauchy and Schwarz: sin² ≤ 2(1 − cos)), and so S, the root of the sum of
+/// 1 − |φ|² over all owners, changes by at most that of the sum; and the spectrum is at most e^(−S²/2).
+struct Stride {
+    log_most: f64,
+    /// How much S may change from one node to the next.
+    change: f64,
+}
+
+impl Stride {
+    fn new(parts: &[Tilted], length: usize) -> Self {
+        let variance: f64 = parts.iter().map(|part| part.owners * part.variance).sum();
+        let angle = 2.0 * std::f64::consts::PI / length as f64;
+        Self { log_most: log_vanishing(length), change: variance.sqrt() * angle * (1.0 + 1e-9) }
+    }
+
+    /// The nodes after one at which all owners together miss so much of |φ|² = 1.
+    fn beyond(&self, missing: f64) -> usize {
+        let room = missing.sqrt() - (-2.0 * self.log_most).sqrt();
+        if room > 0.0 && self.change > 0.0 { (room / self.change * (1.0 - 1e-9)) as usize } else { 0 }
+    }
+}
+
+/// The value of the spectrum at one node: the product over all groups and owners.
+struct Product {
+    value: Complex,
+    log_bound: f64,
+    relative_error: f64,
+    vanishes: bool,
+    /// The sum of 1 − |φ|² over all owners, from below.
+    missing: f64,
+}
+
+impl Product {
+    #[inline]
+    fn at(node: usize, parts: &[Tilted], roots: &Roots) -> Self {
+        let total: f64 = parts.iter().map(|part| part.owners).sum();
+        let relative_error = 4.0 * ROUNDOFF * (total + 16.0);
+        let mut product = Self { value: Complex::ONE, log_bound: 0.0, relative_error, vanishes: false, missing: 0.0 };
+        for part in parts {
+            let own = part.at(node, roots);
+            let magnitude = own.magnitude();
+            let most = magnitude + part.error;
+            product.log_bound += part.owners * most.ln();
+            product.missing += part.owners * (1.0 - most * most).max(0.0) * (1.0 - 1e-12);
+            if product.log_bound < -VANISHING {
+                product.vanishes = true;
+                continue;
+            }
+            product.relative_error += (part.owners * part.error / magnitude).min(1.0);
+            product.value = product.value.times(own.power(part.owners as u64));
+        }
+        product
+    }
+}
+
+/// A group's tilted weights, by their places on the circle.
+struct Tilted {
+    owners: f64,
+    weights: Vec<(usize, f64)>,
+    error: f64,
+    /// The largest product of the weights of two scores that differ by one.
+    neighbours: f64,
+    /// The variance of a score, from above.
+    variance: f64,
+}
+
+impl Tilted {
+    fn new(group: &Draws, tilt: f64, length: usize) -> Self {
+        let normalizer = group.log_normalizer(tilt);
+        let tilted = |&(score, mass): &(i64, f64)| (score, mass * (tilt * score as f64 - normalizer).exp());
+        let atoms: Vec<(i64, f64)> = group.atoms.iter().map(tilted).collect();
+        let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
+        let error = Roots::quick_error_on(length) + ROUNDOFF * (20.0 + 2.0 * atoms.len() as f64 + 4.0 * exponent);
+        let place = |&(score, weight): &(i64, f64)| (score.rem_euclid(length as i64) as usize, weight);
+        Self {
+            owners: group.owners as f64,
+            weights: atoms.iter().map(place).collect(),
+            error,
+            neighbours: largest_neighbour_product(&atoms) * (1.0 - 4.0 * error),
+            variance: variance(&atoms) * (1.0 + 8.0 * error),
+        }
+    }
+
+    /// A bound on the logarithm of what all owners' factors multiply to at a node of this half angle.
+    fn log_bound(&self, half_angle: f64) -> f64 {
+        let squared = -4.0 * self.neighbours * half_angle.sin().powi(2);
+        // The weights sum to one up to their error, which counts for little while the square is not near zero.
+        self.owners * (0.5 * squared.max(-0.5).ln_1p() + 4.0 * self.error)
+    }
+
+    fn at(&self, node: usize, roots: &Roots) -> Complex {
+        let mut sum = Complex::ZERO;
+        for (place, weight) in &self.weights {
+            let root = roots.quick(node * place);
+            sum.real += weight * root.real;
+            sum.imaginary += weight * root.imaginary;
+        }
+        sum
+    }
+}
+
+/// The largest product of the weights of two scores that differ by one.
+fn largest_neighbour_product(atoms: &[(i64, f64)]) -> f64 {
+    let product = |&(score, weight): &(i64, f64)| {
+        let above = atoms.iter().filter(|(other, _)| *other == score + 1);
+        above.map(|(_, other)| weight * other).fold(0.0, f64::max)
+    };
+    atoms.iter().map(product).fold(0.0, f64::max)
+}
+
+/// The mean square of the distance from about the mean, which no choice of that place makes smaller than the variance.
+fn variance(atoms: &[(i64, f64)]) -> f64 {
+    let mean: f64 = atoms.iter().map(|(score, weight)| *score as f64 * weight).sum();
+    atoms.iter().map(|(score, weight)| (*score as f64 - mean).powi(2) * weight).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crowd in which rare owners have large scores, so that the spectrum comes back at many nodes far from the first.
+    #[test]
+    fn skipped_nodes_vanish() {
+        let atoms = vec![(0, 1.0 - 4e-5), (1600, 1e-5), (1601, 1.5e-5), (-900, 1.5e-5)];
+        let sum = ScoreSum { groups: vec![Draws { owners: 100_000_000, atoms }] };
+        let length = 1 << 20;
+        let roots = Roots::of(length);
+        let mut is_used = vec![false; length / 2 + 1];
+        let scanned = scan(&sum, 0.0, &roots, |node, _, _| is_used[node] = true);
+        let parts = [Tilted::new(&sum.groups[0], 0.0, length)];
+        let mut left_out = 0.0;
+        for node in (0..=length / 2).filter(|node| !is_used[*node]) {
+            let product = Product::at(node, &parts, &roots);
+            assert!(product.vanishes, "node {node} has e^{}", product.log_bound);
+            left_out += roots.weight(node) * product.log_bound.exp();
+        }
+        assert!(left_out <= scanned.left_out * (1.0 + 1e-6), "{left_out} of {}", scanned.left_out);
+        let used = is_used.iter().filter(|used| **used).count();
+        assert!(used > 100 && is_used[1000..].contains(&true), "{used} nodes are used");
+        assert!(scanned.evaluated < 100_000, "{} nodes were evaluated", scanned.evaluated);
+    }
+
+    #[test]
+    fn places_taken_apart_are_the_whole_transform() {
+        let length = 1 << 17;
+        let first: Vec<Complex> =
+            (0..40).map(|node| Complex { real: 1.0 / f64::from(node + 1), imaginary: f64::from(node).sin() }).collect();
+        let first = [&[Complex::ONE], &first[1..]].concat();
+        let (values, error) = real_transform(&first, &Roots::of(length));
+        let mut whole = vec![Complex::ZERO; length];
+        for (node, value) in first.iter().enumerate() {
+            whole[node] = *value;
+            whole[(length - node) % length] = if node == 0 { *value } else { value.conjugate() };
+        }
+        let norm = whole.iter().map(|value| value.magnitude().powi(2)).sum::<f64>().sqrt();
+        Fourier::new(length).forward(&mut whole);
+        let largest = whole.iter().zip(&values).map(|(one, other)| (one.real - other).abs()).fold(0.0, f64::max);
+        assert!(largest < 2.0 * error * norm && error < 1e-12, "{largest} for {error}");
+    }
+}
