@@ -276,7 +276,7 @@ fn a_thousand_connections_that_never_read_cost_little_memory_and_keep_nobody_out
         let end = Instant::now() + Duration::from_secs(3);
         while Instant::now() < end || served < 3 {
             // The others come from an address of their own.
-            assert!(is_served_from_elsewhere(address, path), "{name}: another address waits in vain");
+            assert_served_from_elsewhere(name, address, path);
             served += 1;
             most = most.max(resident(process));
         }
@@ -301,16 +301,29 @@ fn a_thousand_idle_connections_keep_nobody_out_of_desk_and_leader() {
     };
     for (address, path) in [(desk.1.1.as_str(), "/queries"), (document["leader"].as_str().unwrap(), "/hpke_config")] {
         let attack = Attack::start(address, "");
-        assert!(is_served_from_elsewhere(address, path), "another address waits in vain");
+        assert_served_from_elsewhere("server", address, path);
         // Whoever shares the attacker's address is served, too: idle connections give way.
         assert!(get(address, path).starts_with("HTTP/1.1 200"));
         drop(attack);
     }
 }
 
-/// Whether a client on another loopback address gets its answer.
+/// A client on another loopback address gets its answer. Like every HTTP client it tries again where a connection breaks.
 #[cfg(target_os = "linux")]
-fn is_served_from_elsewhere(address: &str, path: &str) -> bool {
+fn assert_served_from_elsewhere(name: &str, address: &str, path: &str) {
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        match answer_elsewhere(address, path) {
+            Ok(answer) if answer.starts_with("HTTP/1.1 200") => return,
+            other => answers.push(other.map(|answer| answer.lines().next().unwrap_or_default().to_owned())),
+        }
+    }
+    panic!("{name}: another address is not served: {answers:?}");
+}
+
+/// What a client on another loopback address is answered.
+#[cfg(target_os = "linux")]
+fn answer_elsewhere(address: &str, path: &str) -> Result<String, String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let host = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
@@ -325,5 +338,6 @@ fn is_served_from_elsewhere(address: &str, path: &str) -> bool {
         Ok::<_, std::io::Error>(answer)
     };
     let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, exchange).await });
-    answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200")))
+    let answer = answer.map_err(|_| "waits in vain")?.map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
