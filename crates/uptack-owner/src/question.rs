@@ -46,6 +46,11 @@ impl std::error::Error for Unaskable {
 }
 
 impl Question {
+    /// A question that a person answers: there is nothing in it that a device could evaluate.
+    pub fn of_people() -> Self {
+        Self { predicate: None, ballot: None, attributes: Vec::new() }
+    }
+
     /// One question.
     ///
     /// ```

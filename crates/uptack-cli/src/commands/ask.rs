@@ -181,7 +181,7 @@ impl Arguments {
                 .with_hint("say in words what owners are asked; it stands on the card that owners see"));
         }
         if self.people {
-            return Ok(Question { predicate: None, ballot: None, attributes: Vec::new() });
+            return Ok(Question::of_people());
         }
         let declared = Declared::parse(self.attributes.iter().map(String::as_str))
             .map_err(|error| Failure::from(error).at("--attributes"))?;

@@ -6,6 +6,7 @@
 pub(crate) mod binomial;
 pub(crate) mod binomial_sum;
 mod circle;
+pub(crate) mod draws;
 pub(crate) mod enclosure;
 pub(crate) mod exponential;
 pub(crate) mod fourier;

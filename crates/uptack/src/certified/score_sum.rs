@@ -4,17 +4,10 @@
 //! sum where the question is, it is relative to the answer (`docs/accounting.md`, "Sums of scores").
 
 use super::circle::{FallingTerms, Roots};
+use super::draws::Draws;
 use super::root::newton;
 use super::rounding::ROUNDOFF;
 use super::spectrum::{self, Scanned, VANISHING};
-
-/// Owners who draw their scores independently from one law.
-#[derive(Clone, Debug)]
-pub(crate) struct Draws {
-    pub(crate) owners: u64,
-    /// Scores with their probabilities.
-    pub(crate) atoms: Vec<(i64, f64)>,
-}
 
 /// The sum of the scores of several groups of owners.
 #[derive(Clone, Debug)]
@@ -153,7 +146,7 @@ impl ScoreSum {
     /// The tilted law on a window.
     pub(crate) fn law(&self, tilt: f64, window: Window) -> TiltedLaw {
         let length = window.length();
-        let (values, error) = spectrum::law(self, tilt, length);
+        let (values, error) = spectrum::law(&self.groups, tilt, length);
         let value = |sum: i64| values[sum.rem_euclid(length as i64) as usize];
         TiltedLaw {
             first: window.low,
@@ -201,7 +194,7 @@ impl ScoreSum {
         let roots = Roots::of(window.length());
         let terms = FallingTerms::new(tilt, window.high, &roots);
         let (mut sum, mut error) = (0.0, 0.0);
-        let Scanned { left_out, evaluated } = spectrum::scan(self, tilt, &roots, |node, value, off| {
+        let Scanned { left_out, evaluated } = spectrum::scan(&self.groups, tilt, &roots, |node, value, off| {
             let (term, term_error) = terms.at(node);
             let weight = roots.weight(node);
             sum += weight * (term.real * value.real - term.imaginary * value.imaginary);
@@ -220,66 +213,9 @@ fn largest_term(tilt: f64, last: i64) -> f64 {
     if tilt * last <= 1.0 { last } else { (1.0 / (std::f64::consts::E * tilt)).max(1.0) }
 }
 
-/// Mean and variance of the tilted law of values with these masses, whatever these sum to, in one pass (the update of West). For
-/// choosing tilts and lattices, not for claims: a large value with a small mass that comes first costs digits.
-pub(crate) fn tilted_moments(law: impl Iterator<Item = (f64, f64)> + Clone, tilt: f64) -> (f64, f64) {
-    let occurring = law.filter(|(_, mass)| *mass > 0.0);
-    let peak = occurring.clone().map(|(value, _)| tilt * value).fold(f64::NEG_INFINITY, f64::max);
-    let (mut total, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    for (value, mass) in occurring {
-        let weight = mass * (tilt * value - peak).exp();
-        total += weight;
-        if total > 0.0 {
-            let distance = value - mean;
-            mean += distance * weight / total;
-            squares += weight * distance * (value - mean);
-        }
-    }
-    (mean, if total > 0.0 { squares / total } else { 0.0 })
-}
-
-impl Draws {
-    pub(super) fn log_normalizer(&self, tilt: f64) -> f64 {
-        let peak = self.atoms.iter().map(|(score, _)| tilt * *score as f64).fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = self.atoms.iter().map(|(score, mass)| mass * (tilt * *score as f64 - peak).exp()).sum();
-        if peak.abs() < 1e-3 {
-            // Near zero the sum of the probabilities themselves is one, exactly.
-            let excess: f64 = self.atoms.iter().map(|(score, mass)| mass * (tilt * *score as f64).exp_m1()).sum();
-            return excess.ln_1p();
-        }
-        peak + sum.ln()
-    }
-
-    fn moments(&self, tilt: f64) -> (f64, f64) {
-        tilted_moments(self.atoms.iter().map(|(score, mass)| (*score as f64, *mass)), tilt)
-    }
-
-    pub(super) fn reach(&self) -> i64 {
-        self.atoms.iter().map(|(score, _)| score.abs()).max().unwrap_or(0)
-    }
-
-    fn lowest(&self) -> i64 {
-        self.atoms.iter().map(|(score, _)| *score).min().unwrap_or(0)
-    }
-
-    fn highest(&self) -> i64 {
-        self.atoms.iter().map(|(score, _)| *score).max().unwrap_or(0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn moments_of_a_tilted_law() {
-        let law = [(-2.0, 0.25), (1.0, 0.5), (3.0, 0.25)];
-        let (mean, variance) = tilted_moments(law.into_iter(), 0.0);
-        assert!((mean - 0.75).abs() < 1e-15 && (variance - (0.25 * 4.0 + 0.5 + 0.25 * 9.0 - 0.5625)).abs() < 1e-14);
-        // Tilted far enough, only the largest is left.
-        let (mean, variance) = tilted_moments(law.into_iter(), 200.0);
-        assert!((mean - 3.0).abs() < 1e-12 && variance < 1e-12);
-    }
 
     /// Of three owners with scores −1, 0 and 2, by enumeration; under any tilt the bound is one, and close.
     #[test]

@@ -5,10 +5,10 @@
 //! so that most nodes are never looked at.
 
 use super::circle::Roots;
+use super::draws::Draws;
 use super::fourier::{Complex, Fourier};
 use super::root::bisect_integers;
 use super::rounding::ROUNDOFF;
-use super::score_sum::{Draws, ScoreSum};
 
 /// Spectral values below e^(−this) are left out and counted as error.
 pub(super) const VANISHING: f64 = 80.0;
@@ -23,8 +23,8 @@ pub(super) struct Scanned {
 
 /// Calls `each` with the nodes of half the circle (the other half is its mirror image) at which the spectrum does not vanish, from
 /// the first on: the node, the value there, and its error times the number of nodes it stands for.
-pub(super) fn scan(sum: &ScoreSum, tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> Scanned {
-    let parts: Vec<Tilted> = sum.groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
+pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> Scanned {
+    let parts: Vec<Tilted> = groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
     let (last, mut left_out) = last_node(&parts, roots.length);
     let stride = Stride::new(&parts, roots.length);
     let (mut node, mut evaluated) = (0, 0);
@@ -46,10 +46,10 @@ pub(super) fn scan(sum: &ScoreSum, tilt: f64, roots: &Roots, mut each: impl FnMu
 }
 
 /// The tilted law at all places of the circle, and how far each value may be off.
-pub(super) fn law(sum: &ScoreSum, tilt: f64, length: usize) -> (Vec<f64>, f64) {
+pub(super) fn law(groups: &[Draws], tilt: f64, length: usize) -> (Vec<f64>, f64) {
     let roots = Roots::of(length);
     let (mut nodes, mut error, mut norm) = (Vec::new(), 0.0, 0.0);
-    let scanned = scan(sum, tilt, &roots, |node, value, off| {
+    let scanned = scan(groups, tilt, &roots, |node, value, off| {
         error += off;
         norm += value.magnitude().powi(2) * 2.0;
         nodes.resize(node, Complex::ZERO);
@@ -249,12 +249,12 @@ mod tests {
     #[test]
     fn skipped_nodes_vanish() {
         let atoms = vec![(0, 1.0 - 4e-5), (1600, 1e-5), (1601, 1.5e-5), (-900, 1.5e-5)];
-        let sum = ScoreSum { groups: vec![Draws { owners: 100_000_000, atoms }] };
+        let groups = [Draws { owners: 100_000_000, atoms }];
         let length = 1 << 20;
         let roots = Roots::of(length);
         let mut is_used = vec![false; length / 2 + 1];
-        let scanned = scan(&sum, 0.0, &roots, |node, _, _| is_used[node] = true);
-        let parts = [Tilted::new(&sum.groups[0], 0.0, length)];
+        let scanned = scan(&groups, 0.0, &roots, |node, _, _| is_used[node] = true);
+        let parts = [Tilted::new(&groups[0], 0.0, length)];
         let mut left_out = 0.0;
         for node in (0..=length / 2).filter(|node| !is_used[*node]) {
             let product = Product::at(node, &parts, &roots);

@@ -90,6 +90,7 @@ fn facts(card: &Card) -> Markup {
 
 fn predicates(card: &Card) -> Markup {
     html! {
+        @if card.asks_person() { dt { "Who answers" } dd { "People, on a page or in a terminal" } }
         @if let Some(predicate) = &card.predicate { dt { "A yes is" } dd { code { (predicate) } } }
         @if let Some(ballot) = &card.ballot {
             dt { "Ballot" }

@@ -153,11 +153,26 @@ impl Shown {
                 @if let Some(reason) = &self.query.reason { p.fault { (reason) } }
                 (self.release_form(visitor))
             }
+            @if self.card.asks_person() && self.live_path().is_some() { (self.how_people_answer(pages)) }
             @if let Some(outcome) = &self.outcome { (result(outcome)) (self.downloads(pages)) }
             @if self.series.len() > 1 { (series_chart(&self.series)) }
             section.panel { h2 { "The card" } (card_view::card(&self.card))
                 p { a href=(format!("{}/card", path(name))) { "Download the signed card" } } }
             (self.cancel_form(visitor))
+        }
+    }
+
+    /// What people need to answer. The address of this desk is not in it: it may be another one for them.
+    fn how_people_answer(&self, pages: &Pages) -> Markup {
+        let (name, key) = (&self.query.signed.query, pages.shared.signer.public());
+        html! {
+            section.panel {
+                h2 { "How people answer" }
+                p { "In a browser, by a link to a page that this desk does not serve:" }
+                pre tabindex="0" { code { "PAGE/#desk=DESK&key=" (key) "&query=" (name) } }
+                p { "In a terminal:" }
+                pre tabindex="0" { code { "uptack answer --desk DESK --policy policy.toml --data FOLDER --query " (name) } }
+            }
         }
     }
 

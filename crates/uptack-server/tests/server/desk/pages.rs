@@ -66,6 +66,25 @@ async fn a_question_lives_its_life_in_a_browser() {
     check_result(&stage, &mut browser, &opened.location, &signed).await;
 }
 
+#[tokio::test]
+async fn people_are_asked_in_a_browser_and_told_how_they_answer() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let asked = ASKED.replace("predicate=station+%3D%3D+%227%22", "who=people");
+    let preview = browser.get(&format!("/pages/ask/preview?{asked}")).await;
+    let [form_token, key, opening] = ["form_token", "key", "opening"].map(|name| preview.field(name));
+    let fields = [("form_token", form_token.as_str()), ("key", key.as_str()), ("opening", opening.as_str())];
+    let opened = browser.post("/pages/ask/open", &fields).await;
+    let signed = only_open(&stage.analyst).await;
+    assert!(signed.open().unwrap().card.asks_person());
+    let page = browser.get(&opened.location).await.text;
+    let link = format!("#desk=DESK&amp;key={}&amp;query={}", stage.desk.signer(), signed.query);
+    assert!(page.contains("How people answer") && page.contains(&link), "{page}");
+    // What only a device could evaluate is not asked of people.
+    let both = browser.get(&format!("/pages/ask/preview?{ASKED}&who=people")).await.text;
+    assert!(both.contains("role=\"alert\"") && both.contains("let devices answer"), "{both}");
+}
+
 async fn stage_is_ready(stage: &Stage, query: &str) -> bool {
     let store = rusqlite::Connection::open(stage.directory.path().join("desk.sqlite3")).unwrap();
     let statement = "SELECT record IS NOT NULL FROM queries WHERE query = ?1";

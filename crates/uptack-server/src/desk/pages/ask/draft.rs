@@ -71,10 +71,30 @@ impl Draft {
 }
 
 fn question(fields: &Fields) -> Result<Question, Fault> {
+    match fields.get("who") {
+        "" | "devices" => question_of_devices(fields),
+        "people" => question_of_people(fields),
+        _ => Err(Fault::of("who", "devices answer, or people do")),
+    }
+}
+
+/// People answer in their own words; what only a device could evaluate would never be looked at.
+fn question_of_people(fields: &Fields) -> Result<Question, Fault> {
+    for name in ["predicate", "each", "values", "most_yes"] {
+        if fields.given(name).is_some() {
+            return Err(Fault::of(name, "people answer the question itself; leave this empty, or let devices answer"));
+        }
+    }
+    Ok(Question::of_people())
+}
+
+fn question_of_devices(fields: &Fields) -> Result<Question, Fault> {
     let declared = Declared::default();
     let Some(attribute) = fields.given("each") else {
         let predicate = fields.given("predicate").ok_or_else(|| {
-            Fault::of("predicate", "say what a yes is, as in station == \"7\", or name an attribute for a ballot")
+            let words =
+                "say what a yes is, as in station == \"7\", name an attribute for a ballot, or let people answer";
+            Fault::of("predicate", words)
         })?;
         return Question::single(predicate, &declared).map_err(|error| Fault::of("predicate", error.to_string()));
     };
@@ -137,8 +157,18 @@ mod tests {
         assert_eq!(field("question=Q&predicate=a+%3D%3D&closes=10m"), Some("predicate"));
         assert_eq!(field("question=Q&predicate=true&closes=2s"), Some("closes"));
         assert_eq!(field("question=Q&predicate=true"), Some("closes"));
+        assert_eq!(field("question=Q&who=people&closes=10m"), None);
+        assert_eq!(field("question=Q&who=people&predicate=true&closes=10m"), Some("predicate"));
+        assert_eq!(field("question=Q&who=people&each=road&closes=10m"), Some("each"));
+        assert_eq!(field("question=Q&who=nobody&closes=10m"), Some("who"));
         assert_eq!(field("question=Q&each=road&closes=10m"), Some("values"));
         assert_eq!(field("question=Q&each=road&values=a,b&closes=10m&times=0"), Some("times"));
+    }
+
+    #[test]
+    fn a_question_for_people_has_nothing_for_a_device() {
+        let card = read("question=Did+you+vote%3F&who=people&closes=10m").unwrap().card().unwrap();
+        assert!(card.asks_person(), "{card:?}");
     }
 
     #[test]

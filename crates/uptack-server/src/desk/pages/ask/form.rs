@@ -6,7 +6,7 @@ use super::wanted::Fault;
 use crate::desk::pages::fields::Fields;
 
 /// Every field, in the order of the form.
-pub(super) const NAMES: [&str; 17] = [
+pub(super) const NAMES: [&str; 18] = [
     "owners",
     "yes",
     "epsilon",
@@ -18,6 +18,7 @@ pub(super) const NAMES: [&str; 17] = [
     "honest",
     "minimum_batch",
     "question",
+    "who",
     "predicate",
     "each",
     "values",
@@ -63,6 +64,9 @@ const TRUST: [(&str, &str); 3] = [
     ("owners", "The owners' coins alone, no noise"),
 ];
 
+const WHO: [(&str, &str); 2] =
+    [("devices", "Devices, by what they know of their owners"), ("people", "People, on a page or in a terminal")];
+
 pub(super) fn page(fields: &Fields, fault: Option<&Fault>, plan: &Markup) -> Markup {
     html! {
         h1 { "Ask" }
@@ -90,6 +94,7 @@ pub(super) fn label(name: &str) -> &'static str {
     known.unwrap_or(match name {
         "trust" => "Who is trusted",
         "question" => "The question in words",
+        "who" => "Who answers",
         "predicate" => "A yes is",
         "each" => "Attribute",
         "values" => "Values",
@@ -105,12 +110,7 @@ fn plan_fields(fields: &Fields) -> Markup {
         fieldset.panel {
             legend { "How private, how exact" }
             div.grid { @for input in &MAIN { (text(fields, input)) } }
-            div.field {
-                label for="trust" { "Who is trusted" }
-                select #trust name="trust" {
-                    @for (value, words) in TRUST { option value=(value) selected[fields.get("trust") == value] { (words) } }
-                }
-            }
+            (choice(fields, "trust", &TRUST))
             details open[MORE.iter().any(|input| fields.given(input.name).is_some())] {
                 summary { "More limits" }
                 div.grid { @for input in &MORE { (text(fields, input)) } }
@@ -136,9 +136,10 @@ fn question_fields(fields: &Fields) -> Markup {
         fieldset.panel {
             legend { "The question" }
             (text(fields, &Input { name: "question", label: "The question in words", help: "It stands on the card that owners see" }))
+            (choice(fields, "who", &WHO))
             (text(fields, &Input {
                 name: "predicate", label: "A yes is",
-                help: "An expression over an owner's own attributes, as in station == \"7\"",
+                help: "Where devices answer: an expression over an owner's own attributes, as in station == \"7\"",
             }))
             details open[fields.given("each").is_some()] {
                 summary { "A ballot of many questions" }
@@ -150,6 +151,18 @@ fn question_fields(fields: &Fields) -> Markup {
                 }
             }
             div.grid { @for input in &when { (text(fields, input)) } }
+        }
+    }
+}
+
+/// One of several values, each with its words.
+fn choice(fields: &Fields, name: &str, values: &[(&str, &str)]) -> Markup {
+    html! {
+        div.field {
+            label for=(name) { (label(name)) }
+            select id=(name) name=(name) {
+                @for (value, words) in values { option value=(value) selected[fields.get(name) == *value] { (words) } }
+            }
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::lattice::RealLaw;
 use super::oriented::{OrientedClass, OrientedCrowd};
+use crate::certified::draws::Draws;
 use crate::certified::rounding::ROUNDOFF;
-use crate::certified::score_sum::{Draws, LONGEST, ScoreSum, TiltedLaw, Window};
+use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
 use crate::privacy::effort::Work;
 
 /// No lattice of a test has many more cells than this: where very rare classes would need more, it is coarser, and the test a

@@ -1,7 +1,8 @@
 //! Scores on a lattice (`docs/accounting.md`, "Sums of scores").
 
+use crate::certified::draws::{Draws, tilted_moments};
 use crate::certified::root::newton;
-use crate::certified::score_sum::{Draws, LONGEST, ScoreSum, tilted_moments};
+use crate::certified::score_sum::{LONGEST, ScoreSum};
 
 /// With more owners than this, lattices are coarser.
 pub(super) const VERY_MANY: u64 = 300_000;

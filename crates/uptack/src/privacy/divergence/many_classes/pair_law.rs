@@ -3,7 +3,8 @@
 
 use super::lattice::RealLaw;
 use super::oriented::{OrientedCrowd, commoner};
-use crate::certified::score_sum::{Draws, LONGEST, ScoreSum, TiltedLaw};
+use crate::certified::draws::Draws;
+use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw};
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, WeightedClass};
 use crate::truth::Truth;
