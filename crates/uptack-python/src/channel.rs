@@ -248,10 +248,10 @@ pub(crate) fn new_seed() -> Result<u64, uptack::Error> {
 /// A confidence from text. What is left to one is formed exactly, so that 99.9999 % means what it says.
 pub(crate) fn read_confidence(text: &str) -> Result<Confidence, Failure> {
     let level: Fraction = text.parse()?;
-    Ok(Confidence::of_miss(level.complement().to_f64()).map_err(|_| {
+    Confidence::of_miss(level.complement().to_f64()).map_err(|_| {
         Failure::request(format!("confidence: {level} is not between 0 and 1 - 1e-12"))
             .with_hint("write 0.95 or \"95%\"")
-    })?)
+    })
 }
 
 /// A kind of interval by its name.

@@ -87,7 +87,7 @@ impl PyComposition {
     /// Local ε of all cells of all releases; none where there is no guarantee.
     fn linked(&self) -> Result<Option<f64>, Failure> {
         Ok(sum_of(&self.parts, |channel, times| {
-            Ok(privacy::linked_epsilon(channel).map(|once| add_local(once, times)).transpose()?)
+            privacy::linked_epsilon(channel).map(|once| add_local(once, times)).transpose()
         })?)
     }
 }
