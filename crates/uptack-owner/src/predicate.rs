@@ -1,7 +1,8 @@
 //! The question as an expression that only the device evaluates.
 //!
-//! Predicates are CEL, cut down to what ends by itself in a time that the text bounds: at most 1 KiB, operators,
-//! `in`, and a few functions on strings and numbers. Macros, comprehensions and regular expressions are refused.
+//! Predicates are CEL, cut down to what ends by itself in a time that the text bounds: at most 1 KiB and 64 nested
+//! brackets, operators, `in`, and a few functions on strings and numbers. Macros, comprehensions and regular expressions
+//! are refused.
 //!
 //! Work is bounded by a count of steps and never by a clock, so that what an owner answers does not depend on how fast
 //! its device is. Before a predicate is evaluated, [`Predicate::steps`] bounds from above what it can take with the
@@ -12,6 +13,7 @@ use cel::{
     common::ast::{EntryExpr, Expr, IdedEntryExpr, LiteralValue},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 use crate::{
     attributes::Attributes,
@@ -21,6 +23,14 @@ use crate::{
 
 /// The longest predicate, in bytes.
 pub const LONGEST: usize = 1024;
+
+/// How deep brackets may be nested.
+pub const DEEPEST: usize = 64;
+/// The size of the stack, in bytes, for work whose recursion is as deep as a stranger's text makes it. Without optimization, the
+/// parser takes 170 kB per nested bracket, and 40 kB per operator of a chain, which may be as long as the text.
+const ROOM: usize = 64 << 20;
+/// How deep an expression may be for any thread's stack to suffice.
+const SHALLOW: usize = 8;
 
 /// The most steps of all predicates of one card together; each has an equal share.
 ///
@@ -39,6 +49,8 @@ const NODE: u64 = 64;
 pub struct Predicate {
     program: Program,
     attributes: Vec<String>,
+    /// The levels of operations below the outermost one.
+    depth: usize,
 }
 
 impl Predicate {
@@ -55,17 +67,23 @@ impl Predicate {
         if text.len() > LONGEST {
             return Err(refuse(format!("it has {} bytes, and {LONGEST} are allowed", text.len())));
         }
+        if nested_brackets(text) > DEEPEST {
+            return Err(refuse(format!("its brackets are nested more than {DEEPEST} deep")));
+        }
         // The parser is somebody else's and reads what strangers wrote.
-        let parsed = catch_unwind(|| Program::compile(text)).map_err(|_| refuse("it cannot be parsed"))?;
-        let program = parsed.map_err(|errors| {
+        with_room(|| Self::parse_here(text)).unwrap_or_else(|| Err(refuse("it cannot be parsed")))
+    }
+
+    fn parse_here(text: &str) -> Result<Self> {
+        let program = Program::compile(text).map_err(|errors| {
             let first = errors.to_string();
             refuse(first.lines().next().unwrap_or("it cannot be parsed").to_owned())
         })?;
         let mut attributes = Vec::new();
-        look(program.expression(), &mut attributes)?;
+        let depth = look(program.expression(), &mut attributes)?;
         attributes.sort();
         attributes.dedup();
-        Ok(Self { program, attributes })
+        Ok(Self { program, attributes, depth })
     }
 
     /// The attributes that it reads, sorted.
@@ -86,7 +104,8 @@ impl Predicate {
     /// # Ok::<(), uptack_owner::Error>(())
     /// ```
     pub fn check_types(&self, declared: &Declared) -> Result<()> {
-        typing::check(self.program.expression(), declared)
+        let check = || typing::check(self.program.expression(), declared);
+        self.with_room(check).unwrap_or_else(|| Err(refuse("its types cannot be checked")))
     }
 
     /// The truth of an owner: anything but a plain *true* is *no*, a missing attribute, an error and more than
@@ -95,16 +114,29 @@ impl Predicate {
         if self.steps(subject) > most_steps {
             return false;
         }
-        let evaluated = catch_unwind(AssertUnwindSafe(|| self.program.execute(&subject.context)));
-        matches!(evaluated, Ok(Ok(Value::Bool(true))))
+        let evaluate = || matches!(self.program.execute(&subject.context), Ok(Value::Bool(true)));
+        self.with_room(evaluate).unwrap_or(false)
     }
 
     /// An upper bound of the steps that evaluation takes: every branch is counted as if it were taken.
     pub fn steps(&self, subject: &Subject<'_>) -> u64 {
-        let mut steps = 0;
-        measure(self.program.expression(), subject.attributes, &mut steps);
-        steps
+        let count = || {
+            let mut steps = 0;
+            measure(self.program.expression(), subject.attributes, &mut steps);
+            steps
+        };
+        self.with_room(count).unwrap_or(u64::MAX)
     }
+
+    /// Runs work that recurses as deep as the predicate; `None` if it panics.
+    fn with_room<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Option<T> {
+        if self.depth <= SHALLOW { catch_unwind(AssertUnwindSafe(work)).ok() } else { with_room(work) }
+    }
+}
+
+/// Runs work on a large stack of its own; `None` if it panics or no thread can be started.
+fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    thread::scope(|scope| thread::Builder::new().stack_size(ROOM).spawn_scoped(scope, work).ok()?.join().ok())
 }
 
 /// An owner as predicates see it: made once for all predicates of a card.
@@ -176,14 +208,28 @@ fn refuse(reason: impl std::fmt::Display) -> Error {
     Error::Input(format!("the predicate is refused: {reason}"))
 }
 
+/// How deep brackets are nested, those within texts included.
+fn nested_brackets(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
+}
+
 const OPERATORS: [&str; 18] = [
     "_?_:_", "_&&_", "_||_", "!_", "_-_", "_+_", "_*_", "_/_", "_%_", "_==_", "_!=_", "_>=_", "_<=_", "_>_", "_<_",
     "-_", "_[_]", "@in",
 ];
 const FUNCTIONS: [&str; 8] = ["startsWith", "endsWith", "contains", "size", "int", "uint", "double", "string"];
 
-/// Walks the whole expression: notes what it reads, refuses what is not allowed.
-fn look(expression: &IdedExpr, attributes: &mut Vec<String>) -> Result<()> {
+/// Walks the whole expression: notes what it reads, refuses what is not allowed, and says how deep it is.
+fn look(expression: &IdedExpr, attributes: &mut Vec<String>) -> Result<usize> {
     match &expression.expr {
         Expr::Literal(_) | Expr::List(_) => {}
         Expr::Ident(name) => attributes.push(name.clone()),
@@ -204,7 +250,7 @@ fn look(expression: &IdedExpr, attributes: &mut Vec<String>) -> Result<()> {
         Expr::Struct(_) => return Err(refuse("it makes a structure")),
         Expr::Unspecified => return Err(refuse("it is empty")),
     }
-    parts(expression).try_for_each(|part| look(part, attributes))
+    parts(expression).try_fold(0, |depth, part| Ok(depth.max(1 + look(part, attributes)?)))
 }
 
 impl std::fmt::Debug for Predicate {
@@ -314,18 +360,66 @@ mod tests {
         assert!(predicate.steps(&subject) > 80 * 4000 * SCALAR);
     }
 
+    /// As many repetitions as fit, as many as may be nested, and some in between; in a build without optimization, too,
+    /// whose frames are the largest.
     #[test]
     fn the_worst_kilobytes_neither_panic_nor_overflow() {
-        for piece in
-            ["(", "[", "{", "!", "-", "a.", "a?", "a[", "!(", "-(", "a+", "a&&", "a?a:", "[[", "\"", "'''", "0x"]
-        {
-            let text = piece.repeat(LONGEST / piece.len());
-            let _ = Predicate::parse(&text);
-            let closed = format!("{}a", piece.repeat(LONGEST / piece.len() - 1));
-            if let Ok(predicate) = Predicate::parse(&closed) {
-                is_true(&predicate, &attributes());
+        let pieces = [
+            ["(", ")"],
+            ["[", "]"],
+            ["{", "}"],
+            ["{a:", "}"],
+            ["!", ""],
+            ["-", ""],
+            ["a.", ""],
+            ["a?", ":a"],
+            ["a[", "]"],
+            ["!(", ")"],
+            ["-(", ")"],
+            ["a+", ""],
+            ["a+(", ")"],
+            ["a&&", ""],
+            ["a==", ""],
+            ["a?a:", ""],
+            ["size(", ")"],
+            ["[[", ""],
+            ["\"", ""],
+            ["'"; 2],
+            ["'''", ""],
+            ["0x", ""],
+        ];
+        for [piece, end] in pieces {
+            let most = (LONGEST - 1) / (piece.len() + end.len());
+            for times in [most, 200, DEEPEST + 1, DEEPEST, DEEPEST - 1, 20].map(|times| times.min(most)) {
+                let open = piece.repeat(times);
+                for text in [open.clone(), format!("{open}a"), format!("{open}a{}", end.repeat(times))] {
+                    if let Ok(predicate) = Predicate::parse(&text) {
+                        is_true(&predicate, &attributes());
+                    }
+                }
             }
         }
+    }
+
+    #[test]
+    fn brackets_are_nested_no_deeper_than_allowed() {
+        let nested = |times: usize| format!("{}taxi{}", "(".repeat(times), ")".repeat(times));
+        assert!(truth(&nested(DEEPEST)));
+        let error = Predicate::parse(&nested(DEEPEST + 1)).unwrap_err().to_string();
+        assert!(error.contains("nested more than 64 deep"), "{error}");
+    }
+
+    /// On a thread with a quarter of the usual stack: the longest chain of operators, and the longest without a stack of its own.
+    #[test]
+    fn a_small_stack_suffices() {
+        let all = || {
+            [508, SHALLOW - 1].into_iter().all(|count| {
+                let predicate = Predicate::parse(&format!("{}1>0", "1+".repeat(count))).unwrap();
+                predicate.check_types(&Declared::default()).unwrap();
+                is_true(&predicate, &attributes())
+            })
+        };
+        assert!(thread::Builder::new().stack_size(512 << 10).spawn(all).unwrap().join().unwrap());
     }
 
     proptest! {

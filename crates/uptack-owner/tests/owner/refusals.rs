@@ -125,6 +125,7 @@ fn a_predicate_that_reads_or_does_what_it_must_not() {
     assert!(with("true", &["station"]).contains("list of attributes"));
     assert!(with("station.matches(\"a.*\")", &["station"]).contains("`matches`"));
     assert!(with("[1].exists(x, x == 1)", &[]).contains("macro"));
+    assert!(with(&"(".repeat(1000), &[]).contains("nested more than 64 deep"));
     // Without a predicate it asks the person, and then reads nothing and says what it asks.
     assert!(refused(|card| card.predicate = None, |_| {}).contains("neither a predicate"));
     let ask_nothing = |card: &mut Card| (card.predicate, card.question, card.attributes) = (None, None, Vec::new());
