@@ -71,8 +71,8 @@ pub(crate) struct Arguments {
     command: Vec<OsString>,
     /// Audit a sampler that is broken on purpose: last-output-unprotected, biased-threshold, reused-coin,
     /// truth-dependent-length or wrong-branch; with noise also noise-averaged, noise-scale, noise-one-sided or noise-missing
-    #[cfg(feature = "broken-controls")]
-    #[arg(long, value_name = "KIND")]
+    #[cfg(debug_assertions)]
+    #[arg(long, value_name = "KIND", hide = true)]
     broken: Option<uptack::audit::BrokenControl>,
 }
 
@@ -133,7 +133,7 @@ fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<(),
     conclude(&report, arguments.confidence)
 }
 
-#[cfg(feature = "broken-controls")]
+#[cfg(debug_assertions)]
 fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
     Ok(match arguments.broken {
         Some(control) => audit.run_broken(channel, claims, control)?,
@@ -141,7 +141,7 @@ fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Cla
     })
 }
 
-#[cfg(not(feature = "broken-controls"))]
+#[cfg(not(debug_assertions))]
 fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
     follow(audit, channel, claims)
 }

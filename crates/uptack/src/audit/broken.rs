@@ -1,9 +1,6 @@
 //! Samplers that are broken on purpose, so that the auditor can be seen to catch them.
 //!
-//! They exist only with the feature `broken-controls`, which no optimized build for use can have.
-
-#[cfg(not(debug_assertions))]
-compile_error!("broken-controls is for tests: it cannot be part of a release build");
+//! They exist only where debug assertions are on: in tests and in builds for development, never in a release.
 
 use std::str::FromStr;
 

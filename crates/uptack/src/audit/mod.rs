@@ -21,7 +21,7 @@
 
 mod aggregator;
 mod bound;
-#[cfg(feature = "broken-controls")]
+#[cfg(debug_assertions)]
 mod broken;
 mod checks;
 mod claims;
@@ -35,7 +35,8 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-#[cfg(feature = "broken-controls")]
+#[cfg(debug_assertions)]
+#[doc(hidden)]
 pub use broken::BrokenControl;
 pub use checks::{Fit, Misfit, Replays};
 pub use claims::Claims;
@@ -225,7 +226,8 @@ impl Audit {
     }
 
     /// Audits a sampler that is broken on purpose against what is claimed of the sound one.
-    #[cfg(feature = "broken-controls")]
+    #[cfg(debug_assertions)]
+    #[doc(hidden)]
     pub fn run_broken(&self, channel: &Channel, claims: &Claims, control: BrokenControl) -> Result<Report, Error> {
         self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims, &Progress::default())
     }

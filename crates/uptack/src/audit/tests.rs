@@ -168,7 +168,7 @@ fn without_noise_there_is_no_aggregator_to_count_on() {
     assert!(report.one_aggregator.is_none() && report.noise.is_none());
 }
 
-#[cfg(feature = "broken-controls")]
+#[cfg(debug_assertions)]
 mod broken_controls {
     use super::*;
 

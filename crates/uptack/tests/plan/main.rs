@@ -219,8 +219,8 @@ fn senseless_requests_are_refused() {
 /// A sample of what `checks/planner_survey.sh` does for 500 requests.
 #[test]
 fn nothing_certified_is_better_than_a_plan() {
-    let survey = survey::survey(60, 1e6, 8, |_| true);
+    let survey = survey::survey(30, 1e6, 8, |_| true);
     assert!(survey.failures.is_empty(), "{}\n{}", survey.summary(), survey.failures.join("\n"));
     // Rivals come close, so that a worse plan would have been beaten.
-    assert!(survey.close >= 50, "{}", survey.summary());
+    assert!(survey.close >= 25, "{}", survey.summary());
 }
