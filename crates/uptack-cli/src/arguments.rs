@@ -51,20 +51,18 @@ pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
 
 /// The address of a server: `http://…` or `https://…`.
 pub(crate) fn address(text: &str) -> Result<Url, String> {
-    if let Ok(url) = text.parse::<Url>()
-        && matches!(url.scheme(), "http" | "https")
-    {
-        return Ok(url);
-    }
-    let needed = "an address begins with http:// or https://";
-    // Whoever left it out meant this machine in plaintext, or another one with TLS.
-    let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let meant = format!("https://{bare}").parse::<Url>().ok().filter(|_| !bare.starts_with('/'));
-    Err(match meant.as_ref().and_then(Url::host) {
-        Some(host) if is_this_machine(&host) => format!("{needed}; write http://{bare}"),
-        Some(_) => format!("{needed}; write https://{bare}"),
-        None => format!("{needed}, as in http://127.0.0.1:8080"),
+    uptack_dap::address::parse(text).map_err(|error| match with_scheme(text) {
+        Some(meant) => format!("{error}; write {meant}"),
+        None => format!("{error}, as in http://127.0.0.1:8080"),
     })
+}
+
+/// The address that was meant if only its scheme is missing or wrong: this machine in plaintext, or another one with TLS.
+fn with_scheme(text: &str) -> Option<String> {
+    let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let meant = uptack_dap::address::parse(&format!("https://{bare}")).ok()?;
+    let scheme = if is_this_machine(&meant.host()?) { "http" } else { "https" };
+    Some(format!("{scheme}://{bare}"))
 }
 
 fn is_this_machine(host: &Host<&str>) -> bool {
@@ -89,11 +87,14 @@ mod tests {
             ("desk.example", "write https://desk.example"),
             ("ftp://desk.example", "write https://desk.example"),
             ("", "as in http://127.0.0.1:8080"),
-            ("http://", "as in http://127.0.0.1:8080"),
             ("/a/path", "as in http://127.0.0.1:8080"),
         ] {
             let told = address(bad).unwrap_err();
             assert!(told.contains("begins with http://") && told.ends_with(advice), "{bad}: {told}");
+        }
+        for (bad, reason) in [("http://", "the host"), ("http://büro.example", "xn--"), ("https://a b", "no spaces")] {
+            let told = address(bad).unwrap_err();
+            assert!(told.contains(reason) && told.ends_with("as in http://127.0.0.1:8080"), "{bad}: {told}");
         }
     }
 

@@ -40,7 +40,7 @@ impl FromStr for Origin {
 
     fn from_str(text: &str) -> Result<Self> {
         let refuse = |error: &dyn fmt::Display| Error::input(format!("`{text}`: {error}"));
-        let url: Url = text.parse().map_err(|error: url::ParseError| refuse(&error))?;
+        let url = address::parse(text).map_err(|error| refuse(&error))?;
         address::check_address(&url).map_err(|error| refuse(&error))?;
         match url.path() {
             "/" => Ok(Self(url.origin())),

@@ -62,9 +62,9 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
         return Err(Error::input("card: no aggregators are named"));
     };
     let address = |name: &str, text: &str| {
-        let refuse = |_| Error::input(format!("card: aggregators.{name}: `{text}` is not an address"));
-        let url = text.parse::<Url>().map_err(refuse)?;
-        address::check_address(&url).map_err(|error| Error::input(format!("card: aggregators.{name}: {error}")))?;
+        let refuse = |error: Error| Error::input(format!("card: aggregators.{name}: {error}"));
+        let url = address::parse(text).map_err(refuse)?;
+        address::check_address(&url).map_err(refuse)?;
         Ok::<_, Error>(url)
     };
     let channel = card.checked_channel().map_err(fault)?;

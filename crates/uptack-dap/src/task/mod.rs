@@ -38,8 +38,10 @@ pub struct TaskParameters {
     /// Names the task; base64url in files.
     pub task_id: TaskId,
     /// Base address of the leader.
+    #[serde(deserialize_with = "address::deserialize")]
     pub leader: Url,
     /// Base address of the helper.
+    #[serde(deserialize_with = "address::deserialize")]
     pub helper: Url,
     /// The sum that is computed.
     pub vdaf: VdafKind,

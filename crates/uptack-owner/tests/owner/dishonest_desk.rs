@@ -269,6 +269,16 @@ fn addresses_that_others_can_listen_in_on() {
     }
 }
 
+/// Texts that are one host to a person and another to a program, or that would make a parser panic.
+#[test]
+fn addresses_that_are_not_what_they_seem() {
+    let good = "https://two.example/";
+    for bad in ["https://Bü.example/", "https://B%C3%BC.example/", "https://one.example\\@two.example/", "https:one.example"] {
+        let reason = told(bad, good, |text| text).unwrap();
+        assert!(reason.contains("aggregators.leader: "), "{reason}");
+    }
+}
+
 #[test]
 fn aggregators_that_the_policy_does_not_name() {
     let named =
