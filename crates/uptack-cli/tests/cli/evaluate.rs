@@ -1,7 +1,9 @@
 //! `uptack evaluate` on small networks made up here.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::{Folder, json, run};
@@ -14,6 +16,37 @@ fn network(folder: &Folder) -> String {
 
 fn evaluate<'a>(data: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["evaluate", "--data", data, "--trials", "20", "--factors", "1"], more].concat()
+}
+
+/// What one evaluation of the [`network`] printed with `--json`, and the files that it wrote.
+pub(crate) struct Evaluation {
+    pub(crate) document: String,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Evaluation {
+    /// Run once, for all tests that look at it.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: OnceLock<Evaluation> = OnceLock::new();
+        SHARED.get_or_init(|| Self::run(&Folder::new("evaluate-shared")))
+    }
+
+    fn run(folder: &Folder) -> Self {
+        let (data, out) = (network(folder), folder.0.join("report"));
+        let output = run(&evaluate(&data, &["--json", "--out", out.to_str().unwrap()]));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let entries = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap());
+        let files = entries.map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap()));
+        Self { document: String::from_utf8(output.stdout).unwrap(), files: files.collect() }
+    }
+
+    fn bytes(&self, name: &str) -> &[u8] {
+        self.files.get(name).unwrap_or_else(|| panic!("{name} was not written"))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> &str {
+        std::str::from_utf8(self.bytes(name)).unwrap()
+    }
 }
 
 const PLOTS: [&str; 10] = [
@@ -31,9 +64,7 @@ const PLOTS: [&str; 10] = [
 
 #[test]
 fn rows_have_what_the_contract_names() {
-    let folder = Folder::new("evaluate-rows");
-    let data = network(&folder);
-    let document = json(&evaluate(&data, &["--json"]));
+    let document: serde_json::Value = serde_json::from_str(&Evaluation::shared().document).unwrap();
     assert_eq!(document["data"]["vehicles"], 9132);
     assert_eq!(document["complete"], true);
     let rows = document["rows"].as_array().unwrap();
@@ -59,33 +90,28 @@ fn rows_have_what_the_contract_names() {
             assert!(run(&["channel", mechanism]).status.success(), "{mechanism}");
         }
     }
-    let again = json(&evaluate(&data, &["--json"]));
+    let folder = Folder::new("evaluate-again");
+    let again = json(&evaluate(&network(&folder), &["--json"]));
     assert_eq!(document, again, "the same seed gives the same document");
 }
 
 #[test]
 fn the_report_is_complete_and_asks_nothing_of_the_network() {
-    let folder = Folder::new("evaluate-report");
-    let data = network(&folder);
-    let out = folder.0.join("report");
-    let output = run(&evaluate(&data, &["--out", out.to_str().unwrap()]));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read = |name: &str| std::fs::read(out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let evaluation = Evaluation::shared();
     for plot in PLOTS {
-        assert!(read(&format!("{plot}.svg")).starts_with(b"<svg"));
+        assert!(evaluation.bytes(&format!("{plot}.svg")).starts_with(b"<svg"));
         #[cfg(feature = "png")]
-        assert!(read(&format!("{plot}.png")).starts_with(b"\x89PNG"));
+        assert!(evaluation.bytes(&format!("{plot}.png")).starts_with(b"\x89PNG"));
     }
-    let page = String::from_utf8(read("index.html")).unwrap();
+    let page = evaluation.text("index.html");
     assert_eq!(page.matches("<figure").count(), PLOTS.len());
     // The only address is the name of SVG itself.
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
-    let rows = String::from_utf8(read("rows.csv")).unwrap().lines().count() - 1;
-    let stations = String::from_utf8(read("stations.csv")).unwrap().lines().count() - 1;
+    let rows = evaluation.text("rows.csv").lines().count() - 1;
+    let stations = evaluation.text("stations.csv").lines().count() - 1;
     assert_eq!(stations, 12 * rows);
-    let left: Vec<_> =
-        std::fs::read_dir(&out).unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-    assert!(left.iter().all(|name| !name.ends_with("unfinished")), "{left:?}");
+    let mut names = evaluation.files.keys();
+    assert!(names.all(|name| !name.ends_with("unfinished")), "{:?}", evaluation.files.keys());
 }
 
 /// Interrupted in its trials, it leaves what was done: a valid document and report that say so, and nothing half written.

@@ -200,7 +200,16 @@ mod broken_controls {
     fn broken(text: &str, control: BrokenControl) -> Report {
         let channel = channel(text);
         let claims = Claims::of(&channel, 20, 1e-8).unwrap();
-        audit(TEN_MILLION).run_broken(&channel, &claims, control).unwrap()
+        audit(samples(control)).run_broken(&channel, &claims, control).unwrap()
+    }
+
+    /// A law that is slightly off takes ten million samples to see; an answer in the clear, a coin used twice and a length that
+    /// tells the truth take a fifth of that on the whole family.
+    fn samples(control: BrokenControl) -> u64 {
+        match control {
+            BrokenControl::BiasedThreshold { .. } | BrokenControl::WrongBranch => TEN_MILLION,
+            _ => TEN_MILLION / 5,
+        }
     }
 
     /// Every control is caught on every mechanism, by the check that is meant for it.
