@@ -1,17 +1,16 @@
-//! An operator's conditions, as arguments of the commands that serve tasks or prepare them.
+//! An operator's conditions, as arguments of the commands that serve or prepare tasks.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 use uptack_dap::signed::PublicKey;
 use uptack_server::aggregator::admission::Admission;
 use uptack_server::aggregator::pair_secret::PairSecret;
-use uptack_server::base::listener;
 
 use crate::arguments::count;
-use crate::failure::Failure;
+use crate::failure::Result;
 
+/// Which tasks an aggregator serves.
 #[derive(Args)]
 pub(crate) struct AdmissionArguments {
     /// The key of a desk whose cards are served, as `uptack serve` prints it; may be given several times
@@ -26,7 +25,7 @@ pub(crate) struct AdmissionArguments {
 }
 
 impl AdmissionArguments {
-    pub(crate) fn read(&self) -> Result<Admission, Failure> {
+    pub(crate) fn read(&self) -> Result<Admission> {
         Ok(Admission {
             desk_keys: self.desk_key.clone(),
             smallest_batch: self.smallest_batch,
@@ -38,18 +37,4 @@ impl AdmissionArguments {
     pub(crate) fn has_pair_secret(&self) -> bool {
         self.pair_secret.is_some()
     }
-}
-
-/// Refuses addresses that others can reach without TLS, unless that is meant; found out before anything is started.
-pub(crate) fn check_exposure(
-    addresses: impl IntoIterator<Item = SocketAddr>,
-    has_certificate: bool,
-    allow_plaintext: bool,
-) -> Result<(), Failure> {
-    addresses.into_iter().try_for_each(|listen| {
-        listener::check_exposure(listen, has_certificate, allow_plaintext).map_err(|error| {
-            Failure::from(error)
-                .with_hint("--certificate and --key give one; --allow-plaintext is for a proxy in front that does TLS")
-        })
-    })
 }

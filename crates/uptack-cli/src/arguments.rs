@@ -1,6 +1,6 @@
 //! Arguments that several commands take.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use uptack::Fraction;
 use uptack::estimate::{Confidence, IntervalKind};
 use uptack_dap::origin::Origin;
@@ -8,9 +8,31 @@ use url::{Host, Url};
 
 pub(crate) use uptack::quantity::{count, range, seconds};
 
+/// How sure intervals are, and how they are made.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct IntervalArguments {
+    /// With which probability the interval holds the truth
+    #[arg(long, default_value = "0.95", value_parser = confidence)]
+    pub(crate) confidence: Confidence,
+    /// How the interval is made
+    #[arg(long, value_enum, default_value = "auto")]
+    interval: IntervalArgument,
+}
+
+impl IntervalArguments {
+    pub(crate) fn kind(self) -> IntervalKind {
+        match self.interval {
+            IntervalArgument::Auto => IntervalKind::Auto,
+            IntervalArgument::Exact => IntervalKind::Exact,
+            IntervalArgument::MidP => IntervalKind::MidP,
+            IntervalArgument::Score => IntervalKind::Score,
+        }
+    }
+}
+
 /// How an interval is made
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum IntervalArgument {
+enum IntervalArgument {
     /// Close to the stated confidence: misses at most a tenth more often, and half a point more
     Auto,
     /// Inversion of an exact test: never misses more often than it says
@@ -21,20 +43,9 @@ pub(crate) enum IntervalArgument {
     Score,
 }
 
-impl From<IntervalArgument> for IntervalKind {
-    fn from(argument: IntervalArgument) -> Self {
-        match argument {
-            IntervalArgument::Auto => Self::Auto,
-            IntervalArgument::Exact => Self::Exact,
-            IntervalArgument::MidP => Self::MidP,
-            IntervalArgument::Score => Self::Score,
-        }
-    }
-}
-
-/// `0.95`, `95%` or `19/20`. What is left to one is formed exactly, so that 99.9999 % means what it says.
+/// `0.95`, `95%` or `19/20`. The complement is computed exactly, so that 99.9999 % means what it says.
 pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
-    let level: Fraction = text.parse().map_err(|error: uptack::Error| error.to_string())?;
+    let level = fraction(text)?;
     Confidence::of_miss(level.complement().to_f64())
         .map_err(|_| format!("a confidence of {level} is not between 0 and 1 - 1e-12"))
 }

@@ -1,30 +1,40 @@
 //! One column of a CSV file, read as the bytes come.
 
-/// Picks the values of one column out of CSV with a header: quoted fields with commas, line ends and doubled quotes,
-/// line ends of either kind, a byte order mark.
+/// Reads the values of one column from CSV with a header. It understands quoted fields with commas, line ends and doubled
+/// quotes, line ends of either kind, and a byte order mark.
 pub(crate) struct CsvColumn<'a> {
     name: &'a str,
-    /// Where the column is, once the header was read, and how many there are.
-    place: Option<(usize, usize)>,
+    /// Where the column is, once the header has been read.
+    place: Option<ColumnPlace>,
     state: State,
-    /// The fields of the header, or the value of the column in the present record.
+    /// The fields of the header.
     header: Vec<Vec<u8>>,
+    /// The value of the column in the current record.
     value: Vec<u8>,
+    /// How many fields of the current record are complete.
     fields: usize,
     line: u64,
+    /// The line on which the current record begins.
     record_line: u64,
     is_begun: bool,
 }
 
+/// The index of a column, and how many columns there are.
+#[derive(Clone, Copy)]
+struct ColumnPlace {
+    index: usize,
+    columns: usize,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing but blanks of the field was seen.
+    /// Nothing but blanks of the field has been seen.
     Before,
     Plain,
     Quoted,
-    /// A quotation mark inside of a quoted field: its end, or the first of two.
+    /// A quotation mark inside a quoted field: its end, or the first of two.
     Mark,
-    /// Behind a quoted field.
+    /// After a quoted field.
     After,
 }
 
@@ -35,7 +45,7 @@ pub(crate) struct Fault {
     pub(crate) what: String,
 }
 
-/// Gets the line and the value of each record.
+/// Receives the line and the value of each record.
 type Taker<'t, E> = &'t mut dyn FnMut(u64, &[u8]) -> Result<(), E>;
 
 /// No value that is compared with another is as long as this.
@@ -57,7 +67,7 @@ impl<'a> CsvColumn<'a> {
         }
     }
 
-    /// Takes the next bytes; `take` gets the line and the value of each record that ends in them.
+    /// Takes the next bytes; `take` receives the line and the value of each record that ends in them.
     pub(crate) fn feed<E: From<Fault>>(&mut self, bytes: &[u8], take: Taker<'_, E>) -> Result<(), E> {
         for &byte in bytes {
             self.byte(byte, take)?;
@@ -65,7 +75,7 @@ impl<'a> CsvColumn<'a> {
         Ok(())
     }
 
-    /// The last record may lack its line end.
+    /// Ends the file; its last record may lack a line end.
     pub(crate) fn finish<E: From<Fault>>(mut self, take: Taker<'_, E>) -> Result<(), E> {
         if self.state == State::Quoted {
             return Err(self.fault("a quotation mark is not closed").into());
@@ -80,49 +90,70 @@ impl<'a> CsvColumn<'a> {
     }
 
     fn byte<E: From<Fault>>(&mut self, byte: u8, take: Taker<'_, E>) -> Result<(), E> {
-        let line_end = byte == b'\n';
         match (self.state, byte) {
-            (State::Quoted, b'"') => self.state = State::Mark,
-            (State::Quoted, _) => self.push(byte)?,
+            (State::Quoted, _) => self.quoted_byte(byte)?,
             (State::Mark, b'"') => {
                 self.push(byte)?;
                 self.state = State::Quoted;
             }
             (_, b',') => self.end_field(),
             (_, b'\n') => self.end_record(take)?,
-            (State::Before, b'"') => {
-                self.is_begun = true;
-                self.state = State::Quoted;
-            }
-            (State::Before | State::Mark | State::After, b' ' | b'\t' | b'\r') => {}
+            (State::Before | State::Plain, _) => self.plain_byte(byte)?,
+            (State::Mark | State::After, b' ' | b'\t' | b'\r') => self.state = State::After,
             (State::Mark | State::After, _) => return Err(self.fault("text behind a closing quotation mark").into()),
-            (State::Before | State::Plain, _) => {
-                self.state = State::Plain;
-                self.push(byte)?;
-            }
         }
-        self.line += u64::from(line_end);
-        if line_end && self.state != State::Quoted {
-            self.record_line = self.line;
-        }
-        if self.state == State::Mark && byte != b'"' {
-            self.state = State::After;
+        if byte == b'\n' {
+            self.end_line();
         }
         Ok(())
     }
 
+    fn quoted_byte(&mut self, byte: u8) -> Result<(), Fault> {
+        if byte == b'"' {
+            self.state = State::Mark;
+            return Ok(());
+        }
+        self.push(byte)
+    }
+
+    fn plain_byte(&mut self, byte: u8) -> Result<(), Fault> {
+        match (self.state, byte) {
+            (State::Before, b'"') => {
+                self.is_begun = true;
+                self.state = State::Quoted;
+                Ok(())
+            }
+            (State::Before, b' ' | b'\t' | b'\r') => Ok(()),
+            _ => {
+                self.state = State::Plain;
+                self.push(byte)
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.line += 1;
+        if self.state != State::Quoted {
+            self.record_line = self.line;
+        }
+    }
+
     fn push(&mut self, byte: u8) -> Result<(), Fault> {
         self.is_begun = true;
-        let field = match self.place {
-            None => self.header.last_mut().expect("there is always one"),
-            Some((column, _)) if column == self.fields => &mut self.value,
-            Some(_) => return Ok(()),
-        };
+        let Some(field) = self.kept_field() else { return Ok(()) };
         field.push(byte);
         if field.len() > LONGEST_VALUE {
             return Err(self.fault(&format!("a field of more than {LONGEST_VALUE} bytes")));
         }
         Ok(())
+    }
+
+    /// The current field, if it is part of the header or of the column.
+    fn kept_field(&mut self) -> Option<&mut Vec<u8>> {
+        match self.place {
+            None => self.header.last_mut(),
+            Some(place) => (place.index == self.fields).then_some(&mut self.value),
+        }
     }
 
     fn end_field(&mut self) {
@@ -135,33 +166,44 @@ impl<'a> CsvColumn<'a> {
     }
 
     fn end_record<E: From<Fault>>(&mut self, take: Taker<'_, E>) -> Result<(), E> {
-        let (is_begun, found) = (self.is_begun, self.fields + 1);
         match self.place {
             None => self.place = Some(self.find()?),
-            Some(_) if !is_begun => return Err(self.fault("an empty line").into()),
-            Some((_, expected)) if found != expected => {
-                return Err(self.fault(&format!("{found} fields, but the header has {expected}")).into());
+            Some(place) => {
+                self.check_record(place)?;
+                take(self.record_line, self.value.trim_ascii())?;
             }
-            Some(_) => take(self.record_line, self.value.trim_ascii())?,
         }
         self.value.clear();
         (self.fields, self.state, self.is_begun) = (0, State::Before, false);
         Ok(())
     }
 
-    /// Where the column is, by the header.
-    fn find(&self) -> Result<(usize, usize), Fault> {
-        let bare = |(index, name): (usize, &Vec<u8>)| {
-            let name = if index == 0 { name.strip_prefix(MARK).unwrap_or(name) } else { name };
-            String::from_utf8_lossy(name).trim().trim_matches('"').to_owned()
-        };
-        let names: Vec<String> = self.header.iter().enumerate().map(bare).collect();
-        let mut places = names.iter().enumerate().filter(|(_, name)| *name == self.name).map(|(index, _)| index);
+    fn check_record(&self, place: ColumnPlace) -> Result<(), Fault> {
+        let (found, expected) = (self.fields + 1, place.columns);
+        if !self.is_begun {
+            return Err(self.fault("an empty line"));
+        }
+        if found != expected {
+            return Err(self.fault(&format!("{found} fields, but the header has {expected}")));
+        }
+        Ok(())
+    }
+
+    /// Looks for the column in the header.
+    fn find(&self) -> Result<ColumnPlace, Fault> {
+        let names = self.header_names();
+        let mut places = (0..names.len()).filter(|&index| names[index] == self.name);
         match (places.next(), places.next()) {
-            (Some(place), None) => Ok((place, names.len())),
+            (Some(index), None) => Ok(ColumnPlace { index, columns: names.len() }),
             (Some(_), Some(_)) => Err(self.fault(&format!("two columns are called `{}`", self.name))),
             _ => Err(self.fault(&format!("no column is called `{}`; there are {}", self.name, names.join(", ")))),
         }
+    }
+
+    fn header_names(&self) -> Vec<String> {
+        let mut names: Vec<&[u8]> = self.header.iter().map(Vec::as_slice).collect();
+        names[0] = names[0].strip_prefix(MARK).unwrap_or(names[0]);
+        names.into_iter().map(|name| String::from_utf8_lossy(name).trim().trim_matches('"').to_owned()).collect()
     }
 
     fn fault(&self, what: &str) -> Fault {

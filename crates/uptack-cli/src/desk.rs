@@ -1,7 +1,6 @@
 //! What the commands that call a desk share.
 
-use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use uptack_dap::desk_client::Client;
@@ -9,8 +8,8 @@ use uptack_dap::token::Token;
 use url::Url;
 
 use crate::arguments::address;
-use crate::failure::Failure;
-use crate::output::read_small_file;
+use crate::failure::{Result, ResultExt};
+use crate::input::read_small_file;
 
 /// Which desk, and who calls it.
 #[derive(Args)]
@@ -31,19 +30,13 @@ impl DeskArguments {
         &self.desk
     }
 
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
+    pub(crate) fn client(&self) -> Result<Client> {
         Ok(Client::new(&self.desk, Some(read_token(&self.token)?), self.root.as_deref())?)
     }
 }
 
 /// Reads a token from its file; an error does not quote it.
-pub(crate) fn read_token(path: &std::path::Path) -> Result<Token, Failure> {
+pub(crate) fn read_token(path: &Path) -> Result<Token> {
     let text = read_small_file(path)?;
-    Token::try_from(text.trim().to_owned()).map_err(|error| Failure::from(error).at(path.display()))
-}
-
-/// Waits for what a desk answers.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
-    runtime.block_on(work)
+    Token::try_from(text.trim().to_owned()).at(path.display())
 }

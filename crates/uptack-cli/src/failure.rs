@@ -5,13 +5,16 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// The result of what a command does.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// A message, what to do about it, and whose fault it is.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
     message: String,
     hint: Option<String>,
-    /// Nobody reads our output any more: not worth a word.
+    /// Nobody reads our output any more, so nothing needs to be said.
     silent: bool,
 }
 
@@ -21,14 +24,18 @@ impl Failure {
     /// The exit code of a failure of the program or its environment.
     const ENVIRONMENT: u8 = 2;
 
-    /// The user can mend it.
+    fn new(code: u8, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, silent: false }
+    }
+
+    /// The user can fix it.
     pub(crate) fn request(message: impl Into<String>) -> Self {
-        Self { code: Self::REQUEST, message: message.into(), hint: None, silent: false }
+        Self::new(Self::REQUEST, message)
     }
 
     /// The program or its environment is at fault.
     pub(crate) fn environment(message: impl Into<String>) -> Self {
-        Self { code: Self::ENVIRONMENT, ..Self::request(message) }
+        Self::new(Self::ENVIRONMENT, message)
     }
 
     /// Somebody asked to stop before the end.
@@ -45,23 +52,23 @@ impl Failure {
         Self { message: format!("{place}: {}", self.message), ..self }
     }
 
-    /// A file that cannot be opened or read is the user's to mend.
+    /// A file that cannot be opened or read; the user can fix that.
     pub(crate) fn reading(path: &Path, error: &io::Error) -> Self {
-        Self::request(format!("{}: {}", path.display(), read_words(error)))
+        Self::request(read_words(error)).at(path.display())
     }
 
     /// Standard input broke off.
     pub(crate) fn reading_input(error: &io::Error) -> Self {
-        Self::environment(format!("standard input: {error}"))
+        Self::environment(error.to_string()).at("standard input")
     }
 
     /// Output that cannot be written.
     pub(crate) fn writing(place: impl Display, error: &io::Error) -> Self {
         let silent = error.kind() == io::ErrorKind::BrokenPipe;
-        Self { silent, ..Self::environment(format!("{place}: {error}")) }
+        Self { silent, ..Self::environment(error.to_string()).at(place) }
     }
 
-    /// Says it on stderr and gives the exit code.
+    /// Prints it to stderr and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if self.silent {
             return ExitCode::SUCCESS;
@@ -74,20 +81,57 @@ impl Failure {
         }
         ExitCode::from(self.code)
     }
-}
 
-impl Failure {
-    /// Says it on stderr, for those who have more to do; the failure itself if nobody listens any more.
-    pub(crate) fn report_and_go_on(self) -> Result<(), Self> {
+    /// Prints it to stderr, for commands that have more to do; returns the failure itself if nobody reads our output.
+    pub(crate) fn report_and_go_on(self) -> Result<()> {
         if self.silent {
             return Err(self);
         }
         self.report();
         Ok(())
     }
+
+    /// A failure with the hint that its error gives, if any.
+    fn hinted(self, hint: Option<&str>) -> Self {
+        Self { hint: hint.map(str::to_owned), ..self }
+    }
 }
 
-/// Why a file cannot be read, in words; the system's own where there are no better ones.
+/// Says more about a failed result, as the methods of [`Failure`] of the same names do.
+pub(crate) trait ResultExt<T> {
+    fn at(self, place: impl Display) -> Result<T>;
+
+    fn with_hint(self, hint: &str) -> Result<T>;
+}
+
+impl<T, E: Into<Failure>> ResultExt<T> for Result<T, E> {
+    fn at(self, place: impl Display) -> Result<T> {
+        self.map_err(|error| error.into().at(place))
+    }
+
+    fn with_hint(self, hint: &str) -> Result<T> {
+        self.map_err(|error| error.into().with_hint(hint))
+    }
+}
+
+/// Turns an error of the operating system into a failure to read or to write something.
+pub(crate) trait IoResultExt<T> {
+    fn while_reading(self, path: &Path) -> Result<T>;
+
+    fn while_writing(self, place: impl Display) -> Result<T>;
+}
+
+impl<T> IoResultExt<T> for io::Result<T> {
+    fn while_reading(self, path: &Path) -> Result<T> {
+        self.map_err(|error| Failure::reading(path, &error))
+    }
+
+    fn while_writing(self, place: impl Display) -> Result<T> {
+        self.map_err(|error| Failure::writing(place, &error))
+    }
+}
+
+/// Why a file cannot be read, in words; the system's own if there are no better ones.
 fn read_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -101,7 +145,7 @@ fn read_words(error: &io::Error) -> String {
 impl From<uptack::Error> for Failure {
     fn from(error: uptack::Error) -> Self {
         let code = if error.is_coins() { Self::ENVIRONMENT } else { Self::REQUEST };
-        Self { code, message: error.to_string(), hint: error.hint().map(str::to_owned), silent: false }
+        Self::new(code, error.to_string()).hinted(error.hint())
     }
 }
 
@@ -109,21 +153,29 @@ impl From<uptack_document::Error> for Failure {
     fn from(error: uptack_document::Error) -> Self {
         match error {
             uptack_document::Error::Library(error) => error.into(),
-            other => Self { hint: other.hint().map(str::to_owned), ..Self::request(other.to_string()) },
+            other => Self::request(other.to_string()).hinted(other.hint()),
         }
+    }
+}
+
+impl From<uptack_eval::Error> for Failure {
+    fn from(error: uptack_eval::Error) -> Self {
+        Self::request(error.to_string()).hinted(error.hint())
     }
 }
 
 impl From<uptack_dap::Error> for Failure {
     fn from(error: uptack_dap::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
-        let failure = Self { code, ..Self::request(error.to_string()) };
-        // The one cause of a failed call that an option of every command that calls others mends.
-        match failure.message.contains("name the root certificate") {
-            true => failure.with_hint("--root FILE names it, as PEM"),
-            false => failure,
-        }
+        let message = error.to_string();
+        let hint = root_hint(&message);
+        Self::new(code, message).hinted(hint)
     }
+}
+
+/// The one cause of a failed call that can be fixed by an option which every command that makes calls has.
+fn root_hint(message: &str) -> Option<&'static str> {
+    message.contains("name the root certificate").then_some("--root FILE names it, as PEM")
 }
 
 impl From<uptack_owner::Error> for Failure {
@@ -132,7 +184,7 @@ impl From<uptack_owner::Error> for Failure {
             uptack_owner::Error::Input(message) => Self::request(message),
             uptack_owner::Error::Environment(message) => Self::environment(message),
             uptack_owner::Error::Ledger(_) => Self::environment(error.to_string()),
-            // A desk or a leader that refuses is not the owner's fault.
+            // If a desk or a leader refuses, that is not the owner's fault.
             uptack_owner::Error::Network(error) if error.is_refused() => Self::environment(error.to_string()),
             uptack_owner::Error::Network(error) => error.into(),
         }
@@ -142,6 +194,6 @@ impl From<uptack_owner::Error> for Failure {
 impl From<uptack_server::Error> for Failure {
     fn from(error: uptack_server::Error) -> Self {
         let code = if error.is_input() || error.is_refused() { Self::REQUEST } else { Self::ENVIRONMENT };
-        Self { code, ..Self::request(error.to_string()) }
+        Self::new(code, error.to_string())
     }
 }

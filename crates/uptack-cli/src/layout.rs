@@ -2,28 +2,39 @@
 
 use std::io::{self, IsTerminal};
 
-/// How many columns there are for output; unlimited where nobody looks at a terminal.
+/// How many columns there are for output; unlimited if stdout is not a terminal.
 ///
-/// As for help, the variable `COLUMNS` counts where there is no terminal to ask.
+/// As for help, the variable `COLUMNS` is used if there is no terminal to ask.
 pub(crate) fn width() -> usize {
-    let asked = if io::stdout().is_terminal() { terminal_size::terminal_size() } else { None };
-    let stated = || std::env::var("COLUMNS").ok()?.parse::<usize>().ok();
-    let columns = asked.map(|(width, _)| usize::from(width.0)).or_else(stated);
+    let columns = terminal_columns().or_else(stated_columns);
     columns.map_or(usize::MAX, |columns| columns.max(NARROWEST))
 }
 
 /// Narrower terminals get lines that are too long: a query's name alone has 43 columns.
 const NARROWEST: usize = 40;
 
-/// Breaks the lines that are too long; what follows the first part of a line is indented as the line is.
-pub(crate) fn fitted(text: &str, width: usize) -> String {
-    let mut lines = Vec::new();
-    for line in text.split('\n') {
-        let indent = line.len() - line.trim_start_matches(' ').len();
-        let parts = wrap(line.trim_start_matches(' '), width.saturating_sub(indent));
-        lines.extend(parts.into_iter().map(|part| format!("{:indent$}{part}", "").trim_end().to_owned()));
+fn terminal_columns() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
     }
+    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
+}
+
+fn stated_columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+/// Breaks the lines that are too long; each part of a line is indented as the line was.
+pub(crate) fn fitted(text: &str, width: usize) -> String {
+    let lines: Vec<String> = text.split('\n').flat_map(|line| fitted_line(line, width)).collect();
     lines.join("\n")
+}
+
+fn fitted_line(line: &str, width: usize) -> impl Iterator<Item = String> {
+    let unindented = line.trim_start_matches(' ');
+    let indent = line.len() - unindented.len();
+    let parts = wrap(unindented, width.saturating_sub(indent)).into_iter();
+    parts.map(move |part| format!("{:indent$}{part}", "").trim_end().to_owned())
 }
 
 /// The text in lines of at most `width` columns, as far as its words allow; at least one line.
@@ -34,13 +45,17 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for piece in pieces(text) {
         let line = lines.last_mut().expect("there is always one");
-        if !line.is_empty() && columns(line) + columns(piece.trim_end()) > width {
-            lines.push(piece.to_owned());
-        } else {
+        if line.is_empty() || fits(line, piece, width) {
             line.push_str(piece);
+        } else {
+            lines.push(piece.to_owned());
         }
     }
     lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn fits(line: &str, piece: &str, width: usize) -> bool {
+    columns(line) + columns(piece.trim_end()) <= width
 }
 
 /// The widest part of a text that must stay in one piece.
@@ -48,35 +63,46 @@ pub(crate) fn longest_piece(text: &str) -> usize {
     pieces(text).map(|piece| columns(piece.trim_end())).max().unwrap_or(0)
 }
 
-/// Every character that is printed has one column.
+/// The width of a text: every character that we print takes one column.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The parts between which a line may break: behind a blank, and behind a comma of a mechanism.
+/// The parts between which a line may break: after a blank, and after a comma of a mechanism.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
+    let mut remaining = text;
     std::iter::from_fn(move || {
-        if rest.is_empty() {
+        if remaining.is_empty() {
             return None;
         }
-        let breaks = rest.char_indices().filter(|(_, sign)| matches!(sign, ' ' | ','));
-        let end = breaks.map(|(index, _)| index + 1).find(|&end| may_break(rest, end));
-        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = after;
+        let (piece, after) = remaining.split_at(first_break(remaining));
+        remaining = after;
         Some(piece)
     })
 }
 
-/// Whether a line may end at `end`: not within a number, nor between it and its unit or its sign.
+/// Where the first piece of a text ends.
+fn first_break(text: &str) -> usize {
+    let mut ends = text.match_indices([' ', ',']).map(|(index, _)| index + 1);
+    ends.find(|&end| may_break(text, end)).unwrap_or(text.len())
+}
+
+/// Whether a line may end at `end`: not inside a number, nor between it and its unit or its sign.
 fn may_break(text: &str, end: usize) -> bool {
     let (before, after) = (text[..end].trim_end(), &text[end..]);
+    if after.is_empty() || after.starts_with([' ', ',']) {
+        return false;
+    }
     let last = before.rsplit(' ').next().unwrap_or_default();
     let next = after.split([' ', ',', '.', ';', ')']).next().unwrap_or_default();
-    let is_thousands =
-        next.len() == 3 && [last, next].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
     let is_bound = matches!(last, "=" | "≤" | "≥" | "±") || matches!(next, "%" | "=" | "≤" | "≥" | "s");
-    !after.is_empty() && !after.starts_with([' ', ',']) && !is_bound && !is_thousands
+    !is_bound && !is_grouped_number(last, next)
+}
+
+/// Whether two words are the groups of one number, as in `50 000`.
+fn is_grouped_number(last: &str, next: &str) -> bool {
+    let is_digits = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    next.len() == 3 && is_digits(last) && is_digits(next)
 }
 
 #[cfg(test)]

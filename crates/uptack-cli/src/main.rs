@@ -7,6 +7,7 @@ mod commands;
 mod csv_column;
 mod desk;
 mod failure;
+mod input;
 mod layout;
 mod mechanism;
 mod output;
@@ -14,8 +15,11 @@ mod owner;
 mod page_link;
 mod plan_chart;
 mod progress;
+mod runtime;
 mod table;
+mod tls_arguments;
 mod trust_arguments;
+mod truth_reader;
 mod views;
 
 use std::process::ExitCode;
@@ -70,7 +74,7 @@ fn main() -> ExitCode {
 /// Help and version are data; everything else is a fault of the request, which exits with 1.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Whoever closed the stream does not want the text.
+        // If the stream is closed, nobody wants the text.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -78,7 +82,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(Failure::REQUEST)
 }
 
-/// The parser's words in the form of all other messages: its tips are hints, and that there is help goes without saying.
+/// The parser's message in the form of all others: its tips become hints, and the pointer to `--help` is left out.
 fn usage_words(text: &str) -> String {
     let kept = text.replace("\n\nFor more information, try '--help'.", "").replace("\n\n  tip: ", "\nhint: ");
     kept.replace("\n  tip: ", "\nhint: ")

@@ -8,8 +8,8 @@ use uptack::{Channel, Mechanism};
 use uptack_document::mechanism_from_json;
 
 use crate::card_file;
-use crate::failure::Failure;
-use crate::output::read_small_file;
+use crate::failure::{Failure, Result, ResultExt};
+use crate::input::{has_extension, read_small_file};
 
 /// A mechanism with its channel.
 pub(crate) struct Named {
@@ -25,42 +25,40 @@ impl Named {
         Self { mechanism, channel, card: None }
     }
 
-    fn from_card(card: Card) -> Result<Self, Failure> {
+    fn from_card(card: Card) -> Result<Self> {
         let channel = card.checked_channel()?;
         Ok(Self { mechanism: card.mechanism.clone(), channel, card: Some(card) })
     }
 }
 
 /// Reads the argument.
-pub(crate) fn read(argument: &str) -> Result<Named, Failure> {
+pub(crate) fn read(argument: &str) -> Result<Named> {
     let path = Path::new(argument);
     if argument.contains('(') || !path.exists() {
-        return Ok(Named::new(argument.parse::<Mechanism>().map_err(|error| neither(argument, error))?));
+        return argument.parse().map(Named::new).map_err(|error| unreadable(argument, error));
     }
-    if is_algebra(path) {
+    if has_extension(path, "alg") {
         return Ok(Named::new(read_algebra(path)?.mechanism().clone()));
     }
-    let text = read_small_file(path)?;
-    let named = if card_file::is_toml(path) || text.contains("\"minimum_batch\"") {
-        Named::from_card(card_file::parse(path, &text)?)
-    } else {
-        mechanism_from_json(&text).map(Named::new).map_err(Failure::from)
-    };
-    named.map_err(|failure| failure.at(path.display()))
-}
-
-/// Whether a file is named as privacy algebra.
-pub(crate) fn is_algebra(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("alg"))
+    read_document(path)
 }
 
 /// Compiles a file of privacy algebra; an error names the file, the line and the term.
-pub(crate) fn read_algebra(path: &Path) -> Result<Program, Failure> {
+pub(crate) fn read_algebra(path: &Path) -> Result<Program> {
     let text = read_small_file(path)?;
-    Program::parse(&text).map_err(|error| Failure::from(error).at(path.display()))
+    Program::parse(&text).at(path.display())
 }
 
-fn neither(argument: &str, error: uptack::Error) -> Failure {
+/// Reads a query card, or the JSON of a channel.
+fn read_document(path: &Path) -> Result<Named> {
+    let text = read_small_file(path)?;
+    if card_file::is_toml(path) || text.contains("\"minimum_batch\"") {
+        return Named::from_card(card_file::parse(path, &text)?).at(path.display());
+    }
+    mechanism_from_json(&text).map(Named::new).at(path.display())
+}
+
+fn unreadable(argument: &str, error: uptack::Error) -> Failure {
     if argument.contains('(') {
         return error.into();
     }

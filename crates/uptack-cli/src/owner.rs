@@ -1,13 +1,14 @@
 //! What the commands of the owner's side share.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use uptack_dap::http_client;
-use uptack_owner::attributes::Named;
+use uptack_owner::attributes::{self, Attributes, Named};
 use uptack_owner::check::{Accepted, Checker};
 use uptack_owner::client::{Client, Config, Outcome, Status};
 use uptack_owner::ledger::Ledger;
@@ -16,8 +17,10 @@ use uptack_server::base::logging;
 use url::Url;
 
 use crate::arguments::{address, seconds};
-use crate::failure::Failure;
+use crate::failure::{Failure, IoResultExt, Result, ResultExt};
+use crate::input::{read_file, read_small_file};
 use crate::progress::ProgressLine;
+use crate::runtime::block_on;
 
 /// Where to ask, what to allow, where to keep the ledger
 #[derive(Args)]
@@ -50,61 +53,82 @@ pub(crate) struct OwnerArguments {
 }
 
 impl OwnerArguments {
-    /// Without being asked to nothing is logged: what became of each query is said at the end.
-    fn start_log(&self) -> Result<(), Failure> {
+    /// Nothing is logged by default: what became of each query is printed at the end.
+    fn start_log(&self) -> Result<()> {
         let Some(place) = &self.log else { return Ok(()) };
-        let open = |path: &PathBuf| {
-            let file = File::options().create(true).append(true).open(path);
-            file.map_err(|error| Failure::writing(path.display(), &error))
-        };
-        logging::init_text(self.verbose, place.as_ref().map(open).transpose()?);
+        logging::init_text(self.verbose, place.as_deref().map(open_log).transpose()?);
         Ok(())
     }
 
-    /// Answers what is open for all owners, and again if asked to; `ask` puts questions to people, `told` hears of each visit.
+    /// Answers the open queries for all owners, again and again with `--every`.
+    ///
+    /// `ask` puts questions to people, and `conclude` receives the outcomes of each visit.
     pub(crate) fn answer(
         &self,
         owners: &[Named],
         adjust: impl FnOnce(Config) -> Config,
         ask: impl Fn(&[Arc<Accepted>]) -> uptack_owner::Result<Vec<Option<bool>>>,
-        told: impl Fn(&[Outcome]) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        conclude: impl Fn(&[Outcome]) -> Result<()>,
+    ) -> Result<()> {
         self.start_log()?;
-        let mut desk = self.desk.clone();
-        http_client::make_base(&mut desk);
-        let config = adjust(Config { root: self.root.clone(), within: self.within, ..Config::new(desk) });
-        let client = Client::new(config, Checker::new(Policy::read(&self.policy)?), Ledger::open(&self.data)?)?;
-        let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
-        runtime.block_on(async {
+        let client = self.client(adjust(self.config()))?;
+        block_on(async {
             loop {
-                let line = std::cell::RefCell::new(ProgressLine::new());
-                let progress = |sent: usize, all: usize| {
-                    line.borrow_mut().show("reports acknowledged", sent as u64, all as u64);
-                };
-                let outcomes = client.visit_asking(owners, &ask, progress).await?;
-                drop(line);
-                let concluded = told(&outcomes);
+                let outcomes = client.visit_asking(owners, &ask, acknowledgements()).await?;
+                let concluded = conclude(&outcomes);
                 let Some(pause) = self.every else { return concluded };
-                // Whoever stays in touch may answer the next query.
+                // An owner who keeps asking may answer the next query.
                 concluded.or_else(Failure::report_and_go_on)?;
                 tokio::time::sleep(Duration::from_secs(pause)).await;
             }
         })
     }
+
+    fn config(&self) -> Config {
+        let mut desk = self.desk.clone();
+        http_client::make_base(&mut desk);
+        Config { root: self.root.clone(), within: self.within, ..Config::new(desk) }
+    }
+
+    fn client(&self, config: Config) -> Result<Client> {
+        let checker = Checker::new(Policy::read(&self.policy)?);
+        Ok(Client::new(config, checker, Ledger::open(&self.data)?)?)
+    }
+}
+
+fn open_log(path: &Path) -> Result<File> {
+    File::options().create(true).append(true).open(path).while_writing(path.display())
+}
+
+/// Shows how many reports have been acknowledged, until it is dropped.
+pub(crate) fn acknowledgements() -> impl Fn(usize, usize) {
+    let line = RefCell::new(ProgressLine::new());
+    move |sent, all| line.borrow_mut().show("reports acknowledged", sent as u64, all as u64)
+}
+
+/// Reads the owners of a fleet. It may be large, but is read whole, because every owner answers every query.
+pub(crate) fn read_fleet(path: &Path) -> Result<Vec<Named>> {
+    let text = read_file(path)?;
+    attributes::fleet_from_csv(&text).at(path.display())
+}
+
+/// Reads the attributes of one owner.
+pub(crate) fn read_attributes(path: &Path) -> Result<Attributes> {
+    Attributes::from_json(&read_small_file(path)?).at(path.display())
 }
 
 /// How a visit went: a failure if nobody answered although there was something to answer.
-pub(crate) fn conclude(outcomes: &[Outcome]) -> Result<(), Failure> {
-    let with = |status: Status| outcomes.iter().filter(|outcome| outcome.status == status).count();
-    let (answered, failed) = (with(Status::Answered) + with(Status::Waiting), with(Status::Failed));
-    if failed > 0 && answered == 0 {
+pub(crate) fn conclude(outcomes: &[Outcome]) -> Result<()> {
+    let count = |status: Status| outcomes.iter().filter(|outcome| outcome.status == status).count();
+    if outcomes.is_empty() || count(Status::Answered) + count(Status::Waiting) > 0 {
+        return Ok(());
+    }
+    let failed = count(Status::Failed);
+    if failed > 0 {
         return Err(Failure::environment(format!("no report arrived; {failed} were charged for and lost")));
     }
-    if answered == 0 && !outcomes.is_empty() {
-        let reason = outcomes.iter().find_map(|outcome| outcome.reason.as_deref()).unwrap_or("no reason given");
-        return Err(Failure::request(format!("nobody answered, and nothing was spent: {reason}")));
-    }
-    Ok(())
+    let reason = outcomes.iter().find_map(|outcome| outcome.reason.as_deref()).unwrap_or("no reason given");
+    Err(Failure::request(format!("nobody answered, and nothing was spent: {reason}")))
 }
 
 #[cfg(test)]

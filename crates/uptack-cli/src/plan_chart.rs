@@ -4,11 +4,17 @@ use std::path::Path;
 
 use uptack_chart::Sheet;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
+use crate::output::{check_writable, write_whole};
 
-/// The form of a picture, by the ending of its file.
+/// A file that a chart can be written to.
+pub(crate) struct ChartFile<'a> {
+    path: &'a Path,
+    format: Format,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Picture {
+enum Format {
     Svg,
     #[cfg(feature = "png")]
     Png,
@@ -16,22 +22,35 @@ pub(crate) enum Picture {
 
 #[cfg(feature = "png")]
 const PNG_WIDTH: u32 = 1280;
-/// The endings that this build writes.
-const ENDINGS: &str = if cfg!(feature = "png") { ".svg or .png" } else { ".svg" };
+/// The extensions that this build writes.
+const EXTENSIONS: &str = if cfg!(feature = "png") { ".svg or .png" } else { ".svg" };
 
-impl Picture {
-    /// Found out before any work is done.
-    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
-        match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+impl<'a> ChartFile<'a> {
+    /// Checks, before any work is done, that a chart can be written at this path.
+    pub(crate) fn new(path: &'a Path) -> Result<Self> {
+        let format = Format::of(path)?;
+        check_writable(path)?;
+        Ok(Self { path, format })
+    }
+
+    pub(crate) fn write(&self, sheet: &Sheet) -> Result<()> {
+        write_whole(self.path, &self.format.encode(sheet)?)
+    }
+}
+
+impl Format {
+    /// The format, by the extension.
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("svg") => Ok(Self::Svg),
             #[cfg(feature = "png")]
             Some("png") => Ok(Self::Png),
-            _ => Err(Failure::request(format!("{}: a chart is written as {ENDINGS}", path.display()))
+            _ => Err(Failure::request(format!("{}: a chart is written as {EXTENSIONS}", path.display()))
                 .with_hint("name the file so that it ends in one of them")),
         }
     }
 
-    pub(crate) fn bytes(self, sheet: &Sheet) -> Result<Vec<u8>, Failure> {
+    fn encode(self, sheet: &Sheet) -> Result<Vec<u8>> {
         match self {
             Self::Svg => Ok(sheet.to_svg().into_bytes()),
             #[cfg(feature = "png")]

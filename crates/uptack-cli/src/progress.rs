@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use uptack::simulate::Progress;
 
 /// A line of talk on stderr.
 pub(crate) fn say(text: &str) {
-    // Whoever closed stderr does not want to hear it.
+    // If stderr is closed, nobody wants to hear it.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -20,11 +21,11 @@ pub(crate) struct Step {
     /// What is counted, as in "30 of 200 trials".
     pub(crate) what: &'static str,
     pub(crate) done: u64,
-    /// Zero where it is not known.
+    /// Zero if it is not known.
     pub(crate) all: u64,
 }
 
-/// Does some work; where it takes long, and stderr is a terminal, shows what `now` says of it.
+/// Does some work; if it takes long, and stderr is a terminal, shows what `now` says about it.
 pub(crate) fn follow<T: Send>(now: impl Fn() -> Step, work: impl FnOnce() -> T + Send) -> T {
     let mut line = ProgressLine::new();
     if !line.terminal {
@@ -37,17 +38,13 @@ pub(crate) fn follow<T: Send>(now: impl Fn() -> Step, work: impl FnOnce() -> T +
             let _end = End { over: &over, watcher: &watcher };
             work()
         });
-        while !over.load(Ordering::Acquire) {
-            let step = now();
-            line.show(step.what, step.done, step.all);
-            thread::park_timeout(ProgressLine::PAUSE);
-        }
+        line.show_until(&over, now);
         drop(line);
         working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Wakes whoever watches, also where the work panics.
+/// Wakes the watching thread when it is dropped, even if the work panics.
 struct End<'a> {
     over: &'a AtomicBool,
     watcher: &'a thread::Thread,
@@ -66,7 +63,25 @@ pub(crate) fn watched<T: Send>(what: &'static str, all: u64, work: impl FnOnce(&
     follow(|| Step { what, done: progress.done().min(all), all }, || work(&progress))
 }
 
-/// One line on stderr that is written over; silent where stderr is not a terminal.
+/// Does some work of at most `most` steps, and shows how many millions of them are done.
+pub(crate) fn watched_steps<T: Send>(most: u64, work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
+    let all = most.div_ceil(MILLION);
+    follow_steps(|millions| Step { what: "million steps at most", done: millions.min(all), all }, work)
+}
+
+/// The same if it is not known in advance how many steps the work takes.
+pub(crate) fn watched_endless<T: Send>(work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
+    follow_steps(|millions| Step { what: "million steps", done: millions, all: 0 }, work)
+}
+
+fn follow_steps<T: Send>(now: impl Fn(u64) -> Step, work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
+    let progress = Arc::new(Progress::default());
+    follow(|| now(progress.done() / MILLION), || work(&progress))
+}
+
+const MILLION: u64 = 1_000_000;
+
+/// One line on stderr that is written over again and again; silent if stderr is not a terminal.
 pub(crate) struct ProgressLine {
     what: String,
     started: Instant,
@@ -78,7 +93,7 @@ pub(crate) struct ProgressLine {
 impl ProgressLine {
     /// Between two lines.
     pub(crate) const PAUSE: Duration = Duration::from_millis(200);
-    /// Work that is over sooner shows nothing.
+    /// Shorter work shows nothing.
     const PATIENCE: Duration = Duration::from_secs(1);
 
     pub(crate) fn new() -> Self {
@@ -86,15 +101,13 @@ impl ProgressLine {
         Self { what: String::new(), started: Instant::now(), next: Self::PATIENCE, shown: false, terminal }
     }
 
-    /// Shows that `done` of `all` are done; it may be called as often as one likes.
+    /// Shows that `done` of `all` are done; cheap enough to be called often.
     pub(crate) fn show(&mut self, what: &str, done: u64, all: u64) {
         if !self.terminal {
             return;
         }
         if self.what != what {
-            // Time left is that of this part of the work.
-            let wait = if self.shown { Duration::ZERO } else { Self::PATIENCE };
-            (self.what, self.started, self.next) = (what.to_owned(), Instant::now(), wait);
+            self.begin(what);
         }
         let elapsed = self.started.elapsed();
         if elapsed < self.next {
@@ -103,6 +116,21 @@ impl ProgressLine {
         // A terminal that cannot be written to has nobody to inform.
         let _ = write!(io::stderr(), "\r\x1b[K{}", words(what, done, all, elapsed));
         (self.shown, self.next) = (true, elapsed + Self::PAUSE);
+    }
+
+    /// Begins another part of the work: the time left is that of this part.
+    fn begin(&mut self, what: &str) {
+        self.what = what.to_owned();
+        self.started = Instant::now();
+        self.next = if self.shown { Duration::ZERO } else { Self::PATIENCE };
+    }
+
+    fn show_until(&mut self, over: &AtomicBool, now: impl Fn() -> Step) {
+        while !over.load(Ordering::Acquire) {
+            let step = now();
+            self.show(step.what, step.done, step.all);
+            thread::park_timeout(Self::PAUSE);
+        }
     }
 }
 
@@ -114,7 +142,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// `30 of 200 trials, 12 s left`; the time that has passed where what is left cannot be told.
+/// `30 of 200 trials, 12 s left`; the time that has passed if what is left cannot be estimated.
 fn words(what: &str, done: u64, all: u64, elapsed: Duration) -> String {
     let count = if all == 0 { format!("{done} {what}") } else { format!("{done} of {all} {what}") };
     if done == 0 || all == 0 {
@@ -153,7 +181,7 @@ impl<R> Watched<R> {
         Self { source, line: ProgressLine::new(), read: 0, all: 0 }
     }
 
-    /// Shows nothing if what is made of it appears on the same terminal.
+    /// Shows nothing if the command's output appears on the same terminal.
     pub(crate) fn unless(mut self, terminal: bool) -> Self {
         self.line.terminal &= !terminal;
         self

@@ -2,7 +2,7 @@
 
 use crate::layout::{columns, longest_piece, width, wrap};
 
-/// Rows of cells in aligned columns; the first column to the left, numbers to the right.
+/// Rows of cells in aligned columns: the first column is aligned left, the others right.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -12,16 +12,22 @@ pub(crate) struct Table {
 
 /// Between two columns.
 const GAP: usize = 2;
-/// Narrower cells stay in one line: they hold a number, or a word or two.
+/// Narrower cells stay on one line: they hold a number, or a word or two.
 const WRAPPED: usize = 20;
 
 impl Table {
-    pub(crate) fn new(header: &[&str]) -> Self {
-        Self { rows: vec![header.iter().map(|&cell| cell.to_owned()).collect()], has_header: true }
+    pub(crate) fn new(header: &[impl AsRef<str>]) -> Self {
+        Self { rows: vec![header.iter().map(|cell| cell.as_ref().to_owned()).collect()], has_header: true }
     }
 
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+    /// The table with more rows.
+    pub(crate) fn with_rows(mut self, rows: impl IntoIterator<Item: IntoIterator<Item = String>>) -> Self {
+        self.rows.extend(rows.into_iter().map(|cells| cells.into_iter().collect()));
+        self
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item: Into<String>>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// The table, as wide as the terminal at most.
@@ -29,7 +35,7 @@ impl Table {
         self.render_within(width())
     }
 
-    /// Long texts are broken into several lines; where that is not enough, each row is written as a list of its cells.
+    /// Long texts are broken into several lines; if that is not enough, each row is written as a list of its cells.
     pub(crate) fn render_within(&self, width: usize) -> String {
         let mut widths = self.natural_widths();
         while total(&widths) > width {
@@ -56,25 +62,58 @@ impl Table {
     }
 
     fn least_width(&self, column: usize) -> usize {
-        let least =
-            |cell: &str| if columns(cell) <= WRAPPED { columns(cell) } else { longest_piece(cell).max(WRAPPED) };
-        self.cells(column).map(least).max().unwrap_or(0)
+        self.cells(column).map(least_cell_width).max().unwrap_or(0)
     }
 
-    /// One line per cell, under the name of its column.
+    /// One line per cell, after the name of its column.
     fn stacked(&self, width: usize) -> String {
-        let (names, rows) = if self.has_header { self.rows.split_at(1) } else { (&[][..], &self.rows[..]) };
-        let name = |column: usize| names.first().and_then(|row| row.get(column)).map_or("", String::as_str);
-        let indent = names.iter().flatten().map(|name| columns(name)).max().map_or(0, |widest| widest + GAP);
-        let cell = |(column, cell): (usize, &String)| {
-            let lines = wrap(cell, width.saturating_sub(indent));
-            let label = |line: usize| if line == 0 { name(column) } else { "" };
-            let lines = lines.iter().enumerate();
-            lines.map(|(line, text)| format!("{:<indent$}{text}\n", label(line))).collect::<String>()
-        };
-        let filled =
-            |row: &Vec<String>| row.iter().enumerate().filter(|(_, cell)| !cell.is_empty()).map(cell).collect();
-        rows.iter().map(filled).collect::<Vec<String>>().join("\n")
+        let list = LabelledList::new(self.names(), width);
+        let rows: Vec<String> = self.body().iter().map(|row| list.render(row)).collect();
+        rows.join("\n")
+    }
+
+    /// The names of the columns, if they have names.
+    fn names(&self) -> &[String] {
+        if self.has_header { &self.rows[0] } else { &[] }
+    }
+
+    /// The rows without the header.
+    fn body(&self) -> &[Vec<String>] {
+        &self.rows[usize::from(self.has_header)..]
+    }
+}
+
+fn least_cell_width(cell: &str) -> usize {
+    let natural = columns(cell);
+    if natural <= WRAPPED { natural } else { longest_piece(cell).max(WRAPPED) }
+}
+
+/// Rows written as lists, each cell after its label.
+struct LabelledList<'a> {
+    labels: &'a [String],
+    indent: usize,
+    width: usize,
+}
+
+impl<'a> LabelledList<'a> {
+    fn new(labels: &'a [String], width: usize) -> Self {
+        let indent = labels.iter().map(|label| columns(label)).max().map_or(0, |widest| widest + GAP);
+        Self { labels, indent, width }
+    }
+
+    /// The cells of a row, without those that are empty.
+    fn render(&self, row: &[String]) -> String {
+        let filled = row.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
+        filled.map(|(column, cell)| self.entry(column, cell)).collect()
+    }
+
+    fn entry(&self, column: usize, cell: &str) -> String {
+        let indent = self.indent;
+        let label = self.labels.get(column).map_or("", String::as_str);
+        // Only the first line has the label.
+        let labels = std::iter::once(label).chain(std::iter::repeat(""));
+        let lines = wrap(cell, self.width.saturating_sub(indent));
+        lines.iter().zip(labels).map(|(line, label)| format!("{label:<indent$}{line}\n")).collect()
     }
 }
 
@@ -86,15 +125,19 @@ fn total(widths: &[usize]) -> usize {
 fn aligned(row: &[String], widths: &[usize]) -> String {
     let cells: Vec<Vec<String>> = row.iter().zip(widths).map(|(cell, width)| wrap(cell, *width)).collect();
     let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-    let line = |number: usize| {
-        let padded = cells.iter().zip(widths).enumerate().map(|(column, (lines, width))| {
+    (0..height.max(1)).map(|line| aligned_line(&cells, line, widths)).collect()
+}
+
+fn aligned_line(cells: &[Vec<String>], number: usize, widths: &[usize]) -> String {
+    let columns = cells.iter().zip(widths).enumerate();
+    let padded: Vec<String> = columns
+        .map(|(column, (lines, width))| {
             let text = lines.get(number).map_or("", String::as_str);
-            // Texts of several lines begin at the left, whichever column they are in.
+            // Texts of several lines are aligned left in every column.
             if column == 0 || lines.len() > 1 { format!("{text:<width$}") } else { format!("{text:>width$}") }
-        });
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    (0..height.max(1)).map(line).collect()
+        })
+        .collect();
+    padded.join("  ").trim_end().to_owned() + "\n"
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! What an owner's answers may give away, whether the aggregators add noise and whose honesty ε rests on, as `plan` and `ask` are told.
+//! What an owner's answers may give away, whether the aggregators add noise and whose honesty ε rests on, as arguments of
+//! `plan` and `ask`.
 
 use clap::{Args, ValueEnum};
 use uptack::plan::{Noise, Trust};
 use uptack_document::{Bound, TrustWanted, Trusted};
 
-/// What may be said; what is left out follows from the rest.
+/// What may be given; whatever is left out follows from the rest.
 #[derive(Args)]
 pub(crate) struct TrustArguments {
     /// The largest ε of a single answer
@@ -39,22 +40,36 @@ enum TrustArgument {
     Owners,
 }
 
+impl From<NoiseArgument> for Noise {
+    fn from(argument: NoiseArgument) -> Self {
+        match argument {
+            NoiseArgument::Aggregators => Self::Aggregators,
+            NoiseArgument::None => Self::None,
+            NoiseArgument::Any => Self::Any,
+        }
+    }
+}
+
+impl From<TrustArgument> for Trust {
+    fn from(argument: TrustArgument) -> Self {
+        match argument {
+            TrustArgument::OneAggregator => Self::OneAggregator,
+            TrustArgument::Owners => Self::Owners,
+        }
+    }
+}
+
 impl TrustArguments {
-    /// What was said.
+    /// What was asked for.
     pub(crate) fn wanted(&self) -> TrustWanted {
-        let noise = self.noise.map(|noise| match noise {
-            NoiseArgument::Aggregators => Noise::Aggregators,
-            NoiseArgument::None => Noise::None,
-            NoiseArgument::Any => Noise::Any,
-        });
-        let trust = self.trust.map(|trust| match trust {
-            TrustArgument::OneAggregator => Trust::OneAggregator,
-            TrustArgument::Owners => Trust::Owners,
-        });
-        TrustWanted { noise, trust, linked: self.linked_epsilon }
+        TrustWanted {
+            noise: self.noise.map(Noise::from),
+            trust: self.trust.map(Trust::from),
+            linked: self.linked_epsilon,
+        }
     }
 
-    /// Completes what was said; where nothing was, noise and trust are the usual ones.
+    /// Completes what was asked for; noise and trust are the usual ones if neither was given.
     pub(crate) fn complete(&self, usual: (Noise, Trust)) -> Trusted {
         self.wanted().complete(usual)
     }

@@ -6,7 +6,7 @@ use uptack::privacy::{Enclosure, Guarantee, Target, View, Views};
 
 use crate::output::{Table, grouped, readable_up};
 
-/// All views as a table; ε and δ are the upper ends, which are what is claimed.
+/// All views as a table; ε and δ are upper ends, because those are what is claimed.
 pub(crate) fn views_table(views: &Views) -> String {
     match views.one_aggregator {
         Some(epsilon) => views_by_trust(views, epsilon),
@@ -17,50 +17,72 @@ pub(crate) fn views_table(views: &Views) -> String {
 fn plain_views(views: &Views) -> String {
     let mut table = Table::new(&["view", "ε", "δ", "worst crowd", "certificate"]);
     for (answer, &epsilon) in views.answers.iter().enumerate() {
-        let delta = if epsilon.is_some() { "0" } else { "" };
-        table.row([format!("answer {}", answer_name(answer)), readable_up(epsilon), delta.to_owned()]);
+        table.row(pure_row(format!("answer {}", answer_name(answer)), epsilon));
     }
-    let delta = if views.linked.is_some() { "0" } else { "" };
-    table.row(["linked".to_owned(), readable_up(views.linked), delta.to_owned()]);
-    for claim in std::iter::once(&views.release).chain(&views.answers_with_release) {
-        table.row(guarantee_row(claim));
-    }
-    table.render()
+    table.row(pure_row("linked".to_owned(), views.linked));
+    let claims = std::iter::once(&views.release).chain(&views.answers_with_release);
+    table.with_rows(claims.map(guarantee_row)).render()
 }
 
-/// The same where aggregators add noise: each view with who must be honest for it.
+/// The same for mechanisms with aggregators' noise: each view with the parties that must be honest for it.
 fn views_by_trust(views: &Views, one_aggregator: Enclosure) -> String {
-    let owners = format!("{} owners", grouped(views.release.owners()));
     let mut table = Table::new(&["view", "holds if these are honest", "ε", "δ", "worst crowd", "certificate"]);
-    let delta = if views.linked.is_some() { "0" } else { "" };
-    table.row(["linked".to_owned(), "nobody".to_owned(), readable_up(views.linked), delta.to_owned()]);
-    let (epsilon, name) = (readable_up(one_aggregator.upper()), "one aggregator".to_owned());
-    table.row([name.clone(), name, epsilon, "0".to_owned(), "any".to_owned(), "exact".to_owned()]);
-    for claim in std::iter::once(&views.release).chain(&views.owners_alone).chain(&views.answers_with_release) {
-        let honest = match claim.view() {
-            View::Release => format!("one aggregator and {owners}"),
-            View::OwnersAlone => owners.clone(),
-            View::AnswerWithRelease(_) => "nobody".to_owned(),
-        };
-        let [view, rest @ ..] = guarantee_row(claim);
-        table.row([view, honest].into_iter().chain(rest));
+    let [epsilon, delta] = pure_cells(views.linked);
+    table.row(["linked", "nobody", &epsilon, &delta]);
+    let epsilon = readable_up(one_aggregator.upper());
+    table.row(["one aggregator", "one aggregator", &epsilon, "0", "any", "exact"]);
+    let claims = std::iter::once(&views.release).chain(&views.owners_alone).chain(&views.answers_with_release);
+    table.with_rows(claims.map(|claim| trusting_row(claim, views.release.owners()))).render()
+}
+
+/// A row of [`guarantee_row`] with the parties that must be honest, after the view.
+fn trusting_row(claim: &Guarantee, owners: u64) -> [String; 6] {
+    let [view, epsilon, delta, crowd, certificate] = guarantee_row(claim);
+    [view, honest_parties(claim.view(), owners), epsilon, delta, crowd, certificate]
+}
+
+fn pure_row(view: String, epsilon: Option<f64>) -> [String; 3] {
+    let [epsilon, delta] = pure_cells(epsilon);
+    [view, epsilon, delta]
+}
+
+/// ε and δ of a guarantee whose δ is 0; without a guarantee there is no δ either.
+fn pure_cells(epsilon: Option<f64>) -> [String; 2] {
+    let delta = if epsilon.is_some() { "0" } else { "" };
+    [readable_up(epsilon), delta.to_owned()]
+}
+
+fn honest_parties(view: View, owners: u64) -> String {
+    let owners = format!("{} owners", grouped(owners));
+    match view {
+        View::Release => format!("one aggregator and {owners}"),
+        View::OwnersAlone => owners,
+        View::AnswerWithRelease(_) => "nobody".to_owned(),
     }
-    table.render()
 }
 
 fn guarantee_row(claim: &Guarantee) -> [String; 5] {
+    let [epsilon, delta] = epsilon_and_delta(claim);
+    let crowd = format!("{} yes", grouped(claim.crowd()));
+    [claim.view().to_string(), epsilon, delta, crowd, certificate(claim)]
+}
+
+fn epsilon_and_delta(claim: &Guarantee) -> [String; 2] {
     let upper = claim.value().map(|ends| ends.upper());
-    let (epsilon, delta) = match claim.target() {
-        Target::Delta(delta) => {
-            let floor = || format!("≥ {}", lower_end(claim.floor()));
-            (readable_up(upper), upper.map_or_else(floor, |_| readable_up(delta.value())))
-        }
-        Target::Epsilon(epsilon) => (readable_up(epsilon.value()), readable_up(upper)),
-    };
-    let certificate = match (upper, claim.certificate().closed()) {
-        (None, _) => "exact".to_owned(),
-        (_, true) => "closed".to_owned(),
-        (_, false) => format!("open, gap {}", readable_up(claim.certificate().gap())),
-    };
-    [claim.view().to_string(), epsilon, delta, format!("{} yes", grouped(claim.crowd())), certificate]
+    match (claim.target(), upper) {
+        (Target::Delta(delta), Some(_)) => [readable_up(upper), readable_up(delta.value())],
+        (Target::Delta(_), None) => [readable_up(upper), format!("≥ {}", lower_end(claim.floor()))],
+        (Target::Epsilon(epsilon), _) => [readable_up(epsilon.value()), readable_up(upper)],
+    }
+}
+
+fn certificate(claim: &Guarantee) -> String {
+    let certificate = claim.certificate();
+    if claim.value().is_none() {
+        "exact".to_owned()
+    } else if certificate.closed() {
+        "closed".to_owned()
+    } else {
+        format!("open, gap {}", readable_up(certificate.gap()))
+    }
 }

@@ -17,12 +17,12 @@ pub struct AlgebraDocument<'a> {
     algebra: String,
 }
 
-/// The standard deviation of the solution in a crowd.
+/// A crowd, and the standard deviation of the solution in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Crowd {
-    /// So many owners.
+    /// The number of owners.
     pub owners: u64,
-    /// Of whom so many hold yes.
+    /// How many of them hold yes.
     pub yes: u64,
     /// The standard deviation.
     pub sd: f64,
@@ -36,34 +36,35 @@ impl Crowd {
         };
         Ok(Some(Self { owners, yes, sd: solution.sd(owners, yes)? }))
     }
+
+    fn json(&self) -> Value {
+        json!({"owners": self.owners, "yes": self.yes, "sd": self.sd})
+    }
 }
 
 impl<'a> AlgebraDocument<'a> {
-    /// What is known of a program, whose compiled channel is `channel`.
+    /// What is known about a program; `channel` is its compiled channel.
     pub fn new(program: &Program, channel: &'a Channel, solution: Option<&Solution>, crowd: Option<&Crowd>) -> Self {
-        let nested = program.nested();
         Self {
             channel: ChannelDocument::new(program.mechanism().to_string(), channel),
             solution: solution.map(|solution| solution_json(solution, crowd)),
             determined: channel.determined(),
-            nested: nested.iter().map(|(term, whole)| json!({"term": term, "in": whole})).collect(),
+            nested: nested_json(program),
             algebra: to_text(channel),
         }
     }
 }
 
+fn nested_json(program: &Program) -> Vec<Value> {
+    program.nested().iter().map(|(term, whole)| json!({"term": term, "in": whole})).collect()
+}
+
 fn solution_json(solution: &Solution, crowd: Option<&Crowd>) -> Value {
-    let bins: Vec<Value> = (solution.bins.iter())
-        .map(|(bin, weight)| json!({"answer": answer_name(bin.answer), "output": bin.output, "weight": weight}))
-        .collect();
-    let chain: Vec<Value> = (solution.chain.iter())
-        .map(|step| json!({"combination": step.combination, "holds": step.holds, "weight": step.weight}))
-        .collect();
     json!({
         "combination": solution.combination,
-        "bins": bins,
+        "bins": bins_json(solution),
         "holds": solution.holds,
-        "chain": chain,
+        "chain": chain_json(solution),
         "yes": solution.yes,
         "no": solution.no,
         "scale": solution.scale,
@@ -73,6 +74,18 @@ fn solution_json(solution: &Solution, crowd: Option<&Crowd>) -> Value {
             "noise": solution.variance_of_noise,
         },
         "noise_from_no": solution.noise_from_no,
-        "crowd": crowd.map(|crowd| json!({"owners": crowd.owners, "yes": crowd.yes, "sd": crowd.sd})),
+        "crowd": crowd.map(Crowd::json),
     })
+}
+
+fn bins_json(solution: &Solution) -> Value {
+    (solution.bins.iter())
+        .map(|(bin, weight)| json!({"answer": answer_name(bin.answer), "output": bin.output, "weight": weight}))
+        .collect()
+}
+
+fn chain_json(solution: &Solution) -> Value {
+    (solution.chain.iter())
+        .map(|step| json!({"combination": step.combination, "holds": step.holds, "weight": step.weight}))
+        .collect()
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use uptack::audit::{Audit, AuditCoins, CoinFindings, Finding, Fit, ForeignAudit, ForeignReport, Report, Verdict};
+use uptack::privacy::{Delta, Epsilon};
 
 /// What an audit of a mechanism's sampler found.
 #[derive(Serialize)]
@@ -28,7 +29,7 @@ struct Views<'a> {
 }
 
 impl<'a> AuditDocument<'a> {
-    /// What `audit` found of the mechanism that is written so; `delta` is that of the claim for the release.
+    /// What `audit` found about a mechanism, given by its text; `delta` is that of the claim for the release.
     pub fn new(mechanism: String, audit: &Audit, delta: f64, report: &'a Report) -> Self {
         Self {
             mechanism,
@@ -36,16 +37,8 @@ impl<'a> AuditDocument<'a> {
             delta,
             confidence: audit.confidence.level(),
             samples: report.samples,
-            seed: match audit.coins {
-                AuditCoins::System => None,
-                AuditCoins::Seeded(seed) => Some(seed),
-            },
-            views: Views {
-                answers: &report.answers,
-                linked: &report.linked,
-                one_aggregator: report.one_aggregator.as_ref(),
-                release: &report.release,
-            },
+            seed: seed(audit.coins),
+            views: Views::new(report),
             law: &report.law,
             noise: report.noise.as_ref(),
             coins: &report.coins,
@@ -54,7 +47,25 @@ impl<'a> AuditDocument<'a> {
     }
 }
 
-/// What an audit of anybody's randomizer found.
+fn seed(coins: AuditCoins) -> Option<u64> {
+    match coins {
+        AuditCoins::System => None,
+        AuditCoins::Seeded(seed) => Some(seed),
+    }
+}
+
+impl<'a> Views<'a> {
+    fn new(report: &'a Report) -> Self {
+        Self {
+            answers: &report.answers,
+            linked: &report.linked,
+            one_aggregator: report.one_aggregator.as_ref(),
+            release: &report.release,
+        }
+    }
+}
+
+/// What an audit of somebody else's randomizer found.
 #[derive(Serialize)]
 pub struct ForeignDocument<'a> {
     /// What was run, in the caller's words.
@@ -72,7 +83,7 @@ struct ForeignClaim {
     delta: f64,
 }
 
-/// The views of [`AuditDocument`], as far as a randomizer by itself has them, and what each adversary found.
+/// Those views of [`AuditDocument`] that a randomizer by itself has, and what each adversary found.
 #[derive(Serialize)]
 struct ForeignViews<'a> {
     answers: [&'a Finding; 1],
@@ -84,25 +95,34 @@ struct ForeignViews<'a> {
 }
 
 impl<'a> ForeignDocument<'a> {
-    /// What `audit` found of a randomizer that the caller calls so.
+    /// What `audit` found about a randomizer, named in the caller's words.
     pub fn new(randomizer: &'a str, audit: &ForeignAudit, report: &'a ForeignReport) -> Self {
         Self {
             randomizer,
-            claimed: ForeignClaim {
-                epsilon: audit.epsilon.map(|epsilon| epsilon.value()),
-                delta: audit.delta.map_or(0.0, |delta| delta.value()),
-            },
+            claimed: ForeignClaim::new(audit),
             confidence: audit.confidence.level(),
             samples: report.samples,
-            views: ForeignViews {
-                answers: [report.strongest()],
-                linked: report.strongest(),
-                release: None,
-                output: &report.output,
-                length: &report.length,
-                size: report.size.as_ref(),
-            },
+            views: ForeignViews::new(report),
             verdict: report.verdict,
+        }
+    }
+}
+
+impl ForeignClaim {
+    fn new(audit: &ForeignAudit) -> Self {
+        Self { epsilon: audit.epsilon.map(Epsilon::value), delta: audit.delta.map_or(0.0, Delta::value) }
+    }
+}
+
+impl<'a> ForeignViews<'a> {
+    fn new(report: &'a ForeignReport) -> Self {
+        Self {
+            answers: [report.strongest()],
+            linked: report.strongest(),
+            release: None,
+            output: &report.output,
+            length: &report.length,
+            size: report.size.as_ref(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A channel.
 
 use serde::Serialize;
-use uptack::{Channel, DiscreteLaplace, Output, Probability};
+use uptack::{Cell, Channel, DiscreteLaplace, Output, Probability};
 
 /// A channel as JSON.
 #[derive(Serialize)]
@@ -24,24 +24,25 @@ struct DecimalCell<'a> {
 #[derive(Serialize)]
 struct Exact<'a> {
     bits: u32,
-    cells: &'a [uptack::Cell],
+    cells: &'a [Cell],
 }
 
 impl<'a> ChannelDocument<'a> {
-    /// The channel of the mechanism that is written so.
+    /// The channel of a mechanism, given by its text.
     pub fn new(mechanism: String, channel: &'a Channel) -> Self {
-        let cell = |cell: &uptack::Cell| (cell.yes().to_f64(), cell.no().to_f64());
-        let decimals = channel.cells().iter().map(|each| {
-            let (yes, no) = cell(each);
-            DecimalCell { outputs: each.outputs(), yes, no }
-        });
         Self {
             mechanism,
             answers: channel.answers(),
-            cells: decimals.collect(),
+            cells: channel.cells().iter().map(DecimalCell::new).collect(),
             exact: Exact { bits: Probability::BITS, cells: channel.cells() },
             determined: channel.determined(),
             noise: channel.noise(),
         }
+    }
+}
+
+impl<'a> DecimalCell<'a> {
+    fn new(cell: &'a Cell) -> Self {
+        Self { outputs: cell.outputs(), yes: cell.yes().to_f64(), no: cell.no().to_f64() }
     }
 }

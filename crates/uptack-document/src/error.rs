@@ -1,4 +1,4 @@
-//! What cannot be read.
+//! Why a document cannot be read.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// What it says breaks a rule of the library, whose error this is.
+    /// What it says breaks a rule of the library; this is the library's error.
     Library(uptack::Error),
     /// It is not the document that it should be.
     Document {
@@ -14,7 +14,7 @@ pub enum Error {
         message: String,
         /// What to do about it, in one sentence.
         hint: Option<&'static str>,
-        /// What the reader of the format said.
+        /// The error of the JSON reader.
         cause: Option<serde_json::Error>,
     },
 }

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSystem};
-use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval, IntervalKind};
+use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSolution, SignSystem};
+use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval, IntervalKind, Observation};
 use uptack::{Channel, Error, Tally, answer_name};
 
-/// What is known of a crowd, as the fields that programs read.
+/// What is known about a crowd, as the fields that programs read.
 #[derive(Clone, Debug, Serialize)]
 pub struct EstimateDocument {
     mechanism: String,
@@ -25,10 +25,10 @@ pub struct EstimateDocument {
     backward: Option<Value>,
 }
 
-/// An estimate by every way there is.
+/// An estimate by every method.
 #[derive(Clone, Debug)]
 pub struct Solved {
-    /// By all that the tallies show.
+    /// The combined estimate, from everything that the tallies show.
     pub estimate: Estimate,
     /// The interval.
     pub interval: Interval,
@@ -49,15 +49,14 @@ impl Solved {
         let estimator = Estimator::new(channel)?;
         let observation = estimator.observe(tally)?;
         Ok(Self {
-            estimate: estimator.estimate_observed(&observation),
-            interval: estimator.interval(&observation, confidence, interval),
             equations: SignSystem::solve(channel, tally)?,
             differences: paper::differences(channel, tally)?,
             backward: paper::backward(channel, tally).ok(),
+            ..Self::of_observation(&estimator, &observation, confidence, interval)
         })
     }
 
-    /// Estimates from a published sum with noise, to which none of the paper's own ways applies.
+    /// Estimates from a published sum with noise, to which none of the paper's own methods applies.
     pub fn of_sum(
         channel: &Channel,
         (owners, sum): (u64, i64),
@@ -66,16 +65,26 @@ impl Solved {
     ) -> Result<Self, Error> {
         let estimator = Estimator::new(channel)?;
         let observation = estimator.observe_sum(owners, sum)?;
-        Ok(Self {
-            estimate: estimator.estimate_observed(&observation),
-            interval: estimator.interval(&observation, confidence, interval),
+        Ok(Self::of_observation(&estimator, &observation, confidence, interval))
+    }
+
+    /// The combined estimate and its interval alone.
+    fn of_observation(
+        estimator: &Estimator,
+        observation: &Observation,
+        confidence: Confidence,
+        interval: IntervalKind,
+    ) -> Self {
+        Self {
+            estimate: estimator.estimate_observed(observation),
+            interval: estimator.interval(observation, confidence, interval),
             equations: None,
             differences: Vec::new(),
             backward: None,
-        })
+        }
     }
 
-    /// As a document of the mechanism that is written so.
+    /// As a document, under the text of the mechanism.
     pub fn document(&self, mechanism: String, confidence: Confidence) -> EstimateDocument {
         let Self { estimate, interval, .. } = self;
         EstimateDocument {
@@ -92,13 +101,7 @@ impl Solved {
             by_bin: estimate.by_bin.iter().map(bin_json).collect(),
             equations: self.equations.as_ref().map(equations_json),
             differences: self.differences.iter().map(combination_json).collect(),
-            backward: self.backward.as_ref().map(|chain| {
-                json!({
-                    "moved_on": combination_json(&chain.moved_on),
-                    "moved": combination_json(&chain.moved),
-                    "left": combination_json(&chain.left),
-                })
-            }),
+            backward: self.backward.as_ref().map(backward_json),
         }
     }
 }
@@ -133,25 +136,43 @@ fn combination_json(combination: &Combination) -> Value {
     })
 }
 
+fn backward_json(chain: &Backward) -> Value {
+    json!({
+        "moved_on": combination_json(&chain.moved_on),
+        "moved": combination_json(&chain.moved),
+        "left": combination_json(&chain.left),
+    })
+}
+
 const SYSTEM: [&str; 3] =
     ["E[\"Yes\"] ± σ = observed(\"Yes\")", "E[⊥] ± σ = observed(⊥)", "E[\"Yes\"] ± σ + E[⊥] ± σ = owners"];
 
 fn equations_json(system: &SignSystem) -> Value {
-    let entry = |solution: &paper::SignSolution| {
-        let (reason, yes, sigma) = match solution.outcome {
-            SignOutcome::Kept { yes, sigma } => (None, Some(yes), Some(sigma)),
-            SignOutcome::Negative { yes, sigma } => (Some("YES is negative"), Some(yes), Some(sigma)),
-            SignOutcome::Contradictory => (Some("the equations contradict each other"), None, None),
-            SignOutcome::Underdetermined => (Some("one equation for two unknowns"), None, None),
-        };
-        let signs = solution.signs.map(|plus| if plus { "+" } else { "-" });
-        json!({"signs": signs, "rank": solution.rank, "yes": yes, "sigma": sigma, "reason": reason})
-    };
-    let kept = |solution: &&paper::SignSolution| matches!(solution.outcome, SignOutcome::Kept { .. });
+    let is_kept = |solution: &&SignSolution| matches!(solution.outcome, SignOutcome::Kept { .. });
+    let (kept, dropped): (Vec<&SignSolution>, Vec<_>) = system.solutions.iter().partition(is_kept);
     json!({
         "system": SYSTEM,
         "rank": system.solutions.iter().map(|solution| solution.rank).max(),
-        "kept": system.solutions.iter().filter(kept).map(entry).collect::<Vec<_>>(),
-        "dropped": system.solutions.iter().filter(|solution| !kept(solution)).map(entry).collect::<Vec<_>>(),
+        "kept": kept.into_iter().map(sign_solution_json).collect::<Vec<_>>(),
+        "dropped": dropped.into_iter().map(sign_solution_json).collect::<Vec<_>>(),
     })
+}
+
+fn sign_solution_json(solution: &SignSolution) -> Value {
+    let signs = solution.signs.map(|plus| if plus { "+" } else { "-" });
+    let (yes, sigma) = match solution.outcome {
+        SignOutcome::Kept { yes, sigma } | SignOutcome::Negative { yes, sigma } => (Some(yes), Some(sigma)),
+        SignOutcome::Contradictory | SignOutcome::Underdetermined => (None, None),
+    };
+    let reason = dropped_because(&solution.outcome);
+    json!({"signs": signs, "rank": solution.rank, "yes": yes, "sigma": sigma, "reason": reason})
+}
+
+fn dropped_because(outcome: &SignOutcome) -> Option<&'static str> {
+    match outcome {
+        SignOutcome::Kept { .. } => None,
+        SignOutcome::Negative { .. } => Some("YES is negative"),
+        SignOutcome::Contradictory => Some("the equations contradict each other"),
+        SignOutcome::Underdetermined => Some("one equation for two unknowns"),
+    }
 }

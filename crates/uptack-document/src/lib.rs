@@ -1,8 +1,8 @@
 //! Results of Uptack as documents: what the command line prints as JSON, and what Python's results hold.
 //!
-//! Both ask the library and write down what it says. That is done here, once, so that they agree to the last digit. Here
-//! is also what both complete in the same way: a plan of which little is said ([`Wanted`]), a mechanism in a file of JSON
-//! ([`mechanism_from_json`]), the chart of a plan ([`plan_sheet`]).
+//! Both ask the library and write down what it says. That is done here, once, so that they agree to the last digit. So is
+//! whatever both read or complete in the same way: a plan of which only some parts are given ([`Wanted`]), a mechanism in a
+//! JSON file ([`mechanism_from_json`]), the chart of a plan ([`plan_sheet`]).
 
 mod algebra;
 mod audit;

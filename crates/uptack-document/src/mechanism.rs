@@ -1,4 +1,4 @@
-//! A mechanism in a file of JSON.
+//! A mechanism in a JSON file.
 
 use serde::Deserialize;
 use uptack::mechanism::{Custom, Noisy};
@@ -6,7 +6,7 @@ use uptack::{Cell, Channel, DiscreteLaplace, Mechanism, Output, Probability};
 
 use crate::error::Error;
 
-/// What `uptack channel --json` prints; more fields may stand beside these.
+/// What `uptack channel --json` prints; there may be more fields.
 #[derive(Deserialize)]
 struct File {
     mechanism: Option<Mechanism>,
@@ -21,37 +21,52 @@ struct Exact {
     cells: Vec<Cell>,
 }
 
-/// What to do about a file that says two things.
+/// What to do about a file that contradicts itself.
 const CONTRADICTION: Option<&str> = Some("one of the two was changed; remove the one that you do not mean");
 
-/// Reads a mechanism from the JSON of a channel. Where the file has both a mechanism and its integers, they must agree.
+/// Reads a mechanism from the JSON of a channel. If the file has both a mechanism and its integers, they must agree.
 pub fn mechanism_from_json(text: &str) -> Result<Mechanism, Error> {
-    let file: File = serde_json::from_str(text).map_err(|cause| Error::Document {
-        message: "not a mechanism's JSON".to_owned(),
-        hint: Some("`uptack channel MECHANISM --json` writes one"),
-        cause: Some(cause),
-    })?;
+    let file: File = serde_json::from_str(text).map_err(not_a_mechanism)?;
     let stated = file.exact.map(|exact| exact.channel(file.answers)).transpose()?;
     match (file.mechanism, stated) {
         (Some(mechanism), stated) => {
-            let channel = mechanism.channel();
-            if stated.is_some_and(|stated| stated.cells() != channel.cells()) {
-                return Err(Error::new(format!("the integers are not those of {mechanism}"), CONTRADICTION));
-            }
-            if file.noise.is_some_and(|noise| channel.noise() != Some(&noise)) {
-                return Err(Error::new(format!("the noise is not that of {mechanism}"), CONTRADICTION));
-            }
+            check_agreement(&mechanism, stated.as_ref(), file.noise.as_ref())?;
             Ok(mechanism)
         }
-        (None, Some(stated)) => {
-            let custom = Mechanism::Custom(Custom::new(stated)?);
-            Ok(match file.noise {
-                Some(noise) => Mechanism::Noisy(Noisy::new(custom, noise)?),
-                None => custom,
-            })
-        }
+        (None, Some(stated)) => custom(stated, file.noise),
         (None, None) => Err(Error::new("neither `mechanism` nor `exact` is in it", None)),
     }
+}
+
+fn not_a_mechanism(cause: serde_json::Error) -> Error {
+    Error::Document {
+        message: "not a mechanism's JSON".to_owned(),
+        hint: Some("`uptack channel MECHANISM --json` writes one"),
+        cause: Some(cause),
+    }
+}
+
+fn check_agreement(
+    mechanism: &Mechanism,
+    stated: Option<&Channel>,
+    noise: Option<&DiscreteLaplace>,
+) -> Result<(), Error> {
+    let channel = mechanism.channel();
+    if stated.is_some_and(|stated| stated.cells() != channel.cells()) {
+        return Err(Error::new(format!("the integers are not those of {mechanism}"), CONTRADICTION));
+    }
+    if noise.is_some() && noise != channel.noise() {
+        return Err(Error::new(format!("the noise is not that of {mechanism}"), CONTRADICTION));
+    }
+    Ok(())
+}
+
+fn custom(channel: Channel, noise: Option<DiscreteLaplace>) -> Result<Mechanism, Error> {
+    let custom = Mechanism::Custom(Custom::new(channel)?);
+    Ok(match noise {
+        Some(noise) => Mechanism::Noisy(Noisy::new(custom, noise)?),
+        None => custom,
+    })
 }
 
 impl Exact {
@@ -91,7 +106,7 @@ mod tests {
         assert!(mechanism_from_json(&json.replace("64", "32")).is_err());
     }
 
-    /// Whoever asks what went wrong gets the library's own answer, and what the reader of JSON said.
+    /// An error gives access to the library's own error, and to that of the JSON reader.
     #[test]
     fn causes_are_kept() {
         let cell = r#"{"outputs":["1"],"yes":"1","no":"1"}"#;

@@ -1,11 +1,41 @@
 //! A plan.
 
 use serde_json::{Value, json};
-use uptack::plan::{Choice, Rule, Solved, Trust, Unknown};
+use uptack::plan::{Choice, Plan, Rule, Solved, Trust, Unknown};
 
 use crate::views::views_json;
 
-fn solved_name(unknown: Unknown) -> &'static str {
+/// A plan, its alternatives and what was solved for.
+pub fn plan_json(solved: &Solved) -> Value {
+    let plan = &solved.plan;
+    let mut document = choice_json(&plan.best, plan.minimum_batch);
+    document["alternatives"] = alternatives_json(plan);
+    document["solved"] = json!({"name": unknown_name(solved.unknown), "value": solved.value()});
+    document["owners"] = json!(plan.owners);
+    document["claim_owners"] = json!(plan.claim_owners);
+    document["robustness"] = robustness_json(plan);
+    document["accounting_calls"] = json!(plan.calls);
+    document["gap"] = json!(plan.gap);
+    document["tradeoff"] = tradeoff_json(plan);
+    document["trust"] = json!(trust_name(plan.trust));
+    document["rule"] = json!(rule_name(plan.rule));
+    document
+}
+
+fn alternatives_json(plan: &Plan) -> Value {
+    plan.alternatives.iter().map(|choice| choice_json(choice, plan.minimum_batch)).collect()
+}
+
+fn robustness_json(plan: &Plan) -> Value {
+    let degraded = plan.robustness.iter();
+    degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect()
+}
+
+fn tradeoff_json(plan: &Plan) -> Value {
+    plan.tradeoff.iter().map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect()
+}
+
+fn unknown_name(unknown: Unknown) -> &'static str {
     match unknown {
         Unknown::Error => "error",
         Unknown::Epsilon => "epsilon",
@@ -13,30 +43,18 @@ fn solved_name(unknown: Unknown) -> &'static str {
     }
 }
 
-/// A plan, its alternatives and what was solved for.
-pub fn plan_json(solved: &Solved) -> Value {
-    let mut document = choice_json(&solved.plan.best, solved.plan.minimum_batch);
-    let alternative = |choice: &Choice| choice_json(choice, solved.plan.minimum_batch);
-    document["alternatives"] = solved.plan.alternatives.iter().map(alternative).collect();
-    document["solved"] = json!({"name": solved_name(solved.unknown), "value": solved.value()});
-    document["owners"] = json!(solved.plan.owners);
-    document["claim_owners"] = json!(solved.plan.claim_owners);
-    let degraded = solved.plan.robustness.iter();
-    document["robustness"] =
-        degraded.map(|(honest, epsilon)| json!({"honest": honest.to_f64(), "epsilon": epsilon})).collect();
-    document["accounting_calls"] = json!(solved.plan.calls);
-    document["gap"] = json!(solved.plan.gap);
-    let bounds = solved.plan.tradeoff.iter();
-    document["tradeoff"] = bounds.map(|entry| json!({"linked": entry.linked, "sd": entry.sd})).collect();
-    document["trust"] = json!(match solved.plan.trust {
+fn trust_name(trust: Trust) -> &'static str {
+    match trust {
         Trust::OneAggregator => "one-aggregator",
         Trust::Owners => "owners",
-    });
-    document["rule"] = json!(match solved.plan.rule {
+    }
+}
+
+fn rule_name(rule: Rule) -> &'static str {
+    match rule {
         Rule::Best => "best",
         Rule::Simplest(_) => "simplest",
-    });
-    document
+    }
 }
 
 fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {

@@ -1,4 +1,4 @@
-//! The chart of a plan, its points searched on all cores.
+//! The chart of a plan, whose points are computed on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use uptack_chart::{Errors, PlanCharts, Sheet};
 
 /// The charts around what was planned.
 ///
-/// `progress` counts the points, of which there are [`sheet_points`]; stopped, the rest of them is left out.
+/// `progress` counts the points, of which there are [`sheet_points`]; if it is stopped, the remaining ones are left out.
 pub fn plan_sheet(request: &Request, plan: &Plan, progress: &Progress) -> Sheet {
     let charts = PlanCharts::around(request, plan);
     let errors = sketches(&charts.requests(), progress);
@@ -22,7 +22,7 @@ pub fn sheet_points(request: &Request, plan: &Plan) -> u64 {
     PlanCharts::around(request, plan).requests().len() as u64
 }
 
-/// The errors at every point, on all cores; where no family keeps the constraints there are none.
+/// The errors at every point, computed on all cores; none where no family meets the constraints.
 fn sketches(requests: &[&Request], progress: &Progress) -> Vec<Errors> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![Errors::new(); requests.len()]);
@@ -35,9 +35,16 @@ fn sketches(requests: &[&Request], progress: &Progress) -> Vec<Errors> {
             progress.advance();
         }
     };
-    thread::scope(|scope| {
-        let cores = thread::available_parallelism().map_or(1, usize::from).min(requests.len());
-        (0..cores).for_each(|_| drop(scope.spawn(worker)));
-    });
+    on_all_cores(requests.len(), worker);
     found.into_inner().expect("no worker panics with the lock")
+}
+
+/// Runs the worker on every core, but not more often than there is work.
+fn on_all_cores(most: usize, worker: impl Fn() + Sync) {
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(most);
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(&worker);
+        }
+    });
 }

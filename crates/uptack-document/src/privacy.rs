@@ -5,12 +5,12 @@ use uptack::privacy::{Repeated, Target, Views};
 
 use crate::views::{repeated_json, views_json};
 
-/// Every view of a mechanism, and what repetition does to it, with the sentences that say so.
+/// Every view of a mechanism, once and repeated, with a statement in words.
 #[derive(Clone, Debug)]
 pub struct PrivacyCard {
     /// The owners who are counted on.
     pub owners: u64,
-    /// What was given of ε and δ.
+    /// Which of ε and δ was given.
     pub target: Target,
     /// All views.
     pub views: Views,

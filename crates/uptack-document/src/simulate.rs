@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uptack::simulate::{Simulated, Simulation};
 
-/// What came of a simulation.
+/// The result of a simulation.
 #[derive(Serialize, Clone, Debug)]
 pub struct SimulationDocument {
     mechanism: String,
@@ -20,7 +20,7 @@ pub struct SimulationDocument {
 }
 
 impl SimulationDocument {
-    /// What came of a simulation of the mechanism that is written so.
+    /// The result for a mechanism, given by its text.
     pub fn new(mechanism: String, simulation: &Simulation, result: &Simulated) -> Self {
         Self {
             mechanism,

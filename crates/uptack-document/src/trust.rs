@@ -1,10 +1,10 @@
-//! Whether the aggregators add noise, whose honesty ε rests on and what answers may give away, completed.
+//! Whether the aggregators add noise, whose honesty ε rests on and what answers may give away; with defaults.
 
 use std::str::FromStr;
 
 use uptack::plan::{Noise, Trust, USUAL_LINKED_EPSILON};
 
-/// What may be said; what is left out follows from the rest.
+/// What may be given; whatever is left out follows from the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrustWanted {
     /// Whether the aggregators add noise to the published count.
@@ -15,7 +15,7 @@ pub struct TrustWanted {
     pub linked: Option<Bound>,
 }
 
-/// A bound, or that there is none.
+/// A bound, or none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// The largest number allowed.
@@ -35,7 +35,7 @@ impl FromStr for Bound {
     }
 }
 
-/// What was said, completed.
+/// What was given, completed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trusted {
     /// Whether the aggregators add noise.
@@ -44,26 +44,30 @@ pub struct Trusted {
     pub trust: Trust,
     /// The bound on the linked ε.
     pub linked: Option<f64>,
-    /// Whether that bound was asked for, and is not the usual one.
+    /// Whether that bound was asked for, rather than being the usual one.
     pub linked_given: bool,
 }
 
 impl TrustWanted {
-    /// Completes what was said; where nothing was, noise and trust are the usual ones.
+    /// Completes what was given; noise and trust are the usual ones if neither was.
     pub fn complete(&self, usual: (Noise, Trust)) -> Trusted {
-        let (noise, trust) = match (self.noise, self.trust) {
-            (None, None) => usual,
-            (Some(Noise::None), None) => (Noise::None, Trust::Owners),
-            (Some(noise), None) => (noise, Trust::OneAggregator),
-            (None, Some(Trust::OneAggregator)) => (Noise::Aggregators, Trust::OneAggregator),
-            (None, Some(Trust::Owners)) => (usual.0, Trust::Owners),
-            (Some(noise), Some(trust)) => (noise, trust),
-        };
+        let (noise, trust) = self.noise_and_trust(usual);
         let linked = match self.linked {
             Some(Bound::AtMost(most)) => Some(most),
             Some(Bound::None) => None,
             None => (noise != Noise::None).then_some(USUAL_LINKED_EPSILON),
         };
         Trusted { noise, trust, linked, linked_given: matches!(self.linked, Some(Bound::AtMost(_))) }
+    }
+
+    fn noise_and_trust(&self, usual: (Noise, Trust)) -> (Noise, Trust) {
+        match (self.noise, self.trust) {
+            (None, None) => usual,
+            (Some(Noise::None), None) => (Noise::None, Trust::Owners),
+            (Some(noise), None) => (noise, Trust::OneAggregator),
+            (None, Some(Trust::OneAggregator)) => (Noise::Aggregators, Trust::OneAggregator),
+            (None, Some(Trust::Owners)) => (usual.0, Trust::Owners),
+            (Some(noise), Some(trust)) => (noise, trust),
+        }
     }
 }

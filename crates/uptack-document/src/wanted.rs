@@ -1,4 +1,4 @@
-//! What is wanted of a plan, completed where it was left out.
+//! What is wanted of a plan; whatever is left out is completed.
 
 use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, Unknown};
 use uptack::privacy::{Delta, Epsilon};
@@ -7,14 +7,14 @@ use uptack::{Error, Fraction};
 
 use crate::trust::{TrustWanted, Trusted};
 
-/// What may be said of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
+/// What may be asked of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// How many owners will answer.
     pub owners: Option<u64>,
     /// Roughly how many of them hold yes: at least and at most.
     pub yes: (u64, u64),
-    /// What of the error over that range counts.
+    /// Which error over that range counts.
     pub over: Over,
     /// The largest ε of the published counts.
     pub epsilon: Option<f64>,
@@ -64,7 +64,7 @@ impl From<Error> for PlanError {
 }
 
 impl Wanted {
-    /// Plans for so many yes-owners, everything else left out.
+    /// A plan for this many yes-owners, at least and at most; everything else is left out.
     pub fn new(yes: (u64, u64)) -> Self {
         Self {
             owners: None,
@@ -105,7 +105,7 @@ impl Wanted {
         noise == Noise::None && (self.answer_epsilon.is_some() || linked_given)
     }
 
-    /// What is left out; none where all three are given.
+    /// What is left out; none if all three are given.
     fn unknown(&self) -> Result<Option<Unknown>, PlanError> {
         if let Some(unknown) = self.solve {
             return Ok(Some(unknown));
@@ -121,20 +121,12 @@ impl Wanted {
     }
 
     fn request(&self) -> Result<Request, PlanError> {
-        let objective = match (self.paper_objective, self.error) {
-            (false, _) => Objective::Sd,
-            (true, Some(error)) => Objective::Paper { error },
-            (true, None) => return Err(plan::paper_objective_alone().into()),
-        };
+        let objective = self.objective()?;
         let Trusted { noise, trust, linked, .. } = self.trusted();
-        if self.error.is_some_and(|error| !(error.is_finite() && error > 0.0)) {
+        if self.error.is_some_and(|error| !is_positive(error)) {
             return Err(PlanError::BadError);
         }
-        let owners = match (self.owners, self.minimum_batch) {
-            (Some(owners), _) => owners,
-            (None, None) => self.yes.1.max(2),
-            (None, Some(_)) => return Err(PlanError::BatchWithoutOwners),
-        };
+        let owners = self.planned_owners()?;
         Ok(Request {
             release: self.release(linked)?,
             answer_epsilon: self.answer_epsilon,
@@ -144,22 +136,56 @@ impl Wanted {
             participation: self.participation.as_ref().map(Fraction::to_f64),
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(owners),
-            form: self.form.unwrap_or(if self.answer_epsilon.is_some() { Form::Any } else { Form::One }),
+            form: self.form.unwrap_or(self.usual_form()),
             objective,
             family: self.family.clone(),
-            ..Request::new(owners, Prior { low: self.yes.0, high: self.yes.1, over: self.over })
+            ..Request::new(owners, self.prior())
         })
     }
 
+    fn prior(&self) -> Prior {
+        let (low, high) = self.yes;
+        Prior { low, high, over: self.over }
+    }
+
+    fn usual_form(&self) -> Form {
+        if self.answer_epsilon.is_some() { Form::Any } else { Form::One }
+    }
+
+    fn objective(&self) -> Result<Objective, PlanError> {
+        match (self.paper_objective, self.error) {
+            (false, _) => Ok(Objective::Sd),
+            (true, Some(error)) => Ok(Objective::Paper { error }),
+            (true, None) => Err(plan::paper_objective_alone().into()),
+        }
+    }
+
+    /// The owners that the search begins with: all of them, or the fewest possible if they are solved for.
+    fn planned_owners(&self) -> Result<u64, PlanError> {
+        match (self.owners, self.minimum_batch) {
+            (Some(owners), _) => Ok(owners),
+            (None, None) => Ok(self.yes.1.max(2)),
+            (None, Some(_)) => Err(PlanError::BatchWithoutOwners),
+        }
+    }
+
     fn release(&self, linked: Option<f64>) -> Result<Option<(Epsilon, Delta)>, PlanError> {
-        let wants_release = matches!(self.unknown(), Ok(Some(Unknown::Epsilon))) || !self.bounded_locally();
+        let Some(epsilon) = self.epsilon.or(self.usual_epsilon(linked)) else { return Ok(None) };
+        Ok(Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)))
+    }
+
+    /// The ε of what is published if none is given; none if local bounds are all that is asked for.
+    fn usual_epsilon(&self, linked: Option<f64>) -> Option<f64> {
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
         let unbounded_tallies = linked.is_none() && self.form != Some(Form::One);
-        let default = self.answer_epsilon.filter(|_| unbounded_tallies);
-        Ok(match self.epsilon.or(default) {
-            Some(epsilon) => Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)),
-            None if wants_release => Some((Epsilon::new(1.0)?, Delta::new(self.delta)?)),
-            None => None,
-        })
+        if unbounded_tallies && self.answer_epsilon.is_some() {
+            return self.answer_epsilon;
+        }
+        let wants_release = matches!(self.unknown(), Ok(Some(Unknown::Epsilon))) || !self.bounded_locally();
+        wants_release.then_some(1.0)
     }
+}
+
+fn is_positive(number: f64) -> bool {
+    number.is_finite() && number > 0.0
 }

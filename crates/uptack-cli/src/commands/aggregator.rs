@@ -8,14 +8,17 @@ use serde_json::json;
 use uptack_dap::origin::Origin;
 use uptack_dap::task::AggregatorRole;
 use uptack_server::aggregator::admission::Admission;
-use uptack_server::aggregator::{self, Config};
+use uptack_server::aggregator::{self, Aggregator, Config};
+use uptack_server::base::logging;
 use url::Url;
 
-use crate::admission::{AdmissionArguments, check_exposure};
+use crate::admission::AdmissionArguments;
 use crate::arguments::{address, origin};
 use crate::desk::read_token;
-use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::failure::Result;
+use crate::output::print_result;
+use crate::runtime::block_on;
+use crate::tls_arguments::TlsArguments;
 
 /// Run one of the two aggregators of the private write (DAP-09)
 ///
@@ -51,12 +54,8 @@ pub(crate) struct Arguments {
     /// times; by default none
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<Origin>,
-    /// The certificate chain for TLS, as PEM
-    #[arg(long, requires = "key")]
-    certificate: Option<PathBuf>,
-    /// The key for TLS, as PEM
-    #[arg(long, requires = "certificate")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// Listen elsewhere than on loopback without TLS, because something in front does it
     #[arg(long)]
     allow_plaintext: bool,
@@ -96,51 +95,56 @@ enum RoleArgument {
     Helper,
 }
 
+impl From<RoleArgument> for AggregatorRole {
+    fn from(argument: RoleArgument) -> Self {
+        match argument {
+            RoleArgument::Leader => Self::Leader,
+            RoleArgument::Helper => Self::Helper,
+        }
+    }
+}
+
 impl Arguments {
-    fn config(&self) -> Result<Config, Failure> {
-        let role = match self.role {
-            RoleArgument::Leader => AggregatorRole::Leader,
-            RoleArgument::Helper => AggregatorRole::Helper,
-        };
-        let admin_token = match &self.admin_token {
-            None => None,
-            Some(path) => Some(read_token(path)?),
-        };
-        let admission = Admission { allow_tasks_without_card: self.allow_tasks_without_card, ..self.admission.read()? };
+    fn config(&self) -> Result<Config> {
         Ok(Config {
-            admission,
+            admin_token: self.admin_token.as_deref().map(read_token).transpose()?,
+            admission: self.admission()?,
             listen: self.listen,
             peer: self.peer.clone(),
             peer_root: self.peer_root.clone(),
-            tls: self.certificate.clone().zip(self.key.clone()),
+            tls: self.tls.files(),
             allow_plaintext: self.allow_plaintext,
-            admin_token,
             credentials: self.credentials.clone(),
             allowed_origins: self.allow_origin.clone(),
             operations: Some(self.operations),
             max_connections: self.connections,
             max_connections_per_address: self.connections_per_address,
             max_store_bytes: self.max_store.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
-            ..Config::new(role, &self.data)
+            ..Config::new(self.role.into(), &self.data)
         })
+    }
+
+    fn admission(&self) -> Result<Admission> {
+        Ok(Admission { allow_tasks_without_card: self.allow_tasks_without_card, ..self.admission.read()? })
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    check_exposure([arguments.listen], arguments.certificate.is_some(), arguments.allow_plaintext)?;
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    arguments.tls.check_exposure([arguments.listen], arguments.allow_plaintext)?;
     let config = arguments.config()?;
-    let role = config.role.to_string();
-    uptack_server::base::logging::init_verbose(arguments.verbose);
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
-    let started = |aggregator: &aggregator::Aggregator| {
-        let (address, operations) = (aggregator.url(), aggregator.operations_url());
-        let shown = operations.as_ref().map_or(String::new(), |url| format!("health and counters on {url}\n"));
-        // Nobody may be listening for the address; the server runs all the same.
-        let _ = if json {
-            print_json(&json!({"role": role, "address": address, "operations": operations}))
-        } else {
-            print(&format!("{address}\n{shown}"))
-        };
-    };
-    Ok(runtime.block_on(aggregator::run(config, started))?)
+    let role = config.role;
+    logging::init_verbose(arguments.verbose);
+    block_on(aggregator::run(config, |aggregator| {
+        // Perhaps nobody reads the address; the server runs all the same.
+        let _ = announce(aggregator, role, json);
+    }))
+}
+
+fn announce(aggregator: &Aggregator, role: AggregatorRole, json: bool) -> Result<()> {
+    let (address, operations) = (aggregator.url(), aggregator.operations_url());
+    let document = json!({"role": role.to_string(), "address": address, "operations": operations});
+    print_result(json, &document, || {
+        let counters = operations.map_or(String::new(), |url| format!("health and counters on {url}\n"));
+        format!("{address}\n{counters}")
+    })
 }

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use uptack::algebra::{Program, Solution, to_text};
+use uptack::Channel;
+use uptack::algebra::{Program, Solution, Step, to_text};
 use uptack_document::{AlgebraDocument, Crowd};
 
 use super::channel;
 use crate::arguments::count;
-use crate::failure::Failure;
+use crate::failure::Result;
+use crate::input::has_extension;
 use crate::mechanism;
-use crate::output::{Table, grouped, print, print_exact, print_json, readable};
+use crate::output::{Table, grouped, print_exact, print_result, readable};
 
 /// Compile the paper's notation to a channel, and say how YES is solved for
 #[derive(Args)]
@@ -36,34 +38,38 @@ pub(crate) struct Arguments {
     yes: Option<u64>,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let program = read(&arguments.file)?;
-    let mechanism = program.mechanism();
-    let compiled = mechanism.channel();
+    let channel = program.mechanism().channel();
     if arguments.print {
-        return print_exact(&format!("# {mechanism}\n{}", to_text(&compiled)));
+        return print_exact(&format!("# {}\n{}", program.mechanism(), to_text(&channel)));
     }
     let solution = program.solve();
     let crowd = Crowd::of(solution.as_ref(), arguments.owners, arguments.yes)?;
-    if json {
-        return print_json(&AlgebraDocument::new(&program, &compiled, solution.as_ref(), crowd.as_ref()));
-    }
-    let (table, nesting) = (channel::describe(&compiled), describe_nesting(&program));
-    let backwards = describe_solution(solution.as_ref(), crowd.as_ref());
-    print(&format!("{mechanism}\n\n{table}{nesting}\n{backwards}"))
+    let document = AlgebraDocument::new(&program, &channel, solution.as_ref(), crowd.as_ref());
+    print_result(json, &document, || describe(&program, &channel, solution.as_ref(), crowd.as_ref()))
+}
+
+fn describe(program: &Program, channel: &Channel, solution: Option<&Solution>, crowd: Option<&Crowd>) -> String {
+    format!(
+        "{}\n\n{}{}\n{}",
+        program.mechanism(),
+        channel::describe(channel),
+        describe_nesting(program),
+        describe_solution(solution, crowd),
+    )
 }
 
 /// A file of algebra; a mechanism's text or JSON is written as algebra first.
-fn read(argument: &Path) -> Result<Program, Failure> {
+fn read(argument: &Path) -> Result<Program> {
     let text = argument.to_string_lossy();
-    let is_json = argument.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    if is_json || (text.contains('(') && !argument.exists()) {
+    if has_extension(argument, "json") || (text.contains('(') && !argument.exists()) {
         return Ok(Program::of_channel(&mechanism::read(&text)?.channel)?);
     }
     mechanism::read_algebra(argument)
 }
 
-/// Which term the compiler takes to be part of which: the coupling that it read out of the text.
+/// Which term the compiler takes to be part of which: the coupling that it found in the text.
 fn describe_nesting(program: &Program) -> String {
     let nested = program.nested();
     if nested.is_empty() {
@@ -77,39 +83,60 @@ fn describe_solution(solution: Option<&Solution>, crowd: Option<&Crowd>) -> Stri
     let Some(solution) = solution else {
         return "YES cannot be solved for: no tally depends on the truth.\n".to_owned();
     };
-    let mut table = Table::default();
-    let mut line = |left: &str, right: String| table.row([format!("  {left} = {right}")]);
+    format!(
+        "Working backwards:\n{}\nVariance {}. {}\n{}",
+        equations(solution).render(),
+        variance(solution),
+        remaining_noise(solution),
+        crowd.map_or(String::new(), describe_crowd),
+    )
+}
+
+/// The steps of the chain, if there are several, and the equations that they lead to.
+fn equations(solution: &Solution) -> Table {
+    let Solution { combination, holds, yes, no, scale, .. } = solution;
+    let mut lines = Vec::new();
     if solution.chain.len() > 1 {
-        for step in &solution.chain {
-            line(&step.combination, format!("{}{}", step.holds, entering(step.weight)));
-        }
+        lines.extend(solution.chain.iter().map(chain_step));
     }
-    line(&solution.combination, solution.holds.clone());
-    let (yes, no) = (short(solution.yes), short(solution.no));
-    line(&solution.combination, signed(&[(&yes, " YES"), (&no, " NO")]));
-    let value =
-        if solution.bins.len() > 1 { format!("({})", solution.combination) } else { solution.combination.clone() };
-    let base = match solution.no {
-        0.0 => value,
-        no if no > 0.0 => format!("({} - {} TOTAL)", solution.combination, short(no)),
-        no => format!("({} + {} TOTAL)", solution.combination, short(-no)),
-    };
-    line("YES", format!("{base} / {}", short(solution.scale)));
-    let remains = match solution.noise_from_no {
-        true => "Noise from NO remains.",
-        false if solution.variance_of_noise > 0.0 => {
-            "No noise from NO remains: the aggregators' noise hides a lone yes-owner."
-        }
-        false => "No noise from NO remains, nor for anyone else who sees the tallies: a lone yes-owner shows.",
-    };
-    let (per_yes, per_no) = (short(solution.variance_per_yes), short(solution.variance_per_no));
-    let noise = short(solution.variance_of_noise);
-    let variance = signed(&[(&per_yes, " YES"), (&per_no, " NO"), (&noise, "")]);
-    let crowd = crowd.map_or(String::new(), |crowd| {
-        let (yes, owners) = (grouped(crowd.yes), grouped(crowd.owners));
-        format!("Standard deviation {} for {yes} yes among {owners} owners.\n", readable(crowd.sd))
-    });
-    format!("Working backwards:\n{}\nVariance {variance}. {remains}\n{crowd}", table.render())
+    lines.push(format!("  {combination} = {holds}"));
+    lines.push(format!("  {combination} = {}", signed(&[(*yes, " YES"), (*no, " NO")])));
+    lines.push(format!("  YES = {} / {}", numerator(solution), short(*scale)));
+    Table::default().with_rows(lines.into_iter().map(|line| [line]))
+}
+
+fn chain_step(step: &Step) -> String {
+    format!("  {} = {}{}", step.combination, step.holds, entering(step.weight))
+}
+
+/// What is divided by the scale: the combination without what NO contributes to it.
+fn numerator(solution: &Solution) -> String {
+    let combination = &solution.combination;
+    match solution.no {
+        0.0 if solution.bins.len() > 1 => format!("({combination})"),
+        0.0 => combination.clone(),
+        no if no > 0.0 => format!("({combination} - {} TOTAL)", short(no)),
+        no => format!("({combination} + {} TOTAL)", short(-no)),
+    }
+}
+
+fn variance(solution: &Solution) -> String {
+    signed(&[(solution.variance_per_yes, " YES"), (solution.variance_per_no, " NO"), (solution.variance_of_noise, "")])
+}
+
+fn remaining_noise(solution: &Solution) -> &'static str {
+    if solution.noise_from_no {
+        "Noise from NO remains."
+    } else if solution.variance_of_noise > 0.0 {
+        "No noise from NO remains: the aggregators' noise hides a lone yes-owner."
+    } else {
+        "No noise from NO remains, nor for anyone else who sees the tallies: a lone yes-owner shows."
+    }
+}
+
+fn describe_crowd(crowd: &Crowd) -> String {
+    let (yes, owners) = (grouped(crowd.yes), grouped(crowd.owners));
+    format!("Standard deviation {} for {yes} yes among {owners} owners.\n", readable(crowd.sd))
 }
 
 /// How a step of the chain enters the solution.
@@ -122,14 +149,14 @@ fn entering(weight: i64) -> String {
     }
 }
 
-/// `0.4 YES + 0.1 NO`, without what is 0.
-fn signed(parts: &[(&str, &str)]) -> String {
-    let some = parts.iter().filter(|(number, _)| *number != "0");
-    let text = some.map(|(number, unit)| format!("{number}{unit}")).collect::<Vec<_>>().join(" + ");
+/// `0.4 YES + 0.1 NO`, without the terms that are 0.
+fn signed(terms: &[(f64, &str)]) -> String {
+    let terms = terms.iter().map(|&(number, unit)| (short(number), unit)).filter(|(number, _)| number != "0");
+    let text = terms.map(|(number, unit)| number + unit).collect::<Vec<_>>().join(" + ");
     if text.is_empty() { "0".to_owned() } else { text.replace("+ -", "- ") }
 }
 
-/// Six digits, and no zeros behind them.
+/// Six significant digits, without trailing zeros.
 fn short(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     if rounded != 0.0 && rounded.abs() < 1e-6 { format!("{rounded:e}") } else { rounded.to_string() }

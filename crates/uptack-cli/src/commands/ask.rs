@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use uptack::Fraction;
-use uptack::card::{plan_whole, whole_progress};
+use uptack::card::{Card, plan_whole, whole_progress};
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::{Delta, Epsilon};
+use uptack::simulate::Progress;
 use uptack_dap::desk_client::{Client, Opened, OpenedQuery, Schedule};
 use uptack_document::Trusted;
 use uptack_owner::question::{Question, Unaskable};
@@ -17,11 +18,13 @@ use url::Url;
 
 use crate::arguments::{address, count, fraction, range, seconds};
 use crate::card_file;
-use crate::desk::{DeskArguments, block_on};
-use crate::failure::Failure;
-use crate::output::{print, print_json, read_small_file, readable, readable_up};
+use crate::desk::DeskArguments;
+use crate::failure::{Failure, Result, ResultExt};
+use crate::input::read_small_file;
+use crate::output::{print_result, readable, readable_up};
 use crate::page_link;
 use crate::progress::watched;
+use crate::runtime::block_on;
 use crate::trust_arguments::TrustArguments;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
@@ -106,52 +109,22 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let question = arguments.question()?;
     let schedule = arguments.schedule()?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
     let client = arguments.desk.client()?;
     arguments.page.as_ref().map_or(Ok(()), |page| page_link::check_place(page, arguments.desk.address()))?;
-    let (request, queries) = (arguments.request()?, arguments.queries(&question)?);
-    // A plan takes longer than to find out that nobody would take it.
-    block_on(async { Ok(client.signer().await?) })?;
-    let draft = |card| question.on(card, &arguments.question, arguments.every.zip(arguments.times));
-    let mut card =
-        watched("of the plan", whole_progress(queries), |progress| plan_whole(&request, queries, draft, progress))?;
-    // The desk fills in the series with its times.
-    card.series = None;
-    let opened = block_on(async { Ok(client.open(&card, schedule).await?) })?;
-    if let Some(path) = &arguments.out {
-        card_file::write(path, &opened.card)?;
-    }
-    let Some(first) = opened.queries.first() else {
-        return Err(Failure::environment("the desk opened nothing"));
-    };
+    let card = arguments.plan(&question, &client)?;
+    let opened = arguments.open(&client, &card, schedule)?;
+    let first = opened.queries.first().ok_or_else(|| Failure::environment("the desk opened nothing"))?;
     let waiting = block_on(why_it_waits(&client, &first.query))?;
-    let link =
-        |query: &str| Some(page_link::of(arguments.page.as_ref()?, arguments.desk.address(), &opened.card, query));
-    if !json {
-        print(&describe(&opened, link))?;
-        return waiting.map_or(Ok(()), Err);
-    }
-    let entry = |query: &OpenedQuery| {
-        let mut entry = json!({"query": query.query, "opens": query.opens, "closes": query.closes});
-        if let Some(link) = link(&query.query) {
-            entry["link"] = link.into();
-        }
-        entry
-    };
-    let mut document = entry(first);
-    document["card"] = json!(opened.card);
-    if arguments.every.is_some() {
-        document["queries"] = opened.queries.iter().map(entry).collect();
-    }
-    print_json(&document)?;
+    print_result(json, &arguments.document(first, &opened), || arguments.describe(&opened))?;
     waiting.map_or(Ok(()), Err)
 }
 
-/// Why nobody can answer yet although the query was opened: an aggregator that is away.
-async fn why_it_waits(client: &Client, query: &str) -> Result<Option<Failure>, Failure> {
+/// Why nobody can answer yet although the query was opened: an aggregator cannot be reached.
+async fn why_it_waits(client: &Client, query: &str) -> Result<Option<Failure>> {
     let status = client.status(query).await?;
     let reason = status.reason.filter(|_| status.state == "opening");
     Ok(reason.map(|reason| {
@@ -161,12 +134,8 @@ async fn why_it_waits(client: &Client, query: &str) -> Result<Option<Failure>, F
 }
 
 impl Arguments {
-    fn schedule(&self) -> Result<Schedule, Failure> {
-        if let Some(short) = self.closes.or(self.every).filter(|window| *window < LEAST_WINDOW) {
-            let name = if self.closes.is_some() { "--closes" } else { "--every" };
-            return Err(Failure::request(format!("{name}: within {short} s no owner could answer"))
-                .with_hint(format!("the shortest window is {LEAST_WINDOW}s; reports are held back for some seconds")));
-        }
+    fn schedule(&self) -> Result<Schedule> {
+        self.check_window()?;
         match (self.closes, self.every, self.times) {
             (Some(seconds), None, None) => Ok(Schedule::Once { seconds }),
             (None, Some(every), Some(times)) => Ok(Schedule::Series { every, times }),
@@ -174,8 +143,18 @@ impl Arguments {
         }
     }
 
-    /// The predicates are parsed as owners will parse them, so that what they would refuse is not asked.
-    fn question(&self) -> Result<Question, Failure> {
+    /// Refuses a window that is over before any report is sent.
+    fn check_window(&self) -> Result<()> {
+        let Some(short) = self.closes.or(self.every).filter(|window| *window < LEAST_WINDOW) else {
+            return Ok(());
+        };
+        let name = if self.closes.is_some() { "--closes" } else { "--every" };
+        Err(Failure::request(format!("{name}: within {short} s no owner could answer"))
+            .with_hint(format!("the shortest window is {LEAST_WINDOW}s; reports are held back for some seconds")))
+    }
+
+    /// The predicates are parsed as owners will parse them, so that nothing is asked which owners would refuse.
+    fn question(&self) -> Result<Question> {
         if self.question.trim().is_empty() {
             return Err(Failure::request("--question: it is empty")
                 .with_hint("say in words what owners are asked; it stands on the card that owners see"));
@@ -183,28 +162,18 @@ impl Arguments {
         if self.people {
             return Ok(Question::of_people());
         }
-        let declared = Declared::parse(self.attributes.iter().map(String::as_str))
-            .map_err(|error| Failure::from(error).at("--attributes"))?;
-        let asked = match &self.each {
-            None => Question::single(self.predicate.as_deref().unwrap_or_default(), &declared),
-            Some(attribute) => {
-                Question::each(attribute, self.values()?, self.predicate.as_deref(), self.most_yes, &declared)
-            }
+        let declared = Declared::parse(self.attributes.iter().map(String::as_str)).at("--attributes")?;
+        let predicate = self.predicate.as_deref();
+        let question = match &self.each {
+            None => Question::single(predicate.unwrap_or_default(), &declared),
+            Some(attribute) => Question::each(attribute, self.values()?, predicate, self.most_yes, &declared),
         };
-        asked.map_err(|Unaskable { name, is_syntax, cause }| {
-            let failure = match name {
-                Some(name) => Failure::from(cause).at(name),
-                None => Failure::from(cause),
-            };
-            if is_syntax { failure.with_hint("predicates are CEL, as in 'station == \"1203871\"'") } else { failure }
-        })
+        question.map_err(unaskable)
     }
 
-    fn values(&self) -> Result<Vec<String>, Failure> {
-        let given = self.values.as_deref().unwrap_or_default();
-        let path = Path::new(given);
-        let text =
-            if path.is_file() { read_small_file(path)?.replace(['\r', '\n'], "\n") } else { given.replace(',', "\n") };
+    /// The values of a ballot.
+    fn values(&self) -> Result<Vec<String>> {
+        let text = self.values_text()?;
         let values: Vec<String> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
         match values.len() {
@@ -213,7 +182,29 @@ impl Arguments {
         }
     }
 
-    fn request(&self) -> Result<Request, Failure> {
+    /// The values, one per line.
+    fn values_text(&self) -> Result<String> {
+        let given = self.values.as_deref().unwrap_or_default();
+        let path = Path::new(given);
+        if path.is_file() {
+            return Ok(read_small_file(path)?.replace('\r', "\n"));
+        }
+        Ok(given.replace(',', "\n"))
+    }
+
+    fn plan(&self, question: &Question, client: &Client) -> Result<Card> {
+        let (request, queries) = (self.request()?, self.queries(question)?);
+        // Planning takes longer than finding out that the desk cannot be reached.
+        block_on(client.signer())?;
+        let draft = |card| question.on(card, &self.question, self.every.zip(self.times));
+        let work = |progress: &Progress| plan_whole(&request, queries, draft, progress);
+        let mut card = watched("of the plan", whole_progress(queries), work)?;
+        // The desk fills in the series with its times.
+        card.series = None;
+        Ok(card)
+    }
+
+    fn request(&self) -> Result<Request> {
         let Trusted { noise, trust, linked, .. } = self.trust.complete((Noise::Aggregators, Trust::OneAggregator));
         Ok(Request {
             release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
@@ -223,32 +214,84 @@ impl Arguments {
             trust,
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch.unwrap_or(self.owners),
-            ..Request::new(self.owners, Prior { low: self.yes.0, high: self.yes.1, over: Over::Worst })
+            ..Request::new(self.owners, self.prior())
         })
     }
 
+    fn prior(&self) -> Prior {
+        let (low, high) = self.yes;
+        Prior { low, high, over: Over::Worst }
+    }
+
+    /// Has the desk sign the card and open it, and writes the signed card.
+    fn open(&self, client: &Client, card: &Card, schedule: Schedule) -> Result<Opened> {
+        let opened = block_on(client.open(card, schedule))?;
+        if let Some(path) = &self.out {
+            card_file::write(path, &opened.card)?;
+        }
+        Ok(opened)
+    }
+
     /// How many queries can differ for one owner.
-    fn queries(&self, question: &Question) -> Result<u64, Failure> {
+    fn queries(&self, question: &Question) -> Result<u64> {
         let queries = question.counted_queries(self.times.unwrap_or(1))?;
         queries.ok_or_else(|| Failure::request("a series has at least one window, and an end"))
     }
+
+    /// The link to the page on which people can answer, if there is one.
+    fn link(&self, card: &Card, query: &str) -> Option<String> {
+        let page = self.page.as_ref()?;
+        Some(page_link::of(page, self.desk.address(), card, query))
+    }
+
+    /// The first query and the card; of a series, all its queries.
+    fn document(&self, first: &OpenedQuery, opened: &Opened) -> Value {
+        let entry = |query| self.query_json(&opened.card, query);
+        let mut document = entry(first);
+        document["card"] = json!(opened.card);
+        if self.every.is_some() {
+            document["queries"] = opened.queries.iter().map(entry).collect();
+        }
+        document
+    }
+
+    fn query_json(&self, card: &Card, query: &OpenedQuery) -> Value {
+        let mut entry = json!({"query": query.query, "opens": query.opens, "closes": query.closes});
+        if let Some(link) = self.link(card, &query.query) {
+            entry["link"] = link.into();
+        }
+        entry
+    }
+
+    fn describe(&self, opened: &Opened) -> String {
+        let queries: String = opened.queries.iter().map(|query| self.query_lines(&opened.card, query)).collect();
+        format!("{queries}\n{}", describe_card(&opened.card))
+    }
+
+    fn query_lines(&self, card: &Card, query: &OpenedQuery) -> String {
+        let link = self.link(card, &query.query).map_or(String::new(), |link| format!("{link}\n"));
+        format!("{}  {} to {}\n{link}", query.query, query.opens, query.closes)
+    }
 }
 
-fn describe(opened: &Opened, link: impl Fn(&str) -> Option<String>) -> String {
-    let claims = &opened.card.claims;
-    let mut text = String::new();
-    for query in &opened.queries {
-        text += &format!("{}  {} to {}\n", query.query, query.opens, query.closes);
-        text += &link(&query.query).map_or(String::new(), |link| format!("{link}\n"));
-    }
-    let sd = readable(opened.card.predicted.sd.value());
+/// Why owners would refuse the question, in the words of the options.
+fn unaskable(Unaskable { name, is_syntax, cause }: Unaskable) -> Failure {
+    let failure = match name {
+        Some(name) => Failure::from(cause).at(name),
+        None => Failure::from(cause),
+    };
+    if is_syntax { failure.with_hint("predicates are CEL, as in 'station == \"1203871\"'") } else { failure }
+}
+
+fn describe_card(card: &Card) -> String {
     format!(
-        "{text}\n{}\nexpected error {sd} (standard deviation); nothing is released below {} answers\n\
+        "{}\nexpected error {} (standard deviation); nothing is released below {} answers\n\
          ε of everything published {} at δ = {}; ε of an owner's own reports {}\n",
-        opened.card.mechanism,
-        opened.card.minimum_batch,
-        readable_up(claims.whole_release()),
-        readable_up(opened.card.delta().value()),
-        readable_up(claims.whole_linked()),
+        card.mechanism,
+        readable(card.predicted.sd.value()),
+        card.minimum_batch,
+        readable_up(card.claims.whole_release()),
+        readable_up(card.delta().value()),
+        readable_up(card.claims.whole_linked()),
     )
 }

@@ -4,19 +4,19 @@ use std::ffi::OsString;
 
 use clap::Args;
 use uptack::Channel;
-use uptack::audit::{Audit, AuditCoins, Claims, Event, Finding, ForeignAudit, ForeignReport, Report, Verdict};
+use uptack::audit::{Audit, AuditCoins, Claims, Event, Finding, Fit, ForeignAudit, ForeignReport, Report, Verdict};
 use uptack::estimate::Confidence;
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
-use uptack::{Fraction, answer_name, display};
+use uptack::{Fraction, Mechanism, answer_name, display};
 use uptack_document::{AuditDocument, ForeignDocument};
 
 use super::randomizer;
 use crate::arguments::{confidence, count};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::mechanism;
-use crate::output::{Table, grouped, print, print_json, readable};
-use crate::progress::{self, Step, watched};
+use crate::output::{Table, grouped, print_result, readable};
+use crate::progress::watched;
 
 /// Run the real sampler as an adversary would, and try to prove the privacy claims wrong
 #[derive(Args)]
@@ -76,65 +76,65 @@ pub(crate) struct Arguments {
     broken: Option<uptack::audit::BrokenControl>,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     match &arguments.mechanism {
         Some(mechanism) => run_sampler(arguments, mechanism, json),
         None => run_command(arguments, json),
     }
 }
 
-/// Audits somebody else's randomizer.
-fn run_command(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let delta = arguments.claimed_delta;
-    let audit = ForeignAudit {
-        epsilon: arguments.claimed_epsilon.map(Epsilon::new).transpose()?,
-        delta: if delta == 0.0 { None } else { Some(Delta::new(delta)?) },
-        samples: arguments.samples.unwrap_or(SAMPLES_OF_COMMAND),
-        confidence: arguments.confidence,
-    };
-    let report = watched("outputs", audit.samples, |progress| randomizer::listen(&arguments.command, audit, progress))?;
-    let command: Vec<String> = arguments.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let command = command.join(" ");
-    if json {
-        print_json(&ForeignDocument::new(&command, &audit, &report))?;
-    } else {
-        print(&describe_foreign(&command, &audit, &report))?;
+impl Arguments {
+    fn of_command(&self) -> Result<ForeignAudit> {
+        let delta = Some(self.claimed_delta).filter(|delta| *delta != 0.0);
+        Ok(ForeignAudit {
+            epsilon: self.claimed_epsilon.map(Epsilon::new).transpose()?,
+            delta: delta.map(Delta::new).transpose()?,
+            samples: self.samples.unwrap_or(SAMPLES_OF_COMMAND),
+            confidence: self.confidence,
+        })
     }
-    match report.verdict {
-        Verdict::Consistent => Ok(()),
-        Verdict::Violated => Err(Failure::environment("the audit contradicts what is claimed of the command")
-            .with_hint(format!(
-                "a sound one is accused with probability {} at most",
-                readable(arguments.confidence.miss())
-            ))),
+
+    fn of_sampler(&self) -> Audit {
+        Audit {
+            samples: self.samples.unwrap_or(SAMPLES),
+            owners: self.owners,
+            confidence: self.confidence,
+            coins: self.seed.map_or(AuditCoins::System, AuditCoins::Seeded),
+        }
+    }
+
+    fn command_line(&self) -> String {
+        let parts: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
+        parts.join(" ")
     }
 }
 
 const SAMPLES: u64 = 10_000_000;
 const SAMPLES_OF_COMMAND: u64 = 1_000_000;
 
-fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<(), Failure> {
+/// Audits somebody else's randomizer.
+fn run_command(arguments: &Arguments, json: bool) -> Result<()> {
+    let audit = arguments.of_command()?;
+    let report = watched("outputs", audit.samples, |progress| randomizer::listen(&arguments.command, audit, progress))?;
+    let command = arguments.command_line();
+    let document = ForeignDocument::new(&command, &audit, &report);
+    print_result(json, &document, || describe_foreign(&command, &audit, &report))?;
+    conclude_foreign(&report, arguments.confidence)
+}
+
+fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<()> {
     let named = mechanism::read(mechanism)?;
     let delta = arguments.delta.to_f64();
-    let audit = Audit {
-        samples: arguments.samples.unwrap_or(SAMPLES),
-        owners: arguments.owners,
-        confidence: arguments.confidence,
-        coins: arguments.seed.map_or(AuditCoins::System, AuditCoins::Seeded),
-    };
+    let audit = arguments.of_sampler();
     let claims = Claims::of(&named.channel, arguments.owners, delta)?;
     let report = examine(arguments, &audit, &named.channel, &claims)?;
-    let mechanism = named.mechanism.to_string();
-    if json {
-        print_json(&AuditDocument::new(mechanism, &audit, delta, &report))?;
-    } else {
-        print(&describe(&mechanism, arguments, delta, &report))?;
-    }
+    let document = AuditDocument::new(named.mechanism.to_string(), &audit, delta, &report);
+    print_result(json, &document, || describe(&named.mechanism, &audit, delta, &report))?;
     conclude(&report, arguments.confidence)
 }
 
 #[cfg(debug_assertions)]
-fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
+fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report> {
     Ok(match arguments.broken {
         Some(control) => audit.run_broken(channel, claims, control)?,
         None => follow(audit, channel, claims)?,
@@ -142,98 +142,123 @@ fn examine(arguments: &Arguments, audit: &Audit, channel: &Channel, claims: &Cla
 }
 
 #[cfg(not(debug_assertions))]
-fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
+fn examine(_: &Arguments, audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report> {
     follow(audit, channel, claims)
 }
 
 /// Runs the audit and shows how far it is.
-fn follow(audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report, Failure> {
-    let progress = Progress::default();
-    let now = || Step { what: "calls of the sampler", done: progress.done(), all: audit.samples };
-    Ok(progress::follow(now, || audit.run_with(channel, claims, &progress))?)
+fn follow(audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report> {
+    let work = |progress: &Progress| audit.run_with(channel, claims, progress);
+    Ok(watched("calls of the sampler", audit.samples, work)?)
 }
 
 /// A sampler that does not keep its claims is a failure of the program.
-fn conclude(report: &Report, confidence: Confidence) -> Result<(), Failure> {
-    match report.verdict {
-        Verdict::Consistent => Ok(()),
-        Verdict::Violated => Err(Failure::environment("the audit contradicts what is claimed of the sampler")
-            .with_hint(format!(
-                "a sound sampler is accused with probability {} at most: run it again, and do not answer with a build \
-                 that is accused twice",
-                readable(confidence.miss())
-            ))),
+fn conclude(report: &Report, confidence: Confidence) -> Result<()> {
+    if report.verdict == Verdict::Consistent {
+        return Ok(());
     }
+    Err(Failure::environment("the audit contradicts what is claimed of the sampler").with_hint(format!(
+        "a sound sampler is accused with probability {} at most: run it again, and do not answer with a build \
+         that is accused twice",
+        readable(confidence.miss())
+    )))
 }
 
-fn describe(mechanism: &str, arguments: &Arguments, delta: f64, report: &Report) -> String {
-    let mut views = Table::new(&["view", "claimed", "proved", "verdict"]);
-    let mut view = |name: String, finding: &Finding| {
-        let (claimed, proved) = (display::claim(finding.claimed), display::lower_end(finding.observed_lower));
-        views.row([name, claimed, proved, verdict(finding.verdict).to_owned()]);
-    };
-    for (answer, finding) in report.answers.iter().enumerate() {
-        view(format!("answer {}", answer_name(answer)), finding);
+fn conclude_foreign(report: &ForeignReport, confidence: Confidence) -> Result<()> {
+    if report.verdict == Verdict::Consistent {
+        return Ok(());
     }
-    view("linked".to_owned(), &report.linked);
-    if let Some(finding) = &report.one_aggregator {
-        view("one honest aggregator".to_owned(), finding);
-    }
-    view(format!("release ({} owners, delta {})", grouped(arguments.owners), display::claim(delta)), &report.release);
-    view("bytes of coins read".to_owned(), &report.coins.length);
-    view("linked, with another owner's cell".to_owned(), &report.coins.neighbour);
-    let mut checks = Table::new(&["check", "p-value", "verdict"]);
-    for (name, fit) in
-        [("the law drawn is the law stated", &report.law), ("owners draw independently", &report.coins.independence)]
-    {
-        checks.row([name.to_owned(), readable(fit.p_value), verdict(fit.verdict).to_owned()]);
-    }
-    if let Some(noise) = &report.noise {
-        let name = "the noise drawn is the noise stated".to_owned();
-        checks.row([name, readable(noise.p_value), verdict(noise.verdict).to_owned()]);
-    }
-    let replays = &report.coins.replays;
-    checks.row([
-        "coins read do not depend on the truth".to_owned(),
-        format!("{} of {} replays differ", replays.differing, replays.replayed),
-        verdict(replays.verdict).to_owned(),
-    ]);
+    Err(Failure::environment("the audit contradicts what is claimed of the command")
+        .with_hint(format!("a sound one is accused with probability {} at most", readable(confidence.miss()))))
+}
+
+fn describe(mechanism: &Mechanism, audit: &Audit, delta: f64, report: &Report) -> String {
     format!(
         "{mechanism}\n\n\
          {} calls of the sampler; everything together at confidence {}\n\n{}\n{}\n{}{}\n",
         grouped(report.samples),
-        arguments.confidence.level(),
-        views.render(),
-        checks.render(),
+        audit.confidence.level(),
+        views_table(report, audit.owners, delta).render(),
+        checks_table(report).render(),
         evidence(report),
         verdict(report.verdict),
     )
 }
 
-fn describe_foreign(command: &str, audit: &ForeignAudit, report: &ForeignReport) -> String {
-    let mut views = Table::new(&["seen", "claimed", "proved", "verdict"]);
-    let seen = [
-        ("the output", Some(&report.output)),
-        ("its length", Some(&report.length)),
-        ("its size", report.size.as_ref()),
-    ];
-    for (name, finding) in seen.into_iter().filter_map(|(name, finding)| Some((name, finding?))) {
-        let (claimed, proved) = (display::claim(finding.claimed), display::lower_end(finding.observed_lower));
-        views.row([name.to_owned(), claimed, proved, verdict(finding.verdict).to_owned()]);
+/// One row per view: what is claimed of it, and what the audit proves.
+fn views_table(report: &Report, owners: u64, delta: f64) -> Table {
+    let mut table = Table::new(&["view", "claimed", "proved", "verdict"]);
+    for (answer, finding) in report.answers.iter().enumerate() {
+        table.row(finding_row(&format!("answer {}", answer_name(answer)), finding));
     }
+    table.row(finding_row("linked", &report.linked));
+    if let Some(finding) = &report.one_aggregator {
+        table.row(finding_row("one honest aggregator", finding));
+    }
+    let release = format!("release ({} owners, delta {})", grouped(owners), display::claim(delta));
+    table.row(finding_row(&release, &report.release));
+    table.row(finding_row("bytes of coins read", &report.coins.length));
+    table.row(finding_row("linked, with another owner's cell", &report.coins.neighbour));
+    table
+}
+
+fn checks_table(report: &Report) -> Table {
+    let mut table = Table::new(&["check", "p-value", "verdict"]);
+    table.row(fit_row("the law drawn is the law stated", &report.law));
+    table.row(fit_row("owners draw independently", &report.coins.independence));
+    if let Some(noise) = &report.noise {
+        table.row(fit_row("the noise drawn is the noise stated", noise));
+    }
+    let replays = &report.coins.replays;
+    let differing = format!("{} of {} replays differ", replays.differing, replays.replayed);
+    table.row(["coins read do not depend on the truth", &differing, verdict(replays.verdict)]);
+    table
+}
+
+fn finding_row(name: &str, finding: &Finding) -> [String; 4] {
+    let (claimed, proved) = (display::claim(finding.claimed), display::lower_end(finding.observed_lower));
+    [name.to_owned(), claimed, proved, verdict(finding.verdict).to_owned()]
+}
+
+fn fit_row(name: &str, fit: &Fit) -> [String; 3] {
+    [name.to_owned(), readable(fit.p_value), verdict(fit.verdict).to_owned()]
+}
+
+fn describe_foreign(command: &str, audit: &ForeignAudit, report: &ForeignReport) -> String {
     let findings = [&report.output, &report.length].into_iter().chain(&report.size);
-    let events = findings.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref());
-    let lines: String = events.map(|event| format!("  {}\n", event_words(event))).collect();
-    let against = if lines.is_empty() { lines } else { format!("against the claim:\n{lines}\n") };
-    let delta = audit.delta.map_or(0.0, Delta::value);
     format!(
-        "{command}\n\n{} outputs; delta {}; everything together at confidence {}\n\n{}\n{against}{}\n",
+        "{command}\n\n{} outputs; delta {}; everything together at confidence {}\n\n{}\n{}{}\n",
         grouped(report.samples),
-        display::claim(delta),
+        display::claim(audit.delta.map_or(0.0, Delta::value)),
         audit.confidence.level(),
-        views.render(),
+        foreign_table(report).render(),
+        listed("against the claim", violations(findings)),
         verdict(report.verdict),
     )
+}
+
+/// One row per adversary, named by what it looks at.
+fn foreign_table(report: &ForeignReport) -> Table {
+    let mut table = Table::new(&["seen", "claimed", "proved", "verdict"]);
+    table.row(finding_row("the output", &report.output));
+    table.row(finding_row("its length", &report.length));
+    if let Some(finding) = &report.size {
+        table.row(finding_row("its size", finding));
+    }
+    table
+}
+
+/// What contradicts a claim, in words.
+fn evidence(report: &Report) -> String {
+    let coins = &report.coins;
+    let views = report.answers.iter().chain([&report.linked, &report.release, &coins.length, &coins.neighbour]);
+    let fits = [&report.law, &coins.independence].into_iter().chain(&report.noise);
+    listed("against the claims", violations(views.chain(&report.one_aggregator)).chain(misfits(fits)))
+}
+
+/// The events that contradict what is claimed.
+fn violations<'a>(findings: impl Iterator<Item = &'a Finding>) -> impl Iterator<Item = String> {
+    findings.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref()).map(event_words)
 }
 
 fn event_words(event: &Event) -> String {
@@ -241,22 +266,18 @@ fn event_words(event: &Event) -> String {
     format!("{}: {} of {} for yes, {} of {} for no", event.description, yes.hits, yes.trials, no.hits, no.trials)
 }
 
-/// What contradicts a claim, in words.
-fn evidence(report: &Report) -> String {
-    let views =
-        report.answers.iter().chain([&report.linked, &report.release, &report.coins.length, &report.coins.neighbour]);
-    let views = views.chain(&report.one_aggregator);
-    let events =
-        views.filter(|finding| finding.is_violated()).filter_map(|finding| finding.event.as_ref()).map(event_words);
-    let fits = [&report.law, &report.coins.independence]
-        .into_iter()
-        .chain(&report.noise)
-        .filter(|fit| fit.verdict == Verdict::Violated);
-    let misfits = fits.filter_map(|fit| fit.worst.as_ref()).map(|worst| {
+/// The worst deviation of each law that does not fit.
+fn misfits<'a>(fits: impl Iterator<Item = &'a Fit>) -> impl Iterator<Item = String> {
+    let violated = fits.filter(|fit| fit.verdict == Verdict::Violated);
+    violated.filter_map(|fit| fit.worst.as_ref()).map(|worst| {
         format!("{}: {} of {}, stated probability {}", worst.what, worst.hits, worst.trials, readable(worst.stated))
-    });
-    let lines: String = events.chain(misfits).map(|line| format!("  {line}\n")).collect();
-    if lines.is_empty() { lines } else { format!("against the claims:\n{lines}\n") }
+    })
+}
+
+/// The lines under a heading; nothing if there are none.
+fn listed(heading: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("{heading}:\n{lines}\n") }
 }
 
 fn verdict(verdict: Verdict) -> &'static str {

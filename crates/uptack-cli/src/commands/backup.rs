@@ -1,13 +1,13 @@
 //! `uptack backup`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 use uptack_server::{aggregator, desk};
 
-use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::failure::{Failure, Result};
+use crate::output::print_result;
 
 /// Copy the state of a desk or an aggregator, even while it runs
 ///
@@ -25,27 +25,36 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let Arguments { data, out } = arguments;
-    let kind = if data.join(desk::backup::STATE).exists() {
+    let kind = copy(data, out)?;
+    let document = json!({"kind": kind, "out": out});
+    print_result(json, &document, || format!("the {kind}'s state is copied to {}\n", out.display()))
+}
+
+/// Copies the state and returns whose it is.
+fn copy(data: &Path, out: &Path) -> Result<&'static str> {
+    if data.join(desk::backup::STATE).exists() {
         desk::backup::copy(data, out)?;
-        "desk"
-    } else if data.join(aggregator::backup::STATE).exists() {
+        return Ok("desk");
+    }
+    if data.join(aggregator::backup::STATE).exists() {
         aggregator::backup::copy(data, out)?;
-        "aggregator"
-    } else if data.join("ledger.sqlite3").exists() {
-        let message = format!(
+        return Ok("aggregator");
+    }
+    Err(not_copied(data))
+}
+
+/// Why a folder is not copied that has neither state.
+fn not_copied(data: &Path) -> Failure {
+    if data.join("ledger.sqlite3").exists() {
+        return Failure::request(format!(
             "{} is an owner's ledger: restored from a copy it would have forgotten what was spent, and the owner could \
              answer a query twice with fresh coins",
             data.display()
-        );
-        return Err(Failure::request(message).with_hint("a lost ledger is replaced by a new one with a smaller budget"));
-    } else {
-        let message = format!("{}: there is no state of a desk or an aggregator in it", data.display());
-        return Err(Failure::request(message).with_hint("name the folder that the server was given with --data"));
-    };
-    if json {
-        return print_json(&json!({"kind": kind, "out": out}));
+        ))
+        .with_hint("a lost ledger is replaced by a new one with a smaller budget");
     }
-    print(&format!("the {kind}'s state is copied to {}\n", out.display()))
+    Failure::request(format!("{}: there is no state of a desk or an aggregator in it", data.display()))
+        .with_hint("name the folder that the server was given with --data")
 }

@@ -3,9 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::desk::{DeskArguments, block_on};
-use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::desk::DeskArguments;
+use crate::failure::Result;
+use crate::output::print_result;
+use crate::runtime::block_on;
 
 /// Cancel a query: nothing is released, and its reports are deleted
 ///
@@ -22,11 +23,9 @@ pub(crate) struct Arguments {
     desk: DeskArguments,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let client = arguments.desk.client()?;
-    block_on(async { Ok(client.cancel(&arguments.query).await?) })?;
-    if json {
-        return print_json(&json!({"query": arguments.query, "state": "cancelled"}));
-    }
-    print(&format!("{} is cancelled.\n", arguments.query))
+    block_on(client.cancel(&arguments.query))?;
+    let query = &arguments.query;
+    print_result(json, &json!({"query": query, "state": "cancelled"}), || format!("{query} is cancelled.\n"))
 }

@@ -1,12 +1,12 @@
 //! `uptack channel`
 
 use clap::Args;
-use uptack::{Channel, answer_name};
+use uptack::{Cell, Channel, answer_name};
 use uptack_document::ChannelDocument;
 
-use crate::failure::Failure;
-use crate::mechanism;
-use crate::output::{Table, print, print_json, readable};
+use crate::failure::Result;
+use crate::mechanism::{self, Named};
+use crate::output::{Table, print_result, readable};
 
 /// Show a mechanism's cells and both laws, as accounted for and sampled
 #[derive(Args)]
@@ -22,37 +22,48 @@ pub(crate) struct Arguments {
     mechanism: String,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let named = mechanism::read(&arguments.mechanism)?;
-    let name = named.mechanism.to_string();
-    if json {
-        return print_json(&ChannelDocument::new(name, &named.channel));
-    }
-    print(&format!("{name}\n\n{}", describe(&named.channel)))
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let Named { mechanism, channel, .. } = mechanism::read(&arguments.mechanism)?;
+    let document = ChannelDocument::new(mechanism.to_string(), &channel);
+    print_result(json, &document, || format!("{mechanism}\n\n{}", describe(&channel)))
 }
 
-/// The table of cells.
+/// The table of cells, and what is published of them.
 pub(super) fn describe(channel: &Channel) -> String {
+    format!("{}\n{}\n", cells_table(channel).render(), published(channel))
+}
+
+fn cells_table(channel: &Channel) -> Table {
     let letters: String = (0..channel.answers().len()).map(answer_name).collect();
-    let mut table = Table::new(&[&letters, "yes", "no", "ratio"]);
-    for cell in channel.cells() {
-        let (yes, no) = (cell.yes().to_f64(), cell.no().to_f64());
-        let ratio = match (yes > 0.0, no > 0.0) {
-            (false, false) => "never".to_owned(),
-            (true, false) => "yes only".to_owned(),
-            (false, true) => "no only".to_owned(),
-            (true, true) => readable(yes / no),
-        };
-        table.row([cell.name(), readable(yes), readable(no), ratio]);
+    Table::new(&[letters.as_str(), "yes", "no", "ratio"]).with_rows(channel.cells().iter().map(cell_row))
+}
+
+fn cell_row(cell: &Cell) -> [String; 4] {
+    let (yes, no) = (cell.yes().to_f64(), cell.no().to_f64());
+    [cell.name(), readable(yes), readable(no), ratio(yes, no)]
+}
+
+fn ratio(yes: f64, no: f64) -> String {
+    match (yes > 0.0, no > 0.0) {
+        (false, false) => "never".to_owned(),
+        (true, false) => "yes only".to_owned(),
+        (false, true) => "no only".to_owned(),
+        (true, true) => readable(yes / no),
     }
+}
+
+fn published(channel: &Channel) -> String {
+    match channel.noise() {
+        Some(noise) => format!(
+            "One answer per owner. What is published is the number of answers 1, to which each of two aggregators adds {noise}."
+        ),
+        None => published_tallies(channel),
+    }
+}
+
+fn published_tallies(channel: &Channel) -> String {
     let answers = channel.answers().len();
     let plural = if answers == 1 { "answer" } else { "answers" };
-    if let Some(noise) = channel.noise() {
-        return format!(
-            "{}\nOne answer per owner. What is published is the number of answers 1, to which each of two aggregators adds {noise}.\n",
-            table.render()
-        );
-    }
     let seen = if channel.determined() { "fix the count of every cell" } else { "do not fix the count of every cell" };
-    format!("{}\n{answers} {plural} per owner, drawn with one coin; the tallies {seen}.\n", table.render())
+    format!("{answers} {plural} per owner, drawn with one coin; the tallies {seen}.")
 }

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::output::{print_exact, print_json};
 
 /// Print a shell's completion script
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::Cli::command(), "uptack", &mut script);
     let script = String::from_utf8_lossy(&script);

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use uptack_dap::credential::OwnerSecret;
-use uptack_owner::attributes;
+use uptack_dap::private;
+use uptack_owner::attributes::Named;
 
-use crate::failure::Failure;
-use crate::output::{check_writable, print, print_json};
+use crate::failure::Result;
+use crate::output::{check_writable, print_result};
+use crate::owner::read_fleet;
 
 /// Make a secret for every owner, so that nobody can invent owners
 ///
@@ -29,20 +31,24 @@ pub(crate) struct Arguments {
     keys: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let text =
-        std::fs::read_to_string(&arguments.owners).map_err(|error| Failure::reading(&arguments.owners, &error))?;
-    let owners =
-        attributes::fleet_from_csv(&text).map_err(|error| Failure::from(error).at(arguments.owners.display()))?;
-    [&arguments.credentials, &arguments.keys].into_iter().try_for_each(|path| check_writable(path))?;
-    let (mut secrets, mut keys) = ("owner,secret\n".to_owned(), String::new());
-    for (name, _) in &owners {
-        let secret = OwnerSecret::generate();
-        secrets.push_str(&format!("{name},{}\n", secret.to_text()));
-        keys.push_str(&format!("{}\n", secret.public()));
-    }
-    uptack_dap::private::write_secret(&arguments.credentials, &secrets)?;
-    uptack_dap::private::write_secret(&arguments.keys, &keys)?;
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let owners = read_fleet(&arguments.owners)?;
+    check_writable(&arguments.credentials)?;
+    check_writable(&arguments.keys)?;
+    let (secrets, keys) = generate(&owners);
+    private::write_secret(&arguments.credentials, &secrets)?;
+    private::write_secret(&arguments.keys, &keys)?;
     let made = owners.len();
-    if json { print_json(&json!({"owners": made})) } else { print(&format!("{made} owners were enrolled.\n")) }
+    print_result(json, &json!({"owners": made}), || format!("{made} owners were enrolled.\n"))
+}
+
+/// The files of the secrets and of the public keys.
+fn generate(owners: &[Named]) -> (String, String) {
+    let (mut secrets, mut keys) = ("owner,secret\n".to_owned(), String::new());
+    for (name, _) in owners {
+        let secret = OwnerSecret::generate();
+        secrets += &format!("{name},{}\n", secret.to_text());
+        keys += &format!("{}\n", secret.public());
+    }
+    (secrets, keys)
 }

@@ -1,16 +1,19 @@
 //! `uptack estimate`
 
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::path::PathBuf;
 
 use clap::Args;
-use uptack::estimate::{Confidence, Estimator};
+use uptack::estimate::paper::Combination;
+use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator};
 use uptack::{Channel, Sums, Tally, answer_name, display};
 use uptack_document::{Solved, interval_name};
 
-use crate::arguments::{IntervalArgument, confidence};
-use crate::failure::Failure;
+use crate::arguments::IntervalArguments;
+use crate::failure::{Failure, Result, ResultExt};
+use crate::input::Input;
 use crate::mechanism;
-use crate::output::{Table, grouped, print, print_json, read_small_file, read_small_input, readable};
+use crate::output::{Table, grouped, print_result, readable};
 
 /// Estimate how many owners hold yes, with an interval
 #[derive(Args)]
@@ -27,89 +30,86 @@ pub(crate) struct Arguments {
     mechanism: String,
     /// A tally, or for mechanisms with noise a sum, as `uptack tally` prints them; standard input if absent or -
     tally: Option<PathBuf>,
-    /// With which probability the interval holds the truth
-    #[arg(long, default_value = "0.95", value_parser = confidence)]
-    confidence: Confidence,
-    /// How the interval is made
-    #[arg(long, value_enum, default_value = "auto")]
-    interval: IntervalArgument,
+    #[command(flatten)]
+    intervals: IntervalArguments,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let named = mechanism::read(&arguments.mechanism)?;
-    let (text, place) = read_text(arguments.tally.as_deref())?;
-    let (confidence, interval) = (arguments.confidence, arguments.interval);
-    let solved = if named.channel.noise().is_some() {
-        solve_sum(&named.channel, the_sum(&text, &place)?, confidence, interval, &place)?
-    } else {
-        solve(&named.channel, &parse_tally(&text, &place)?, confidence, interval, &place)?
-    };
-    let mechanism = named.mechanism.to_string();
-    if json {
-        return print_json(&solved.document(mechanism, arguments.confidence));
-    }
-    print(&describe(&mechanism, arguments.confidence, &solved))
+    let solved = arguments.solve(&named.channel)?;
+    let (mechanism, confidence) = (named.mechanism.to_string(), arguments.intervals.confidence);
+    print_result(json, &solved.document(mechanism.clone(), confidence), || describe(&mechanism, confidence, &solved))
 }
 
-/// Estimates from a tally; `place` is named where the tally cannot be one of this channel.
+impl Arguments {
+    fn solve(&self, channel: &Channel) -> Result<Solved> {
+        let input = Input::new(self.tally.as_deref());
+        let text = read_text(input)?;
+        match channel.noise() {
+            Some(_) => solve_sum(channel, the_sum(&text, input)?, self.intervals, input),
+            None => solve(channel, &parse_tally(&text, input)?, self.intervals, input),
+        }
+    }
+}
+
+/// Estimates from a tally; `place` is named if the tally cannot come from this channel.
 pub(crate) fn solve(
     channel: &Channel,
     tally: &Tally,
-    confidence: Confidence,
-    interval: IntervalArgument,
-    place: &str,
-) -> Result<Solved, Failure> {
+    intervals: IntervalArguments,
+    place: impl Display,
+) -> Result<Solved> {
     // A channel that nothing can be estimated from is not the tally's fault.
     Estimator::new(channel)?;
-    Ok(Solved::of_tally(channel, tally, confidence, interval.into()).map_err(|error| error.at(place))?)
+    Solved::of_tally(channel, tally, intervals.confidence, intervals.kind()).at(place)
 }
 
-/// Estimates from a published sum with noise; `place` is named where it cannot be one of this channel.
+/// Estimates from a published sum with noise; `place` is named if the sum cannot come from this channel.
 pub(crate) fn solve_sum(
     channel: &Channel,
     published: (u64, i64),
-    confidence: Confidence,
-    interval: IntervalArgument,
-    place: &str,
-) -> Result<Solved, Failure> {
+    intervals: IntervalArguments,
+    place: impl Display,
+) -> Result<Solved> {
     Estimator::new(channel)?;
-    Ok(Solved::of_sum(channel, published, confidence, interval.into()).map_err(|error| error.at(place))?)
+    Solved::of_sum(channel, published, intervals.confidence, intervals.kind()).at(place)
 }
 
-/// The text of a tally or sum, and how its place is called.
-fn read_text(path: Option<&Path>) -> Result<(String, String), Failure> {
-    let (text, place) = match path.filter(|path| *path != Path::new("-")) {
-        Some(path) => (read_small_file(path)?, path.display().to_string()),
-        None => (read_small_input()?, "standard input".to_owned()),
-    };
+/// The text of a tally or a sum.
+fn read_text(input: Input<'_>) -> Result<String> {
+    let text = input.read_small()?;
     if text.trim().is_empty() {
-        return Err(Failure::request(format!("{place}: empty")).with_hint("`uptack tally` makes a tally from rows"));
+        return Err(Failure::request("empty").at(input).with_hint("`uptack tally` makes a tally from rows"));
     }
-    Ok((text, place))
+    Ok(text)
 }
 
-fn parse_tally(text: &str, place: &str) -> Result<Tally, Failure> {
-    serde_json::from_str(text).map_err(|error| {
-        let hint = match serde_json::from_str::<Sums>(text) {
-            Ok(_) => "this is a sum with noise: name the noise, as in MECHANISM + laplace(scale=2)",
-            Err(_) => "a tally is JSON such as {\"answers\":[{\"1\":260,\"0\":240,\"bottom\":500}]}",
-        };
-        Failure::request(format!("{place}: not a tally: {error}")).with_hint(hint)
-    })
+fn parse_tally(text: &str, place: Input<'_>) -> Result<Tally> {
+    serde_json::from_str(text)
+        .map_err(|error| Failure::request(format!("{place}: not a tally: {error}")).with_hint(tally_hint(text)))
 }
 
-fn parse_sums(text: &str, place: &str) -> Result<Sums, Failure> {
-    serde_json::from_str(text).map_err(|error| {
-        let hint = match serde_json::from_str::<Tally>(text) {
-            Ok(_) => "this is a tally without noise: `uptack tally --noise` adds it, or leave it out of the mechanism",
-            Err(_) => "with noise a sum is published, as JSON such as {\"owners\":1000,\"sums\":[260]}",
-        };
-        Failure::request(format!("{place}: not a sum with noise: {error}")).with_hint(hint)
-    })
+fn tally_hint(text: &str) -> &'static str {
+    match serde_json::from_str::<Sums>(text) {
+        Ok(_) => "this is a sum with noise: name the noise, as in MECHANISM + laplace(scale=2)",
+        Err(_) => "a tally is JSON such as {\"answers\":[{\"1\":260,\"0\":240,\"bottom\":500}]}",
+    }
+}
+
+fn parse_sums(text: &str, place: Input<'_>) -> Result<Sums> {
+    serde_json::from_str(text)
+        .map_err(|error| Failure::request(format!("{place}: not a sum with noise: {error}")).with_hint(sums_hint(text)))
+}
+
+fn sums_hint(text: &str) -> &'static str {
+    match serde_json::from_str::<Tally>(text) {
+        Ok(_) => "this is a tally without noise: `uptack tally --noise` adds it, or leave it out of the mechanism",
+        Err(_) => "with noise a sum is published, as JSON such as {\"owners\":1000,\"sums\":[260]}",
+    }
 }
 
 /// The owners and the one sum of a file.
-fn the_sum(text: &str, place: &str) -> Result<(u64, i64), Failure> {
+fn the_sum(text: &str, place: Input<'_>) -> Result<(u64, i64)> {
     let published = parse_sums(text, place)?;
     match published.sums() {
         [sum] => Ok((published.owners(), *sum)),
@@ -120,37 +120,50 @@ fn the_sum(text: &str, place: &str) -> Result<(u64, i64), Failure> {
 
 pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved) -> String {
     let Solved { estimate, interval, .. } = solved;
-    let mut bins = Table::new(&["from", "estimate", "sd"]);
-    let cell = |value: Option<f64>| value.map_or("-".to_owned(), readable);
-    for bin in &estimate.by_bin {
-        let name = format!("{} = {}", answer_name(bin.bin.answer), bin.bin.output);
-        bins.row([name, cell(bin.estimate), cell(bin.sd)]);
-    }
-    for difference in &solved.differences {
-        bins.row([difference.name.clone(), cell(difference.estimate), cell(difference.sd)]);
-    }
-    let noise = match estimate.aggregator_sd {
-        0.0 => format!("{} from privacy", readable(estimate.privacy_sd)),
-        noise => format!(
-            "{} from the owners' coins and {} from the aggregators' noise",
-            readable(estimate.privacy_sd),
-            readable(noise)
-        ),
-    };
-    let and = if estimate.aggregator_sd == 0.0 { " and" } else { "," };
-    bins.row(["combined".to_owned(), readable(estimate.estimate), readable(estimate.sd)]);
     let [low, high] = display::interval(interval.low, interval.high);
     format!(
         "{mechanism}\n\n\
          {} of {} owners hold yes, give or take {} (standard deviation).\n\
          With confidence {} it is between {low} and {high} ({}).\n\
-         Of the error, {} is from sampling{and} {noise} (squares add up).\n\n{}",
+         Of the error, {} (squares add up).\n\n{}",
         readable(estimate.estimate),
         grouped(estimate.owners),
         readable(estimate.sd),
         confidence.level(),
         interval_name(interval.kind),
-        readable(estimate.sampling_sd),
-        bins.render(),
+        error_parts(estimate),
+        bins_table(solved).render(),
     )
+}
+
+/// How much of the error comes from where.
+fn error_parts(estimate: &Estimate) -> String {
+    let (sampling, privacy) = (readable(estimate.sampling_sd), readable(estimate.privacy_sd));
+    if estimate.aggregator_sd == 0.0 {
+        return format!("{sampling} is from sampling and {privacy} from privacy");
+    }
+    let noise = readable(estimate.aggregator_sd);
+    format!("{sampling} is from sampling, {privacy} from the owners' coins and {noise} from the aggregators' noise")
+}
+
+/// The estimates from single bins and from differences of answers, and from everything combined.
+fn bins_table(solved: &Solved) -> Table {
+    let mut table = Table::new(&["from", "estimate", "sd"])
+        .with_rows(solved.estimate.by_bin.iter().map(bin_row))
+        .with_rows(solved.differences.iter().map(difference_row));
+    table.row(["combined", &readable(solved.estimate.estimate), &readable(solved.estimate.sd)]);
+    table
+}
+
+fn bin_row(bin: &BinEstimate) -> [String; 3] {
+    let name = format!("{} = {}", answer_name(bin.bin.answer), bin.bin.output);
+    [name, readable_or_dash(bin.estimate), readable_or_dash(bin.sd)]
+}
+
+fn difference_row(difference: &Combination) -> [String; 3] {
+    [difference.name.clone(), readable_or_dash(difference.estimate), readable_or_dash(difference.sd)]
+}
+
+fn readable_or_dash(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), readable)
 }

@@ -1,7 +1,9 @@
 //! `uptack evaluate`
 
-use std::fs::{self, File};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use uptack_eval::compare::Comparison;
@@ -13,7 +15,8 @@ use uptack_eval::traffic::{self, Traffic};
 use uptack_eval::watch::{Stage, Watch};
 
 use crate::arguments::count;
-use crate::failure::Failure;
+use crate::failure::{Failure, IoResultExt, Result, ResultExt};
+use crate::input::open;
 use crate::output::{Table, grouped, print, print_json, readable_up};
 use crate::progress::{self, Step};
 
@@ -55,19 +58,13 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let traffic = read(arguments)?;
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let traffic = arguments.traffic()?;
     if let Some(folder) = &arguments.out {
         // Found out before minutes of work rather than after.
-        fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
+        fs::create_dir_all(folder).while_writing(folder.display())?;
     }
-    let settings = Settings {
-        factors: arguments.factors.clone(),
-        trials: arguments.trials,
-        seed: arguments.seed,
-        ..Settings::default()
-    };
-    let evaluation = follow(traffic, settings)?;
+    let evaluation = follow(traffic, arguments.settings())?;
     if let Some(folder) = &arguments.out {
         write(&evaluation, folder)?;
     }
@@ -79,31 +76,43 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
     if evaluation.complete { Ok(()) } else { Err(Failure::interrupted("stopped; what was done is kept")) }
 }
 
-fn read(arguments: &Arguments) -> Result<Traffic, Failure> {
-    let Some(path) = &arguments.data else { return traffic::generate(arguments.seed).map_err(from) };
-    let file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
-    let mut traffic = Traffic::read(file, arguments.at).map_err(|error| from(error).at(path.display()))?;
-    if let Some(path) = &arguments.stations {
-        let file = File::open(path).map_err(|error| Failure::reading(path, &error))?;
-        let places = traffic::read_places(file).map_err(|error| from(error).at(path.display()))?;
-        if traffic.place(&places) == 0 {
-            return Err(Failure::request(format!("{}: none of the stations is in it", path.display()))
-                .with_hint("give the metadata of the same district"));
-        }
+impl Arguments {
+    fn settings(&self) -> Settings {
+        Settings { factors: self.factors.clone(), trials: self.trials, seed: self.seed, ..Settings::default() }
     }
-    Ok(traffic)
+
+    fn traffic(&self) -> Result<Traffic> {
+        let Some(path) = &self.data else { return Ok(traffic::generate(self.seed)?) };
+        let mut traffic = Traffic::read(open(path)?, self.at).at(path.display())?;
+        if let Some(path) = &self.stations {
+            place_stations(&mut traffic, path)?;
+        }
+        Ok(traffic)
+    }
 }
 
-fn follow(traffic: Traffic, settings: Settings) -> Result<Evaluation, Failure> {
-    let watch = std::sync::Arc::new(Watch::default());
-    let stopper = std::sync::Arc::clone(&watch);
-    // Where no handler can be set, Ctrl-C ends the program as usual, without a report.
+/// Gives the stations the places that the metadata names.
+fn place_stations(traffic: &mut Traffic, path: &Path) -> Result<()> {
+    let places = traffic::read_places(open(path)?).at(path.display())?;
+    if traffic.place(&places) == 0 {
+        return Err(Failure::request("none of the stations is in it")
+            .at(path.display())
+            .with_hint("give the metadata of the same district"));
+    }
+    Ok(())
+}
+
+fn follow(traffic: Traffic, settings: Settings) -> Result<Evaluation> {
+    let watch = Arc::new(Watch::default());
+    let stopper = Arc::clone(&watch);
+    // If no handler can be set, Ctrl-C ends the program as usual, without a report.
     let _ = ctrlc::set_handler(move || stopper.stop());
-    let now = || {
-        let (stage, done, all) = watch.now();
-        Step { what: what(stage), done, all }
-    };
-    progress::follow(now, || Evaluation::run(traffic, settings, &watch)).map_err(from)
+    Ok(progress::follow(|| step(&watch), || Evaluation::run(traffic, settings, &watch))?)
+}
+
+fn step(watch: &Watch) -> Step {
+    let (stage, done, all) = watch.now();
+    Step { what: what(stage), done, all }
 }
 
 fn what(stage: Stage) -> &'static str {
@@ -114,39 +123,49 @@ fn what(stage: Stage) -> &'static str {
     }
 }
 
-/// Every file is written under another name first, so that none is ever half of a file.
-fn write(evaluation: &Evaluation, folder: &Path) -> Result<(), Failure> {
-    let files = evaluation.files().map_err(|error| Failure::writing("the plots", &std::io::Error::other(error)))?;
+/// Every file is written under another name first, so that no file is ever incomplete.
+fn write(evaluation: &Evaluation, folder: &Path) -> Result<()> {
+    let files = evaluation.files().map_err(io::Error::other).while_writing("the plots")?;
     for file in files {
-        let (path, unfinished) = (folder.join(&file.name), folder.join(format!(".{}.unfinished", file.name)));
-        fs::write(&unfinished, &file.bytes)
-            .and_then(|()| fs::rename(&unfinished, &path))
-            .map_err(|error| Failure::writing(path.display(), &error))?;
+        let path = folder.join(&file.name);
+        let unfinished = folder.join(format!(".{}.unfinished", file.name));
+        fs::write(&unfinished, &file.bytes).while_writing(path.display())?;
+        fs::rename(&unfinished, &path).while_writing(path.display())?;
     }
     Ok(())
 }
 
 /// What was found first, then the rows at equal guarantee; all rows are in the files and in JSON.
 fn describe(evaluation: &Evaluation, folder: Option<&Path>) -> String {
-    let traffic = &evaluation.traffic;
-    let mut text = format!(
-        "{}: {} vehicles at {} stations, median {}; {} trials, seed {}\n\n",
+    format!(
+        "{}\n\n{}{}{}\n{}\n",
+        describe_traffic(evaluation),
+        findings(evaluation),
+        at_equal_guarantee(evaluation, Comparison::Trust),
+        at_equal_guarantee(evaluation, Comparison::Release),
+        where_all_rows_are(evaluation, folder),
+    )
+}
+
+fn where_all_rows_are(evaluation: &Evaluation, folder: Option<&Path>) -> String {
+    let all = grouped(evaluation.rows.len() as u64);
+    match folder {
+        Some(folder) => format!("report with all {all} rows: {}", folder.join("index.html").display()),
+        None => format!("all {all} rows: --json, or --out DIR for the report with its figures"),
+    }
+}
+
+fn describe_traffic(evaluation: &Evaluation) -> String {
+    let Evaluation { traffic, settings, .. } = evaluation;
+    format!(
+        "{}: {} vehicles at {} stations, median {}; {} trials, seed {}",
         traffic.origin,
         grouped(traffic.total()),
         grouped(traffic.stations.len() as u64),
         traffic.median(),
-        evaluation.settings.trials,
-        evaluation.settings.seed
-    );
-    text += &findings(evaluation);
-    text += &at_equal_guarantee(evaluation, Comparison::Trust);
-    text += &at_equal_guarantee(evaluation, Comparison::Release);
-    let all = grouped(evaluation.rows.len() as u64);
-    match folder {
-        Some(folder) => text += &format!("\nreport with all {all} rows: {}\n", folder.join("index.html").display()),
-        None => text += &format!("\nall {all} rows: --json, or --out DIR for the report with its figures\n"),
-    }
-    text
+        settings.trials,
+        settings.seed
+    )
 }
 
 fn findings(evaluation: &Evaluation) -> String {
@@ -178,23 +197,44 @@ const NARROW: usize = 80;
 
 /// The errors at the median station in the smallest and in the largest population.
 fn at_equal_guarantee(evaluation: &Evaluation, comparison: Comparison) -> String {
-    let factors = &evaluation.settings.factors;
-    let (Some(&least), Some(&most)) = (factors.iter().min(), factors.iter().max()) else { return String::new() };
-    let total = evaluation.traffic.total();
-    let owners = if least == most { vec![least] } else { vec![least, most] };
-    let columns: Vec<String> = owners.iter().map(|factor| format!("n = {}", grouped(total * factor))).collect();
-    let header = ["method"].into_iter().chain(columns.iter().map(String::as_str)).chain(["ε linked", "honest"]);
-    let mut table = Table::new(&header.collect::<Vec<_>>());
-    let rows = || evaluation.of(comparison);
-    for row in rows().filter(|row| row.factor == least) {
-        let of = |factor: u64| rows().find(|other| other.factor == factor && other.label == row.label);
-        let errors = owners.iter().map(|&factor| of(factor).map_or(String::new(), |row| error(evaluation, row)));
-        let rest = [readable_up(row.claims.linked()), row.honest.to_string()];
-        table.row([row.label.clone()].into_iter().chain(errors).chain(rest));
+    let factors = extreme_factors(&evaluation.settings.factors);
+    let Some(&least) = factors.first() else { return String::new() };
+    let mut table = Table::new(&errors_header(evaluation.traffic.total(), &factors));
+    for row in evaluation.of(comparison).filter(|row| row.factor == least) {
+        table.row(errors_row(evaluation, row, &factors));
     }
     let (heading, _) = evaluation.heading(comparison);
     let yes = evaluation.traffic.median();
     format!("\n{heading}: error at stations with {yes} vehicles\n{}", table.render())
+}
+
+/// The smallest and the largest factor, or the only one.
+fn extreme_factors(factors: &[u64]) -> Vec<u64> {
+    let mut extremes: Vec<u64> = factors.iter().min().into_iter().chain(factors.iter().max()).copied().collect();
+    extremes.dedup();
+    extremes
+}
+
+fn errors_header(total: u64, factors: &[u64]) -> Vec<String> {
+    let mut header = vec!["method".to_owned()];
+    header.extend(factors.iter().map(|factor| format!("n = {}", grouped(total * factor))));
+    header.extend(["ε linked", "honest"].map(str::to_owned));
+    header
+}
+
+/// The errors of one method at each factor, its linked ε and who must be honest.
+fn errors_row(evaluation: &Evaluation, row: &Row, factors: &[u64]) -> Vec<String> {
+    let mut cells = vec![row.label.clone()];
+    cells.extend(factors.iter().map(|&factor| error_at(evaluation, row, factor)));
+    cells.extend([readable_up(row.claims.linked()), row.honest.to_string()]);
+    cells
+}
+
+/// The error of the same method at another factor.
+fn error_at(evaluation: &Evaluation, row: &Row, factor: u64) -> String {
+    let mut rows = evaluation.of(row.comparison);
+    let same = rows.find(|other| other.factor == factor && other.label == row.label);
+    same.map_or(String::new(), |row| error(evaluation, row))
 }
 
 fn error(evaluation: &Evaluation, row: &Row) -> String {
@@ -213,12 +253,4 @@ fn minute(text: &str) -> Result<u32, String> {
 
 fn factor(text: &str) -> Result<u64, String> {
     count(text).ok().filter(|factor| *factor > 0).ok_or_else(|| format!("`{text}` is not a factor of 1 or more"))
-}
-
-fn from(error: uptack_eval::Error) -> Failure {
-    let failure = Failure::request(error.to_string());
-    match error.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
 }

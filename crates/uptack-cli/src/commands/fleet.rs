@@ -7,13 +7,14 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use uptack_dap::credential::OwnerSecret;
-use uptack_owner::attributes::{self, Named};
+use uptack_owner::attributes::Named;
 use uptack_owner::check::Accepted;
 use uptack_owner::client::{Config, Outcome};
 
-use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json, without_mark};
-use crate::owner::{self, OwnerArguments};
+use crate::failure::{Failure, Result, ResultExt};
+use crate::input::{read_file, without_mark};
+use crate::output::{Table, grouped, print_result};
+use crate::owner::{self, OwnerArguments, read_fleet};
 
 /// Answer the open queries of a desk as many owners in one process
 ///
@@ -40,49 +41,39 @@ pub(crate) struct Arguments {
     truth: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let mut owners = read_owners(&arguments.owners)?;
-    if let Some(column) = &arguments.truth {
-        owners = owners.into_iter().map(|(name, known)| (name, known.speaking_by(column))).collect();
-    }
-    let credentials = match &arguments.credentials {
-        Some(path) => read_credentials(path)?,
-        None => HashMap::new(),
-    };
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let owners = arguments.owners()?;
+    let credentials = arguments.credentials.as_deref().map(read_credentials).transpose()?.unwrap_or_default();
     let config = |config: Config| Config { credentials, ..config };
     let nobody = |questions: &[Arc<Accepted>]| Ok(vec![None; questions.len()]);
     arguments.owner.answer(&owners, config, nobody, |outcomes| {
         let summary = Summary::of(outcomes);
-        if json {
-            print_json(&summary.json(owners.len()))?
-        } else {
-            print(&summary.describe(owners.len()))?
-        };
+        print_result(json, &summary.json(owners.len()), || summary.describe(owners.len()))?;
         owner::conclude(outcomes)
     })
 }
 
-/// A fleet may be large; it is read whole all the same, because every owner answers every query.
-fn read_owners(path: &Path) -> Result<Vec<Named>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?;
-    attributes::fleet_from_csv(&text).map_err(|error| Failure::from(error).at(path.display()))
+impl Arguments {
+    /// The owners, each answering for the person by the column that says so.
+    fn owners(&self) -> Result<Vec<Named>> {
+        let owners = read_fleet(&self.owners)?;
+        let Some(column) = &self.truth else { return Ok(owners) };
+        Ok(owners.into_iter().map(|(name, known)| (name, known.speaking_by(column))).collect())
+    }
 }
 
-fn read_credentials(path: &Path) -> Result<HashMap<String, OwnerSecret>, Failure> {
-    let text = without_mark(std::fs::read_to_string(path).map_err(|error| Failure::reading(path, &error))?);
+fn read_credentials(path: &Path) -> Result<HashMap<String, OwnerSecret>> {
+    let text = without_mark(read_file(path)?);
     let lines = text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(index, line)| {
-            let place = || format!("{}: line {}", path.display(), index + 1);
-            let missing = || {
-                Failure::request(format!("{}: not `owner,secret`", place()))
-                    .with_hint("`uptack enrol --credentials` writes such a file")
-            };
-            let (owner, secret) = line.trim().rsplit_once(',').ok_or_else(missing)?;
-            let secret = secret.parse::<OwnerSecret>().map_err(|error| Failure::from(error).at(place()))?;
-            Ok((owner.to_owned(), secret))
-        })
-        .collect()
+    lines.map(|(index, line)| parse_credential(line).at(format!("{}: line {}", path.display(), index + 1))).collect()
+}
+
+/// One line `owner,secret`.
+fn parse_credential(line: &str) -> Result<(String, OwnerSecret)> {
+    let (owner, secret) = line.trim().rsplit_once(',').ok_or_else(|| {
+        Failure::request("not `owner,secret`").with_hint("`uptack enrol --credentials` writes such a file")
+    })?;
+    Ok((owner.to_owned(), secret.parse()?))
 }
 
 /// How many owners did what, by query and reason.
@@ -109,10 +100,9 @@ impl Summary {
         if self.0.is_empty() {
             return format!("The desk has no open query for the {} owners.\n", grouped(owners as u64));
         }
-        let mut table = Table::new(&["query", "status", "owners", "reason"]);
-        for ((query, status, reason), count) in &self.0 {
-            table.row([query.clone(), (*status).to_owned(), grouped(*count), reason.clone().unwrap_or_default()]);
-        }
-        table.render()
+        let rows = self.0.iter().map(|((query, status, reason), count)| {
+            [query.clone(), (*status).to_owned(), grouped(*count), reason.clone().unwrap_or_default()]
+        });
+        Table::new(&["query", "status", "owners", "reason"]).with_rows(rows).render()
     }
 }

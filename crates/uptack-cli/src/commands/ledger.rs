@@ -1,6 +1,6 @@
 //! `uptack ledger`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use uptack::card::Timestamp;
 use uptack::display::{self, Rounding};
 use uptack_owner::ledger::{Entry, Ledger, Spent};
 
-use crate::failure::Failure;
-use crate::output::{Table, print, print_json};
+use crate::failure::{Failure, Result};
+use crate::output::{Table, print_result};
 
 /// Show what an owner answered, and what is left of the budget
 ///
@@ -26,22 +26,30 @@ pub(crate) struct Arguments {
     owner: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    if !arguments.data.join("ledger.sqlite3").exists() {
-        return Err(Failure::request(format!("{}: no ledger is there", arguments.data.display()))
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let ledger = open(&arguments.data)?;
+    let (mut entries, mut spent) = (ledger.entries()?, ledger.spent()?);
+    if let Some(owner) = &arguments.owner {
+        entries.retain(|entry| entry.owner == *owner);
+        spent.retain(|spent| spent.owner == *owner);
+    }
+    print_result(json, &document(&entries, &spent), || describe(&entries, &spent))
+}
+
+/// Opens a ledger that exists.
+fn open(folder: &Path) -> Result<Ledger> {
+    if !folder.join("ledger.sqlite3").exists() {
+        return Err(Failure::request(format!("{}: no ledger is there", folder.display()))
             .with_hint("`uptack answer --data` makes one"));
     }
-    let ledger = Ledger::open(&arguments.data)?;
-    let is_shown = |owner: &str| arguments.owner.as_deref().is_none_or(|name| name == owner);
-    let entries: Vec<Entry> = ledger.entries()?.into_iter().filter(|entry| is_shown(&entry.owner)).collect();
-    let spent: Vec<Spent> = ledger.spent()?.into_iter().filter(|spent| is_shown(&spent.owner)).collect();
-    if json {
-        return print_json(&json!({
-            "entries": entries.iter().map(entry_json).collect::<Vec<_>>(),
-            "budgets": spent.iter().map(spent_json).collect::<Vec<_>>(),
-        }));
-    }
-    print(&describe(&entries, &spent))
+    Ok(Ledger::open(folder)?)
+}
+
+fn document(entries: &[Entry], spent: &[Spent]) -> Value {
+    json!({
+        "entries": entries.iter().map(entry_json).collect::<Vec<_>>(),
+        "budgets": spent.iter().map(spent_json).collect::<Vec<_>>(),
+    })
 }
 
 fn moment(seconds: u64) -> String {
@@ -70,21 +78,22 @@ fn spent_json(spent: &Spent) -> Value {
 }
 
 fn describe(entries: &[Entry], spent: &[Spent]) -> String {
-    let mut answered = Table::new(&["query", "owner", "charged", "state"]);
-    for entry in entries {
-        let cells = [&entry.query, &entry.owner, &moment(entry.charged), entry.state.word()].map(str::to_owned);
-        answered.row(cells);
-    }
-    let mut budgets = Table::new(&["budget", "owner", "ε", "δ", "spent", "queries"]);
-    for spent in spent {
-        budgets.row([
-            spent.view.clone(),
-            spent.owner.clone(),
-            display::claim(spent.epsilon),
-            display::claim(spent.delta),
-            display::percent(spent.fraction, 1, Rounding::Up),
-            spent.queries.to_string(),
-        ]);
-    }
+    let answered = Table::new(&["query", "owner", "charged", "state"]).with_rows(entries.iter().map(entry_row));
+    let budgets = Table::new(&["budget", "owner", "ε", "δ", "spent", "queries"]).with_rows(spent.iter().map(spent_row));
     format!("{}\n{}", answered.render(), budgets.render())
+}
+
+fn entry_row(entry: &Entry) -> [String; 4] {
+    [&entry.query, &entry.owner, &moment(entry.charged), entry.state.word()].map(str::to_owned)
+}
+
+fn spent_row(spent: &Spent) -> [String; 6] {
+    [
+        spent.view.clone(),
+        spent.owner.clone(),
+        display::claim(spent.epsilon),
+        display::claim(spent.delta),
+        display::percent(spent.fraction, 1, Rounding::Up),
+        spent.queries.to_string(),
+    ]
 }

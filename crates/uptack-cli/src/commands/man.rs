@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, IoResultExt, Result};
 use crate::output::{print_exact, print_json};
 
 /// Print the manual page of uptack or of one of its commands
@@ -16,28 +16,36 @@ pub(crate) struct Arguments {
     command: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let mut root = crate::Cli::command();
-    // Global options and full names reach the subcommands only when the tree is built.
-    root.build();
-    let command = match &arguments.command {
-        None => root,
-        Some(name) => find(&root, name)?,
-    };
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page).map_err(|error| Failure::writing("manual page", &error))?;
-    let page = String::from_utf8_lossy(&page);
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let page = render(page_command(arguments.command.as_deref())?)?;
     if json {
         return print_json(&json!({"command": arguments.command, "page": page}));
     }
     print_exact(&page)
 }
 
-fn find(root: &clap::Command, name: &str) -> Result<clap::Command, Failure> {
+fn page_command(name: Option<&str>) -> Result<clap::Command> {
+    let mut root = crate::Cli::command();
+    // Global options and full names reach the subcommands only when the tree is built.
+    root.build();
+    match name {
+        Some(name) => find(&root, name),
+        None => Ok(root),
+    }
+}
+
+fn render(command: clap::Command) -> Result<String> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page).while_writing("manual page")?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
+fn find(root: &clap::Command, name: &str) -> Result<clap::Command> {
     let found = root.get_subcommands().find(|command| command.get_name() == name);
-    found.cloned().ok_or_else(|| {
-        let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
-        Failure::request(format!("there is no command `{name}`"))
-            .with_hint(format!("commands are {}", names.join(", ")))
-    })
+    found.cloned().ok_or_else(|| unknown(root, name))
+}
+
+fn unknown(root: &clap::Command, name: &str) -> Failure {
+    let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
+    Failure::request(format!("there is no command `{name}`")).with_hint(format!("commands are {}", names.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! One file a command.
+//! One file per command.
 
 mod aggregator;
 mod algebra;
@@ -31,7 +31,7 @@ mod verify;
 
 use clap::Subcommand;
 
-use crate::failure::Failure;
+use crate::failure::Result;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -65,7 +65,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(self, json: bool) -> Result<(), Failure> {
+    pub(crate) fn run(self, json: bool) -> Result<()> {
         match self {
             Self::Demo(arguments) => demo::run(&arguments, json),
             Self::Channel(arguments) => channel::run(&arguments, json),

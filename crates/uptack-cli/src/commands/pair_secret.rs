@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 use uptack_server::aggregator::pair_secret::PairSecret;
 
-use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::failure::{Result, ResultExt};
+use crate::output::print_result;
 
 /// Draw the secret that the two aggregators of a pair share
 ///
@@ -23,12 +23,8 @@ pub(crate) struct Arguments {
     file: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    PairSecret::create(&arguments.file).map_err(|error| {
-        Failure::from(error).with_hint("give another file; tasks may depend on the one that is there")
-    })?;
-    if json {
-        return print_json(&json!({"file": arguments.file}));
-    }
-    print(&format!("{}\n", arguments.file.display()))
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    PairSecret::create(&arguments.file).with_hint("give another file; tasks may depend on the one that is there")?;
+    let file = &arguments.file;
+    print_result(json, &json!({"file": file}), || format!("{}\n", file.display()))
 }

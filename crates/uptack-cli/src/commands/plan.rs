@@ -11,9 +11,9 @@ use uptack_document::{PlanError, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::arguments::{count, fraction, range};
 use crate::card_file;
-use crate::failure::Failure;
-use crate::output::{Table, check_writable, print, print_json, readable, write_whole};
-use crate::plan_chart::Picture;
+use crate::failure::{Failure, Result};
+use crate::output::{Table, print_result, readable};
+use crate::plan_chart::ChartFile;
 use crate::progress::watched;
 use crate::trust_arguments::TrustArguments;
 use crate::views::views_table;
@@ -89,6 +89,16 @@ enum UnknownArgument {
     Owners,
 }
 
+impl From<UnknownArgument> for Unknown {
+    fn from(argument: UnknownArgument) -> Self {
+        match argument {
+            UnknownArgument::Error => Self::Error,
+            UnknownArgument::Epsilon => Self::Epsilon,
+            UnknownArgument::Owners => Self::Owners,
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum FormArgument {
     /// One answer, through secure aggregation
@@ -97,6 +107,16 @@ enum FormArgument {
     Several,
     /// Either
     Any,
+}
+
+impl From<FormArgument> for Form {
+    fn from(argument: FormArgument) -> Self {
+        match argument {
+            FormArgument::One => Self::One,
+            FormArgument::Several => Self::Several,
+            FormArgument::Any => Self::Any,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -113,6 +133,15 @@ enum OverArgument {
     Mean,
 }
 
+impl From<OverArgument> for Over {
+    fn from(argument: OverArgument) -> Self {
+        match argument {
+            OverArgument::Worst => Self::Worst,
+            OverArgument::Mean => Self::Mean,
+        }
+    }
+}
+
 /// What was planned, for printing.
 struct Outcome(Solved);
 
@@ -124,20 +153,17 @@ impl std::ops::Deref for Outcome {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let picture = arguments.chart.as_deref().map(Picture::of).transpose()?;
-    arguments.chart.as_deref().map_or(Ok(()), check_writable)?;
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let chart = arguments.chart.as_deref().map(ChartFile::new).transpose()?;
     arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
-    let solved = watched("of the plan", plan::PROGRESS, |progress| arguments.wanted().plan(progress));
-    let outcome = Outcome(solved.map_err(refused)?);
-    let sheet = picture.map(|_| drawn(&outcome));
-    if let (Some(path), Some(picture), Some(sheet)) = (&arguments.chart, picture, &sheet) {
-        write_whole(path, &picture.bytes(sheet)?)?;
+    let outcome = Outcome(arguments.plan()?);
+    if let Some(chart) = chart {
+        chart.write(&drawn(&outcome))?;
     }
     if let Some(path) = &arguments.out {
         card_file::write(path, &Card::new(&outcome.request, &outcome.plan))?;
     }
-    if json { print_json(&plan_json(&outcome)) } else { print(&outcome.describe(arguments.out.as_deref())) }
+    print_result(json, &plan_json(&outcome), || outcome.describe(arguments.out.as_deref()))
 }
 
 fn drawn(solved: &Solved) -> Sheet {
@@ -146,13 +172,14 @@ fn drawn(solved: &Solved) -> Sheet {
 }
 
 impl Arguments {
+    fn plan(&self) -> Result<Solved> {
+        watched("of the plan", plan::PROGRESS, |progress| self.wanted().plan(progress)).map_err(refused)
+    }
+
     fn wanted(&self) -> Wanted {
         Wanted {
             owners: self.owners,
-            over: match self.over {
-                OverArgument::Worst => Over::Worst,
-                OverArgument::Mean => Over::Mean,
-            },
+            over: self.over.into(),
             epsilon: self.epsilon,
             delta: self.delta,
             answer_epsilon: self.trust.answer_epsilon,
@@ -161,16 +188,8 @@ impl Arguments {
             honest: self.honest.clone(),
             minimum_batch: self.minimum_batch,
             error: self.error,
-            solve: self.solve.map(|unknown| match unknown {
-                UnknownArgument::Error => Unknown::Error,
-                UnknownArgument::Epsilon => Unknown::Epsilon,
-                UnknownArgument::Owners => Unknown::Owners,
-            }),
-            form: self.form.map(|form| match form {
-                FormArgument::One => Form::One,
-                FormArgument::Several => Form::Several,
-                FormArgument::Any => Form::Any,
-            }),
+            solve: self.solve.map(Unknown::from),
+            form: self.form.map(Form::from),
             paper_objective: matches!(self.objective, ObjectiveArgument::Paper),
             family: self.mechanism.clone(),
             ..Wanted::new(self.yes)
@@ -212,12 +231,11 @@ impl Outcome {
 
     /// The best of each family; the plan is marked, wherever it stands.
     fn families_table(&self) -> Table {
-        let mut table = Table::new(&["mechanism", "sd", "above the least", ""]);
-        for (choice, more) in self.families() {
-            let mark = if std::ptr::eq(choice, &self.plan.best) { "the plan" } else { "" };
-            table.row([choice.mechanism.to_string(), readable(choice.sd), more, mark.to_owned()]);
-        }
-        table
+        let rows = self.families().into_iter().map(|(choice, more)| {
+            let is_plan = std::ptr::eq(choice, &self.plan.best);
+            [choice.mechanism.to_string(), readable(choice.sd), more, plan_mark(is_plan)]
+        });
+        Table::new(&["mechanism", "sd", "above the least", ""]).with_rows(rows)
     }
 
     /// What a bound on the linked ε costs; nothing without noise.
@@ -225,12 +243,15 @@ impl Outcome {
         if self.plan.tradeoff.is_empty() {
             return String::new();
         }
-        let mut table = Table::new(&["linked ε at most", "sd", ""]);
-        for entry in &self.plan.tradeoff {
+        let rows = self.plan.tradeoff.iter().map(|entry| {
             let linked = entry.linked.map_or("none".to_owned(), |linked| linked.to_string());
-            let planned = if entry.linked == self.request.linked_epsilon { "the plan" } else { "" };
-            table.row([linked, readable(entry.sd), planned.to_owned()]);
-        }
+            [linked, readable(entry.sd), plan_mark(entry.linked == self.request.linked_epsilon)]
+        });
+        let table = Table::new(&["linked ε at most", "sd", ""]).with_rows(rows);
         format!("\nWhat protection costs that holds if nobody is honest:\n\n{}", table.render())
     }
+}
+
+fn plan_mark(is_plan: bool) -> String {
+    if is_plan { "the plan".to_owned() } else { String::new() }
 }

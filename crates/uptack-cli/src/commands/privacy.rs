@@ -1,20 +1,17 @@
 //! `uptack privacy`
 
-use std::sync::Arc;
-
 use clap::Args;
 use uptack::card::Card as QueryCard;
 use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
-use uptack::simulate::Progress;
 use uptack::{Channel, Fraction};
 use uptack_document::PrivacyCard;
 
 use crate::arguments::{count, fraction};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result, ResultExt};
 use crate::layout;
-use crate::mechanism;
-use crate::output::{grouped, print, print_json};
-use crate::progress::{self, Step};
+use crate::mechanism::{self, Named};
+use crate::output::{grouped, print_result};
+use crate::progress::{watched_endless, watched_steps};
 use crate::views::views_table;
 
 /// Show what a mechanism gives away, in every view
@@ -56,13 +53,14 @@ const LONGEST_LINE: usize = 100;
 const USUAL_DELTA: f64 = 1e-8;
 
 impl Arguments {
-    fn target(&self, card: Option<&QueryCard>) -> Result<Target, Failure> {
-        Ok(match (self.epsilon, self.delta, card) {
-            (Some(epsilon), ..) => Target::Epsilon(Epsilon::new(epsilon)?),
-            (None, Some(delta), _) => Target::Delta(Delta::new(delta)?),
-            (None, None, Some(card)) => Target::Delta(card.delta()),
-            (None, None, None) => Target::Delta(Delta::new(USUAL_DELTA)?),
-        })
+    /// ε, if it was given; else the δ that was given, or that of the card, or the usual one.
+    fn target(&self, card: Option<&QueryCard>) -> Result<Target> {
+        if let Some(epsilon) = self.epsilon {
+            return Ok(Target::Epsilon(Epsilon::new(epsilon)?));
+        }
+        let stated = card.map(|card| card.delta().value());
+        let delta = self.delta.or(stated).unwrap_or(USUAL_DELTA);
+        Ok(Target::Delta(Delta::new(delta)?))
     }
 
     fn limit(&self) -> WorkLimit {
@@ -70,60 +68,52 @@ impl Arguments {
     }
 
     /// The owners who are counted on; those of a card are its smallest batch, for which its claims are made.
-    fn honest_owners(&self, card: Option<&QueryCard>) -> Result<u64, Failure> {
-        let owners = match (self.owners, card) {
-            (Some(owners), _) => owners,
-            (None, Some(card)) => card.minimum_batch,
-            (None, None) => {
-                return Err(
-                    Failure::request("how many owners are there?").with_hint("give --owners, as in --owners 50000")
-                );
-            }
-        };
+    fn honest_owners(&self, card: Option<&QueryCard>) -> Result<u64> {
+        let owners = self.owners.or(card.map(|card| card.minimum_batch)).ok_or_else(no_owners)?;
         let honest = self.honest.clone().or_else(|| card.map(|card| card.honest.clone()));
         Ok(privacy::honest_owners(owners, &honest.unwrap_or_else(Fraction::one))?)
     }
+
+    /// All views, computed anew unless they are the ones that the card claims.
+    fn views(&self, named: &Named) -> Result<Views> {
+        let card = named.card.as_ref();
+        let (owners, target) = (self.honest_owners(card)?, self.target(card)?);
+        // A card that claims more than is true is refused, whatever else is asked about it.
+        let verified = card.map(|card| card.verify(WorkLimit::default())).transpose().at(&self.mechanism)?;
+        match verified.filter(|views| views.release.owners() == owners && views.release.target() == target) {
+            Some(views) => Ok(views),
+            None => compute_views(&named.channel, owners, target, self.limit()),
+        }
+    }
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let named = mechanism::read(&arguments.mechanism)?;
-    let stated = named.card.as_ref();
-    let owners = arguments.honest_owners(stated)?;
-    let target = arguments.target(stated)?;
-    // A card that claims more than is true is refused, whatever else is asked of it.
-    let verified = stated.map(|stated| stated.verify(WorkLimit::default())).transpose();
-    let verified = verified.map_err(|error| Failure::from(error).at(&arguments.mechanism))?;
-    let same = |views: &Views| views.release.owners() == owners && views.release.target() == target;
-    let views = match verified.filter(same) {
-        Some(views) => views,
-        None => follow(&named.channel, owners, target, arguments.limit())?,
-    };
-    let card = card(&named.channel, views, arguments.repeat, arguments.limit())?;
-    let mechanism = named.mechanism.to_string();
-    if json {
-        return print_json(&card.json(&mechanism));
-    }
-    print(&describe(&card, &mechanism))
+fn no_owners() -> Failure {
+    Failure::request("how many owners are there?").with_hint("give --owners, as in --owners 50000")
 }
 
 /// Computes all views and shows how much of the work allowed is done.
-fn follow(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Views, Failure> {
-    let progress = Arc::new(Progress::default());
-    let million = 1_000_000;
-    let all = Views::work(channel, owners, limit).div_ceil(million);
-    let now = || Step { what: "million steps at most", done: (progress.done() / million).min(all), all };
-    Ok(progress::follow(now, || Views::of_watched(channel, owners, target, limit, Some(&progress)))?)
+fn compute_views(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Views> {
+    let most = Views::work(channel, owners, limit);
+    Ok(watched_steps(most, |progress| Views::of_watched(channel, owners, target, limit, Some(progress)))?)
 }
 
-/// Composes so many answers and shows how many steps that took so far: how many it takes is not known in advance.
-fn compose(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Repeated, Failure> {
-    let progress = Arc::new(Progress::default());
-    let accountant = accountant.clone().watched(Some(&progress));
-    let now = || Step { what: "million steps", done: progress.done() / 1_000_000, all: 0 };
-    Ok(progress::follow(now, || Repeated::of(views, &accountant, target, times))?)
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let named = mechanism::read(&arguments.mechanism)?;
+    let views = arguments.views(&named)?;
+    let card = card(&named.channel, views, arguments.repeat, arguments.limit())?;
+    let mechanism = named.mechanism.to_string();
+    print_result(json, &card.json(&mechanism), || describe(&card, &mechanism))
 }
 
-fn card(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<PrivacyCard, Failure> {
+/// Composes this many answers and shows how many steps that has taken so far.
+fn compose(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Repeated> {
+    Ok(watched_endless(|progress| {
+        let accountant = accountant.clone().watched(Some(progress));
+        Repeated::of(views, &accountant, target, times)
+    })?)
+}
+
+fn card(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) -> Result<PrivacyCard> {
     let (owners, target) = (views.release.owners(), views.release.target());
     let accountant = privacy::release(channel, owners)?.with_limit(limit);
     let repeated = repeat.map(|times| compose(&views, &accountant, target, times)).transpose()?;

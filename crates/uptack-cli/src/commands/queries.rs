@@ -10,10 +10,11 @@ use uptack_dap::desk_client::{Client, Overview};
 use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
 
-use crate::desk::{DeskArguments, block_on};
-use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json, readable};
+use crate::desk::DeskArguments;
+use crate::failure::{Result, ResultExt};
+use crate::output::{Table, grouped, print_result, readable};
 use crate::progress::span;
+use crate::runtime::block_on;
 
 /// List your queries: state, reports so far, time left, and the estimates of those whose results you have fetched
 ///
@@ -30,7 +31,7 @@ pub(crate) struct Arguments {
 /// The confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// A query with what its result says; a ballot has one for each of its questions.
+/// A query with its estimate, if its result was fetched; a ballot has one for each of its questions.
 struct Listed {
     overview: Overview,
     estimates: Vec<Estimated>,
@@ -43,54 +44,69 @@ struct Estimated {
     interval: [f64; 2],
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let client = arguments.desk.client()?;
     let queries = block_on(list(&client))?;
-    if json {
-        return print_json(&queries.iter().map(Listed::json).collect::<Vec<_>>());
-    }
-    if queries.is_empty() {
-        return print("You asked nothing yet.\n");
-    }
-    let mut table = Table::new(&["query", "question", "state", "reports", "time left", "estimate"]);
-    let now = Clock::system().now();
-    for query in &queries {
-        table.row(query.cells(now));
-    }
-    print(&table.render())
+    let document: Value = queries.iter().map(Listed::json).collect();
+    print_result(json, &document, || describe(&queries))
 }
 
-async fn list(client: &Client) -> Result<Vec<Listed>, Failure> {
+fn describe(queries: &[Listed]) -> String {
+    if queries.is_empty() {
+        return "You asked nothing yet.\n".to_owned();
+    }
+    let now = Clock::system().now();
+    let rows = queries.iter().map(|query| query.cells(now));
+    Table::new(&["query", "question", "state", "reports", "time left", "estimate"]).with_rows(rows).render()
+}
+
+async fn list(client: &Client) -> Result<Vec<Listed>> {
     let mut queries = Vec::new();
     for overview in client.own().await? {
-        // To ask for any other would release it.
-        let record = match overview.state.as_str() {
-            "released" => Some(client.result(&overview.query).await?),
-            _ => None,
-        };
-        let place = |failure: Failure| failure.at(&overview.query);
-        let (estimates, is_ballot) = record.map_or(Ok((Vec::new(), false)), |text| estimates(&text)).map_err(place)?;
-        queries.push(Listed { overview, estimates, is_ballot });
+        queries.push(Listed::fetch(client, overview).await?);
     }
     Ok(queries)
 }
 
-/// What a record says of each of its questions, and whether it is of a ballot.
-fn estimates(record: &str) -> Result<(Vec<Estimated>, bool), Failure> {
+/// The estimate of each question of a record, and whether it is the record of a ballot.
+fn estimates(record: &str) -> Result<(Vec<Estimated>, bool)> {
     let (record, opened) = Record::read(record)?;
     let estimator = Estimator::new(&opened.card.checked_channel()?)?;
     let observed = record.observed(&estimator)?;
-    // Of a ballot all intervals hold at once, as in its result.
+    // All intervals of a ballot hold at once, as in its result.
     let confidence = shared_confidence(&observed, Confidence::new(CONFIDENCE)?)?;
-    let estimated = |Observed { name, observation }: Observed| {
+    let estimates = observed.into_iter().map(|question| Estimated::new(question, &estimator, confidence)).collect();
+    Ok((estimates, opened.card.ballot.is_some()))
+}
+
+impl Estimated {
+    fn new(Observed { name, observation }: Observed, estimator: &Estimator, confidence: Confidence) -> Self {
         let interval = estimator.interval(&observation, confidence, IntervalKind::Auto);
         let estimate = estimator.estimate_observed(&observation).estimate;
-        Estimated { name, estimate, interval: [interval.low, interval.high] }
-    };
-    Ok((observed.into_iter().map(estimated).collect(), opened.card.ballot.is_some()))
+        Self { name, estimate, interval: [interval.low, interval.high] }
+    }
+
+    fn json(&self) -> Value {
+        json!({"name": self.name, "estimate": self.estimate, "interval": self.interval})
+    }
+
+    fn words(&self) -> String {
+        let [low, high] = display::interval(self.interval[0], self.interval[1]);
+        format!("{} ({low} to {high})", readable(self.estimate))
+    }
 }
 
 impl Listed {
+    /// Fetches the result of a query that is released; asking for any other would release it.
+    async fn fetch(client: &Client, overview: Overview) -> Result<Self> {
+        if overview.state != "released" {
+            return Ok(Self { overview, estimates: Vec::new(), is_ballot: false });
+        }
+        let record = client.result(&overview.query).await?;
+        let (estimates, is_ballot) = estimates(&record).at(&overview.query)?;
+        Ok(Self { overview, estimates, is_ballot })
+    }
+
     fn json(&self) -> Value {
         let Overview { query, question, state, reports, minimum_batch, opens, closes, reason } = &self.overview;
         let one = self.estimates.first().filter(|_| !self.is_ballot);
@@ -100,31 +116,29 @@ impl Listed {
             "estimate": one.map(|one| one.estimate), "interval": one.map(|one| one.interval),
         });
         if self.is_ballot {
-            let entry = |one: &Estimated| json!({"name": one.name, "estimate": one.estimate, "interval": one.interval});
-            document["estimates"] = self.estimates.iter().map(entry).collect();
+            document["estimates"] = self.estimates.iter().map(Estimated::json).collect();
         }
         document
     }
 
     fn cells(&self, now: u64) -> [String; 6] {
         let overview = &self.overview;
-        let words = |one: &Estimated| {
-            let [low, high] = display::interval(one.interval[0], one.interval[1]);
-            format!("{} ({low} to {high})", readable(one.estimate))
-        };
-        let estimate = match self.estimates.as_slice() {
-            [] => String::new(),
-            [one] => words(one),
-            many => format!("{} questions", many.len()),
-        };
         [
             overview.query.clone(),
             overview.question.clone().unwrap_or_default(),
             overview.state.clone(),
             filled(overview.reports, overview.minimum_batch),
             time_left(overview, now),
-            estimate,
+            self.estimate_words(),
         ]
+    }
+
+    fn estimate_words(&self) -> String {
+        match self.estimates.as_slice() {
+            [] => String::new(),
+            [one] => one.words(),
+            many => format!("{} questions", many.len()),
+        }
     }
 }
 
@@ -134,13 +148,19 @@ fn filled(reports: Option<u64>, minimum_batch: Option<u64>) -> String {
 }
 
 fn time_left(overview: &Overview, now: u64) -> String {
-    let seconds = |moment: &str| moment.parse::<Timestamp>().map_or(0, Timestamp::seconds);
-    let (opens, closes) = (seconds(&overview.opens), seconds(&overview.closes));
-    match overview.state.as_str() {
-        "open" | "opening" if opens > now => format!("opens in {}", span((opens - now) as f64)),
-        "open" | "opening" if closes > now => span((closes - now) as f64),
-        _ => String::new(),
+    if !matches!(overview.state.as_str(), "open" | "opening") {
+        return String::new();
     }
+    let until = |moment: &str| seconds(moment).saturating_sub(now);
+    match (until(&overview.opens), until(&overview.closes)) {
+        (0, 0) => String::new(),
+        (0, left) => span(left as f64),
+        (wait, _) => format!("opens in {}", span(wait as f64)),
+    }
+}
+
+fn seconds(moment: &str) -> u64 {
+    moment.parse::<Timestamp>().map_or(0, Timestamp::seconds)
 }
 
 #[cfg(test)]

@@ -1,24 +1,25 @@
 //! `uptack result`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::card::{Card, Trust};
-use uptack::estimate::{Confidence, Estimator};
+use uptack::estimate::{Estimate, Estimator, Interval};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
 use uptack_dap::desk_client::Client;
 use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
-use uptack_document::interval_name;
+use uptack_document::{Solved, interval_name};
 
 use super::estimate;
-use crate::arguments::{IntervalArgument, confidence};
-use crate::desk::{DeskArguments, block_on};
-use crate::failure::Failure;
-use crate::output::{Table, check_writable, grouped, print, print_json, readable, readable_up, write_whole};
+use crate::arguments::IntervalArguments;
+use crate::desk::DeskArguments;
+use crate::failure::{Failure, Result, ResultExt};
+use crate::output::{Table, check_writable, grouped, print_result, readable, readable_up, write_whole};
+use crate::runtime::block_on;
 
 /// Get the result of a query, with its interval and what each claim rests on
 ///
@@ -26,11 +27,16 @@ use crate::output::{Table, check_writable, grouped, print, print_json, readable,
 /// checked, the estimate and its interval are made from the sums. --out keeps the record together with them, so that
 /// anyone can compute all of it again with `uptack verify`.
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Examples:
   uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
     --wait
   uptack result QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst \\
-    --confidence 99% --out record.json")]
+    --confidence 99% --out record.json",
+    mut_arg("confidence", |argument| argument.help(
+        "With which probability the interval holds the truth; of a ballot, all intervals together"
+    ))
+)]
 pub(crate) struct Arguments {
     /// The query's name, as `uptack ask` printed it
     // A query's name may begin with a hyphen.
@@ -38,12 +44,8 @@ pub(crate) struct Arguments {
     query: String,
     #[command(flatten)]
     desk: DeskArguments,
-    /// With which probability the interval holds the truth; of a ballot, all intervals together
-    #[arg(long, default_value = "0.95", value_parser = confidence)]
-    confidence: Confidence,
-    /// How the interval is made
-    #[arg(long, value_enum, default_value = "auto")]
-    interval: IntervalArgument,
+    #[command(flatten)]
+    intervals: IntervalArguments,
     /// Wait until the query is closed and collected
     #[arg(long)]
     wait: bool,
@@ -52,38 +54,30 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// How often a waiting command asks, unless the desk wants to be left alone for longer.
+/// How long a waiting command pauses between two requests, unless the desk asks for a longer pause.
 const LOOK: Duration = Duration::from_millis(500);
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
-/// Where a fault is, in errors.
+/// What errors name as the place of a fault.
 const PLACE: &str = "the desk's record";
 /// There is no result yet.
 const NOT_YET: u16 = 409;
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     arguments.out.as_deref().map_or(Ok(()), check_writable)?;
     let client = arguments.desk.client()?;
     let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
-    let (record, opened) = Record::read(&text).map_err(|error| Failure::from(error).at(PLACE))?;
-    if record.query != arguments.query {
-        return Err(Failure::environment("the desk answers with the record of another query"));
-    }
-    opened.card.verify(WorkLimit::default()).map_err(|error| Failure::from(error).at("the desk's card"))?;
-    let channel = opened.card.checked_channel()?;
-    let trust = opened.card.trust()?;
+    let released = Released::read(&text, &arguments.query)?;
     if let Some(path) = &arguments.out {
-        let results = record.estimated(&channel, arguments.confidence, arguments.interval.into())?;
-        let record = Record { results: Some(results), ..record.clone() };
-        write_whole(path, format!("{}\n", serde_json::to_string(&record).expect("plain data")).as_bytes())?;
+        released.write(path, arguments.intervals)?;
     }
-    let released = Released { record: &record, card: &opened.card, channel, trust };
-    match &opened.card.ballot {
+    match &released.card.ballot {
         None => arguments.single(json, &released),
         Some(_) => arguments.ballot(json, &released),
     }
 }
 
-pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String, Failure> {
+/// Gets the record of a query; with `wait`, as soon as there is one.
+pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String> {
     loop {
         match client.result(query).await {
             Err(error) if wait && (error.refused_with() == Some(NOT_YET) || error.is_unreachable()) => {
@@ -98,76 +92,97 @@ pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<St
 }
 
 impl Arguments {
-    fn single(&self, json: bool, released: &Released<'_>) -> Result<(), Failure> {
-        let Released { record, channel, .. } = released;
-        let solved = match (&record.tally, record.sums.as_deref()) {
-            (Some(tally), None) => estimate::solve(channel, tally, self.confidence, self.interval, PLACE)?,
-            (None, Some(&[sum])) => {
-                estimate::solve_sum(channel, (record.reports, sum), self.confidence, self.interval, PLACE)?
-            }
-            _ => return Err(Failure::environment("the desk's record has neither a tally nor one sum")),
-        };
-        let mechanism = released.card.mechanism.to_string();
-        if json {
-            let document = solved.document(mechanism, self.confidence);
-            return print_json(&released.with_record(serde_json::to_value(document).expect("plain data")));
-        }
-        let estimated = estimate::describe(&mechanism, self.confidence, &solved);
-        print(&format!("{}{estimated}\n{}", heading(released.card), trust_words(&released.trust)))
+    fn single(&self, json: bool, released: &Released) -> Result<()> {
+        let solved = released.solve(self.intervals)?;
+        let (mechanism, confidence) = (released.card.mechanism.to_string(), self.intervals.confidence);
+        let document = serde_json::to_value(solved.document(mechanism.clone(), confidence)).expect("plain data");
+        print_result(json, &released.with_record(document), || {
+            released.describe(&estimate::describe(&mechanism, confidence, &solved))
+        })
     }
 
-    /// All intervals together hold the truth with the confidence asked for.
-    fn ballot(&self, json: bool, released: &Released<'_>) -> Result<(), Failure> {
-        let Released { record, card, channel, trust } = released;
-        let estimator = Estimator::new(channel)?;
-        let questions = record.observed(&estimator).map_err(|error| Failure::from(error).at(PLACE))?;
-        let each = shared_confidence(&questions, self.confidence)?;
-        let mut entries = Vec::new();
-        let mut table = Table::new(&["question", "estimate", "sd", "from", "to"]);
-        for Observed { name, observation } in &questions {
-            let name = name.clone().unwrap_or_default();
-            let estimate = estimator.estimate_observed(observation);
-            let interval = estimator.interval(observation, each, self.interval.into());
-            let [low, high] = display::interval(interval.low, interval.high);
-            table.row([name.clone(), readable(estimate.estimate), readable(estimate.sd), low, high]);
-            entries.push(json!({
-                "name": name,
-                "owners": estimate.owners,
-                "estimate": estimate.estimate,
-                "sd": estimate.sd,
-                "interval": [interval.low, interval.high],
-                "interval_kind": interval_name(interval.kind),
-            }));
-        }
-        if json {
-            let document = json!({
-                "mechanism": card.mechanism,
-                "owners": record.reports,
-                "confidence": self.confidence.level(),
-                "estimates": entries,
-            });
-            return print_json(&released.with_record(document));
-        }
-        print(&format!(
-            "{}{} owners answered. With confidence {} all intervals hold the truth at once.\n\n{}\n{}",
-            heading(card),
-            grouped(record.reports),
-            self.confidence.level(),
-            table.render(),
-            trust_words(trust)
-        ))
+    fn ballot(&self, json: bool, released: &Released) -> Result<()> {
+        let questions = released.questions(self.intervals)?;
+        let level = self.intervals.confidence.level();
+        let document = released.with_record(released.ballot_json(&questions, level));
+        print_result(json, &document, || released.describe(&released.describe_ballot(&questions, level)))
     }
 }
 
 /// What the desk gave, checked.
-struct Released<'a> {
-    record: &'a Record,
-    card: &'a Card,
+struct Released {
+    record: Record,
+    card: Card,
     channel: Channel,
     trust: Vec<Trust>,
 }
 
-impl Released<'_> {
+impl Released {
+    /// Checks the record of a query: its name, and the signature and claims of its card.
+    fn read(text: &str, query: &str) -> Result<Self> {
+        let (record, opened) = Record::read(text).at(PLACE)?;
+        if record.query != query {
+            return Err(Failure::environment("the desk answers with the record of another query"));
+        }
+        let card = opened.card;
+        card.verify(WorkLimit::default()).at("the desk's card")?;
+        let (channel, trust) = (card.checked_channel()?, card.trust()?);
+        Ok(Self { record, card, channel, trust })
+    }
+
+    /// Writes the record with its estimates.
+    fn write(&self, path: &Path, intervals: IntervalArguments) -> Result<()> {
+        let results = self.record.estimated(&self.channel, intervals.confidence, intervals.kind())?;
+        let record = Record { results: Some(results), ..self.record.clone() };
+        write_whole(path, format!("{}\n", serde_json::to_string(&record).expect("plain data")).as_bytes())
+    }
+
+    /// The estimate of a single question.
+    fn solve(&self, intervals: IntervalArguments) -> Result<Solved> {
+        let Self { record, channel, .. } = self;
+        match (&record.tally, record.sums.as_deref()) {
+            (Some(tally), None) => estimate::solve(channel, tally, intervals, PLACE),
+            (None, Some(&[sum])) => estimate::solve_sum(channel, (record.reports, sum), intervals, PLACE),
+            _ => Err(Failure::environment("the desk's record has neither a tally nor one sum")),
+        }
+    }
+
+    /// The questions of a ballot; all intervals together hold the truth with the confidence asked for.
+    fn questions(&self, intervals: IntervalArguments) -> Result<Vec<QuestionResult>> {
+        let estimator = Estimator::new(&self.channel)?;
+        let questions = self.record.observed(&estimator).at(PLACE)?;
+        let each = shared_confidence(&questions, intervals.confidence)?;
+        let result = |Observed { name, observation }: Observed| QuestionResult {
+            name: name.unwrap_or_default(),
+            estimate: estimator.estimate_observed(&observation),
+            interval: estimator.interval(&observation, each, intervals.kind()),
+        };
+        Ok(questions.into_iter().map(result).collect())
+    }
+
+    fn ballot_json(&self, questions: &[QuestionResult], confidence: f64) -> Value {
+        json!({
+            "mechanism": self.card.mechanism,
+            "owners": self.record.reports,
+            "confidence": confidence,
+            "estimates": questions.iter().map(QuestionResult::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn describe_ballot(&self, questions: &[QuestionResult], confidence: f64) -> String {
+        format!(
+            "{} owners answered. With confidence {confidence} all intervals hold the truth at once.\n\n{}",
+            grouped(self.record.reports),
+            questions_table(questions).render(),
+        )
+    }
+
+    /// The estimates under the question, and what each claim rests on.
+    fn describe(&self, estimates: &str) -> String {
+        let question = self.card.question.as_ref().map_or(String::new(), |question| format!("{question}\n\n"));
+        format!("{question}{estimates}\n{}", trust_words(&self.trust))
+    }
+
     fn with_record(&self, mut document: Value) -> Value {
         document["query"] = json!(self.record.query);
         document["reports"] = json!(self.record.reports);
@@ -177,18 +192,40 @@ impl Released<'_> {
     }
 }
 
-fn heading(card: &Card) -> String {
-    card.question.as_ref().map_or(String::new(), |question| format!("{question}\n\n"))
+/// One question of a ballot.
+struct QuestionResult {
+    name: String,
+    estimate: Estimate,
+    interval: Interval,
 }
 
+impl QuestionResult {
+    fn json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "owners": self.estimate.owners,
+            "estimate": self.estimate.estimate,
+            "sd": self.estimate.sd,
+            "interval": [self.interval.low, self.interval.high],
+            "interval_kind": interval_name(self.interval.kind),
+        })
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let [low, high] = display::interval(self.interval.low, self.interval.high);
+        [self.name.clone(), readable(self.estimate.estimate), readable(self.estimate.sd), low, high]
+    }
+}
+
+fn questions_table(questions: &[QuestionResult]) -> Table {
+    Table::new(&["question", "estimate", "sd", "from", "to"]).with_rows(questions.iter().map(QuestionResult::cells))
+}
+
+/// One sentence per claim: what it rests on.
 pub(super) fn trust_words(trust: &[Trust]) -> String {
-    let word = |trust: &Trust| {
-        let epsilon = readable_up(trust.epsilon);
-        format!(
-            "ε of the {}: {epsilon}. {}\n",
-            if trust.view == "linked" { "owner's own report" } else { "release" },
-            trust.holds
-        )
+    let sentence = |trust: &Trust| {
+        let subject = if trust.view == "linked" { "owner's own report" } else { "release" };
+        format!("ε of the {subject}: {}. {}\n", readable_up(trust.epsilon), trust.holds)
     };
-    trust.iter().map(word).collect()
+    trust.iter().map(sentence).collect()
 }

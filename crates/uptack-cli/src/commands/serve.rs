@@ -1,20 +1,22 @@
 //! `uptack serve`
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use uptack_dap::origin::Origin;
+use uptack_server::base::logging;
 use uptack_server::desk::config::{Aggregators, Place, Remote};
-use uptack_server::desk::{Config, Desk};
+use uptack_server::desk::{self, Config, Desk};
 use url::Url;
 
-use crate::admission::check_exposure;
 use crate::arguments::{address, origin};
 use crate::desk::read_token;
-use crate::failure::Failure;
-use crate::output::{print, print_json};
+use crate::failure::Result;
+use crate::output::print_result;
+use crate::runtime::block_on;
+use crate::tls_arguments::TlsArguments;
 
 /// Run a desk, which opens and collects queries; both aggregators run in its process unless they are elsewhere
 ///
@@ -75,12 +77,8 @@ pub(crate) struct Arguments {
     /// port. May be given several times; by default none
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<Origin>,
-    /// The certificate chain for TLS, as PEM
-    #[arg(long, requires = "key")]
-    certificate: Option<PathBuf>,
-    /// The key for TLS, as PEM
-    #[arg(long, requires = "certificate")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// A further root certificate for the aggregators' TLS, as PEM
     #[arg(long)]
     root: Option<PathBuf>,
@@ -106,10 +104,10 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    fn config(&self) -> Result<Config, Failure> {
+    fn config(&self) -> Result<Config> {
         Ok(Config {
             listen: self.listen,
-            tls: self.certificate.clone().zip(self.key.clone()),
+            tls: self.tls.files(),
             allow_plaintext: self.allow_plaintext,
             root: self.root.clone(),
             aggregators: self.aggregators()?,
@@ -123,39 +121,45 @@ impl Arguments {
         })
     }
 
-    fn aggregators(&self) -> Result<Aggregators, Failure> {
-        let remote = |url: &Url, admin: &Option<PathBuf>| {
-            let admin = admin.as_deref().map(read_token).transpose()?;
-            Ok::<_, Failure>(Remote { url: url.clone(), admin })
+    /// The addresses to listen on, as far as they were given.
+    fn listening(&self) -> impl Iterator<Item = SocketAddr> {
+        [self.listen, self.leader_listen, self.helper_listen].into_iter().flatten()
+    }
+
+    fn aggregators(&self) -> Result<Aggregators> {
+        let (Some(leader), Some(helper)) = (&self.leader, &self.helper) else {
+            return Ok(self.embedded_aggregators());
         };
-        Ok(match (&self.leader, &self.helper) {
-            (Some(leader), Some(helper)) => Aggregators::External {
-                leader: remote(leader, &self.leader_admin)?,
-                helper: remote(helper, &self.helper_admin)?,
-                one_operator: self.one_operator,
-            },
-            _ => Aggregators::Embedded {
-                leader: Place { listen: self.leader_listen, url: self.leader_url.clone() },
-                helper: Place { listen: self.helper_listen, url: self.helper_url.clone() },
-            },
+        Ok(Aggregators::External {
+            leader: remote(leader, self.leader_admin.as_deref())?,
+            helper: remote(helper, self.helper_admin.as_deref())?,
+            one_operator: self.one_operator,
         })
+    }
+
+    fn embedded_aggregators(&self) -> Aggregators {
+        Aggregators::Embedded {
+            leader: Place { listen: self.leader_listen, url: self.leader_url.clone() },
+            helper: Place { listen: self.helper_listen, url: self.helper_url.clone() },
+        }
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let listening = [arguments.listen, arguments.leader_listen, arguments.helper_listen].into_iter().flatten();
-    check_exposure(listening, arguments.certificate.is_some(), arguments.allow_plaintext)?;
-    let config = arguments.config()?;
-    uptack_server::base::logging::init_verbose(arguments.verbose);
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
-    let started = |desk: &Desk| {
-        // Nobody may be listening for the address; the server runs all the same.
-        let _ = if json { print_json(&document(desk)) } else { print(&describe(desk)) };
-    };
-    Ok(runtime.block_on(uptack_server::desk::run(config, started))?)
+fn remote(url: &Url, admin: Option<&Path>) -> Result<Remote> {
+    Ok(Remote { url: url.clone(), admin: admin.map(read_token).transpose()? })
 }
 
-fn document(desk: &Desk) -> serde_json::Value {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    arguments.tls.check_exposure(arguments.listening(), arguments.allow_plaintext)?;
+    let config = arguments.config()?;
+    logging::init_verbose(arguments.verbose);
+    block_on(desk::run(config, |desk| {
+        // Perhaps nobody reads the address; the server runs all the same.
+        let _ = print_result(json, &document(desk), || describe(desk));
+    }))
+}
+
+fn document(desk: &Desk) -> Value {
     json!({
         "address": desk.url(),
         "signer": desk.signer().to_string(),
@@ -179,7 +183,7 @@ fn describe(desk: &Desk) -> String {
     )
 }
 
-/// A link for the first analyst's browser; without one, one signs in with the token.
+/// A link for the first analyst's browser; without it, the token is needed to sign in.
 fn sign_in_link(desk: &Desk) -> Option<Url> {
     desk.sign_in_link().ok().flatten()
 }

@@ -3,20 +3,20 @@
 use std::thread;
 
 use clap::Args;
-use uptack::estimate::Confidence;
 use uptack::simulate::{Crowd, Progress, Simulated, Simulation};
 use uptack::{Channel, Coins, OsCoins};
 use uptack_document::SimulationDocument;
 
-use crate::arguments::{IntervalArgument, confidence, count};
-use crate::failure::Failure;
+use crate::arguments::{IntervalArguments, count};
+use crate::failure::Result;
 use crate::mechanism;
-use crate::output::{grouped, print, print_json, readable};
-use crate::progress::{self, Step};
+use crate::output::{grouped, print_result, readable};
+use crate::progress::watched;
 
 /// Repeat the whole way from truths to estimate, and see whether it keeps its promises
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Examples:
   uptack simulate 'normal-form(f=0.5,r=1e-4)' --owners 50000 --yes 500 \\
     --trials 20000 --seed 1
   uptack simulate 'randomized-response(t=0.999) + laplace(scale=1)' \\
@@ -24,7 +24,10 @@ use crate::progress::{self, Step};
   uptack simulate 'randomized-response(t=0.8)' --owners 1e9 --yes 500 \\
     --trials 1000
   uptack simulate 'cancelling(b1=0.3,b2=0.3,b3=0.3,s=0.1)' --owners 5000 \\
-    --yes 50 --trials 1000 --per-owner")]
+    --yes 50 --trials 1000 --per-owner",
+    mut_arg("confidence", |argument| argument.help("The confidence of the intervals")),
+    mut_arg("interval", |argument| argument.help("How the intervals are made"))
+)]
 pub(crate) struct Arguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
@@ -43,46 +46,44 @@ pub(crate) struct Arguments {
     /// Call the real sampler for every owner, instead of drawing the counts at once
     #[arg(long)]
     per_owner: bool,
-    /// The confidence of the intervals
-    #[arg(long, default_value = "0.95", value_parser = confidence)]
-    confidence: Confidence,
-    /// How the intervals are made
-    #[arg(long, value_enum, default_value = "auto")]
-    interval: IntervalArgument,
+    #[command(flatten)]
+    intervals: IntervalArguments,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let named = mechanism::read(&arguments.mechanism)?;
-    let seed = arguments.seed.map_or_else(new_seed, Ok)?;
-    let simulation = Simulation {
-        owners: arguments.owners,
-        yes: arguments.yes,
-        trials: arguments.trials,
-        seed,
-        confidence: arguments.confidence,
-        interval: arguments.interval.into(),
-        crowd: if arguments.per_owner { Crowd::PerOwner } else { Crowd::Aggregated },
-    };
+    let simulation = arguments.simulation()?;
     let result = follow(&simulation, &named.channel)?;
     let mechanism = named.mechanism.to_string();
-    if json {
-        return print_json(&SimulationDocument::new(mechanism, &simulation, &result));
+    let document = SimulationDocument::new(mechanism.clone(), &simulation, &result);
+    print_result(json, &document, || describe(&mechanism, &simulation, &result))
+}
+
+impl Arguments {
+    fn simulation(&self) -> Result<Simulation> {
+        Ok(Simulation {
+            owners: self.owners,
+            yes: self.yes,
+            trials: self.trials,
+            seed: self.seed.map_or_else(new_seed, Ok)?,
+            confidence: self.intervals.confidence,
+            interval: self.intervals.kind(),
+            crowd: if self.per_owner { Crowd::PerOwner } else { Crowd::Aggregated },
+        })
     }
-    print(&describe(&mechanism, &simulation, &result))
 }
 
 /// Small enough to be typed again.
-fn new_seed() -> Result<u64, Failure> {
+fn new_seed() -> Result<u64> {
     let mut bytes = [0; 4];
     OsCoins.fill(&mut bytes)?;
     Ok(u32::from_le_bytes(bytes).into())
 }
 
-fn follow(simulation: &Simulation, channel: &Channel) -> Result<Simulated, Failure> {
+fn follow(simulation: &Simulation, channel: &Channel) -> Result<Simulated> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let progress = Progress::default();
-    let now = || Step { what: "trials", done: progress.done(), all: simulation.trials };
-    Ok(progress::follow(now, || simulation.run_with(channel, threads, &progress))?)
+    let work = |progress: &Progress| simulation.run_with(channel, threads, progress);
+    Ok(watched("trials", simulation.trials, work)?)
 }
 
 fn describe(mechanism: &str, simulation: &Simulation, result: &Simulated) -> String {

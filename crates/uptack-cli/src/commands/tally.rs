@@ -1,14 +1,15 @@
 //! `uptack tally`
 
-use std::fs::File;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use uptack::{DiscreteLaplace, OsCoins, Output, RowFormat, RowReader, Sums, Tally, answer_name};
 
-use crate::failure::Failure;
-use crate::output::{Table, grouped, print, print_json};
+use crate::failure::{Result, ResultExt};
+use crate::input::{Input, open};
+use crate::output::{Table, grouped, print_result};
 use crate::progress::Watched;
 
 /// Count rows into tallies
@@ -53,51 +54,43 @@ impl From<Format> for RowFormat {
 
 const CHUNK: usize = 1 << 18;
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
-    let input = [PathBuf::from("-")];
-    let files = if arguments.files.is_empty() { &input[..] } else { &arguments.files };
-    let format = arguments.format.map(RowFormat::from);
-    let mut total: Option<Tally> = None;
-    for path in files {
-        let tally = tally_of(path, format)?;
-        match &mut total {
-            Some(total) => total.merge(&tally).map_err(|error| Failure::from(error).at(path.display()))?,
-            None => total = Some(tally),
-        }
-    }
-    let total = total.expect("there is at least one file");
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+    let total = arguments.total()?;
+    let json = json || !io::stdout().is_terminal();
     if let Some(noise) = &arguments.noise {
         let sums = Sums::of_tally(&total, noise, &mut OsCoins)?;
-        let json = json || !io::stdout().is_terminal();
-        return if json { print_json(&sums) } else { print(&describe_sums(&sums, noise)) };
+        return print_result(json, &sums, || describe_sums(&sums, noise));
     }
-    if json || !io::stdout().is_terminal() { print_json(&total) } else { print(&describe(&total)) }
+    print_result(json, &total, || describe(&total))
 }
 
-fn tally_of(path: &Path, format: Option<RowFormat>) -> Result<Tally, Failure> {
-    if path == Path::new("-") {
-        let place = |error: uptack::Error| Failure::from(error).at("standard input");
-        return read(&mut Watched::stream(io::stdin().lock()), format, &place, &Failure::reading_input);
+impl Arguments {
+    /// The tally of all files, or of standard input.
+    fn total(&self) -> Result<Tally> {
+        let format = self.format.map(RowFormat::from);
+        let mut inputs = self.files.iter().map(|path| Input::new(Some(path)));
+        let mut total = tally_of(inputs.next().unwrap_or(Input::Standard), format)?;
+        for input in inputs {
+            total.merge(&tally_of(input, format)?).at(input)?;
+        }
+        Ok(total)
     }
-    let mut file = Watched::file(File::open(path).map_err(|error| Failure::reading(path, &error))?);
-    let place = |error: uptack::Error| Failure::from(error).at(path.display());
-    read(&mut file, format, &place, &|error| Failure::reading(path, error))
 }
 
-fn read(
-    source: &mut dyn Read,
-    format: Option<RowFormat>,
-    place: &dyn Fn(uptack::Error) -> Failure,
-    unreadable: &dyn Fn(&io::Error) -> Failure,
-) -> Result<Tally, Failure> {
+fn tally_of(input: Input<'_>, format: Option<RowFormat>) -> Result<Tally> {
+    match input {
+        Input::File(path) => count_rows(input, &mut Watched::file(open(path)?), format),
+        Input::Standard => count_rows(input, &mut Watched::stream(io::stdin().lock()), format),
+    }
+}
+
+fn count_rows(input: Input<'_>, source: &mut dyn Read, format: Option<RowFormat>) -> Result<Tally> {
     let mut rows = RowReader::new(format);
     let mut buffer = vec![0; CHUNK];
     loop {
-        match source.read(&mut buffer) {
-            Ok(0) => return rows.finish().map_err(place),
-            Ok(length) => rows.feed(&buffer[..length]).map_err(place)?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable(&error)),
+        match input.read_some(source, &mut buffer)? {
+            0 => return rows.finish().at(input),
+            length => rows.feed(&buffer[..length]).at(input)?,
         }
     }
 }
@@ -109,15 +102,19 @@ fn describe_sums(sums: &Sums, noise: &DiscreteLaplace) -> String {
 }
 
 fn describe(tally: &Tally) -> String {
-    let mut outputs: Vec<Output> = tally.answers().iter().flat_map(|counts| counts.keys().copied()).collect();
-    outputs.sort_unstable();
-    outputs.dedup();
-    let names: Vec<String> = outputs.iter().map(Output::to_string).collect();
-    let header: Vec<&str> = std::iter::once("answer").chain(names.iter().map(String::as_str)).collect();
-    let mut table = Table::new(&header);
-    for answer in 0..tally.answers().len() {
-        let counts = outputs.iter().map(|&output| grouped(tally.count(answer, output)));
-        table.row(std::iter::once(answer_name(answer).to_string()).chain(counts));
-    }
-    format!("{} owners\n\n{}", grouped(tally.owners()), table.render())
+    format!("{} owners\n\n{}", grouped(tally.owners()), counts_table(tally).render())
+}
+
+/// One row per answer, one column per output.
+fn counts_table(tally: &Tally) -> Table {
+    let outputs: BTreeSet<Output> = tally.answers().iter().flat_map(|counts| counts.keys().copied()).collect();
+    let mut header = vec!["answer".to_owned()];
+    header.extend(outputs.iter().map(Output::to_string));
+    Table::new(&header).with_rows((0..tally.answers().len()).map(|answer| counts_row(tally, answer, &outputs)))
+}
+
+fn counts_row(tally: &Tally, answer: usize, outputs: &BTreeSet<Output>) -> Vec<String> {
+    let mut cells = vec![answer_name(answer).to_string()];
+    cells.extend(outputs.iter().map(|&output| grouped(tally.count(answer, output))));
+    cells
 }

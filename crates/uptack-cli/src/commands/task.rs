@@ -4,17 +4,20 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use uptack::Channel;
+use uptack::card::Card;
 use uptack_dap::ballot;
+use uptack_dap::private;
 use uptack_dap::protocol::VdafKind;
-use uptack_dap::task::{AggregatorRole, Software, TaskParameters, TaskSet};
+use uptack_dap::task::{AggregatorRole, AggregatorTask, Software, TaskParameters, TaskSet};
 use uptack_server::aggregator::definition::Definition;
 use url::Url;
 
 use crate::admission::AdmissionArguments;
 use crate::arguments::{address, count, seconds};
-use crate::failure::Failure;
-use crate::mechanism;
-use crate::output::{print, print_json};
+use crate::failure::{Failure, Result, ResultExt};
+use crate::mechanism::{self, Named};
+use crate::output::print_result;
 
 /// Write the definitions of a DAP task: for Janus from a desk's definition, or one file for each party of a new task
 ///
@@ -89,78 +92,98 @@ impl Pair {
             Self::JanusHelper => [Software::Uptack, Software::Janus],
         }
     }
+
+    /// The software of one role, the file for its Janus and the number of its HPKE key.
+    fn part(self, role: AggregatorRole) -> (Software, &'static str, u8) {
+        let [leader, helper] = self.software();
+        match role {
+            AggregatorRole::Leader => (leader, "leader.yaml", 1),
+            AggregatorRole::Helper => (helper, "helper.yaml", 2),
+        }
+    }
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let (task, files) =
         if arguments.admission.has_pair_secret() { from_definition(arguments)? } else { from_mechanism(arguments)? };
-    if json {
-        return print_json(&json!({"task": task, "folder": arguments.out, "files": files}));
-    }
-    print(&format!("task {task}\n{} in {}\n", files.join(", "), arguments.out.display()))
+    let folder = &arguments.out;
+    let document = json!({"task": task, "folder": folder, "files": files});
+    print_result(json, &document, || format!("task {task}\n{} in {}\n", files.join(", "), folder.display()))
 }
 
 /// The task's name and the files that were written.
 type Written = (String, Vec<&'static str>);
 
 /// Turns a definition that a desk wrote into the file for this operator's Janus.
-fn from_definition(arguments: &Arguments) -> Result<Written, Failure> {
-    let path = Path::new(&arguments.mechanism);
-    let admission = arguments.admission.read()?;
-    let task = Definition::read(path).and_then(|definition| admission.resolve(&definition));
-    let task = task.map_err(|error| {
-        Failure::from(error).with_hint(
-            "with --pair-secret, give the file that the desk wrote for your role, and the desk's key with --desk-key",
-        )
-    })?;
-    let [leader, helper] = arguments.pair.software();
-    let (software, name, key) = match task.role {
-        AggregatorRole::Leader => (leader, "leader.yaml", 1),
-        AggregatorRole::Helper => (helper, "helper.yaml", 2),
-    };
+fn from_definition(arguments: &Arguments) -> Result<Written> {
+    let task = arguments.resolved()?;
+    let (software, name, key) = arguments.pair.part(task.role);
     if software != Software::Janus {
         return Err(Failure::request(format!("there is nothing to write for a {} of Uptack", task.role))
             .with_hint("put the desk's file into DATA/tasks of `uptack aggregator`, or give --for janus"));
     }
     refuse_existing(&arguments.out)?;
-    uptack_dap::private::create_folder(&arguments.out)?;
+    private::create_folder(&arguments.out)?;
     uptack_dap::task::write_for_janus(&arguments.out.join(name), &task, key)?;
     Ok((task.parameters.task_id.to_string(), vec![name]))
 }
 
 /// Makes a task of its own, with secrets that are drawn here.
-fn from_mechanism(arguments: &Arguments) -> Result<Written, Failure> {
-    let (Some(leader), Some(helper), Some(window)) =
-        (arguments.leader.clone(), arguments.helper.clone(), arguments.window)
-    else {
-        unreachable!("clap requires all three without a pair secret");
-    };
+fn from_mechanism(arguments: &Arguments) -> Result<Written> {
     let named = mechanism::read(&arguments.mechanism)?;
-    let card_batch = named.card.as_ref().map(|card| card.minimum_batch);
-    let minimum_batch = arguments.minimum_batch.or(card_batch).ok_or_else(|| {
-        Failure::request("what is the smallest batch that may be released?").with_hint("give --minimum-batch")
-    })?;
-    if card_batch.is_some_and(|card_batch| minimum_batch < card_batch) {
-        return Err(Failure::request(format!("the card's claims hold from {} reports on", card_batch.unwrap_or(0)))
-            .with_hint("give a minimum batch that is no smaller, or leave it out"));
-    }
-    let noise = named.channel.noise().copied();
-    let vdaf = match (arguments.ballot, &noise) {
-        (None, _) => VdafKind::for_channel(&named.channel),
-        (Some(queries), None) => ballot::kind(queries),
-        (Some(queries), Some(_)) => ballot::noisy_kind(queries),
-    };
-    let mut parameters = TaskParameters::new(leader, helper, vdaf, window, minimum_batch);
-    parameters.noise = noise;
-    let set = TaskSet::generate(parameters)?;
+    let set = TaskSet::generate(arguments.parameters(&named)?)?;
     refuse_existing(&arguments.out)?;
     let [leader, helper] = set.write_for(&arguments.out, arguments.pair.software())?;
     let files = vec![leader, helper, "collector.json", "client.json"];
     Ok((set.parameters().task_id.to_string(), files))
 }
 
-/// Keys of a task that is in use must not be lost to a second call.
-fn refuse_existing(folder: &Path) -> Result<(), Failure> {
+impl Arguments {
+    /// The task of a definition, checked as an aggregator would check it.
+    fn resolved(&self) -> Result<AggregatorTask> {
+        let admission = self.admission.read()?;
+        let definition = Definition::read(Path::new(&self.mechanism));
+        definition.and_then(|definition| admission.resolve(&definition)).with_hint(
+            "with --pair-secret, give the file that the desk wrote for your role, and the desk's key with --desk-key",
+        )
+    }
+
+    fn parameters(&self, named: &Named) -> Result<TaskParameters> {
+        let (Some(leader), Some(helper), Some(window)) = (self.leader.clone(), self.helper.clone(), self.window) else {
+            unreachable!("clap requires all three without a pair secret");
+        };
+        let minimum_batch = self.minimum_batch(named.card.as_ref())?;
+        let mut parameters = TaskParameters::new(leader, helper, self.vdaf(&named.channel), window, minimum_batch);
+        parameters.noise = named.channel.noise().copied();
+        Ok(parameters)
+    }
+
+    /// The smallest batch that may be released: at least that of the card, for which its claims are made.
+    fn minimum_batch(&self, card: Option<&Card>) -> Result<u64> {
+        match (self.minimum_batch, card.map(|card| card.minimum_batch)) {
+            (Some(asked), Some(claimed)) if asked < claimed => {
+                Err(Failure::request(format!("the card's claims hold from {claimed} reports on"))
+                    .with_hint("give a minimum batch that is no smaller, or leave it out"))
+            }
+            (Some(minimum), _) | (None, Some(minimum)) => Ok(minimum),
+            (None, None) => {
+                Err(Failure::request("what is the smallest batch that may be released?")
+                    .with_hint("give --minimum-batch"))
+            }
+        }
+    }
+
+    fn vdaf(&self, channel: &Channel) -> VdafKind {
+        match (self.ballot, channel.noise()) {
+            (None, _) => VdafKind::for_channel(channel),
+            (Some(queries), None) => ballot::kind(queries),
+            (Some(queries), Some(_)) => ballot::noisy_kind(queries),
+        }
+    }
+}
+
+/// The keys of a task that is in use must not be overwritten.
+fn refuse_existing(folder: &Path) -> Result<()> {
     let taken =
         ["collector.json", "leader.json", "leader.yaml", "helper.yaml"].iter().find(|name| folder.join(name).exists());
     taken.map_or(Ok(()), |name| {

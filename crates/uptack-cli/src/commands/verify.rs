@@ -1,12 +1,10 @@
 //! `uptack verify`
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use uptack::card::{Check, Trust, Verdict};
 use uptack::privacy::WorkLimit;
-use uptack::simulate::Progress;
 use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
 use uptack_document::{check_holds, verification_json};
@@ -14,9 +12,10 @@ use uptack_document::{check_holds, verification_json};
 use super::result::trust_words;
 use crate::arguments::count;
 use crate::card_file;
-use crate::failure::Failure;
-use crate::output::{Table, print, print_json, read_small_file};
-use crate::progress::{self, Step};
+use crate::failure::{Failure, Result, ResultExt};
+use crate::input::read_small_file;
+use crate::output::{Table, print_result};
+use crate::progress::watched_steps;
 
 /// Recompute everything that a card or a release record states
 ///
@@ -48,72 +47,77 @@ pub(crate) struct Arguments {
 /// What is longer is cut off in the table, not in JSON.
 const LONGEST_SHOWN: usize = 100;
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let document = arguments.read()?;
-    let verifier =
-        Verifier { desk_key: arguments.desk_key.as_ref(), limit: WorkLimit::default().times(arguments.work) };
-    let checks = follow(&verifier, &document).map_err(|error| error.at(arguments.file.display()))?;
+    let checks = arguments.verify(&document).at(arguments.file.display())?;
     let holds = |check: &Check| check_holds(check, arguments.allow_wider);
     // What a false claim would rest on is of no interest.
-    let sound = checks.iter().all(holds);
-    let trust = document.card().ok().filter(|_| sound).and_then(|card| card.trust().ok()).unwrap_or_default();
-    if json {
-        print_json(&verification_json(document.name(), &checks, &trust, arguments.allow_wider))?;
-    } else {
-        print(&describe(&document, &checks, &trust))?;
-    }
+    let trust = if checks.iter().all(holds) { trust(&document) } else { Vec::new() };
+    let verification = verification_json(document.name(), &checks, &trust, arguments.allow_wider);
+    print_result(json, &verification, || describe(&document, &checks, &trust))?;
     conclude(&checks, holds)
 }
 
 impl Arguments {
-    fn read(&self) -> Result<Document, Failure> {
+    fn read(&self) -> Result<Document> {
         let text = read_small_file(&self.file)?;
         if card_file::is_toml(&self.file) {
             return Ok(Document::Card(Box::new(card_file::parse(&self.file, &text)?)));
         }
-        Document::from_json(&text).map_err(|error| {
-            Failure::from(error)
-                .at(self.file.display())
-                .with_hint("give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote")
-        })
+        Document::from_json(&text)
+            .at(self.file.display())
+            .with_hint("give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote")
+    }
+
+    /// Checks everything and shows how much of the work allowed is done.
+    fn verify(&self, document: &Document) -> Result<Vec<Check>> {
+        let verifier = Verifier { desk_key: self.desk_key.as_ref(), limit: WorkLimit::default().times(self.work) };
+        Ok(watched_steps(verifier.work(document), |progress| verifier.verify(document, progress))?)
     }
 }
 
-fn follow(verifier: &Verifier<'_>, document: &Document) -> Result<Vec<Check>, Failure> {
-    let (progress, million) = (Arc::new(Progress::default()), 1_000_000);
-    let all = verifier.work(document).div_ceil(million);
-    let now = || Step { what: "million steps at most", done: (progress.done() / million).min(all), all };
-    Ok(progress::follow(now, || verifier.verify(document, &progress))?)
+/// Whom the claims of the document's card rest on.
+fn trust(document: &Document) -> Vec<Trust> {
+    document.card().ok().and_then(|card| card.trust().ok()).unwrap_or_default()
 }
 
-fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<(), Failure> {
+fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<()> {
     let failed: Vec<&Check> = checks.iter().filter(|check| !holds(check)).collect();
     if failed.is_empty() {
         return Ok(());
     }
     let names: Vec<String> = failed.iter().map(|check| shown(&check.what)).collect();
-    let failure = Failure::request(format!("{} of {} checks fail: {}", failed.len(), checks.len(), names.join(", ")));
-    Err(match failed.iter().all(|check| check.verdict == Verdict::Wider) {
-        true => failure.with_hint("these claims are sound but not what was computed here; --allow-wider accepts them"),
-        false => failure.with_hint("do not rely on this document: it does not state what follows from it"),
-    })
+    let message = format!("{} of {} checks fail: {}", failed.len(), checks.len(), names.join(", "));
+    Err(Failure::request(message).with_hint(advice(&failed)))
+}
+
+fn advice(failed: &[&Check]) -> &'static str {
+    if failed.iter().all(|check| check.verdict == Verdict::Wider) {
+        "these claims are sound but not what was computed here; --allow-wider accepts them"
+    } else {
+        "do not rely on this document: it does not state what follows from it"
+    }
 }
 
 fn describe(document: &Document, checks: &[Check], trust: &[Trust]) -> String {
-    let mut table = Table::new(&[document.name(), "stated", "recomputed", ""]);
-    for check in checks {
-        let stated = check.stated.as_deref().unwrap_or("-");
-        table.row([shown(&check.what), shown(stated), shown(&check.recomputed), word(check.verdict).to_owned()]);
-    }
+    let table = Table::new(&[document.name(), "stated", "recomputed", ""]).with_rows(checks.iter().map(check_row));
     format!("{}\n{}", table.render(), trust_words(trust))
 }
 
-/// On one line, and nothing that a terminal would obey: the text is a stranger's.
+fn check_row(check: &Check) -> [String; 4] {
+    let stated = check.stated.as_deref().unwrap_or("-");
+    [shown(&check.what), shown(stated), shown(&check.recomputed), word(check.verdict).to_owned()]
+}
+
+/// On one line, and without anything that a terminal would obey: the text is a stranger's.
 fn shown(text: &str) -> String {
     let start: String = text.chars().take(LONGEST_SHOWN).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
-    let safe = |c: char| if c.is_control() { c.escape_default().collect::<String>() } else { c.to_string() };
-    format!("{}{more}", start.chars().map(safe).collect::<String>())
+    start.chars().map(escaped).collect::<String>() + more
+}
+
+fn escaped(letter: char) -> String {
+    if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
 }
 
 fn word(verdict: Verdict) -> &'static str {

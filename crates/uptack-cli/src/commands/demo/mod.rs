@@ -3,21 +3,21 @@
 mod scene;
 mod story;
 
-use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use tempfile::TempDir;
 use uptack::card::Card;
-use uptack_dap::desk_client::{Client as Analyst, Schedule};
+use uptack_dap::clock::Clock;
+use uptack_dap::desk_client::{Client as Analyst, Opened, Schedule};
 use uptack_dap::protocol::Measurement;
 use uptack_dap::release::record::Record;
 use uptack_dap::{card_task, client::Client as Writer};
-use uptack_owner::attributes::Named;
 use uptack_owner::check::Checker;
 use uptack_owner::client::{Client as Owner, Config as OwnerConfig, Outcome as Answered, Status};
 use uptack_owner::ledger::Ledger;
 use uptack_owner::policy::Policy;
+use uptack_server::base::listener::Signals;
 use uptack_server::desk::{Config, Desk};
 
 use self::scene::Scene;
@@ -25,9 +25,11 @@ use self::story::Outcome;
 use super::result::fetch;
 use crate::arguments::{count, seconds};
 use crate::desk::read_token;
-use crate::failure::Failure;
-use crate::output::{grouped, print, print_json};
-use crate::progress::{ProgressLine, say};
+use crate::failure::{Failure, IoResultExt, Result};
+use crate::output::{grouped, print_result};
+use crate::owner::acknowledgements;
+use crate::progress::say;
+use crate::runtime::block_on;
 
 /// Show everything at once: a desk, two aggregators and a few thousand vehicles on this machine
 ///
@@ -72,61 +74,150 @@ impl Arguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     if !(100..=1_000_000).contains(&arguments.vehicles) {
         return Err(Failure::request("a demo has 100 to 1000000 vehicles"));
     }
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::writing("threads", &error))?;
-    let folder = tempfile::tempdir().map_err(|error| Failure::writing("a temporary folder", &error))?;
-    runtime.block_on(show(arguments, json, folder))
+    let folder = tempfile::tempdir().while_writing("a temporary folder")?;
+    block_on(show(arguments, json, folder))
 }
 
-async fn show(arguments: &Arguments, json: bool, folder: TempDir) -> Result<(), Failure> {
+async fn show(arguments: &Arguments, json: bool, folder: TempDir) -> Result<()> {
     let started = Instant::now();
-    let scene = arguments.scene();
-    let desk = Desk::start(Config::new(folder.path().join("desk"))).await?;
+    let demo = Demo::start(arguments.scene(), folder).await?;
     if arguments.keep {
-        invite(&desk)?;
+        demo.invite()?;
     }
-    say(&format!("{}\n\n", scene.question()));
-    let analyst = Analyst::new(&desk.url(), Some(read_token(&desk.first_token())?), None)?;
-    let (draft, gain) = scene.planned()?;
-    say(&story::plan(&draft, &gain));
-    let opened = analyst.open(&draft, Schedule::Once { seconds: arguments.closes() }).await?;
-    say(&format!("The desk signed the card and opened the question until {}.\n", opened.queries[0].closes));
-
-    let fleet = scene.vehicles()?;
-    let answered = answer(&desk, &fleet, &scene, &folder.path().join("fleet")).await?;
-    say(&format!("{} vehicles verified the card, tossed their coins and sent one report each.\n\n", grouped(answered)));
+    let opened = demo.ask(arguments.closes()).await?;
+    demo.answer().await?;
+    // The aggregators forget the task, and with it their keys, once its result is collected.
     let size = report_size(&opened.card).await?;
-    let text = fetch(&analyst, &opened.queries[0].query, true).await?;
-    let (record, card) = Record::read(&text).map(|(record, opened)| (record, opened.card))?;
-    let outcome = Outcome::of(&scene, &record, &card, started.elapsed())?;
-    if json {
-        print_json(&outcome.json(&card))?;
-    } else {
-        print(&outcome.describe(&card, &story::saw(&record, size))?)?;
-    }
+    let (record, card) = demo.fetch(&opened.queries[0].query).await?;
+    let outcome = Outcome::of(&demo.scene, &record, &card, started.elapsed())?;
+    let text = outcome.describe(&card, &story::saw(&record, size))?;
+    print_result(json, &outcome.json(&card), || text)?;
     if arguments.keep {
-        keep(&desk, &analyst, &scene, folder.path()).await?;
+        demo.keep().await?;
     }
-    desk.shutdown().await;
+    demo.desk.shutdown().await;
     outcome.check()
 }
 
-/// Every vehicle as a client of its own, with a ledger entry, coins and a report.
-async fn answer(desk: &Desk, fleet: &[Named], scene: &Scene, data: &Path) -> Result<u64, Failure> {
-    let policy = Policy::from_toml(&scene.policy(&desk.signer().to_string()))?;
-    let owner = Owner::new(OwnerConfig::new(desk.url()), Checker::new(policy), Ledger::open(data)?)?;
-    let line = std::cell::RefCell::new(ProgressLine::new());
-    let progress = |sent: usize, all: usize| line.borrow_mut().show("reports acknowledged", sent as u64, all as u64);
-    let outcomes = owner.visit(fleet, progress).await?;
-    drop(line);
-    match outcomes.iter().find(|outcome| outcome.status != Status::Answered) {
-        Some(silent) => Err(unanswered(silent)),
-        None => Ok(outcomes.len() as u64),
+/// A desk with its aggregators, and what it is asked.
+struct Demo {
+    scene: Scene,
+    desk: Desk,
+    analyst: Analyst,
+    folder: TempDir,
+}
+
+impl Demo {
+    async fn start(scene: Scene, folder: TempDir) -> Result<Self> {
+        let desk = Desk::start(Config::new(folder.path().join("desk"))).await?;
+        let analyst = Analyst::new(&desk.url(), Some(read_token(&desk.first_token())?), None)?;
+        Ok(Self { scene, desk, analyst, folder })
+    }
+
+    /// Prints a link that signs a browser in, once.
+    fn invite(&self) -> Result<()> {
+        if let Some(link) = self.desk.sign_in_link()? {
+            say(&format!("Watch it in a browser; the link works once:\n  {link}\n\n"));
+        }
+        Ok(())
+    }
+
+    /// Plans the question and has the desk open it.
+    async fn ask(&self, seconds: u64) -> Result<Opened> {
+        say(&format!("{}\n\n", self.scene.question()));
+        let (draft, gain) = self.scene.planned()?;
+        say(&story::plan(&draft, &gain));
+        let opened = self.analyst.open(&draft, Schedule::Once { seconds }).await?;
+        say(&format!("The desk signed the card and opened the question until {}.\n", opened.queries[0].closes));
+        Ok(opened)
+    }
+
+    /// Every vehicle answers as a client of its own, with a ledger entry, coins and a report.
+    async fn answer(&self) -> Result<()> {
+        let policy = self.scene.policy(&self.desk.signer().to_string());
+        let owner = self.owner(&policy, "fleet", None)?;
+        let outcomes = owner.visit(&self.scene.vehicles()?, acknowledgements()).await?;
+        if let Some(silent) = outcomes.iter().find(|outcome| outcome.status != Status::Answered) {
+            return Err(unanswered(silent));
+        }
+        let answered = grouped(outcomes.len() as u64);
+        say(&format!("{answered} vehicles verified the card, tossed their coins and sent one report each.\n\n"));
+        Ok(())
+    }
+
+    /// The client of all vehicles, with their ledger in a folder of this name.
+    fn owner(&self, policy: &str, ledger: &str, within: Option<u64>) -> Result<Owner> {
+        let config = OwnerConfig { within, ..OwnerConfig::new(self.desk.url()) };
+        let checker = Checker::new(Policy::from_toml(policy)?);
+        let ledger = Ledger::open(&self.folder.path().join(ledger))?;
+        Ok(Owner::new(config, checker, ledger)?)
+    }
+
+    async fn fetch(&self, query: &str) -> Result<(Record, Card)> {
+        let text = fetch(&self.analyst, query, true).await?;
+        let (record, opened) = Record::read(&text)?;
+        Ok((record, opened.card))
+    }
+
+    /// Keeps everything running until Ctrl-C.
+    async fn keep(&self) -> Result<()> {
+        let signals = Signals::install()?;
+        say(&self.addresses());
+        self.invite()?;
+        tokio::select! {
+            stopped = signals.wait(async || {}) => Ok(stopped?),
+            failed = self.keep_asking() => failed,
+        }
+    }
+
+    fn addresses(&self) -> String {
+        let desk = &self.desk;
+        format!(
+            "\nrunning until Ctrl-C, with a new question whenever one closes\n  desk    {}\n  leader  {}\n  helper  {}\n  \
+             token   {}\n  signer  {}\n  folder  {}\n\n",
+            desk.url(),
+            desk.leader_url(),
+            desk.helper_url(),
+            desk.first_token().display(),
+            desk.signer(),
+            self.folder.path().display(),
+        )
+    }
+
+    /// Asks about one station after the other, and has the vehicles answer little by little; ends only if something fails.
+    async fn keep_asking(&self) -> Result<()> {
+        let policy = self.scene.endless_policy(&self.desk.signer().to_string());
+        let window = ROUND + self.scene.vehicles()?.len() as u64 / 100;
+        let owner = self.owner(&policy, "kept-fleet", Some(window / 2))?;
+        for round in 1.. {
+            self.ask_again(&self.scene.again(round), &owner, window).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks one question, has the vehicles answer it and waits until it closes.
+    async fn ask_again(&self, scene: &Scene, owner: &Owner, seconds: u64) -> Result<()> {
+        let (card, _) = scene.planned()?;
+        let opened = self.analyst.open(&card, Schedule::Once { seconds }).await?;
+        owner.visit(&scene.vehicles()?, |_, _| {}).await?;
+        let (_, closes) = opened.card.window()?;
+        sleep_beyond(closes).await;
+        Ok(())
     }
 }
+
+/// Waits until a moment, in seconds of the clock, has passed.
+async fn sleep_beyond(moment: u64) {
+    let left = moment.saturating_sub(Clock::system().now());
+    tokio::time::sleep(Duration::from_secs(left + 1)).await;
+}
+
+/// The least time for which a question of a demo that keeps running is open, in seconds.
+const ROUND: u64 = 45;
 
 fn unanswered(outcome: &Answered) -> Failure {
     let reason = outcome.reason.as_deref().unwrap_or("no reason given");
@@ -135,7 +226,7 @@ fn unanswered(outcome: &Answered) -> Failure {
 }
 
 /// The size of every report, from one that is made for showing and never sent.
-async fn report_size(card: &Card) -> Result<usize, Failure> {
+async fn report_size(card: &Card) -> Result<usize> {
     let writer = Writer::new(card_task::parameters(card)?)?;
     let measurement = match card.mechanism.noise() {
         Some(_) => Measurement::Bits(vec![false]),
@@ -143,51 +234,3 @@ async fn report_size(card: &Card) -> Result<usize, Failure> {
     };
     Ok(writer.seal(&measurement, card.window()?.0).await?.as_bytes().len())
 }
-
-/// Prints a link that signs a browser in, once.
-fn invite(desk: &Desk) -> Result<(), Failure> {
-    if let Some(link) = desk.sign_in_link()? {
-        say(&format!("Watch it in a browser; the link works once:\n  {link}\n\n"));
-    }
-    Ok(())
-}
-
-async fn keep(desk: &Desk, analyst: &Analyst, scene: &Scene, folder: &Path) -> Result<(), Failure> {
-    let signals = uptack_server::base::listener::Signals::install()?;
-    say(&format!(
-        "\nrunning until Ctrl-C, with a new question whenever one closes\n  desk    {}\n  leader  {}\n  helper  {}\n  \
-         token   {}\n  signer  {}\n  folder  {}\n\n",
-        desk.url(),
-        desk.leader_url(),
-        desk.helper_url(),
-        desk.first_token().display(),
-        desk.signer(),
-        folder.display(),
-    ));
-    invite(desk)?;
-    let data = folder.join("kept-fleet");
-    tokio::select! {
-        stopped = signals.wait(async || {}) => Ok(stopped?),
-        failed = keep_asking(desk, analyst, scene, &data) => failed,
-    }
-}
-
-/// Asks about one station after the other, and has the vehicles answer little by little; ends only if something fails.
-async fn keep_asking(desk: &Desk, analyst: &Analyst, first: &Scene, data: &Path) -> Result<(), Failure> {
-    let policy = Policy::from_toml(&first.endless_policy(&desk.signer().to_string()))?;
-    let window = ROUND + first.vehicles()?.len() as u64 / 100;
-    let config = OwnerConfig { within: Some(window / 2), ..OwnerConfig::new(desk.url()) };
-    let owner = Owner::new(config, Checker::new(policy), Ledger::open(data)?)?;
-    for round in 1.. {
-        let scene = first.again(round);
-        let opened = analyst.open(&scene.planned()?.0, Schedule::Once { seconds: window }).await?;
-        owner.visit(&scene.vehicles()?, |_, _| {}).await?;
-        let closes = opened.card.window()?.1;
-        let left = closes.saturating_sub(uptack_dap::clock::Clock::system().now());
-        tokio::time::sleep(std::time::Duration::from_secs(left + 1)).await;
-    }
-    Ok(())
-}
-
-/// How long a question of a demo that is kept running is open at least, in seconds.
-const ROUND: u64 = 45;

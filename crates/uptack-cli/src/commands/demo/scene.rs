@@ -1,18 +1,21 @@
 //! What a demo is about: vehicles at stations, a question, and what the vehicles allow.
 
+use std::iter::{repeat, repeat_n};
+
 use uptack::card::Card;
+use uptack::estimate::Estimator;
 use uptack::plan::{Form, Over, Plan, Prior, Request, plan};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::{Fraction, Mechanism};
 use uptack_owner::attributes::{self, Named};
 
-use crate::failure::Failure;
+use crate::failure::Result;
 
 /// Stations are numbered; the first ones are the busiest.
 const STATIONS: u64 = 40;
 /// The station that is asked about, and the one with few vehicles.
 const STATION: u64 = 7;
-/// How many are there where few are. With many more, those who stay silent would be missed in the count.
+/// How many vehicles are at a station with few. With many more, those that stay silent would be missed in the count.
 const FEW: u64 = 5;
 /// ε of what is published, in every scene.
 const EPSILON: f64 = 1.0;
@@ -25,7 +28,7 @@ enum Hidden {
     Aggregators,
     /// The other vehicles' coins.
     Owners,
-    /// The same, and each single answer is noise to whoever holds it alone.
+    /// The same, and a single answer by itself is mostly noise.
     SeveralAnswers,
 }
 
@@ -54,12 +57,12 @@ impl Scene {
         Self { hidden: Hidden::SeveralAnswers, ..Self::station(vehicles) }
     }
 
-    /// The same about another station, one for each round; where few are, the same once more.
+    /// The same about another station, one for each round; with few vehicles, about the same station.
     pub(super) fn again(&self, round: u64) -> Self {
         if self.hidden == Hidden::Owners {
             return Self { ..*self };
         }
-        // A step that comes by all stations before it comes back.
+        // A step that visits all stations before it comes back to one.
         let station = (STATION + 11 * round - 1) % STATIONS + 1;
         Self { station, truth: usual_share(station, self.vehicles), ..*self }
     }
@@ -72,24 +75,36 @@ impl Scene {
         format!("How many vehicles are at station {}?", self.station)
     }
 
-    /// The vehicles; those that the stations do not take are on the road between them and have no such attribute.
-    pub(super) fn vehicles(&self) -> Result<Vec<Named>, Failure> {
-        let at = |station: u64| if station == self.station { self.truth } else { usual_share(station, self.vehicles) };
-        let placed = (1..=STATIONS).flat_map(|station| std::iter::repeat_n(station.to_string(), at(station) as usize));
-        let stations = placed.chain(std::iter::repeat(String::new())).take(self.vehicles as usize);
-        let rows = stations.enumerate().map(|(index, station)| format!("vehicle-{},{station}\n", index + 1));
+    /// The vehicles; those at no station are on the road and lack the attribute.
+    pub(super) fn vehicles(&self) -> Result<Vec<Named>> {
+        let places = self.stations().chain(repeat(String::new())).take(self.vehicles as usize);
+        let rows = places.enumerate().map(|(index, station)| format!("vehicle-{},{station}\n", index + 1));
         Ok(attributes::fleet_from_csv(&format!("owner,station\n{}", rows.collect::<String>()))?)
     }
 
-    /// The card as the desk is asked to open it, and the error of what one might have taken instead.
-    pub(super) fn planned(&self) -> Result<(Card, Gain), Failure> {
+    /// The station of every vehicle that is at one.
+    fn stations(&self) -> impl Iterator<Item = String> {
+        (1..=STATIONS).flat_map(|station| repeat_n(station.to_string(), self.at(station) as usize))
+    }
+
+    /// How many vehicles are at a station.
+    fn at(&self, station: u64) -> u64 {
+        if station == self.station { self.truth } else { usual_share(station, self.vehicles) }
+    }
+
+    /// The card as the desk is asked to open it, and the error of the obvious alternative.
+    pub(super) fn planned(&self) -> Result<(Card, Gain)> {
         let request = self.request()?;
         let plan = plan(&request)?;
-        let mut card = Card::new(&request, &plan);
+        Ok((self.card(&request, &plan), self.gain(&plan)?))
+    }
+
+    fn card(&self, request: &Request, plan: &Plan) -> Card {
+        let mut card = Card::new(request, plan);
         card.question = Some(self.question());
         card.predicate = Some(format!("station == \"{}\"", self.station));
         card.attributes = vec!["station".to_owned()];
-        Ok((card, self.gain(&plan)?))
+        card
     }
 
     /// What a vehicle allows, as TOML.
@@ -97,7 +112,7 @@ impl Scene {
         format!("{}[lifetime]\nlinked = 100.0\nrelease = 10.0\ndelta = 1e-4\n", self.limits_of_a_card(signer))
     }
 
-    /// What it allows while a demo is kept running, which is not to stop at any question.
+    /// What a vehicle allows in a demo that keeps running: any number of questions.
     pub(super) fn endless_policy(&self, signer: &str) -> String {
         let card = self.limits_of_a_card(signer);
         format!("{card}[lifetime]\nlinked = \"unlimited\"\nrelease = \"unlimited\"\ndelta = 1e-4\n")
@@ -112,63 +127,69 @@ impl Scene {
         )
     }
 
-    fn request(&self) -> Result<Request, Failure> {
-        let (epsilon, delta) = (Epsilon::new(EPSILON)?, Delta::new(DELTA)?);
-        let yes = Prior { low: 0, high: self.expected(), over: Over::Worst };
-        let crowd = Request {
-            release: Some((epsilon, delta)),
+    fn request(&self) -> Result<Request> {
+        let epsilon = Epsilon::new(EPSILON)?;
+        let private = match self.hidden {
+            Hidden::Aggregators => Request::one_aggregator(self.vehicles, self.prior(), epsilon)?,
+            Hidden::Owners => Request::new(self.vehicles, self.prior()),
+            Hidden::SeveralAnswers => Request {
+                answer_epsilon: Some(ANSWER),
+                form: Form::Several,
+                ..Request::new(self.vehicles, self.prior())
+            },
+        };
+        Ok(Request {
+            release: Some((epsilon, Delta::new(DELTA)?)),
             honest: Fraction::new(9, 10)?,
             minimum_batch: self.vehicles - self.vehicles / 20,
-            ..Request::new(self.vehicles, yes)
-        };
-        Ok(match self.hidden {
-            Hidden::Aggregators => {
-                let one = Request::one_aggregator(self.vehicles, yes, epsilon)?;
-                Request { release: crowd.release, honest: crowd.honest, minimum_batch: crowd.minimum_batch, ..one }
-            }
-            Hidden::Owners => crowd,
-            Hidden::SeveralAnswers => Request { answer_epsilon: Some(ANSWER), form: Form::Several, ..crowd },
+            ..private
         })
     }
 
-    /// At most so many are expected at the station.
+    fn prior(&self) -> Prior {
+        Prior { low: 0, high: self.expected(), over: Over::Worst }
+    }
+
+    /// How many vehicles are expected at the station at most.
     fn expected(&self) -> u64 {
         if self.hidden == Hidden::Owners { 2 * FEW } else { self.vehicles / 10 }
     }
 
-    /// What randomized response would do where the plan is something else.
-    fn gain(&self, plan: &Plan) -> Result<Gain, Failure> {
-        let (what, epsilon) = match self.hidden {
+    /// What the plan is compared with.
+    fn gain(&self, plan: &Plan) -> Result<Gain> {
+        match self.hidden {
             // What the noise replaces: coins that are as noisy as the published claim.
-            Hidden::Aggregators => ("coins alone, nobody trusted,", EPSILON),
-            Hidden::SeveralAnswers => ("one answer with the same limit", ANSWER),
-            Hidden::Owners => return self.gain_of_silence(plan),
-        };
-        let truthful = epsilon.exp() / (1.0 + epsilon.exp());
-        let mechanism: Mechanism = format!("randomized-response(t={truthful})").parse()?;
-        let estimator = uptack::estimate::Estimator::new(&mechanism.channel())?;
-        let yes = Prior { low: 0, high: self.expected(), over: Over::Worst };
-        Ok(Gain { what: what.to_owned(), sd: yes.predicted_sd(&estimator, self.vehicles)? })
+            Hidden::Aggregators => self.randomized_response("coins alone, nobody trusted,", EPSILON),
+            Hidden::SeveralAnswers => self.randomized_response("one answer with the same limit", ANSWER),
+            Hidden::Owners => Ok(gain_of_silence(plan)),
+        }
     }
 
-    /// What the best mechanism that always speaks would do.
-    fn gain_of_silence(&self, plan: &Plan) -> Result<Gain, Failure> {
-        let spoken = plan.alternatives.iter().find(|choice| choice.mechanism.name() == "randomized-response");
-        let sd = spoken.map_or(plan.best.sd, |choice| choice.sd);
-        Ok(Gain { what: "the same without ⊥".to_owned(), sd })
+    /// The error of randomized response with this ε.
+    fn randomized_response(&self, what: &'static str, epsilon: f64) -> Result<Gain> {
+        let truthful = epsilon.exp() / (1.0 + epsilon.exp());
+        let mechanism: Mechanism = format!("randomized-response(t={truthful})").parse()?;
+        let estimator = Estimator::new(&mechanism.channel())?;
+        Ok(Gain { what, sd: self.prior().predicted_sd(&estimator, self.vehicles)? })
     }
+}
+
+/// The error of the best mechanism that always speaks.
+fn gain_of_silence(plan: &Plan) -> Gain {
+    let spoken = plan.alternatives.iter().find(|choice| choice.mechanism.name() == "randomized-response");
+    Gain { what: "the same without ⊥", sd: spoken.map_or(plan.best.sd, |choice| choice.sd) }
 }
 
 /// ε of a single answer in the scene about answers: ln 3, odds of three to one.
 const ANSWER: f64 = 1.0986;
 
-/// The error of something that one might have taken instead.
+/// The error of something that could have been used instead.
 pub(super) struct Gain {
-    pub(super) what: String,
+    pub(super) what: &'static str,
     pub(super) sd: f64,
 }
 
-/// How many vehicles are at a station: many small ones, few large.
+/// How many vehicles are usually at a station; many stations are small, and few are large.
 fn usual_share(station: u64, vehicles: u64) -> u64 {
     let weight = |station: u64| 1.0 / (station + 1) as f64;
     let all: f64 = (1..=STATIONS).map(weight).sum();

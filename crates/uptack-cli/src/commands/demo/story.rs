@@ -1,18 +1,18 @@
-//! What a demo tells, in the order in which it happens.
+//! What a demo prints, in the order in which it happens.
 
 use std::time::Duration;
 
 use serde_json::json;
-use uptack::card::Card;
+use uptack::card::{Card, Claims};
 use uptack::display;
 use uptack::estimate::{Confidence, Estimate, Estimator, Interval, IntervalKind};
 use uptack_dap::release::record::Record;
 
 use super::scene::{Gain, Scene};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output::{grouped, readable, readable_up};
 
-/// The truth is outside of such an interval once in ten thousand demos.
+/// The truth is outside such an interval once in ten thousand demos.
 const CONFIDENCE: f64 = 0.9999;
 /// The width of the picture of an interval, in characters.
 const PICTURE: usize = 48;
@@ -38,7 +38,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(scene: &Scene, record: &Record, card: &Card, took: Duration) -> Result<Self, Failure> {
+    pub(super) fn of(scene: &Scene, record: &Record, card: &Card, took: Duration) -> Result<Self> {
         let estimator = Estimator::new(&card.checked_channel()?)?;
         let observed = record.observed(&estimator)?;
         let [one] = observed.as_slice() else { return Err(Failure::environment("the record has not one question")) };
@@ -52,7 +52,7 @@ impl Outcome {
     }
 
     /// A demo whose interval misses has failed, and says how likely that was.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<()> {
         if (self.interval.low..=self.interval.high).contains(&(self.truth as f64)) {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl Outcome {
         })
     }
 
-    pub(super) fn describe(&self, card: &Card, saw: &str) -> Result<String, Failure> {
+    pub(super) fn describe(&self, card: &Card, saw: &str) -> Result<String> {
         let [low, high] = display::interval(self.interval.low, self.interval.high);
         Ok(format!(
             "truth      {}   (the demo knows it; nobody else does)\n\
@@ -93,59 +93,82 @@ impl Outcome {
     /// The interval as a line, with the estimate and the truth on it.
     fn picture(&self) -> String {
         let (low, high) = (self.interval.low, self.interval.high.max(self.interval.low + 1.0));
-        let margin = 0.08 * (high - low);
-        let (first, last) = (low - margin, high + margin);
-        let place =
-            |value: f64| (((value - first) / (last - first)).clamp(0.0, 1.0) * (PICTURE - 1) as f64).round() as usize;
+        let axis = Axis::around(low, high);
         let mut line = [' '; PICTURE];
-        line[place(low)..=place(high)].fill('─');
-        (line[place(low)], line[place(high)]) = ('├', '┤');
-        line[place(self.estimate.estimate)] = '●';
-        let marker = format!("{:>width$}", "↑", width = place(self.truth as f64) + 1);
+        line[axis.place(low)..=axis.place(high)].fill('─');
+        (line[axis.place(low)], line[axis.place(high)]) = ('├', '┤');
+        line[axis.place(self.estimate.estimate)] = '●';
+        let marker = format!("{:>width$}", "↑", width = axis.place(self.truth as f64) + 1);
         format!("           {}\n           {marker} truth", line.iter().collect::<String>().trim_end())
     }
 }
 
-/// What each party had before its eyes.
+/// Which numbers the first and the last character of a picture stand for.
+struct Axis {
+    first: f64,
+    last: f64,
+}
+
+impl Axis {
+    /// An axis with some space on both sides of a range.
+    fn around(low: f64, high: f64) -> Self {
+        let margin = 0.08 * (high - low);
+        Self { first: low - margin, last: high + margin }
+    }
+
+    fn place(&self, value: f64) -> usize {
+        let share = (value - self.first) / (self.last - self.first);
+        (share.clamp(0.0, 1.0) * (PICTURE - 1) as f64).round() as usize
+    }
+}
+
+/// What each party saw.
 pub(super) fn saw(record: &Record, size: usize) -> String {
-    let sums = match &record.sums {
-        Some(sums) => {
-            format!("{} answers 1, the noise of both aggregators included", sums.first().copied().unwrap_or(0))
-        }
-        None => {
-            let counts: Vec<String> = record.counts.iter().map(|count| grouped(*count)).collect();
-            format!("{}: how many vehicles wrote each cell of the card", counts.join(", "))
-        }
-    };
     format!(
         "What each party saw:\n  \
          leader    {0} reports of {size} bytes: a random share of each, and one sealed for the helper\n  \
          helper    {0} random shares, each without its other half\n  \
-         analyst   {sums}\n",
+         analyst   {1}\n",
         grouped(record.reports),
+        analyst_saw(record),
     )
 }
 
+fn analyst_saw(record: &Record) -> String {
+    if let Some(sums) = &record.sums {
+        let sum = sums.first().copied().unwrap_or(0);
+        return format!("{sum} answers 1, the noise of both aggregators included");
+    }
+    let counts: Vec<String> = record.counts.iter().map(|count| grouped(*count)).collect();
+    format!("{}: how many vehicles wrote each cell of the card", counts.join(", "))
+}
+
 /// Who must be honest for which claim.
-fn honest(card: &Card) -> Result<String, Failure> {
-    let epsilon =
-        |claim: Option<f64>| claim.map_or("no guarantee".to_owned(), |claim| format!("ε = {}", readable_up(claim)));
-    let one_aggregator = match card.claims.one_aggregator {
-        Some(_) => format!("{}, δ = 0", epsilon(card.claims.whole_one_aggregator())),
-        None => format!("{}: aggregators add no noise here", epsilon(card.claims.whole_linked())),
-    };
+fn honest(card: &Card) -> Result<String> {
     let owners = grouped(card.claim_owners()?);
     let besides = if card.claims.one_aggregator.is_some() { "that, and " } else { "" };
     Ok(format!(
         "What a vehicle's truth is protected by, if these are honest:\n  \
          nobody but the vehicle itself   {}\n  \
-         one aggregator                  {one_aggregator}\n  \
+         one aggregator                  {}\n  \
          {besides}{owners} vehicles{:pad$}{} at δ = {}\n\
          In this demo both aggregators run in one process, so its operator could see every report.\n",
-        epsilon(card.claims.whole_linked()),
+        epsilon_words(card.claims.whole_linked()),
+        one_aggregator(&card.claims),
         "",
-        epsilon(card.claims.whole_release()),
+        epsilon_words(card.claims.whole_release()),
         readable_up(card.delta().value()),
         pad = 32usize.saturating_sub(besides.len() + owners.chars().count() + " vehicles".len()),
     ))
+}
+
+fn one_aggregator(claims: &Claims) -> String {
+    match claims.one_aggregator {
+        Some(_) => format!("{}, δ = 0", epsilon_words(claims.whole_one_aggregator())),
+        None => format!("{}: aggregators add no noise here", epsilon_words(claims.whole_linked())),
+    }
+}
+
+fn epsilon_words(claim: Option<f64>) -> String {
+    claim.map_or("no guarantee".to_owned(), |claim| format!("ε = {}", readable_up(claim)))
 }
