@@ -2,12 +2,12 @@
 
 use std::{error::Error as StdError, fmt, path::Path, time::Duration};
 
-/// What went wrong, for callers who want to decide and for people who want to know.
+/// What went wrong: predicates for callers that decide by it, and a message for people.
 ///
 /// No variant carries a token, a key or anything of a report.
 #[derive(Debug)]
 pub enum Error {
-    /// Whatever can go wrong without a store, too.
+    /// What can also go wrong without a store.
     Dap(uptack_dap::Error),
     /// SQLite failed.
     Storage(rusqlite::Error),
@@ -41,7 +41,7 @@ impl Error {
         }
     }
 
-    /// How long the server asked to be left alone before it is asked again.
+    /// How long the other server asked us to wait before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         self.dap()?.retry_after()
     }
@@ -51,12 +51,12 @@ impl Error {
         self.dap().is_some_and(uptack_dap::Error::is_input)
     }
 
-    /// Another server answered and said no.
+    /// Another server answered with a refusal.
     pub fn is_refused(&self) -> bool {
         self.dap().is_some_and(|error| error.is_refused() || error.is_batch_too_small())
     }
 
-    /// No usable answer of another server yet: it is away, overloaded or still at it. Sending the same again is safe.
+    /// No usable answer from another server yet: it is down, overloaded or not done. Sending the same again is safe.
     pub fn is_unreachable(&self) -> bool {
         self.dap().is_some_and(|error| error.is_unreachable() || error.is_not_ready())
     }

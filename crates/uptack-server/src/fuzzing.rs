@@ -13,8 +13,9 @@ use uptack_dap::{
     client::SealedReport,
     protocol::{
         self, AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq,
-        AggregationJobResp, Collection, CollectionReq, Decode, Encode, HpkeConfigList, Measurement, PingPongMessage,
-        Report, ReportId, ReportMetadata, Role, Time, TimeInterval, Vdaf, VdafKind, encode,
+        AggregationJobResp, Collection, CollectionReq, Decode, Encode, HpkeConfigList, Measurement,
+        PartialBatchSelector, PingPongMessage, Report, ReportId, ReportMetadata, Role, Time, TimeInterval, Vdaf,
+        VdafKind, encode,
     },
     signed::Signer,
     task::{self, AggregatorRole, AggregatorTask, CollectorTask, TaskParameters},
@@ -68,16 +69,26 @@ pub fn shares(data: &[u8]) {
     };
     let (public, rest) = bytes.split_at(usize::from(*first).min(bytes.len()));
     let (input, message) = rest.split_at((4 * usize::from(*second)).min(rest.len()));
-    let vdaf = Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible");
-    let id = ReportId::from([1; 16]);
-    let key = [2; 16];
+    prepare(public, input, message);
+    let _ = three_cells().sum_from_bytes(bytes);
+}
+
+/// What the helper and the leader do with a report and the other's message.
+fn prepare(public: &[u8], input: &[u8], message: &[u8]) {
+    let (vdaf, id) = (three_cells(), ReportId::from([1; 16]));
     let initialize = PingPongMessage::Initialize { prep_share: message.to_vec() };
-    let _ = vdaf.helper_finish(&key, &id, public, input, &initialize);
-    if let Some((state, _)) = vdaf.leader_start(&key, &id, public, input) {
+    let _ = vdaf.helper_finish(&VERIFY_KEY, &id, public, input, &initialize);
+    if let Some((state, _)) = vdaf.leader_start(&VERIFY_KEY, &id, public, input) {
         let finish = PingPongMessage::Finish { prep_msg: message.to_vec() };
         let _ = vdaf.leader_finish(state, &finish);
     }
-    let _ = vdaf.sum_from_bytes(bytes);
+}
+
+/// The key with which both aggregators check reports.
+const VERIFY_KEY: [u8; 16] = [2; 16];
+
+fn three_cells() -> Vdaf {
+    Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible")
 }
 
 /// A ciphertext that claims to be an input share for us.
@@ -95,28 +106,40 @@ pub fn ciphertexts(data: &[u8]) {
 /// Task definitions, cards, and what they are made of.
 pub fn task_files(data: &[u8]) {
     let _ = task::parse_aggregator_task(data);
-    if let Ok(definition) = Definition::parse(data) {
-        // Whoever sends it, an operator who has named nobody serves nothing.
-        assert!(Admission::default().resolve(&definition).is_err(), "admitted by nobody");
-        let pair = PairSecret::generate();
-        let _ = Admission { pair_secret: Some(pair), ..Admission::default() }.resolve(&definition);
-    }
-    if let Ok(parameters) = serde_json::from_slice::<TaskParameters>(data) {
-        let _ = parameters.validate();
-        if parameters.time_precision > 0 {
-            let _ = parameters.batch(u64::MAX, u64::MAX);
-        }
-    }
     let _ = serde_json::from_slice::<AggregatorTask>(data);
     let _ = serde_json::from_slice::<CollectorTask>(data);
-    if let Ok(text) = std::str::from_utf8(data) {
-        if let Ok(card) = card_task::read(text) {
-            let _ = card_task::parameters(&card);
-            let _ = card_task::names(&card);
-        }
-        let _ = Token::try_from(text.to_owned());
-        let _ = TokenHash::try_from(text.to_owned());
+    if let Ok(definition) = Definition::parse(data) {
+        resolve_definition(&definition);
     }
+    if let Ok(parameters) = serde_json::from_slice::<TaskParameters>(data) {
+        validate_parameters(&parameters);
+    }
+    if let Ok(text) = std::str::from_utf8(data) {
+        parse_text(text);
+    }
+}
+
+fn resolve_definition(definition: &Definition) {
+    // Whoever sends it, an operator who has named nobody serves nothing.
+    assert!(Admission::default().resolve(definition).is_err(), "admitted by nobody");
+    let pair = PairSecret::generate();
+    let _ = Admission { pair_secret: Some(pair), ..Admission::default() }.resolve(definition);
+}
+
+fn validate_parameters(parameters: &TaskParameters) {
+    let _ = parameters.validate();
+    if parameters.time_precision > 0 {
+        let _ = parameters.batch(u64::MAX, u64::MAX);
+    }
+}
+
+fn parse_text(text: &str) {
+    if let Ok(card) = card_task::read(text) {
+        let _ = card_task::parameters(&card);
+        let _ = card_task::names(&card);
+    }
+    let _ = Token::try_from(text.to_owned());
+    let _ = TokenHash::try_from(text.to_owned());
 }
 
 /// What clients store to send again, and what the leader stores to aggregate later.
@@ -149,74 +172,85 @@ struct Sample {
 
 impl Sample {
     fn new() -> Self {
-        let vdaf = Vdaf::new(&VdafKind::histogram(3)).expect("three cells are possible");
-        let keypair = protocol::generate_keypair(1);
-        let id = ReportId::from([1; 16]);
-        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(1_000));
-        let task = protocol::TaskId::from([3; 32]);
+        let (vdaf, id) = (three_cells(), ReportId::from([1; 16]));
         let (public, inputs) = vdaf.shard(&Measurement::Cell(1), &id).expect("there is a cell 1");
-        let seal = |role, share: &[u8]| {
-            protocol::seal_input_share(keypair.config(), role, &task, &metadata, &public, share.to_vec())
-                .expect("a fresh key works")
-        };
-        let (leader, sealed) = (seal(Role::Leader, &inputs[0]), seal(Role::Helper, &inputs[1]));
-        let report = Report::new(metadata.clone(), public.clone(), leader, sealed.clone());
-        let key = [2; 16];
-        let (_, first) = vdaf.leader_start(&key, &id, &public, &inputs[0]).expect("an honest report");
-        let (_, second) = vdaf.helper_finish(&key, &id, &public, &inputs[1], &first).expect("an honest report");
+        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(1_000));
+        let [leader, sealed] = seal(&metadata, &public, &inputs);
+        let report = Report::new(metadata, public.clone(), leader, sealed.clone());
+        let (_, first) = vdaf.leader_start(&VERIFY_KEY, &id, &public, &inputs[0]).expect("an honest report");
+        let (_, second) = vdaf.helper_finish(&VERIFY_KEY, &id, &public, &inputs[1], &first).expect("an honest report");
         Self { public, inputs, sealed, report, first, second }
     }
 
     /// Each with the number that chooses it.
     fn messages(&self) -> Vec<Vec<u8>> {
-        let metadata = self.report.metadata().clone();
-        let id = *metadata.id();
-        let sealed = || self.sealed.clone();
-        let selector = protocol::PartialBatchSelector::new_time_interval;
-        let share = protocol::ReportShare::new(metadata, self.public.clone(), sealed());
-        let inits = vec![protocol::PrepareInit::new(share, self.first.clone())];
-        let init = AggregationJobInitializeReq::<TimeInterval>::new(Vec::new(), selector(), inits);
-        let result = protocol::PrepareStepResult::Continue { message: self.second.clone() };
-        let answer = AggregationJobResp::new(vec![protocol::PrepareResp::new(id, result)]);
-        let start = Time::from_seconds_since_epoch(0);
-        let interval =
-            protocol::Interval::new(start, protocol::Duration::from_seconds(2_000)).expect("a short interval");
-        let share_request = AggregateShareReq::<TimeInterval>::new(
-            protocol::BatchSelector::new_time_interval(interval),
-            Vec::new(),
-            1,
-            protocol::ReportIdChecksum::default(),
-        );
-        let query = protocol::Query::new_time_interval(interval);
-        let collection = Collection::<TimeInterval>::new(selector(), 1, interval, sealed(), sealed());
         let keys = HpkeConfigList::new(vec![protocol::generate_keypair(1).config().clone()]);
-        [
+        let messages = [
             (0, encode(&self.report)),
             (1, encode(&keys)),
-            (2, encode(&init)),
-            (3, encode(&answer)),
-            (5, encode(&share_request)),
-            (6, encode(&AggregateShare::new(sealed()))),
-            (7, encode(&CollectionReq::<TimeInterval>::new(query, Vec::new()))),
-            (8, encode(&collection)),
+            (2, encode(&self.job())),
+            (3, encode(&self.job_answer())),
+            (5, encode(&share_request())),
+            (6, encode(&AggregateShare::new(self.sealed.clone()))),
+            (7, encode(&collection_request())),
+            (8, encode(&self.collection())),
             (9, encode(&self.first)),
-        ]
-        .into_iter()
-        .map(|(kind, bytes)| [vec![kind], bytes].concat())
-        .collect()
+        ];
+        messages.into_iter().map(|(kind, bytes)| [vec![kind], bytes].concat()).collect()
+    }
+
+    fn job(&self) -> AggregationJobInitializeReq<TimeInterval> {
+        let metadata = self.report.metadata().clone();
+        let share = protocol::ReportShare::new(metadata, self.public.clone(), self.sealed.clone());
+        let init = protocol::PrepareInit::new(share, self.first.clone());
+        AggregationJobInitializeReq::new(Vec::new(), PartialBatchSelector::new_time_interval(), vec![init])
+    }
+
+    fn job_answer(&self) -> AggregationJobResp {
+        let result = protocol::PrepareStepResult::Continue { message: self.second.clone() };
+        AggregationJobResp::new(vec![protocol::PrepareResp::new(*self.report.metadata().id(), result)])
+    }
+
+    fn collection(&self) -> Collection<TimeInterval> {
+        let selector = PartialBatchSelector::new_time_interval();
+        Collection::new(selector, 1, interval(), self.sealed.clone(), self.sealed.clone())
     }
 
     /// What the helper and what the leader prepares, with the places to cut at.
     fn shares(&self) -> Vec<Vec<u8>> {
-        let cut = |share: &[u8], message: &PingPongMessage| {
-            let parts = [self.public.len() as u8, share.len().div_ceil(4) as u8];
-            let (PingPongMessage::Initialize { prep_share: message }
-            | PingPongMessage::Finish { prep_msg: message }
-            | PingPongMessage::Continue { prep_msg: message, .. }) = message;
-            [&parts[..], &self.public, share, message].concat()
-        };
-        vec![cut(&self.inputs[1], &self.first), cut(&self.inputs[0], &self.second)]
+        vec![self.cut_share(&self.inputs[1], &self.first), self.cut_share(&self.inputs[0], &self.second)]
     }
+
+    fn cut_share(&self, share: &[u8], message: &PingPongMessage) -> Vec<u8> {
+        let places = [self.public.len() as u8, share.len().div_ceil(4) as u8];
+        let (PingPongMessage::Initialize { prep_share: message }
+        | PingPongMessage::Finish { prep_msg: message }
+        | PingPongMessage::Continue { prep_msg: message, .. }) = message;
+        [&places[..], &self.public, share, message].concat()
+    }
+}
+
+/// Seals the input shares of a report for the leader and for the helper.
+fn seal(metadata: &ReportMetadata, public: &[u8], [leader, helper]: &[Vec<u8>; 2]) -> [protocol::HpkeCiphertext; 2] {
+    let (keypair, task) = (protocol::generate_keypair(1), protocol::TaskId::from([3; 32]));
+    [(Role::Leader, leader), (Role::Helper, helper)].map(|(role, share)| {
+        protocol::seal_input_share(keypair.config(), role, &task, metadata, public, share.clone())
+            .expect("a fresh key works")
+    })
+}
+
+fn interval() -> protocol::Interval {
+    let start = Time::from_seconds_since_epoch(0);
+    protocol::Interval::new(start, protocol::Duration::from_seconds(2_000)).expect("a short interval")
+}
+
+fn share_request() -> AggregateShareReq<TimeInterval> {
+    let selector = protocol::BatchSelector::new_time_interval(interval());
+    AggregateShareReq::new(selector, Vec::new(), 1, protocol::ReportIdChecksum::default())
+}
+
+fn collection_request() -> CollectionReq<TimeInterval> {
+    CollectionReq::new(protocol::Query::new_time_interval(interval()), Vec::new())
 }
 
 /// A card that an aggregator serves.
@@ -239,22 +273,27 @@ fn sample_files() -> Vec<Vec<u8>> {
     let collector = CollectorTask::generate(card_task::parameters(&card).expect("a complete card"));
     let signed = signer.sign(&card).expect("a complete card");
     let define = |role| CardDefinition::new(role, signed.clone(), &collector);
-    let address: url::Url = "http://127.0.0.1:1/".parse().expect("an address");
-    let kind = VdafKind::histogram(3);
-    let parameters = TaskParameters::new(address.clone(), address, kind, 60, 10);
-    let set = task::TaskSet::generate(parameters).expect("possible parameters");
+    let set = sample_task();
     vec![
-        serde_json::to_vec(&set.leader),
-        serde_json::to_vec(&set.helper),
-        serde_json::to_vec(&set.collector),
-        serde_json::to_vec(set.parameters()),
-        serde_json::to_vec(&define(AggregatorRole::Leader)),
-        serde_json::to_vec(&define(AggregatorRole::Helper)),
-        Ok(card.canonical().into_bytes()),
+        json(&set.leader),
+        json(&set.helper),
+        json(&set.collector),
+        json(set.parameters()),
+        json(&define(AggregatorRole::Leader)),
+        json(&define(AggregatorRole::Helper)),
+        card.canonical().into_bytes(),
     ]
-    .into_iter()
-    .map(|text| text.expect("plain data"))
-    .collect()
+}
+
+/// A task without a card.
+fn sample_task() -> task::TaskSet {
+    let address: url::Url = "http://127.0.0.1:1/".parse().expect("an address");
+    let parameters = TaskParameters::new(address.clone(), address, VdafKind::histogram(3), 60, 10);
+    task::TaskSet::generate(parameters).expect("possible parameters")
+}
+
+fn json(value: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("plain data")
 }
 
 fn round_trip<T: Decode + Encode>(bytes: &[u8]) {

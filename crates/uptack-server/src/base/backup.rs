@@ -1,43 +1,50 @@
 //! Consistent copies of the state of a running server.
 //!
-//! A copy of an SQLite file that is being written is damaged or out of date: part of the state is in the log beside it.
-//! Here SQLite itself makes the copy, in one read transaction, while the server goes on.
+//! A plain copy of an SQLite file that is being written is damaged or out of date: part of the state is in the log next
+//! to it. Here SQLite itself makes the copy, in one read transaction, while the server goes on.
 
 use rusqlite::{Connection, OpenFlags};
 use std::{
     fs::File,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 use uptack_dap::private;
 
 use crate::error::{Error, Result};
 
-/// Makes a folder with copies, whole or not at all: `write` fills a folder beside it, which then gets its name.
+/// Makes a folder with copies, whole or not at all: `write` fills a folder next to it, which is then renamed.
 pub(crate) fn make_folder(out: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if out.exists() {
         return Err(Error::input(format!("{} already exists; a backup overwrites nothing", out.display())));
     }
-    let mut name = out.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = out.with_file_name(name);
+    let partial = partial_folder(out);
     if partial.exists() {
         return Err(Error::input(format!("{} was left by a backup that did not finish: remove it", partial.display())));
     }
     private::create_folder(&partial)?;
-    let written = write(&partial).and_then(|()| {
-        sync(&partial)?;
-        std::fs::rename(&partial, out).map_err(|error| Error::file(out, error))
-    });
+    let written = write(&partial).and_then(|()| finish_folder(&partial, out));
     if written.is_err() {
-        // Nothing half written is left; if this fails, too, the next attempt says so.
+        // Nothing half written is left; if this fails as well, the next attempt says so.
         let _ = std::fs::remove_dir_all(&partial);
     }
     written
 }
 
+fn partial_folder(out: &Path) -> PathBuf {
+    let mut name = out.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    out.with_file_name(name)
+}
+
+fn finish_folder(partial: &Path, out: &Path) -> Result<()> {
+    sync(partial)?;
+    std::fs::rename(partial, out).map_err(|error| Error::file(out, error))
+}
+
 /// Copies an SQLite file as it is at one moment.
 pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
-    // Made first, so that nobody else can ever read it.
+    // Created first, with access for nobody else.
     drop(private::create_file(to)?);
     let connection = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(|error| Error::named_file(from, error))?;
@@ -51,7 +58,7 @@ pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
 /// Copies a file that is written as a whole, if it is there.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> Result<()> {
     match std::fs::read_to_string(from) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::file(from, error)),
         Ok(text) => Ok(private::write_secret(to, &text)?),
     }
@@ -59,13 +66,14 @@ pub(crate) fn copy_file(from: &Path, to: &Path) -> Result<()> {
 
 /// Copies the files of a folder, if it is there. Folders in it are left out.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    let in_folder = |error| Error::file(from, error);
     let entries = match std::fs::read_dir(from) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| Error::file(from, error))?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(in_folder)?,
     };
     private::create_folder(to)?;
     for entry in entries {
-        let path: PathBuf = entry.map_err(|error| Error::file(from, error))?.path();
+        let path = entry.map_err(in_folder)?.path();
         if let Some(name) = path.file_name().filter(|_| path.is_file()) {
             copy_file(&path, &to.join(name))?;
         }
@@ -73,7 +81,7 @@ pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
     sync(to)
 }
 
-/// A backup that cannot be read is found out now and not when it is needed.
+/// Finds out now whether the backup can be read, and not when it is needed.
 fn check(path: &Path) -> Result<()> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;

@@ -1,8 +1,8 @@
-//! What the HTTP interfaces of both servers share: reading requests within limits, showing answers, counting them.
+//! What the HTTP interfaces of both servers share: reading requests within limits, making answers, counting them.
 
 use axum::{
     body::{Body, Bytes},
-    extract::Request,
+    extract::{MatchedPath, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -15,30 +15,32 @@ use super::problem::{Label, Problem};
 /// The media type of [counters](super::metrics).
 pub(crate) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Has a request answered, counts the answer by its outcome, logs it and signs it.
+/// What servers call themselves.
+const SERVER: HeaderValue = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
+
+/// Has a request answered, counts the answer by its outcome, logs it and adds the server's name.
 pub(crate) async fn observe(request: Request, next: Next, count: impl FnOnce(&'static str)) -> Response {
     let method = request.method().clone();
-    let route = request.extensions().get::<axum::extract::MatchedPath>().map(|path| path.as_str().to_owned());
+    // The route, not the path: names of tasks, jobs and queries are for the protocol, not for the log.
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     let refusal = response.extensions().get::<Label>().map(|label| label.0);
     count(refusal.unwrap_or("ok"));
     let status = response.status().as_u16();
-    // The route, not the path: names of tasks, jobs and queries are for the protocol, not for the log.
-    tracing::debug!(%method, route = route.as_deref(), status, refusal, "request");
-    let version = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
-    response.headers_mut().insert(header::SERVER, version);
+    tracing::debug!(%method, route = route.as_ref().map(MatchedPath::as_str), status, refusal, "request");
+    response.headers_mut().insert(header::SERVER, SERVER);
     response
 }
 
-/// The bearer token that a request shows.
+/// The bearer token of a request.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get(header::AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")
 }
 
 /// Reads a body of bounded size in bounded time.
 pub(crate) async fn read_body(body: Body, limit: usize, patience: Duration) -> Result<Vec<u8>, Problem> {
-    let collected = Limited::new(body, limit).collect();
-    match tokio::time::timeout(patience, collected).await {
+    let collected = tokio::time::timeout(patience, Limited::new(body, limit).collect()).await;
+    match collected {
         Err(_) => Err(Problem::http(StatusCode::REQUEST_TIMEOUT, "The request's body did not arrive in time.")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             Err(Problem::http(StatusCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {limit} bytes.")))
@@ -53,7 +55,7 @@ pub(crate) fn document(media_type: &'static str, bytes: impl Into<Bytes>) -> Res
     ([(header::CONTENT_TYPE, media_type)], bytes.into()).into_response()
 }
 
-/// What every interface says where it has nothing.
+/// The answer to a method that a resource does not have.
 pub(crate) async fn no_such_method() -> Problem {
     Problem::http(StatusCode::METHOD_NOT_ALLOWED, "This resource does not support this method.")
 }

@@ -3,37 +3,43 @@
 use std::{
     fs::File,
     io::IsTerminal,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
+use tracing::Level;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Logs to standard error from `level` up: as text to a terminal, else one JSON object per line. Later calls change
-/// nothing.
+use super::locks::lock;
+
+/// Logs to standard error from `level` up: as text to a terminal, otherwise one JSON object per line. Later calls
+/// change nothing.
 ///
-/// Log lines carry names of tasks, counts, states and reasons: no token, no key, no share, no
-/// report, and no address of a client.
-pub fn init(level: tracing::Level) {
+/// Log lines contain names of tasks, counts, states and reasons: no token, no key, no share, no report, and no address
+/// of a client.
+pub fn init(level: Level) {
     let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::from_level(level)).with_writer(std::io::stderr);
     let _ = if std::io::stderr().is_terminal() { lines.try_init() } else { lines.json().try_init() };
 }
 
-/// Logs as text to a file, or to standard error without one, from `INFO` up, or from `DEBUG` up.
+/// Logs as text to a file, or to standard error without one: from `INFO` up, or from `DEBUG` up if `verbose`.
 pub fn init_text(verbose: bool, file: Option<File>) {
-    let level = if verbose { tracing::Level::DEBUG } else { tracing::Level::INFO };
-    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::from_level(level)).with_ansi(false);
+    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::from_level(level(verbose))).with_ansi(false);
     let _ = match file {
         Some(file) => lines.with_writer(Mutex::new(file)).try_init(),
         None => lines.with_writer(std::io::stderr).try_init(),
     };
 }
 
-/// Logs from `INFO` up, or from `DEBUG` up.
+/// Logs as [`init`] does: from `INFO` up, or from `DEBUG` up if `verbose`.
 pub fn init_verbose(verbose: bool) {
-    init(if verbose { tracing::Level::DEBUG } else { tracing::Level::INFO });
+    init(level(verbose));
 }
 
-/// Lets the first line through, then one per pause, with the number of those that were held back: a fault that every
+fn level(verbose: bool) -> Level {
+    if verbose { Level::DEBUG } else { Level::INFO }
+}
+
+/// Lets the first line through, then one per pause, with the number of lines that were dropped: a fault that every
 /// request meets must not fill the log, least of all when the fault is a full disk.
 #[derive(Debug)]
 pub struct Throttle {
@@ -42,15 +48,14 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// One line for each `pause`.
+    /// One line per `pause`.
     pub const fn new(pause: Duration) -> Self {
         Self { pause, state: Mutex::new(None) }
     }
 
-    /// Whether to log now: nothing, or how many lines were held back since the last.
+    /// Whether to log now: none if not, otherwise how many lines were dropped since the last one.
     pub fn pass(&self, now: Instant) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *state {
+        match &mut *lock(&self.state) {
             Some((last, held)) if now.duration_since(*last) < self.pause => {
                 *held += 1;
                 None

@@ -1,10 +1,8 @@
-//! Counters, in Prometheus' text form.
+//! Counters, in the text format of Prometheus.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt::Write, sync::Mutex};
+
+use super::locks::lock;
 
 /// Everything that a server counts. Labels are fixed words: nothing here depends on what a request holds.
 #[derive(Debug)]
@@ -18,7 +16,7 @@ pub(crate) trait Counter: Copy + Ord {
 /// A counter as it is shown.
 pub(crate) struct Description {
     pub(crate) metric: &'static str,
-    /// What the label says.
+    /// The name of the label.
     pub(crate) label: &'static str,
     pub(crate) help: &'static str,
 }
@@ -27,7 +25,7 @@ pub(crate) struct Description {
 pub(crate) struct Gauge {
     pub(crate) metric: &'static str,
     pub(crate) help: &'static str,
-    /// Labels in their braces, or nothing, and the value.
+    /// Labels in braces, or an empty text, and the value.
     pub(crate) values: Vec<(String, u64)>,
 }
 
@@ -35,6 +33,14 @@ impl Gauge {
     /// One value without labels.
     pub(crate) fn single(metric: &'static str, help: &'static str, value: u64) -> Self {
         Self { metric, help, values: vec![(String::new(), value)] }
+    }
+
+    fn render(&self, text: &mut String) {
+        let Self { metric, help, values } = self;
+        let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} gauge");
+        for (labels, value) in values {
+            let _ = writeln!(text, "{metric}{labels} {value}");
+        }
     }
 }
 
@@ -46,15 +52,22 @@ impl<C> Default for Metrics<C> {
 
 impl<C: Counter> Metrics<C> {
     pub(crate) fn add(&self, counter: C, label: &'static str, amount: u64) {
-        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counters.entry((counter, label)).or_default() += amount;
+        *lock(&self.0).entry((counter, label)).or_default() += amount;
     }
 
-    /// The text form, with gauges that the caller reads elsewhere.
+    /// The text format, followed by these gauges.
     pub(crate) fn render(&self, gauges: &[Gauge]) -> String {
         let mut text = String::new();
+        self.render_counters(&mut text);
+        for gauge in gauges {
+            gauge.render(&mut text);
+        }
+        text
+    }
+
+    fn render_counters(&self, text: &mut String) {
         let mut last = None;
-        for ((counter, value_of_label), value) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for ((counter, value_of_label), value) in lock(&self.0).iter() {
             let Description { metric, label, help } = counter.describe();
             if last != Some(*counter) {
                 let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} counter");
@@ -62,13 +75,6 @@ impl<C: Counter> Metrics<C> {
             }
             let _ = writeln!(text, "{metric}{{{label}=\"{value_of_label}\"}} {value}");
         }
-        for Gauge { metric, help, values } in gauges {
-            let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} gauge");
-            for (labels, value) in values {
-                let _ = writeln!(text, "{metric}{labels} {value}");
-            }
-        }
-        text
     }
 }
 

@@ -1,16 +1,19 @@
 //! Refusals as callers see them: RFC 9457 documents.
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 use super::logging::Throttle;
 use crate::error::Error;
 
-/// A refusal, with the status it is answered with.
+/// What a caller gets: what was asked for, or the refusal.
+pub(crate) type Answer<T> = Result<T, Problem>;
+
+/// A refusal, with the status of its response.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -23,46 +26,67 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A problem that the status says enough about.
+    /// A problem of no particular type, with the title of its status.
     pub(crate) fn http(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error");
         Self { detail: Some(detail.into()), ..Self::of_type(status, "about:blank", title) }
     }
 
-    /// A problem that a protocol has a name for.
+    /// A problem with a type that a protocol defines.
     pub(crate) fn of_type(status: StatusCode, uri: &'static str, title: &'static str) -> Self {
         Self { status, uri, title, detail: None, members: Vec::new(), retry_after: None }
     }
 
-    /// Not now, but perhaps in so many seconds.
+    /// A refusal for now, which may be worth repeating after this many seconds.
     pub(crate) fn busy(detail: &str, seconds: u32) -> Self {
         Self::http(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(seconds)
     }
 
-    /// Says more.
+    /// Adds details.
     pub(crate) fn with_detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// Says what it is about in a member of its own.
+    /// Adds a member.
     pub(crate) fn with_member(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.members.push((name, value.into()));
         self
     }
 
-    /// Says when it may be worth trying again.
+    /// Says after how many seconds it may be worth trying again.
     pub(crate) fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    /// The status that it is answered with.
+    /// The status of the response.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// What it says to people.
+    /// The message for people.
     pub(crate) fn words(&self) -> &str {
         self.detail.as_deref().unwrap_or(self.title)
+    }
+
+    fn document(&self) -> Value {
+        let mut document = json!({"type": self.uri, "title": self.title, "status": self.status.as_u16()});
+        if let Some(detail) = &self.detail {
+            document["detail"] = json!(detail);
+        }
+        for (name, value) in &self.members {
+            document[*name] = json!(value);
+        }
+        document
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
     }
 
     /// The last word of the type, for counters and logs.
@@ -75,38 +99,28 @@ impl Problem {
 }
 
 impl From<Error> for Problem {
-    /// The caller's fault is told to the caller; our own goes to the log, and the caller learns that it may try again.
+    /// Tells the caller about errors of its own; logs ours, and tells the caller only that it may try again.
     fn from(error: Error) -> Self {
         if error.is_input() {
             return Self::http(StatusCode::BAD_REQUEST, error.to_string());
         }
-        static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
-        if let Some(unlogged) = FAILURES.pass(Instant::now()) {
-            tracing::error!(%error, unlogged, "internal failure");
-        }
+        log_failure(&error);
         let detail = "The server failed. It is safe to send the same request again.";
         Self::http(StatusCode::INTERNAL_SERVER_ERROR, detail)
     }
 }
 
+fn log_failure(error: &Error) {
+    static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
+    if let Some(unlogged) = FAILURES.pass(Instant::now()) {
+        tracing::error!(%error, unlogged, "internal failure");
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut document = json!({"type": self.uri, "title": self.title, "status": self.status.as_u16()});
-        if let Some(detail) = &self.detail {
-            document["detail"] = json!(detail);
-        }
-        for (name, value) in &self.members {
-            document[*name] = json!(value);
-        }
-        let mut response = (self.status, document.to_string()).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(seconds) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
+        let mut response = (self.status, self.document().to_string()).into_response();
+        self.add_headers(response.headers_mut());
         // Lets the outer layer count refusals by kind.
         response.extensions_mut().insert(Label(self.label()));
         response

@@ -1,7 +1,7 @@
-//! Opening a server's file: for one process and one user alone, durable, and in the layout of this version.
+//! Opening a server's file: for one process and one user only, durable, and in the layout of this version.
 //!
-//! A file remembers its layout's number. A newer program brings an older file up to date, all steps in one transaction:
-//! a program that dies meanwhile leaves the file as it was. An older program refuses a newer file.
+//! A file contains the number of its layout. A newer program brings an older file up to date, all steps in one
+//! transaction: a program that dies in between leaves the file as it was. An older program refuses a newer file.
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 use std::{fs::File, path::Path, time::Duration};
@@ -15,13 +15,13 @@ pub(crate) struct Database {
     pub(crate) file: &'static str,
     /// What uses it, in messages.
     pub(crate) user: &'static str,
-    /// What leads from each layout to the next; the first makes the tables of a new file. A released step is never
-    /// changed: files that it made are out there.
+    /// The steps from each layout to the next; the first makes the tables of a new file. A released step is never
+    /// changed: there are files that it made.
     pub(crate) steps: &'static [&'static str],
 }
 
 impl Database {
-    /// Takes the folder for this process; the lock goes with the process, however it ends.
+    /// Takes the folder for this process; the lock ends with the process, however that ends.
     pub(crate) fn lock(&self, folder: &Path) -> Result<File> {
         private::prepare(folder, &folder.join(self.file))?;
         let lock = private::create_file(&folder.join("lock"))?;
@@ -30,18 +30,13 @@ impl Database {
         Ok(lock)
     }
 
-    /// Opens the file, which the lock has made.
+    /// Opens the file, which taking the lock has created.
     pub(crate) fn connect(&self, folder: &Path) -> Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let path = folder.join(self.file);
         let connection = Connection::open_with_flags(&path, flags)
             .map_err(|error| Error::environment(format!("{}: {error}", path.display())))?;
-        // A backup may read beside us.
-        connection.busy_timeout(Duration::from_secs(10))?;
-        connection.set_prepared_statement_cache_capacity(64);
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection
-            .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = FAST;")?;
+        configure(&connection)?;
         Ok(connection)
     }
 
@@ -66,9 +61,7 @@ impl Database {
 
     /// The number of steps that the file has gone through.
     fn layout(&self, connection: &Connection, folder: &Path) -> Result<usize> {
-        let statement = "SELECT value FROM meta WHERE key = 'layout'";
-        let text: Option<String> = connection.query_row(statement, [], |row| row.get(0)).optional()?;
-        let Some(text) = text else { return Ok(0) };
+        let Some(text) = stated_layout(connection)? else { return Ok(0) };
         match text.parse() {
             Ok(layout) if layout <= self.steps.len() => Ok(layout),
             _ => Err(Error::input(format!(
@@ -78,6 +71,20 @@ impl Database {
             ))),
         }
     }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    // A backup may read at the same time.
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = FAST;")
+}
+
+/// The layout as the file states it; none if the file is new.
+fn stated_layout(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let statement = "SELECT value FROM meta WHERE key = 'layout'";
+    connection.query_row(statement, [], |row| row.get(0)).optional()
 }
 
 #[cfg(test)]

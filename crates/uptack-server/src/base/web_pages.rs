@@ -1,7 +1,8 @@
-//! Which web pages may call a server: those of the origins that its operator names, and only where a person's page has to.
+//! Which web pages may call a server: those of the origins that its operator lists, and only the routes that a page for
+//! people needs.
 //!
-//! A browser lets a page read another server's answer only if that server names the page's origin (CORS). Without such a
-//! list no page can; programs are not concerned.
+//! A browser lets a page read another server's answer only if that server names the page's origin (CORS). Without a
+//! list no page can; programs other than browsers are not affected.
 
 use axum::{
     extract::{Request, State},
@@ -12,7 +13,7 @@ use axum::{
 use std::sync::Arc;
 use uptack_dap::{credential, origin::Origin};
 
-/// For how long a browser may remember that it was let through, in seconds.
+/// For how many seconds a browser may remember that a page was let through.
 const REMEMBERED: &str = "600";
 
 /// The origins of pages that are let through; none by default.
@@ -37,7 +38,7 @@ pub(crate) async fn share(State(pages): State<WebPages>, request: Request, next:
     let page = pages.let_through(&request);
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    // Also where the page is not let through: a cache must not give its answer to another one.
+    // Also if the page is not let through: a cache must not give its answer to another page.
     headers.append(header::VARY, HeaderValue::from_static("origin"));
     if let Some(origin) = page {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,8 +1,8 @@
 //! The two loops of a desk: one opens and closes queries by the clock, one collects what is closed and has the
 //! aggregators forget what is over.
 //!
-//! Every step is written down before the next is taken, and every step may be taken again: a desk that was killed at
-//! any point goes on where the store says it was.
+//! Every step is written down before the next is taken, and every step may be repeated: a desk that was killed at any
+//! point goes on where the store says it was.
 
 use futures_util::{StreamExt, stream};
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use uptack_dap::{
     collector::{Collected, Collector},
     release::record::Record,
-    task::RETENTION,
+    task::{CollectorTask, RETENTION},
 };
 
 use crate::{
@@ -23,11 +23,11 @@ use crate::{
     error::{Error, Result},
 };
 
-/// How often the clock is looked at.
+/// How often both loops look for work.
 const TICK: Duration = Duration::from_millis(200);
-/// How long aggregators that are away are left alone before they are told of a query again.
+/// How long to wait before aggregators that did not answer are told of a query again.
 const OPEN_AGAIN: Duration = Duration::from_secs(2);
-/// The aggregators hear of a query so many seconds before it opens.
+/// How many seconds before a query opens the aggregators are told of it.
 const AHEAD: u64 = 60;
 /// How long one attempt at a collection waits for the aggregators.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,16 +37,11 @@ const AT_ONCE: usize = 8;
 /// Opens and closes queries until the desk stops.
 pub(crate) async fn keep_time(shared: Arc<Shared>) {
     let mut stopping = shared.stopping.subscribe();
-    let mut opening_from = Instant::now();
+    let mut open_from = Instant::now();
     while !*stopping.borrow() {
-        let turn = async {
-            close_due(&shared).await?;
-            let all_open = Instant::now() < opening_from || open_due(&shared).await?;
-            shared.refresh().await.map(|()| all_open)
-        };
-        match turn.await {
+        match open_and_close(&shared, open_from).await {
             Ok(true) => {}
-            Ok(false) => opening_from = Instant::now() + OPEN_AGAIN,
+            Ok(false) => open_from = Instant::now() + OPEN_AGAIN,
             Err(error) => log_failure(&error, "keeping time"),
         }
         tokio::select! {
@@ -56,6 +51,14 @@ pub(crate) async fn keep_time(shared: Arc<Shared>) {
     }
 }
 
+/// Closes and opens what is due, but opens nothing before `open_from`; says whether no opening has to be repeated.
+async fn open_and_close(shared: &Arc<Shared>, open_from: Instant) -> Result<bool> {
+    close_due(shared).await?;
+    let all_open = Instant::now() < open_from || open_due(shared).await?;
+    shared.refresh().await?;
+    Ok(all_open)
+}
+
 /// Collects and tidies up until the desk stops.
 pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
     let mut stopping = shared.stopping.subscribe();
@@ -63,7 +66,7 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
     while !*stopping.borrow() {
         // A collection is cut off when the desk stops, and taken up by the next run.
         tokio::select! {
-            outcome = turn(&shared, &mut waits) => if let Err(error) = outcome {
+            outcome = collect_and_remove(&shared, &mut waits) => if let Err(error) = outcome {
                 log_failure(&error, "collecting");
             },
             _ = stopping.changed() => break,
@@ -76,7 +79,7 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
     }
 }
 
-/// Both loops turn many times a second, and a full disk fails them every time.
+/// Logs at most once a minute: both loops run many times a second, and a full disk makes them fail every time.
 fn log_failure(error: &Error, doing: &'static str) {
     static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
     if let Some(unlogged) = FAILURES.pass(std::time::Instant::now()) {
@@ -101,96 +104,82 @@ pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<bool> {
 
 /// Has the aggregators serve one query; false if that has to wait.
 async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
-    let name = query.signed.query.clone();
-    let Some(tasks) = &query.tasks else {
-        return Err(Error::environment(format!("query {name} has no task")));
+    let Some(task) = &query.tasks else {
+        return Err(Error::environment(format!("query {} has no task", query.name())));
     };
-    match shared.provisioner.add(&query.signed, tasks).await {
-        Ok(()) => {
-            let opened = move |store: &Store| {
-                let opened = store.advance(&name, &[State::Opening], State::Open, None)?;
-                Ok((opened, store.query(&name)?.map(|query| query.state)))
-            };
-            match shared.store.run(opened).await? {
-                (true, _) => tracing::info!(query = query.signed.query, "open"),
-                // It was taken back while the aggregators heard of it.
-                (false, Some(State::Cancelled)) => shared.provisioner.remove(&tasks.parameters.task_id).await?,
-                (false, _) => {}
-            }
-            Ok(true)
-        }
+    match shared.provisioner.add(&query.signed, task).await {
+        Ok(()) => note_open(shared, query, task).await.map(|()| true),
         Err(error) if error.is_refused() || error.is_input() => {
             let reason = format!("the aggregators refuse it: {error}");
             end(shared, query, State::Cancelled, &reason, "never opened").await.map(|()| true)
         }
         Err(error) => {
-            shared.metrics.add(Name::AggregatorFailures, "add", 1);
-            tracing::warn!(query = name, %error, "not open yet");
-            let reason = error.to_string();
-            shared.store.run(move |store| store.explain(&name, &reason)).await.map(|()| false)
+            tracing::warn!(query = query.name(), %error, "not open yet");
+            note_failure(shared, query, "add", error.to_string()).await.map(|()| false)
         }
     }
+}
+
+/// Writes down that the aggregators serve a query.
+async fn note_open(shared: &Arc<Shared>, query: &Query, task: &CollectorTask) -> Result<()> {
+    let open = |store: &Store, name: &str| {
+        let opened = store.advance(name, &[State::Opening], State::Open, None)?;
+        Ok((opened, store.query(name)?.map(|query| query.state)))
+    };
+    match shared.store.run_for(query.name(), open).await? {
+        (true, _) => tracing::info!(query = query.name(), "open"),
+        // It was cancelled while the aggregators were told of it.
+        (false, Some(State::Cancelled)) => shared.provisioner.remove(&task.parameters.task_id).await?,
+        (false, _) => {}
+    }
+    Ok(())
+}
+
+/// Counts a failed call to the aggregators, and writes down why the query waits.
+async fn note_failure(shared: &Shared, query: &Query, call: &'static str, reason: String) -> Result<()> {
+    shared.metrics.add(Name::AggregatorFailures, call, 1);
+    shared.store.run_for(query.name(), move |store, name| store.explain(name, &reason)).await
 }
 
 /// Closes what is over, and names the job that will collect it.
 async fn close_due(shared: &Arc<Shared>) -> Result<()> {
     let over = shared.now().saturating_sub(shared.config.grace.as_secs());
     for query in shared.store.run(move |store| store.closing_by(over)).await? {
-        let name = query.signed.query;
-        tracing::info!(query = name, "closed");
-        shared.store.run(move |store| store.close(&name, &Collector::new_job())).await?;
+        tracing::info!(query = query.name(), "closed");
+        shared.store.run_for(query.name(), |store, name| store.close(name, &Collector::new_job())).await?;
         shared.wake.notify_waiters();
     }
     Ok(())
 }
 
-async fn turn(shared: &Arc<Shared>, waits: &mut Waits) -> Result<()> {
-    let due = |queries: Vec<Query>, waits: &Waits| {
-        queries.into_iter().filter(|query| waits.is_due(&query.signed.query, Instant::now())).collect::<Vec<Query>>()
-    };
-    let closed = due(shared.store.run(|store| store.uncollected()).await?, waits);
+/// Collects what is closed and removes what is over, as far as it is due.
+async fn collect_and_remove(shared: &Arc<Shared>, waits: &mut Waits) -> Result<()> {
+    let closed = waits.due(shared.store.run(|store| store.uncollected()).await?);
     let collected = each(closed, |query| collect(shared, query)).await;
-    let over = due(shared.store.run(|store| store.removable()).await?, waits);
+    let over = waits.due(shared.store.run(|store| store.removable()).await?);
     let removed = each(over, |query| remove(shared, query)).await;
     for (name, outcome) in collected.into_iter().chain(removed) {
-        match outcome {
-            Ok(()) => waits.forget(&name),
-            Err(error) => {
-                tracing::warn!(query = name, %error, "trying again later");
-                waits.back_off(name, Instant::now());
-            }
-        }
+        waits.note(name, outcome);
     }
     Ok(())
 }
 
+/// Acts on each query, a few at once, and gives the outcomes by name.
 async fn each<F: Future<Output = Result<()>>>(
     queries: Vec<Query>,
     act: impl Fn(Query) -> F,
 ) -> Vec<(String, Result<()>)> {
-    stream::iter(queries)
-        .map(|query| {
-            let name = query.signed.query.clone();
-            let acting = act(query);
-            async move { (name, acting.await) }
-        })
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await
+    let named = |query: Query| {
+        let name = query.name().to_owned();
+        let acting = act(query);
+        async move { (name, acting.await) }
+    };
+    stream::iter(queries).map(named).buffer_unordered(AT_ONCE).collect().await
 }
 
 async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
     match ask_for_batch(shared, &query).await {
-        Ok(batch) => {
-            let record = Record::new(&query.signed, &batch, shared.now())?;
-            let text = serde_json::to_string(&record).expect("a record is plain data");
-            let name = query.signed.query.clone();
-            if shared.store.run(move |store| store.collected(&name, &text)).await? {
-                shared.metrics.add(Name::Collections, "collected", 1);
-                tracing::info!(query = query.signed.query, reports = batch.reports, "collected");
-            }
-            Ok(())
-        }
+        Ok(batch) => keep_record(shared, &query, &batch).await,
         Err(error) if error.is_batch_too_small() => {
             end(shared, &query, State::Withheld, &too_few(&query, &error), "withheld").await
         }
@@ -199,17 +188,34 @@ async fn collect(shared: &Arc<Shared>, query: Query) -> Result<()> {
             end(shared, &query, State::Withheld, &reason, "withheld").await
         }
         Err(error) => {
-            shared.metrics.add(Name::AggregatorFailures, "collect", 1);
-            let (name, reason) = (query.signed.query, error.to_string());
-            shared.store.run(move |store| store.explain(&name, &reason)).await?;
+            note_failure(shared, &query, "collect", error.to_string()).await?;
             Err(error.into())
         }
     }
 }
 
-/// Why a batch is withheld, and by how much it is too small as far as the leader says so.
+async fn ask_for_batch(shared: &Shared, query: &Query) -> uptack_dap::Result<Collected> {
+    let (Some(task), Some(job)) = (&query.tasks, &query.job) else {
+        unreachable!("a query keeps its task until it is over, and is closed together with its job");
+    };
+    let collector = Collector::with_root(task.clone(), shared.config.root.as_deref())?;
+    let batch = task.parameters.batch(query.opens, 1)?;
+    collector.collect(job, batch, PATIENCE).await
+}
+
+async fn keep_record(shared: &Shared, query: &Query, batch: &Collected) -> Result<()> {
+    let record = Record::new(&query.signed, batch, shared.now())?;
+    let text = serde_json::to_string(&record).expect("a record is plain data");
+    if shared.store.run_for(query.name(), move |store, name| store.collected(name, &text)).await? {
+        shared.metrics.add(Name::Collections, "collected", 1);
+        tracing::info!(query = query.name(), reports = batch.reports, "collected");
+    }
+    Ok(())
+}
+
+/// Why a batch is withheld, and by how much it is too small if the leader says so.
 fn too_few(query: &Query, error: &uptack_dap::Error) -> String {
-    let needed = query.tasks.as_ref().map_or(0, |tasks| tasks.parameters.min_batch_size);
+    let needed = query.tasks.as_ref().map_or(0, |task| task.parameters.min_batch_size);
     let words = format!("fewer owners answered than the card's minimum batch of {needed}");
     match error.batch_reports().filter(|reports| *reports < needed) {
         Some(reports) => format!("{words}: {reports} did, {} too few", needed - reports),
@@ -217,22 +223,13 @@ fn too_few(query: &Query, error: &uptack_dap::Error) -> String {
     }
 }
 
-async fn ask_for_batch(shared: &Shared, query: &Query) -> uptack_dap::Result<Collected> {
-    let (Some(tasks), Some(job)) = (&query.tasks, &query.job) else {
-        unreachable!("a query keeps its task until it is over, and is closed together with its job");
-    };
-    let collector = Collector::with_root(tasks.clone(), shared.config.root.as_deref())?;
-    let batch = tasks.parameters.batch(query.opens, 1)?;
-    collector.collect(job, batch, PATIENCE).await
-}
-
 /// Ends a query that will have no result.
 async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: &'static str) -> Result<()> {
-    let (name, owned) = (query.signed.query.clone(), reason.to_owned());
-    let from = query.state;
-    if shared.store.run(move |store| store.advance(&name, &[from], state, Some(&owned))).await? {
+    let (from, owned) = (query.state, reason.to_owned());
+    let advance = move |store: &Store, name: &str| store.advance(name, &[from], state, Some(&owned));
+    if shared.store.run_for(query.name(), advance).await? {
         shared.metrics.add(Name::Collections, label, 1);
-        tracing::info!(query = query.signed.query, state = state.name(), reason, "ended");
+        tracing::info!(query = query.name(), state = state.name(), reason, "ended");
         shared.wake.notify_waiters();
     }
     Ok(())
@@ -240,14 +237,13 @@ async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: 
 
 /// Has the aggregators delete the task and all its reports.
 async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
-    if let Some(tasks) = &query.tasks
-        && let Err(error) = shared.provisioner.remove(&tasks.parameters.task_id).await
+    if let Some(task) = &query.tasks
+        && let Err(error) = shared.provisioner.remove(&task.parameters.task_id).await
     {
         shared.metrics.add(Name::AggregatorFailures, "remove", 1);
         return Err(error);
     }
-    let name = query.signed.query;
-    shared.store.run(move |store| store.forget_tasks(&name)).await
+    shared.store.run_for(query.name(), Store::forget_tasks).await
 }
 
 /// When to try again what failed: after one second, two, four, up to five minutes.
@@ -255,6 +251,22 @@ async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
 struct Waits(HashMap<String, (u32, Instant)>);
 
 impl Waits {
+    /// The queries that need not wait.
+    fn due(&self, queries: Vec<Query>) -> Vec<Query> {
+        queries.into_iter().filter(|query| self.is_due(query.name(), Instant::now())).collect()
+    }
+
+    /// Notes what came of trying.
+    fn note(&mut self, name: String, outcome: Result<()>) {
+        match outcome {
+            Ok(()) => self.forget(&name),
+            Err(error) => {
+                tracing::warn!(query = name, %error, "trying again later");
+                self.back_off(name, Instant::now());
+            }
+        }
+    }
+
     fn is_due(&self, name: &str, now: Instant) -> bool {
         self.0.get(name).is_none_or(|(_, until)| now >= *until)
     }

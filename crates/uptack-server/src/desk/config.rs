@@ -15,16 +15,16 @@ pub struct Config {
     pub listen: Option<SocketAddr>,
     /// Certificate chain and key, in PEM files; for the embedded pair, too.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Listen elsewhere than on loopback without TLS, because something in front does TLS.
+    /// Listen without TLS on more than loopback, because a proxy in front does TLS.
     pub allow_plaintext: bool,
-    /// A further root certificate for calls to the aggregators, in a PEM file.
+    /// An additional root certificate for calls to the aggregators, in a PEM file.
     pub root: Option<PathBuf>,
     /// Who adds up the answers.
     pub aggregators: Aggregators,
     /// Only enrolled owners may answer, each once. The embedded leader reads their public keys from the file
     /// `credentials`, one per line; a leader elsewhere has a list of its own, and refuses the cards if it has none.
     pub enrolment: bool,
-    /// Origins of web pages that may read the cards of open queries, and call the embedded pair; none unless this is changed.
+    /// Origins of web pages that may read the cards of open queries, and call the embedded pair; none by default.
     pub allowed_origins: Vec<Origin>,
     /// The time of day.
     pub clock: Clock,
@@ -34,10 +34,10 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Connections at once; half of them may be streams.
     pub max_connections: usize,
-    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one.
+    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one address.
     pub max_connections_per_address: Option<usize>,
-    /// Where health and counters are shown, without TLS and to whoever can reach it. Without one, where they were in the
-    /// last run, or at first on a free port on loopback.
+    /// Where health and counters are shown, without TLS and to everyone who can reach it. Without one, the address of
+    /// the last run, or at first a free port on loopback.
     pub operations: Option<SocketAddr>,
     /// Queries that are open or waiting to be, at once.
     pub max_queries: usize,
@@ -59,17 +59,17 @@ pub enum Aggregators {
         leader: Remote,
         /// The helper.
         helper: Remote,
-        /// Both are in one hand all the same; the cards then say so.
+        /// One operator runs both all the same; the cards then say so.
         one_operator: bool,
     },
 }
 
-/// Where an embedded aggregator is. Cards name its address, so that it is kept from run to run.
+/// Where an embedded aggregator listens. Cards name its address, so it is kept from run to run.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     /// Where to listen. Without one, that of the last run, or at first a free port on loopback.
     pub listen: Option<SocketAddr>,
-    /// The address that owners reach it by, where that differs.
+    /// The address that owners reach it by, if that differs.
     pub url: Option<Url>,
 }
 

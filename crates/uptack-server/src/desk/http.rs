@@ -3,8 +3,8 @@
 use axum::{
     Router,
     body::Body,
-    extract::{Extension, Path, Query, Request, State, rejection::QueryRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::{Extension, FromRequestParts, Path, Query, Request, State, rejection::QueryRejection},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
@@ -12,7 +12,6 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-
 use uptack_dap::digest::sha256;
 
 use crate::{
@@ -20,7 +19,7 @@ use crate::{
         http::{self, METRICS_TYPE, document},
         listener::Origin,
         metrics::Gauge,
-        problem::Problem,
+        problem::{Answer, Problem},
         web_pages::{self, WebPages},
     },
     desk::{
@@ -29,12 +28,12 @@ use crate::{
         overview::{self, Offset},
         queries,
         shared::Shared,
-        stream,
+        store, stream,
         tokens::{self, Caller},
     },
 };
 
-type Answer = Result<Response, Problem>;
+type Reply = Answer<Response>;
 type Desk = State<Arc<Shared>>;
 
 /// The document that describes this interface to programs.
@@ -45,7 +44,7 @@ const LARGEST_BODY: usize = 1024 * 1024;
 /// Longest Idempotency-Key.
 const LONGEST_KEY: usize = 128;
 
-/// Builds the router from the table of routes, with the desk's own pages beside it.
+/// Builds the router from the table of routes, with the desk's own pages next to it.
 pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
     let web = WebPages::of(&shared.config.allowed_origins);
     let served =
@@ -58,7 +57,7 @@ pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
         .layer(middleware::from_fn_with_state(shared, outermost))
 }
 
-/// What operators look at: health and counters of the desk, and of an embedded pair below `leader` and `helper`.
+/// Health and counters of the desk, and of an embedded pair below `leader` and `helper`, for operators.
 pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
     let own = Router::new().route("/healthz", get(health)).route("/metrics", get(metrics));
     own.with_state(Arc::clone(shared)).merge(shared.provisioner.operations().await).fallback(|| async {
@@ -69,7 +68,7 @@ pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
 /// A path, the methods that are documented for it, and what serves them.
 type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<Shared>>);
 
-/// Every route. Of them, web pages of the operator's list may read the cards of open queries.
+/// Every route. Only the cards of open queries may be read by web pages, of the origins that the operator lists.
 fn table(pages: &WebPages) -> Vec<Route> {
     let shared_with_pages = middleware::from_fn_with_state(pages.clone(), web_pages::share);
     vec![
@@ -88,23 +87,38 @@ async fn outermost(State(shared): Desk, request: Request, next: Next) -> Respons
     http::observe(request, next, |outcome| shared.metrics.add(Name::Requests, outcome, 1)).await
 }
 
-async fn health(State(shared): Desk) -> Answer {
+async fn health(State(shared): Desk) -> Reply {
     shared.store.run(|store| store.setting("layout")).await?;
-    Ok(json_answer(StatusCode::OK, &json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})))
+    Ok(json_document(&json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})))
 }
 
-async fn metrics(State(shared): Desk) -> Answer {
+async fn metrics(State(shared): Desk) -> Reply {
     let census = shared.store.run(|store| store.census()).await?;
-    let queries = census.iter().map(|(state, count)| (format!("{{state=\"{}\"}}", state.name()), *count)).collect();
     let text = shared.metrics.render(&[
-        Gauge { metric: "uptack_desk_queries", help: "Queries, by state.", values: queries },
+        queries_by_state(&census),
         Gauge::single("uptack_desk_streams", "Owners who follow the stream.", shared.streams.taken() as u64),
     ]);
     Ok(document(METRICS_TYPE, text))
 }
 
+fn queries_by_state(census: &[(store::State, u64)]) -> Gauge {
+    let labelled = |(state, count): &(store::State, u64)| (format!("{{state=\"{}\"}}", state.name()), *count);
+    let values = census.iter().map(labelled).collect();
+    Gauge { metric: "uptack_desk_queries", help: "Queries, by state.", values }
+}
+
 async fn key(State(shared): Desk) -> Response {
-    json_answer(StatusCode::OK, &json!({"signer": shared.signer.public().to_string()}))
+    json_document(&json!({"signer": shared.signer.public().to_string()}))
+}
+
+/// The parameters of a request, or why they cannot be read.
+type ParsedQuery<T> = Result<Query<T>, QueryRejection>;
+
+fn valid<T>(query: ParsedQuery<T>) -> Answer<T> {
+    match query {
+        Ok(Query(parameters)) => Ok(parameters),
+        Err(error) => Err(Problem::http(StatusCode::BAD_REQUEST, error.body_text())),
+    }
 }
 
 #[derive(Deserialize)]
@@ -113,9 +127,10 @@ struct After {
 }
 
 /// Every owner gets the same bytes, page by page.
-async fn list(State(shared): Desk, query: Result<Query<After>, QueryRejection>, headers: HeaderMap) -> Answer {
-    let Query(After { after }) = query.map_err(|error| Problem::http(StatusCode::BAD_REQUEST, error.body_text()))?;
-    // It may be a moment behind the clock; if it cannot be made anew, the one before is served, and the log says why.
+async fn list(State(shared): Desk, query: ParsedQuery<After>, headers: HeaderMap) -> Reply {
+    let After { after } = valid(query)?;
+    // The listing may be a moment behind the clock; if it cannot be made anew, the log says why, and the last one is
+    // served.
     let _ = shared.refresh().await;
     let page = shared.listing.borrow().page(after.as_deref()).clone();
     let cached = [(header::ETAG, page.tag.clone()), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
@@ -125,22 +140,21 @@ async fn list(State(shared): Desk, query: Result<Query<After>, QueryRejection>, 
     Ok((cached, document("application/json", page.bytes)).into_response())
 }
 
-/// Whether the caller has what the tag stands for.
+/// Whether the caller already has what the tag stands for.
 fn names_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
-    let Ok(tag) = tag.to_str() else { return false };
     let lines = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    lines
-        .flat_map(|line| line.split(','))
-        .map(str::trim)
-        .any(|item| item == "*" || item.trim_start_matches("W/") == tag)
+    let mut items = lines.flat_map(|line| line.split(',')).map(str::trim);
+    items.any(|item| item == "*" || item.trim_start_matches("W/") == tag)
 }
 
+/// Lets caches keep something that never changes.
+const FOREVER: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
+
 /// A card never changes; that of an open query is for everybody, and the same bytes for all.
-async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Answer {
+async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Reply {
     let open = shared.listing.borrow().card(&query).cloned();
     if let Some(bytes) = open {
-        let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
-        return Ok(([(header::CACHE_CONTROL, forever)], document("application/json", bytes)).into_response());
+        return Ok((FOREVER, document("application/json", bytes)).into_response());
     }
     let caller = authorize(&shared, &headers).map_err(|_| {
         Problem::http(StatusCode::NOT_FOUND, "There is no such open query; other cards are for their analysts.")
@@ -149,26 +163,25 @@ async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap
 }
 
 /// What an analyst asked, page by page.
-async fn own(State(shared): Desk, query: Result<Query<Offset>, QueryRejection>, headers: HeaderMap) -> Answer {
-    let caller = authorize(&shared, &headers)?;
-    let Query(Offset { from }) = query.map_err(|error| Problem::http(StatusCode::BAD_REQUEST, error.body_text()))?;
-    Ok(json_answer(StatusCode::OK, &overview::page(&shared, &caller, from).await?))
+async fn own(State(shared): Desk, caller: Caller, query: ParsedQuery<Offset>) -> Reply {
+    let Offset { from } = valid(query)?;
+    Ok(json_document(&overview::page(&shared, &caller, from).await?))
 }
 
-async fn follow(State(shared): Desk, Extension(origin): Extension<Origin>) -> Answer {
+async fn follow(State(shared): Desk, Extension(origin): Extension<Origin>) -> Reply {
     stream::respond(&shared, origin)
 }
 
-async fn open(State(shared): Desk, headers: HeaderMap, body: Body) -> Answer {
-    let analyst = authorize(&shared, &headers)?.name;
+async fn open(State(shared): Desk, caller: Caller, headers: HeaderMap, body: Body) -> Reply {
     let key = idempotency_key(&headers)?;
     let body = http::read_body(body, LARGEST_BODY, shared.config.request_timeout).await?;
-    let request = openings::Request { analyst, key, digest: sha256(&body) };
-    Ok(json_answer(StatusCode::CREATED, &queries::open(&shared, request, &body).await?))
+    let request = openings::Request { analyst: caller.name, key, digest: sha256(&body) };
+    let opened = queries::open(&shared, request, &body).await?;
+    Ok((StatusCode::CREATED, json_document(&opened)).into_response())
 }
 
-/// A key is not optional: owners pay for every query that is opened, also for one that a repeated request opened.
-fn idempotency_key(headers: &HeaderMap) -> Result<String, Problem> {
+/// A key is not optional: owners pay for every query that is opened, even if a repeated request opened it by mistake.
+fn idempotency_key(headers: &HeaderMap) -> Answer<String> {
     let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(key.to_owned());
@@ -180,22 +193,29 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Problem> {
     Err(Problem::http(StatusCode::BAD_REQUEST, detail))
 }
 
-async fn status(State(shared): Desk, Path(query): Path<String>) -> Answer {
-    Ok(json_answer(StatusCode::OK, &queries::status(&shared, &query).await?))
+async fn status(State(shared): Desk, Path(query): Path<String>) -> Reply {
+    Ok(json_document(&queries::status(&shared, &query).await?))
 }
 
-async fn cancel(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Answer {
-    let caller = authorize(&shared, &headers)?;
-    Ok(json_answer(StatusCode::OK, &queries::cancel(&shared, &caller, &query).await?))
+async fn cancel(State(shared): Desk, Path(query): Path<String>, caller: Caller) -> Reply {
+    Ok(json_document(&queries::cancel(&shared, &caller, &query).await?))
 }
 
-async fn result(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap) -> Answer {
-    let caller = authorize(&shared, &headers)?;
+async fn result(State(shared): Desk, Path(query): Path<String>, caller: Caller) -> Reply {
     Ok(document("application/json", queries::result(&shared, &caller, &query).await?))
 }
 
+/// Refuses requests without the token of an analyst or an administrator.
+impl FromRequestParts<Arc<Shared>> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Answer<Self> {
+        authorize(shared, &parts.headers)
+    }
+}
+
 /// Whose token the request shows.
-fn authorize(shared: &Shared, headers: &HeaderMap) -> Result<Caller, Problem> {
+fn authorize(shared: &Shared, headers: &HeaderMap) -> Answer<Caller> {
     let known = match http::bearer(headers) {
         Some(token) => tokens::caller(&shared.tokens(), token)?,
         None => None,
@@ -203,8 +223,8 @@ fn authorize(shared: &Shared, headers: &HeaderMap) -> Result<Caller, Problem> {
     known.ok_or_else(|| Problem::http(StatusCode::UNAUTHORIZED, "This needs the token of an analyst."))
 }
 
-fn json_answer(status: StatusCode, value: &Value) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+fn json_document(value: &Value) -> Response {
+    document("application/json", value.to_string())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const STEPS: &[&str] = &[
         record TEXT);
     CREATE INDEX queries_by_state ON queries(state, closes);
     CREATE INDEX queries_with_tasks ON queries(state) WHERE tasks IS NOT NULL;",
-    // Nobody knows whose the queries of before are: administrators see to them.
+    // Nobody knows who asked the earlier queries: only administrators may touch them.
     "ALTER TABLE queries ADD COLUMN analyst TEXT;
     CREATE TABLE openings(
         analyst TEXT NOT NULL,

@@ -1,4 +1,4 @@
-//! What owners see: pages of names and the cards, built when something changes and shared by all who ask.
+//! What owners see: pages of names, and the cards. Built when something changes, and shared by all requests.
 
 use axum::{body::Bytes, http::HeaderValue};
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ pub(crate) struct Listing {
     /// The signed cards as JSON, by name.
     cards: BTreeMap<String, Bytes>,
     pages: Vec<Document>,
-    /// What is answered beyond the last page.
+    /// What is served beyond the last page.
     end: Document,
     /// What a stream begins with: an event for each query.
     events: Bytes,
 }
 
-/// Bytes that are the same for whoever asks, and the tag they are recognized by.
+/// Bytes that are the same for everybody, and their entity tag.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
     pub(crate) bytes: Bytes,
@@ -38,21 +38,13 @@ impl Default for Listing {
 impl Listing {
     fn new(cards: BTreeMap<String, Bytes>) -> Self {
         let names: Vec<&String> = cards.keys().collect();
-        let chunks = names.chunks(LONGEST_PAGE);
-        let pages = chunks.len();
-        let pages = chunks.enumerate().map(|(index, names)| page(names, index + 1 < pages)).collect();
-        let events = events(cards.keys());
-        Self { pages, end: page(&[], false), events, cards }
+        Self { pages: pages(&names), end: page(&[], false), events: events(cards.keys()), cards }
     }
 
-    /// The listing of these queries, with the cards that are known here and the others as `fresh`.
+    /// The listing of these queries: with the cards that are listed here, and the others from `fresh`.
     pub(crate) fn with(&self, names: &[String], fresh: Vec<SignedCard>) -> Self {
         let kept = names.iter().filter_map(|name| Some((name.clone(), self.cards.get(name)?.clone())));
-        let fresh = fresh.into_iter().map(|card| {
-            let text = serde_json::to_string(&card).expect("a signed card is strings");
-            (card.query, Bytes::from(text))
-        });
-        Self::new(kept.chain(fresh).collect())
+        Self::new(kept.chain(fresh.into_iter().map(served)).collect())
     }
 
     /// The page that begins after a name.
@@ -69,10 +61,15 @@ impl Listing {
         &self.events
     }
 
-    /// Events for the queries that are new since another listing; nothing if there are none.
+    /// Events for the queries that an earlier listing does not have; none if there are none.
     pub(crate) fn news_since(&self, before: &Self) -> Option<Bytes> {
         let news = events(self.cards.keys().filter(|name| !before.cards.contains_key(*name)));
         (!news.is_empty()).then_some(news)
+    }
+
+    /// Those of these queries that are not listed.
+    pub(crate) fn missing(&self, names: &[String]) -> Vec<String> {
+        names.iter().filter(|name| !self.cards.contains_key(*name)).cloned().collect()
     }
 
     /// Whether exactly these queries are listed.
@@ -81,14 +78,30 @@ impl Listing {
     }
 }
 
+/// A card by its name, as it is served.
+fn served(card: SignedCard) -> (String, Bytes) {
+    let text = serde_json::to_string(&card).expect("a signed card is strings");
+    (card.query, Bytes::from(text))
+}
+
+fn pages(names: &[&String]) -> Vec<Document> {
+    let chunks = names.chunks(LONGEST_PAGE);
+    let last = chunks.len().saturating_sub(1);
+    chunks.enumerate().map(|(index, names)| page(names, index < last)).collect()
+}
+
 fn page(names: &[&String], has_next: bool) -> Document {
-    let last = names.last().map_or(String::new(), |name| (*name).clone());
-    let next = has_next.then(|| last.clone());
-    let page = Page { queries: names.iter().map(|name| (*name).clone()).collect(), next };
+    let queries: Vec<String> = names.iter().copied().cloned().collect();
+    let last = queries.last().cloned().unwrap_or_default();
+    let page = Page { queries, next: has_next.then(|| last.clone()) };
     let text = serde_json::to_string(&page).expect("a page is strings");
-    let tag = sha256(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>();
-    let tag = HeaderValue::try_from(format!("\"{tag}\"")).expect("hexadecimal digits are allowed in a header");
-    Document { bytes: Bytes::from(text), tag, last }
+    Document { tag: tag(&text), bytes: Bytes::from(text), last }
+}
+
+/// An entity tag: half of the text's SHA-256.
+fn tag(text: &str) -> HeaderValue {
+    let digits: String = sha256(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    HeaderValue::try_from(format!("\"{digits}\"")).expect("hexadecimal digits are allowed in a header")
 }
 
 fn events<'a>(names: impl Iterator<Item = &'a String>) -> Bytes {

@@ -1,17 +1,19 @@
 //! The desk of an on-demand network.
 //!
 //! Analysts open queries here. The desk restates every claim of a query's card, signs it, has two aggregators serve the
-//! one task that the card defines, and shows the card to whoever asks. When the window is over it collects the batch,
-//! once, keeps the record, and has the aggregators delete everything else. Below the card's minimum nothing comes out.
+//! one task that the card defines, and shows the card to anyone who asks. When the window is over it collects the
+//! batch, once, keeps the record, and has the aggregators delete everything else. Below the card's minimum nothing is
+//! released.
 //!
-//! It sees sums and no answers, as long as the aggregators are in other hands than its own; with the embedded pair,
-//! whoever runs the desk can see everything, and the cards say so.
+//! It sees sums and no answers, as long as somebody else runs the aggregators; with the embedded pair, the operator of
+//! the desk can see everything, and the cards say so.
 //!
-//! Analysts have pages in a browser, too; they do what the interface for programs does, by the same functions.
+//! Analysts also have pages in a browser, which call the same functions as the interface for programs.
 //!
 //! - [`config`]: how it runs. [`backup`]: copies of a running desk's state. The record of a release, its check and the
 //!   analyst's client are in [`uptack_dap`], because they need no server.
 
+mod addresses;
 pub mod backup;
 mod collect;
 pub mod config;
@@ -19,6 +21,7 @@ mod http;
 mod layout;
 mod listing;
 mod metrics;
+mod new_queries;
 mod openings;
 mod overview;
 mod pages;
@@ -30,7 +33,7 @@ mod stream;
 mod tokens;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, task::JoinHandle};
 use uptack_dap::signed::{PublicKey, Signer};
 use url::Url;
 
@@ -38,15 +41,20 @@ use crate::base::listener::{self, Certificates, Signals};
 
 pub use config::Config;
 pub use http::OPENAPI;
-pub use queries::LONGEST_PREDICATE;
+pub use new_queries::LONGEST_PREDICATE;
 pub use store::State;
 pub use tokens::FIRST_ANALYST;
 
 use crate::error::Result;
 use pages::Pages;
-use provision::{Provisioner, remember, remembered};
+use provision::Provisioner;
 use shared::Shared;
 use store::Store;
+
+/// The setting that keeps where analysts and owners reach the desk.
+const LISTEN: &str = "listen";
+/// The setting that keeps where health and counters are shown.
+const OPERATIONS_LISTEN: &str = "operations-listen";
 
 /// A running desk. Dropping it stops it at once; [`Desk::shutdown`] stops it in order.
 pub struct Desk {
@@ -61,36 +69,28 @@ pub struct Desk {
 impl Desk {
     /// Opens the state, takes up unfinished queries, listens.
     pub async fn start(config: Config) -> Result<Self> {
-        let certificates = match &config.tls {
-            Some((chain, key)) => Some(Certificates::read(chain, key)?),
-            None => None,
-        };
+        let certificates = config.tls.as_ref().map(|(chain, key)| Certificates::read(chain, key)).transpose()?;
         let store = Store::open(&config.data)?;
-        let listen = remembered(&store, "listen", config.listen)?;
+        let listen = store.listen_address(LISTEN, config.listen)?;
         listener::check_exposure(listen, config.tls.is_some(), config.allow_plaintext)?;
         tokens::prepare(&config.data.join("tokens"))?;
         let signer = Signer::load_or_create(&config.data.join("signing.key"))?;
-        let listener = listener::bind(listen).await?;
-        let operators = listener::bind(remembered(&store, "operations-listen", config.operations)?).await?;
-        let (address, operations) = (listener.local_addr()?, operators.local_addr()?);
+        let sockets = Sockets {
+            public: listener::bind(listen).await?,
+            operations: listener::bind(store.listen_address(OPERATIONS_LISTEN, config.operations)?).await?,
+        };
         let provisioner = Provisioner::start(&config, &store, signer.public()).await?;
-        let limits = config.limits();
         let shared = Arc::new(Shared::new(config, Arc::new(store), signer, provisioner));
         shared.refresh().await?;
-        let stopping = || shared.stopping.subscribe();
+        Self::serve(shared, sockets, certificates).await
+    }
+
+    async fn serve(shared: Arc<Shared>, sockets: Sockets, certificates: Option<Arc<Certificates>>) -> Result<Self> {
+        let (address, operations) = (sockets.public.local_addr()?, sockets.operations.local_addr()?);
         let pages = Arc::new(Pages::new(Arc::clone(&shared), address.port()));
-        let routes = http::routes(Arc::clone(&shared), pages::routes(Arc::clone(&pages)));
-        let for_operators = http::operations(&shared).await;
-        let workers = vec![
-            tokio::spawn(listener::serve(listener, certificates.clone(), routes, limits, stopping())),
-            tokio::spawn(listener::serve(operators, None, for_operators, limits, stopping())),
-            tokio::spawn(collect::keep_time(Arc::clone(&shared))),
-            tokio::spawn(collect::keep_collecting(Arc::clone(&shared))),
-            tokio::spawn(stream::keep_alive(Arc::clone(&shared))),
-        ];
+        let workers = spawn_workers(sockets, certificates.clone(), &shared, &pages).await;
         let desk = Self { shared, pages, address, operations, certificates, workers };
-        remember(&desk.shared.store, "listen", &desk.url())?;
-        remember(&desk.shared.store, "operations-listen", &desk.operations_url())?;
+        desk.keep_addresses()?;
         tracing::info!(%address, signer = %desk.signer(), version = env!("CARGO_PKG_VERSION"), "listening");
         Ok(desk)
     }
@@ -107,7 +107,7 @@ impl Desk {
         format!("http://{}/", self.operations).parse().expect("a socket address makes a URL")
     }
 
-    /// Reads the certificate again, here and at an embedded pair; if there is a fault in it, the one before stays in use.
+    /// Reads the certificate again, here and for an embedded pair; if it is faulty, the previous one stays in use.
     pub async fn reload_certificates(&self) {
         match &self.certificates {
             Some(certificates) => certificates.reload_or_log(),
@@ -141,12 +141,19 @@ impl Desk {
         self.shared.tokens().join(FIRST_ANALYST)
     }
 
-    /// A link that signs a browser in as the first analyst, once and within an hour; none if that analyst's token was taken
-    /// away. Whoever has it can do what that analyst can: show it to that analyst alone.
+    /// A link that signs a browser in as the first analyst, once and within an hour; none if that analyst's token was
+    /// removed. It grants everything that the analyst may do: show it to nobody else.
     pub fn sign_in_link(&self) -> Result<Option<Url>> {
         let Some(token) = tokens::hash_of(&self.shared.tokens(), FIRST_ANALYST)? else { return Ok(None) };
         let path = self.pages.one_time_link(token);
         Ok(Some(self.url().join(&path).expect("a path below the address")))
+    }
+
+    /// Keeps the addresses for the next run.
+    fn keep_addresses(&self) -> Result<()> {
+        let store = &self.shared.store;
+        store.keep_listen_address(LISTEN, &self.url())?;
+        store.keep_listen_address(OPERATIONS_LISTEN, &self.operations_url())
     }
 
     /// Stops listening, finishes the answers under way, closes the state.
@@ -171,13 +178,39 @@ impl Drop for Desk {
 
 /// Runs a desk until the process is asked to stop (interrupt or termination signal).
 ///
-/// `ready` is called once, when requests are being taken. A hangup signal has the certificate read again.
+/// `ready` is called once, when the desk accepts requests. On a hangup signal the certificate is read again.
 pub async fn run(config: Config, ready: impl FnOnce(&Desk)) -> Result<()> {
-    // First of all, or a signal that comes before would end the process at once.
+    // Before anything else: a signal that comes earlier would end the process at once.
     let signals = Signals::install()?;
     let desk = Desk::start(config).await?;
     ready(&desk);
     signals.wait(async || desk.reload_certificates().await).await?;
     desk.shutdown().await;
     Ok(())
+}
+
+/// Where a desk listens.
+struct Sockets {
+    public: TcpListener,
+    operations: TcpListener,
+}
+
+/// Spawns the listeners and the loops of a desk.
+async fn spawn_workers(
+    sockets: Sockets,
+    certificates: Option<Arc<Certificates>>,
+    shared: &Arc<Shared>,
+    pages: &Arc<Pages>,
+) -> Vec<JoinHandle<()>> {
+    let routes = http::routes(Arc::clone(shared), pages::routes(Arc::clone(pages)));
+    let operations = http::operations(shared).await;
+    let limits = shared.config.limits();
+    let stopping = || shared.stopping.subscribe();
+    vec![
+        tokio::spawn(listener::serve(sockets.public, certificates, routes, limits, stopping())),
+        tokio::spawn(listener::serve(sockets.operations, None, operations, limits, stopping())),
+        tokio::spawn(collect::keep_time(Arc::clone(shared))),
+        tokio::spawn(collect::keep_collecting(Arc::clone(shared))),
+        tokio::spawn(stream::keep_alive(Arc::clone(shared))),
+    ]
 }

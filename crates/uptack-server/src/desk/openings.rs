@@ -7,20 +7,20 @@ use crate::{
     error::{Error, Result},
 };
 
-/// How long a key is remembered at least; longer if its query still runs. In seconds.
+/// For how many seconds a key is remembered; for longer if its query still runs.
 const REMEMBERED: u64 = 24 * 3600;
 
-/// Who asks for what, recognizable when it is asked again.
+/// Who asks for what; recognized when it is repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) analyst: String,
-    /// The analyst's own word for this request.
+    /// The analyst's own name for this request.
     pub(crate) key: String,
     /// SHA-256 of the request's body.
     pub(crate) digest: [u8; 32],
 }
 
-/// What queries that are not over may take up.
+/// How much room queries that are not over may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) queries: u64,
@@ -35,21 +35,21 @@ pub(crate) enum Opened {
     Queries(Vec<String>),
     /// The key was used for another request.
     OtherRequest,
-    /// Somebody else asks the very same at the same time.
+    /// Another analyst asks the same card for the same window.
     OtherAnalyst,
-    /// The very same was asked before and is over.
+    /// The same card was asked for the same window before, and is over.
     Over(State),
     /// There is no room for them.
     Full,
 }
 
 impl Store {
-    /// What became of a request that was made before; nothing if it was not.
+    /// What became of a request that was made before; none if it is new.
     pub(crate) fn opened(&self, request: &Request) -> Result<Option<Opened>> {
         remembered(&self.lock(), request)
     }
 
-    /// Takes up a request's queries, all or none, and remembers the request with them. A request that was made before
+    /// Inserts a request's queries, all or none, and remembers the request with them. A request that was made before
     /// changes nothing.
     pub(crate) fn open_queries(&self, request: &Request, queries: &[Query], room: Room, now: u64) -> Result<Opened> {
         let mut connection = self.lock();
@@ -59,17 +59,14 @@ impl Store {
             return Ok(before);
         }
         for query in queries {
-            match find(&transaction, &query.signed.query)? {
-                None => insert(&transaction, query)?,
-                Some(known) if known.analyst != query.analyst => return Ok(Opened::OtherAnalyst),
-                Some(known) if matches!(known.state, State::Opening | State::Open) => {}
-                Some(known) => return Ok(Opened::Over(known.state)),
+            if let Some(refused) = insert_new(&transaction, query)? {
+                return Ok(refused);
             }
         }
         if !fits(&transaction, room)? {
             return Ok(Opened::Full);
         }
-        let names: Vec<String> = queries.iter().map(|query| query.signed.query.clone()).collect();
+        let names = names(queries);
         remember(&transaction, request, &names, now)?;
         transaction.commit()?;
         self.note_change();
@@ -77,7 +74,21 @@ impl Store {
     }
 }
 
-/// Forgets keys of long ago whose queries are over.
+fn names(queries: &[Query]) -> Vec<String> {
+    queries.iter().map(|query| query.name().to_owned()).collect()
+}
+
+/// Inserts a query unless its analyst asked for it before; says why if it cannot be opened.
+fn insert_new(connection: &Connection, query: &Query) -> Result<Option<Opened>> {
+    match find(connection, query.name())? {
+        None => insert(connection, query).map(|()| None),
+        Some(known) if known.analyst != query.analyst => Ok(Some(Opened::OtherAnalyst)),
+        Some(known) if matches!(known.state, State::Opening | State::Open) => Ok(None),
+        Some(known) => Ok(Some(Opened::Over(known.state))),
+    }
+}
+
+/// Forgets old keys whose queries are over.
 fn forget(connection: &Connection, now: u64) -> Result<()> {
     connection.execute(
         "DELETE FROM openings WHERE created < ?1 AND NOT EXISTS (
@@ -90,10 +101,9 @@ fn forget(connection: &Connection, now: u64) -> Result<()> {
 
 fn remembered(connection: &Connection, request: &Request) -> Result<Option<Opened>> {
     let statement = "SELECT digest, queries FROM openings WHERE analyst = ?1 AND key = ?2";
-    let row = connection.query_row(statement, [&request.analyst, &request.key], |row| {
-        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?))
-    });
-    let Some((digest, names)) = row.optional()? else { return Ok(None) };
+    let found = connection.query_row(statement, [&request.analyst, &request.key], |row| Ok((row.get(0)?, row.get(1)?)));
+    let found: Option<(Vec<u8>, String)> = found.optional()?;
+    let Some((digest, names)) = found else { return Ok(None) };
     if digest != request.digest {
         return Ok(Some(Opened::OtherRequest));
     }
@@ -110,7 +120,7 @@ fn remember(connection: &Connection, request: &Request, names: &[String], now: u
     Ok(())
 }
 
-/// Whether what is in the store keeps within the room there is.
+/// Whether what is in the store fits into the room.
 fn fits(connection: &Connection, room: Room) -> Result<bool> {
     let statement = "SELECT count(*), coalesce(sum(length(CAST(card AS BLOB))), 0) FROM queries
          WHERE state IN ('opening', 'open')";
@@ -129,7 +139,7 @@ mod tests {
         Request { analyst: "ada".to_owned(), key: key.to_owned(), digest: [7; 32] }
     }
 
-    fn names(names: &[&str]) -> Opened {
+    fn opened(names: &[&str]) -> Opened {
         Opened::Queries(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
@@ -138,11 +148,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let open = |request: &Request, name: &str| store.open_queries(request, &[query(name)], ROOM, 5).unwrap();
-        assert_eq!(open(&request("k"), "a"), names(&["a"]));
+        assert_eq!(open(&request("k"), "a"), opened(&["a"]));
         // Made anew a moment later the card would be another: the first stands.
-        assert_eq!(open(&request("k"), "b"), names(&["a"]));
+        assert_eq!(open(&request("k"), "b"), opened(&["a"]));
         assert!(store.query("b").unwrap().is_none());
-        assert_eq!(store.opened(&request("k")).unwrap(), Some(names(&["a"])));
+        assert_eq!(store.opened(&request("k")).unwrap(), Some(opened(&["a"])));
         assert_eq!(open(&Request { digest: [8; 32], ..request("k") }, "b"), Opened::OtherRequest);
         // Another analyst's key is another key, and the same card is still the first one's.
         let other = Request { analyst: "grace".to_owned(), ..request("k") };
@@ -150,7 +160,7 @@ mod tests {
         assert_eq!(store.open_queries(&other, &[hers], ROOM, 5).unwrap(), Opened::OtherAnalyst);
         drop(store);
         let store = Store::open(directory.path()).unwrap();
-        assert_eq!(store.opened(&request("k")).unwrap(), Some(names(&["a"])));
+        assert_eq!(store.opened(&request("k")).unwrap(), Some(opened(&["a"])));
         // Old, but its query runs; then over.
         forget(&store.lock(), 5 + 2 * REMEMBERED).unwrap();
         assert!(store.opened(&request("k")).unwrap().is_some());
@@ -166,14 +176,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
         let series = ["a", "b", "c"].map(query);
-        assert_eq!(store.open_queries(&request("1"), &series, ROOM, 5).unwrap(), names(&["a", "b", "c"]));
+        assert_eq!(store.open_queries(&request("1"), &series, ROOM, 5).unwrap(), opened(&["a", "b", "c"]));
         assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), Opened::Full);
         assert!(store.query("d").unwrap().is_none() && store.opened(&request("2")).unwrap().is_none());
         store.cancel("a", "taken back").unwrap();
         let mut large = query("d");
         large.signed.card = "x".repeat(97);
         assert_eq!(store.open_queries(&request("2"), &[large], ROOM, 5).unwrap(), Opened::Full);
-        assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), names(&["d"]));
+        assert_eq!(store.open_queries(&request("2"), &[query("d")], ROOM, 5).unwrap(), opened(&["d"]));
         // What is over is not opened again, and what stands beside it is not opened either.
         store.cancel("b", "taken back").unwrap();
         let again = store.open_queries(&request("3"), &[query("e"), query("a")], ROOM, 5).unwrap();

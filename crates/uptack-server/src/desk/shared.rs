@@ -20,7 +20,7 @@ use crate::{
     error::Result,
 };
 
-/// Events that a stream may be behind before it is closed.
+/// How many events a stream may fall behind before it is closed.
 const EVENTS: usize = 256;
 
 pub(crate) struct Shared {
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) signer: Signer,
     pub(crate) provisioner: Provisioner,
     pub(crate) metrics: Metrics<Name>,
-    /// Checking a card's claims is heavy: one at a time.
+    /// Checking a card's claims is expensive: one at a time.
     pub(crate) checking: Semaphore,
     /// Places for streams.
     pub(crate) streams: Arc<Shares>,
@@ -53,6 +53,12 @@ struct Basis {
     quiet: Range<u64>,
 }
 
+impl Basis {
+    fn holds(&self, changes: u64, now: u64) -> bool {
+        self.changes == changes && self.quiet.contains(&now)
+    }
+}
+
 impl Shared {
     pub(crate) fn new(config: Config, store: Arc<Store>, signer: Signer, provisioner: Provisioner) -> Self {
         let Limits { connections, per_origin, .. } = config.limits();
@@ -63,7 +69,7 @@ impl Shared {
             provisioner,
             metrics: Metrics::default(),
             checking: Semaphore::new(1),
-            // Half of the connections, so that there are always some for those who only ask.
+            // Half of the connections, so that there are always some left for short requests.
             streams: Shares::new((connections / 2).max(1), (per_origin / 2).max(1)),
             listing: watch::Sender::new(Arc::default()),
             events: broadcast::Sender::new(EVENTS),
@@ -86,27 +92,36 @@ impl Shared {
     pub(crate) async fn refresh(&self) -> Result<()> {
         let mut basis = self.basis.lock().await;
         let (now, changes) = (self.now(), self.store.changes());
-        if basis.as_ref().is_some_and(|basis| basis.changes == changes && basis.quiet.contains(&now)) {
+        if basis.as_ref().is_some_and(|basis| basis.holds(changes, now)) {
             return Ok(());
         }
         let windows = self.store.run(|store| store.open_windows()).await?;
-        let open = windows.iter().filter(|window| (window.opens..window.closes).contains(&now));
-        let names: Vec<String> = open.map(|window| window.query.clone()).collect();
-        let known = Arc::clone(&self.listing.borrow());
-        if !known.lists(&names) {
-            let missing: Vec<String> = names.iter().filter(|name| known.card(name).is_none()).cloned().collect();
-            let fresh = self.store.run(move |store| store.signed_cards(&missing)).await?;
-            let listing = known.with(&names, fresh);
-            let news = listing.news_since(&known);
-            self.listing.send_replace(Arc::new(listing));
-            if let Some(news) = news {
-                // Nobody may be listening.
-                let _ = self.events.send(news);
-            }
-        }
+        self.list(&open_names(&windows, now)).await?;
         *basis = Some(Basis { changes, quiet: now..next_change(&windows, now) });
         Ok(())
     }
+
+    /// Shows owners exactly these queries.
+    async fn list(&self, names: &[String]) -> Result<()> {
+        let known = Arc::clone(&self.listing.borrow());
+        if known.lists(names) {
+            return Ok(());
+        }
+        let missing = known.missing(names);
+        let fresh = self.store.run(move |store| store.signed_cards(&missing)).await?;
+        let listing = known.with(names, fresh);
+        let news = listing.news_since(&known);
+        self.listing.send_replace(Arc::new(listing));
+        if let Some(news) = news {
+            // An error means that nobody is listening.
+            let _ = self.events.send(news);
+        }
+        Ok(())
+    }
+}
+
+fn open_names(windows: &[Window], now: u64) -> Vec<String> {
+    windows.iter().filter(|window| window.is_open(now)).map(|window| window.query.clone()).collect()
 }
 
 /// The next moment at which one of these queries opens or closes.

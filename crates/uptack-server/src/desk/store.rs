@@ -1,20 +1,22 @@
 //! Durable state: one SQLite file, one connection.
 //!
-//! A desk writes a few times per query, so that one connection behind a lock is enough; what owners poll is kept in
-//! memory. Every call is one transaction and is durable when it returns.
+//! A desk writes a few times per query, so one connection behind a lock is enough; what owners poll is kept in memory.
+//! Every call is one transaction and is durable when it returns.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::de::IgnoredAny;
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
+use uptack::card::Card;
 use uptack_dap::{protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
 
 use crate::{
+    base::locks::lock,
     desk::layout::DATABASE,
     error::{Error, Result},
 };
@@ -26,13 +28,13 @@ pub enum State {
     Opening,
     /// Known to the aggregators; answers are taken within its window.
     Open,
-    /// Its window is over. It is being collected, or was and nobody asked for it yet.
+    /// Its window is over. It is being collected, or was collected and nobody has asked for the result yet.
     Closed,
     /// Somebody has the result.
     Released,
     /// Nothing is released, ever.
     Withheld,
-    /// An analyst took it back, or it never reached the aggregators.
+    /// Somebody cancelled it, or it never reached the aggregators.
     Cancelled,
 }
 
@@ -41,7 +43,7 @@ impl State {
     pub const ALL: [Self; 6] =
         [Self::Opening, Self::Open, Self::Closed, Self::Released, Self::Withheld, Self::Cancelled];
 
-    /// As it is written everywhere.
+    /// Its name in the store, in answers and on pages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Opening => "opening",
@@ -53,8 +55,13 @@ impl State {
         }
     }
 
-    fn read(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
+    /// Whether nothing more will happen to the query.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Released | Self::Withheld | Self::Cancelled)
+    }
+
+    fn read(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name).ok_or_else(damaged)
     }
 }
 
@@ -71,8 +78,29 @@ pub(crate) struct Query {
     /// The name of the collection job; durable before it is requested.
     pub(crate) job: Option<CollectionJobId>,
     pub(crate) record: Option<String>,
-    /// Who asked; unknown for queries of a desk that did not keep it.
+    /// Who asked; unknown for queries of versions that did not keep it.
     pub(crate) analyst: Option<String>,
+}
+
+impl Query {
+    /// The name of the query, which is that of its card.
+    pub(crate) fn name(&self) -> &str {
+        &self.signed.query
+    }
+
+    pub(crate) fn card(&self) -> std::result::Result<Card, uptack::Error> {
+        Card::from_json(&self.signed.card)
+    }
+
+    /// The state at a moment: a query is closed from the moment on that its card names.
+    pub(crate) fn state_at(&self, now: u64) -> State {
+        if self.state == State::Open && now >= self.closes { State::Closed } else { self.state }
+    }
+
+    /// The record, once it is released.
+    pub(crate) fn released_record(&self) -> Option<&str> {
+        self.record.as_deref().filter(|_| self.state == State::Released)
+    }
 }
 
 /// When a query is open, without its card.
@@ -81,6 +109,16 @@ pub(crate) struct Window {
     pub(crate) query: String,
     pub(crate) opens: u64,
     pub(crate) closes: u64,
+}
+
+impl Window {
+    pub(crate) fn is_open(&self, now: u64) -> bool {
+        (self.opens..self.closes).contains(&now)
+    }
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { query: row.get("query")?, opens: read_moment(row, "opens")?, closes: read_moment(row, "closes")? })
+    }
 }
 
 pub(crate) struct Store {
@@ -110,6 +148,16 @@ impl Store {
         outcome.unwrap_or_else(|_| Err(Error::environment("storage: a call failed")))
     }
 
+    /// Runs a call about one query where it may block.
+    pub(crate) async fn run_for<T: Send + 'static>(
+        self: &Arc<Self>,
+        name: &str,
+        call: impl FnOnce(&Self, &str) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let name = name.to_owned();
+        self.run(move |store| call(store, &name)).await
+    }
+
     pub(crate) fn setting(&self, key: &str) -> Result<Option<String>> {
         let statement = "SELECT value FROM meta WHERE key = ?1";
         Ok(self.lock().query_row(statement, [key], |row| row.get(0)).optional()?)
@@ -125,7 +173,7 @@ impl Store {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Tells those who keep a copy of something in the store to look again.
+    /// Marks every copy of something in the store as out of date.
     pub(crate) fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
@@ -139,10 +187,7 @@ impl Store {
         let connection = self.lock();
         let mut statement =
             connection.prepare_cached("SELECT query, opens, closes FROM queries WHERE state = 'open'")?;
-        let windows = statement.query_map([], |row| {
-            let (opens, closes): (i64, i64) = (row.get(1)?, row.get(2)?);
-            Ok(Window { query: row.get(0)?, opens: opens as u64, closes: closes as u64 })
-        })?;
+        let windows = statement.query_map([], Window::read)?;
         Ok(windows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -177,31 +222,23 @@ impl Store {
         )
     }
 
-    /// Queries of an analyst, or of everybody, from the `from`-th on; those that close last come first.
+    /// At most `most` queries of an analyst, or of everybody, without the first `from`; those that close last come
+    /// first.
     pub(crate) fn asked_by(&self, analyst: Option<&str>, from: usize, most: usize) -> Result<Vec<Query>> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(&format!(
             "{COLUMNS} WHERE ?1 IS NULL OR analyst = ?1 ORDER BY closes DESC, query LIMIT ?3 OFFSET ?2"
         ))?;
-        let mut rows = statement.query(params![analyst, from as i64, most as i64])?;
-        let mut queries = Vec::new();
-        while let Some(row) = rows.next()? {
-            queries.push(read(row)?);
-        }
-        Ok(queries)
+        read_all(statement.query(params![analyst, from as i64, most as i64])?)
     }
 
     /// How many queries an analyst has asked, or all analysts.
     pub(crate) fn number_asked(&self, analyst: Option<&str>) -> Result<u64> {
-        let connection = self.lock();
-        let mut statement =
-            connection.prepare_cached("SELECT count(*) FROM queries WHERE ?1 IS NULL OR analyst = ?1")?;
-        let number: i64 = statement.query_row([analyst], |row| row.get(0))?;
-        Ok(number as u64)
+        count(&self.lock(), "?1 IS NULL OR analyst = ?1", [analyst])
     }
 
-    /// The queries that may belong to a card's series: same analyst, same words, same times. In the order in which they
-    /// open.
+    /// The queries that may belong to a card's series: same analyst, same start, same spacing. In the order in which
+    /// they close.
     pub(crate) fn series_like(&self, query: &Query) -> Result<Vec<Query>> {
         self.select(
             "analyst IS (SELECT analyst FROM queries WHERE query = ?1)
@@ -214,15 +251,10 @@ impl Store {
     /// How many queries are in each state.
     pub(crate) fn census(&self) -> Result<Vec<(State, u64)>> {
         let connection = self.lock();
-        let count = |state: State| {
-            let statement = "SELECT count(*) FROM queries WHERE state = ?1";
-            let count: i64 = connection.prepare_cached(statement)?.query_row([state.name()], |row| row.get(0))?;
-            Ok((state, count as u64))
-        };
-        State::ALL.into_iter().map(count).collect()
+        State::ALL.into_iter().map(|state| Ok((state, count(&connection, "state = ?1", [state.name()])?))).collect()
     }
 
-    /// Moves a query on if it is where it is thought to be; says whether it was.
+    /// Moves a query to another state if it is in one of those given; says whether it was.
     pub(crate) fn advance(&self, name: &str, from: &[State], to: State, reason: Option<&str>) -> Result<bool> {
         let connection = self.lock();
         for state in from {
@@ -248,7 +280,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps the record of a collected query, unless it was taken back meanwhile.
+    /// Stores the record of a collected query; false if the query was cancelled in the meantime.
     pub(crate) fn collected(&self, name: &str, record: &str) -> Result<bool> {
         let changed = self.lock().execute(
             "UPDATE queries SET record = ?2, reason = NULL
@@ -258,7 +290,7 @@ impl Store {
         Ok(changed > 0)
     }
 
-    /// Takes a query back, with what was collected of it.
+    /// Cancels a query and forgets its record; false if the query is over.
     pub(crate) fn cancel(&self, name: &str, reason: &str) -> Result<bool> {
         let changed = self.lock().execute(
             "UPDATE queries SET state = 'cancelled', reason = ?2, record = NULL
@@ -269,14 +301,14 @@ impl Store {
         Ok(changed > 0)
     }
 
-    /// Says why a query waits.
+    /// Notes why a query waits.
     pub(crate) fn explain(&self, name: &str, reason: &str) -> Result<()> {
         let statement = "UPDATE queries SET reason = ?2 WHERE query = ?1 AND state IN ('opening', 'closed')";
         self.lock().execute(statement, [name, reason])?;
         Ok(())
     }
 
-    /// The aggregators have nothing more of it, and its secrets are of no use.
+    /// Forgets a query's task: the aggregators no longer have it, so its secrets are of no use.
     pub(crate) fn forget_tasks(&self, name: &str) -> Result<()> {
         self.lock().execute("UPDATE queries SET tasks = NULL WHERE query = ?1", [name])?;
         Ok(())
@@ -286,23 +318,18 @@ impl Store {
         let connection = self.lock();
         let mut statement =
             connection.prepare_cached(&format!("{COLUMNS} WHERE {condition} ORDER BY closes, query"))?;
-        let mut rows = statement.query(values)?;
-        let mut queries = Vec::new();
-        while let Some(row) = rows.next()? {
-            queries.push(read(row)?);
-        }
-        Ok(queries)
+        read_all(statement.query(values)?)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.connection)
     }
 }
 
 const COLUMNS: &str =
     "SELECT query, card, signature, opens, closes, state, reason, tasks, job, record, analyst FROM queries";
 
-/// Moments as SQLite holds them.
+/// A moment as SQLite holds it.
 fn bounded(moment: u64) -> i64 {
     i64::try_from(moment).unwrap_or(i64::MAX)
 }
@@ -333,29 +360,53 @@ pub(crate) fn insert(connection: &Connection, query: &Query) -> Result<()> {
     Ok(())
 }
 
+fn count(connection: &Connection, condition: &str, values: impl rusqlite::Params) -> Result<u64> {
+    let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM queries WHERE {condition}"))?;
+    let count: i64 = statement.query_row(values, |row| row.get(0))?;
+    Ok(count as u64)
+}
+
+fn read_all(mut rows: Rows<'_>) -> Result<Vec<Query>> {
+    let mut queries = Vec::new();
+    while let Some(row) = rows.next()? {
+        queries.push(read(row)?);
+    }
+    Ok(queries)
+}
+
 fn read(row: &Row<'_>) -> Result<Query> {
-    let broken = || Error::environment("storage: a query's row is damaged");
-    let (state, tasks): (String, Option<String>) = (row.get(5)?, row.get(7)?);
-    let job: Option<Vec<u8>> = row.get(8)?;
-    let job = job.map(|bytes| CollectionJobId::try_from(bytes.as_slice()).map_err(|_| broken()));
+    let (state, tasks): (String, Option<String>) = (row.get("state")?, row.get("tasks")?);
+    let job: Option<Vec<u8>> = row.get("job")?;
     Ok(Query {
-        signed: SignedCard { query: row.get(0)?, card: row.get(1)?, signature: row.get(2)? },
-        opens: row.get::<_, i64>(3)? as u64,
-        closes: row.get::<_, i64>(4)? as u64,
-        state: State::read(&state).ok_or_else(broken)?,
-        reason: row.get(6)?,
-        tasks: tasks.map(|text| read_tasks(&text).ok_or_else(broken)).transpose()?,
-        job: job.transpose()?,
-        record: row.get(9)?,
-        analyst: row.get(10)?,
+        signed: SignedCard { query: row.get("query")?, card: row.get("card")?, signature: row.get("signature")? },
+        opens: read_moment(row, "opens")?,
+        closes: read_moment(row, "closes")?,
+        state: State::read(&state)?,
+        reason: row.get("reason")?,
+        tasks: tasks.as_deref().map(read_task).transpose()?,
+        job: job.as_deref().map(read_job).transpose()?,
+        record: row.get("record")?,
+        analyst: row.get("analyst")?,
     })
 }
 
+fn read_moment(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(|seconds| seconds as u64)
+}
+
+fn read_job(bytes: &[u8]) -> Result<CollectionJobId> {
+    CollectionJobId::try_from(bytes).map_err(|_| damaged())
+}
+
 /// Reads the collector's part of a task. Desks of the first version kept both aggregators' parts before it, with keys
-/// that are theirs alone; those are passed over.
-fn read_tasks(text: &str) -> Option<CollectorTask> {
+/// that are theirs alone; those are skipped.
+fn read_task(text: &str) -> Result<CollectorTask> {
     let parts = serde_json::from_str::<(IgnoredAny, IgnoredAny, CollectorTask)>(text).map(|parts| parts.2);
-    parts.or_else(|_| serde_json::from_str(text)).ok()
+    parts.or_else(|_| serde_json::from_str(text)).map_err(|_| damaged())
+}
+
+fn damaged() -> Error {
+    Error::environment("storage: a query's row is damaged")
 }
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
-//! Names of open queries as server-sent events: those of now at once, and each later one when it opens.
+//! Names of open queries as server-sent events: those that are open now at once, each later one when it opens.
 //!
-//! One watcher makes the bytes of an event, and every stream passes the same bytes on. A stream whose owner does not
-//! read is closed by the listener, or when it has missed an event.
+//! The bytes of an event are made once, and every stream sends the same ones. A stream whose owner does not read is
+//! closed by the listener, or when it has missed an event.
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderValue, StatusCode, header},
+    http::header,
     response::{IntoResponse, Response},
 };
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::sync::{broadcast, watch};
 
 use crate::{
     base::{
         listener::{Origin, Share},
-        problem::Problem,
+        problem::{Answer, Problem},
     },
     desk::shared::Shared,
 };
 
-/// A word from time to time, so that no proxy takes the connection for dead.
+/// How often a comment is sent, so that no proxy takes the connection for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
@@ -32,29 +32,25 @@ pub(crate) async fn keep_alive(shared: Arc<Shared>) {
             () = tokio::time::sleep(KEEP_ALIVE) => {}
             _ = stopping.wait_for(|stop| *stop) => return,
         }
-        // Nobody may be listening.
+        // An error means that nobody is listening.
         let _ = shared.events.send(STILL_HERE);
     }
 }
 
-/// A stream for one owner, as long as there is a place for it.
-pub(crate) fn respond(shared: &Arc<Shared>, origin: Origin) -> Result<Response, Problem> {
+/// A stream for one owner, if there is a place for it.
+pub(crate) fn respond(shared: &Arc<Shared>, origin: Origin) -> Answer<Response> {
     let Some(place) = shared.streams.take(origin) else {
-        let busy = Problem::http(StatusCode::SERVICE_UNAVAILABLE, "There are too many streams; poll /queries instead.");
-        return Err(busy.retry_after(60));
+        return Err(Problem::busy("There are too many streams; poll /queries instead.", 60));
     };
-    // First the events, then what is open: a query that opens in between is told twice rather than not at all.
-    let events = shared.events.subscribe();
-    let greeting = shared.listing.borrow().events().clone();
-    let follower = Follower { greeting: Some(greeting), events, stopping: shared.stopping.subscribe(), _place: place };
-    let events = stream::unfold(follower, |mut follower| async move {
-        follower.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), follower))
-    });
-    let mut response = Body::from_stream(events).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    Ok(event_stream(stream::unfold(Follower::new(shared, place), |mut follower| async move {
+        follower.next().await.map(|bytes| (bytes, follower))
+    })))
+}
+
+/// An answer of server-sent events.
+pub(crate) fn event_stream(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    (headers, Body::from_stream(events.map(Ok::<_, Infallible>))).into_response()
 }
 
 struct Follower {
@@ -65,7 +61,14 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next bytes; nothing when the desk stops, or when too many went by unread.
+    fn new(shared: &Shared, place: Share) -> Self {
+        // First the events, then what is open: a query that opens in between is named twice rather than not at all.
+        let events = shared.events.subscribe();
+        let greeting = shared.listing.borrow().events().clone();
+        Self { greeting: Some(greeting), events, stopping: shared.stopping.subscribe(), _place: place }
+    }
+
+    /// The next bytes; none when the desk stops, or when events were missed.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(greeting) = self.greeting.take().filter(|greeting| !greeting.is_empty()) {
             return Some(greeting);

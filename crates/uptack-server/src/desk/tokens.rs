@@ -42,32 +42,29 @@ impl Caller {
     }
 }
 
-/// Makes a first token if there is none at all, and says which files are not tokens.
+/// Makes a first token if there is none at all, and warns of files that are not tokens.
 pub(crate) fn prepare(folder: &Path) -> Result<()> {
     private::create_folder(folder)?;
     let found = read(folder)?;
     for name in &found.ignored {
         tracing::warn!(file = name, "{NOT_A_TOKEN}");
     }
-    if !found.tokens.is_empty() {
-        return Ok(());
+    if found.tokens.is_empty() {
+        let text = format!("{}\n", Token::generate().as_str());
+        private::write_secret(&folder.join(FIRST_ANALYST), &text)?;
     }
-    let text = format!("{}\n", Token::generate().as_str());
-    Ok(private::write_secret(&folder.join(FIRST_ANALYST), &text)?)
+    Ok(())
 }
 
 const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token is one line in a file called NAME, or \
     NAME.admin for an administrator, of up to 64 letters, digits, - and _";
 
-/// Whose token is shown. Files are read for each request, so that one is let in or shut out without a restart; every
-/// token is compared, whichever matches.
+/// Whose token is shown. Files are read for each request, so that adding or removing one needs no restart; every token
+/// is compared, even after one has matched.
 pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
     let found = read(folder)?;
     if let Some(name) = found.ignored.first() {
-        static IGNORED: Throttle = Throttle::new(Duration::from_secs(60));
-        if IGNORED.pass(Instant::now()).is_some() {
-            tracing::warn!(file = name, "{NOT_A_TOKEN}");
-        }
+        warn_now_and_then(name);
     }
     let mut caller = None;
     for (known, token) in found.tokens {
@@ -78,15 +75,22 @@ pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
     Ok(caller)
 }
 
-/// Whose token has this hash, for those who signed in with it before: a token that is taken away signs them out.
+fn warn_now_and_then(file: &str) {
+    static IGNORED: Throttle = Throttle::new(Duration::from_secs(60));
+    if IGNORED.pass(Instant::now()).is_some() {
+        tracing::warn!(file, "{NOT_A_TOKEN}");
+    }
+}
+
+/// Whose token has this hash, for those who signed in with it before: removing a token signs them out.
 pub(crate) fn holder(folder: &Path, hash: &TokenHash) -> Result<Option<Caller>> {
-    let held = read(folder)?.tokens.into_iter().find(|(_, token)| token.hash() == *hash);
+    let held = read(folder)?.find(|_, token| token.hash() == *hash);
     Ok(held.map(|(caller, _)| caller))
 }
 
-/// The hash of the token in a file of the folder; none where there is no such token.
+/// The hash of the token in a file of the folder; none if there is no such token.
 pub(crate) fn hash_of(folder: &Path, file: &str) -> Result<Option<TokenHash>> {
-    let found = read(folder)?.tokens.into_iter().find(|(caller, _)| caller.name == file);
+    let found = read(folder)?.find(|caller, _| caller.name == file);
     Ok(found.map(|(_, token)| token.hash()))
 }
 
@@ -96,19 +100,29 @@ struct Found {
     ignored: Vec<String>,
 }
 
+impl Found {
+    fn find(self, is_wanted: impl Fn(&Caller, &Token) -> bool) -> Option<(Caller, Token)> {
+        self.tokens.into_iter().find(|(caller, token)| is_wanted(caller, token))
+    }
+}
+
 fn read(folder: &Path) -> Result<Found> {
     let mut found = Found { tokens: Vec::new(), ignored: Vec::new() };
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        match (caller_named(&name), Token::try_from(text.trim().to_owned())) {
-            (Some(caller), Ok(token)) => found.tokens.push((caller, token)),
-            _ => found.ignored.push(name),
+        match caller_named(&name).zip(read_token(&path)) {
+            Some(known) => found.tokens.push(known),
+            None => found.ignored.push(name),
         }
     }
     found.ignored.sort_unstable();
     Ok(found)
+}
+
+fn read_token(path: &Path) -> Option<Token> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Token::try_from(text.trim().to_owned()).ok()
 }
 
 /// Whose token a file of this name holds. An editor's backup or a half-written file is nobody's.
@@ -117,10 +131,13 @@ fn caller_named(file: &str) -> Option<Caller> {
         Some(name) => (name, Role::Admin),
         None => (file, Role::Analyst),
     };
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let is_name = (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed);
-    // The whole name, so that an administrator's queries are not those of an analyst of the same name.
-    is_name.then(|| Caller { name: file.to_owned(), role })
+    // The name of the file, so that an administrator's queries are not those of an analyst of the same name.
+    is_name(name).then(|| Caller { name: file.to_owned(), role })
+}
+
+fn is_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 #[cfg(test)]

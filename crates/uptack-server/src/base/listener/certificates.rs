@@ -29,7 +29,7 @@ pub struct Certificates {
     config: Arc<ServerConfig>,
 }
 
-/// What the next handshake shows.
+/// What the next handshake presents.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
@@ -44,16 +44,12 @@ impl Certificates {
     pub fn read(chain: &Path, key: &Path) -> Result<Arc<Self>> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let current = Arc::new(Current(RwLock::new(Arc::new(certified_key(chain, key, &provider)?))));
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| at(chain, &error))?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::<Current>::clone(&current));
+        let config = server_config(provider, Arc::clone(&current)).map_err(|error| at(chain, &error))?;
         Ok(Arc::new(Self { chain: chain.to_owned(), key: key.to_owned(), current, config: Arc::new(config) }))
     }
 
-    /// Reads the files again: new connections get the new certificate, those that are open stay. Files with a fault in
-    /// them change nothing.
+    /// Reads the files again: new connections get the new certificate, open ones keep theirs. Faulty files change
+    /// nothing.
     pub fn reload(&self) -> Result<()> {
         let fresh = certified_key(&self.chain, &self.key, self.config.crypto_provider())?;
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
@@ -73,21 +69,16 @@ impl Certificates {
     }
 }
 
+fn server_config(
+    provider: Arc<CryptoProvider>,
+    current: Arc<Current>,
+) -> std::result::Result<ServerConfig, rustls::Error> {
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(config.with_no_client_auth().with_cert_resolver(current))
+}
+
 fn certified_key(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<CertifiedKey> {
-    let bytes = |path: &Path| std::fs::read(path).map_err(|error| Error::named_file(path, error));
-    let certificates = CertificateDer::pem_slice_iter(&bytes(chain)?)
-        .collect::<std::result::Result<Vec<_>, _>>()
-        .map_err(|error| at(chain, &error))?;
-    if certificates.is_empty() {
-        let expected = "there is no certificate in it; expected is PEM that begins with -----BEGIN CERTIFICATE-----";
-        return Err(at(chain, &expected));
-    }
-    let der = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(|error| match error {
-        pem::Error::NoItemsFound => {
-            at(key, &"there is no private key in it; expected is PEM that begins with -----BEGIN PRIVATE KEY-----")
-        }
-        error => at(key, &error),
-    })?;
+    let (certificates, der) = (read_chain(chain)?, read_key(key)?);
     // Also checks that the key is the certificate's.
     CertifiedKey::from_der(certificates, der, provider).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => {
@@ -95,6 +86,31 @@ fn certified_key(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<
         }
         error => at(chain, &error),
     })
+}
+
+fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let bytes = read_bytes(path)?;
+    let certificates: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => Err(at(
+            path,
+            &"there is no certificate in it; expected is PEM that begins with -----BEGIN CERTIFICATE-----",
+        )),
+        certificates => certificates.map_err(|error| at(path, &error)),
+    }
+}
+
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_slice(&read_bytes(path)?).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            at(path, &"there is no private key in it; expected is PEM that begins with -----BEGIN PRIVATE KEY-----")
+        }
+        error => at(path, &error),
+    })
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| Error::named_file(path, error))
 }
 
 fn at(path: &Path, error: &dyn std::fmt::Display) -> Error {

@@ -1,11 +1,11 @@
 //! Listening: connections with limits, TLS, an orderly end.
 //!
-//! A listener defends itself against whoever opens connections and then does nothing, or never reads what it asked for:
+//! A listener defends itself against clients that open connections and then do nothing, or never read the answers:
 //!
-//! - a request's head has to arrive within [`Limits::patience`], and so has the next one on a connection that is kept;
-//! - a connection that takes none of the bytes it is sent for that long is closed;
+//! - a request's head must arrive within [`Limits::patience`], and so must the next one on a connection that is kept;
+//! - a connection that accepts no bytes for that long is closed;
 //! - one origin (an IPv4 address, or an IPv6 network of 64 bits) holds at most [`Limits::per_origin`] connections, and
-//!   when all places are taken the origin that holds most of them gives one up for one that holds fewer.
+//!   when all seats are taken, the origin that holds most of them gives one up for an origin that holds fewer.
 
 mod certificates;
 mod patient;
@@ -34,10 +34,10 @@ use crate::error::{Error, Result};
 use patient::Patient;
 use seats::{Seat, Seats};
 
-/// How long answers under way may take once the server stops.
+/// How long the last answers may take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// Bytes that a connection buffers at most, each way. A smaller number makes large bodies slower; a larger one is what an
-/// attacker can make us hold for each connection.
+/// Bytes that a connection buffers at most, each way. A smaller number makes large bodies slower; a larger one lets an
+/// attacker make us hold more for each connection.
 const BUFFER: usize = 64 * 1024;
 
 /// Limits of a listener.
@@ -47,13 +47,13 @@ pub struct Limits {
     pub connections: usize,
     /// Connections at once from one origin.
     pub per_origin: usize,
-    /// How long a handshake, a request's head, the next request of a kept connection, or the reading of an answer's next
-    /// bytes may take.
+    /// How long a handshake, a request's head, the next request of a kept connection, or the reading of an answer's
+    /// next bytes may take.
     pub patience: Duration,
 }
 
 impl Limits {
-    /// So many connections, of which one origin gets a quarter unless another number is given.
+    /// Limits the connections; one origin gets a quarter of them unless `per_origin` is given.
     pub fn new(connections: usize, per_origin: Option<usize>, patience: Duration) -> Self {
         let connections = connections.max(1);
         let per_origin = per_origin.unwrap_or(connections / 4).clamp(1, connections);
@@ -61,7 +61,7 @@ impl Limits {
     }
 }
 
-/// Refuses to listen beyond loopback in plaintext unless that is said to be meant.
+/// Refuses to listen beyond loopback in plaintext unless that is allowed explicitly.
 pub fn check_exposure(listen: SocketAddr, tls: bool, allow_plaintext: bool) -> Result<()> {
     if listen.ip().is_loopback() || tls || allow_plaintext {
         return Ok(());
@@ -77,7 +77,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| Error::environment(format!("cannot listen on {address}: {error}")))
 }
 
-/// Serves until told to stop, then lets the answers under way finish.
+/// Serves until told to stop, then finishes the answers under way.
 ///
 /// Every request carries the [`Origin`] of its connection as an extension.
 pub async fn serve(
@@ -87,75 +87,88 @@ pub async fn serve(
     limits: Limits,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let graceful = GracefulShutdown::new();
+    let service = Service { certificates, routes, patience: limits.patience };
     let seats = Seats::new(limits.connections, limits.per_origin);
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => break,
-        };
-        let Ok((stream, address)) = accepted else {
-            // Out of file descriptors, most likely; others are closed meanwhile.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        // Without a place the connection is closed at once, which costs us less than saying so.
-        let Some(seat) = seats.admit(Origin::of(address.ip())) else { continue };
-        let (routes, certificates, watcher) = (routes.clone(), certificates.clone(), graceful.watcher());
-        tokio::spawn(async move {
-            tokio::select! {
-                () = converse(stream, certificates, routes, &seat, limits.patience, watcher) => {}
-                () = seat.asked_to_leave() => {}
-            }
-        });
+    let graceful = GracefulShutdown::new();
+    while let Some((stream, address)) = next_connection(&listener, &mut stopping).await {
+        // Without a seat the connection is closed at once, which is cheaper than a refusal.
+        if let Some(seat) = seats.admit(Origin::of(address.ip())) {
+            tokio::spawn(service.clone().serve(stream, seat, graceful.watcher()));
+        }
     }
     drop(listener);
     let _ = tokio::time::timeout(LAST_ANSWERS, graceful.shutdown()).await;
 }
 
-async fn converse(
-    stream: TcpStream,
-    certificates: Option<Arc<Certificates>>,
-    routes: Router,
-    seat: &Arc<Seat>,
-    patience: Duration,
-    watcher: Watcher,
-) {
-    let _ = stream.set_nodelay(true);
-    let stream = Patient::new(stream, patience, Arc::clone(seat));
-    match certificates {
-        None => answer(stream, routes, seat, patience, watcher).await,
-        Some(certificates) => {
-            let handshake = tokio::time::timeout(patience, certificates.acceptor().accept(stream)).await;
-            if let Ok(Ok(stream)) = handshake {
-                answer(stream, routes, seat, patience, watcher).await;
-            }
+/// The next connection; none once the server is to stop.
+async fn next_connection(
+    listener: &TcpListener,
+    stopping: &mut watch::Receiver<bool>,
+) -> Option<(TcpStream, SocketAddr)> {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopping.wait_for(|stop| *stop) => return None,
+        };
+        if let Ok(connection) = accepted {
+            return Some(connection);
         }
+        // Out of file descriptors, most likely; others are closed meanwhile.
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-async fn answer(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+/// What every connection is served with.
+#[derive(Clone)]
+struct Service {
+    certificates: Option<Arc<Certificates>>,
     routes: Router,
-    seat: &Arc<Seat>,
     patience: Duration,
-    watcher: Watcher,
-) {
-    let routes = TowerToHyperService::new(routes);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(seat.origin());
-        let (serving, answer) = (seat.serve(), hyper::service::Service::call(&routes, request));
-        async move {
-            let response = answer.await;
-            drop(serving);
-            response
+}
+
+impl Service {
+    /// Serves a connection until it ends or its seat is needed.
+    async fn serve(self, stream: TcpStream, seat: Arc<Seat>, watcher: Watcher) {
+        tokio::select! {
+            () = self.shake_hands(stream, &seat, watcher) => {}
+            () = seat.asked_to_leave() => {}
         }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(patience)
-        .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
-    // A broken connection is the client's affair.
-    let _ = watcher.watch(connection).await;
+    }
+
+    /// Serves a connection, after a handshake if there is a certificate.
+    async fn shake_hands(self, stream: TcpStream, seat: &Arc<Seat>, watcher: Watcher) {
+        let _ = stream.set_nodelay(true);
+        let stream = Patient::new(stream, self.patience, Arc::clone(seat));
+        let Some(certificates) = &self.certificates else { return self.answer(stream, seat, watcher).await };
+        let handshake = tokio::time::timeout(self.patience, certificates.acceptor().accept(stream)).await;
+        if let Ok(Ok(stream)) = handshake {
+            self.answer(stream, seat, watcher).await;
+        }
+    }
+
+    /// Answers the requests of a connection.
+    async fn answer(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        seat: &Arc<Seat>,
+        watcher: Watcher,
+    ) {
+        let routes = TowerToHyperService::new(self.routes);
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(seat.origin());
+            let (serving, answer) = (seat.serve(), hyper::service::Service::call(&routes, request));
+            async move {
+                let response = answer.await;
+                drop(serving);
+                response
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.patience)
+            .max_buf_size(BUFFER)
+            .serve_connection(TokioIo::new(stream), service);
+        // A broken connection is the client's affair.
+        let _ = watcher.watch(connection).await;
+    }
 }

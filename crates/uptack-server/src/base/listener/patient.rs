@@ -1,4 +1,4 @@
-//! A stream that is closed when its other end takes no bytes for too long.
+//! A stream that is closed when its other end accepts no bytes for too long.
 
 use std::{
     io::{self, IoSlice},
@@ -14,11 +14,11 @@ use tokio::{
 
 use super::seats::Seat;
 
-/// A stream whose writes have to make progress, and which notes when bytes went either way.
+/// A stream whose writes must make progress, and which notes when bytes are read or written.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Until when a write that waits may wait; reset by each write that goes through.
+    /// When the pending write has waited too long; set anew when a write begins to wait.
     deadline: Pin<Box<Sleep>>,
     waiting: bool,
     seat: Arc<Seat>,
@@ -29,7 +29,7 @@ impl<S> Patient<S> {
         Self { stream, patience, deadline: Box::pin(tokio::time::sleep(patience)), waiting: false, seat }
     }
 
-    /// Passes on what a write came to, or ends it if it has waited too long.
+    /// Passes on the outcome of a write, or fails it if it has waited too long.
     fn timed<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.waiting = false;

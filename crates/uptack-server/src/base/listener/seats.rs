@@ -1,14 +1,16 @@
-//! Who may hold how many connections, and who gives one up when there are none left.
+//! How many connections each origin may hold, and which one is given up when there are no seats left.
 
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 use tokio::{sync::Notify, time::Instant};
+
+use crate::base::locks::lock;
 
 /// Where connections come from: an IPv4 address, or an IPv6 network of 64 bits, which is what one host gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +36,7 @@ pub(super) struct Seats {
 
 type Taken = HashMap<Origin, Vec<Arc<Activity>>>;
 
-/// A connection's place, free again when it is dropped.
+/// A connection's seat, free again when it is dropped.
 pub(super) struct Seat {
     seats: Arc<Seats>,
     origin: Origin,
@@ -45,9 +47,20 @@ pub(super) struct Seat {
 struct Activity {
     /// A handler works on a request of the connection.
     serving: AtomicBool,
-    /// When bytes went either way for the last time, in milliseconds since the listener started.
+    /// When bytes were last read or written, in milliseconds since the listener started.
     progressed: AtomicU64,
     leave: Notify,
+}
+
+impl Activity {
+    fn new(now: u64) -> Self {
+        Self { serving: AtomicBool::new(false), progressed: AtomicU64::new(now), leave: Notify::new() }
+    }
+
+    /// Connections of lower rank are given up first.
+    fn rank(&self) -> (bool, u64) {
+        (self.serving.load(Ordering::Relaxed), self.progressed.load(Ordering::Relaxed))
+    }
 }
 
 impl Seats {
@@ -55,48 +68,49 @@ impl Seats {
         Arc::new(Self { connections, per_origin, started: Instant::now(), taken: Mutex::default() })
     }
 
-    /// A place for a new connection.
+    /// A seat for a new connection.
     ///
-    /// An origin that has its full share gives up its own worst connection for it. When all places are taken, the origin
+    /// An origin that has its full share gives up its own worst connection for it. When all seats are taken, the origin
     /// that holds the most gives up one, unless the newcomer holds as many.
     pub(super) fn admit(self: &Arc<Self>, origin: Origin) -> Option<Arc<Seat>> {
-        let mut taken = self.lock();
-        let held = |origin: &Origin| taken.get(origin).map_or(0, Vec::len);
-        let own = held(&origin);
-        if own >= self.per_origin {
-            evict(&mut taken, origin);
-        } else if taken.values().map(Vec::len).sum::<usize>() >= self.connections {
-            let largest = *taken.keys().max_by_key(|origin| held(origin))?;
-            if held(&largest) <= own {
-                return None;
-            }
-            evict(&mut taken, largest);
+        let mut taken = lock(&self.taken);
+        if !self.make_room(&mut taken, origin) {
+            return None;
         }
-        let activity = Arc::new(Activity {
-            serving: AtomicBool::new(false),
-            progressed: AtomicU64::new(self.now()),
-            leave: Notify::new(),
-        });
+        let activity = Arc::new(Activity::new(self.now()));
         taken.entry(origin).or_default().push(Arc::clone(&activity));
         Some(Arc::new(Seat { seats: Arc::clone(self), origin, activity }))
+    }
+
+    /// Has a connection closed for a newcomer if that is necessary; says whether the newcomer is admitted.
+    fn make_room(&self, taken: &mut Taken, newcomer: Origin) -> bool {
+        let own = taken.get(&newcomer).map_or(0, Vec::len);
+        if own >= self.per_origin {
+            evict(taken, newcomer);
+            return true;
+        }
+        if taken.values().map(Vec::len).sum::<usize>() < self.connections {
+            return true;
+        }
+        match taken.iter().max_by_key(|(_, held)| held.len()) {
+            Some((&largest, held)) if held.len() > own => {
+                evict(taken, largest);
+                true
+            }
+            _ => false,
+        }
     }
 
     fn now(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Has an origin's worst connection closed: of those that no handler works for, or else of all, the one on which nothing
-/// has moved for the longest time.
+/// Has an origin's worst connection closed: of those that no handler works for, or else of all, the one without
+/// progress for the longest time.
 fn evict(taken: &mut Taken, origin: Origin) {
     let Some(held) = taken.get_mut(&origin) else { return };
-    let order =
-        |activity: &Activity| (activity.serving.load(Ordering::Relaxed), activity.progressed.load(Ordering::Relaxed));
-    if let Some(worst) = (0..held.len()).min_by_key(|index| order(&held[*index])) {
+    if let Some(worst) = (0..held.len()).min_by_key(|index| held[*index].rank()) {
         held.swap_remove(worst).leave.notify_one();
     }
 }
@@ -106,18 +120,18 @@ impl Seat {
         self.origin
     }
 
-    /// Notes that bytes went either way.
+    /// Notes that bytes were read or written.
     pub(super) fn progress(&self) {
         self.activity.progressed.store(self.seats.now(), Ordering::Relaxed);
     }
 
-    /// Notes that a handler works on a request, until what is given back is dropped.
+    /// Notes that a handler works on a request, until the returned value is dropped.
     pub(super) fn serve(&self) -> Serving {
         self.activity.serving.store(true, Ordering::Relaxed);
         Serving(Arc::clone(&self.activity))
     }
 
-    /// Waits until the place is needed by somebody else.
+    /// Waits until the seat is needed for another connection.
     pub(super) async fn asked_to_leave(&self) {
         self.activity.leave.notified().await;
     }
@@ -125,7 +139,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut taken = self.seats.lock();
+        let mut taken = lock(&self.seats.taken);
         if let Some(held) = taken.get_mut(&self.origin) {
             held.retain(|activity| !Arc::ptr_eq(activity, &self.activity));
             if held.is_empty() {
@@ -144,7 +158,7 @@ impl Drop for Serving {
     }
 }
 
-/// Places of a resource that is costly to hold, such as a stream: so many in all, and so many for one origin.
+/// Places of a resource that is costly to hold, such as a stream: limited in all, and for each origin.
 #[derive(Debug)]
 pub struct Shares {
     all: usize,
@@ -160,14 +174,14 @@ pub struct Share {
 }
 
 impl Shares {
-    /// So many places, of which one origin gets so many.
+    /// `all` places, of which one origin gets at most `per_origin`.
     pub fn new(all: usize, per_origin: usize) -> Arc<Self> {
         Arc::new(Self { all, per_origin, taken: Mutex::default() })
     }
 
     /// A place, if there is one left for this origin.
     pub fn take(self: &Arc<Self>, origin: Origin) -> Option<Share> {
-        let mut taken = self.lock();
+        let mut taken = lock(&self.taken);
         if taken.values().sum::<usize>() >= self.all {
             return None;
         }
@@ -181,17 +195,13 @@ impl Shares {
 
     /// How many are taken.
     pub fn taken(&self) -> usize {
-        self.lock().values().sum()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, usize>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.taken).values().sum()
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut taken = self.shares.lock();
+        let mut taken = lock(&self.shares.taken);
         if let Some(held) = taken.get_mut(&self.origin) {
             *held -= 1;
             if *held == 0 {
@@ -260,7 +270,7 @@ mod tests {
         let third = seats.admit(origin(3)).unwrap();
         assert!(!is_told(&second));
         drop((second, third));
-        assert!(seats.lock().is_empty());
+        assert!(lock(&seats.taken).is_empty());
     }
 
     #[test]

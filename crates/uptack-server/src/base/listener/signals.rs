@@ -1,9 +1,9 @@
-//! What the operating system asks of a server.
+//! Signals of the operating system.
 
 use crate::error::Result;
 
-/// The handlers of the signals that a server obeys. From the moment they are installed no such signal ends the process
-/// without ceremony, so they are installed before anybody is told that the server is ready.
+/// The handlers of the signals that a server obeys. Once they are installed, no such signal ends the process at once,
+/// so they are installed before the server says that it is ready.
 pub struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,

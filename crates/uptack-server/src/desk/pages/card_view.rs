@@ -2,11 +2,14 @@
 
 use maud::{Markup, html};
 use uptack::{
-    card::{Card, Enrolment, Model, Operators, Timestamp, Trust},
+    card::{Card, CardBallot, Enrolment, Model, Operators, Timestamp, Trust},
     display::{self, Rounding, grouped},
 };
 
-use super::fill::{day_and_time, span};
+use super::{
+    fill::{day_and_time, span},
+    table,
+};
 
 /// What an owner sees of a card, without its integers.
 pub(super) fn card(card: &Card) -> Markup {
@@ -19,19 +22,9 @@ pub(super) fn card(card: &Card) -> Markup {
 
 /// Each claim with who has to be honest for it.
 fn claims(card: &Card) -> Markup {
-    let trust = card.trust().unwrap_or_default();
-    let owners = card.claim_owners().map(grouped).unwrap_or_default();
     html! {
         h3 { "What anybody can learn about one person" }
-        div.scroll tabindex="0" role="group" aria-label="Claims by who is honest" {
-            table.claims {
-                thead { tr {
-                    th scope="col" { "If these are honest" } th scope="col" { "ε at most" } th scope="col" { "δ" }
-                    th scope="col" { "A guess is right at most" }
-                } }
-                tbody { @for claim in &trust { (claim_row(card, claim, &owners)) } }
-            }
-        }
+        (table::scrolling("Claims by who is honest", &claims_table(card)))
         p.help {
             "A guess is right half of the time without any answer: the last column is for somebody who holds yes or no with \
              even odds, and for the best guess that what is seen allows."
@@ -39,21 +32,35 @@ fn claims(card: &Card) -> Markup {
     }
 }
 
-fn claim_row(card: &Card, claim: &Trust, owners: &str) -> Markup {
-    let honest = match claim.model {
-        Model::OneAggregatorOneClient => "one of the two aggregators".to_owned(),
-        Model::OneAggregatorMostClients => format!("one aggregator and {owners} owners"),
-        Model::OneClient => "nobody but the person's own device".to_owned(),
-    };
+fn claims_table(card: &Card) -> Markup {
+    let trust = card.trust().unwrap_or_default();
+    html! {
+        table.claims {
+            (table::head(&["If these are honest", "ε at most", "δ", "A guess is right at most"]))
+            tbody { @for claim in &trust { (claim_row(card, claim)) } }
+        }
+    }
+}
+
+fn claim_row(card: &Card, claim: &Trust) -> Markup {
     let delta = if claim.model == Model::OneAggregatorMostClients { card.delta().value() } else { 0.0 };
-    let shown = claim.epsilon.map_or("–".to_owned(), |_| display::claim(delta));
     html! {
         tr {
-            th scope="row" { (honest) span.help { (claim.holds) } }
+            th scope="row" { (who_is_honest(card, claim.model)) span.help { (claim.holds) } }
             td.number { (display::claim(claim.epsilon)) }
-            td.number { (shown) }
+            td.number { (claim.epsilon.map_or("–".to_owned(), |_| display::claim(delta))) }
             td.number { (best_guess(claim.epsilon, delta)) }
         }
+    }
+}
+
+fn who_is_honest(card: &Card, model: Model) -> String {
+    match model {
+        Model::OneAggregatorOneClient => "one of the two aggregators".to_owned(),
+        Model::OneAggregatorMostClients => {
+            format!("one aggregator and {} owners", card.claim_owners().map(grouped).unwrap_or_default())
+        }
+        Model::OneClient => "nobody but the person's own device".to_owned(),
     }
 }
 
@@ -65,7 +72,6 @@ pub(super) fn best_guess(epsilon: Option<f64>, delta: f64) -> String {
 }
 
 fn facts(card: &Card) -> Markup {
-    let share = display::percent(card.honest.to_f64(), 2, Rounding::Up);
     html! {
         dl.facts {
             (predicates(card))
@@ -73,17 +79,30 @@ fn facts(card: &Card) -> Markup {
             dt { "Mechanism" } dd { code { (card.mechanism) } }
             dt { "Expected error" }
             dd { (display::nearest(card.predicted.sd.value())) " people (standard deviation)" }
-            dt { "Owners" }
-            dd { (grouped(card.owners)) " expected; nothing is released below " (grouped(card.minimum_batch)) ", of whom "
-                (share) " are counted on" }
-            @if let (Some(opens), Some(closes)) = (card.opens, card.closes) {
-                dt { "Answers are taken" } dd { (moment(opens)) " to " (moment(closes)) }
-            }
-            @if let Some(series) = &card.series {
-                dt { "Series" }
-                dd { @if let Some(number) = series.number { (number) " of " } (series.times) ", one every " (span(series.every)) }
-            }
+            (owners(card))
+            (schedule(card))
             (parties(card))
+        }
+    }
+}
+
+fn owners(card: &Card) -> Markup {
+    let share = display::percent(card.honest.to_f64(), 2, Rounding::Up);
+    html! {
+        dt { "Owners" }
+        dd { (grouped(card.owners)) " expected; nothing is released below " (grouped(card.minimum_batch)) ", of whom "
+            (share) " are counted on" }
+    }
+}
+
+fn schedule(card: &Card) -> Markup {
+    html! {
+        @if let (Some(opens), Some(closes)) = (card.opens, card.closes) {
+            dt { "Answers are taken" } dd { (moment(opens)) " to " (moment(closes)) }
+        }
+        @if let Some(series) = &card.series {
+            dt { "Series" }
+            dd { @if let Some(number) = series.number { (number) " of " } (series.times) ", one every " (span(series.every)) }
         }
     }
 }
@@ -92,15 +111,16 @@ fn predicates(card: &Card) -> Markup {
     html! {
         @if card.asks_person() { dt { "Who answers" } dd { "People, on a page or in a terminal" } }
         @if let Some(predicate) = &card.predicate { dt { "A yes is" } dd { code { (predicate) } } }
-        @if let Some(ballot) = &card.ballot {
-            dt { "Ballot" }
-            dd {
-                (ballot.queries.len()) " questions, at most " (ballot.most_yes) " of them answered with yes"
-                details {
-                    summary { "All questions" }
-                    ul { @for query in &ballot.queries { li { (query.name) ": " code { (query.predicate) } } } }
-                }
-            }
+        @if let Some(ballot) = &card.ballot { dt { "Ballot" } dd { (ballot_questions(ballot)) } }
+    }
+}
+
+fn ballot_questions(ballot: &CardBallot) -> Markup {
+    html! {
+        (ballot.queries.len()) " questions, at most " (ballot.most_yes) " of them answered with yes"
+        details {
+            summary { "All questions" }
+            ul { @for query in &ballot.queries { li { (query.name) ": " code { (query.predicate) } } } }
         }
     }
 }
@@ -109,19 +129,24 @@ fn parties(card: &Card) -> Markup {
     html! {
         @if let Some(aggregators) = &card.aggregators {
             dt { "Aggregators" }
-            dd {
-                (aggregators.leader) " and " (aggregators.helper)
-                @match card.operators {
-                    Some(Operators::Two) => ", in two hands",
-                    Some(Operators::One) | None => ", in one hand: its operator can see every answer",
-                }
-            }
+            dd { (aggregators.leader) " and " (aggregators.helper) (hands(card.operators)) }
         }
-        @if let Some(enrolment) = card.enrolment {
-            dt { "Who may answer" }
-            dd { (match enrolment { Enrolment::None => "anybody", Enrolment::Required => "enrolled owners, once each" }) }
-        }
+        @if let Some(enrolment) = card.enrolment { dt { "Who may answer" } dd { (who_may_answer(enrolment)) } }
         @if let Some(signer) = &card.signer { dt { "Signed by" } dd { code.long { (signer) } } }
+    }
+}
+
+fn hands(operators: Option<Operators>) -> &'static str {
+    match operators {
+        Some(Operators::Two) => ", in two hands",
+        Some(Operators::One) | None => ", in one hand: its operator can see every answer",
+    }
+}
+
+fn who_may_answer(enrolment: Enrolment) -> &'static str {
+    match enrolment {
+        Enrolment::None => "anybody",
+        Enrolment::Required => "enrolled owners, once each",
     }
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 use uptack::{
@@ -12,9 +12,12 @@ use uptack::{
 };
 
 use super::Pages;
-use crate::desk::{
-    overview,
-    store::{Query, State},
+use crate::{
+    base::locks::lock,
+    desk::{
+        overview,
+        store::{Query, State},
+    },
 };
 
 /// How long a count of reports is good enough to be shown again.
@@ -22,10 +25,28 @@ const FRESH: Duration = Duration::from_millis(800);
 
 /// Counts that leaders gave a moment ago, so that many who watch ask no more often than one.
 #[derive(Default)]
-pub(super) struct Counts(Mutex<HashMap<String, (Instant, Option<u64>)>>);
+pub(super) struct Counts(Mutex<HashMap<String, Count>>);
 
-/// How far a question is.
-#[derive(Debug, Clone, PartialEq)]
+struct Count {
+    taken: Instant,
+    reports: Option<u64>,
+}
+
+impl Counts {
+    /// What the leader said a moment ago, if it was asked.
+    fn fresh(&self, query: &str) -> Option<Option<u64>> {
+        lock(&self.0).get(query).filter(|count| count.taken.elapsed() < FRESH).map(|count| count.reports)
+    }
+
+    fn keep(&self, query: &str, reports: Option<u64>) {
+        let mut counts = lock(&self.0);
+        counts.retain(|_, count| count.taken.elapsed() < 100 * FRESH);
+        counts.insert(query.to_owned(), Count { taken: Instant::now(), reports });
+    }
+}
+
+/// How far a question is at a moment.
+#[derive(Debug, Clone)]
 pub(super) struct Fill {
     pub(super) query: String,
     pub(super) state: State,
@@ -35,53 +56,79 @@ pub(super) struct Fill {
     expected: u64,
     opens: u64,
     closes: u64,
+    now: u64,
+}
+
+/// A part of a page that changes by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    State,
+    Fill,
+    Clock,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 3] = [Self::State, Self::Fill, Self::Clock];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Fill => "fill",
+            Self::Clock => "clock",
+        }
+    }
 }
 
 impl Pages {
     pub(super) async fn fill(&self, query: &Query, card: &Card) -> Fill {
+        let now = self.shared.now();
         Fill {
-            query: query.signed.query.clone(),
-            state: query.state_at(self.shared.now()),
+            query: query.name().to_owned(),
+            state: query.state_at(now),
             is_collected: query.record.is_some(),
             reports: self.reports(query).await,
             minimum: card.minimum_batch,
             expected: card.owners.max(card.minimum_batch),
             opens: query.opens,
             closes: query.closes,
+            now,
         }
     }
 
     async fn reports(&self, query: &Query) -> Option<u64> {
-        let name = &query.signed.query;
-        let known = || self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is over does not change, and is in the record.
+        // Once a query is over, the number no longer changes, and the record has it.
         if !matches!(query.state, State::Open | State::Closed) || query.record.is_some() {
             return overview::reports(&self.shared, query).await;
         }
-        if let Some((_, count)) = known().get(name).filter(|(when, _)| when.elapsed() < FRESH) {
-            return *count;
+        if let Some(reports) = self.counts.fresh(query.name()) {
+            return reports;
         }
-        let count = overview::reports(&self.shared, query).await;
-        let mut counts = known();
-        counts.retain(|_, (when, _)| when.elapsed() < 100 * FRESH);
-        counts.insert(name.clone(), (Instant::now(), count));
-        count
+        let reports = overview::reports(&self.shared, query).await;
+        self.counts.keep(query.name(), reports);
+        reports
     }
 }
 
 impl Fill {
-    /// The parts that change by themselves, each with the element that holds it.
-    pub(super) fn parts(&self, now: u64) -> [(String, Markup); 3] {
-        let id = |part: &str| format!("{part}-{}", self.query);
-        [(id("state"), self.badge()), (id("fill"), self.bar()), (id("clock"), self.clock(now))]
+    /// The id of the element that holds a part.
+    pub(super) fn id(&self, part: Part) -> String {
+        format!("{}-{}", part.name(), self.query)
     }
 
     /// A part in its element.
-    pub(super) fn holder(&self, part: &str, markup: &Markup) -> Markup {
-        html! { span id=(format!("{part}-{}", self.query)) class=(part) { (markup) } }
+    pub(super) fn holder(&self, part: Part) -> Markup {
+        html! { span id=(self.id(part)) class=(part.name()) { (self.part(part)) } }
     }
 
-    pub(super) fn badge(&self) -> Markup {
+    pub(super) fn part(&self, part: Part) -> Markup {
+        match part {
+            Part::State => self.badge(),
+            Part::Fill => self.bar(),
+            Part::Clock => self.clock(),
+        }
+    }
+
+    fn badge(&self) -> Markup {
         let word = match (self.state, self.is_collected) {
             (State::Closed, true) => "ready",
             (State::Closed, false) => "collecting",
@@ -90,44 +137,56 @@ impl Fill {
         html! { span class=(format!("badge {word}")) { (word) } }
     }
 
-    /// Reports against the minimum batch and those who are expected.
-    pub(super) fn bar(&self) -> Markup {
-        let share =
-            |count: u64| format!("{:.2}", 100.0 * (count.min(self.expected) as f64) / self.expected.max(1) as f64);
-        let enough = self.reports.is_some_and(|reports| reports >= self.minimum);
-        let words = match self.reports {
-            Some(reports) => format!("{} of at least {}", grouped(reports), grouped(self.minimum)),
-            None if self.state == State::Cancelled => "nothing is released".to_owned(),
-            None if self.state == State::Opening => format!("at least {} are needed", grouped(self.minimum)),
-            None => format!("unknown, of at least {}", grouped(self.minimum)),
-        };
+    /// The number of reports against the minimum batch and the expected number.
+    fn bar(&self) -> Markup {
+        let is_enough = self.reports.is_some_and(|reports| reports >= self.minimum);
         html! {
             svg.bar viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
                 rect.track width="100" height="6" {}
-                rect class=(if enough { "filled enough" } else { "filled" }) height="6"
-                    width=(share(self.reports.unwrap_or(0))) {}
-                rect.mark x=(share(self.minimum)) width="0.5" height="6" {}
+                rect class=(if is_enough { "filled enough" } else { "filled" }) height="6"
+                    width=(self.percent(self.reports.unwrap_or(0))) {}
+                rect.mark x=(self.percent(self.minimum)) width="0.5" height="6" {}
             }
-            span.words { (words) @if enough { span.visually-hidden { ", enough" } } }
+            span.words { (self.reports_words()) @if is_enough { span.visually-hidden { ", enough" } } }
+        }
+    }
+
+    /// A number of reports in per cent of the expected number.
+    fn percent(&self, reports: u64) -> String {
+        format!("{:.2}", 100.0 * (reports.min(self.expected) as f64) / self.expected.max(1) as f64)
+    }
+
+    fn reports_words(&self) -> String {
+        let minimum = grouped(self.minimum);
+        match self.reports {
+            Some(reports) => format!("{} of at least {minimum}", grouped(reports)),
+            None if self.state == State::Cancelled => "nothing is released".to_owned(),
+            None if self.state == State::Opening => format!("at least {minimum} are needed"),
+            None => format!("unknown, of at least {minimum}"),
         }
     }
 
     /// When it opens or closes; the script counts down from there.
-    pub(super) fn clock(&self, now: u64) -> Markup {
-        let (word, moment) = match self.state {
-            State::Opening | State::Open if self.opens > now => ("opens in", self.opens),
-            State::Opening | State::Open if self.closes > now => ("closes in", self.closes),
-            State::Cancelled if self.closes > now => ("was to close", self.closes),
-            _ => ("closed", self.closes),
-        };
-        let counts_down = moment > now && self.state != State::Cancelled;
+    fn clock(&self) -> Markup {
+        let (word, moment) = self.next_moment();
         let written = Timestamp::from_seconds(moment).map(|moment| moment.to_string()).unwrap_or_default();
         html! {
-            @if counts_down {
-                (word) " " time datetime=(written) data-seconds=(moment - now) { (span(moment - now)) }
+            @if moment > self.now && self.state != State::Cancelled {
+                @let left = moment - self.now;
+                (word) " " time datetime=(written) data-seconds=(left) { (span(left)) }
             } @else {
                 (word) " " time datetime=(written) { (day_and_time(&written)) }
             }
+        }
+    }
+
+    /// The moment that matters most now, and what happens then.
+    fn next_moment(&self) -> (&'static str, u64) {
+        match self.state {
+            State::Opening | State::Open if self.opens > self.now => ("opens in", self.opens),
+            State::Opening | State::Open if self.closes > self.now => ("closes in", self.closes),
+            State::Cancelled if self.closes > self.now => ("was to close", self.closes),
+            _ => ("closed", self.closes),
         }
     }
 }
@@ -142,7 +201,7 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// `2026-11-15T08:00:00Z` without what machines need.
+/// A timestamp such as `2026-11-15T08:00:00Z` as `2026-11-15 08:00 UTC`.
 pub(super) fn day_and_time(written: &str) -> String {
     let short = written.get(..16).unwrap_or(written).replace('T', " ");
     if short.is_empty() { short } else { format!("{short} UTC") }
@@ -155,7 +214,7 @@ mod tests {
     fn fill(state: State, reports: Option<u64>) -> Fill {
         let (minimum, expected) = (80, 100);
         let query = "q".to_owned();
-        Fill { query, state, is_collected: false, reports, minimum, expected, opens: 1000, closes: 2000 }
+        Fill { query, state, is_collected: false, reports, minimum, expected, opens: 1000, closes: 2000, now: 1500 }
     }
 
     #[test]
@@ -169,7 +228,7 @@ mod tests {
             bar(State::Open, Some(80)).contains("enough") && bar(State::Open, Some(500)).contains("width=\"100.00\"")
         );
         assert!(bar(State::Closed, None).contains("unknown"));
-        let clock = |state, now| fill(state, None).clock(now).into_string();
+        let clock = |state, now| Fill { now, ..fill(state, None) }.clock().into_string();
         assert!(clock(State::Opening, 900).starts_with("opens in") && clock(State::Open, 1900).contains("1 min 40 s"));
         assert!(clock(State::Open, 1901).contains("data-seconds=\"99\""));
         assert!(

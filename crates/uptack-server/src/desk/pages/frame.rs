@@ -27,19 +27,27 @@ const TABS: [(Tab, &str, &str); 4] = [
 
 /// A page for somebody who is signed in.
 pub(super) fn page(title: &str, tab: Tab, visitor: &Visitor, body: Markup) -> Response {
-    let header = html! {
+    whole(title, html! { (navigation(tab)) (sign_out_form(visitor)) }, body)
+}
+
+fn navigation(tab: Tab) -> Markup {
+    html! {
         nav aria-label="Pages" {
             @for (other, name, path) in TABS {
                 a href=(path) aria-current=[(other == tab).then_some("page")] { (name) }
             }
         }
+    }
+}
+
+fn sign_out_form(visitor: &Visitor) -> Markup {
+    html! {
         form.sign-out method="post" action="/pages/sign-out" {
             (form_token(visitor))
             span.who { (visitor.caller.name) }
             button type="submit" { "Sign out" }
         }
-    };
-    whole(title, header, body)
+    }
 }
 
 /// A page for anybody.
@@ -61,15 +69,7 @@ fn whole(title: &str, header: Markup, body: Markup) -> Response {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) " – uptack" }
-                link rel="icon" href="/pages/icon.svg";
-                link rel="stylesheet" href="/pages/style.css";
-                script src="/pages/script.js" defer {}
-            }
+            (head(title))
             body {
                 a.skip href="#main" { "Skip to the content" }
                 header.top {
@@ -81,4 +81,18 @@ fn whole(title: &str, header: Markup, body: Markup) -> Response {
         }
     };
     fragment(page)
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) " – uptack" }
+            link rel="icon" href="/pages/icon.svg";
+            link rel="stylesheet" href="/pages/style.css";
+            script src="/pages/script.js" defer {}
+        }
+    }
 }

@@ -2,8 +2,14 @@
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::{FromRequest, FromRequestParts, Request},
+    http::{
+        HeaderMap, HeaderName, HeaderValue, StatusCode,
+        header::{COOKIE, HOST, ORIGIN},
+        request::Parts,
+    },
 };
+use std::sync::Arc;
 use uptack_dap::token::Token;
 
 use super::{
@@ -17,8 +23,36 @@ use crate::{base::http::read_body, desk::tokens};
 
 /// Largest body of a form: a ballot of thousands of questions fits.
 pub(super) const LARGEST_FORM: usize = 1024 * 1024;
+
+/// Has everybody else sign in first.
+impl FromRequestParts<Arc<Pages>> for Visitor {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, pages: &Arc<Pages>) -> Result<Self, Refusal> {
+        pages.visitor(&parts.headers)
+    }
+}
+
+/// A form that changes something, from somebody who is signed in and from no page but ours.
+pub(super) struct Form {
+    pub(super) visitor: Visitor,
+    pub(super) fields: Fields,
+}
+
+impl FromRequest<Arc<Pages>> for Form {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, pages: &Arc<Pages>) -> Result<Self, Refusal> {
+        let (parts, body) = request.into_parts();
+        let visitor = pages.visitor(&parts.headers)?;
+        let fields = pages.read_form(&parts.headers, body).await?;
+        check_form_token(fields.get(FORM_TOKEN), &visitor.form_token)?;
+        Ok(Self { visitor, fields })
+    }
+}
+
 impl Pages {
-    /// Who asks. The token that the session was begun with has to be valid still.
+    /// Who asks. The token that the session was begun with must still be valid.
     pub(super) fn visitor(&self, headers: &HeaderMap) -> Result<Visitor, Refusal> {
         let id = self.shown_session(headers).ok_or(Refusal::SignIn)?;
         let session = self.sessions.find(&id, self.shared.now()).ok_or(Refusal::SignIn)?;
@@ -32,14 +66,6 @@ impl Pages {
         }
     }
 
-    /// Reads a form that changes something, from somebody who is signed in and from no page but ours.
-    pub(super) async fn form(&self, headers: &HeaderMap, body: Body) -> Result<(Visitor, Fields), Refusal> {
-        let visitor = self.visitor(headers)?;
-        let fields = self.read_form(headers, body).await?;
-        check_form_token(fields.get(FORM_TOKEN), &visitor.form_token)?;
-        Ok((visitor, fields))
-    }
-
     /// Reads a form whose token is still to be checked.
     pub(super) async fn read_form(&self, headers: &HeaderMap, body: Body) -> Result<Fields, Refusal> {
         check_origin(headers)?;
@@ -51,7 +77,7 @@ impl Pages {
         [true, false].into_iter().find_map(|secure| cookie(headers, &self.session_name(secure)))
     }
 
-    /// The cookie's name. With the prefix, browsers take it from this very host and over TLS alone.
+    /// The cookie's name. With the prefix, browsers accept it only from this very host and over TLS.
     fn session_name(&self, secure: bool) -> String {
         format!("{}uptack-{}", if secure { "__Host-" } else { "" }, self.port)
     }
@@ -62,7 +88,7 @@ impl Pages {
         self.cookie(headers, &name, id.map(Token::as_str), LIFETIME)
     }
 
-    /// The cookie that binds the form for signing in to the browser that asked for it.
+    /// The cookie that binds the sign-in form to the browser that asked for it.
     pub(super) fn visit_cookie(&self, headers: &HeaderMap, visit: &Token) -> HeaderValue {
         self.cookie(headers, &self.visit_name(), Some(visit.as_str()), 3600)
     }
@@ -83,32 +109,42 @@ impl Pages {
         HeaderValue::try_from(text).expect("a token is visible ASCII")
     }
 
-    /// Whether the browser speaks TLS to us, or to a proxy that says so. Whoever says so falsely gets a cookie that its own
-    /// browser does not send back.
+    /// Whether the browser speaks TLS to us, or to a proxy that says so. A client that says so falsely only gets a
+    /// cookie that its own browser does not send back.
     fn is_secure(&self, headers: &HeaderMap) -> bool {
         let forwarded = headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
         self.shared.config.tls.is_some() || forwarded
     }
 }
 
-/// Refuses what another site sent. Browsers say where a form comes from; one that says nothing is held to the form's
-/// token alone. Our own forms say `null` where no referrer may be sent, and are told apart by the other header.
+/// Where a browser says that a request comes from.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Refuses what another site sent. Browsers say where a form comes from; for one that does not, only the form's token
+/// is checked. The origin of our own forms is `null` where no referrer may be sent; `Sec-Fetch-Site` tells them apart.
 pub(super) fn check_origin(headers: &HeaderMap) -> Result<(), Refusal> {
-    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
-    let site = text(header::HeaderName::from_static("sec-fetch-site"));
-    let host = text(header::HOST).unwrap_or_default();
-    let own = match text(header::ORIGIN) {
-        None => true,
-        Some("null") => site == Some("same-origin"),
-        Some(origin) => origin.split_once("://").is_some_and(|(_, authority)| authority == host),
-    };
+    let site = text(headers, SEC_FETCH_SITE);
     match site {
-        None | Some("same-origin" | "none") if own => Ok(()),
+        None | Some("same-origin" | "none") if is_own_origin(headers, site) => Ok(()),
         _ => Err(Refusal::page(StatusCode::FORBIDDEN, "This form was sent from another site. Nothing was done.")),
     }
 }
 
-/// Refuses a form that is not one of this session's.
+fn is_own_origin(headers: &HeaderMap, site: Option<&str>) -> bool {
+    let host = text(headers, HOST).unwrap_or_default();
+    match text(headers, ORIGIN) {
+        None => true,
+        Some("null") => site == Some("same-origin"),
+        Some(origin) => origin.split_once("://").is_some_and(|(_, authority)| authority == host),
+    }
+}
+
+/// The text of a header; something that matches nothing if it is not text.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// Refuses a form of another session.
 pub(super) fn check_form_token(shown: &str, expected: &str) -> Result<(), Refusal> {
     let expected = Token::try_from(expected.to_owned());
     if expected.is_ok_and(|expected| expected.hash().matches(shown.as_bytes())) {
@@ -119,9 +155,13 @@ pub(super) fn check_form_token(shown: &str, expected: &str) -> Result<(), Refusa
 }
 
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+    cookies(headers).find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+}
+
+/// All cookies of a request, by name.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='))
 }
 
 #[cfg(test)]

@@ -1,69 +1,60 @@
 //! What changes by itself, as server-sent events: one for each change, made from the same parts as the pages.
 
 use axum::{
-    body::{Body, Bytes},
+    body::Bytes,
     extract::{Extension, Path, State},
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
-    response::IntoResponse,
+    http::{HeaderMap, StatusCode},
+    response::Response,
 };
 use futures_util::stream;
-use serde_json::json;
-use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+use serde::Serialize;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::sync::broadcast::{self, error::RecvError};
-use uptack::card::Card;
 
-use super::{Page, Pages, fields::Fields, refusal::Refusal};
+use super::{
+    Page, Pages, Site,
+    fields::Fields,
+    fill::{Fill, Part},
+    refusal::Refusal,
+    visitor::Visitor,
+};
 use crate::{
     base::listener::{Origin, Share},
-    desk::{overview, queries, store},
+    desk::{overview, queries, store, stream::event_stream},
 };
 
-/// How often it is looked whether something has changed.
+/// How often to look for changes.
 const LOOK: Duration = Duration::from_millis(900);
-/// After so many looks without a change a word is sent, so that no proxy takes the connection for dead.
+/// After this many looks without a change a comment is sent, so that no proxy takes the connection for dead.
 const QUIET_LOOKS: u32 = 15;
 /// Most questions that one stream follows.
 const MOST: usize = 60;
 
 /// Follows the questions of a list.
 pub(super) async fn questions(
-    State(pages): State<Arc<Pages>>,
+    State(pages): Site,
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
-    uri: Uri,
+    fields: Fields,
 ) -> Page {
-    let fields = Fields::of_query(&uri);
     let names = fields.get("names").split(',').filter(|name| !name.is_empty()).take(MOST).map(str::to_owned);
-    follow(pages, origin, headers, names.collect(), Some(fields.get("asked").parse().unwrap_or(0)))
+    let mut follower = Follower::new(pages, origin, headers, names.collect())?;
+    follower.watch_for_new(fields.get("asked").parse().unwrap_or(0));
+    Ok(follower.into_response())
 }
 
 /// Follows one question.
 pub(super) async fn question(
-    State(pages): State<Arc<Pages>>,
+    State(pages): Site,
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
     Path(query): Path<String>,
 ) -> Page {
-    follow(pages, origin, headers, vec![query], None)
-}
-
-/// Follows questions by their names; a list that was made when there were `asked` questions is told of new ones, too.
-fn follow(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>, asked: Option<u64>) -> Page {
-    if pages.visitor(&headers).is_err() {
-        return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
-    }
-    let Some(place) = pages.shared.streams.take(origin) else {
-        return Err(Refusal::page(StatusCode::SERVICE_UNAVAILABLE, "There are too many streams. Load the page again."));
-    };
-    let opened = asked.is_some().then(|| pages.shared.events.subscribe());
-    let follower =
-        Follower { pages, headers, names, opened, asked, shown: HashMap::new(), phases: HashMap::new(), _place: place };
-    let events = stream::unfold((follower, true), |(mut follower, is_first)| async move {
-        follower.next(is_first).await.map(|bytes| (Ok::<_, Infallible>(bytes), (follower, false)))
-    });
-    let mut response = Body::from_stream(events).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    Ok(response)
+    Ok(Follower::new(pages, origin, headers, vec![query])?.into_response())
 }
 
 struct Follower {
@@ -72,38 +63,67 @@ struct Follower {
     names: Vec<String>,
     /// Tells of queries that open, for lists.
     opened: Option<broadcast::Receiver<Bytes>>,
-    /// How many questions there were when the list was made, until it is compared with how many there are now: one may have opened
-    /// while the browser loaded the page.
+    /// How many questions there were when the list was made, until that is compared with how many there are now: one
+    /// may have been opened while the browser loaded the page.
     asked: Option<u64>,
-    /// What the browser shows, by element.
-    shown: HashMap<String, String>,
-    /// The states that the browser's page was made for.
-    phases: HashMap<String, (store::State, bool)>,
+    shown: Shown,
+    /// Nothing was sent yet.
+    is_first: bool,
     _place: Share,
 }
 
 impl Follower {
-    /// The next event; nothing when the desk stops, or who asked is no longer signed in.
-    async fn next(&mut self, is_first: bool) -> Option<Bytes> {
-        let mut stopping = self.pages.shared.stopping.subscribe();
-        let mut is_due = is_first;
+    /// Follows questions by their names, if there is a place for another stream.
+    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> Result<Self, Refusal> {
+        if pages.visitor(&headers).is_err() {
+            return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
+        }
+        let Some(place) = pages.shared.streams.take(origin) else {
+            return Err(Refusal::busy("There are too many streams. Load the page again."));
+        };
+        let shown = Shown::default();
+        Ok(Self { pages, headers, names, opened: None, asked: None, shown, is_first: true, _place: place })
+    }
+
+    /// Also follows which questions are new to a list that was made when there were `asked` of them.
+    fn watch_for_new(&mut self, asked: u64) {
+        self.asked = Some(asked);
+        self.opened = Some(self.pages.shared.events.subscribe());
+    }
+
+    fn into_response(self) -> Response {
+        event_stream(stream::unfold(self, |mut follower| async move {
+            follower.next().await.map(|bytes| (bytes, follower))
+        }))
+    }
+
+    /// The next event; none when the desk stops, or the visitor is no longer signed in.
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut is_due = std::mem::take(&mut self.is_first);
         for _ in 0..QUIET_LOOKS {
             let mut has_news = self.has_missed_some().await;
             if !is_due {
-                tokio::select! {
-                    () = tokio::time::sleep(LOOK) => {}
-                    news = opening(&mut self.opened) => has_news |= news,
-                    _ = stopping.wait_for(|stop| *stop) => return None,
-                }
+                has_news |= self.wait().await?;
             }
             is_due = false;
-            let (parts, has_moved_on) = self.changes().await?;
-            if !parts.is_empty() || has_news || has_moved_on {
-                let event = json!({"parts": parts, "reload": has_news || has_moved_on});
-                return Some(Bytes::from(format!("data: {event}\n\n")));
+            let visitor = self.pages.visitor(&self.headers).ok()?;
+            let mut changes = self.changes(&visitor).await;
+            changes.reload |= has_news;
+            if !changes.is_empty() {
+                return Some(changes.event());
             }
         }
         Some(Bytes::from_static(b": still here\n\n"))
+    }
+
+    /// Waits until it is time to look again; says whether a query was opened meanwhile. None when the desk stops.
+    async fn wait(&mut self) -> Option<bool> {
+        let mut stopping = self.pages.shared.stopping.subscribe();
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => Some(false),
+            news = opening(&mut self.opened) => Some(news),
+            _ = stopping.wait_for(|stop| *stop) => None,
+        }
     }
 
     /// Whether a question was opened after the list was made and before its stream was.
@@ -115,31 +135,73 @@ impl Follower {
         now.is_ok_and(|now| now != asked)
     }
 
-    /// The parts that are not what is shown, and whether a question's page has to be made anew.
-    async fn changes(&mut self) -> Option<(HashMap<String, String>, bool)> {
-        let visitor = self.pages.visitor(&self.headers).ok()?;
-        let now = self.pages.shared.now();
-        let (mut parts, mut has_moved_on) = (HashMap::new(), false);
+    /// What the browser does not show yet.
+    async fn changes(&mut self, visitor: &Visitor) -> Changes {
+        let mut changes = Changes::default();
         for name in &self.names {
             let Ok(query) = queries::find_own(&self.pages.shared, &visitor.caller, name).await else { continue };
-            let Ok(card) = Card::from_json(&query.signed.card) else { continue };
-            let fill = self.pages.fill(&query, &card).await;
-            let phase = (fill.state, fill.is_collected);
-            has_moved_on |= self.phases.insert(name.clone(), phase).is_some_and(|before| before != phase);
-            for (id, markup) in fill.parts(now) {
-                // The browser counts the seconds itself.
-                let (text, is_clock) = (markup.into_string(), id.starts_with("clock-"));
-                let before = self.shown.insert(id.clone(), text.clone());
-                if before.as_ref() != Some(&text) && !(is_clock && before.is_some()) {
-                    parts.insert(id, text);
-                }
-            }
+            let Ok(card) = query.card() else { continue };
+            self.shown.update(&self.pages.fill(&query, &card).await, &mut changes);
         }
-        Some((parts, has_moved_on))
+        changes
     }
 }
 
-/// Waits for a query to open; for ever if nobody tells.
+/// What the browser shows.
+#[derive(Default)]
+struct Shown {
+    /// Parts, by their elements.
+    parts: HashMap<String, String>,
+    /// The states that the page was made for, by question.
+    phases: HashMap<String, (store::State, bool)>,
+}
+
+impl Shown {
+    /// Brings a question up to date, and adds what is new to the changes.
+    fn update(&mut self, fill: &Fill, changes: &mut Changes) {
+        let phase = (fill.state, fill.is_collected);
+        let before = self.phases.insert(fill.query.clone(), phase);
+        changes.reload |= before.is_some_and(|before| before != phase);
+        for part in Part::ALL {
+            let (id, text) = (fill.id(part), fill.part(part).into_string());
+            if self.replace(part, &id, &text) {
+                changes.parts.insert(id, text);
+            }
+        }
+    }
+
+    /// Replaces a part; says whether the browser has to.
+    fn replace(&mut self, part: Part, id: &str, text: &str) -> bool {
+        match self.parts.insert(id.to_owned(), text.to_owned()) {
+            // The browser counts the seconds itself.
+            Some(_) if part == Part::Clock => false,
+            Some(before) => before != text,
+            None => true,
+        }
+    }
+}
+
+/// An event, as the script reads it.
+#[derive(Default, Serialize)]
+struct Changes {
+    /// New parts, by their elements.
+    parts: BTreeMap<String, String>,
+    /// The whole page has to be made anew.
+    reload: bool,
+}
+
+impl Changes {
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && !self.reload
+    }
+
+    fn event(&self) -> Bytes {
+        let text = serde_json::to_string(self).expect("an event is strings");
+        Bytes::from(format!("data: {text}\n\n"))
+    }
+}
+
+/// Waits for a query to open; forever without events.
 async fn opening(events: &mut Option<broadcast::Receiver<Bytes>>) -> bool {
     let Some(events) = events else { return std::future::pending().await };
     loop {

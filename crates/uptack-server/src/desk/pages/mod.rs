@@ -1,12 +1,14 @@
 //! The analyst's pages: the whole life of a question in a browser.
 //!
-//! They are made on the server and work without JavaScript, but for what updates by itself. What they do, they do by the
-//! same functions as the interface for programs, and every number on them comes from where the commands have it from.
-//! No page asks another host for anything, and none holds a script or a style of its own.
+//! They are made on the server and work without JavaScript, except for what updates by itself. They call the same
+//! functions as the interface for programs, and their numbers come from the same functions as those of the commands.
+//! No page loads anything from another host, and none contains inline scripts or styles.
 //!
-//! Who asks is known by a cookie that a token was exchanged for ([`sessions`]); [`guard`] says who may change something.
+//! A visitor is known by a cookie that a token was exchanged for ([`sessions`]); [`guard`] decides who may change
+//! something.
 
 mod ask;
+mod asked;
 mod card_view;
 mod fields;
 mod fill;
@@ -18,16 +20,18 @@ mod picture;
 mod question;
 mod questions;
 mod refusal;
+mod result_view;
 mod sessions;
 mod sign_in;
 mod spending;
+mod table;
 mod verify;
 mod visitor;
 mod work;
 
 use axum::{
     Router,
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
@@ -42,7 +46,7 @@ use refusal::Refusal;
 use sessions::{Links, Sessions};
 use work::Work;
 
-/// What the pages keep besides what all parts of a desk share. All of it is lost with the process, and may be.
+/// What the pages keep in addition to what all parts of a desk share. All of it may be lost with the process.
 pub(crate) struct Pages {
     shared: Arc<Shared>,
     /// Part of the cookies' names: browsers do not tell the ports of a host apart.
@@ -69,17 +73,19 @@ impl Pages {
         }
     }
 
-    /// The path of a link that signs in, once, whoever holds the token of this hash.
+    /// The path of a link that signs in the holder of this token, once.
     pub(crate) fn one_time_link(&self, token: TokenHash) -> String {
         let secret = self.links.issue(token, self.shared.now());
         format!("{}?{}={}", sign_in::ONCE, sign_in::LINK, secret.as_str())
     }
 }
 
-/// Where the questions are, which is where everything begins.
+/// The path of the list of questions, the first page.
 const HOME: &str = "/pages/";
 
-/// What a handler gives.
+/// What all handlers share.
+type Site = State<Arc<Pages>>;
+/// What a handler returns.
 type Page = Result<Response, Refusal>;
 
 const STYLE: &str = include_str!("style.css");
@@ -118,14 +124,14 @@ pub(crate) fn routes(pages: Arc<Pages>) -> Router {
         .with_state(pages)
 }
 
-/// What a browser may do with a page: nothing that the page does not need.
+/// Headers that let a browser do nothing with a page that the page does not need.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
          form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     ),
-    // For browsers that know no `frame-ancestors`.
+    // For browsers that do not know `frame-ancestors`.
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -1,26 +1,23 @@
 //! The list of one's questions.
 
-use axum::{
-    extract::State,
-    http::{HeaderMap, Uri},
-};
+use axum::extract::State;
 use maud::{Markup, html};
-use std::sync::Arc;
 use uptack::{card::Card, display};
 
 use super::{
-    HOME, Page, Pages,
+    HOME, Page, Pages, Site,
+    asked::Asked,
     fields::Fields,
-    fill::Fill,
+    fill::Part,
     frame::{self, Tab},
-    outcome::Outcome,
+    outcome::{One, Outcome},
     picture,
     visitor::Visitor,
 };
 use crate::{
     desk::{
         overview,
-        store::{self, Query},
+        store::{self, Query, Store},
     },
     error::Result,
 };
@@ -30,27 +27,29 @@ const PAGE: usize = 50;
 /// Questions that are searched, the latest first.
 const SEARCHED: usize = 2000;
 
-/// A question of the list.
-struct Row {
-    query: Query,
-    card: Card,
-    fill: Fill,
-    outcome: Option<Arc<Outcome>>,
+pub(super) async fn show(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
+    let from: usize = fields.get("from").parse().unwrap_or(0);
+    let found = pages.search(&visitor, &fields).await?;
+    let next = (found.questions.len() > from + PAGE).then_some(from + PAGE);
+    let rows = pages.rows(found.questions.into_iter().skip(from).take(PAGE)).await;
+    let body = html! { div data-live=(live_path(&rows, found.asked)) { (list(&fields, &rows, next)) } };
+    Ok(frame::page("Questions", Tab::Questions, &visitor, body))
 }
 
-pub(super) async fn show(State(pages): State<Arc<Pages>>, headers: HeaderMap, uri: Uri) -> Page {
-    let visitor = pages.visitor(&headers)?;
-    let fields = Fields::of_query(&uri);
-    let from: usize = fields.get("from").parse().unwrap_or(0);
-    let Found { questions: found, asked } = pages.search(&visitor, &fields).await?;
-    let next = (found.len() > from + PAGE).then_some(from + PAGE);
-    let mut rows = Vec::new();
-    for (query, card) in found.into_iter().skip(from).take(PAGE) {
-        rows.push(pages.row(query, card).await);
-    }
-    let content = list(&fields, &rows, next, pages.shared.now());
-    let body = html! { div data-live=(live_path(&rows, asked)) { (content) } };
-    Ok(frame::page("Questions", Tab::Questions, &visitor, body))
+/// Where changes of the questions that are shown, and new questions, are announced.
+fn live_path(rows: &[Asked], asked: u64) -> String {
+    let live: Vec<&str> = rows.iter().filter(|row| !row.is_over()).map(|row| row.query.name()).collect();
+    format!("/pages/live?names={}&asked={asked}", live.join(","))
+}
+
+/// What the form asks for.
+struct Search {
+    /// Whose questions; everybody's for an administrator.
+    analyst: Option<String>,
+    state: String,
+    /// In lower case.
+    words: String,
+    now: u64,
 }
 
 /// What a search found, the latest first, and how many questions there are in all.
@@ -59,59 +58,69 @@ struct Found {
     asked: u64,
 }
 
-/// Where changes of the questions that are shown, and new questions, are told.
-fn live_path(rows: &[Row], asked: u64) -> String {
-    let live: Vec<&str> = rows.iter().filter(|row| row.is_live()).map(|row| row.query.signed.query.as_str()).collect();
-    format!("/pages/live?names={}&asked={asked}", live.join(","))
+impl Search {
+    fn run(&self, store: &Store) -> Result<Found> {
+        let asked = store.number_asked(self.analyst.as_deref())?;
+        let all = store.asked_by(self.analyst.as_deref(), 0, SEARCHED)?;
+        let in_state = all.into_iter().filter(|query| self.has_state(query));
+        let with_card = in_state.filter_map(|query| query.card().ok().map(|card| (query, card)));
+        let questions = with_card.filter(|(query, card)| self.has_words(query, card)).collect();
+        Ok(Found { questions, asked })
+    }
+
+    fn has_state(&self, query: &Query) -> bool {
+        self.state.is_empty() || query.state_at(self.now).name() == self.state
+    }
+
+    fn has_words(&self, query: &Query, card: &Card) -> bool {
+        let contains = |text: &str| text.to_lowercase().contains(&self.words);
+        self.words.is_empty() || contains(query.name()) || card.question.as_deref().is_some_and(contains)
+    }
 }
 
 impl Pages {
-    /// The questions that the form asks for, the latest first.
     async fn search(&self, visitor: &Visitor, fields: &Fields) -> Result<Found> {
-        let analyst = overview::seen_by(&visitor.caller);
-        let (state, words) = (fields.get("state").to_owned(), fields.get("words").to_lowercase());
-        let now = self.shared.now();
-        let select = move |store: &store::Store| {
-            let asked = store.number_asked(analyst.as_deref())?;
-            let all = store.asked_by(analyst.as_deref(), 0, SEARCHED)?;
-            let found = all.into_iter().filter(|query| state.is_empty() || query.state_at(now).name() == state);
-            let read = found.filter_map(|query| Some((Card::from_json(&query.signed.card).ok()?, query)));
-            let matching = read.filter(|(card, query)| {
-                words.is_empty()
-                    || query.signed.query.to_lowercase().contains(&words)
-                    || card.question.as_ref().is_some_and(|question| question.to_lowercase().contains(&words))
-            });
-            Ok(Found { questions: matching.map(|(card, query)| (query, card)).collect(), asked })
+        let search = Search {
+            analyst: overview::seen_by(&visitor.caller),
+            state: fields.get("state").to_owned(),
+            words: fields.get("words").to_lowercase(),
+            now: self.shared.now(),
         };
-        self.shared.store.run(select).await
+        self.shared.store.run(move |store| search.run(store)).await
     }
 
-    async fn row(&self, query: Query, card: Card) -> Row {
-        let fill = self.fill(&query, &card).await;
-        let outcome = match (&query.record, query.state) {
+    async fn rows(&self, questions: impl Iterator<Item = (Query, Card)>) -> Vec<Asked> {
+        let mut rows = Vec::new();
+        for (query, card) in questions {
             // What cannot be estimated is shown without an estimate; its own page says why.
-            (Some(record), store::State::Released) => self.outcome(&query.signed.query, record).await.ok(),
-            _ => None,
-        };
-        Row { query, card, fill, outcome }
+            let outcome = self.released(&query).await.ok().flatten();
+            rows.push(self.asked(query, card, outcome).await);
+        }
+        rows
     }
 }
 
-fn list(fields: &Fields, rows: &[Row], next: Option<usize>, now: u64) -> Markup {
+fn list(fields: &Fields, rows: &[Asked], next: Option<usize>) -> Markup {
     html! {
         div.heading { h1 { "Questions" } a.button.primary href="/pages/ask" { "Ask a question" } }
         (search_form(fields))
         @if rows.is_empty() {
-            @if fields.is_empty() {
-                p.empty { "Nothing was asked yet. " a href="/pages/ask" { "Plan a question" } " and see its error before it is asked." }
-            } @else {
-                p.empty { "No question is like that. " a href=(HOME) { "Show all" } }
-            }
+            (empty_list(fields))
         } @else {
-            ul.questions { @for row in rows { li { (row.markup(now)) } } }
+            ul.questions { @for asked in rows { li { (row(asked)) } } }
         }
         @if let Some(next) = next {
             p { a.button href=(format!("{HOME}?{}&from={next}", fields.query(&["state", "words"]))) { "Earlier questions" } }
+        }
+    }
+}
+
+fn empty_list(fields: &Fields) -> Markup {
+    html! {
+        @if fields.is_empty() {
+            p.empty { "Nothing was asked yet. " a href="/pages/ask" { "Plan a question" } " and see its error before it is asked." }
+        } @else {
+            p.empty { "No question is like that. " a href=(HOME) { "Show all" } }
         }
     }
 }
@@ -125,44 +134,55 @@ fn search_form(fields: &Fields) -> Markup {
             }
             div.field {
                 label for="state" { "State" }
-                select #state name="state" {
-                    option value="" { "any" }
-                    @for state in store::State::ALL {
-                        option value=(state.name()) selected[fields.get("state") == state.name()] { (state.name()) }
-                    }
-                }
+                (state_choice(fields.get("state")))
             }
             button type="submit" { "Show" }
         }
     }
 }
 
-impl Row {
-    fn is_live(&self) -> bool {
-        matches!(self.fill.state, store::State::Opening | store::State::Open | store::State::Closed)
-    }
-
-    fn markup(&self, now: u64) -> Markup {
-        let words = self.card.question.as_deref().unwrap_or("(without words)");
-        html! {
-            article.row.panel {
-                div.what {
-                    h2 { a href=(format!("/pages/questions/{}", self.query.signed.query)) { (words) } }
-                    p.help {
-                        (self.fill.holder("state", &self.fill.badge()))
-                        (self.fill.holder("clock", &self.fill.clock(now)))
-                        @if let Some(series) = &self.card.series {
-                            span { "series " (series.number.unwrap_or(1)) " of " (series.times) }
-                        }
-                        @if let Some(ballot) = &self.card.ballot { span { "ballot of " (ballot.queries.len()) } }
-                    }
-                }
-                div.how-far {
-                    @if let Some(outcome) = &self.outcome { (estimate(outcome)) }
-                    @else { (self.fill.holder("fill", &self.fill.bar())) }
-                }
+fn state_choice(chosen: &str) -> Markup {
+    html! {
+        select #state name="state" {
+            option value="" { "any" }
+            @for state in store::State::ALL {
+                option value=(state.name()) selected[chosen == state.name()] { (state.name()) }
             }
         }
+    }
+}
+
+fn row(asked: &Asked) -> Markup {
+    html! {
+        article.row.panel {
+            div.what {
+                h2 { a href=(asked.path()) { (asked.words()) } }
+                p.help {
+                    (asked.fill.holder(Part::State))
+                    (asked.fill.holder(Part::Clock))
+                    (kind(&asked.card))
+                }
+            }
+            div.how-far { (how_far(asked)) }
+        }
+    }
+}
+
+/// The estimate, or the reports so far.
+fn how_far(asked: &Asked) -> Markup {
+    match &asked.outcome {
+        Some(outcome) => estimate(outcome),
+        None => asked.fill.holder(Part::Fill),
+    }
+}
+
+/// Whether a question is part of a series, or a ballot.
+fn kind(card: &Card) -> Markup {
+    html! {
+        @if let Some(series) = &card.series {
+            span { "series " (series.number.unwrap_or(1)) " of " (series.times) }
+        }
+        @if let Some(ballot) = &card.ballot { span { "ballot of " (ballot.queries.len()) } }
     }
 }
 
@@ -171,12 +191,16 @@ fn estimate(outcome: &Outcome) -> Markup {
     let largest = outcome.questions.iter().max_by(|one, other| one.estimate.total_cmp(&other.estimate));
     html! {
         @if let Some(one) = largest {
-            @let [low, high] = display::interval(one.low, one.high);
             p.estimate {
                 @if let Some(name) = &one.name { span.help { "most: " (name) " " } }
-                strong { (display::nearest(one.estimate)) } span.help { " " (low) " to " (high) }
+                (estimate_words(one))
             }
             (picture::interval(one.low, one.estimate, one.high))
         }
     }
+}
+
+fn estimate_words(one: &One) -> Markup {
+    let [low, high] = one.interval_words();
+    html! { strong { (display::nearest(one.estimate)) } span.help { " " (low) " to " (high) } }
 }

@@ -1,4 +1,4 @@
-//! Why there is no such page, as people read it.
+//! Refusals as people read them.
 
 use axum::{
     http::StatusCode,
@@ -12,7 +12,7 @@ use crate::{base::problem::Problem, error::Error};
 /// A refusal.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// One has to sign in first.
+    /// The visitor has to sign in first.
     SignIn,
     /// A page that says why.
     Page(StatusCode, String),
@@ -21,6 +21,11 @@ pub(super) enum Refusal {
 impl Refusal {
     pub(super) fn page(status: StatusCode, words: impl Into<String>) -> Self {
         Self::Page(status, words.into())
+    }
+
+    /// Not now, but perhaps in a moment.
+    pub(super) fn busy(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::SERVICE_UNAVAILABLE, words)
     }
 
     pub(super) fn input(words: impl Into<String>) -> Self {

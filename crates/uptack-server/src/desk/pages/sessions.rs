@@ -1,16 +1,15 @@
 //! Who is signed in, and links that sign in once. Both are kept as hashes and in memory alone.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Mutex};
 use uptack_dap::token::{Token, TokenHash};
 
-/// How long one stays signed in, in seconds: a day's work.
+use crate::base::locks::lock;
+
+/// How long a session lasts, in seconds: a day's work.
 pub(super) const LIFETIME: u64 = 8 * 3600;
 /// How long a link can be used, in seconds.
 const LINK_LIFETIME: u64 = 3600;
-/// Sessions at once. Only holders of a token begin one, so that this bounds our own memory and nobody's attack.
+/// Sessions at once. Only holders of a token begin one, so this bounds memory, not an attack.
 const MOST: usize = 1000;
 
 /// Who is signed in, by the hash of what the browser shows.
@@ -20,7 +19,7 @@ pub(super) struct Sessions(Mutex<HashMap<TokenHash, Session>>);
 /// A browser that is signed in.
 #[derive(Clone)]
 pub(super) struct Session {
-    /// The token that it was begun with: taken away, it takes the session with it.
+    /// The token that it was begun with: the session ends when the token is removed.
     pub(super) token: TokenHash,
     /// What every form of this session carries.
     pub(super) form_token: String,
@@ -32,29 +31,35 @@ impl Sessions {
     pub(super) fn begin(&self, token: TokenHash, now: u64) -> Token {
         let (id, form_token) = (Token::generate(), Token::generate().as_str().to_owned());
         let mut sessions = lock(&self.0);
-        sessions.retain(|_, session| session.expires > now);
-        if sessions.len() >= MOST
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, session)| session.expires).map(|(id, _)| id.clone())
-        {
-            sessions.remove(&oldest);
-        }
+        make_room(&mut sessions, now);
         sessions.insert(id.hash(), Session { token, form_token, expires: now + LIFETIME });
         id
     }
 
     pub(super) fn find(&self, id: &str, now: u64) -> Option<Session> {
-        let id = Token::try_from(id.to_owned()).ok()?.hash();
-        lock(&self.0).get(&id).filter(|session| session.expires > now).cloned()
+        lock(&self.0).get(&hash_of(id)?).filter(|session| session.expires > now).cloned()
     }
 
     pub(super) fn end(&self, id: &str) {
-        if let Ok(id) = Token::try_from(id.to_owned()) {
-            lock(&self.0).remove(&id.hash());
+        if let Some(id) = hash_of(id) {
+            lock(&self.0).remove(&id);
         }
     }
 }
 
-/// Links that were issued and not used, with whom they sign in and until when.
+/// Removes what has expired and, if there are still too many, the session that expires first.
+fn make_room(sessions: &mut HashMap<TokenHash, Session>, now: u64) {
+    sessions.retain(|_, session| session.expires > now);
+    if sessions.len() < MOST {
+        return;
+    }
+    let oldest = sessions.iter().min_by_key(|(_, session)| session.expires).map(|(id, _)| id.clone());
+    if let Some(id) = oldest {
+        sessions.remove(&id);
+    }
+}
+
+/// Links that were issued and not used, with the token that each stands for and when it expires.
 #[derive(Default)]
 pub(super) struct Links(Mutex<HashMap<TokenHash, (TokenHash, u64)>>);
 
@@ -67,16 +72,16 @@ impl Links {
         secret
     }
 
-    /// Whom a link signs in; it is void from now on.
+    /// The token that a link stands for; the link is void from now on.
     pub(super) fn redeem(&self, secret: &str, now: u64) -> Option<TokenHash> {
-        let secret = Token::try_from(secret.to_owned()).ok()?.hash();
-        let (token, expires) = lock(&self.0).remove(&secret)?;
+        let (token, expires) = lock(&self.0).remove(&hash_of(secret)?)?;
         (expires > now).then_some(token)
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// The hash of what a browser shows; none if it cannot be a token.
+fn hash_of(shown: &str) -> Option<TokenHash> {
+    Token::try_from(shown.to_owned()).ok().map(|token| token.hash())
 }
 
 #[cfg(test)]

@@ -3,73 +3,68 @@
 use axum::{
     body::Body,
     extract::State,
-    http::{HeaderMap, Method, StatusCode, Uri, header},
+    http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
 use maud::{Markup, html};
-use std::sync::Arc;
 use uptack_dap::token::{Token, TokenHash};
 
-use super::{HOME, Page, Pages, fields::Fields, frame, guard::check_form_token, visitor::FORM_TOKEN};
-use crate::desk::tokens;
+use super::{
+    HOME, Page, Pages, Site,
+    fields::Fields,
+    frame,
+    guard::{Form, check_form_token},
+    visitor::FORM_TOKEN,
+};
+use crate::{desk::tokens, error::Result};
 
-/// Where a link that works once leads.
+/// The path of a link that works once.
 pub(super) const ONCE: &str = "/pages/sign-in/once";
 /// The field of that link.
 pub(super) const LINK: &str = "link";
 
-pub(super) async fn form(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Page {
+pub(super) async fn form(State(pages): Site, headers: HeaderMap) -> Page {
     if pages.visitor(&headers).is_ok() {
         return Ok(Redirect::to(HOME).into_response());
     }
     Ok(pages.sign_in_page(&headers, StatusCode::OK, None))
 }
 
-pub(super) async fn submit(State(pages): State<Arc<Pages>>, headers: HeaderMap, body: Body) -> Page {
+pub(super) async fn submit(State(pages): Site, headers: HeaderMap, body: Body) -> Page {
     let fields = pages.read_form(&headers, body).await?;
-    let visit = pages.shown_visit(&headers).map(|visit| visit.hash().to_text()).unwrap_or_default();
-    if visit.is_empty() {
+    let Some(visit) = pages.shown_visit(&headers) else {
         let words =
             "Your browser did not send the cookie that came with the form. Allow cookies of this page and try again.";
         return Ok(pages.sign_in_page(&headers, StatusCode::FORBIDDEN, Some(words)));
-    }
-    check_form_token(fields.get(FORM_TOKEN), &visit)?;
-    let shown = fields.get("token").to_owned();
-    let holder = tokens::caller(&pages.shared.tokens(), shown.as_bytes())?;
-    match (holder, Token::try_from(shown)) {
-        (Some(caller), Ok(token)) => {
-            tracing::info!(caller = caller.name, "signed in");
-            Ok(pages.signed_in(&headers, token.hash()))
-        }
-        _ => {
-            let words = "This is not the token of an analyst of this desk.";
-            Ok(pages.sign_in_page(&headers, StatusCode::UNAUTHORIZED, Some(words)))
-        }
-    }
+    };
+    check_form_token(fields.get(FORM_TOKEN), &visit.hash().to_text())?;
+    let Some(token) = pages.valid_token(fields.get("token"))? else {
+        let words = "This is not the token of an analyst of this desk.";
+        return Ok(pages.sign_in_page(&headers, StatusCode::UNAUTHORIZED, Some(words)));
+    };
+    Ok(pages.signed_in(&headers, token))
 }
 
-/// Exchanges a link for a session; the address that the browser keeps has nothing of the link.
-pub(super) async fn by_link(State(pages): State<Arc<Pages>>, method: Method, uri: Uri, headers: HeaderMap) -> Page {
-    // Neither is somebody who opens the link, and it works but once.
-    let is_early = ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name));
-    if method != Method::GET || is_early {
+/// Exchanges a link for a session; the address that the browser keeps contains nothing of the link.
+pub(super) async fn by_link(State(pages): Site, method: Method, headers: HeaderMap, fields: Fields) -> Page {
+    // The link works only once, and nobody has opened it yet.
+    if method != Method::GET || is_prefetch(&headers) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let secret = Fields::of_query(&uri);
-    match pages.links.redeem(secret.get(LINK), pages.shared.now()) {
-        Some(token) => {
-            tracing::info!("signed in by a link");
-            Ok(pages.signed_in(&headers, token))
-        }
-        None => {
-            let words = "This link was used before or is too old. Sign in with your token.";
-            Ok(pages.sign_in_page(&headers, StatusCode::GONE, Some(words)))
-        }
-    }
+    let Some(token) = pages.links.redeem(fields.get(LINK), pages.shared.now()) else {
+        let words = "This link was used before or is too old. Sign in with your token.";
+        return Ok(pages.sign_in_page(&headers, StatusCode::GONE, Some(words)));
+    };
+    tracing::info!("signed in by a link");
+    Ok(pages.signed_in(&headers, token))
 }
 
-pub(super) async fn sign_out(State(pages): State<Arc<Pages>>, headers: HeaderMap, body: Body) -> Page {
-    pages.form(&headers, body).await?;
+/// Whether a browser loads a page before anybody opens it.
+fn is_prefetch(headers: &HeaderMap) -> bool {
+    ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name))
+}
+
+pub(super) async fn sign_out(State(pages): Site, headers: HeaderMap, _form: Form) -> Page {
     if let Some(id) = pages.shown_session(&headers) {
         pages.sessions.end(&id);
     }
@@ -78,7 +73,15 @@ pub(super) async fn sign_out(State(pages): State<Arc<Pages>>, headers: HeaderMap
 }
 
 impl Pages {
-    /// Begins a session under a fresh name; one that the browser came with ends.
+    /// The hash of a token that was shown, if it is somebody's.
+    fn valid_token(&self, shown: &str) -> Result<Option<TokenHash>> {
+        let Some(caller) = tokens::caller(&self.shared.tokens(), shown.as_bytes())? else { return Ok(None) };
+        let Ok(token) = Token::try_from(shown.to_owned()) else { return Ok(None) };
+        tracing::info!(caller = caller.name, "signed in");
+        Ok(Some(token.hash()))
+    }
+
+    /// Begins a session under a fresh name; the browser's previous one ends.
     fn signed_in(&self, headers: &HeaderMap, token: TokenHash) -> Response {
         if let Some(before) = self.shown_session(headers) {
             self.sessions.end(&before);
@@ -89,7 +92,7 @@ impl Pages {
     }
 
     fn sign_in_page(&self, headers: &HeaderMap, status: StatusCode, fault: Option<&str>) -> Response {
-        // Kept while there is one, so that a form in another tab stays valid.
+        // An existing one is kept, so that a form in another tab stays valid.
         let visit = self.shown_visit(headers).unwrap_or_else(Token::generate);
         let page = frame::bare("Sign in", sign_in_form(&visit.hash().to_text(), fault));
         (status, [(header::SET_COOKIE, self.visit_cookie(headers, &visit))], page).into_response()

@@ -1,11 +1,8 @@
-//! What owners can have spent, as far as a desk can know.
+//! What owners can have spent, as far as a desk knows.
 
-use axum::{extract::State, http::HeaderMap};
+use axum::extract::State;
 use maud::{Markup, html};
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashSet};
 use uptack::{
     card::Card,
     display::{self, Rounding},
@@ -14,21 +11,23 @@ use uptack_dap::card_task;
 use uptack_owner::policy::{LifetimeLimits, Limit};
 
 use super::{
-    Page, Pages,
+    Page, Site,
     frame::{self, Tab},
+    table,
+    visitor::Visitor,
 };
 use crate::{
     desk::{
         overview,
-        store::{self, Store},
+        store::{self, Query, Store},
     },
     error::Result,
 };
 
-/// Cards that are added up at most; the latest first.
+/// Most cards that are added up, the latest first.
 const MOST: usize = 10_000;
 
-/// What everything asked of some owners costs one who answered all of it, per view.
+/// What all questions to some owners cost an owner who answered all of them, by view.
 #[derive(Default, Clone)]
 struct Spent {
     cards: u64,
@@ -43,9 +42,8 @@ impl Spent {
         Self { linked: Some(0.0), one_aggregator: Some(0.0), release: Some(0.0), ..Self::default() }
     }
 
-    /// Epsilons and deltas add up; without a guarantee there is no sum.
+    /// Adds the ε and δ of a card; without a guarantee there is no sum.
     fn add(&mut self, card: &Card) {
-        let sum = |spent: Option<f64>, cost: Option<f64>| Some((spent? + cost?).next_up());
         let claims = &card.claims;
         self.cards += 1;
         self.linked = sum(self.linked, claims.whole_linked());
@@ -55,41 +53,52 @@ impl Spent {
     }
 }
 
-pub(super) async fn show(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Page {
-    let visitor = pages.visitor(&headers)?;
+/// The sum, rounded up; none without a guarantee.
+fn sum(spent: Option<f64>, cost: Option<f64>) -> Option<f64> {
+    Some((spent? + cost?).next_up())
+}
+
+/// What everything asked costs, and the same by the attributes that the cards read.
+struct Spending {
+    all: Spent,
+    populations: BTreeMap<Vec<String>, Spent>,
+}
+
+impl Spending {
+    /// Adds up the cards of an analyst, or of everybody. A series is paid once.
+    fn read(store: &Store, analyst: Option<&str>) -> Result<Self> {
+        let mut spending = Self { all: Spent::none(), populations: BTreeMap::new() };
+        let mut paid = HashSet::new();
+        // Nobody has seen what is still to be opened; what was cancelled may have been answered before.
+        let seen = |query: &Query| query.state != store::State::Opening;
+        for query in store.asked_by(analyst, 0, MOST)?.into_iter().filter(seen) {
+            let card = query.card()?;
+            if paid.insert(card_task::names(&card)?.charge.to_string()) {
+                spending.add(&card);
+            }
+        }
+        Ok(spending)
+    }
+
+    fn add(&mut self, card: &Card) {
+        self.all.add(card);
+        self.populations.entry(card.attributes.clone()).or_insert_with(Spent::none).add(card);
+    }
+}
+
+pub(super) async fn show(State(pages): Site, visitor: Visitor) -> Page {
     let analyst = overview::seen_by(&visitor.caller);
     let whose = if analyst.is_some() { "your" } else { "everybody's" };
-    let (all, populations) = pages.shared.store.run(move |store| spent(store, analyst.as_deref())).await?;
-    Ok(frame::page("Spending", Tab::Spending, &visitor, page(whose, &all, &populations)))
+    let spending = pages.shared.store.run(move |store| Spending::read(store, analyst.as_deref())).await?;
+    Ok(frame::page("Spending", Tab::Spending, &visitor, page(whose, &spending)))
 }
 
-/// All that was asked, and the same by the attributes that the cards read. A series is paid once.
-fn spent(store: &Store, analyst: Option<&str>) -> Result<(Spent, BTreeMap<Vec<String>, Spent>)> {
-    let (mut all, mut populations, mut paid) = (Spent::none(), BTreeMap::new(), HashSet::new());
-    for query in store.asked_by(analyst, 0, MOST)? {
-        // Nobody has seen what is still to be opened; what was cancelled may have been answered before.
-        if query.state == store::State::Opening {
-            continue;
-        }
-        let card = Card::from_json(&query.signed.card)?;
-        if paid.insert(card_task::names(&card)?.charge.to_string()) {
-            all.add(&card);
-            populations.entry(card.attributes.clone()).or_insert_with(Spent::none).add(&card);
-        }
-    }
-    Ok((all, populations))
-}
-
-fn page(whose: &str, all: &Spent, populations: &BTreeMap<Vec<String>, Spent>) -> Markup {
+fn page(whose: &str, spending: &Spending) -> Markup {
     html! {
         h1 { "Spending" }
         p.lead { "The most that one person can have given away by answering " (whose) " questions, all of them." }
-        (spending("Everybody who follows this desk", all))
-        @for (attributes, spent) in populations {
-            @let who = if attributes.is_empty() { "Questions that read no attribute".to_owned() }
-                else { format!("Owners who have {}", attributes.join(", ")) };
-            (spending(&who, spent))
-        }
+        (panel("Everybody who follows this desk", &spending.all))
+        @for (attributes, spent) in &spending.populations { (panel(&population(attributes), spent)) }
         p.help {
             "The desk knows what it asked and not who answered: these are sums of what the cards claim. A person's own ledger \
              composes releases more tightly and stops before its limits. The limits are those of the policy in the guide; \
@@ -98,31 +107,46 @@ fn page(whose: &str, all: &Spent, populations: &BTreeMap<Vec<String>, Spent>) ->
     }
 }
 
-fn spending(who: &str, spent: &Spent) -> Markup {
-    let limits = LifetimeLimits::of_the_guide();
-    let views = [
-        ("nobody but the person", spent.linked, 0.0, limits.linked),
-        ("one aggregator", spent.one_aggregator, 0.0, limits.one_aggregator.unwrap_or(Limit::Unlimited)),
-        ("one aggregator and the owners", spent.release, spent.delta, limits.release),
-    ];
+/// The owners that questions about these attributes ask.
+fn population(attributes: &[String]) -> String {
+    if attributes.is_empty() {
+        return "Questions that read no attribute".to_owned();
+    }
+    format!("Owners who have {}", attributes.join(", "))
+}
+
+fn panel(who: &str, spent: &Spent) -> Markup {
     html! {
         section.panel {
             h2 { (who) }
             p { (spent.cards) @if spent.cards == 1 { " card" } @else { " cards" } }
-            div.scroll tabindex="0" role="group" aria-label=(who) {
-                table {
-                    thead { tr {
-                        th scope="col" { "If these are honest" } th scope="col" { "ε at most" } th scope="col" { "δ" }
-                        th scope="col" { "of the guide's limit" }
-                    } }
-                    tbody { @for (honest, epsilon, delta, limit) in views {
-                        tr {
-                            th scope="row" { (honest) } td.number { (display::claim(epsilon)) }
-                            td.number { (display::claim(delta)) } td.number { (share(epsilon, limit)) }
-                        }
-                    } }
+            (table::scrolling(who, &spent.table()))
+        }
+    }
+}
+
+impl Spent {
+    fn table(&self) -> Markup {
+        let limits = LifetimeLimits::of_the_guide();
+        let one_aggregator = limits.one_aggregator.unwrap_or(Limit::Unlimited);
+        html! {
+            table {
+                (table::head(&["If these are honest", "ε at most", "δ", "of the guide's limit"]))
+                tbody {
+                    (row("nobody but the person", self.linked, 0.0, limits.linked))
+                    (row("one aggregator", self.one_aggregator, 0.0, one_aggregator))
+                    (row("one aggregator and the owners", self.release, self.delta, limits.release))
                 }
             }
+        }
+    }
+}
+
+fn row(honest: &str, epsilon: Option<f64>, delta: f64, limit: Limit) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (honest) } td.number { (display::claim(epsilon)) }
+            td.number { (display::claim(delta)) } td.number { (share(epsilon, limit)) }
         }
     }
 }

@@ -3,6 +3,7 @@
 use axum::{
     extract::{FromRequest, Multipart, Request, State, multipart::MultipartError},
     http::{HeaderMap, StatusCode},
+    response::Response,
 };
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -17,44 +18,54 @@ use uptack_dap::{
 };
 
 use super::{
-    Page, Pages,
+    Page, Pages, Site,
     frame::{self, Tab},
     guard,
     refusal::Refusal,
+    table,
     visitor::{FORM_TOKEN, Visitor},
 };
 
-/// What is longer is cut off.
+/// The longest value that is shown in full, in characters.
 const LONGEST_SHOWN: usize = 160;
 
-pub(super) async fn form(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Page {
-    let visitor = pages.visitor(&headers)?;
-    Ok(frame::page("Verify", Tab::Verify, &visitor, verify_form(&visitor, None)))
+pub(super) async fn form(visitor: Visitor) -> Page {
+    Ok(form_page(&visitor, None))
 }
 
-pub(super) async fn submit(State(pages): State<Arc<Pages>>, headers: HeaderMap, request: Request) -> Page {
-    let visitor = pages.visitor(&headers)?;
+pub(super) async fn submit(State(pages): Site, visitor: Visitor, headers: HeaderMap, request: Request) -> Page {
     let sent = Sent::read(&pages, &headers, request).await?;
     guard::check_form_token(&sent.form_token, &visitor.form_token)?;
     let document = match Document::from_json(&sent.text) {
         Ok(document) => document,
-        Err(error) => {
-            let form = verify_form(&visitor, Some(&error.to_string()));
-            return Ok(frame::page("Verify", Tab::Verify, &visitor, form));
-        }
+        Err(error) => return Ok(form_page(&visitor, Some(&error.to_string()))),
     };
-    let key = sent.only_own_key.then(|| pages.shared.signer.public());
-    let work = pages.work.once(move || verified(&document, key.as_ref()));
-    let words = "Too much is being computed at once. Try again in a moment, or use `uptack verify`.";
-    let found = work.await.ok_or_else(|| Refusal::page(StatusCode::SERVICE_UNAVAILABLE, words))?;
-    let body = match found.as_ref() {
-        Ok(verified) => html! { (verified.markup()) (verify_form(&visitor, None)) },
-        Err(words) => verify_form(&visitor, Some(words)),
-    };
-    Ok(frame::page("Verify", Tab::Verify, &visitor, body))
+    Ok(match pages.verify(document, sent.only_own_key).await?.as_ref() {
+        Ok(verified) => page(&visitor, html! { (verified.markup()) (verify_form(&visitor, None)) }),
+        Err(words) => form_page(&visitor, Some(words)),
+    })
 }
 
-/// What the form sends; a file counts more than what is pasted.
+impl Pages {
+    async fn verify(&self, document: Document, only_own_key: bool) -> Result<Arc<Result<Verified, String>>, Refusal> {
+        let key = only_own_key.then(|| self.shared.signer.public());
+        self.work.once(move || Verified::of(&document, key.as_ref())).await.ok_or_else(busy)
+    }
+}
+
+fn form_page(visitor: &Visitor, fault: Option<&str>) -> Response {
+    page(visitor, verify_form(visitor, fault))
+}
+
+fn page(visitor: &Visitor, body: Markup) -> Response {
+    frame::page("Verify", Tab::Verify, visitor, body)
+}
+
+fn busy() -> Refusal {
+    Refusal::busy("Too much is being computed at once. Try again in a moment, or use `uptack verify`.")
+}
+
+/// What the form sends; a file is used rather than pasted text.
 #[derive(Default)]
 struct Sent {
     form_token: String,
@@ -77,15 +88,18 @@ impl Sent {
         // A body of more than two MiB is refused while it is read.
         while let Some(part) = parts.next_field().await.map_err(refuse)? {
             let name = part.name().unwrap_or_default().to_owned();
-            let text = part.text().await.map_err(refuse)?;
-            match name.as_str() {
-                FORM_TOKEN => sent.form_token = text,
-                "own_key" => sent.only_own_key = true,
-                "document" | "file" if !text.trim().is_empty() => sent.text = text,
-                _ => {}
-            }
+            sent.set(&name, part.text().await.map_err(refuse)?);
         }
         Ok(sent)
+    }
+
+    fn set(&mut self, name: &str, text: String) {
+        match name {
+            FORM_TOKEN => self.form_token = text,
+            "own_key" => self.only_own_key = true,
+            "document" | "file" if !text.trim().is_empty() => self.text = text,
+            _ => {}
+        }
     }
 }
 
@@ -95,16 +109,17 @@ struct Verified {
     trust: Vec<Trust>,
 }
 
-fn verified(document: &Document, key: Option<&PublicKey>) -> Result<Verified, String> {
-    let verifier = Verifier { desk_key: key, limit: WorkLimit::default() };
-    let checks = verifier.verify(document, &Arc::new(Progress::default())).map_err(|error| error.to_string())?;
-    // What a false claim would rest on is of no interest.
-    let sound = checks.iter().all(Check::holds);
-    let trust = document.card().ok().filter(|_| sound).and_then(|card| card.trust().ok()).unwrap_or_default();
-    Ok(Verified { name: document.name(), checks, trust })
-}
-
 impl Verified {
+    fn of(document: &Document, key: Option<&PublicKey>) -> Result<Self, String> {
+        let verifier = Verifier { desk_key: key, limit: WorkLimit::default() };
+        let checks = verifier.verify(document, &Arc::new(Progress::default())).map_err(|error| error.to_string())?;
+        // It does not matter whom a false claim would trust.
+        let holds = checks.iter().all(Check::holds);
+        let card = document.card().ok().filter(|_| holds);
+        let trust = card.and_then(|card| card.trust().ok()).unwrap_or_default();
+        Ok(Self { name: document.name(), checks, trust })
+    }
+
     fn markup(&self) -> Markup {
         let failed = self.checks.iter().filter(|check| !check.holds()).count();
         html! {
@@ -113,29 +128,27 @@ impl Verified {
                     @if failed == 0 { "This " (self.name) " states what follows from it" }
                     @else { (failed) " of " (self.checks.len()) " checks of this " (self.name) " fail" }
                 }
-                div.scroll tabindex="0" role="group" aria-label="Checks" {
-                    table.checks {
-                        thead { tr {
-                            th scope="col" { span.visually-hidden { "Verdict" } } th scope="col" { "What" } th scope="col" { "Stated" }
-                            th scope="col" { "Recomputed" }
-                        } }
-                        tbody { @for check in &self.checks { (row(check)) } }
-                    }
-                }
+                (table::scrolling("Checks", &self.table()))
                 @for trust in &self.trust { p.help { (trust.holds) } }
+            }
+        }
+    }
+
+    fn table(&self) -> Markup {
+        html! {
+            table.checks {
+                thead { tr {
+                    th scope="col" { span.visually-hidden { "Verdict" } } th scope="col" { "What" } th scope="col" { "Stated" }
+                    th scope="col" { "Recomputed" }
+                } }
+                tbody { @for check in &self.checks { (row(check)) } }
             }
         }
     }
 }
 
 fn row(check: &Check) -> Markup {
-    let (sign, words) = match check.verdict {
-        Verdict::Equal => ("✓", "holds"),
-        Verdict::RoundedUp => ("✓", "holds, rounded up"),
-        Verdict::Wider => ("✗", "wider than was found"),
-        Verdict::Wrong => ("✗", "wrong"),
-        Verdict::NotStated => ("–", "not stated"),
-    };
+    let (sign, words) = sign_and_words(check.verdict);
     html! {
         tr {
             td class=(if check.holds() { "tick" } else { "cross" }) {
@@ -145,6 +158,16 @@ fn row(check: &Check) -> Markup {
             td { code { (short(check.stated.as_deref().unwrap_or("–"))) } }
             td { code { (short(&check.recomputed)) } @if check.verdict != Verdict::Equal { span.help { (words) } } }
         }
+    }
+}
+
+fn sign_and_words(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Equal => ("✓", "holds"),
+        Verdict::RoundedUp => ("✓", "holds, rounded up"),
+        Verdict::Wider => ("✗", "wider than was found"),
+        Verdict::Wrong => ("✗", "wrong"),
+        Verdict::NotStated => ("–", "not stated"),
     }
 }
 

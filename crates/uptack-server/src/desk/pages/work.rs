@@ -1,4 +1,4 @@
-//! Long computations: off the threads that answer, few at once, and each once for all who ask for it.
+//! Long computations: off the threads that serve requests, few at once, and each one once for all who ask for it.
 
 use futures_util::{
     FutureExt,
@@ -6,14 +6,16 @@ use futures_util::{
 };
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::base::locks::lock;
 
 /// Computations at once. More would leave the desk's other work without a core on a small machine.
 const AT_ONCE: usize = 2;
-/// Computations that are under way or wait; whoever asks for one more is told to come again.
+/// Computations that run or wait; further ones are refused until there is a place.
 const MOST_WAITING: usize = 12;
 /// Results that are kept of each kind.
 const KEPT: usize = 64;
@@ -30,7 +32,7 @@ impl Default for Work {
     }
 }
 
-/// Results and what will be one, by what was asked; the latest last.
+/// Results, and computations under way, by their key; the latest last.
 pub(super) struct Jobs<T>(Mutex<VecDeque<(String, Job<T>)>>);
 
 type Job<T> = Shared<BoxFuture<'static, Option<Arc<T>>>>;
@@ -41,17 +43,34 @@ impl<T> Default for Jobs<T> {
     }
 }
 
+impl<T> Jobs<T> {
+    /// The job of this key, or the one that `begin` begins. Only the latest are kept.
+    fn find_or_begin(&self, key: &str, begin: impl FnOnce() -> Option<Job<T>>) -> Option<Job<T>> {
+        let mut known = lock(&self.0);
+        if let Some((_, job)) = known.iter().find(|(other, _)| other == key) {
+            return Some(job.clone());
+        }
+        let job = begin()?;
+        known.push_back((key.to_owned(), job.clone()));
+        if known.len() > KEPT {
+            known.pop_front();
+        }
+        Some(job)
+    }
+}
+
 /// What came of asking for a computation.
 pub(super) enum Found<T> {
     Done(Arc<T>),
-    /// It goes on; ask again.
+    /// It is still being computed; ask again.
     Later,
     /// There is no place for it.
     Busy,
 }
 
 impl Work {
-    /// The result of a computation, if it is there within `patience`. It goes on if it is not, and is begun once only.
+    /// The result of a computation, if it is there within `patience`; if not, the computation goes on. Each key is
+    /// computed once.
     pub(super) async fn find<T: Send + Sync + 'static>(
         &self,
         jobs: &Jobs<T>,
@@ -59,55 +78,44 @@ impl Work {
         patience: Duration,
         compute: impl FnOnce() -> T + Send + 'static,
     ) -> Found<T> {
-        let Some(job) = self.job(jobs, key, compute) else { return Found::Busy };
+        let Some(job) = jobs.find_or_begin(key, || self.begin(compute)) else { return Found::Busy };
         match tokio::time::timeout(patience, job).await {
             Ok(Some(result)) => Found::Done(result),
-            // It panicked, which is not a matter of patience; the next one may be asked something else.
+            // It panicked, and waiting longer would not help.
             Ok(None) => Found::Busy,
             Err(_) => Found::Later,
         }
     }
 
-    fn job<T: Send + Sync + 'static>(
-        &self,
-        jobs: &Jobs<T>,
-        key: &str,
-        compute: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<Job<T>> {
-        let mut known = jobs.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, job)) = known.iter().find(|(other, _)| other == key) {
-            return Some(job.clone());
-        }
-        let job = self.begin(compute)?;
-        known.push_back((key.to_owned(), job.clone()));
-        if known.len() > KEPT {
-            known.pop_front();
-        }
-        Some(job)
-    }
-
+    /// Begins a computation, if there is a place for it.
     fn begin<T: Send + Sync + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Option<Job<T>> {
         let place = Arc::clone(&self.waiting).try_acquire_owned().ok()?;
-        let running = Arc::clone(&self.running);
-        // A task of its own: whoever asked may be gone before it is done.
-        let task = tokio::spawn(async move {
-            let turn = running.acquire_owned().await.ok()?;
-            let computed = tokio::task::spawn_blocking(move || {
-                let _held = (place, turn);
-                compute()
-            });
-            computed.await.ok().map(Arc::new)
-        });
+        // A task of its own: the request may be gone before it is done.
+        let task = tokio::spawn(run(place, Arc::clone(&self.running), compute));
         Some(async move { task.await.ok().flatten() }.boxed().shared())
     }
 
-    /// A computation whose result nobody else asks for; none where there is no place for it.
+    /// The result of a computation that nobody else asks for; none if there is no place for it.
     pub(super) async fn once<T: Send + Sync + 'static>(
         &self,
         compute: impl FnOnce() -> T + Send + 'static,
     ) -> Option<Arc<T>> {
         self.begin(compute)?.await
     }
+}
+
+/// Waits for a turn, then computes. The place is free again afterwards.
+async fn run<T: Send + 'static>(
+    place: OwnedSemaphorePermit,
+    running: Arc<Semaphore>,
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Option<Arc<T>> {
+    let turn = running.acquire_owned().await.ok()?;
+    let computed = tokio::task::spawn_blocking(move || {
+        let _held = (place, turn);
+        compute()
+    });
+    computed.await.ok().map(Arc::new)
 }
 
 #[cfg(test)]

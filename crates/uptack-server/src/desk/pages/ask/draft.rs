@@ -28,46 +28,62 @@ enum Window {
     Series { every: u64, times: u64 },
 }
 
+impl Window {
+    /// The seconds of each window and their number, if there are many.
+    fn series(self) -> Option<(u64, u64)> {
+        match self {
+            Self::Once(_) => None,
+            Self::Series { every, times } => Some((every, times)),
+        }
+    }
+}
+
 impl Draft {
-    pub(super) fn read(fields: &Fields, wanted: Wanted) -> Result<Self, Fault> {
-        let words =
-            fields.given("question").ok_or_else(|| Fault::of("question", "say in words what people are asked"))?;
+    pub(super) fn read(fields: &Fields) -> Result<Self, Fault> {
+        let wanted = Wanted::read(fields)?;
+        let words = required(fields, "question", "say in words what people are asked")?.to_owned();
         let (question, window) = (question(fields)?, window(fields)?);
-        let times = match window {
-            Window::Once(_) => 1,
-            Window::Series { times, .. } => times,
-        };
-        let counted = question.counted_queries(times).map_err(|error| Fault::of("values", error.to_string()))?;
-        let queries = counted.ok_or_else(|| Fault::of("times", "a series has at least one window, and an end"))?;
-        Ok(Self { wanted, question, words: words.to_owned(), window, queries })
+        let queries = counted_queries(&question, window)?;
+        Ok(Self { wanted, question, words, window, queries })
     }
 
-    /// The card as the desk is asked to open it: planned such that all that it asks keeps the request.
+    /// The card as the desk is asked to open it, planned so that everything it asks together keeps within the request.
     pub(super) fn card(&self) -> Result<Card, uptack::Error> {
-        let Wanted { request, unknown, error } = &self.wanted;
         let progress = Progress::default();
-        // What was left open is solved for one question; as a whole the card then keeps within what was found.
-        let request = match unknown {
-            plan::Unknown::Error => request.clone(),
-            _ => plan::solve(request, *unknown, *error, &progress)?.request,
-        };
-        let series = match self.window {
-            Window::Once(_) => None,
-            Window::Series { every, times } => Some((every, times)),
-        };
-        let drafted = |card| self.question.on(card, &self.words, series);
+        let request = self.solved_request(&progress)?;
+        let drafted = |card| self.question.on(card, &self.words, self.window.series());
         let card = plan_whole(&request, self.queries, drafted, &progress)?;
         // The desk fills in the series with its times.
         Ok(Card { series: None, ..card })
     }
 
-    /// When answers are taken, as a request to open it says it.
+    /// The request with what it leaves open. That is solved for one question; as a whole the card then keeps within it.
+    fn solved_request(&self, progress: &Progress) -> Result<plan::Request, uptack::Error> {
+        let Wanted { request, unknown, error } = &self.wanted;
+        match unknown {
+            plan::Unknown::Error => Ok(request.clone()),
+            _ => Ok(plan::solve(request, *unknown, *error, progress)?.request),
+        }
+    }
+
+    /// When answers are taken, as a request to open the card says it.
     pub(super) fn schedule(&self) -> Vec<(&'static str, u64)> {
         match self.window {
             Window::Once(seconds) => vec![("seconds", seconds)],
             Window::Series { every, times } => vec![("every", every), ("times", times)],
         }
     }
+}
+
+/// How many queries can differ for one owner.
+fn counted_queries(question: &Question, window: Window) -> Result<u64, Fault> {
+    let times = window.series().map_or(1, |(_, times)| times);
+    let counted = question.counted_queries(times).map_err(Fault::at("values"))?;
+    counted.ok_or_else(|| Fault::of("times", "a series has at least one window, and an end"))
+}
+
+fn required<'a>(fields: &'a Fields, name: &'static str, words: &str) -> Result<&'a str, Fault> {
+    fields.given(name).ok_or_else(|| Fault::of(name, words))
 }
 
 fn question(fields: &Fields) -> Result<Question, Fault> {
@@ -78,7 +94,7 @@ fn question(fields: &Fields) -> Result<Question, Fault> {
     }
 }
 
-/// People answer in their own words; what only a device could evaluate would never be looked at.
+/// People answer the question in words; what only a device can evaluate would be ignored.
 fn question_of_people(fields: &Fields) -> Result<Question, Fault> {
     for name in ["predicate", "each", "values", "most_yes"] {
         if fields.given(name).is_some() {
@@ -89,52 +105,52 @@ fn question_of_people(fields: &Fields) -> Result<Question, Fault> {
 }
 
 fn question_of_devices(fields: &Fields) -> Result<Question, Fault> {
-    let declared = Declared::default();
-    let Some(attribute) = fields.given("each") else {
-        let predicate = fields.given("predicate").ok_or_else(|| {
-            let words =
-                "say what a yes is, as in station == \"7\", name an attribute for a ballot, or let people answer";
-            Fault::of("predicate", words)
-        })?;
-        return Question::single(predicate, &declared).map_err(|error| Fault::of("predicate", error.to_string()));
+    if let Some(attribute) = fields.given("each") {
+        return ballot(fields, attribute);
+    }
+    let words = "say what a yes is, as in station == \"7\", name an attribute for a ballot, or let people answer";
+    let predicate = required(fields, "predicate", words)?;
+    Question::single(predicate, &Declared::default()).map_err(Fault::at("predicate"))
+}
+
+/// One question for each value of an attribute.
+fn ballot(fields: &Fields, attribute: &str) -> Result<Question, Fault> {
+    let values = values(fields)?;
+    let most_yes = match fields.given("most_yes") {
+        Some(text) => count(text).map_err(Fault::at("most_yes"))?,
+        None => 1,
     };
-    let values: Vec<String> = fields
-        .get("values")
-        .split([',', '\n'])
-        .map(str::trim)
-        .filter(|value| !value.is_empty())
-        .map(str::to_owned)
-        .collect();
+    Question::each(attribute, values, fields.given("predicate"), most_yes, &Declared::default())
+        .map_err(Fault::at("values"))
+}
+
+fn values(fields: &Fields) -> Result<Vec<String>, Fault> {
+    let written = fields.get("values").split([',', '\n']).map(str::trim);
+    let values: Vec<String> = written.filter(|value| !value.is_empty()).map(str::to_owned).collect();
     if values.is_empty() {
         return Err(Fault::of("values", "a ballot needs values, one per line or with commas between them"));
     }
-    let most_yes = match fields.given("most_yes") {
-        Some(text) => count(text).map_err(|words| Fault::of("most_yes", words))?,
-        None => 1,
-    };
-    Question::each(attribute, values, fields.given("predicate"), most_yes, &declared)
-        .map_err(|error| Fault::of("values", error.to_string()))
+    Ok(values)
 }
 
 fn window(fields: &Fields) -> Result<Window, Fault> {
-    let span = |name: &'static str| {
-        let text = fields.given(name).ok_or_else(|| Fault::of(name, "say how long, as in 10m"))?;
-        let span = seconds(text).map_err(|words| Fault::of(name, words))?;
-        if span < LEAST_WINDOW {
-            return Err(Fault::of(
-                name,
-                format!("within {span} s nobody could answer; the shortest is {LEAST_WINDOW} s"),
-            ));
-        }
-        Ok(span)
-    };
     match fields.given("times") {
         Some(times) if times != "1" => {
-            let times = count(times).map_err(|words| Fault::of("times", words))?;
-            Ok(Window::Series { every: span("closes")?, times })
+            let times = count(times).map_err(Fault::at("times"))?;
+            Ok(Window::Series { every: window_seconds(fields)?, times })
         }
-        _ => Ok(Window::Once(span("closes")?)),
+        _ => Ok(Window::Once(window_seconds(fields)?)),
     }
+}
+
+fn window_seconds(fields: &Fields) -> Result<u64, Fault> {
+    let text = required(fields, "closes", "say how long, as in 10m")?;
+    let span = seconds(text).map_err(Fault::at("closes"))?;
+    if span < LEAST_WINDOW {
+        let words = format!("within {span} s nobody could answer; the shortest is {LEAST_WINDOW} s");
+        return Err(Fault::of("closes", words));
+    }
+    Ok(span)
 }
 
 #[cfg(test)]
@@ -145,7 +161,7 @@ mod tests {
 
     fn read(rest: &str) -> Result<Draft, Fault> {
         let fields = Fields::parse(format!("{PLAN}&{rest}").as_bytes());
-        Draft::read(&fields, Wanted::read(&fields).unwrap())
+        Draft::read(&fields)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::wanted::Fault;
 use crate::desk::pages::fields::Fields;
 
-/// Every field, in the order of the form.
+/// Every field: first what the planner is asked, then the question.
 pub(super) const NAMES: [&str; 18] = [
     "owners",
     "yes",
@@ -27,7 +27,7 @@ pub(super) const NAMES: [&str; 18] = [
     "times",
 ];
 
-/// What the form begins with.
+/// The values that the form starts with.
 pub(super) fn usual() -> Fields {
     Fields::parse(b"owners=3000&yes=0..300&epsilon=1&trust=one-aggregator&minimum_batch=2500&closes=10m")
 }
@@ -58,6 +58,25 @@ const MORE: [Input; 4] = [
     Input { name: "honest", label: "Honest share", help: "Of the owners, such as 0.9; all by default" },
 ];
 
+const QUESTION: Input =
+    Input { name: "question", label: "The question in words", help: "It stands on the card that owners see" };
+
+const PREDICATE: Input = Input {
+    name: "predicate",
+    label: "A yes is",
+    help: "Where devices answer: an expression over an owner's own attributes, as in station == \"7\"",
+};
+
+const BALLOT: [Input; 2] = [
+    Input { name: "each", label: "Attribute", help: "One question for each value of it" },
+    Input { name: "most_yes", label: "Most yes", help: "How many of them one person answers with yes; 1 by default" },
+];
+
+const WHEN: [Input; 2] = [
+    Input { name: "closes", label: "Answers are taken for", help: "Such as 90s, 10m, 2h or 1d" },
+    Input { name: "times", label: "Times", help: "More than one makes a series, priced as a whole" },
+];
+
 const TRUST: [(&str, &str); 3] = [
     ("one-aggregator", "One honest aggregator, whoever else is not"),
     ("owners-and-noise", "One honest aggregator and the owners"),
@@ -71,9 +90,7 @@ pub(super) fn page(fields: &Fields, fault: Option<&Fault>, plan: &Markup) -> Mar
     html! {
         h1 { "Ask" }
         p.lead { "Plan first: leave out owners, ε or the error, and it is solved for." }
-        @if let Some(fault) = fault {
-            p.fault role="alert" { a href=(format!("#{}", fault.field)) { (label(fault.field)) } ": " (fault.words) }
-        }
+        @if let Some(fault) = fault { p.fault role="alert" { (fault_words(fault)) } }
         div.columns {
             form #ask method="get" action="/pages/ask" data-plan="/pages/ask/plan" {
                 (plan_fields(fields))
@@ -88,21 +105,20 @@ pub(super) fn page(fields: &Fields, fault: Option<&Fault>, plan: &Markup) -> Mar
     }
 }
 
+/// What is wrong, with a link to the field.
+pub(super) fn fault_words(fault: &Fault) -> Markup {
+    html! { a href=(format!("#{}", fault.field)) { (label(fault.field)) } ": " (fault.words) }
+}
+
 /// What people read above a field.
 pub(super) fn label(name: &str) -> &'static str {
-    let known = MAIN.iter().chain(&MORE).find(|input| input.name == name).map(|input| input.label);
-    known.unwrap_or(match name {
+    let mut inputs = MAIN.iter().chain(&MORE).chain([&QUESTION, &PREDICATE]).chain(&BALLOT).chain(&WHEN);
+    match name {
         "trust" => "Who is trusted",
-        "question" => "The question in words",
         "who" => "Who answers",
-        "predicate" => "A yes is",
-        "each" => "Attribute",
         "values" => "Values",
-        "most_yes" => "Most yes",
-        "closes" => "Answers are taken for",
-        "times" => "Times",
-        _ => "This form",
-    })
+        _ => inputs.find(|input| input.name == name).map_or("This form", |input| input.label),
+    }
 }
 
 fn plan_fields(fields: &Fields) -> Markup {
@@ -120,42 +136,33 @@ fn plan_fields(fields: &Fields) -> Markup {
 }
 
 fn question_fields(fields: &Fields) -> Markup {
-    let ballot = [
-        Input { name: "each", label: "Attribute", help: "One question for each value of it" },
-        Input {
-            name: "most_yes",
-            label: "Most yes",
-            help: "How many of them one person answers with yes; 1 by default",
-        },
-    ];
-    let when = [
-        Input { name: "closes", label: "Answers are taken for", help: "Such as 90s, 10m, 2h or 1d" },
-        Input { name: "times", label: "Times", help: "More than one makes a series, priced as a whole" },
-    ];
     html! {
         fieldset.panel {
             legend { "The question" }
-            (text(fields, &Input { name: "question", label: "The question in words", help: "It stands on the card that owners see" }))
+            (text(fields, &QUESTION))
             (choice(fields, "who", &WHO))
-            (text(fields, &Input {
-                name: "predicate", label: "A yes is",
-                help: "Where devices answer: an expression over an owner's own attributes, as in station == \"7\"",
-            }))
-            details open[fields.given("each").is_some()] {
-                summary { "A ballot of many questions" }
-                div.grid { @for input in &ballot { (text(fields, input)) } }
-                div.field {
-                    label for="values" { "Values" }
-                    textarea #values name="values" rows="4" aria-describedby="values-help" { (fields.get("values")) }
-                    p.help #values-help { "One per line, or with commas between them" }
-                }
-            }
-            div.grid { @for input in &when { (text(fields, input)) } }
+            (text(fields, &PREDICATE))
+            (ballot_fields(fields))
+            div.grid { @for input in &WHEN { (text(fields, input)) } }
         }
     }
 }
 
-/// One of several values, each with its words.
+fn ballot_fields(fields: &Fields) -> Markup {
+    html! {
+        details open[fields.given("each").is_some()] {
+            summary { "A ballot of many questions" }
+            div.grid { @for input in &BALLOT { (text(fields, input)) } }
+            div.field {
+                label for="values" { "Values" }
+                textarea #values name="values" rows="4" aria-describedby="values-help" { (fields.get("values")) }
+                p.help #values-help { "One per line, or with commas between them" }
+            }
+        }
+    }
+}
+
+/// A choice between values, each with its words.
 fn choice(fields: &Fields, name: &str, values: &[(&str, &str)]) -> Markup {
     html! {
         div.field {

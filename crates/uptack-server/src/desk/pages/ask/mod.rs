@@ -7,105 +7,92 @@ mod planning;
 mod wanted;
 
 use axum::{
-    body::Body,
     extract::State,
-    http::{HeaderMap, StatusCode, Uri},
-    response::{IntoResponse, Redirect},
+    http::StatusCode,
+    response::{IntoResponse, Response},
 };
 use maud::{Markup, html};
-use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use serde_json::{Value, json};
+use std::time::Duration;
+use uptack::card::Card;
 use uptack_dap::{digest::sha256, token::Token};
 
 use super::{
-    Page, Pages, card_view,
+    Page, Pages, Site, asked, card_view,
     fields::Fields,
     frame::{self, Tab},
-    question,
+    guard::Form,
     refusal::Refusal,
     visitor::Visitor,
     work::Found,
 };
 use crate::{
     base::http::document,
-    desk::{openings, queries},
+    desk::{new_queries, openings, queries},
 };
 use draft::Draft;
-use wanted::Wanted;
+use wanted::{Fault, Wanted};
 
 pub(super) use planning::Plans;
 
 /// How long the script waits for a plan before it asks again.
 const SOON: Duration = Duration::from_millis(800);
-/// How long a page does.
+/// How long a page waits for a plan.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a picture or a card does.
+/// How long a picture waits for a plan.
 const LONG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The form with the plan of what is in it.
-pub(super) async fn show(State(pages): State<Arc<Pages>>, headers: HeaderMap, uri: Uri) -> Page {
-    let visitor = pages.visitor(&headers)?;
-    let fields = match Fields::of_query(&uri) {
-        fields if fields.is_empty() => form::usual(),
-        fields => fields,
-    };
-    let (_, plan) = pages.plan_panel(&fields, PATIENCE).await;
-    Ok(frame::page("Ask", Tab::Ask, &visitor, form::page(&fields, None, &plan)))
+/// The form with the plan that follows from it.
+pub(super) async fn show(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
+    let fields = if fields.is_empty() { form::usual() } else { fields };
+    Ok(pages.ask_page(&visitor, &fields, None).await)
 }
 
 /// The plan alone, for the script.
-pub(super) async fn fragment(State(pages): State<Arc<Pages>>, headers: HeaderMap, uri: Uri) -> Page {
-    if pages.visitor(&headers).is_err() {
+pub(super) async fn fragment(State(pages): Site, visitor: Result<Visitor, Refusal>, fields: Fields) -> Page {
+    if visitor.is_err() {
         return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to plan."));
     }
-    let (status, plan) = pages.plan_panel(&Fields::of_query(&uri), SOON).await;
+    let (status, plan) = pages.plan_panel(&fields, SOON).await;
     Ok((status, frame::fragment(plan)).into_response())
 }
 
 /// One of the plan's charts.
-pub(super) async fn chart(State(pages): State<Arc<Pages>>, headers: HeaderMap, uri: Uri) -> Page {
-    pages.visitor(&headers)?;
-    let fields = Fields::of_query(&uri);
+pub(super) async fn chart(State(pages): Site, _visitor: Visitor, fields: Fields) -> Page {
     let wanted = Wanted::read(&fields).map_err(|fault| Refusal::input(fault.words))?;
     let number: usize = fields.get("chart").parse().unwrap_or(0);
-    match pages.charts(wanted, LONG_PATIENCE).await {
-        Found::Done(charts) => match charts.get(number) {
-            Some(svg) => Ok(document("image/svg+xml", svg.clone())),
-            None => Err(Refusal::page(StatusCode::NOT_FOUND, "There is no such chart.")),
-        },
-        Found::Later | Found::Busy => Err(busy()),
+    let Found::Done(charts) = pages.charts(wanted, LONG_PATIENCE).await else { return Err(busy()) };
+    match charts.get(number) {
+        Some(svg) => Ok(document("image/svg+xml", svg.clone())),
+        None => Err(Refusal::page(StatusCode::NOT_FOUND, "There is no such chart.")),
     }
 }
 
 /// The card as owners will see it, before anything is asked.
-pub(super) async fn preview(State(pages): State<Arc<Pages>>, headers: HeaderMap, uri: Uri) -> Page {
-    let visitor = pages.visitor(&headers)?;
-    let fields = Fields::of_query(&uri);
-    let draft = match Wanted::read(&fields).and_then(|wanted| Draft::read(&fields, wanted)) {
+pub(super) async fn preview(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
+    let draft = match Draft::read(&fields) {
         Ok(draft) => draft,
-        Err(fault) => {
-            let (_, plan) = pages.plan_panel(&fields, PATIENCE).await;
-            return Ok(frame::page("Ask", Tab::Ask, &visitor, form::page(&fields, Some(&fault), &plan)));
-        }
+        Err(fault) => return Ok(pages.ask_page(&visitor, &fields, Some(&fault)).await),
     };
     let (words, schedule) = (draft.words.clone(), draft.schedule());
-    let Some(made) = pages.work.once(move || draft.card().map_err(|error| error_words(&error))).await else {
-        return Err(busy());
-    };
-    let card = made.as_ref().clone().map_err(Refusal::input)?;
-    let mut seen = card.clone();
-    queries::fill_in(&pages.shared, &mut seen);
-    let mut opening = json!({"card": card});
-    for (name, value) in schedule {
-        opening[name] = json!(value);
-    }
+    let card = pages.drafted_card(draft).await?;
+    let opening = opening(&card, &schedule).to_string();
     let body = html! {
         h1 { "As owners will see it" }
         p.lead { (words) }
-        section.panel { h2 { "The card" } (card_view::card(&seen)) }
-        (open_form(&visitor, &fields, &opening.to_string()))
+        section.panel { h2 { "The card" } (card_view::card(&pages.filled_in(card))) }
+        (open_form(&visitor, &fields, &opening))
     };
     Ok(frame::page("Preview", Tab::Ask, &visitor, body))
+}
+
+/// A request to open a card, as a program would send it.
+fn opening(card: &Card, schedule: &[(&str, u64)]) -> Value {
+    let mut opening = json!({"card": card});
+    for (name, value) in schedule {
+        opening[*name] = json!(value);
+    }
+    opening
 }
 
 fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
@@ -125,8 +112,7 @@ fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
 }
 
 /// Opens what was shown, by the function that serves programs.
-pub(super) async fn open(State(pages): State<Arc<Pages>>, headers: HeaderMap, body: Body) -> Page {
-    let (visitor, fields) = pages.form(&headers, body).await?;
+pub(super) async fn open(State(pages): Site, Form { visitor, fields }: Form) -> Page {
     let opening = fields.get("opening").as_bytes();
     let request = openings::Request {
         analyst: visitor.caller.name,
@@ -134,11 +120,27 @@ pub(super) async fn open(State(pages): State<Arc<Pages>>, headers: HeaderMap, bo
         digest: sha256(opening),
     };
     let opened = queries::open(&pages.shared, request, opening).await?;
-    let first = opened["queries"][0]["query"].as_str().unwrap_or_default().to_owned();
-    Ok(Redirect::to(&question::path(&first)).into_response())
+    let first = opened["queries"][0]["query"].as_str().unwrap_or_default();
+    Ok(asked::redirect(first))
 }
 
 impl Pages {
+    async fn ask_page(&self, visitor: &Visitor, fields: &Fields, fault: Option<&Fault>) -> Response {
+        let (_, plan) = self.plan_panel(fields, PATIENCE).await;
+        frame::page("Ask", Tab::Ask, visitor, form::page(fields, fault, &plan))
+    }
+
+    async fn drafted_card(&self, draft: Draft) -> Result<Card, Refusal> {
+        let made = self.work.once(move || draft.card().map_err(|error| error_words(&error))).await;
+        made.ok_or_else(busy)?.as_ref().clone().map_err(Refusal::input)
+    }
+
+    /// A card with what the desk writes onto it.
+    fn filled_in(&self, mut card: Card) -> Card {
+        new_queries::fill_in(&self.shared, &mut card);
+        card
+    }
+
     /// The plan of a form as it is, or what is missing for one.
     async fn plan_panel(&self, fields: &Fields, patience: Duration) -> (StatusCode, Markup) {
         let wanted = match Wanted::read(fields) {
@@ -156,8 +158,7 @@ impl Pages {
 }
 
 fn busy() -> Refusal {
-    let words = "Too much is being computed at once. Try again in a moment, or plan with `uptack plan`.";
-    Refusal::page(StatusCode::SERVICE_UNAVAILABLE, words)
+    Refusal::busy("Too much is being computed at once. Try again in a moment, or plan with `uptack plan`.")
 }
 
 /// An error with what would help.

@@ -7,19 +7,19 @@ use uptack::{
 };
 
 use super::{form, planning::Planned, wanted::Fault};
-use crate::desk::pages::{card_view::best_guess, fields::Fields};
+use crate::desk::pages::{card_view::best_guess, fields::Fields, table};
 
-/// The fields that a plan follows from.
+/// The fields that determine a plan.
 const PLANNED_FROM: &[&str] = form::NAMES.split_at(10).0;
 
 pub(super) fn fault(fault: &Fault) -> Markup {
     html! {
         h2 { "The plan" }
-        p.fault { a href=(format!("#{}", fault.field)) { (form::label(fault.field)) } ": " (fault.words) }
+        p.fault { (form::fault_words(fault)) }
     }
 }
 
-/// What stands there until there is a plan; the script asks again.
+/// A placeholder until there is a plan; the script asks again.
 pub(super) fn waiting(words: &str) -> Markup {
     html! { h2 { "The plan" } p.waiting { (words) } }
 }
@@ -40,7 +40,7 @@ fn plan(solved: &Solved, statement: &str, fields: &Fields) -> Markup {
         (headline(solved))
         p { (solved.solved_words()) }
         @for sentence in solved.trust_words() { p { (sentence) } }
-        details { summary { "In plain words" } @for line in statement.lines().filter(|line| !line.is_empty()) { p { (line) } } }
+        (plain_words(statement))
         (charts(solved, fields))
         (families(solved))
         (honesty(solved))
@@ -48,51 +48,73 @@ fn plan(solved: &Solved, statement: &str, fields: &Fields) -> Markup {
     }
 }
 
-/// The error in people and per cent, and what was solved for.
+fn plain_words(statement: &str) -> Markup {
+    html! {
+        details {
+            summary { "In plain words" }
+            @for line in statement.lines().filter(|line| !line.is_empty()) { p { (line) } }
+        }
+    }
+}
+
+/// What was solved for, the error, and the mechanism.
 fn headline(solved: &Solved) -> Markup {
     let best = &solved.plan.best;
-    let halfwidth = best.interval95_halfwidth;
-    let owners = solved.request.owners;
-    let yes = solved.request.yes.high;
-    let percent = |share: f64| display::percent(share, 2, Rounding::Up);
     html! {
         @match solved.unknown {
             Unknown::Error => {},
             Unknown::Epsilon => p.headline { "ε = " strong { (display::claim(solved.value())) } },
             Unknown::Owners => p.headline { strong { (grouped(solved.plan.owners)) } " owners" },
         }
-        p.headline { "± " strong { (display::nearest(halfwidth)) } " people at 95 %" }
+        p.headline { "± " strong { (display::nearest(best.interval95_halfwidth)) } " people at 95 %" }
+        (relative_error(solved))
+        p { "Mechanism: " code { (best.mechanism) } }
+    }
+}
+
+/// The error in per cent, and as a standard deviation.
+fn relative_error(solved: &Solved) -> Markup {
+    let best = &solved.plan.best;
+    let (owners, yes) = (solved.request.owners, solved.request.yes.high);
+    let of = |count: u64| display::percent(best.interval95_halfwidth / count as f64, 2, Rounding::Up);
+    html! {
         p {
-            "That is " (percent(halfwidth / owners.max(1) as f64)) " of " (grouped(owners)) " owners"
-            @if yes > 0 { " and " (percent(halfwidth / yes as f64)) " of " (grouped(yes)) " yes" }
+            "That is " (of(owners.max(1))) " of " (grouped(owners)) " owners"
+            @if yes > 0 { " and " (of(yes)) " of " (grouped(yes)) " yes" }
             "; standard deviation " (display::nearest(best.sd)) "."
         }
-        p { "Mechanism: " code { (best.mechanism) } }
     }
 }
 
 fn families(solved: &Solved) -> Markup {
     html! {
         h3 { "The best of each family" }
-        div.scroll tabindex="0" role="group" aria-label="The best of each family" {
-            table {
-                thead { tr {
-                    th scope="col" { "Mechanism" } th scope="col" { "sd" } th scope="col" { "above the least" }
-                } }
-                tbody { @for (choice, above) in solved.families() {
-                    @let is_planned = std::ptr::eq(choice, &solved.plan.best);
-                    tr.planned[is_planned] {
-                        th scope="row" { code { (choice.mechanism) } @if is_planned { span.badge { "the plan" } } }
-                        td.number { (display::nearest(choice.sd)) } td.number { (above) }
-                    }
-                } }
-            }
-        }
+        (table::scrolling("The best of each family", &families_table(solved)))
         p.help { (solved.rule_words()) }
     }
 }
 
-/// What is left if fewer are honest.
+fn families_table(solved: &Solved) -> Markup {
+    html! {
+        table {
+            (table::head(&["Mechanism", "sd", "above the least"]))
+            tbody { @for (choice, above) in solved.families() {
+                @let is_planned = std::ptr::eq(choice, &solved.plan.best);
+                tr.planned[is_planned] {
+                    th scope="row" { code { (choice.mechanism) } (badge(is_planned)) }
+                    td.number { (display::nearest(choice.sd)) } td.number { (above) }
+                }
+            } }
+        }
+    }
+}
+
+/// Marks the row of the plan.
+fn badge(is_planned: bool) -> Markup {
+    html! { @if is_planned { span.badge { "the plan" } } }
+}
+
+/// What the guarantee is if fewer owners are honest.
 fn honesty(solved: &Solved) -> Markup {
     let plan = &solved.plan;
     html! {
@@ -101,42 +123,53 @@ fn honesty(solved: &Solved) -> Markup {
             p { "What is published rests on no other owner: with 90, 75 or 50 % of them honest ε stays "
                 (display::claim(plan.epsilon())) "." }
         } @else {
-            table {
-                thead { tr { th scope="col" { "Honest" } th scope="col" { "ε at most" } th scope="col" { "A guess is right at most" } } }
-                tbody { @for (share, epsilon) in &plan.robustness {
-                    tr {
-                        th scope="row" { (display::percent(share.to_f64(), 0, Rounding::Nearest)) }
-                        td.number { (display::claim(*epsilon)) }
-                        td.number { (best_guess(*epsilon, solved.request.release.map_or(0.0, |(_, delta)| delta.value()))) }
-                    }
-                } }
-            }
+            (robustness_table(solved))
         }
     }
 }
 
-/// What a bound costs that holds if nobody is honest.
+fn robustness_table(solved: &Solved) -> Markup {
+    let delta = solved.request.release.map_or(0.0, |(_, delta)| delta.value());
+    html! {
+        table {
+            (table::head(&["Honest", "ε at most", "A guess is right at most"]))
+            tbody { @for (share, epsilon) in &solved.plan.robustness {
+                tr {
+                    th scope="row" { (display::percent(share.to_f64(), 0, Rounding::Nearest)) }
+                    td.number { (display::claim(*epsilon)) } td.number { (best_guess(*epsilon, delta)) }
+                }
+            } }
+        }
+    }
+}
+
+/// What a bound costs that holds even if nobody is honest.
 fn tradeoff(solved: &Solved) -> Markup {
     html! {
         @if !solved.plan.tradeoff.is_empty() {
             h3 { "What protection costs that needs nobody's honesty" }
-            div.scroll tabindex="0" role="group" aria-label="Linked ε against the error" {
-                table {
-                    thead { tr { th scope="col" { "linked ε at most" } th scope="col" { "sd" } } }
-                    tbody { @for entry in &solved.plan.tradeoff {
-                        @let is_planned = entry.linked == solved.request.linked_epsilon;
-                        tr.planned[is_planned] {
-                            th scope="row" {
-                                (entry.linked.map_or("none".to_owned(), |linked| linked.to_string()))
-                                @if is_planned { span.badge { "the plan" } }
-                            }
-                            td.number { (display::nearest(entry.sd)) }
-                        }
-                    } }
-                }
-            }
+            (table::scrolling("Linked ε against the error", &tradeoff_table(solved)))
         }
     }
+}
+
+fn tradeoff_table(solved: &Solved) -> Markup {
+    html! {
+        table {
+            (table::head(&["linked ε at most", "sd"]))
+            tbody { @for entry in &solved.plan.tradeoff {
+                @let is_planned = entry.linked == solved.request.linked_epsilon;
+                tr.planned[is_planned] {
+                    th scope="row" { (bound_words(entry.linked)) (badge(is_planned)) }
+                    td.number { (display::nearest(entry.sd)) }
+                }
+            } }
+        }
+    }
+}
+
+fn bound_words(linked: Option<f64>) -> String {
+    linked.map_or("none".to_owned(), |linked| linked.to_string())
 }
 
 fn charts(solved: &Solved, fields: &Fields) -> Markup {

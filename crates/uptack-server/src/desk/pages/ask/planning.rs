@@ -14,7 +14,7 @@ use crate::desk::pages::{
     work::{Found, Jobs},
 };
 
-/// The plans of a while ago.
+/// The latest plans and their charts.
 #[derive(Default)]
 pub(in crate::desk::pages) struct Plans {
     plans: Jobs<Planned>,
@@ -28,14 +28,14 @@ pub(super) enum Planned {
         /// What it gives away, in sentences.
         statement: String,
     },
-    /// Why there is no plan, and what would have one.
+    /// Why there is no plan, and what request would have one.
     Impossible(String),
 }
 
 impl Pages {
     pub(super) async fn plan(&self, wanted: Wanted, patience: Duration) -> Found<Planned> {
         let key = wanted.key();
-        self.work.find(&self.plans.plans, &key, patience, move || planned(&wanted)).await
+        self.work.find(&self.plans.plans, &key, patience, move || Planned::of(&wanted)).await
     }
 
     /// The plan's charts as SVG: against ε, against the owners and, with noise, against the linked ε.
@@ -46,26 +46,28 @@ impl Pages {
             Found::Later => return Found::Later,
             Found::Busy => return Found::Busy,
         };
-        self.work
-            .find(&self.plans.charts, &key, patience, move || match planned.as_ref() {
-                Planned::Plan { solved, .. } => charts(solved),
-                Planned::Impossible(_) => Vec::new(),
-            })
-            .await
+        self.work.find(&self.plans.charts, &key, patience, move || planned.charts()).await
     }
 }
 
-fn planned(wanted: &Wanted) -> Planned {
-    let solved = plan::solve(&wanted.request, wanted.unknown, wanted.error, &Progress::default());
-    let stated = solved.and_then(|solved| {
+impl Planned {
+    fn of(wanted: &Wanted) -> Self {
+        Self::solve(wanted).unwrap_or_else(|error| Self::Impossible(super::error_words(&error)))
+    }
+
+    fn solve(wanted: &Wanted) -> Result<Self, uptack::Error> {
+        let solved = plan::solve(&wanted.request, wanted.unknown, wanted.error, &Progress::default())?;
         let best = &solved.plan.best;
         let accountant = privacy::release(&best.channel, best.views.release.owners())?;
         let statement = privacy::statement(&best.channel, &best.views, &accountant, None);
-        Ok((solved, statement))
-    });
-    match stated {
-        Ok((solved, statement)) => Planned::Plan { solved: Box::new(solved), statement },
-        Err(error) => Planned::Impossible(super::error_words(&error)),
+        Ok(Self::Plan { solved: Box::new(solved), statement })
+    }
+
+    fn charts(&self) -> Vec<String> {
+        match self {
+            Self::Plan { solved, .. } => charts(solved),
+            Self::Impossible(_) => Vec::new(),
+        }
     }
 }
 

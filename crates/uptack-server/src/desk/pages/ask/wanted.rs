@@ -9,11 +9,11 @@ use uptack::{
 
 use crate::desk::pages::fields::Fields;
 
-/// A request to the planner, with what it leaves open.
+/// A request to the planner, and what it leaves open.
 pub(super) struct Wanted {
     pub(super) request: Request,
     pub(super) unknown: Unknown,
-    /// The largest standard deviation that is wanted.
+    /// The largest standard deviation that is accepted.
     pub(super) error: Option<f64>,
 }
 
@@ -28,6 +28,11 @@ impl Fault {
     pub(super) fn of(field: &'static str, words: impl Into<String>) -> Self {
         Self { field, words: words.into() }
     }
+
+    /// Makes errors faults of a field.
+    pub(super) fn at<E: ToString>(field: &'static str) -> impl Fn(E) -> Self {
+        move |error| Self::of(field, error.to_string())
+    }
 }
 
 impl Wanted {
@@ -35,13 +40,9 @@ impl Wanted {
         let owners = number(fields, "owners", count)?;
         let (epsilon, error) = (positive(fields, "epsilon")?, positive(fields, "error")?);
         let unknown = unknown(owners, epsilon, error)?;
-        let yes = number(fields, "yes", range)?;
-        let (low, high) = yes.ok_or_else(|| Fault::of("yes", "say roughly how many hold yes, as in 500 or 0..500"))?;
-        let minimum_batch = number(fields, "minimum_batch", count)?;
-        if owners.is_none() && minimum_batch.is_some() {
-            return Err(Fault::of("minimum_batch", "where owners are solved for, the minimum batch is all of them"));
-        }
-        let owners = owners.unwrap_or(high.max(2));
+        let yes = prior(fields)?;
+        let minimum_batch = minimum_batch(fields, owners)?;
+        let owners = owners.unwrap_or(yes.high.max(2));
         let (noise, trust) = trusted(fields.get("trust"))?;
         let request = Request {
             release: Some(release(epsilon.unwrap_or(1.0), fields)?),
@@ -49,27 +50,46 @@ impl Wanted {
             linked_epsilon: linked(fields, noise)?,
             noise,
             trust,
-            honest: number(fields, "honest", |text| text.parse().map_err(|error: uptack::Error| error.to_string()))?
-                .unwrap_or_else(Fraction::one),
+            honest: honest(fields)?,
             minimum_batch: minimum_batch.unwrap_or(owners),
-            ..Request::new(owners, Prior { low, high, over: Over::Worst })
+            ..Request::new(owners, yes)
         };
         Ok(Self { request, unknown, error })
     }
 
-    /// The same text for the same request.
+    /// A text that is the same for the same request.
     pub(super) fn key(&self) -> String {
         format!("{:?} {:?} {:?}", self.request, self.unknown, self.error)
     }
 }
 
-fn release(epsilon: f64, fields: &Fields) -> Result<(Epsilon, Delta), Fault> {
-    let delta = positive(fields, "delta")?.unwrap_or(uptack::plan::USUAL_DELTA);
-    let epsilon = Epsilon::new(epsilon).map_err(|error| Fault::of("epsilon", error.to_string()))?;
-    Ok((epsilon, Delta::new(delta).map_err(|error| Fault::of("delta", error.to_string()))?))
+fn prior(fields: &Fields) -> Result<Prior, Fault> {
+    let yes = number(fields, "yes", range)?;
+    let (low, high) = yes.ok_or_else(|| Fault::of("yes", "say roughly how many hold yes, as in 500 or 0..500"))?;
+    Ok(Prior { low, high, over: Over::Worst })
 }
 
-/// What is left out; with all three given the plan is checked against the error.
+fn minimum_batch(fields: &Fields, owners: Option<u64>) -> Result<Option<u64>, Fault> {
+    let given = number(fields, "minimum_batch", count)?;
+    if owners.is_none() && given.is_some() {
+        return Err(Fault::of("minimum_batch", "where owners are solved for, the minimum batch is all of them"));
+    }
+    Ok(given)
+}
+
+/// The share of the owners that is honest; all of them by default.
+fn honest(fields: &Fields) -> Result<Fraction, Fault> {
+    let parse = |text: &str| text.parse().map_err(|error: uptack::Error| error.to_string());
+    Ok(number(fields, "honest", parse)?.unwrap_or_else(Fraction::one))
+}
+
+fn release(epsilon: f64, fields: &Fields) -> Result<(Epsilon, Delta), Fault> {
+    let delta = positive(fields, "delta")?.unwrap_or(uptack::plan::USUAL_DELTA);
+    let epsilon = Epsilon::new(epsilon).map_err(Fault::at("epsilon"))?;
+    Ok((epsilon, Delta::new(delta).map_err(Fault::at("delta"))?))
+}
+
+/// What was left out; if all three are given, the plan is checked against the error.
 fn unknown(owners: Option<u64>, epsilon: Option<f64>, error: Option<f64>) -> Result<Unknown, Fault> {
     match (owners, epsilon, error) {
         (Some(_), Some(_), _) => Ok(Unknown::Error),
@@ -88,7 +108,7 @@ fn trusted(text: &str) -> Result<(Noise, Trust), Fault> {
     }
 }
 
-/// The bound on the linked ε: the usual one with noise if nothing is said, and none if that is said.
+/// The bound on the linked ε: with noise the usual one by default, and none if the field says so.
 fn linked(fields: &Fields, noise: Noise) -> Result<Option<f64>, Fault> {
     match fields.get("linked_epsilon") {
         "" => Ok((noise != Noise::None).then_some(USUAL_LINKED_EPSILON)),
@@ -102,20 +122,27 @@ fn number<T>(
     name: &'static str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Option<T>, Fault> {
-    // People write thousands apart, with a blank or a comma.
-    let text: String = fields.get(name).chars().filter(|sign| !sign.is_whitespace() && *sign != ',').collect();
+    let text = without_separators(fields.get(name));
     if text.is_empty() {
         return Ok(None);
     }
-    parse(&text).map(Some).map_err(|words| Fault::of(name, words))
+    parse(&text).map(Some).map_err(Fault::at(name))
+}
+
+/// People separate thousands by a space or a comma.
+fn without_separators(text: &str) -> String {
+    text.chars().filter(|sign| !sign.is_whitespace() && *sign != ',').collect()
 }
 
 fn positive(fields: &Fields, name: &'static str) -> Result<Option<f64>, Fault> {
-    let parse = |text: &str| match text.parse::<f64>() {
+    number(fields, name, parse_positive)
+}
+
+fn parse_positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
         _ => Err(format!("`{text}` is not a positive number")),
-    };
-    number(fields, name, parse)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,195 @@
+//! What an analyst sends to open a query, and the queries that follow from it.
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+use uptack::{
+    card::{Card, CardSeries, Enrolment, Timestamp},
+    privacy::WorkLimit,
+};
+use uptack_dap::{card_task, listing::LARGEST_CARD, task::CollectorTask};
+
+use crate::{
+    base::problem::{Answer, Problem},
+    desk::{
+        shared::Shared,
+        store::{Query, State},
+    },
+    error::{Error, Result},
+};
+
+/// Longest predicate, in bytes.
+pub const LONGEST_PREDICATE: usize = 1024;
+/// Most cards of a series.
+const LONGEST_SERIES: u64 = 1000;
+/// Longest window, in seconds: ten years.
+const LONGEST_WINDOW: u64 = 10 * 366 * 24 * 3600;
+
+/// What an analyst sends.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Opening {
+    card: Card,
+    seconds: Option<u64>,
+    every: Option<u64>,
+    times: Option<u64>,
+}
+
+/// When answers are taken, in seconds: from the first moment to just before the second.
+type Window = (u64, u64);
+
+impl Opening {
+    pub(crate) fn parse(body: &[u8]) -> Answer<Self> {
+        serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body))
+            .map_err(|error| Problem::http(StatusCode::BAD_REQUEST, format!("The body is not a query: {error}")))
+    }
+
+    /// The window of each query.
+    fn windows(&self, now: u64) -> Result<Vec<Window>> {
+        match (self.seconds, self.every, self.times) {
+            (Some(seconds), None, None) => {
+                let seconds = within("seconds", seconds, LONGEST_WINDOW)?;
+                Ok(vec![card_task::window(now, seconds)?])
+            }
+            (None, Some(every), Some(times)) => {
+                let every = within("every", every, LONGEST_WINDOW)?;
+                let times = within("times", times, LONGEST_SERIES)?;
+                Ok(series_windows(now, every, times))
+            }
+            _ => Err(Error::input("give `seconds` for one window, or `every` and `times` for a series")),
+        }
+    }
+
+    /// The series that starts at a moment, if it is one.
+    fn series(&self, starts: u64) -> Result<Option<CardSeries>> {
+        let Some((every, times)) = self.every.zip(self.times) else { return Ok(None) };
+        Ok(Some(CardSeries { times, number: Some(1), starts: Timestamp::from_seconds(starts)?, every }))
+    }
+}
+
+fn within(name: &str, value: u64, most: u64) -> Result<u64> {
+    if (1..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::input(format!("`{name}` must be from 1 to {most}")))
+}
+
+/// Windows one after the other, from the next multiple of their length on.
+fn series_windows(now: u64, every: u64, times: u64) -> Vec<Window> {
+    let starts = (now / every + 1) * every;
+    (0..times).map(|number| (starts + number * every, starts + (number + 1) * every)).collect()
+}
+
+/// Signs the cards of the series, or the only one, with the claims that hold for all of it.
+pub(crate) async fn sign_all(shared: &Shared, opening: Opening, analyst: &str) -> Result<Vec<Query>> {
+    let windows = opening.windows(shared.now())?;
+    let card = prepare(shared, opening, windows[0].0).await?;
+    let signed = windows.into_iter().zip(1..).map(|(window, number)| {
+        let card = scheduled(card.clone(), number, window)?;
+        sign(shared, &card, window, analyst)
+    });
+    signed.collect()
+}
+
+/// Fills in what is the same on every card of the series, and states the claims that then hold.
+async fn prepare(shared: &Shared, opening: Opening, starts: u64) -> Result<Card> {
+    check_not_filled_in(&opening.card)?;
+    check_question(&opening.card)?;
+    check_predicates(&opening.card)?;
+    let series = opening.series(starts)?;
+    let mut card = Card { series, ..opening.card };
+    fill_in(shared, &mut card);
+    check_size(&card)?;
+    state_claims(shared, card).await
+}
+
+/// Refuses a card with something that the desk fills in.
+fn check_not_filled_in(card: &Card) -> Result<()> {
+    let filled_in = [
+        ("opens", card.opens.is_some()),
+        ("closes", card.closes.is_some()),
+        ("signer", card.signer.is_some()),
+        ("aggregators", card.aggregators.is_some()),
+        ("operators", card.operators.is_some()),
+        ("enrolment", card.enrolment.is_some()),
+        ("series", card.series.is_some()),
+    ];
+    match filled_in.iter().find(|(_, is_present)| *is_present) {
+        Some((name, _)) => Err(Error::input(format!("card: the desk fills in `{name}`; leave it out"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a card that gives neither devices nor people something to answer.
+fn check_question(card: &Card) -> Result<()> {
+    let has_question = card.question.as_ref().is_some_and(|question| !question.trim().is_empty());
+    if card.asks_person() && (!has_question || !card.attributes.is_empty()) {
+        return Err(Error::input(
+            "card: there is no predicate for owners to evaluate; a card that asks people has a question in words and \
+             reads no attributes",
+        ));
+    }
+    Ok(())
+}
+
+fn check_predicates(card: &Card) -> Result<()> {
+    let has_bad_length = |text: &&str| text.is_empty() || text.len() > LONGEST_PREDICATE;
+    match card.predicates().iter().position(has_bad_length) {
+        Some(index) => {
+            let number = index + 1;
+            Err(Error::input(format!("card: predicate {number} is not from 1 to {LONGEST_PREDICATE} bytes long")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_size(card: &Card) -> Result<()> {
+    let size = card.canonical().len();
+    if size > LARGEST_CARD {
+        return Err(Error::input(format!("card: its {size} bytes are more than the {LARGEST_CARD} that are allowed")));
+    }
+    Ok(())
+}
+
+/// What the desk writes onto every card.
+pub(crate) fn fill_in(shared: &Shared, card: &mut Card) {
+    card.aggregators = Some(shared.provisioner.on_card());
+    card.operators = Some(shared.provisioner.operators());
+    card.enrolment = Some(if shared.config.enrolment { Enrolment::Required } else { Enrolment::None });
+    card.signer = Some(shared.signer.public().to_string());
+}
+
+/// States the claims that hold for a card, one card at a time.
+async fn state_claims(shared: &Shared, mut card: Card) -> Result<Card> {
+    let delta = card.delta();
+    let _turn = shared.checking.acquire().await;
+    let stated = spawn_blocking(move || card.state_claims(delta, WorkLimit::default()).map(|()| card));
+    Ok(stated.await.map_err(|_| Error::environment("the check of a card's claims failed"))??)
+}
+
+/// A card of the series, with its number and its window.
+fn scheduled(mut card: Card, number: u64, (opens, closes): Window) -> Result<Card> {
+    card.opens = Some(Timestamp::from_seconds(opens)?);
+    card.closes = Some(Timestamp::from_seconds(closes)?);
+    if let Some(series) = &mut card.series {
+        series.number = Some(number);
+    }
+    Ok(card)
+}
+
+/// The query of a card that is complete.
+fn sign(shared: &Shared, card: &Card, (opens, closes): Window, analyst: &str) -> Result<Query> {
+    let signed = shared.signer.sign(card)?;
+    let tasks = CollectorTask::generate(card_task::parameters(card)?);
+    Ok(Query {
+        signed,
+        opens,
+        closes,
+        state: State::Opening,
+        reason: None,
+        tasks: Some(tasks),
+        job: None,
+        record: None,
+        analyst: Some(analyst.to_owned()),
+    })
+}

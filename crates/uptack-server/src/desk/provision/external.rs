@@ -1,0 +1,150 @@
+//! Two aggregators elsewhere, over their operators' interface or by files.
+
+use reqwest::{Method, RequestBuilder, Response};
+use std::path::{Path, PathBuf};
+use uptack_dap::{
+    http_client, private,
+    protocol::TaskId,
+    signed::SignedCard,
+    task::{self, AggregatorRole, CollectorTask, TaskParameters},
+};
+
+use super::{Addresses, base_address};
+use crate::{
+    aggregator::definition::CardDefinition,
+    desk::config::{Config, Remote},
+    error::{Error, Result},
+};
+
+/// Both servers.
+pub(super) struct Servers {
+    leader: Server,
+    helper: Server,
+    /// Where the definitions for operators are who add tasks by hand.
+    folder: PathBuf,
+}
+
+impl Servers {
+    pub(super) fn new(config: &Config, leader: &Remote, helper: &Remote) -> Result<(Self, Addresses)> {
+        let addresses = Addresses { leader: base_address(&leader.url)?, helper: base_address(&helper.url)? };
+        if addresses.leader == addresses.helper {
+            return Err(Error::input("leader and helper are the same server"));
+        }
+        let http = http_client::client(config.root.as_deref())?;
+        let servers = Self {
+            leader: Server::new(AggregatorRole::Leader, leader, &http),
+            helper: Server::new(AggregatorRole::Helper, helper, &http),
+            folder: config.data.join("provision"),
+        };
+        Ok((servers, addresses))
+    }
+
+    pub(super) async fn add(&self, card: &SignedCard, collector: &CollectorTask) -> Result<()> {
+        let define = |server: &Server| CardDefinition::new(server.role, card.clone(), collector);
+        let (for_leader, for_helper) = (define(&self.leader), define(&self.helper));
+        if self.leader.is_served_by_hand() || self.helper.is_served_by_hand() {
+            write_files(&self.folder, &[&for_leader, &for_helper], &collector.parameters)?;
+        }
+        // The helper first: it must know the task before the leader speaks of it.
+        self.helper.put(&for_helper).await?;
+        self.leader.put(&for_leader).await
+    }
+
+    pub(super) async fn remove(&self, task: &TaskId) -> Result<()> {
+        self.leader.delete(task).await?;
+        self.helper.delete(task).await?;
+        remove_files(&self.folder, task)
+    }
+
+    pub(super) async fn count_reports(&self, task: &TaskId) -> Result<Option<u64>> {
+        self.leader.count_reports(task).await
+    }
+}
+
+/// One of the servers. Without its operator's token it is not called.
+struct Server {
+    role: AggregatorRole,
+    remote: Remote,
+    http: reqwest::Client,
+}
+
+impl Server {
+    fn new(role: AggregatorRole, remote: &Remote, http: &reqwest::Client) -> Self {
+        Self { role, remote: remote.clone(), http: http.clone() }
+    }
+
+    fn is_served_by_hand(&self) -> bool {
+        self.remote.admin.is_none()
+    }
+
+    async fn put(&self, definition: &CardDefinition) -> Result<()> {
+        let Some(request) = self.request(Method::PUT, &definition.card.query)? else { return Ok(()) };
+        let body = serde_json::to_vec(definition).expect("task definitions are plain data");
+        self.call(request.body(body)).await?;
+        Ok(())
+    }
+
+    async fn delete(&self, task: &TaskId) -> Result<()> {
+        let Some(request) = self.request(Method::DELETE, &task.to_string())? else { return Ok(()) };
+        let response = self.send(request).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let body = http_client::body(&self.role.to_string(), response).await?;
+        // Removed by an earlier call whose answer did not arrive.
+        if String::from_utf8_lossy(&body).contains("unrecognizedTask") {
+            return Ok(());
+        }
+        Err(Error::unreachable(format!("the {} answers {} to the removal of a task", self.role, status.as_u16())))
+    }
+
+    /// How many reports the operator says there are.
+    async fn count_reports(&self, task: &TaskId) -> Result<Option<u64>> {
+        let Some(request) = self.request(Method::GET, &task.to_string())? else { return Ok(None) };
+        let response = self.call(request).await?;
+        let body = http_client::body(&self.role.to_string(), response).await?;
+        let document: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        Ok(document["reports"].as_u64())
+    }
+
+    /// A request about a task; none without the operator's token.
+    fn request(&self, method: Method, task: &str) -> Result<Option<RequestBuilder>> {
+        let Some(token) = &self.remote.admin else { return Ok(None) };
+        let url = http_client::join(&self.remote.url, &format!("uptack/tasks/{task}"))?;
+        Ok(Some(self.http.request(method, url).bearer_auth(token.as_str())))
+    }
+
+    /// Sends a request that has to succeed.
+    async fn call(&self, request: RequestBuilder) -> Result<Response> {
+        let response = self.send(request).await?;
+        Ok(http_client::check(&self.role.to_string(), response).await?)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response> {
+        let answered = request.send().await;
+        Ok(answered.map_err(|error| http_client::no_answer(&self.role.to_string(), error))?)
+    }
+}
+
+/// Writes definitions for operators who add tasks by hand. Nothing in them is secret.
+fn write_files(folder: &Path, definitions: &[&CardDefinition], parameters: &TaskParameters) -> Result<()> {
+    let place = folder.join(parameters.task_id.to_string());
+    if place.exists() {
+        return Ok(());
+    }
+    let partial = place.with_extension("partial");
+    private::create_folder(&partial)?;
+    for definition in definitions {
+        task::write(&partial.join(format!("{}.json", definition.role)), definition)?;
+    }
+    task::write(&partial.join("client.json"), parameters)?;
+    Ok(std::fs::rename(&partial, &place)?)
+}
+
+fn remove_files(folder: &Path, task: &TaskId) -> Result<()> {
+    match std::fs::remove_dir_all(folder.join(task.to_string())) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}

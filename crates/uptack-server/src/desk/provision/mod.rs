@@ -1,0 +1,139 @@
+//! Has the aggregators serve a query's task, and forget it: the embedded pair, servers elsewhere over their operator's
+//! interface, or files for an operator who does it by hand.
+
+mod embedded;
+mod external;
+
+use uptack::card::{self, Operators};
+use uptack_dap::{
+    http_client,
+    protocol::TaskId,
+    signed::{PublicKey, SignedCard},
+    task::CollectorTask,
+};
+use url::Url;
+
+use crate::{
+    desk::{
+        config::{Aggregators, Config},
+        store::Store,
+    },
+    error::{Error, Result},
+};
+use embedded::{EmbeddedPair, Settings};
+use external::Servers;
+
+/// The two aggregators, wherever they are.
+pub(crate) struct Provisioner {
+    addresses: Addresses,
+    operators: Operators,
+    means: Means,
+}
+
+/// Where owners reach the aggregators.
+struct Addresses {
+    leader: Url,
+    helper: Url,
+}
+
+enum Means {
+    Embedded(Box<EmbeddedPair>),
+    External(Box<Servers>),
+}
+
+impl Provisioner {
+    /// Starts the embedded pair, or makes ready to call the servers elsewhere.
+    pub(crate) async fn start(config: &Config, store: &Store, signer: PublicKey) -> Result<Self> {
+        match &config.aggregators {
+            Aggregators::Embedded { leader, helper } => {
+                let settings = Settings::prepare(config, store, signer)?;
+                let (pair, addresses) = settings.start(leader, helper).await?;
+                Ok(Self { addresses, operators: Operators::One, means: Means::Embedded(Box::new(pair)) })
+            }
+            Aggregators::External { leader, helper, one_operator } => {
+                let (servers, addresses) = Servers::new(config, leader, helper)?;
+                let operators = if *one_operator { Operators::One } else { Operators::Two };
+                Ok(Self { addresses, operators, means: Means::External(Box::new(servers)) })
+            }
+        }
+    }
+
+    /// The addresses, as a card names them.
+    pub(crate) fn on_card(&self) -> card::Aggregators {
+        card::Aggregators { leader: self.leader().to_string(), helper: self.helper().to_string() }
+    }
+
+    pub(crate) fn leader(&self) -> &Url {
+        &self.addresses.leader
+    }
+
+    pub(crate) fn helper(&self) -> &Url {
+        &self.addresses.helper
+    }
+
+    pub(crate) fn operators(&self) -> Operators {
+        self.operators
+    }
+
+    pub(crate) fn is_embedded(&self) -> bool {
+        matches!(self.means, Means::Embedded(_))
+    }
+
+    /// Has both serve the task of a card. Doing so twice changes nothing.
+    ///
+    /// Both get the signed card and the collector's public key; the leader also gets the hash of the collector's token.
+    /// They compute the rest of the task themselves, and share their own secrets with each other alone.
+    pub(crate) async fn add(&self, card: &SignedCard, collector: &CollectorTask) -> Result<()> {
+        match &self.means {
+            Means::Embedded(pair) => pair.add(card, collector).await,
+            Means::External(servers) => servers.add(card, collector).await,
+        }
+    }
+
+    /// Has both forget a task and its reports. Doing so twice changes nothing.
+    pub(crate) async fn remove(&self, task: &TaskId) -> Result<()> {
+        match &self.means {
+            Means::Embedded(pair) => pair.remove(task).await,
+            Means::External(servers) => servers.remove(task).await,
+        }
+    }
+
+    /// How many reports of a task the leader holds; none if it does not say.
+    pub(crate) async fn count_reports(&self, task: &TaskId) -> Result<Option<u64>> {
+        match &self.means {
+            Means::Embedded(pair) => pair.count_reports(task).await,
+            Means::External(servers) => servers.count_reports(task).await,
+        }
+    }
+
+    /// Has an embedded pair read its certificate again.
+    pub(crate) async fn reload_certificates(&self) {
+        if let Means::Embedded(pair) = &self.means {
+            pair.reload_certificates().await;
+        }
+    }
+
+    /// Health and counters of an embedded pair, below `leader` and `helper`.
+    pub(crate) async fn operations(&self) -> axum::Router {
+        match &self.means {
+            Means::Embedded(pair) => pair.operations().await,
+            Means::External(_) => axum::Router::new(),
+        }
+    }
+
+    pub(crate) async fn shutdown(&self) {
+        if let Means::Embedded(pair) = &self.means {
+            pair.shutdown().await;
+        }
+    }
+}
+
+/// The address of a server as a base: its resources lie below it.
+fn base_address(url: &Url) -> Result<Url> {
+    if url.cannot_be_a_base() || !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::input(format!("`{url}` is not an http or https address")));
+    }
+    let mut base = url.clone();
+    http_client::make_base(&mut base);
+    Ok(base)
+}
