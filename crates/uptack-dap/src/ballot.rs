@@ -1,23 +1,22 @@
 //! Many queries in one report: two bits for each, one for the output `1` and one for `0`; `⊥` sets
 //! neither.
 //!
-//! A ballot is summed by Prio3SumVec, which proves that every bit is zero or one and nothing about
-//! bits together. An honest client sets at most one bit of a pair; **a dishonest one can set both,
-//! and can set bits for every query**, however few it is supposed to answer. What one report can do
-//! at worst is therefore bounded, for each query by itself, by one more `1` *and* one more `0`: the
-//! other bin's count is what it gains over a client that lies within the one-hot proof of
-//! [`VdafKind::Histogram`]. Ten thousand votes in one report are
-//! impossible either way. With `m` dishonest reports each bin of each query is off by at most `m`,
-//! and `ones + zeros > reports` shows that there were some.
+//! A ballot is summed by Prio3SumVec, which proves that every bit is zero or one, and nothing about
+//! several bits together. An honest client sets at most one bit of a pair; **a dishonest one can set
+//! both, and can set bits for every query**, however few it is supposed to answer. The worst that one
+//! report can do, for each query by itself, is therefore to add one `1` *and* one `0`. A client that
+//! lies within the one-hot proof of [`VdafKind::Histogram`] could add only one of the two. Ten
+//! thousand votes in one report are impossible either way. With `m` dishonest reports each bin of
+//! each query is off by at most `m`, and `ones + zeros > reports` shows that there were some.
 //!
-//! Where the aggregators add noise, there is one bit for each query, whether the output is `1`.
+//! If the aggregators add noise, there is one bit for each query: whether the output is `1`.
 
 use crate::{
     error::{Error, Result},
     protocol::{Measurement, VdafKind},
 };
 
-/// The sum for a ballot of so many queries.
+/// The sum for a ballot of this many queries.
 pub fn kind(queries: usize) -> VdafKind {
     VdafKind::bits(2 * queries)
 }
@@ -28,7 +27,7 @@ pub fn measurement(outputs: &[Option<bool>]) -> Measurement {
     Measurement::Bits(outputs.iter().flat_map(pair).collect())
 }
 
-/// The sum for a ballot of so many queries to whose sums the aggregators add noise.
+/// The sum for a ballot of this many queries, if the aggregators add noise to their sums.
 pub fn noisy_kind(queries: usize) -> VdafKind {
     VdafKind::bits(queries)
 }
@@ -45,9 +44,16 @@ pub struct Outputs {
     pub ones: u64,
     /// Owners who wrote `0`.
     pub zeros: u64,
-    /// Owners who wrote `⊥`; nothing if there are more outputs than reports, which only dishonest
-    /// reports can bring about.
+    /// Owners who wrote `⊥`; `None` if there are more outputs than reports, which only dishonest
+    /// reports can cause.
     pub bottoms: Option<u64>,
+}
+
+impl Outputs {
+    fn new(ones: u64, zeros: u64, reports: u64) -> Self {
+        let bottoms = reports.checked_sub(ones).and_then(|others| others.checked_sub(zeros));
+        Self { ones, zeros, bottoms }
+    }
 }
 
 /// Reads a batch of ballots, query by query.
@@ -55,14 +61,7 @@ pub fn outputs(counts: &[u64], reports: u64) -> Result<Vec<Outputs>> {
     if !counts.len().is_multiple_of(2) {
         return Err(Error::input("a ballot has two counts for each query"));
     }
-    Ok(counts
-        .chunks_exact(2)
-        .map(|pair| Outputs {
-            ones: pair[0],
-            zeros: pair[1],
-            bottoms: reports.checked_sub(pair[0]).and_then(|rest| rest.checked_sub(pair[1])),
-        })
-        .collect())
+    Ok(counts.chunks_exact(2).map(|pair| Outputs::new(pair[0], pair[1], reports)).collect())
 }
 
 #[cfg(test)]

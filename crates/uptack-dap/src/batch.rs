@@ -9,11 +9,11 @@ use crate::error::{Error, Result};
 /// A released batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collected {
-    /// Reports in the batch.
+    /// How many reports are in the batch.
     pub reports: u64,
-    /// The sum: one count for each cell, or for each bit. Empty where the aggregators add noise.
+    /// The sum: one count for each cell, or for each bit. Empty if the aggregators add noise.
     pub counts: Vec<u64>,
-    /// Where the aggregators add noise: the sum of each bit and of both draws, which may be below zero.
+    /// If the aggregators add noise: for each bit, its sum plus both draws of noise, which may be below zero.
     pub sums: Option<Vec<i64>>,
     /// Start of the first window that holds a report.
     pub start: u64,
@@ -28,7 +28,7 @@ impl Collected {
     }
 }
 
-/// The sums that so many reports and two draws of noise can have, but for a probability below 10⁻¹⁸.
+/// The sums that this many reports and two draws of noise can have, except with a probability below 10⁻¹⁸.
 pub(crate) fn plausible(noise: &DiscreteLaplace, reports: u64) -> RangeInclusive<i128> {
     let reach = i128::from(noise.plausible_reach());
     -reach..=i128::from(reports) + reach

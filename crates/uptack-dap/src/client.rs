@@ -1,14 +1,14 @@
 //! The owner's side: one report from one cell, and the same bytes until they are acknowledged.
 //!
-//! Sharding is random, so that a report is made once, stored by the caller if it must outlive the
-//! process, and then sent as often as needed: the leader takes identical bytes as a repetition. A
+//! Sharding is random. So a report is made once, stored by the caller if it must outlive the
+//! process, and then sent as often as needed: the leader takes identical bytes for a repetition. A
 //! report that was made twice would count twice.
 
 use rand::Rng;
 use reqwest::header;
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -73,7 +73,7 @@ impl Client {
         self.send_as(report, None).await
     }
 
-    /// Sends a report once, with the credential that an owner made for it where the leader requires enrolment.
+    /// Sends a report once, with the credential that the owner made for it if the leader requires enrolment.
     pub async fn send_as(&self, report: &SealedReport, credential: Option<&Credential>) -> Result<()> {
         let path = format!("tasks/{}/reports", self.parameters.task_id);
         let url = http_client::join(&self.parameters.leader, &path)?;
@@ -82,8 +82,7 @@ impl Client {
         if let Some(credential) = credential {
             request = request.header(credential::HEADER, credential.as_str());
         }
-        let response = request.send().await.map_err(|error| http_client::no_answer("leader", error))?;
-        http_client::check("leader", response).await.map(drop)
+        http_client::send("leader", request).await.map(drop)
     }
 
     /// Sends the same bytes until they are acknowledged or refused, for at most `patience`.
@@ -93,10 +92,10 @@ impl Client {
         loop {
             match self.send(report).await {
                 Err(error) if error.is_unreachable() && Instant::now() + wait < end => {
-                    // Jitter, so that clients of a restarted leader do not come all at once.
-                    let share = rand::thread_rng().gen_range(0.5..1.5);
-                    let asked = error.retry_after().unwrap_or_default();
-                    tokio::time::sleep_until((Instant::now() + asked.max(wait.mul_f64(share))).min(end)).await;
+                    // Jitter, so that the clients of a restarted leader do not all come at once.
+                    let jittered = wait.mul_f64(rand::thread_rng().gen_range(0.5..1.5));
+                    let pause = jittered.max(error.retry_after().unwrap_or_default());
+                    tokio::time::sleep_until((Instant::now() + pause).min(end)).await;
                     wait = (wait * 2).min(Duration::from_secs(10));
                 }
                 outcome => return outcome,
@@ -104,7 +103,7 @@ impl Client {
         }
     }
 
-    /// Makes a report and delivers it; makes it anew under the same id if a key is outdated.
+    /// Makes a report and delivers it; makes it again under the same id if a key is outdated.
     pub async fn upload(&self, measurement: &Measurement, time: u64, patience: Duration) -> Result<SealedReport> {
         let report = self.seal(measurement, time).await?;
         match self.deliver(&report, patience).await {
@@ -117,28 +116,28 @@ impl Client {
         }
     }
 
-    /// Fetches the keys anew the next time they are needed.
+    /// Makes sure that the keys are fetched again the next time they are needed.
     pub fn forget_keys(&self) {
-        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.known_keys() = None;
     }
 
     async fn seal_as(&self, measurement: &Measurement, id: ReportId, time: u64) -> Result<SealedReport> {
         let keys = self.keys().await?;
         let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
         let (public_share, shares) = self.vdaf.shard(measurement, &id)?;
-        let seal = |index: usize, role, share| {
+        let seal = |key, receiver, share| {
             let task = &self.parameters.task_id;
-            protocol::seal_input_share(&keys[index], role, task, &metadata, &public_share, share)
+            protocol::seal_input_share(key, receiver, task, &metadata, &public_share, share)
         };
-        let [leader, helper] = shares;
-        let leader = seal(0, Role::Leader, leader)?;
-        let helper = seal(1, Role::Helper, helper)?;
+        let [leader_share, helper_share] = shares;
+        let leader = seal(&keys[0], Role::Leader, leader_share)?;
+        let helper = seal(&keys[1], Role::Helper, helper_share)?;
         let report = Report::new(metadata, public_share, leader, helper);
         Ok(SealedReport::new(id, time, encode(&report)))
     }
 
     async fn keys(&self) -> Result<Arc<[HpkeConfig; 2]>> {
-        let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.known_keys().clone();
         if let Some(keys) = known {
             return Ok(keys);
         }
@@ -146,14 +145,17 @@ impl Client {
             self.fetch_key("leader", &self.parameters.leader).await?,
             self.fetch_key("helper", &self.parameters.helper).await?,
         ]);
-        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&keys));
+        *self.known_keys() = Some(Arc::clone(&keys));
         Ok(keys)
+    }
+
+    fn known_keys(&self) -> MutexGuard<'_, Option<Arc<[HpkeConfig; 2]>>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn fetch_key(&self, whose: &str, base: &url::Url) -> Result<HpkeConfig> {
         let url = http_client::join(base, &format!("hpke_config?task_id={}", self.parameters.task_id))?;
-        let response = self.http.get(url).send().await.map_err(|error| http_client::no_answer(whose, error))?;
-        let response = http_client::check(whose, response).await?;
+        let response = http_client::send(whose, self.http.get(url)).await?;
         let bytes = http_client::body(whose, response).await?;
         let list = HpkeConfigList::get_decoded(&bytes)
             .map_err(|_| Error::refused(format!("the {whose}'s key list does not decode")))?;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Seconds since the epoch, from the system or from a hand that tests move.
+/// Seconds since the epoch, from the system or as a test sets them.
 #[derive(Debug, Clone, Default)]
 pub struct Clock(Option<Arc<AtomicU64>>);
 
@@ -18,7 +18,7 @@ impl Clock {
         Self(None)
     }
 
-    /// A clock that stands at `seconds` until [`Clock::set`] moves it; clones share the hand.
+    /// A clock that stands at `seconds` until [`Clock::set`] moves it, together with its clones.
     pub fn standing_at(seconds: u64) -> Self {
         Self(Some(Arc::new(AtomicU64::new(seconds))))
     }
@@ -30,7 +30,7 @@ impl Clock {
         }
     }
 
-    /// How long it is until a moment; nothing if it has passed. A standing clock's whole seconds are taken as they are.
+    /// How long it is until a moment; zero if it has passed. A standing clock counts whole seconds.
     pub fn until(&self, moment: u64) -> Duration {
         match &self.0 {
             Some(hand) => Duration::from_secs(moment.saturating_sub(hand.load(Ordering::SeqCst))),

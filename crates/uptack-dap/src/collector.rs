@@ -1,6 +1,6 @@
 //! The analyst's side: asks for a batch, opens both shares, adds them.
 
-use reqwest::{StatusCode, header};
+use reqwest::{Method, RequestBuilder, StatusCode, header};
 use std::{path::Path, time::Duration};
 use tokio::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::{
     error::{Error, Result},
     http_client,
     protocol::{
-        self, Collection, CollectionJobId, CollectionReq, Decode, Interval, Query, Role, TimeInterval, Vdaf, VdafKind,
-        encode,
+        self, Collection, CollectionJobId, CollectionReq, Decode, HpkeCiphertext, Interval, Query, Role, Sum,
+        TimeInterval, Vdaf, VdafKind, encode,
     },
     task::CollectorTask,
 };
@@ -37,38 +37,26 @@ impl Collector {
     }
 
     /// A name for a collection job. Store it before [`Collector::request`]: the batch is given to
-    /// the first job that gets it, and to nobody else.
+    /// the first job that asks for it, and to no other.
     pub fn new_job() -> CollectionJobId {
         rand::random()
     }
 
-    /// Asks for a batch. The identical request again changes nothing.
+    /// Asks for a batch. Repeating the same request changes nothing.
     pub async fn request(&self, job: &CollectionJobId, batch: Interval) -> Result<()> {
         let query = Query::new_time_interval(batch);
         let request = CollectionReq::<TimeInterval>::new(query, Vec::new());
-        let response = self
-            .http
-            .put(self.url(job)?)
-            .bearer_auth(self.task.token.as_str())
+        let put = self
+            .request_to(Method::PUT, job)?
             .header(header::CONTENT_TYPE, CollectionReq::<TimeInterval>::MEDIA_TYPE)
-            .body(encode(&request))
-            .send()
-            .await
-            .map_err(|error| http_client::no_answer("leader", error))?;
-        http_client::check("leader", response).await.map(drop)
+            .body(encode(&request));
+        http_client::send("leader", put).await.map(drop)
     }
 
     /// The batch if it is ready; the error [`Error::is_not_ready`] if it is still being made.
     pub async fn poll(&self, job: &CollectionJobId, batch: Interval) -> Result<Collected> {
-        let response = self
-            .http
-            .post(self.url(job)?)
-            .bearer_auth(self.task.token.as_str())
-            .header(header::CONTENT_LENGTH, 0)
-            .send()
-            .await
-            .map_err(|error| http_client::no_answer("leader", error))?;
-        let response = http_client::check("leader", response).await?;
+        let post = self.request_to(Method::POST, job)?.header(header::CONTENT_LENGTH, 0);
+        let response = http_client::send("leader", post).await?;
         if response.status() == StatusCode::ACCEPTED {
             return Err(Error::not_ready("the batch is not ready yet"));
         }
@@ -104,48 +92,51 @@ impl Collector {
 
     /// Has the leader forget a job and its result. The batch is not given out again.
     pub async fn delete(&self, job: &CollectionJobId) -> Result<()> {
-        let response = self
-            .http
-            .delete(self.url(job)?)
-            .bearer_auth(self.task.token.as_str())
-            .send()
-            .await
-            .map_err(|error| http_client::no_answer("leader", error))?;
-        http_client::check("leader", response).await.map(drop)
+        http_client::send("leader", self.request_to(Method::DELETE, job)?).await.map(drop)
     }
 
-    fn url(&self, job: &CollectionJobId) -> Result<url::Url> {
+    /// A request about a job, with the collector's token.
+    fn request_to(&self, method: Method, job: &CollectionJobId) -> Result<RequestBuilder> {
         let parameters = &self.task.parameters;
-        http_client::join(&parameters.leader, &format!("tasks/{}/collection_jobs/{job}", parameters.task_id))
+        let path = format!("tasks/{}/collection_jobs/{job}", parameters.task_id);
+        let url = http_client::join(&parameters.leader, &path)?;
+        Ok(self.http.request(method, url).bearer_auth(self.task.token.as_str()))
     }
 
     fn open(&self, collection: &Collection<TimeInterval>, batch: Interval) -> Result<Collected> {
-        let open = |role, ciphertext| {
-            let keypair = &self.task.hpke_keypair;
-            let task = &self.task.parameters.task_id;
-            protocol::open_aggregate_share(keypair, role, task, batch, ciphertext)
-                .and_then(|bytes| self.vdaf.sum_from_bytes(&bytes))
-        };
         let shares = [
-            open(Role::Leader, collection.leader_encrypted_aggregate_share())?,
-            open(Role::Helper, collection.helper_encrypted_aggregate_share())?,
+            self.open_share(Role::Leader, batch, collection.leader_encrypted_aggregate_share())?,
+            self.open_share(Role::Helper, batch, collection.helper_encrypted_aggregate_share())?,
         ];
         let reports = collection.report_count();
         let start = collection.interval().start().as_seconds_since_epoch();
         let finish = start.saturating_add(collection.interval().duration().as_seconds());
-        let (counts, sums) = match &self.task.parameters.noise {
-            None => (self.vdaf.reveal(shares, reports)?, None),
-            Some(_) => (Vec::new(), Some(self.vdaf.reveal_noisy(shares, reports)?)),
-        };
+        let (counts, sums) = self.reveal(shares, reports)?;
         let collected = Collected { reports, counts, sums, start, finish };
-        self.check(&collected)?;
+        if !self.is_possible(&collected) || reports < self.task.parameters.min_batch_size {
+            return Err(Error::refused("the aggregators' shares do not add up to a batch of this task"));
+        }
         Ok(collected)
     }
 
-    /// Valid reports cannot add up to anything else; shares of different batches do.
-    fn check(&self, batch: &Collected) -> Result<()> {
+    /// The counts, or the sums with noise.
+    fn reveal(&self, shares: [Sum; 2], reports: u64) -> Result<(Vec<u64>, Option<Vec<i64>>)> {
+        match self.task.parameters.noise {
+            None => Ok((self.vdaf.reveal(shares, reports)?, None)),
+            Some(_) => Ok((Vec::new(), Some(self.vdaf.reveal_noisy(shares, reports)?))),
+        }
+    }
+
+    fn open_share(&self, sender: Role, batch: Interval, ciphertext: &HpkeCiphertext) -> Result<Sum> {
+        let task = &self.task.parameters.task_id;
+        let bytes = protocol::open_aggregate_share(&self.task.hpke_keypair, sender, task, batch, ciphertext)?;
+        self.vdaf.sum_from_bytes(&bytes)
+    }
+
+    /// Whether valid reports can add up to these counts or sums; those of shares from different batches rarely can.
+    fn is_possible(&self, batch: &Collected) -> bool {
         let parameters = &self.task.parameters;
-        let possible = match (&batch.sums, &parameters.noise, &parameters.vdaf) {
+        match (&batch.sums, &parameters.noise, &parameters.vdaf) {
             (Some(sums), Some(noise), _) => {
                 let range = plausible(noise, batch.reports);
                 sums.iter().all(|sum| range.contains(&i128::from(*sum)))
@@ -154,10 +145,6 @@ impl Collector {
                 batch.counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count)) == Some(batch.reports)
             }
             (_, _, VdafKind::Bits { .. }) => batch.counts.iter().all(|count| *count <= batch.reports),
-        };
-        if !possible || batch.reports < parameters.min_batch_size {
-            return Err(Error::refused("the aggregators' shares do not add up to a batch of this task"));
         }
-        Ok(())
     }
 }

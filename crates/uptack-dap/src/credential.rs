@@ -1,8 +1,8 @@
 //! What an enrolled owner shows with a report: its key, and a signature over this task and these bytes.
 //!
 //! The owner keeps an Ed25519 secret; a leader that requires enrolment keeps the public half, and nothing that it could
-//! show elsewhere. A credential is made for one report of one task, so that whoever captures it (the leader of another
-//! desk, a log, a proxy) can use it for that report alone.
+//! show elsewhere. A credential is made for one report of one task. Somebody who captures it (the leader of another desk, a
+//! log, a proxy) can use it for that report alone.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{fmt, str::FromStr};
@@ -24,7 +24,7 @@ pub const HEADER: &str = "uptack-credential";
 pub struct OwnerSecret(SecretKey);
 
 const SCHEME: &str = "ed25519-secret:";
-/// Keeps these signatures apart from all others that the same key could ever be asked for.
+/// Keeps these signatures apart from any others that the same key may be asked for.
 const DOMAIN: &[u8] = b"uptack: one report of an enrolled owner, version 1";
 
 impl OwnerSecret {
@@ -82,12 +82,12 @@ impl Credential {
         &self.0
     }
 
-    /// Takes up a stored credential.
+    /// Reads a stored credential.
     pub fn from_text(text: String) -> Self {
         Self(text)
     }
 
-    /// The key that a credential names; whether it signed anything is for [`Credential::verify`] to say.
+    /// The key that a credential names; only [`Credential::verify`] says whether it signed anything.
     pub fn key(&self) -> Option<PublicKey> {
         self.0.split_once('.')?.0.parse().ok()
     }
@@ -99,7 +99,7 @@ impl Credential {
     }
 }
 
-/// Of fixed length after the domain, so that no two pairs of task and report have one message.
+/// What is signed. It has a fixed length after the domain, so that no two pairs of task and report have the same message.
 fn message(task: &TaskId, report: &[u8]) -> Vec<u8> {
     [DOMAIN, task.as_ref(), &sha256(report)].concat()
 }

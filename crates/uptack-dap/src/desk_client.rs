@@ -1,6 +1,7 @@
-//! The desk as an analyst's program calls it.
+//! Calls a desk for an analyst's program.
 
-use serde::Deserialize;
+use reqwest::StatusCode;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 use uptack::card::Card;
@@ -14,29 +15,40 @@ use crate::{
     token::Token,
 };
 
-/// How long to wait before a request is sent again, each time, unless the desk asks for more.
+/// How long to wait before each repetition of a request, unless the desk asks for more.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// Longest wait between two attempts, whatever the desk asks for.
+/// The longest pause between two attempts, whatever the desk asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Most queries that are listed; a desk that has no end would otherwise fill the memory.
+/// The most queries that are listed; a desk with endless pages would otherwise fill the memory.
 const MOST_QUERIES: usize = 10_000;
 
 /// When a query runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schedule {
-    /// Once, for so many seconds from now, or a little longer.
+    /// Once, from now on for this long or a little longer.
     Once {
-        /// How long.
+        /// How long, in seconds.
         seconds: u64,
     },
     /// Again and again, in windows without gaps.
     Series {
         /// How long each window is, in seconds.
         every: u64,
-        /// How many.
+        /// How many windows there are.
         times: u64,
     },
+}
+
+impl Schedule {
+    /// The body of a request to open a card's queries.
+    fn request(self, card: &Card) -> String {
+        let request = match self {
+            Self::Once { seconds } => json!({"card": card, "seconds": seconds}),
+            Self::Series { every, times } => json!({"card": card, "every": every, "times": times}),
+        };
+        request.to_string()
+    }
 }
 
 /// What a desk answers when a query is opened.
@@ -53,7 +65,7 @@ pub struct Opened {
 pub struct OpenedQuery {
     /// Its name.
     pub query: String,
-    /// When answers are taken from.
+    /// From when on answers are accepted.
     pub opens: String,
     /// Until when.
     pub closes: String,
@@ -68,7 +80,7 @@ pub struct Status {
     pub state: String,
     /// When it closes or closed.
     pub closes: String,
-    /// Why it is in that state, where that needs saying.
+    /// Why it is in that state, if that needs saying.
     pub reason: Option<String>,
 }
 
@@ -81,15 +93,15 @@ pub struct Overview {
     pub question: Option<String>,
     /// Its state.
     pub state: String,
-    /// How many reports arrived so far, where the leader says so.
+    /// How many reports have arrived so far, if the leader says so.
     pub reports: Option<u64>,
-    /// Below this many reports nothing is released.
+    /// With fewer reports than this, nothing is released.
     pub minimum_batch: Option<u64>,
-    /// When answers are taken from.
+    /// From when on answers are accepted.
     pub opens: String,
     /// Until when.
     pub closes: String,
-    /// Why it is in that state, where that needs saying.
+    /// Why it is in that state, if that needs saying.
     pub reason: Option<String>,
 }
 
@@ -108,7 +120,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the desk at an address; what analysts do needs a token. `root` is a further root certificate.
+    /// A client of the desk at an address; what analysts do needs a token. `root` is an additional root certificate.
     pub fn new(desk: &Url, token: Option<Token>, root: Option<&Path>) -> Result<Self> {
         let mut desk = desk.clone();
         if desk.cannot_be_a_base() {
@@ -118,25 +130,18 @@ impl Client {
         Ok(Self { desk, token, http: http_client::client(root)? })
     }
 
-    /// Opens the queries of a card. What fails on the way is sent again a few times, and opens them once all the same.
+    /// Opens the queries of a card. If the request fails on the way, it is repeated a few times; the queries are opened only
+    /// once.
     pub async fn open(&self, card: &Card, schedule: Schedule) -> Result<Opened> {
         self.open_by_key(card, schedule, &Token::generate()).await
     }
 
-    /// The same by a key of the caller's, for programs that repeat the request after a restart: the same card, schedule
-    /// and key open the same queries, and nothing more.
+    /// Like [`open`](Self::open), with the caller's own key, for programs that repeat the request after a restart: the same
+    /// card, schedule and key open the same queries, and nothing more.
     pub async fn open_by_key(&self, card: &Card, schedule: Schedule, key: &Token) -> Result<Opened> {
-        let body = match schedule {
-            Schedule::Once { seconds } => json!({"card": card, "seconds": seconds}),
-            Schedule::Series { every, times } => json!({"card": card, "every": every, "times": times}),
-        };
-        let body = body.to_string();
-        let request = || -> Result<_> {
-            let request = self.http.post(self.address("queries")?).header("idempotency-key", key.as_str());
-            Ok(request.body(body.clone()))
-        };
+        let body = schedule.request(card);
         for pause in PAUSES {
-            match self.send(request()?).await {
+            match self.post_queries(&body, key).await {
                 Err(error) if error.is_unreachable() => {
                     let wait = error.retry_after().map_or(pause, |asked| asked.max(pause).min(LONGEST_PAUSE));
                     tokio::time::sleep(wait).await;
@@ -144,7 +149,12 @@ impl Client {
                 outcome => return parse(&outcome?),
             }
         }
-        parse(&self.send(request()?).await?)
+        parse(&self.post_queries(&body, key).await?)
+    }
+
+    async fn post_queries(&self, body: &str, key: &Token) -> Result<Vec<u8>> {
+        let request = self.http.post(self.address("queries")?).header("idempotency-key", key.as_str());
+        self.send(request.body(body.to_owned())).await
     }
 
     /// The cards that are open now.
@@ -152,24 +162,23 @@ impl Client {
         Ok(listing::fetch(&self.http, &self.desk, Bounds::DEFAULT, |_| None).await?.cards)
     }
 
-    /// The key that signs the desk's cards, as the desk says. Whoever relies on it compares it with one that they pinned;
-    /// to ask for it also tells whether the desk answers at all.
+    /// The key that signs the desk's cards, as the desk says. Compare it with a pinned key before relying on it. Asking for it
+    /// also shows whether the desk answers at all.
     pub async fn signer(&self) -> Result<PublicKey> {
         #[derive(Deserialize)]
         struct Key {
             signer: PublicKey,
         }
-        let key: Key = parse(&self.send(self.http.get(self.address("key")?)).await?)?;
+        let key: Key = self.get("key").await?;
         Ok(key.signer)
     }
 
-    /// All queries that the analyst asked, or everybody's for an administrator; the latest first.
+    /// All queries that the analyst asked, or for an administrator everybody's; the latest first.
     pub async fn own(&self) -> Result<Vec<Overview>> {
         let mut queries: Vec<Overview> = Vec::new();
         let mut from = 0;
         loop {
-            let address = self.address(&format!("queries/own?from={from}"))?;
-            let page: OverviewPage = parse(&self.send(self.http.get(address)).await?)?;
+            let page: OverviewPage = self.get(&format!("queries/own?from={from}")).await?;
             // What was asked meanwhile moves the others on to the next page.
             let new = |query: &Overview| queries.iter().all(|known| known.query != query.query);
             let fresh: Vec<Overview> = page.queries.into_iter().filter(new).collect();
@@ -181,19 +190,19 @@ impl Client {
         }
     }
 
-    /// The signed card of a query, also when it is over if it is the analyst's own.
+    /// The signed card of a query; if the query is the analyst's own, also after it is over.
     pub async fn card(&self, query: &str) -> Result<SignedCard> {
-        parse(&self.send(self.http.get(self.address(&format!("{}/card", path(query)?))?)).await?)
+        self.get(&format!("{}/card", path(query)?)).await
     }
 
     /// What became of a query.
     pub async fn status(&self, query: &str) -> Result<Status> {
-        parse(&self.send(self.http.get(self.address(&path(query)?)?)).await?)
+        self.get(&path(query)?).await
     }
 
     /// The release record's text, as the desk keeps it.
     ///
-    /// [`Error::refused_with`] is 409 as long as there is none yet and 410 if there will be none.
+    /// [`Error::refused_with`] is 409 as long as there is no record yet, and 410 if there will be none.
     pub async fn result(&self, query: &str) -> Result<String> {
         let address = self.address(&format!("{}/result", path(query)?))?;
         let bytes = self.send(self.http.post(address).header("content-length", 0)).await?;
@@ -203,6 +212,10 @@ impl Client {
     /// Takes a query back.
     pub async fn cancel(&self, query: &str) -> Result<()> {
         self.send(self.http.delete(self.address(&path(query)?)?)).await.map(drop)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        parse(&self.send(self.http.get(self.address(path)?)).await?)
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Vec<u8>> {
@@ -216,17 +229,21 @@ impl Client {
         if status.is_success() {
             return Ok(body);
         }
-        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let detail = document["detail"].as_str().unwrap_or("no reason given");
-        let text = format!("the desk answers {}: {detail}", status.as_u16());
-        let passing = status.is_server_error() && status.as_u16() != 502;
-        let error = if passing { Error::unreachable(text) } else { Error::refused(text).with_status(status.as_u16()) };
-        Err(error.with_retry_after(asked))
+        Err(problem(status, &body).with_retry_after(asked))
     }
 
     fn address(&self, path: &str) -> Result<Url> {
         self.desk.join(path).map_err(|error| Error::input(format!("{}: {error}", self.desk)))
     }
+}
+
+/// The error that a desk's answer describes.
+fn problem(status: StatusCode, body: &[u8]) -> Error {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    let detail = document["detail"].as_str().unwrap_or("no reason given");
+    let text = format!("the desk answers {}: {detail}", status.as_u16());
+    let is_passing = status.is_server_error() && status != StatusCode::BAD_GATEWAY;
+    if is_passing { Error::unreachable(text) } else { Error::refused(text).with_status(status.as_u16()) }
 }
 
 /// Names of queries are unpadded base64url, and nothing else goes into an address.
@@ -238,6 +255,6 @@ fn path(query: &str) -> Result<String> {
     Ok(format!("queries/{query}"))
 }
 
-fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| Error::refused(format!("the desk's answer is malformed: {error}")))
 }

@@ -1,8 +1,8 @@
 //! Ed25519 by the library that also does TLS, with the refusals that make the check strict.
 //!
-//! The library refuses a second form of a signature: `S` must be reduced, and `R` is compared byte by byte. It takes
-//! keys of small order, under which one signature fits many messages, and a second form of some points; both are
-//! refused here.
+//! The library refuses a second form of a signature: `S` must be reduced, and `R` is compared byte by byte. But it accepts
+//! keys of small order, under which one signature fits many messages, and second forms of some points; both are refused
+//! here.
 
 use aws_lc_rs::{
     encoding::{AsBigEndian, Curve25519SeedBin},
@@ -10,7 +10,7 @@ use aws_lc_rs::{
 };
 use rand::{RngCore, rngs::OsRng};
 
-/// The half of a key that signs, kept as the library keeps it: wiped from memory when it is no longer used.
+/// The half of a key that signs. It is kept in the library's own form, which is wiped from memory when it is dropped.
 #[derive(Clone)]
 pub(crate) struct SecretKey(Ed25519KeyPair);
 
@@ -22,19 +22,19 @@ impl SecretKey {
         Self::from_seed(&seed)
     }
 
-    /// The key of a seed, which any 32 bytes are.
+    /// The key of a seed; any 32 bytes are one.
     pub(crate) fn from_seed(seed: &[u8; 32]) -> Self {
         Self(Ed25519KeyPair::from_seed_unchecked(seed).expect("32 bytes are a seed"))
     }
 
-    /// What [`SecretKey::from_seed`] takes.
+    /// The seed that [`SecretKey::from_seed`] takes.
     pub(crate) fn seed(&self) -> [u8; 32] {
         let seed: Curve25519SeedBin<'_> =
             self.0.seed().and_then(|seed| seed.as_be_bytes()).expect("a key was made of its seed");
         seed.as_ref().try_into().expect("a seed has 32 bytes")
     }
 
-    /// The half that others check signatures with.
+    /// The half with which others check signatures.
     pub(crate) fn public(&self) -> [u8; 32] {
         self.0.public_key().as_ref().try_into().expect("a public key has 32 bytes")
     }
@@ -45,14 +45,14 @@ impl SecretKey {
     }
 }
 
-/// Whether a signature is the key's over this message. Keys that are weak ([`is_weak`]) have none.
+/// Whether a signature is the key's over this message. A weak key ([`is_weak`]) has no valid signatures.
 pub(crate) fn verify(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
     let (commitment, _) = signature.split_first_chunk::<32>().expect("64 bytes begin with 32");
     let is_signed = UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_ok();
     is_signed && !is_weak(key) && !is_weak(commitment)
 }
 
-/// Whether bytes stand for a point of small order, or are a second form of a point.
+/// Whether bytes encode a point of small order, or are a second encoding of a point.
 ///
 /// A point is its y below p = 2²⁵⁵ − 19, lowest byte first, with the sign of x as the highest bit. The points of small
 /// order are those whose y is listed, whatever the sign.
@@ -64,7 +64,7 @@ pub(crate) fn is_weak(point: &[u8; 32]) -> bool {
 }
 
 const PRIME: [u8; 32] = number(0xed, 0xff, 0x7f);
-/// Of orders 4, 1, 2, and 8 twice.
+/// The orders are 4, 1, 2, 8 and 8.
 const SMALL_ORDER: [[u8; 32]; 5] = [
     number(0, 0, 0),
     number(1, 0, 0),
@@ -79,7 +79,7 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
     ],
 ];
 
-/// From its lowest and its highest byte, and what all others are.
+/// A number from its lowest and its highest byte, and the value of all bytes in between.
 const fn number(lowest: u8, between: u8, highest: u8) -> [u8; 32] {
     let mut bytes = [between; 32];
     bytes[0] = lowest;

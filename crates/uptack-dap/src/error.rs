@@ -1,8 +1,8 @@
 //! The one error type of this crate.
 
-use std::{error::Error as StdError, fmt, path::Path, time::Duration};
+use std::{error::Error as StdError, fmt, io, path::Path, time::Duration};
 
-/// What went wrong, for callers who want to decide and for people who want to know.
+/// What went wrong, for callers that have to decide and for people who want to know.
 ///
 /// No variant carries a report's content, a share, a key or a token.
 #[derive(Debug)]
@@ -60,19 +60,15 @@ impl Error {
     }
 
     /// A file or folder that the program itself cannot write or read.
-    pub fn file(path: &Path, cause: std::io::Error) -> Self {
+    pub fn file(path: &Path, cause: io::Error) -> Self {
         Self::environment(format!("{}: {cause}", path.display())).because(cause)
     }
 
     /// A file that the caller named and that cannot be used.
     pub fn named_file(path: &Path, cause: impl StdError + Send + Sync + 'static) -> Self {
         let cause: Box<dyn StdError + Send + Sync> = Box::new(cause);
-        let words = match cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
-            Some(std::io::ErrorKind::NotFound) => "there is no such file".to_owned(),
-            Some(std::io::ErrorKind::IsADirectory) => "it is a folder, not a file".to_owned(),
-            Some(std::io::ErrorKind::PermissionDenied) => "it may not be read by this user".to_owned(),
-            _ => cause.to_string(),
-        };
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let words = kind.and_then(unusable_because).map_or_else(|| cause.to_string(), str::to_owned);
         Self { cause: Some(cause), ..Self::input(format!("{}: {words}", path.display())) }
     }
 
@@ -80,7 +76,7 @@ impl Error {
         Self { kind, message: message.into(), retry_after: None, status: None, reports: None, cause: None }
     }
 
-    /// Keeps what brought it about. It must not carry what this type promises not to.
+    /// Keeps the cause, which must not carry what this type promises not to carry.
     pub fn because(self, cause: impl StdError + Send + Sync + 'static) -> Self {
         Self { cause: Some(Box::new(cause)), ..self }
     }
@@ -97,17 +93,17 @@ impl Error {
         Self { reports, ..self }
     }
 
-    /// How many reports a [batch that is too small](Error::is_batch_too_small) holds, where the leader says so.
+    /// How many reports a [batch that is too small](Error::is_batch_too_small) holds, if the leader says so.
     pub fn batch_reports(&self) -> Option<u64> {
         self.reports
     }
 
-    /// The HTTP status with which a desk refused, where that is what says why.
+    /// The HTTP status with which a desk refused.
     pub fn refused_with(&self) -> Option<u16> {
         self.status
     }
 
-    /// How long the server asks to be left alone; bounded, whatever it said.
+    /// How long the server asks to be left alone; bounded, whatever it asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -117,7 +113,7 @@ impl Error {
         self.kind == Kind::Input
     }
 
-    /// A server answered and said no, finally; sending the same again will not help.
+    /// A server answered and refused for good; sending the same again will not help.
     pub fn is_refused(&self) -> bool {
         matches!(self.kind, Kind::Refused | Kind::OutdatedKey)
     }
@@ -145,6 +141,16 @@ impl Error {
     /// This program or its environment failed: disk, socket, a bug.
     pub fn is_environment(&self) -> bool {
         self.kind == Kind::Environment
+    }
+}
+
+/// Why a file cannot be used, if there are plain words for it.
+fn unusable_because(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
+        io::ErrorKind::NotFound => Some("there is no such file"),
+        io::ErrorKind::IsADirectory => Some("it is a folder, not a file"),
+        io::ErrorKind::PermissionDenied => Some("it may not be read by this user"),
+        _ => None,
     }
 }
 

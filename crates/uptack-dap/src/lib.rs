@@ -3,10 +3,10 @@
 //! An owner splits its cell into two shares and seals one to each of two *aggregators*, the leader
 //! and the helper. The two verify together that the shares belong to exactly one cell, without
 //! learning which, and add them up. The *collector* gets two sums, and only for batches of a
-//! minimum size. The protocol is the IETF's DAP, draft 09, with Prio3 of VDAF draft 08, so that
-//! every part here can be exchanged for Janus 0.7's, and is tested against its published crates.
+//! minimum size. The protocol is the IETF's DAP, draft 09, with Prio3 of VDAF draft 08. So every
+//! part here can be exchanged for that of Janus 0.7, and is tested against its published crates.
 //!
-//! This crate is everybody's part but the servers': it listens to nothing and keeps no state.
+//! This crate has everybody's part except the servers': it listens to nothing and keeps no state.
 //!
 //! - [`task`]: what the parties of a task have to know, as files; also for Janus.
 //! - [`client`]: a report from a cell. [`collector`]: a batch to counts.
@@ -14,14 +14,14 @@
 //! - [`credential`]: what an enrolled owner shows with a report.
 //! - [`signed`]: query cards under their signature. [`listing`]: fetching them from a desk. [`card_task`]: the one task
 //!   that a card defines.
-//! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that the desk keeps, and
-//!   the check of it by anyone.
+//! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that the desk keeps, which
+//!   anyone can check.
 //! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`digest`]: SHA-256. [`clock`]: the time
 //!   of day.
 //! - [`address`]: which servers are safe to call. [`batch`]: what was released. [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
 //!
-//! Without the feature `network` nothing is called: what is left reads, checks and signs documents.
+//! Without the feature `network` the crate calls no server: what is left reads, checks and signs documents.
 
 pub mod address;
 pub mod ballot;

@@ -1,11 +1,12 @@
-//! Fetching a desk's open queries: their names page by page, then each card that is not known yet.
+//! Fetches a desk's open queries: their names page by page, then each card that is not known yet.
 //!
-//! The desk may be dishonest, and a card may have been asked for by a dishonest analyst. Everything is bounded, and what
-//! goes beyond a bound, or cannot be read, is left out without harm to the rest.
+//! The desk may be dishonest, and a card may come from a dishonest analyst. Everything is bounded, and what exceeds a
+//! bound, or cannot be read, is left out without harm to the rest.
 
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, time::Duration};
+use tokio::time::Instant;
 use url::Url;
 
 use crate::{
@@ -14,13 +15,13 @@ use crate::{
     signed::SignedCard,
 };
 
-/// Largest card that a desk signs, in bytes of its canonical text.
+/// The largest card that a desk signs, in bytes of its canonical text.
 pub const LARGEST_CARD: usize = 256 * 1024;
-/// Names on one page, at most.
+/// The most names on one page.
 pub const LONGEST_PAGE: usize = 1000;
-/// Queries that a desk holds open or is to open, at most, unless its operator says another number.
+/// The most queries that a desk holds open or is to open, unless its operator sets another number.
 pub const MOST_QUERIES: usize = 10_000;
-/// Bytes of the cards of all those, at most.
+/// The most bytes that the cards of all those queries have.
 pub const MOST_CARD_BYTES: u64 = 32 * 1024 * 1024;
 
 /// One page of names, in their order.
@@ -28,7 +29,7 @@ pub const MOST_CARD_BYTES: u64 = 32 * 1024 * 1024;
 pub struct Page {
     /// Names of open queries.
     pub queries: Vec<String>,
-    /// Ask for what comes after this name; nothing if this is the last page.
+    /// The next page holds the names after this one; `None` if this is the last page.
     pub next: Option<String>,
 }
 
@@ -74,7 +75,7 @@ pub struct Fetched {
 
 /// Fetches the cards of a desk's open queries; those that `known` has are not fetched again.
 ///
-/// It fails only if not even the first page can be had. The requests depend on the desk's names and on what is known,
+/// It fails only if not even the first page can be fetched. The requests depend on the desk's names and on what is known,
 /// and on nothing else.
 pub async fn fetch(
     http: &reqwest::Client,
@@ -82,8 +83,8 @@ pub async fn fetch(
     bounds: Bounds,
     known: impl Fn(&str) -> Option<SignedCard>,
 ) -> Result<Fetched> {
-    let deadline = tokio::time::Instant::now() + bounds.time;
-    let (names, cut_off) = names(http, desk, bounds, deadline).await?;
+    let fetcher = Fetcher { http, desk, bounds, deadline: Instant::now() + bounds.time };
+    let (names, cut_off) = fetcher.names().await?;
     let wanted = names.len();
     let mut cards: Vec<SignedCard> = Vec::new();
     let mut missing = Vec::new();
@@ -93,19 +94,7 @@ pub async fn fetch(
             None => missing.push(name),
         }
     }
-    let mut read = 0;
-    let fetches = missing.into_iter().map(|name| fetch_card(http, desk, name, bounds.answer));
-    let mut answers = stream::iter(fetches).buffer_unordered(bounds.at_once);
-    while let Ok(Some(answer)) = tokio::time::timeout_at(deadline, answers.next()).await {
-        // A query that closed meanwhile, a card that is too large, a desk that is away: the others go on.
-        let Ok((card, size)) = answer else { continue };
-        read += size;
-        if read > bounds.bytes {
-            break;
-        }
-        cards.push(card);
-    }
-    drop(answers);
+    cards.extend(fetcher.cards(missing).await);
     cards.sort_unstable_by(|one, other| one.query.cmp(&other.query));
     let left_out = wanted - cards.len();
     if left_out > 0 || cut_off {
@@ -114,64 +103,97 @@ pub async fn fetch(
     Ok(Fetched { cards, left_out, cut_off })
 }
 
-/// The names on all pages within the bounds, each once, and whether there were more.
-async fn names(
-    http: &reqwest::Client,
-    desk: &Url,
+/// Asks one desk, within bounds.
+struct Fetcher<'a> {
+    http: &'a reqwest::Client,
+    desk: &'a Url,
     bounds: Bounds,
-    deadline: tokio::time::Instant,
-) -> Result<(BTreeSet<String>, bool)> {
-    let mut names = BTreeSet::new();
-    let mut after: Option<String> = None;
-    for number in 0..bounds.pages {
-        let page = tokio::time::timeout_at(deadline, fetch_page(http, desk, after.as_deref(), bounds.answer)).await;
-        let page = match page.unwrap_or_else(|_| Err(Error::unreachable("the desk's answer takes too long"))) {
-            Ok(page) => page,
-            Err(error) if number == 0 => return Err(error),
-            Err(_) => return Ok((names, true)),
-        };
-        for name in page.queries.into_iter().filter(|name| is_name(name)) {
-            if names.len() >= bounds.queries {
+    deadline: Instant,
+}
+
+impl Fetcher<'_> {
+    /// The names on all pages within the bounds, each once, and whether there were more.
+    async fn names(&self) -> Result<(BTreeSet<String>, bool)> {
+        let mut names = BTreeSet::new();
+        let mut after: Option<String> = None;
+        for number in 0..self.bounds.pages {
+            let page = match self.page(after.as_deref()).await {
+                Ok(page) => page,
+                Err(error) if number == 0 => return Err(error),
+                Err(_) => return Ok((names, true)),
+            };
+            if !self.add_names(&mut names, page.queries) {
                 return Ok((names, true));
+            }
+            match page.next {
+                None => return Ok((names, false)),
+                // Names come in order, so an honest next page is further on.
+                Some(next) if is_name(&next) && after.as_ref().is_none_or(|after| next > *after) => after = Some(next),
+                Some(_) => return Ok((names, true)),
+            }
+        }
+        Ok((names, true))
+    }
+
+    /// Adds the names of a page; false if they are more than the bounds allow.
+    fn add_names(&self, names: &mut BTreeSet<String>, page: Vec<String>) -> bool {
+        for name in page.into_iter().filter(|name| is_name(name)) {
+            if names.len() >= self.bounds.queries {
+                return false;
             }
             names.insert(name);
         }
-        match page.next {
-            None => return Ok((names, false)),
-            // Names come in order, so an honest next page is further on.
-            Some(next) if is_name(&next) && after.as_ref().is_none_or(|after| next > *after) => after = Some(next),
-            Some(_) => return Ok((names, true)),
+        true
+    }
+
+    /// The page after a name, or the first one.
+    async fn page(&self, after: Option<&str>) -> Result<Page> {
+        let mut url = self.address("queries")?;
+        if let Some(after) = after {
+            url.query_pairs_mut().append_pair("after", after);
         }
+        let answer = tokio::time::timeout_at(self.deadline, self.get(url)).await;
+        let bytes = answer.unwrap_or_else(|_| Err(Error::unreachable("the desk's answer takes too long")))?;
+        serde_json::from_slice(&bytes).map_err(|_| Error::refused("the desk's answer is not a list of queries"))
     }
-    Ok((names, true))
-}
 
-async fn fetch_page(http: &reqwest::Client, desk: &Url, after: Option<&str>, limit: usize) -> Result<Page> {
-    let mut url = address(desk, "queries")?;
-    if let Some(after) = after {
-        url.query_pairs_mut().append_pair("after", after);
+    /// The cards of these names that arrive within the bounds.
+    async fn cards(&self, names: Vec<String>) -> Vec<SignedCard> {
+        let mut cards = Vec::new();
+        let mut read = 0;
+        let mut answers =
+            stream::iter(names.into_iter().map(|name| self.card(name))).buffer_unordered(self.bounds.at_once);
+        while let Ok(Some(answer)) = tokio::time::timeout_at(self.deadline, answers.next()).await {
+            // A query that closed meanwhile, a card that is too large, a desk that is away: the others go on.
+            let Ok((card, size)) = answer else { continue };
+            read += size;
+            if read > self.bounds.bytes {
+                break;
+            }
+            cards.push(card);
+        }
+        cards
     }
-    let bytes = get(http, url, limit).await?;
-    serde_json::from_slice(&bytes).map_err(|_| Error::refused("the desk's answer is not a list of queries"))
-}
 
-async fn fetch_card(http: &reqwest::Client, desk: &Url, name: String, limit: usize) -> Result<(SignedCard, usize)> {
-    let bytes = get(http, address(desk, &format!("queries/{name}/card"))?, limit).await?;
-    let card: SignedCard =
-        serde_json::from_slice(&bytes).map_err(|_| Error::refused("the desk's answer is not a signed card"))?;
-    if card.query != name {
-        return Err(Error::refused("the desk answers with the card of another query"));
+    /// A card, and how many bytes it took.
+    async fn card(&self, name: String) -> Result<(SignedCard, usize)> {
+        let bytes = self.get(self.address(&format!("queries/{name}/card"))?).await?;
+        let card: SignedCard =
+            serde_json::from_slice(&bytes).map_err(|_| Error::refused("the desk's answer is not a signed card"))?;
+        if card.query != name {
+            return Err(Error::refused("the desk answers with the card of another query"));
+        }
+        Ok((card, bytes.len()))
     }
-    Ok((card, bytes.len()))
-}
 
-async fn get(http: &reqwest::Client, url: Url, limit: usize) -> Result<Vec<u8>> {
-    let response = http.get(url).send().await.map_err(|error| http_client::no_answer("desk", error))?;
-    http_client::body_within("desk", http_client::check("desk", response).await?, limit).await
-}
+    async fn get(&self, url: Url) -> Result<Vec<u8>> {
+        let response = http_client::send("desk", self.http.get(url)).await?;
+        http_client::body_within("desk", response, self.bounds.answer).await
+    }
 
-fn address(desk: &Url, path: &str) -> Result<Url> {
-    desk.join(path).map_err(|error| Error::input(format!("desk: {error}")))
+    fn address(&self, path: &str) -> Result<Url> {
+        self.desk.join(path).map_err(|error| Error::input(format!("desk: {error}")))
+    }
 }
 
 /// Names are unpadded base64url of 32 bytes; nothing else goes into an address.

@@ -1,17 +1,17 @@
-//! Folders and files that nobody but their owner may look into.
+//! Folders and files that nobody but their owner can read.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
-    io,
+    io::{self, Write},
     path::Path,
 };
 
 use crate::error::{Error, Result};
 
-/// Makes a folder for state, and the file for it, for the owner alone.
+/// Creates a folder for state, and the file in it, for the owner alone.
 ///
-/// A folder that is there is closed to others only if it holds the state already: anything else could be a folder that
-/// others use as well.
+/// A folder that exists is closed to others only if it already holds the state: otherwise it could be one that others use,
+/// too.
 pub fn prepare(folder: &Path, file: &Path) -> Result<()> {
     if file.exists() {
         restrict(folder, 0o700)?;
@@ -22,7 +22,7 @@ pub fn prepare(folder: &Path, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a folder, with those above it, for the owner alone. One that is there stays as it is.
+/// Creates a folder, and those above it, for the owner alone. One that exists stays as it is.
 pub fn create_folder(path: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -36,31 +36,35 @@ pub fn create_folder(path: &Path) -> Result<()> {
     })
 }
 
-/// Opens a file for writing, for the owner alone, and makes it if need be. What is in it stays.
+/// Opens a file for writing, for the owner alone, and creates it if needed. Its content stays.
 pub fn create_file(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|error| Error::file(path, error))?;
-    // It may be there from a time before.
+    let file = owner_only().truncate(false).open(path).map_err(|error| Error::file(path, error))?;
+    // It may have existed before, with other permissions.
     restrict(path, 0o600)?;
     Ok(file)
 }
 
-/// Writes beside the target, readable by its owner alone, and renames: never half a file.
+/// Writes a new file next to the target, readable by its owner alone, and renames it: there is never half a file.
 pub fn write_secret(path: &Path, text: &str) -> Result<()> {
-    use std::io::Write;
-    let beside = path.with_extension("partial");
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    let partial = path.with_extension("partial");
+    write_durably(&partial, text)
+        .and_then(|()| std::fs::rename(&partial, path))
+        .map_err(|error| Error::file(path, error))
+}
+
+fn write_durably(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = owner_only().truncate(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Opens a file for writing; a new one is for the owner alone.
+fn owner_only() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.and_then(|()| std::fs::rename(&beside, path)).map_err(|error| Error::file(path, error))
+    options
 }
 
 fn restrict(path: &Path, mode: u32) -> Result<()> {

@@ -24,7 +24,7 @@ impl SealedReport {
         &self.bytes
     }
 
-    /// Takes up a stored report.
+    /// Reads a stored report.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let report = Report::get_decoded(&bytes).map_err(|_| Error::input("the stored bytes are not a report"))?;
         Ok(Self { id: *report.metadata().id(), time: report.metadata().time().as_seconds_since_epoch(), bytes })

@@ -1,7 +1,7 @@
 //! Query cards under the signature of the desk that opened them.
 //!
-//! Ed25519 over the canonical bytes. The card names the key that signs it, so that whoever pins that key knows whose
-//! word the card is; the check is the strict one, which knows no second form of a key or a signature.
+//! The signature is Ed25519 over the canonical bytes. The card names the key that signs it, so that an owner who pins that
+//! key knows who vouches for the card. The check is strict: it accepts no second form of a key or a signature.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub struct OpenedCard {
 }
 
 impl SignedCard {
-    /// Checks form, name and signature. Whether the signer is one to listen to is for the caller to say.
+    /// Checks form, name and signature. Whether to trust the signer is for the caller to decide.
     pub fn open(&self) -> Result<OpenedCard> {
         let card = card_task::read(&self.card)?;
         let id = card_task::names(&card)?.query;
@@ -58,7 +58,7 @@ impl SignedCard {
     }
 }
 
-/// A desk's key for signing cards. Its `Debug` shows the public half alone.
+/// A desk's key for signing cards. Its `Debug` form shows only the public half.
 pub struct Signer(SecretKey);
 
 impl Signer {
@@ -67,14 +67,11 @@ impl Signer {
         Self(SecretKey::generate())
     }
 
-    /// The key in a file, which is made if there is none.
+    /// The key in a file, which is created if it does not exist.
     pub fn load_or_create(path: &Path) -> Result<Self> {
         match std::fs::read_to_string(path) {
             Ok(text) => {
-                let bytes = URL_SAFE_NO_PAD.decode(text.trim()).unwrap_or_default();
-                let secret = <[u8; 32]>::try_from(bytes)
-                    .map_err(|_| Error::input(format!("{}: not a signing key", path.display())))?;
-                Ok(Self(SecretKey::from_seed(&secret)))
+                Self::from_text(&text).ok_or_else(|| Error::input(format!("{}: not a signing key", path.display())))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let signer = Self::generate();
@@ -83,6 +80,11 @@ impl Signer {
             }
             Err(error) => Err(Error::file(path, error)),
         }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let seed = <[u8; 32]>::try_from(URL_SAFE_NO_PAD.decode(text.trim()).ok()?).ok()?;
+        Some(Self(SecretKey::from_seed(&seed)))
     }
 
     /// The half that owners pin.

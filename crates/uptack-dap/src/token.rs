@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A secret that a caller shows. Its `Debug` shows nothing of it.
+/// A secret that a caller shows. Its `Debug` form shows nothing of it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Token(String);

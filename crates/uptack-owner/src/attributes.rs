@@ -1,8 +1,12 @@
-//! What an owner knows of itself, and what the person says. It never leaves the device, and `Debug` does not show it.
+//! What an owner knows about itself, and what the person says. It never leaves the device, and `Debug` does not show it.
 
 use cel::Value;
 use serde_json::Value as Json;
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use crate::error::{Error, Result};
 
@@ -26,21 +30,17 @@ struct Said {
 impl Attributes {
     /// Reads a JSON object.
     pub fn from_json(text: &str) -> Result<Self> {
-        let fields: serde_json::Map<String, Json> = serde_json::from_str(text).map_err(|error| {
-            // The library's message could quote a value.
-            let place = format!("line {}, column {}", error.line(), error.column());
-            Error::Input(format!("attributes are a JSON object of names and values ({place})"))
-        })?;
-        let values = fields.into_iter().map(|(name, value)| {
-            let value = convert(&value).ok_or_else(|| {
-                Error::Input(format!("the attribute `{name}` is neither text, number, true, false nor a list of them"))
-            })?;
-            Ok((name, value))
+        let fields: serde_json::Map<String, Json> = serde_json::from_str(text).map_err(not_an_object)?;
+        let values = fields.into_iter().map(|(name, value)| match convert(&value) {
+            Some(value) => Ok((name, value)),
+            None => Err(Error::Input(format!(
+                "the attribute `{name}` is neither text, number, true, false nor a list of them"
+            ))),
         });
         values.collect::<Result<_>>().map(|values| Self { values, said: Said::default() })
     }
 
-    /// How many bytes an attribute holds, at most; none if it is missing.
+    /// How many bytes an attribute holds, at most; 0 if it is missing.
     pub(crate) fn size(&self, name: &str) -> u64 {
         self.values.get(name).map_or(0, size)
     }
@@ -55,7 +55,7 @@ impl Attributes {
         self.said.to.insert(query.to_owned(), yes);
     }
 
-    /// Has the person say to every question what a yes-or-no attribute holds, and nothing where it is missing: for fleets.
+    /// Has the person answer every question with the value of a yes-or-no attribute, or not at all if it is missing: for fleets.
     #[must_use]
     pub fn speaking_by(mut self, name: &str) -> Self {
         self.said.to_every_other = match self.values.get(name) {
@@ -65,7 +65,7 @@ impl Attributes {
         self
     }
 
-    /// What the person says to the question of a query; nothing if it was not asked, or does not answer.
+    /// What the person says to the question of a query; `None` if the person was not asked or did not answer.
     pub(crate) fn says(&self, query: &str) -> Option<bool> {
         self.said.to.get(query).copied().or(self.said.to_every_other)
     }
@@ -75,6 +75,12 @@ impl fmt::Debug for Attributes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Attributes(…)")
     }
+}
+
+/// The library's own message could quote a value.
+fn not_an_object(error: serde_json::Error) -> Error {
+    let place = format!("line {}, column {}", error.line(), error.column());
+    Error::Input(format!("attributes are a JSON object of names and values ({place})"))
 }
 
 fn size(value: &Value) -> u64 {
@@ -90,41 +96,45 @@ fn convert(value: &Json) -> Option<Value> {
         Json::String(text) if text.len() <= LONGEST_TEXT => Some(Value::from(text.as_str())),
         Json::Bool(truth) => Some(Value::Bool(*truth)),
         Json::Number(number) => number.as_i64().map(Value::Int).or_else(|| number.as_f64().map(Value::Float)),
-        Json::Array(items) if items.len() <= LONGEST_TEXT => {
-            let scalar = |item: &Json| if item.is_array() { None } else { convert(item) };
-            Some(Value::List(Arc::new(items.iter().map(scalar).collect::<Option<_>>()?)))
-        }
+        Json::Array(items) if items.len() <= LONGEST_TEXT => convert_list(items),
         _ => None,
     }
 }
 
-/// A name for each owner, and its attributes.
+/// A list of anything but lists.
+fn convert_list(items: &[Json]) -> Option<Value> {
+    let scalar = |item: &Json| if item.is_array() { None } else { convert(item) };
+    Some(Value::List(Arc::new(items.iter().map(scalar).collect::<Option<_>>()?)))
+}
+
+/// An owner's name and its attributes.
 pub type Named = (String, Attributes);
 
 /// Reads the owners of a fleet from CSV with a header.
 ///
 /// A column `owner` names the owners; without it they are numbered from 1. Every other column is an attribute, as
 /// text unless its name ends in `:int`, `:double` or `:bool`. An empty field is a missing attribute. A byte order mark is
-/// passed over.
+/// ignored.
 pub fn fleet_from_csv(text: &str) -> Result<Vec<Named>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let Some((_, header)) = lines.next() else {
-        return Err(Error::Input("line 1: a header with the names of the attributes is missing".to_owned()));
-    };
-    let columns = fields(header, 1)?.into_iter().map(Column::parse).collect::<Result<Vec<_>>>()?;
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let columns = read_header(lines.next().map(|(_, line)| line))?;
     let mut owners = Vec::new();
-    let mut names = std::collections::BTreeSet::new();
-    for (index, line) in lines {
-        let place = index + 1;
+    let mut names = BTreeSet::new();
+    for (place, line) in lines {
         let (named, attributes) = read_owner(line, place, &columns)?;
         let name = named.unwrap_or_else(|| (owners.len() + 1).to_string());
         if !names.insert(name.clone()) {
-            return Err(Error::Input(format!("line {place}: an owner of this name appears on an earlier line")));
+            return Err(at_line(place, "an owner of this name appears on an earlier line"));
         }
         owners.push((name, attributes));
     }
     Ok(owners)
+}
+
+fn read_header(line: Option<&str>) -> Result<Vec<Column>> {
+    let line = line.ok_or_else(|| at_line(1, "a header with the names of the attributes is missing"))?;
+    fields(line, 1)?.into_iter().map(Column::parse).collect()
 }
 
 /// The name of an owner, if there is a column for it, and its attributes.
@@ -132,17 +142,21 @@ fn read_owner(line: &str, place: usize, columns: &[Column]) -> Result<(Option<St
     let values = fields(line, place)?;
     if values.len() != columns.len() {
         let (found, expected) = (values.len(), columns.len());
-        return Err(Error::Input(format!("line {place}: {found} fields, but the header has {expected}")));
+        return Err(at_line(place, format_args!("{found} fields, but the header has {expected}")));
     }
     let (mut name, mut attributes) = (None, Attributes::default());
     for (column, value) in columns.iter().zip(values) {
         if column.name == "owner" {
             name = Some(value);
-        } else if let Some(value) = column.read(value, place)? {
-            attributes.values.insert(column.name.clone(), value);
+        } else if !value.is_empty() {
+            attributes.values.insert(column.name.clone(), column.read(&value, place)?);
         }
     }
     Ok((name, attributes))
+}
+
+fn at_line(line: usize, problem: impl fmt::Display) -> Error {
+    Error::Input(format!("line {line}: {problem}"))
 }
 
 struct Column {
@@ -166,30 +180,24 @@ impl Column {
             Some((name, "double")) => (name, Kind::Double),
             Some((name, "bool")) => (name, Kind::Bool),
             Some((_, other)) => {
-                return Err(Error::Input(format!("line 1: `{other}` is not a type; int, double and bool are")));
+                return Err(at_line(1, format_args!("`{other}` is not a type; int, double and bool are")));
             }
         };
         if name.is_empty() {
-            return Err(Error::Input("line 1: a column has no name".to_owned()));
+            return Err(at_line(1, "a column has no name"));
         }
         Ok(Self { name: name.to_owned(), kind })
     }
 
-    fn read(&self, text: String, line: usize) -> Result<Option<Value>> {
-        if text.is_empty() {
-            return Ok(None);
-        }
+    fn read(&self, text: &str, line: usize) -> Result<Value> {
         let value = match self.kind {
-            Kind::Text if text.len() <= LONGEST_TEXT => Some(Value::from(text.as_str())),
-            Kind::Text => None,
+            Kind::Text => (text.len() <= LONGEST_TEXT).then(|| Value::from(text)),
             Kind::Int => text.parse().ok().map(Value::Int),
             Kind::Double => text.parse().ok().map(Value::Float),
             Kind::Bool => text.parse().ok().map(Value::Bool),
         };
-        // The value itself is the owner's affair and is not shown.
-        value
-            .map(Some)
-            .ok_or_else(|| Error::Input(format!("line {line}: `{}` does not have the type of its column", self.name)))
+        // The value itself is the owner's private matter and is not shown.
+        value.ok_or_else(|| at_line(line, format_args!("`{}` does not have the type of its column", self.name)))
     }
 }
 
@@ -209,7 +217,7 @@ fn fields(line: &str, place: usize) -> Result<Vec<String>> {
         }
     }
     if quoted {
-        return Err(Error::Input(format!("line {place}: a quotation mark is not closed")));
+        return Err(at_line(place, "a quotation mark is not closed"));
     }
     Ok(fields.into_iter().map(|field| field.trim().to_owned()).collect())
 }

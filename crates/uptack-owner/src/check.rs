@@ -1,8 +1,8 @@
-//! A card against the owner's policy: every claim is recomputed before any coin is tossed.
+//! Checks cards against the owner's policy: every claim is recomputed before any coin is tossed.
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use uptack::{
     card::{Card, CardSeries, Enrolment, Operators, Timestamp},
@@ -12,25 +12,25 @@ use uptack_dap::{
     card_task::{self, CardNames},
     http_client,
     protocol::TaskId,
-    signed::{OpenedCard, SignedCard},
+    signed::{OpenedCard, PublicKey, SignedCard},
     task::TaskParameters,
 };
 use url::Url;
 
 use crate::{
-    policy::{Desk, Limit, Origin, Policy},
+    policy::{LifetimeLimits, Limit, Origin, Policy},
     predicate::Predicate,
 };
 
 /// The most questions on one ballot: a device has to evaluate them all.
 pub const MOST_QUESTIONS: usize = 4096;
-/// Work for recomputing a card's claims: some seconds on a small device.
+/// How much work recomputing a card's claims may take: some seconds on a small device.
 pub const WORK: u64 = 200_000_000;
-/// Beyond so many owners only mechanisms of one answer and three classes are verified.
+/// For more owners than this, only mechanisms of one answer and at most three classes are verified.
 const LARGE_CROWD: u64 = 1_000_000;
-/// Queries that a lifetime is read for: the charge stays sharp as long as so many are composed.
+/// How many queries a lifetime is expected to hold: charges stay sharp as long as no more are composed.
 pub const LIFETIME_QUERIES: u64 = 1000;
-/// The charge is sharp down to this share of the lifetime's δ, which so many queries divide among themselves.
+/// Charges are sharp down to this share of the lifetime's δ, which all those queries divide among themselves.
 pub const SHARE_OF_DELTA: f64 = 1e-2;
 
 /// Why a card is refused; nothing was tossed or spent.
@@ -52,9 +52,9 @@ pub struct Accepted {
     pub parameters: TaskParameters,
     /// When it opens and closes.
     pub window: (u64, u64),
-    /// Whom it asks for what.
+    /// What it asks of whom.
     pub asked: Asked,
-    /// How many of them may be answered with a true yes.
+    /// How many of its questions may be answered with a true yes.
     pub most_yes: usize,
     /// Its names: what it is called, what is charged for it, and which answer of that charge it asks for.
     pub names: CardNames,
@@ -64,7 +64,7 @@ pub struct Accepted {
 
 /// Whom a card asks for the truth.
 pub enum Asked {
-    /// The device, which evaluates these, in the order of the report.
+    /// The device, which evaluates these predicates, in the order of the report.
     Device(Vec<Predicate>),
     /// The person, one question in words.
     Person(String),
@@ -86,18 +86,18 @@ impl std::fmt::Debug for Asked {
     }
 }
 
-/// What a card costs, per view; nothing where the owner keeps no budget for the view.
+/// What a card costs, per view; `None` if the owner keeps no budget for the view.
 #[derive(Debug, Clone)]
 pub struct Price {
-    /// Of all answers.
+    /// For all answers.
     pub linked: Option<Charge>,
-    /// Of everything published, if one aggregator is honest and nobody else.
+    /// For everything published, if one aggregator is honest and nobody else.
     pub one_aggregator: Option<Charge>,
-    /// Of everything published.
+    /// For everything published.
     pub release: Option<Charge>,
 }
 
-/// Checks cards and remembers what it found, by the hash of the card. Clones share what they found.
+/// Checks cards and remembers its decisions, by the hash of the card. Clones share what they remember.
 #[derive(Clone)]
 pub struct Checker {
     policy: Policy,
@@ -110,10 +110,10 @@ pub struct Checker {
 /// What was decided about each card.
 type Decisions = HashMap<TaskId, Result<Arc<Accepted>, Refusal>>;
 
-/// What was found by the work of verification.
+/// What verification has found.
 type Prices = HashMap<Basis, Result<Price, Refusal>>;
 
-/// All that a price follows from.
+/// Everything that a price depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct Basis {
     card: String,
@@ -124,13 +124,26 @@ struct Basis {
     work: u64,
 }
 
+impl Basis {
+    fn new(card: &Card, lifetime: &LifetimeLimits, work: u64) -> Self {
+        Self {
+            card: card.canonical(),
+            has_linked_budget: lifetime.linked.is_limited(),
+            has_one_aggregator_budget: lifetime.has_one_aggregator_budget(),
+            has_release_budget: lifetime.release.is_limited(),
+            delta_bits: lifetime.delta.to_bits(),
+            work,
+        }
+    }
+}
+
 impl Checker {
     /// A checker for a policy.
     pub fn new(policy: Policy) -> Self {
         Self::with_work(policy, WORK)
     }
 
-    /// A checker that gives up, and refuses, after so many steps.
+    /// A checker that gives up, and refuses, after `work` steps.
     pub fn with_work(policy: Policy, work: u64) -> Self {
         Self { policy, desk: None, work, known: Arc::default(), prices: Arc::default() }
     }
@@ -140,16 +153,9 @@ impl Checker {
         Self { desk: Some(desk.clone()), ..self }
     }
 
-    /// Shares with another checker, whatever its policy, the claims that either of them has verified.
+    /// Shares verified claims with another checker, which may have another policy.
     pub fn sharing(self, other: &Self) -> Self {
         Self { prices: Arc::clone(&other.prices), ..self }
-    }
-
-    /// What the policy says of the desk; nothing if it names no desks, a refusal if it names only others.
-    fn desk(&self) -> Result<Option<&Desk>, Refusal> {
-        let (Some(named), Some(url)) = (&self.policy.desks, &self.desk) else { return Ok(None) };
-        let found = named.iter().find(|desk| desk.address.is_of(url));
-        found.map(Some).ok_or_else(|| Refusal(format!("the policy's `desks` do not name `{url}`")))
     }
 
     /// The policy.
@@ -160,12 +166,7 @@ impl Checker {
     /// Whether the card may be answered now.
     pub fn check(&self, signed: &SignedCard, now: u64) -> Result<Arc<Accepted>, Refusal> {
         let accepted = self.check_card(signed)?;
-        if let Some(desk) = self.desk()?
-            && !desk.signers.contains(&accepted.opened.signer)
-        {
-            let (desk, signer) = (&desk.address, accepted.opened.signer);
-            return Err(Refusal(format!("the card is signed by {signer}, whom the policy does not name for {desk}")));
-        }
+        self.check_desk(&accepted.opened.signer)?;
         let (opens, closes) = accepted.window;
         if now < opens {
             return Err(Refusal("the query has not opened yet".to_owned()));
@@ -178,19 +179,30 @@ impl Checker {
 
     /// Whether the card may be answered while it is open.
     pub fn check_card(&self, signed: &SignedCard) -> Result<Arc<Accepted>, Refusal> {
-        // Name and signature first: what is remembered is remembered of a card, not of what somebody calls it.
+        // Name and signature come first: decisions are remembered for a card, not for what somebody calls it.
         let opened = signed.open().map_err(refusal)?;
         if !self.policy.knows(&opened.signer) {
             return Err(Refusal(format!("the card is signed by {}, whom the policy does not name", opened.signer)));
         }
         let id = opened.id;
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(verdict) = known().get(&id) {
+        if let Some(verdict) = lock(&self.known).get(&id) {
             return verdict.clone();
         }
         let verdict = self.judge(opened).map(Arc::new);
-        known().insert(id, verdict.clone());
+        lock(&self.known).insert(id, verdict.clone());
         verdict
+    }
+
+    /// Refuses a signer whom the policy does not name for this desk, if it names desks.
+    fn check_desk(&self, signer: &PublicKey) -> Result<(), Refusal> {
+        let (Some(named), Some(url)) = (&self.policy.desks, &self.desk) else { return Ok(()) };
+        let found = named.iter().find(|desk| desk.address.is_of(url));
+        let desk = found.ok_or_else(|| Refusal(format!("the policy's `desks` do not name `{url}`")))?;
+        if desk.signers.contains(signer) {
+            return Ok(());
+        }
+        let desk = &desk.address;
+        Err(Refusal(format!("the card is signed by {signer}, whom the policy does not name for {desk}")))
     }
 
     fn judge(&self, opened: OpenedCard) -> Result<Accepted, Refusal> {
@@ -198,18 +210,15 @@ impl Checker {
         let parameters = card_task::parameters(card).map_err(refusal)?;
         let window = card.window().map_err(refusal)?;
         let asked = self.asked(card)?;
-        let most_yes = match &card.ballot {
-            Some(ballot) => ballot.most_yes.min(asked.questions() as u64) as usize,
-            None => 1,
-        };
+        let most_yes = card.ballot.as_ref().map_or(1, |ballot| ballot.most_yes.min(asked.questions() as u64) as usize);
         let names = card_task::names(card).map_err(refusal)?;
-        self.trust(card, &parameters)?;
-        self.limits(card)?;
+        self.check_trust(card, &parameters)?;
+        self.check_limits(card)?;
         let price = self.verified_price(card)?;
         Ok(Accepted { parameters, window, asked, most_yes, names, price, opened })
     }
 
-    /// Whom the card asks: the person where there is nothing to evaluate.
+    /// Whom the card asks: the person if there is nothing to evaluate.
     fn asked(&self, card: &Card) -> Result<Asked, Refusal> {
         if !card.asks_person() {
             return self.predicates(card).map(Asked::Device);
@@ -234,6 +243,11 @@ impl Checker {
             )));
         }
         let predicates = texts.into_iter().map(Predicate::parse).collect::<Result<Vec<_>, _>>().map_err(refusal)?;
+        self.check_attributes(card, &predicates)?;
+        Ok(predicates)
+    }
+
+    fn check_attributes(&self, card: &Card, predicates: &[Predicate]) -> Result<(), Refusal> {
         let read: BTreeSet<&String> = predicates.iter().flat_map(Predicate::attributes).collect();
         if let Some(name) = read.iter().find(|name| !self.policy.attributes.contains(name)) {
             return Err(Refusal(format!("a predicate reads `{name}`, which the policy's `attributes` do not name")));
@@ -241,38 +255,35 @@ impl Checker {
         if read != card.attributes.iter().collect() {
             return Err(Refusal("the card's list of attributes is not what its predicates read".to_owned()));
         }
-        Ok(predicates)
+        Ok(())
     }
 
-    fn trust(&self, card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
-        if self.policy.card.separate_operators {
+    /// Refuses a card that counts on people whom the policy does not trust.
+    fn check_trust(&self, card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
+        let limits = &self.policy.card;
+        if limits.separate_operators {
             check_separate(card, parameters)?;
         }
         if let Some(accepted) = &self.policy.aggregators {
             check_aggregators(accepted, parameters)?;
         }
-        if self.policy.card.enrolment && card.enrolment != Some(Enrolment::Required) {
+        if limits.enrolment && card.enrolment != Some(Enrolment::Required) {
             return Err(Refusal("the card lets anybody answer; the policy's card.enrolment requires enrolled owners, so that nobody can \
                  invent any".to_owned()));
         }
-        if card.honest.to_f64() > self.policy.card.honest.to_f64() {
+        let (assumed, most) = (card.honest.to_f64(), limits.honest.to_f64());
+        if assumed > most {
             return Err(Refusal(format!(
-                "the claims count on {} of the owners being honest; the policy's card.honest allows at most {}",
-                card.honest.to_f64(),
-                self.policy.card.honest.to_f64()
+                "the claims count on {assumed} of the owners being honest; the policy's card.honest allows at most {most}"
             )));
         }
         Ok(())
     }
 
-    /// The card's claims against the policy; whether they are true is checked after this, which is cheaper.
-    fn limits(&self, card: &Card) -> Result<(), Refusal> {
+    /// Refuses claims beyond the policy's limits. Whether they are true is checked later, which takes more work.
+    fn check_limits(&self, card: &Card) -> Result<(), Refusal> {
+        self.check_delta(card)?;
         let (claims, limits) = (&card.claims, &self.policy.card);
-        let delta = claims.delta.value().value();
-        if delta > limits.delta {
-            let most = limits.delta;
-            return Err(Refusal(format!("the claims are at a delta of {delta}; the policy's card.delta is {most}")));
-        }
         let joint = claims.worst_answer_with_release();
         for (view, field, limit, epsilon) in [
             ("one answer alone", "answer", limits.answer, claims.worst_answer()),
@@ -281,23 +292,31 @@ impl Checker {
             ("an answer with the release", "answer-with-release", limits.answer_with_release, joint),
         ] {
             if !limit.allows(epsilon) {
-                let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
+                let claimed = guarantee(epsilon);
                 return Err(Refusal(format!(
                     "the card gives {view} {claimed}; the policy's card.{field} allows {limit}"
                 )));
             }
         }
-        self.one_aggregator_limit(card)
+        self.check_one_aggregator(card)
     }
 
-    /// What one honest aggregator hides by itself, against the policy.
-    fn one_aggregator_limit(&self, card: &Card) -> Result<(), Refusal> {
+    fn check_delta(&self, card: &Card) -> Result<(), Refusal> {
+        let (delta, most) = (card.claims.delta.value().value(), self.policy.card.delta);
+        if delta > most {
+            return Err(Refusal(format!("the claims are at a delta of {delta}; the policy's card.delta is {most}")));
+        }
+        Ok(())
+    }
+
+    /// Refuses a card if one honest aggregator by itself hides less than the policy requires.
+    fn check_one_aggregator(&self, card: &Card) -> Result<(), Refusal> {
         let limit = self.policy.card.one_aggregator.unwrap_or(Limit::Unlimited);
         let epsilon = card.claims.whole_one_aggregator();
         if limit.allows(epsilon) {
             return Ok(());
         }
-        let claimed = epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"));
+        let claimed = guarantee(epsilon);
         Err(Refusal(match card.claims.one_aggregator {
             Some(_) => format!(
                 "the card gives the release {claimed} if one aggregator is honest and nobody else; the policy's \
@@ -312,44 +331,29 @@ impl Checker {
 
     /// The price, if the claims are true.
     ///
-    /// Only the part of the card that claims follow from is looked at, so that cards that differ in nothing else, such
-    /// as those of one series, are verified once.
+    /// Only the part of the card that its claims depend on is looked at, so that cards that differ in nothing else, such as
+    /// those of one series, are verified once.
     fn verified_price(&self, card: &Card) -> Result<Price, Refusal> {
         let card = part_of_claims(card);
-        let lifetime = &self.policy.lifetime;
-        let basis = Basis {
-            card: card.canonical(),
-            has_linked_budget: lifetime.linked != Limit::Unlimited,
-            has_one_aggregator_budget: lifetime.has_one_aggregator_budget(),
-            has_release_budget: lifetime.release != Limit::Unlimited,
-            delta_bits: lifetime.delta.to_bits(),
-            work: self.work,
-        };
-        let known = || self.prices.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known().get(&basis) {
+        let basis = Basis::new(&card, &self.policy.lifetime, self.work);
+        if let Some(found) = lock(&self.prices).get(&basis) {
             return found.clone();
         }
         let found = affordable(&card)
             .and_then(|()| card.verify(WorkLimit::steps(self.work)).map_err(refusal))
             .and_then(|_| self.price(&card));
-        known().insert(basis, found.clone());
+        lock(&self.prices).insert(basis, found.clone());
         found
     }
 
+    /// The cost for every view that the owner keeps a budget for.
     fn price(&self, card: &Card) -> Result<Price, Refusal> {
+        let lifetime = &self.policy.lifetime;
         let queries = card.counted_queries().map_err(refusal)?;
-        let linked = match self.policy.lifetime.linked {
-            Limit::Unlimited => None,
-            Limit::AtMost(_) => Some(linked_charge(card, queries)?),
-        };
-        let release = match self.policy.lifetime.release {
-            Limit::Unlimited => None,
-            Limit::AtMost(_) => Some(self.release_charge(card, queries).map_err(refusal)?),
-        };
-        let one_aggregator = match self.policy.lifetime.has_one_aggregator_budget() {
-            true => Some(one_aggregator_charge(card)?),
-            false => None,
-        };
+        let linked = lifetime.linked.is_limited().then(|| linked_charge(card, queries)).transpose()?;
+        let release = lifetime.release.is_limited().then(|| self.release_charge(card, queries)).transpose();
+        let release = release.map_err(refusal)?;
+        let one_aggregator = lifetime.has_one_aggregator_budget().then(|| one_aggregator_charge(card)).transpose()?;
         Ok(Price { linked, one_aggregator, release })
     }
 
@@ -360,6 +364,11 @@ impl Checker {
         let loss = privacy::release_loss(&accountant, LIFETIME_QUERIES.max(queries), smallest)?;
         Charge::dominated_by(loss).repeated(queries)
     }
+}
+
+/// ε in words.
+fn guarantee(epsilon: Option<f64>) -> String {
+    epsilon.map_or("no guarantee".to_owned(), |epsilon| format!("an epsilon of {epsilon}"))
 }
 
 /// What all answers to a card cost.
@@ -374,7 +383,7 @@ fn linked_charge(card: &Card, queries: u64) -> Result<Charge, Refusal> {
 
 /// What a card's releases cost if one aggregator is honest and nobody else, from the card's integers.
 ///
-/// Without noise, whoever knows everybody else's answers learns the owner's: the cost is that of the answers themselves.
+/// Without noise, somebody who knows everybody else's answers learns the owner's: the cost is that of the answers themselves.
 pub(crate) fn one_aggregator_charge(card: &Card) -> Result<Charge, Refusal> {
     let channel = card.checked_channel().map_err(refusal)?;
     let noisy = privacy::one_aggregator(&channel).map(|epsilon| epsilon.upper());
@@ -385,7 +394,7 @@ pub(crate) fn one_aggregator_charge(card: &Card) -> Result<Charge, Refusal> {
     Charge::pure(one).and_then(|charge| charge.repeated(queries)).map_err(refusal)
 }
 
-/// A card without what its claims and its price do not depend on.
+/// The part of a card that its claims and its price depend on.
 fn part_of_claims(card: &Card) -> Card {
     let series = card.series.as_ref().map(|series| CardSeries {
         times: series.times,
@@ -403,13 +412,13 @@ fn part_of_claims(card: &Card) -> Card {
         enrolment: None,
         signer: None,
         aggregators: None,
-        // Beside a ballot a predicate is refused, so that it has to stay there.
+        // A card with both a ballot and a predicate is refused, so the predicate must stay.
         predicate: card.predicate.clone().filter(|_| card.ballot.is_some()),
         ..card.clone()
     }
 }
 
-/// Refuses claims whose first sound answer alone is beyond the work of a device: many classes in a large crowd.
+/// Refuses claims of which even a first sound bound takes more work than a device has: many classes in a large crowd.
 fn affordable(card: &Card) -> Result<(), Refusal> {
     let channel = card.checked_channel().map_err(refusal)?;
     let owners = card.claim_owners().map_err(refusal)?;
@@ -431,7 +440,7 @@ fn check_aggregators(accepted: &[Origin], parameters: &TaskParameters) -> Result
     Ok(())
 }
 
-/// Refuses aggregators that do not have two separate operators, as far as that can be seen.
+/// Refuses aggregators that visibly do not have two separate operators.
 fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusal> {
     if card.operators != Some(Operators::Two) {
         return Err(Refusal("`operators` is not `two`; the policy's card.separate-operators requires two".to_owned()));
@@ -448,4 +457,8 @@ fn check_separate(card: &Card, parameters: &TaskParameters) -> Result<(), Refusa
 
 fn refusal(error: impl std::fmt::Display) -> Refusal {
     Refusal(error.to_string())
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
 //! The owner's side of a query: a device that trusts nobody.
 //!
-//! It fetches the open queries from a desk, and for each card decides **by itself** whether to answer: the signature
-//! must be that of a key which its [`policy`] pins, every claim is recomputed from the card's integers, and the
-//! [`ledger`] must have budget left. Whoever accepts a card uploads exactly one report of a fixed size, whatever its
-//! truth: a false [`predicate`], a missing attribute and an error all mean *no*, and `⊥` is uploaded like any other
-//! cell. The decision depends on card, policy and ledger alone, never on an attribute.
+//! It fetches the open queries from a desk, and decides for each card **by itself** whether to answer: the card must be
+//! signed with a key that its [`policy`] names, every claim is recomputed from the card's integers, and the [`ledger`] must
+//! have budget left. An owner that accepts a card uploads exactly one report of a fixed size, whatever its truth: a false
+//! [`predicate`], a missing attribute and an error all mean *no*, and `⊥` is uploaded like any other cell. The decision
+//! depends on card, policy and ledger alone, never on an attribute.
 //!
 //! - [`policy`]: what an owner allows. [`check`]: a card against it.
 //! - [`predicate`], [`attributes`]: the truth, computed on the device and nowhere else. [`typing`]: mistakes in a question.

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// The limits of one owner, or of a fleet that shares them.
 ///
-/// What limits disclosure has no default: whoever allows something has written it down. `aggregators` and `desks`
+/// Limits on disclosure have no defaults: whatever an owner allows, the owner has written down. `aggregators` and `desks`
 /// restrict further, and may be left out.
 ///
 /// ```toml
@@ -40,15 +40,15 @@ use crate::error::{Error, Result};
 /// signers = ["ed25519:…"]           # whose signatures this desk's cards carry
 /// ```
 ///
-/// A limit on ε may also be `"unlimited"`. `one-aggregator` may be left out and is then the limit of `release`: what is
-/// published has to be as well hidden if nobody but one aggregator is honest. Without noise of the aggregators that takes a
-/// linked ε as small. Cards whose claims rest on other owners' coins are answered under `trust = "owners"` in `[card]`,
-/// which leaves `one-aggregator` unlimited unless it is given. An address is compared by scheme, host and port. Where `desks` are named,
-/// `signers` may be left out; where both are, a card's signer has to be in both.
+/// A limit on ε may also be `"unlimited"`. If `one-aggregator` is left out, it is the limit of `release`: what is published
+/// has to be hidden just as well if nobody but one aggregator is honest. If the aggregators add no noise, that takes a linked
+/// ε as small. Cards whose claims rest on other owners' coins are answered under `trust = "owners"` in `[card]`, which leaves
+/// `one-aggregator` unlimited unless it is given. Addresses are compared by scheme, host and port. If `desks` are named,
+/// `signers` may be left out; if both are given, a card's signer has to be in both.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Policy {
-    /// Whose cards are answered; empty where `desks` name the signers.
+    /// Whose cards are answered; empty if only `desks` name signers.
     #[serde(default)]
     pub signers: Vec<PublicKey>,
     /// The attributes that predicates may read.
@@ -84,7 +84,7 @@ pub struct CardLimits {
     /// Whom a card's claims may count on.
     #[serde(default)]
     pub trust: Trust,
-    /// ε of everything that is published, if one aggregator is honest and nobody else; none is no limit.
+    /// ε of everything that is published, if one aggregator is honest and nobody else; unlimited if `None`.
     pub one_aggregator: Option<Limit>,
     /// ε of everything that is published.
     pub release: Limit,
@@ -95,7 +95,7 @@ pub struct CardLimits {
     /// The largest share of honest owners that claims may count on.
     #[serde(deserialize_with = "share")]
     pub honest: Fraction,
-    /// Refuse cards whose aggregators are in one hand.
+    /// Refuse cards whose aggregators have the same operator.
     pub separate_operators: bool,
     /// Refuse cards that anybody may answer.
     pub enrolment: bool,
@@ -105,7 +105,7 @@ pub struct CardLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
-    /// One honest aggregator: whatever other owners do, and whoever invents some.
+    /// One honest aggregator: whatever other owners do, and even if somebody invents owners.
     #[default]
     OneAggregator,
     /// Other owners: their coins alone may hide an owner.
@@ -118,7 +118,7 @@ pub enum Trust {
 pub struct LifetimeLimits {
     /// ε of all answers.
     pub linked: Limit,
-    /// ε of everything that is published, if one aggregator is honest and nobody else, at δ = 0; none is no limit.
+    /// ε of everything that is published, if one aggregator is honest and nobody else, at δ = 0; unlimited if `None`.
     pub one_aggregator: Option<Limit>,
     /// ε of everything that is published.
     pub release: Limit,
@@ -127,8 +127,7 @@ pub struct LifetimeLimits {
 }
 
 impl LifetimeLimits {
-    /// Those of the policy in the guide, for whoever wants to compare with something. No owner has them unless it wrote
-    /// them down.
+    /// The limits of the policy in the guide, as something to compare with. No owner has them unless it wrote them down.
     pub fn of_the_guide() -> Self {
         Self {
             linked: Limit::AtMost(100.0),
@@ -140,21 +139,26 @@ impl LifetimeLimits {
 
     /// Whether the view of one honest aggregator is charged for.
     pub(crate) fn has_one_aggregator_budget(&self) -> bool {
-        matches!(self.one_aggregator, Some(Limit::AtMost(_)))
+        self.one_aggregator.is_some_and(Limit::is_limited)
     }
 }
 
-/// The largest ε, or none at all.
+/// The largest ε that is allowed, if there is a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// At most this.
     AtMost(f64),
-    /// The owner does not mind.
+    /// The owner sets no limit.
     Unlimited,
 }
 
 impl Limit {
-    /// Whether a claim is within the limit; no guarantee is within no limit but the unlimited one.
+    /// Whether there is a limit.
+    pub(crate) fn is_limited(self) -> bool {
+        self != Self::Unlimited
+    }
+
+    /// Whether a claim is within the limit; without a guarantee (`None`), only if there is no limit.
     pub fn allows(self, epsilon: Option<f64>) -> bool {
         match (self, epsilon) {
             (Self::Unlimited, _) => true,
@@ -210,7 +214,7 @@ impl Policy {
         }
     }
 
-    /// Why no card could be answered, or what its fields cannot be.
+    /// What is wrong with the policy: a field that has an impossible value, or why no card could be answered.
     fn contradiction(&self) -> Option<String> {
         for (name, delta) in [("card.delta", self.card.delta), ("lifetime.delta", self.lifetime.delta)] {
             if !(0.0..1.0).contains(&delta) {
@@ -225,7 +229,7 @@ impl Policy {
         no_aggregators.then(|| "`aggregators` is empty; leave it out to allow any".to_owned())
     }
 
-    /// Whether a signer is named, for all cards or for those of some desk.
+    /// Whether a signer is named, for all cards or for those of a desk.
     pub(crate) fn knows(&self, signer: &PublicKey) -> bool {
         let mut desks = self.desks.iter().flatten();
         if self.signers.is_empty() {
@@ -238,8 +242,7 @@ impl Policy {
     /// Reads a policy from a file.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| uptack_dap::Error::named_file(path, error))
-            .map_err(|error| Error::Input(error.to_string()))?;
+            .map_err(|error| Error::Input(uptack_dap::Error::named_file(path, error).to_string()))?;
         Self::from_toml(&text).map_err(|error| Error::Input(format!("{}: {error}", path.display())))
     }
 }

@@ -26,9 +26,10 @@ pub const LONGEST: usize = 1024;
 
 /// How deep brackets may be nested.
 pub const DEEPEST: usize = 64;
-/// The size of the stack, in bytes, for work whose recursion is as deep as a stranger's text makes it. Without optimization, the
-/// parser takes 170 kB per nested bracket, and 40 kB per operator of a chain, which may be as long as the text.
-const ROOM: usize = 64 << 20;
+/// The size, in bytes, of the stack for work whose recursion is as deep as a stranger's text makes it. Without
+/// optimization, the parser takes 170 kB per nested bracket, and 40 kB per operator of a chain, which may be as long as
+/// the text.
+const STACK_SIZE: usize = 64 << 20;
 /// How deep an expression may be for any thread's stack to suffice.
 const SHALLOW: usize = 8;
 
@@ -39,13 +40,13 @@ const SHALLOW: usize = 8;
 pub const MOST_STEPS: u64 = 1 << 24;
 /// The longest time, in nanoseconds, that a step may take on a device for the fixed delay to hide it.
 ///
-/// `docs/owner.md` has what steps take where they were measured; a tenth of this leaves room for small devices.
+/// `docs/owner.md` states what steps were measured to take; a tenth of this leaves room for small devices.
 pub const SLOWEST_STEP: u64 = 100;
 /// The steps of visiting one node of the expression, in units of touching one byte. With fewer, expressions of many
 /// small nodes would take longer per step than those that read long texts.
 const NODE: u64 = 64;
 
-/// A predicate that was checked.
+/// A predicate that has been checked.
 pub struct Predicate {
     program: Program,
     attributes: Vec<String>,
@@ -80,7 +81,7 @@ impl Predicate {
             refuse(first.lines().next().unwrap_or("it cannot be parsed").to_owned())
         })?;
         let mut attributes = Vec::new();
-        let depth = look(program.expression(), &mut attributes)?;
+        let depth = walk(program.expression(), &mut attributes)?;
         attributes.sort();
         attributes.dedup();
         Ok(Self { program, attributes, depth })
@@ -93,7 +94,7 @@ impl Predicate {
 
     /// Refuses a predicate that nobody could answer with *yes* because of its types, or that reads what nobody has.
     ///
-    /// Owners do not do so: what cannot be evaluated is *no*. It is for whoever asks.
+    /// This is for analysts. Owners do not check types: for them, what cannot be evaluated is *no*.
     ///
     /// ```
     /// use uptack_owner::{predicate::Predicate, typing::Declared};
@@ -108,8 +109,8 @@ impl Predicate {
         self.with_room(check).unwrap_or_else(|| Err(refuse("its types cannot be checked")))
     }
 
-    /// The truth of an owner: anything but a plain *true* is *no*, a missing attribute, an error and more than
-    /// `most_steps` of work among them.
+    /// The truth of an owner: anything but a plain *true* is *no*, including a missing attribute, an error and more than
+    /// `most_steps` of work.
     pub fn is_true_of(&self, subject: &Subject<'_>, most_steps: u64) -> bool {
         if self.steps(subject) > most_steps {
             return false;
@@ -118,11 +119,11 @@ impl Predicate {
         self.with_room(evaluate).unwrap_or(false)
     }
 
-    /// An upper bound of the steps that evaluation takes: every branch is counted as if it were taken.
+    /// An upper bound on the steps that evaluation takes: every branch is counted as if it were taken.
     pub fn steps(&self, subject: &Subject<'_>) -> u64 {
         let count = || {
             let mut steps = 0;
-            measure(self.program.expression(), subject.attributes, &mut steps);
+            add_steps(self.program.expression(), subject.attributes, &mut steps);
             steps
         };
         self.with_room(count).unwrap_or(u64::MAX)
@@ -136,7 +137,7 @@ impl Predicate {
 
 /// Runs work on a large stack of its own; `None` if it panics or no thread can be started.
 fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
-    thread::scope(|scope| thread::Builder::new().stack_size(ROOM).spawn_scoped(scope, work).ok()?.join().ok())
+    thread::scope(|scope| thread::Builder::new().stack_size(STACK_SIZE).spawn_scoped(scope, work).ok()?.join().ok())
 }
 
 /// An owner as predicates see it: made once for all predicates of a card.
@@ -158,14 +159,21 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Adds the steps of an expression, and bounds the size of its value in bytes.
-///
-/// Every operation that is allowed passes over its operands once at most, and what it makes is no larger than all of
-/// them together, except for numbers written as text, which have a longest form.
-fn measure(expression: &IdedExpr, attributes: &Attributes, steps: &mut u64) -> u64 {
+/// Adds the steps of an expression, and returns a bound on the size of its value in bytes.
+fn add_steps(expression: &IdedExpr, attributes: &Attributes, steps: &mut u64) -> u64 {
     let parts = parts(expression);
-    let operands = parts.fold(SCALAR, |sum, part| sum.saturating_add(measure(part, attributes, steps)));
-    let (touched, size) = match &expression.expr {
+    let operands = parts.fold(SCALAR, |sum, part| sum.saturating_add(add_steps(part, attributes, steps)));
+    let (touched, size) = cost(expression, operands, attributes);
+    *steps = steps.saturating_add(touched).saturating_add(NODE);
+    size
+}
+
+/// How many bytes the outermost operation touches, and the size of its value, given the size of its operands.
+///
+/// Every operation that is allowed passes over its operands at most once, and its value is no larger than all of them
+/// together, except for numbers written as text, which have a longest form.
+fn cost(expression: &IdedExpr, operands: u64, attributes: &Attributes) -> (u64, u64) {
+    match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => alike(text.inner().len() as u64 + SCALAR),
         Expr::Literal(LiteralValue::Bytes(bytes)) => alike(bytes.inner().len() as u64 + SCALAR),
         Expr::Ident(name) => alike(attributes.size(name) + SCALAR),
@@ -175,9 +183,7 @@ fn measure(expression: &IdedExpr, attributes: &Attributes, steps: &mut u64) -> u
             _ => (operands, SCALAR),
         },
         _ => alike(operands),
-    };
-    *steps = steps.saturating_add(touched).saturating_add(NODE);
-    size
+    }
 }
 
 /// The operands of a call, the elements of a list, the keys and values of a map.
@@ -185,22 +191,26 @@ fn parts(expression: &IdedExpr) -> Box<dyn Iterator<Item = &IdedExpr> + '_> {
     match &expression.expr {
         Expr::Call(call) => Box::new(call.target.as_deref().into_iter().chain(&call.args)),
         Expr::List(list) => Box::new(list.elements.iter()),
-        Expr::Map(map) => Box::new(map.entries.iter().flat_map(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
-            EntryExpr::StructField(_) => Vec::new(),
-        })),
+        Expr::Map(map) => Box::new(map.entries.iter().flat_map(key_and_value)),
         _ => Box::new(std::iter::empty()),
     }
 }
 
-/// What is touched is what results.
+fn key_and_value(entry: &IdedEntryExpr) -> Vec<&IdedExpr> {
+    match &entry.expr {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(_) => Vec::new(),
+    }
+}
+
+/// The value is as large as what is touched.
 fn alike(size: u64) -> (u64, u64) {
     (size, size)
 }
 
-/// The size of a number or a truth value, and what each value of a list takes beside its content.
+/// The size of a number or a truth value, and what each value of a list takes in addition to its content.
 const SCALAR: u64 = 8;
-/// The longest text of a number: a double near the smallest.
+/// The length of the longest text of a number: that of a double near the smallest.
 const LONGEST_NUMBER: u64 = 400;
 
 /// Names the predicate without quoting it: it comes from a stranger and may be long.
@@ -208,7 +218,7 @@ fn refuse(reason: impl std::fmt::Display) -> Error {
     Error::Input(format!("the predicate is refused: {reason}"))
 }
 
-/// How deep brackets are nested, those within texts included.
+/// How deep brackets are nested, including those within texts.
 fn nested_brackets(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {
@@ -228,29 +238,37 @@ const OPERATORS: [&str; 18] = [
 ];
 const FUNCTIONS: [&str; 8] = ["startsWith", "endsWith", "contains", "size", "int", "uint", "double", "string"];
 
-/// Walks the whole expression: notes what it reads, refuses what is not allowed, and says how deep it is.
-fn look(expression: &IdedExpr, attributes: &mut Vec<String>) -> Result<usize> {
-    match &expression.expr {
-        Expr::Literal(_) | Expr::List(_) => {}
-        Expr::Ident(name) => attributes.push(name.clone()),
-        Expr::Call(call) => {
-            let name = call.func_name.as_str();
-            if !OPERATORS.contains(&name) && !FUNCTIONS.contains(&name) {
-                return Err(refuse(format!("it calls `{name}`, which is not allowed")));
-            }
-        }
-        Expr::Map(map) => {
-            let is_field = |entry: &IdedEntryExpr| matches!(entry.expr, EntryExpr::StructField(_));
-            if map.entries.iter().any(is_field) {
-                return Err(refuse("it makes a structure"));
-            }
-        }
-        Expr::Comprehension(_) => return Err(refuse("it uses a macro, which is not allowed")),
-        Expr::Select(_) => return Err(refuse("it selects a field; attributes are plain names")),
-        Expr::Struct(_) => return Err(refuse("it makes a structure")),
-        Expr::Unspecified => return Err(refuse("it is empty")),
+/// Walks the whole expression: collects the attributes that it reads, refuses what is not allowed, and returns its depth.
+fn walk(expression: &IdedExpr, attributes: &mut Vec<String>) -> Result<usize> {
+    check_allowed(expression)?;
+    if let Expr::Ident(name) = &expression.expr {
+        attributes.push(name.clone());
     }
-    parts(expression).try_fold(0, |depth, part| Ok(depth.max(1 + look(part, attributes)?)))
+    parts(expression).try_fold(0, |depth, part| Ok(depth.max(1 + walk(part, attributes)?)))
+}
+
+/// Refuses what an owner does not evaluate; the parts of the expression are not looked at.
+fn check_allowed(expression: &IdedExpr) -> Result<()> {
+    match &expression.expr {
+        Expr::Literal(_) | Expr::List(_) | Expr::Ident(_) => Ok(()),
+        Expr::Call(call) => check_function(&call.func_name),
+        Expr::Map(map) if !map.entries.iter().any(is_field) => Ok(()),
+        Expr::Map(_) | Expr::Struct(_) => Err(refuse("it makes a structure")),
+        Expr::Comprehension(_) => Err(refuse("it uses a macro, which is not allowed")),
+        Expr::Select(_) => Err(refuse("it selects a field; attributes are plain names")),
+        Expr::Unspecified => Err(refuse("it is empty")),
+    }
+}
+
+fn check_function(name: &str) -> Result<()> {
+    if OPERATORS.contains(&name) || FUNCTIONS.contains(&name) {
+        return Ok(());
+    }
+    Err(refuse(format!("it calls `{name}`, which is not allowed")))
+}
+
+fn is_field(entry: &IdedEntryExpr) -> bool {
+    matches!(entry.expr, EntryExpr::StructField(_))
 }
 
 impl std::fmt::Debug for Predicate {

@@ -1,6 +1,6 @@
-//! What an analyst asks, made such that owners can answer it: predicates are parsed as they will be on a device.
+//! What an analyst asks, checked so that owners can answer it: predicates are parsed as they will be on a device.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 use uptack::{
     card::{BallotQuery, Card, CardBallot, CardSeries, Timestamp},
     privacy::composition::Ballot,
@@ -11,9 +11,9 @@ use crate::{error::Error, predicate::Predicate, typing::Declared};
 /// What is asked, once it is known that owners can evaluate it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What a yes is, for a single question.
+    /// What counts as *yes*, for a single question.
     pub predicate: Option<String>,
-    /// Many questions in its place.
+    /// Many questions instead of one.
     pub ballot: Option<CardBallot>,
     /// The attributes that the predicates read.
     pub attributes: Vec<String>,
@@ -22,9 +22,9 @@ pub struct Question {
 /// Why a question cannot be asked.
 #[derive(Debug)]
 pub struct Unaskable {
-    /// The question of a ballot that is at fault.
+    /// The question at fault, if it is one of a ballot.
     pub name: Option<String>,
-    /// Whether the predicate is not one that owners evaluate; otherwise its types are wrong.
+    /// Whether the predicate is one that owners do not evaluate; otherwise its types are wrong.
     pub is_syntax: bool,
     /// What is wrong.
     pub cause: Error,
@@ -46,7 +46,7 @@ impl std::error::Error for Unaskable {
 }
 
 impl Question {
-    /// A question that a person answers: there is nothing in it that a device could evaluate.
+    /// A question that a person answers: it holds nothing that a device could evaluate.
     pub fn of_people() -> Self {
         Self { predicate: None, ballot: None, attributes: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl Question {
     /// assert!(Question::single("speed >", &Declared::default()).unwrap_err().is_syntax);
     /// ```
     pub fn single(predicate: &str, declared: &Declared) -> Result<Self, Unaskable> {
-        let attributes = attributes(&[(None, predicate.to_owned())], declared)?;
+        let attributes = checked(None, predicate, declared)?.attributes().to_vec();
         Ok(Self { predicate: Some(predicate.to_owned()), ballot: None, attributes })
     }
 
@@ -72,20 +72,18 @@ impl Question {
         most_yes: u64,
         declared: &Declared,
     ) -> Result<Self, Unaskable> {
-        let asked = |value: String| {
-            let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
-            let one = format!("{attribute} == \"{quoted}\"");
-            let predicate = restriction.map_or(one.clone(), |all| format!("({all}) && {one}"));
-            (Some(value), predicate)
-        };
-        let asked: Vec<(Option<String>, String)> = values.into_iter().map(asked).collect();
-        let attributes = attributes(&asked, declared)?;
-        let query = |(name, predicate)| BallotQuery { name: Option::unwrap_or_default(name), predicate };
-        let ballot = CardBallot { most_yes, queries: asked.into_iter().map(query).collect() };
-        Ok(Self { predicate: None, ballot: Some(ballot), attributes })
+        let query = |name: String| BallotQuery { predicate: has_value(attribute, &name, restriction), name };
+        let queries: Vec<BallotQuery> = values.into_iter().map(query).collect();
+        let mut attributes = BTreeSet::new();
+        for query in &queries {
+            let predicate = checked(Some(&query.name), &query.predicate, declared)?;
+            attributes.extend(predicate.attributes().iter().cloned());
+        }
+        let ballot = Some(CardBallot { most_yes, queries });
+        Ok(Self { predicate: None, ballot, attributes: attributes.into_iter().collect() })
     }
 
-    /// How many queries can differ for one owner if all of it is asked so many times; none where that is without end.
+    /// How many queries can differ for one owner if all of it is asked `times` times; `None` if that is without end.
     pub fn counted_queries(&self, times: u64) -> Result<Option<u64>, uptack::Error> {
         let changing = match &self.ballot {
             Some(ballot) => Ballot::new(ballot.queries.len() as u64, ballot.most_yes)?.changing_queries(),
@@ -94,7 +92,7 @@ impl Question {
         Ok(changing.checked_mul(times).filter(|&queries| queries > 0))
     }
 
-    /// A card that asks it in these words; `series` is the length of a window and how many there are.
+    /// A card that asks this question in these words; `series` is the length of a window and the number of windows.
     pub fn on(&self, card: Card, words: &str, series: Option<(u64, u64)>) -> Card {
         let series =
             series.map(|(every, times)| CardSeries { times, number: Some(1), starts: Timestamp::EPOCH, every });
@@ -109,16 +107,20 @@ impl Question {
     }
 }
 
-/// The attributes that the predicates read, each once.
-fn attributes(asked: &[(Option<String>, String)], declared: &Declared) -> Result<Vec<String>, Unaskable> {
-    let mut attributes = Vec::new();
-    for (name, text) in asked {
-        let refuse = |is_syntax| move |cause| Unaskable { name: name.clone(), is_syntax, cause };
-        let parsed = Predicate::parse(text).map_err(refuse(true))?;
-        parsed.check_types(declared).map_err(refuse(false))?;
-        attributes.extend(parsed.attributes().iter().cloned());
+/// The predicate that an attribute has a value, for owners of whom `restriction` is true.
+fn has_value(attribute: &str, value: &str, restriction: Option<&str>) -> String {
+    let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
+    let equal = format!("{attribute} == \"{quoted}\"");
+    match restriction {
+        Some(restriction) => format!("({restriction}) && {equal}"),
+        None => equal,
     }
-    attributes.sort();
-    attributes.dedup();
-    Ok(attributes)
+}
+
+/// Parses a predicate and checks its types; `name` is that of its question on a ballot.
+fn checked(name: Option<&str>, text: &str, declared: &Declared) -> Result<Predicate, Unaskable> {
+    let refuse = |is_syntax| move |cause| Unaskable { name: name.map(str::to_owned), is_syntax, cause };
+    let predicate = Predicate::parse(text).map_err(refuse(true))?;
+    predicate.check_types(declared).map_err(refuse(false))?;
+    Ok(predicate)
 }

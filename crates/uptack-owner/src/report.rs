@@ -18,14 +18,14 @@ pub(crate) struct Tosser {
     sums: Sums,
 }
 
-/// What of the answers is summed.
+/// Which part of the answers is summed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sums {
     /// The cells of one question.
     Cells,
     /// The outputs `1` and `0` of each question of a ballot.
     Outputs,
-    /// Whether the answer is `1`, of each question: all that is published where aggregators add noise.
+    /// Whether the answer to each question is `1`: all that is published if the aggregators add noise.
     Ones,
 }
 
@@ -59,26 +59,31 @@ impl Tosser {
             Asked::Device(predicates) => evaluate(predicates, accepted, attributes, observer),
             Asked::Person(_) => vec![attributes.says(&accepted.names.query.to_string()).unwrap_or(false)],
         };
-        let draw = |truth: &bool| {
-            observer.on(Event::Tossed);
-            let drawn = self.sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
-            drawn.map_err(|error| Error::Environment(error.to_string()))
-        };
-        let cells = truths.iter().map(draw).collect::<Result<Vec<usize>>>()?;
+        let cells = truths.iter().map(|truth| self.draw(*truth, observer)).collect::<Result<Vec<usize>>>()?;
         Ok(self.measurement(&cells))
     }
 
+    fn draw(&self, truth: bool, observer: &Observer) -> Result<usize> {
+        observer.on(Event::Tossed);
+        let drawn = self.sampler.draw(Truth::from_bool(truth), &mut OsCoins);
+        drawn.map_err(|error| Error::Environment(error.to_string()))
+    }
+
     fn measurement(&self, cells: &[usize]) -> Measurement {
-        let output = |cell: &usize| match self.channel.cells()[*cell].outputs()[0] {
-            Output::ONE => Some(true),
-            Output::ZERO => Some(false),
-            _ => None,
-        };
-        let outputs = || cells.iter().map(output).collect::<Vec<_>>();
+        let outputs = || cells.iter().map(|cell| self.output(*cell)).collect::<Vec<_>>();
         match self.sums {
             Sums::Cells => Measurement::Cell(cells[0]),
             Sums::Outputs => ballot::measurement(&outputs()),
             Sums::Ones => ballot::noisy_measurement(&outputs()),
+        }
+    }
+
+    /// Whether a cell's first output is `1` or `0`; `None` for `⊥`.
+    fn output(&self, cell: usize) -> Option<bool> {
+        match self.channel.cells()[cell].outputs()[0] {
+            Output::ONE => Some(true),
+            Output::ZERO => Some(false),
+            _ => None,
         }
     }
 }
@@ -91,7 +96,7 @@ fn evaluate(predicates: &[Predicate], accepted: &Accepted, attributes: &Attribut
     let truth_of = |predicate: &Predicate| {
         observer.on(Event::Evaluated);
         let truth = predicate.is_true_of(&subject, most_steps);
-        // More than a ballot allows: the first are kept and the rest are answered as no.
+        // Beyond what a ballot allows, true answers are given as no; the first ones are kept.
         let kept = truth && left > 0;
         left -= usize::from(kept);
         kept

@@ -1,46 +1,46 @@
 //! When a report is sent: drawn before the truth is looked at, and never so soon that evaluating it could show.
 //!
 //! A leader sees when an owner fetches keys and when its report arrives. Between the two lies everything whose duration
-//! can depend on the truth. So that moment is drawn first, and lies later than evaluation can end.
+//! can depend on the truth. So the moment of sending is drawn first, and lies later than evaluation can end.
 
 use rand::{Rng, rngs::OsRng};
 
 use crate::predicate::{MOST_STEPS, SLOWEST_STEP};
 
-/// No report is sent sooner than so many seconds of the clock after its card was accepted.
+/// No report is sent sooner than this many seconds of the clock after its card was accepted.
 ///
-/// Seconds are counted whole, so that one less of them is certain to pass. A longer delay would cost short queries
+/// Only whole seconds are counted, so at least one fewer is certain to pass. A longer delay would cost short queries
 /// their window; a shorter one would let slow devices show how long they evaluated.
 pub const FIXED_DELAY: u64 = 3;
 
 const _: () = assert!(MOST_STEPS * SLOWEST_STEP < (FIXED_DELAY - 1) * 1_000_000_000, "the delay hides all evaluation");
 
-/// The shortest window in which an owner can answer at all, in seconds: it has to hear of the query, to wait for the
-/// fixed delay, and to have a moment left for sending once more.
+/// The shortest window in which an owner can answer at all, in seconds: it has to hear of the query, wait for the fixed
+/// delay, and have a moment left to send again.
 pub const LEAST_WINDOW: u64 = FIXED_DELAY + 2;
 
-/// Answers to single questions that one process evaluates and seals in a second, on a slow machine.
+/// How many answers to single questions one process evaluates and seals per second, on a slow machine.
 const ANSWERS_PER_SECOND: u64 = 1000;
-/// Reports that one process sends in a second to servers on the same machine, which is the slowest case for both.
+/// How many reports one process sends per second to servers on the same machine, which is the slowest case for both.
 const REPORTS_PER_SECOND: u64 = 1000;
-/// Sealing costs about as much as the answers to so many questions.
+/// Sealing costs about as much as the answers to this many questions.
 const SEALING: u64 = 1;
-/// Between two attempts to reach a server that is away, in seconds.
+/// The pause between two attempts to reach a server that is away, in seconds.
 const PATIENCE: std::ops::RangeInclusive<u64> = 1..=5;
 
-/// How long the reports of many owners take to be made, in seconds; nothing for one of them.
+/// How long one process takes to make these reports, in seconds, rounded down; a single one takes no time.
 pub(crate) fn time_to_make(reports: usize, questions: usize) -> u64 {
     let answers = (reports as u64).saturating_mul(questions as u64 / 8 + SEALING);
     answers / ANSWERS_PER_SECOND
 }
 
-/// How long the reports of many owners take to be sent by one process, in seconds; nothing for one of them.
+/// How long one process takes to send these reports, in seconds, rounded down; a single one takes no time.
 pub(crate) fn time_to_send(reports: usize) -> u64 {
     reports as u64 / REPORTS_PER_SECOND
 }
 
-/// The moment of an upload: any second of the window that is late enough and leaves time to retry; nothing if there is
-/// none.
+/// The moment of an upload: any second of the window that is late enough and leaves time to retry; `None` if there is no
+/// such second.
 pub(crate) fn moment(now: u64, to_make: u64, closes: u64, within: Option<u64>) -> Option<u64> {
     let earliest = now.checked_add(FIXED_DELAY)?.checked_add(to_make)?;
     let latest = closes.checked_sub(closes.saturating_sub(now).div_ceil(10))?;
@@ -48,7 +48,7 @@ pub(crate) fn moment(now: u64, to_make: u64, closes: u64, within: Option<u64>) -
     Some(earliest + OsRng.gen_range(0..=within.unwrap_or(spread).min(spread)))
 }
 
-/// When to try again: after a random pause, and not before the server wants it.
+/// When to try again: after a random pause, and not before the time that the server asked for.
 pub(crate) fn retry_at(now: u64, error: &uptack_dap::Error) -> u64 {
     let asked = error.retry_after().map_or(0, |pause| pause.as_secs());
     now.saturating_add(OsRng.gen_range(PATIENCE).max(asked))

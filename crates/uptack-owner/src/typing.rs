@@ -1,7 +1,7 @@
-//! What a predicate's parts are before anything is evaluated.
+//! The types of a predicate's parts, before anything is evaluated.
 //!
-//! Owners answer *no* where an expression is not a plain *true*, a mistake included, and nobody hears of it. So whoever
-//! asks checks the types first: a question that could never be answered with *yes* is refused before it is sent.
+//! Owners answer *no* whenever an expression is not a plain *true*, even if it is a mistake, and nobody hears of it. So
+//! analysts check the types first: a question that could never be answered with *yes* is refused before it is sent.
 
 use cel::{
     IdedExpr,
@@ -18,7 +18,7 @@ pub enum Type {
     Text,
     /// A whole number.
     Int,
-    /// A whole number that is written with a `u`.
+    /// A whole number written with a `u`.
     UInt,
     /// A number with a decimal point.
     Double,
@@ -72,6 +72,11 @@ impl Type {
     fn may_equal(self, other: Self) -> bool {
         self.may_be(other) || other == Self::Unknown || (self.is_number() && other.is_number())
     }
+
+    /// Whether a value of the one type can come before one of the other.
+    fn may_precede(self, other: Self) -> bool {
+        self.may_equal(other) && self.is_ordered() && other.is_ordered()
+    }
 }
 
 impl fmt::Display for Type {
@@ -87,7 +92,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// Which attributes owners have, and of which types; nothing is declared where it is empty.
+/// Which attributes owners have, and of which types. If it is empty, nothing is declared, and any name may be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Declared(BTreeMap<String, Type>);
 
@@ -95,21 +100,7 @@ impl Declared {
     /// Reads declarations: `station`, or with its type `station:text`, `lane:int`, `speed:double`, `taxi:bool`,
     /// `tags:list`.
     pub fn parse<'a>(items: impl IntoIterator<Item = &'a str>) -> Result<Self> {
-        let read = |item: &str| {
-            let (name, kind) = match item.split_once(':') {
-                None => (item, Type::Unknown),
-                Some((name, kind)) => {
-                    let unknown =
-                        || Error::Input(format!("`{kind}` is not a type; text, int, double, bool and list are"));
-                    (name, Type::named(kind.trim()).ok_or_else(unknown)?)
-                }
-            };
-            match name.trim() {
-                "" => Err(Error::Input(format!("`{item}` has no name before its type"))),
-                name => Ok((name.to_owned(), kind)),
-            }
-        };
-        items.into_iter().map(read).collect::<Result<_>>().map(Self)
+        items.into_iter().map(declaration).collect::<Result<_>>().map(Self)
     }
 
     /// The type of an attribute; an error if others are declared and it is not.
@@ -123,6 +114,23 @@ impl Declared {
             }
         }
     }
+}
+
+/// Reads `name` or `name:type`.
+fn declaration(item: &str) -> Result<(String, Type)> {
+    let (name, kind) = match item.split_once(':') {
+        None => (item, Type::Unknown),
+        Some((name, kind)) => (name, declared_type(kind)?),
+    };
+    match name.trim() {
+        "" => Err(Error::Input(format!("`{item}` has no name before its type"))),
+        name => Ok((name.to_owned(), kind)),
+    }
+}
+
+fn declared_type(kind: &str) -> Result<Type> {
+    let unknown = || Error::Input(format!("`{kind}` is not a type; text, int, double, bool and list are"));
+    Type::named(kind.trim()).ok_or_else(unknown)
 }
 
 /// Refuses an expression that cannot be true of anybody because of its types.
@@ -139,7 +147,7 @@ fn type_of(expression: &IdedExpr, declared: &Declared) -> Result<Type> {
         Expr::Literal(literal) => Type::of_literal(literal),
         Expr::Ident(name) => declared.of(name)?,
         Expr::List(list) => {
-            list.elements.iter().try_for_each(|part| type_of(part, declared).map(drop))?;
+            types_of(&list.elements, declared)?;
             Type::List
         }
         Expr::Map(_) => Type::Other,
@@ -149,17 +157,13 @@ fn type_of(expression: &IdedExpr, declared: &Declared) -> Result<Type> {
 }
 
 fn type_of_call(call: &CallExpr, declared: &Declared) -> Result<Type> {
-    let operands: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
-    let types = operands.iter().map(|part| type_of(part, declared)).collect::<Result<Vec<Type>>>()?;
-    let operands = Operands(operands);
-    match (call.func_name.as_str(), types.as_slice()) {
+    let operands = Operands::of(call, declared)?;
+    match (call.func_name.as_str(), operands.types.as_slice()) {
         (operator @ ("_&&_" | "_||_" | "!_"), _) => {
-            operands.all_are(Type::Bool, &types, &format!("`{}`", operator.trim_matches('_')))
+            operands.all_are(Type::Bool, &format!("`{}`", operator.trim_matches('_')))
         }
-        ("_==_" | "_!=_", &[left, right]) => operands.compared(left, right, left.may_equal(right)),
-        ("_<_" | "_<=_" | "_>_" | "_>=_", &[left, right]) => {
-            operands.compared(left, right, left.may_equal(right) && left.is_ordered() && right.is_ordered())
-        }
+        ("_==_" | "_!=_", &[left, right]) => operands.compared(left.may_equal(right)),
+        ("_<_" | "_<=_" | "_>_" | "_>=_", &[left, right]) => operands.compared(left.may_precede(right)),
         ("@in", &[one, whole]) => operands.contained(one, whole, declared),
         ("_?_:_", &[condition, yes, no]) => operands.chosen(condition, yes, no),
         (operator @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), &[left, right]) => {
@@ -167,42 +171,58 @@ fn type_of_call(call: &CallExpr, declared: &Declared) -> Result<Type> {
         }
         ("-_", &[kind]) if kind.is_number() => Ok(kind),
         ("-_", _) => Err(refuse("`-` takes a number".to_owned())),
-        ("startsWith" | "endsWith", _) => operands.all_are(Type::Text, &types, &call.func_name),
-        ("contains", _) => Ok(Type::Bool),
-        ("size" | "int", _) => Ok(Type::Int),
-        ("uint", _) => Ok(Type::UInt),
-        ("double", _) => Ok(Type::Double),
-        ("string", _) => Ok(Type::Text),
-        _ => Ok(Type::Unknown),
+        ("startsWith" | "endsWith", _) => operands.all_are(Type::Text, &call.func_name),
+        (function, _) => Ok(type_made_by(function)),
     }
 }
 
-/// The operands of a call, which errors name.
-struct Operands<'a>(Vec<&'a IdedExpr>);
+/// What a function makes of anything that it takes.
+fn type_made_by(function: &str) -> Type {
+    match function {
+        "contains" => Type::Bool,
+        "size" | "int" => Type::Int,
+        "uint" => Type::UInt,
+        "double" => Type::Double,
+        "string" => Type::Text,
+        _ => Type::Unknown,
+    }
+}
 
-impl Operands<'_> {
+/// The operands of a call, which errors name, and their types.
+struct Operands<'a> {
+    parts: Vec<&'a IdedExpr>,
+    types: Vec<Type>,
+}
+
+impl<'a> Operands<'a> {
+    fn of(call: &'a CallExpr, declared: &Declared) -> Result<Self> {
+        let parts: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
+        let types = types_of(parts.iter().copied(), declared)?;
+        Ok(Self { parts, types })
+    }
+
     /// `&&`, `||`, `!` and questions about texts: yes or no of operands that all have one type.
-    fn all_are(&self, wanted: Type, types: &[Type], what: &str) -> Result<Type> {
-        match self.0.iter().zip(types).find(|(_, kind)| !kind.may_be(wanted)) {
+    fn all_are(&self, wanted: Type, what: &str) -> Result<Type> {
+        match self.types.iter().position(|kind| !kind.may_be(wanted)) {
             None => Ok(Type::Bool),
-            Some((part, kind)) => Err(refuse(format!("{what} takes {wanted}, not {}", name(part, *kind)))),
+            Some(index) => Err(refuse(format!("{what} takes {wanted}, not {}", self.name(index)))),
         }
     }
 
     /// `==`, `<` and the like.
-    fn compared(&self, left: Type, right: Type, possible: bool) -> Result<Type> {
-        possible.then_some(Type::Bool).ok_or_else(|| self.never(left, right))
+    fn compared(&self, possible: bool) -> Result<Type> {
+        possible.then_some(Type::Bool).ok_or_else(|| never_true(&self.name(0), &self.name(1)))
     }
 
-    /// `x in […]`: one of the list's values, where they are written down, must be of the type of `x`.
+    /// `x in […]`: if the list is written down, one of its values must be of the type of `x`.
     fn contained(&self, one: Type, whole: Type, declared: &Declared) -> Result<Type> {
         if !matches!(whole, Type::List | Type::Other | Type::Unknown) {
-            return Err(refuse(format!("`in` looks into a list, not into {}", name(self.0[1], whole))));
+            return Err(refuse(format!("`in` looks into a list, not into {}", self.name(1))));
         }
-        if let Expr::List(list) = &self.0[1].expr {
-            let kinds = list.elements.iter().map(|part| type_of(part, declared)).collect::<Result<Vec<Type>>>()?;
+        if let Expr::List(list) = &self.parts[1].expr {
+            let kinds = types_of(&list.elements, declared)?;
             if let (false, Some(first)) = (kinds.iter().any(|kind| one.may_equal(*kind)), kinds.first()) {
-                return Err(self.never(one, *first));
+                return Err(never_true(&self.name(0), &first.to_string()));
             }
         }
         Ok(Type::Bool)
@@ -211,8 +231,7 @@ impl Operands<'_> {
     /// `condition ? yes : no`.
     fn chosen(&self, condition: Type, yes: Type, no: Type) -> Result<Type> {
         if !condition.may_be(Type::Bool) {
-            let found = name(self.0[0], condition);
-            return Err(refuse(format!("`?` asks a yes/no expression, not {found}")));
+            return Err(refuse(format!("`?` asks a yes/no expression, not {}", self.name(0))));
         }
         Ok(if yes == no { yes } else { Type::Unknown })
     }
@@ -225,22 +244,26 @@ impl Operands<'_> {
         if alike && (sums || known.is_number() || (left == Type::Unknown && sign == "+")) {
             return Ok(known);
         }
-        let (left, right) = (name(self.0[0], left), name(self.0[1], right));
+        let (left, right) = (self.name(0), self.name(1));
         Err(refuse(format!("`{sign}` cannot take {left} and {right}; int(), double() and string() convert")))
     }
 
-    fn never(&self, left: Type, right: Type) -> Error {
-        let (left, right) = (name(self.0[0], left), name(self.0[1], right));
-        refuse(format!("it compares {left} with {right}, which is never true"))
+    /// An operand in words: with its name if it is an attribute.
+    fn name(&self, index: usize) -> String {
+        let kind = self.types[index];
+        match &self.parts[index].expr {
+            Expr::Ident(name) => format!("`{name}` ({kind})"),
+            _ => kind.to_string(),
+        }
     }
 }
 
-/// An operand in words; what it is called where it is an attribute.
-fn name(part: &IdedExpr, kind: Type) -> String {
-    match &part.expr {
-        Expr::Ident(name) => format!("`{name}` ({kind})"),
-        _ => kind.to_string(),
-    }
+fn types_of<'a>(parts: impl IntoIterator<Item = &'a IdedExpr>, declared: &Declared) -> Result<Vec<Type>> {
+    parts.into_iter().map(|part| type_of(part, declared)).collect()
+}
+
+fn never_true(left: &str, right: &str) -> Error {
+    refuse(format!("it compares {left} with {right}, which is never true"))
 }
 
 fn refuse(reason: String) -> Error {

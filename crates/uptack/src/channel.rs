@@ -5,7 +5,6 @@ mod exact;
 use std::cmp::Ordering;
 
 use num_rational::BigRational;
-use num_traits::{One, Zero};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -14,7 +13,7 @@ use crate::noise::{DiscreteLaplace, SummedBit};
 pub use crate::output::Output;
 use crate::probability::Probability;
 
-/// More cells than any sensible mechanism, and few enough that everything computed from a channel stays quick.
+/// More cells than any sensible mechanism has, and few enough that everything computed from a channel stays quick.
 pub const MOST_CELLS: usize = 64;
 /// Answers are lettered A to Z.
 pub const MOST_ANSWERS: usize = 26;
@@ -53,9 +52,14 @@ impl Cell {
         name_of(&self.outputs)
     }
 
+    /// Whether an owner who gives this cell is counted in the bin.
+    fn is_in(&self, bin: Bin) -> bool {
+        self.outputs[bin.answer] == bin.output
+    }
+
     /// What an owner who gives this cell adds to Σ weight·bin.
     pub(crate) fn value_in(&self, combination: impl IntoIterator<Item = (Bin, i64)>) -> i64 {
-        let counted = combination.into_iter().filter(|(bin, _)| self.outputs[bin.answer] == bin.output);
+        let counted = combination.into_iter().filter(|(bin, _)| self.is_in(*bin));
         counted.map(|(_, weight)| weight).sum()
     }
 
@@ -73,7 +77,7 @@ pub(crate) fn name_of(outputs: &[Output]) -> String {
 /// [`Cell::yes`] or [`Cell::no`]: one of the two laws.
 pub(crate) type Law = fn(&Cell) -> Probability;
 
-/// Cells whose likelihood ratio is the same integer ratio: seeing one of them says what seeing another says.
+/// Cells with the same likelihood ratio, in integers: seeing one of them says what seeing another says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Indices into [`Channel::cells`].
@@ -107,7 +111,7 @@ pub fn answer_name(answer: usize) -> char {
 
 /// For each truth a law over the cells: the whole of a mechanism, as data.
 ///
-/// Both laws sum to exactly one in integers over 2⁶⁴. What is sampled, accounted for and estimated from is this.
+/// Both laws sum to exactly one in integers over 2⁶⁴. The sampler, the accounting and the estimators all use these integers.
 ///
 /// A channel that is not of the paper's family is given as its cells. The end of the paper's *First Attempt* suggests
 /// a third output that holds πN·TOTAL, so that it can be taken out of both answers. With πN = 0.05, πY = 0.2 and a
@@ -124,7 +128,8 @@ pub fn answer_name(answer: usize) -> char {
 /// assert_eq!(channel.cells()[1].no().numerator(), 0);
 /// # Ok::<(), uptack::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawChannel")]
 pub struct Channel {
     answers: Vec<Vec<Output>>,
     cells: Vec<Cell>,
@@ -134,8 +139,16 @@ pub struct Channel {
     determined: bool,
 }
 
+/// A channel as it is read, before its laws are checked.
+#[derive(Deserialize)]
+struct RawChannel {
+    answers: Vec<Vec<Output>>,
+    cells: Vec<Cell>,
+    noise: Option<DiscreteLaplace>,
+}
+
 impl Channel {
-    /// A channel from its cells; `answers` lists the outputs that each answer may say, in the order of its tallies.
+    /// A channel from its cells; `answers` lists the outputs that each answer may have, in the order of its tallies.
     pub fn new(answers: Vec<Vec<Output>>, cells: Vec<Cell>) -> Result<Self, Error> {
         check_shape(&answers, &cells)?;
         check_sum(&cells, "yes", Cell::yes)?;
@@ -159,9 +172,9 @@ impl Channel {
         Self::new(answers, cells)
     }
 
-    /// The same channel where what is published is the number of answers `1`, to which each aggregator adds `noise`.
+    /// The same channel, but all that is published is the number of answers `1`, to which each aggregator adds `noise`.
     ///
-    /// Refused for several answers, and where no owner can answer `1`: then there is no such number.
+    /// Refused for several answers, and if no owner can answer `1`: then there is no such number.
     pub fn with_noise(self, noise: DiscreteLaplace) -> Result<Self, Error> {
         let refused = |message: &str| {
             Err(Error::parameter(message)
@@ -180,18 +193,19 @@ impl Channel {
         Self { noise: None, ..self }
     }
 
-    /// What each aggregator adds to the published sum; none where all tallies are published as they are.
+    /// What each aggregator adds to the published sum; `None` if all tallies are published as they are.
     pub fn noise(&self) -> Option<&DiscreteLaplace> {
         self.noise.as_ref()
     }
 
-    /// What one owner adds to the number of answers `1`. None where there is no such output, or several answers.
+    /// What one owner adds to the number of answers `1`; `None` if there is no such output, or several answers.
     pub fn summed_bit(&self) -> Option<SummedBit> {
         let [outputs] = self.answers.as_slice() else { return None };
-        outputs.contains(&Output::ONE).then(|| {
-            let (yes, no) = self.bin_law(Bin { answer: 0, output: Output::ONE });
-            SummedBit { yes, no }
-        })
+        if !outputs.contains(&Output::ONE) {
+            return None;
+        }
+        let (yes, no) = self.bin_law(Bin { answer: 0, output: Output::ONE });
+        Some(SummedBit { yes, no })
     }
 
     /// The outputs of each answer.
@@ -199,7 +213,7 @@ impl Channel {
         &self.answers
     }
 
-    /// The indices of the cells that owners of either truth give.
+    /// The indices of the cells that owners of one truth or the other can give.
     pub(crate) fn possible_cells(&self) -> Vec<usize> {
         (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect()
     }
@@ -210,7 +224,7 @@ impl Channel {
         self.bins().into_iter().filter(published).collect()
     }
 
-    /// All cells, impossible ones included.
+    /// All cells, including impossible ones.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
@@ -220,23 +234,24 @@ impl Channel {
         self.cells.iter().position(|cell| cell.outputs == outputs)
     }
 
-    /// Whether the tallies fix the count of every cell: then whoever sees the tallies sees the shuffled cells.
+    /// Whether the tallies determine the count of every cell: then seeing the tallies is seeing the shuffled cells.
     pub fn determined(&self) -> bool {
         self.determined
     }
 
-    /// Whether the tallies fix the count of every class of equal ratio.
+    /// Whether the tallies determine the count of every class of equal ratio.
     ///
-    /// Then they say of anybody's truth what the shuffled cells would say, though they may not fix the cells.
+    /// Then they say as much about anybody's truth as the shuffled cells would, though they may not determine the cells.
     pub fn shows_classes(&self) -> bool {
         let rows = self.matrix_of_possible_cells();
-        let possible = self.possible_cells();
-        let shown = |class: &Class| {
-            let counted =
-                |cell: &usize| if class.cells.contains(cell) { BigRational::one() } else { BigRational::zero() };
-            linear::combination(&rows, &possible.iter().map(counted).collect::<Vec<_>>()).is_some()
-        };
+        let shown = |class: &Class| linear::combination(&rows, &self.indicator(class)).is_some();
         self.determined || self.classes().iter().all(shown)
+    }
+
+    /// For each possible cell, 1 if it belongs to the class and 0 if not.
+    fn indicator(&self, class: &Class) -> Vec<BigRational> {
+        let belongs = |cell: &usize| i64::from(class.cells.contains(cell));
+        self.possible_cells().iter().map(|cell| BigRational::from_integer(belongs(cell).into())).collect()
     }
 
     /// All visible counts, answer by answer.
@@ -249,11 +264,11 @@ impl Channel {
     ///
     /// Estimation needs no more than that the visible numbers are integer combinations of the cell counts.
     pub fn matrix(&self) -> Vec<Vec<i64>> {
-        let row = |bin: &Bin| self.cells.iter().map(|cell| i64::from(cell.outputs[bin.answer] == bin.output)).collect();
-        self.bins().iter().map(row).collect()
+        let row = |bin: Bin| self.cells.iter().map(|cell| i64::from(cell.is_in(bin))).collect();
+        self.bins().into_iter().map(row).collect()
     }
 
-    /// The classes of equal likelihood ratio, the ratio yes : no falling; impossible cells are in none.
+    /// The classes of equal likelihood ratio, in falling order of the ratio yes : no; impossible cells are in none.
     pub fn classes(&self) -> Vec<Class> {
         let mut order = self.possible_cells();
         order.sort_by(|&a, &b| self.compare_ratios(b, a));
@@ -268,13 +283,13 @@ impl Channel {
 
     /// The probability of a bin under each truth.
     pub fn bin_law(&self, bin: Bin) -> (Probability, Probability) {
-        let members = || self.cells.iter().filter(|cell| cell.outputs[bin.answer] == bin.output);
+        let members = || self.cells.iter().filter(|cell| cell.is_in(bin));
         (sum(members().map(Cell::yes)), sum(members().map(Cell::no)))
     }
 
     fn compare_ratios(&self, a: usize, b: usize) -> Ordering {
         let (a, b) = (&self.cells[a], &self.cells[b]);
-        // The product overflows only where both factors are one, and is then the largest that there is.
+        // The product overflows only if both factors are one, and is then the largest that there is.
         let product = |x: Probability, y: Probability| x.numerator().checked_mul(y.numerator());
         match (product(a.yes, b.no), product(b.yes, a.no)) {
             (Some(left), Some(right)) => left.cmp(&right),
@@ -292,32 +307,27 @@ impl Channel {
     }
 }
 
-impl<'de> Deserialize<'de> for Channel {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Raw {
-            answers: Vec<Vec<Output>>,
-            cells: Vec<Cell>,
-            noise: Option<DiscreteLaplace>,
-        }
-        let raw = Raw::deserialize(deserializer)?;
-        let channel = Self::new(raw.answers, raw.cells).map_err(serde::de::Error::custom)?;
+impl TryFrom<RawChannel> for Channel {
+    type Error = Error;
+
+    fn try_from(raw: RawChannel) -> Result<Self, Error> {
+        let channel = Self::new(raw.answers, raw.cells)?;
         match raw.noise {
-            Some(noise) => channel.with_noise(noise).map_err(serde::de::Error::custom),
+            Some(noise) => channel.with_noise(noise),
             None => Ok(channel),
         }
     }
 }
 
 fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<(), Error> {
-    if cells.is_empty() || answers.is_empty() {
+    let (cell_count, answer_count) = (cells.len(), answers.len());
+    if cell_count == 0 || answer_count == 0 {
         return Err(Error::law("a channel needs at least one answer and one cell"));
     }
-    if cells.len() > MOST_CELLS || answers.len() > MOST_ANSWERS {
+    if cell_count > MOST_CELLS || answer_count > MOST_ANSWERS {
         return Err(Error::law(format!(
-            "{} cells of {} answers are more than the {MOST_CELLS} cells of {MOST_ANSWERS} answers supported",
-            cells.len(),
-            answers.len()
+            "{cell_count} cells of {answer_count} answers are more than the {MOST_CELLS} cells of {MOST_ANSWERS} \
+             answers supported"
         )));
     }
     for (index, cell) in cells.iter().enumerate() {
@@ -335,13 +345,13 @@ fn check_outputs(cell: &Cell, answers: &[Vec<Output>]) -> Result<(), Error> {
     if has != wants {
         return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
     }
-    match (0..wants).find(|&answer| !answers[answer].contains(&cell.outputs[answer])) {
-        Some(answer) => {
-            let (output, letter) = (cell.outputs[answer], answer_name(answer));
-            Err(Error::law(format!("cell {}: answer {letter} has no output {output}", cell.name())))
+    for (answer, (output, allowed)) in cell.outputs.iter().zip(answers).enumerate() {
+        if !allowed.contains(output) {
+            let (cell, letter) = (cell.name(), answer_name(answer));
+            return Err(Error::law(format!("cell {cell}: answer {letter} has no output {output}")));
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 /// The probability of several cells of one law, which never exceeds one.
@@ -349,17 +359,18 @@ fn sum(parts: impl Iterator<Item = Probability>) -> Probability {
     parts.fold(Probability::ZERO, |sum, part| sum.checked_add(part).unwrap_or(Probability::ONE))
 }
 
-fn check_sum(cells: &[Cell], truth: &str, law: impl Fn(&Cell) -> Probability) -> Result<(), Error> {
+fn check_sum(cells: &[Cell], truth: &str, law: Law) -> Result<(), Error> {
     let sum: u128 = cells.iter().map(|cell| law(cell).numerator()).sum();
     let one = Probability::ONE.numerator();
     match sum.cmp(&one) {
         Ordering::Equal => Ok(()),
-        Ordering::Less => Err(off_by(truth, "little", (one - sum) as f64 / one as f64)),
-        Ordering::Greater => Err(off_by(truth, "much", (sum - one) as f64 / one as f64)),
+        Ordering::Less => Err(off_by(truth, "little", one - sum)),
+        Ordering::Greater => Err(off_by(truth, "much", sum - one)),
     }
 }
 
-fn off_by(truth: &str, way: &str, amount: f64) -> Error {
+fn off_by(truth: &str, way: &str, numerator: u128) -> Error {
+    let amount = numerator as f64 / Probability::ONE.numerator() as f64;
     Error::law(format!("law({truth}) does not sum to 1: {amount} too {way}"))
 }
 

@@ -37,7 +37,7 @@ impl Unpredictable for OsCoins {}
 
 /// A cryptographic generator of the embedder's own, for devices on which the operating system has none.
 ///
-/// Whoever makes one vouches that it was seeded with entropy that nobody knows.
+/// The caller vouches that it was seeded with entropy that nobody knows.
 #[derive(Clone, Debug)]
 pub struct DeviceCoins<R>(R);
 

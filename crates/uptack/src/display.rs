@@ -15,10 +15,10 @@
 /// The significant digits that people are shown.
 pub const DIGITS: usize = 5;
 
-/// What is printed where there is no guarantee.
+/// What is printed if there is no guarantee.
 pub const NONE: &str = "none";
 
-/// Numbers outside of this range are written with an exponent.
+/// Numbers whose power of ten is outside this range are written with an exponent.
 const PLAIN: std::ops::Range<i32> = -4..15;
 
 /// Which way a number is rounded.
@@ -32,12 +32,12 @@ pub enum Rounding {
     Nearest,
 }
 
-/// A claim, ε or δ: rounded up. `none` where there is no guarantee.
+/// A claim, ε or δ: rounded up. `none` if there is no guarantee.
 pub fn claim(value: impl Into<Option<f64>>) -> String {
     value.into().map_or(NONE.to_owned(), |value| rounded(value, DIGITS, Rounding::Up))
 }
 
-/// What the truth is at least: rounded down. `none` where there is no such number.
+/// A lower bound on the truth: rounded down. `none` if there is no such number.
 pub fn lower_end(value: impl Into<Option<f64>>) -> String {
     value.into().map_or(NONE.to_owned(), |value| rounded(value, DIGITS, Rounding::Down))
 }
@@ -52,13 +52,11 @@ pub fn interval(low: f64, high: f64) -> [String; 2] {
     [rounded(low, DIGITS, Rounding::Down), rounded(high, DIGITS, Rounding::Up)]
 }
 
-/// A number with at least this many significant digits: those before the point are all kept, zeros at the end are not.
+/// A number with `digits` significant digits: more if there are more before the point, fewer if it would end in zeros.
 pub fn rounded(value: f64, digits: usize, rounding: Rounding) -> String {
     let Some(exact) = Decimal::of(value) else { return NONE.to_owned() };
-    let keep = match exact.is_plain() {
-        true => digits.max(usize::try_from(exact.exponent + 1).unwrap_or(0)),
-        false => digits,
-    };
+    let before_point = if exact.is_plain() { usize::try_from(exact.exponent + 1).unwrap_or(0) } else { 0 };
+    let keep = digits.max(before_point);
     exact.keeping(keep.max(1) as i64, rounding).to_string()
 }
 
@@ -70,7 +68,7 @@ pub fn percent(share: f64, places: usize, rounding: Rounding) -> String {
     format!("{} %", exact.keeping(keep, rounding))
 }
 
-/// A count with its thousands apart.
+/// A count with spaces between its thousands.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -92,19 +90,24 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// The shortest decimal that reads back as `value`; none of what is not finite.
+    /// Zero, which has no digits.
+    fn zero() -> Self {
+        Self { negative: false, digits: Vec::new(), exponent: 0 }
+    }
+
+    /// The shortest decimal that reads back as `value`; `None` if that is not finite.
     pub(crate) fn of(value: f64) -> Option<Self> {
         if value.is_finite() { Self::read(&format!("{value:e}")) } else { None }
     }
 
-    /// The decimal that a text writes, exactly.
+    /// The exact decimal that a text stands for.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (negative, size) = text.strip_prefix('-').map_or((false, text), |size| (true, size));
         let (mantissa, exponent) = size.split_once(['e', 'E']).unwrap_or((size, "0"));
         let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let digit = |symbol: u8| symbol.is_ascii_digit().then(|| symbol - b'0');
-        let digits: Vec<u8> = [whole, part].concat().bytes().map(digit).collect::<Option<_>>()?;
-        let exponent = exponent.parse::<i32>().ok()?.checked_add(i32::try_from(whole.len()).ok()?)?.checked_sub(1)?;
+        let digits = [whole, part].concat().bytes().map(digit).collect::<Option<Vec<u8>>>()?;
+        let whole_digits = i32::try_from(whole.len()).ok()?;
+        let exponent = exponent.parse::<i32>().ok()?.checked_add(whole_digits)?.checked_sub(1)?;
         if digits.is_empty() { None } else { Self { negative, digits, exponent }.trimmed() }
     }
 
@@ -123,24 +126,28 @@ impl Decimal {
         PLAIN.contains(&self.exponent)
     }
 
-    /// At most the first `keep` digits; where it is not positive, the digits begin behind the last place that is kept.
+    /// Rounded to the first `keep` digits. If `keep` is not positive, the first digit comes after the last place that is kept.
     pub(crate) fn keeping(mut self, keep: i64, rounding: Rounding) -> Self {
         if keep >= self.digits.len() as i64 {
             return self;
         }
-        let keep_digits = keep.max(0) as usize;
         // Something other than zero is cut off, because the last digit is not zero.
-        let away = match rounding {
-            Rounding::Up => !self.negative,
-            Rounding::Down => self.negative,
-            Rounding::Nearest => keep >= 0 && self.digits[keep_digits] >= 5,
-        };
-        self.digits.truncate(keep_digits);
-        if away {
+        let is_away = self.rounds_away(keep, rounding);
+        self.digits.truncate(keep.max(0) as usize);
+        if is_away {
             self.increment(keep);
         }
         self.digits.truncate(self.digits.iter().rposition(|&digit| digit != 0).map_or(0, |last| last + 1));
-        if self.digits.is_empty() { Self { negative: false, digits: Vec::new(), exponent: 0 } } else { self }
+        if self.digits.is_empty() { Self::zero() } else { self }
+    }
+
+    /// Whether cutting off what comes after the first `keep` digits, which is not zero, rounds away from zero.
+    fn rounds_away(&self, keep: i64, rounding: Rounding) -> bool {
+        match rounding {
+            Rounding::Up => !self.negative,
+            Rounding::Down => self.negative,
+            Rounding::Nearest => keep >= 0 && self.digits[keep as usize] >= 5,
+        }
     }
 
     /// Adds one unit of the last place that is kept.
@@ -158,7 +165,7 @@ impl Decimal {
         }
     }
 
-    /// The digits at these places, zeros where there are none.
+    /// The digits at these places, with zeros for those that it does not have.
     fn places(&self, first: i32, last: i32) -> String {
         let digit = |place: i32| usize::try_from(place).ok().and_then(|place| self.digits.get(place)).unwrap_or(&0);
         (first..=last).map(|place| char::from(b'0' + digit(place))).collect()
@@ -167,12 +174,16 @@ impl Decimal {
     /// Without zeros at either end.
     fn trimmed(self) -> Option<Self> {
         let Some(first) = self.digits.iter().position(|&digit| digit != 0) else {
-            return Some(Self { negative: false, digits: Vec::new(), exponent: 0 });
+            return Some(Self::zero());
         };
         let last = self.digits.iter().rposition(|&digit| digit != 0).unwrap_or(first);
         let exponent = self.exponent.checked_sub(i32::try_from(first).ok()?)?;
         Some(Self { digits: self.digits[first..=last].to_vec(), exponent, ..self })
     }
+}
+
+fn digit(symbol: u8) -> Option<u8> {
+    symbol.is_ascii_digit().then(|| symbol - b'0')
 }
 
 impl std::fmt::Display for Decimal {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// What went wrong, where, and what to do about it.
 ///
 /// The message names the parameter, cell, line or output at fault; [`Error::hint`] says what to do. Neither ever holds
-/// an owner's truth. Where another error is the cause, [`source`](std::error::Error::source) is that error.
+/// an owner's truth. If another error is the cause, [`source`](std::error::Error::source) is that error.
 #[derive(Clone)]
 pub struct Error {
     kind: Kind,
@@ -15,7 +15,7 @@ pub struct Error {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// Errors are equal if they say the same; what caused them may be known to one of them only.
+/// Errors are equal if they say the same, whatever caused them.
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         (self.kind, &self.message, &self.hint) == (other.kind, &other.message, &other.hint)
@@ -106,7 +106,7 @@ impl Error {
         self.kind == Kind::Parameter
     }
 
-    /// A law that is not one: it does not sum to one, or a part of it is more than one.
+    /// Not a probability law: it does not sum to one, or a part of it is more than one.
     pub fn is_law(&self) -> bool {
         self.kind == Kind::Law
     }

@@ -30,7 +30,7 @@ use crate::probability::Probability;
 #[serde(try_from = "String", into = "String")]
 pub struct Fraction(BigRational);
 
-/// Longer texts than any honest parameter, so that a hostile one costs nothing.
+/// Longer than any honest parameter; limits what a hostile one costs.
 const LONGEST_TEXT: usize = 256;
 /// Exponents beyond this are zero on every grid that we use.
 const LARGEST_EXPONENT: u32 = 400;
@@ -156,39 +156,45 @@ fn ratio(numerator: &str, denominator: &str) -> Option<BigRational> {
         Some(_) => return None,
         None => unsigned(denominator.trim())?,
     };
-    (!denominator.is_zero()).then(|| Some(BigRational::new(unsigned(numerator.trim())?, denominator)))?
+    if denominator.is_zero() {
+        return None;
+    }
+    Some(BigRational::new(unsigned(numerator.trim())?, denominator))
 }
 
 fn unsigned(digits: &str) -> Option<BigInt> {
-    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    plain.then(|| digits.parse().ok())?
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if is_number { digits.parse().ok() } else { None }
 }
 
 fn decimal(text: &str) -> Option<BigRational> {
-    let (negative, magnitude) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let (mantissa, exponent) = match magnitude.split_once(['e', 'E']) {
+    match text.strip_prefix('-') {
+        Some(magnitude) => unsigned_decimal(magnitude).map(|magnitude| -magnitude),
+        None => unsigned_decimal(text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+fn unsigned_decimal(text: &str) -> Option<BigRational> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (magnitude, 0),
+        None => (text, 0),
     };
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = unsigned(&format!("{whole}{part}"))?;
-    let magnitude = scaled(digits, exponent.checked_sub(i32::try_from(part.len()).ok()?)?)?;
-    Some(if negative { -magnitude } else { magnitude })
+    scaled(digits, exponent.checked_sub(i32::try_from(part.len()).ok()?)?)
 }
 
 /// `digits`·10^`exponent`, unless the exponent is absurd.
 fn scaled(digits: BigInt, exponent: i32) -> Option<BigRational> {
     let size = exponent.unsigned_abs();
-    (size <= LARGEST_EXPONENT).then(|| {
-        let power = BigInt::from(BigUint::from(10u8).pow(size));
-        if exponent < 0 { BigRational::new(digits, power) } else { BigRational::from(digits * power) }
-    })
+    if size > LARGEST_EXPONENT {
+        return None;
+    }
+    let power = BigInt::from(BigUint::from(10u8).pow(size));
+    Some(if exponent < 0 { BigRational::new(digits, power) } else { BigRational::from(digits * power) })
 }
 
-/// A rational as the shortest text that reads back exactly: a decimal where it terminates, else a ratio.
+/// A rational as the shortest text that reads back exactly: a decimal if that terminates, else a ratio.
 pub(crate) struct Plain<'a>(pub(crate) &'a BigRational);
 
 impl fmt::Display for Plain<'_> {
@@ -203,36 +209,44 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// A rational that terminates after this many places, with an exponent where it starts with many zeros.
+/// A rational that terminates after this many places, with an exponent if it starts with many zeros.
 fn fmt_decimal(value: &BigRational, places: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let scaled = (value * BigRational::from(BigInt::from(10).pow(places))).to_integer();
-    let sign = if scaled.is_negative() { "-" } else { "" };
+    if scaled.is_negative() {
+        f.write_str("-")?;
+    }
     let digits = format!("{:0>width$}", scaled.abs().to_string(), width = places as usize + 1);
     let (whole, part) = digits.split_at(digits.len() - places as usize);
     let leading_zeros = part.len() - part.trim_start_matches('0').len();
     if whole == "0" && leading_zeros >= 4 {
         let (first, others) = part[leading_zeros..].split_at(1);
-        let point = if others.is_empty() { "" } else { "." };
-        return write!(f, "{sign}{first}{point}{others}e-{}", leading_zeros + 1);
+        write!(f, "{}e-{}", with_point(first, others), leading_zeros + 1)
+    } else {
+        f.write_str(&with_point(whole, part))
     }
-    let point = if places == 0 { "" } else { "." };
-    write!(f, "{sign}{whole}{point}{part}")
+}
+
+/// Digits before and after the point, which is left out if none come after it.
+fn with_point(whole: &str, part: &str) -> String {
+    if part.is_empty() { whole.to_owned() } else { format!("{whole}.{part}") }
 }
 
 /// The powers of 2 and 5 in `denominator`, and what is left.
 fn factors(denominator: &BigInt) -> (u32, u32, BigInt) {
     let mut rest = denominator.clone();
-    let mut count = |prime: u8| {
-        let prime = BigInt::from(prime);
-        let mut power = 0;
-        while rest.is_multiple_of(&prime) && !rest.is_zero() {
-            rest /= &prime;
-            power += 1;
-        }
-        power
-    };
-    let (twos, fives) = (count(2), count(5));
+    let (twos, fives) = (divide_out(&mut rest, 2), divide_out(&mut rest, 5));
     (twos, fives, rest)
+}
+
+/// Divides a number by a prime as often as it can be, and returns how often that was.
+fn divide_out(number: &mut BigInt, prime: u8) -> u32 {
+    let prime = BigInt::from(prime);
+    let mut power = 0;
+    while number.is_multiple_of(&prime) && !number.is_zero() {
+        *number /= &prime;
+        power += 1;
+    }
+    power
 }
 
 impl fmt::Display for Fraction {

@@ -2,10 +2,10 @@
 //!
 //! Owners answer a yes/no query with outputs drawn by one coin from a [`Channel`]: for each truth a law over the
 //! cells, in integers over 2⁶⁴. The [`Sampler`] draws exactly that law; a [`Tally`] counts outputs; an
-//! [`Estimator`](estimate::Estimator) finds how many owners hold *yes*, with an interval.
+//! [`Estimator`](estimate::Estimator) estimates for how many owners the truth is *yes*, with an interval.
 //!
 //! The family of *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) is in [`mechanism`], one page for each mechanism. This
-//! crate does no I/O, reads no clock, and consumes randomness only where [`Coins`] are passed in.
+//! crate does no I/O, reads no clock, and consumes randomness only from [`Coins`] that are passed in.
 //!
 //! ```
 //! use uptack::{Mechanism, OsCoins, Sampler, Tally, Truth, estimate::Estimator};

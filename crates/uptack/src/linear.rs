@@ -28,13 +28,7 @@ pub(crate) fn rank(mut rows: Vec<Vec<BigRational>>) -> usize {
 /// Coefficients `a` with Σ aᵢ·rowᵢ = target, if there are any; rows that are not needed get 0.
 pub(crate) fn combination(rows: &[Vec<BigRational>], target: &[BigRational]) -> Option<Vec<BigRational>> {
     let (width, count) = (target.len(), rows.len());
-    let mut basis = Basis::default();
-    for (index, row) in rows.iter().enumerate() {
-        // Each row carries behind it the combination of the given rows that it is.
-        let mut combined = vec![BigRational::zero(); count];
-        combined[index] = BigRational::one();
-        basis.extend(row.iter().cloned().chain(combined).collect(), width);
-    }
+    let basis = Basis::of(rows, width);
     let mut rest: Vec<_> = target.iter().cloned().chain(vec![BigRational::zero(); count]).collect();
     basis.reduce(&mut rest);
     let reached = rest[..width].iter().all(Zero::is_zero);
@@ -46,6 +40,17 @@ pub(crate) fn combination(rows: &[Vec<BigRational>], target: &[BigRational]) -> 
 struct Basis(Vec<(Vec<BigRational>, usize)>);
 
 impl Basis {
+    /// A basis of these rows. Each row is followed by its coefficients in terms of the given ones.
+    fn of(rows: &[Vec<BigRational>], width: usize) -> Self {
+        let mut basis = Self::default();
+        for (index, row) in rows.iter().enumerate() {
+            let mut coefficients = vec![BigRational::zero(); rows.len()];
+            coefficients[index] = BigRational::one();
+            basis.extend(row.iter().cloned().chain(coefficients).collect(), width);
+        }
+        basis
+    }
+
     /// Makes the row zero in the column of every pivot.
     fn reduce(&self, row: &mut [BigRational]) {
         for (basis, pivot) in &self.0 {
@@ -53,7 +58,7 @@ impl Basis {
         }
     }
 
-    /// Takes up a row unless its first `width` entries are a combination of those here.
+    /// Adds a row unless its first `width` entries are a combination of those here.
     fn extend(&mut self, mut row: Vec<BigRational>, width: usize) {
         self.reduce(&mut row);
         if let Some(pivot) = row[..width].iter().position(|entry| !entry.is_zero()) {
@@ -67,7 +72,7 @@ pub(crate) fn to_f64(value: &BigRational) -> f64 {
     value.to_f64().unwrap_or(f64::NAN)
 }
 
-/// Makes `row[pivot]` zero by a multiple of `basis`.
+/// Makes `row[pivot]` zero by subtracting a multiple of `basis`.
 fn subtract_multiple(row: &mut [BigRational], basis: &[BigRational], pivot: usize) {
     if row[pivot].is_zero() {
         return;

@@ -1,8 +1,8 @@
 //! Noise that the aggregators add to what is published.
 //!
 //! Each of the two aggregators adds discrete Laplace noise to its share of the published sum, so that one honest
-//! aggregator is enough to hide an owner, whoever else is dishonest. An adversary may know the noise of the other one: a
-//! privacy claim counts one draw, an error both.
+//! aggregator is enough to hide an owner, even if everybody else is dishonest. An adversary may know the noise of the other
+//! aggregator: a privacy claim counts one draw, an error counts both.
 
 use std::fmt;
 use std::str::FromStr;
@@ -94,8 +94,7 @@ impl Scale {
     }
 
     fn checked(value: &BigRational) -> Result<Self, Error> {
-        let ratio = |numerator: u64, denominator: u64| BigRational::new(numerator.into(), denominator.into());
-        if *value < ratio(1, 100) || *value > ratio(1_000_000_000, 1) {
+        if !Self::is_in_range(value) {
             return Err(Error::parameter(format!("a scale of {} is out of range", Plain(value)))
                 .with_hint("a scale is from 0.01 to 1e9; 1 means ε = 1 for one honest aggregator, 2 means ε = 1/2"));
         }
@@ -104,6 +103,13 @@ impl Scale {
             _ => Err(Error::parameter(format!("the scale {} has too many digits", Plain(value)))
                 .with_hint("numerator and denominator must fit in 64 bits: write fewer digits")),
         }
+    }
+
+    /// From [`Scale::SMALLEST`] to [`Scale::LARGEST`], exactly.
+    fn is_in_range(value: &BigRational) -> bool {
+        let (smallest, largest) =
+            (BigRational::new(1.into(), 100.into()), BigRational::from_integer(1_000_000_000.into()));
+        (smallest..=largest).contains(value)
     }
 }
 
@@ -161,11 +167,11 @@ pub struct DiscreteLaplace {
     scale: Scale,
 }
 
-/// How the law is called in documents.
+/// The name of the law in documents.
 const LAW: &str = "discrete-laplace";
 
 impl DiscreteLaplace {
-    /// What happens with a smaller probability than this is taken not to happen.
+    /// Anything less probable than this is assumed not to happen.
     pub const IMPLAUSIBLE: f64 = 1e-18;
 
     /// The law of this scale.
@@ -180,7 +186,12 @@ impl DiscreteLaplace {
 
     /// a = e^(−1/t), by which the probability falls from one whole number to the next.
     pub fn decay(&self) -> f64 {
-        (-1.0 / self.scale.to_f64()).exp()
+        self.power(1.0)
+    }
+
+    /// a^size.
+    fn power(&self, size: f64) -> f64 {
+        (-size / self.scale.to_f64()).exp()
     }
 
     /// 1 − a, without cancellation.
@@ -195,7 +206,7 @@ impl DiscreteLaplace {
 
     /// P(Z = value).
     pub fn probability(&self, value: i64) -> f64 {
-        self.gap() / (1.0 + self.decay()) * (-(value.unsigned_abs() as f64) / self.scale.to_f64()).exp()
+        self.gap() / (1.0 + self.decay()) * self.power(value.unsigned_abs() as f64)
     }
 
     /// P(Z ≥ value).
@@ -203,14 +214,14 @@ impl DiscreteLaplace {
         if value <= 0 {
             return 1.0 - self.upper_tail(1 - value);
         }
-        (-(value as f64) / self.scale.to_f64()).exp() / (1.0 + self.decay())
+        self.power(value as f64) / (1.0 + self.decay())
     }
 
     /// P(Z_A + Z_B = value): what both aggregators add together.
     pub fn sum_probability(&self, value: i64) -> f64 {
         let (a, gap, size) = (self.decay(), self.gap(), value.unsigned_abs() as f64);
         let rest = (1.0 + a * a) / (1.0 + a);
-        gap / ((1.0 + a) * (1.0 + a)) * (size * gap + rest) * (-size / self.scale.to_f64()).exp()
+        gap / ((1.0 + a) * (1.0 + a)) * (size * gap + rest) * self.power(size)
     }
 
     /// P(Z_A + Z_B ≥ value).
@@ -218,25 +229,26 @@ impl DiscreteLaplace {
         self.sum_tail_beyond(i128::from(value))
     }
 
-    /// The same for values of any size.
+    /// P(Z_A + Z_B ≥ value), for values of any size.
     pub(crate) fn sum_tail_beyond(&self, value: i128) -> f64 {
         if value <= 0 {
             return 1.0 - self.sum_tail_beyond(1 - value);
         }
         let (a, gap, size) = (self.decay(), self.gap(), value as f64);
         let rest = (1.0 + a * a) / (1.0 + a) + a;
-        (size * gap + rest) / ((1.0 + a) * (1.0 + a)) * (-size / self.scale.to_f64()).exp()
+        (size * gap + rest) / ((1.0 + a) * (1.0 + a)) * self.power(size)
     }
 
     /// Σ P(Z_A + Z_B ≥ k) over k ≥ value, for a value above 0.
     pub(crate) fn sum_of_tails(&self, value: i64) -> f64 {
         let (a, gap, size) = (self.decay(), self.gap(), value as f64);
         let rest = (1.0 + a * a) / (1.0 + a) + 2.0 * a;
-        (size + rest / gap) / ((1.0 + a) * (1.0 + a)) * (-size / self.scale.to_f64()).exp()
+        (size + rest / gap) / ((1.0 + a) * (1.0 + a)) * self.power(size)
     }
 
-    /// How far both draws together can plausibly go: the least b with P(|Z_A + Z_B| > b) below
-    /// [`DiscreteLaplace::IMPLAUSIBLE`]. A published sum farther than this outside what owners can write is not the result of a run.
+    /// How far both draws together can plausibly reach: the least b with P(|Z_A + Z_B| > b) below
+    /// [`DiscreteLaplace::IMPLAUSIBLE`]. A published sum that is off by more than this from any number that owners can
+    /// write is not the result of a run.
     ///
     /// ```
     /// use uptack::DiscreteLaplace;
@@ -268,21 +280,21 @@ impl FromStr for DiscreteLaplace {
 
     /// Reads `laplace(scale=2)`, or `laplace(2)`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let malformed = || {
+        let scale = scale_text(text).ok_or_else(|| {
             Error::syntax(format!("`{}` is not a noise", shortened(text.trim())))
                 .with_hint("noise is written laplace(scale=2)")
-        };
-        let (name, rest) = text.trim().split_once('(').ok_or_else(malformed)?;
-        let argument = rest.strip_suffix(')').ok_or_else(malformed)?;
-        if name.trim() != "laplace" {
-            return Err(malformed());
-        }
-        let scale = match argument.split_once('=') {
-            Some((key, value)) if key.trim() == "scale" => value,
-            Some(_) => return Err(malformed()),
-            None => argument,
-        };
+        })?;
         scale.parse().map(Self::new).map_err(|error: Error| error.at("laplace"))
+    }
+}
+
+/// What stands for the scale in `laplace(scale=2)` or `laplace(2)`.
+fn scale_text(text: &str) -> Option<&str> {
+    let (name, rest) = text.trim().split_once('(')?;
+    let argument = rest.strip_suffix(')').filter(|_| name.trim() == "laplace")?;
+    match argument.split_once('=') {
+        Some((key, value)) => (key.trim() == "scale").then_some(value),
+        None => Some(argument),
     }
 }
 

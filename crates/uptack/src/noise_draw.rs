@@ -1,8 +1,8 @@
-//! Draws of discrete Laplace noise, exactly, from whole numbers alone.
+//! Draws discrete Laplace noise exactly, from whole numbers alone.
 //!
 //! The construction is that of Canonne, Kamath and Steinke (*The Discrete Gaussian for Differential Privacy*, arXiv 2004.00010,
-//! algorithms 1 and 2): an event of probability e^(−x) is decided by a run of events of rational probability, and the size of the
-//! noise by such events. No float takes part, so that the law drawn is the law stated. How many coins are read depends
+//! algorithms 1 and 2): an event of probability e^(−x) is decided by a run of events of rational probability, and the size of
+//! the noise by such events. No float takes part, so the law drawn is the law stated. How many coins are read depends
 //! on the noise drawn, never on anybody's answer.
 
 use crate::coins::{Coins, SeededCoins, Unpredictable};
@@ -15,7 +15,7 @@ impl DiscreteLaplace {
         draw(self.scale(), &mut CoinBytes::new(coins))
     }
 
-    /// As [`DiscreteLaplace::draw`], reproducibly; for tests and simulation only.
+    /// Like [`DiscreteLaplace::draw`], but reproducible; for tests and simulation only.
     ///
     /// ```
     /// use uptack::{DiscreteLaplace, SeededCoins};
@@ -56,9 +56,22 @@ fn draw(scale: Scale, chances: &mut impl Chances) -> Result<i64, Error> {
     }
 }
 
-/// A number of law proportional to e^(−x/t) over 0, 1, …, divided by s, and a sign; none where that comes to nothing.
+/// A number of law proportional to e^(−x/t) over 0, 1, …, divided by s, and a sign; `None` if the attempt has to be repeated.
 fn attempt(scale: Scale, chances: &mut impl Chances) -> Result<Option<i64>, Error> {
     let (t, s) = (u128::from(scale.numerator()), u128::from(scale.denominator()));
+    let Some(number) = attempt_geometric(t, chances)? else { return Ok(None) };
+    let size = i64::try_from(number / s).map_err(|_| Error::coins("the coins give noise beyond 2^63"))?;
+    let negative = chances.happens(1, 2)?;
+    // Zero would come up with either sign.
+    Ok(match (negative, size) {
+        (true, 0) => None,
+        (true, size) => Some(-size),
+        (false, size) => Some(size),
+    })
+}
+
+/// A number of law proportional to e^(−x/t) over 0, 1, …; `None` if the attempt has to be repeated.
+fn attempt_geometric(t: u128, chances: &mut impl Chances) -> Result<Option<u128>, Error> {
     let start = chances.below(t)?;
     if !decays(start, t, chances)? {
         return Ok(None);
@@ -67,14 +80,7 @@ fn attempt(scale: Scale, chances: &mut impl Chances) -> Result<Option<i64>, Erro
     while decays(1, 1, chances)? {
         turns += 1;
     }
-    let size = i64::try_from((start + t * turns) / s).map_err(|_| Error::coins("the coins give noise beyond 2^63"))?;
-    let negative = chances.happens(1, 2)?;
-    // Zero would come up with either sign.
-    Ok(match (negative, size) {
-        (true, 0) => None,
-        (true, size) => Some(-size),
-        (false, size) => Some(size),
-    })
+    Ok(Some(start + t * turns))
 }
 
 /// Whether an event of probability e^(−numerator/denominator) happens, for an exponent of at most 1: the first failure in a
@@ -87,7 +93,7 @@ fn decays(numerator: u128, denominator: u128, chances: &mut impl Chances) -> Res
     Ok(place % 2 == 1)
 }
 
-/// Bytes read at a time; what is left of them after the last draw is forgotten.
+/// How many bytes are read at a time; those left over after the last draw are forgotten.
 const BLOCK: usize = 64;
 
 struct CoinBytes<'c, C> {
@@ -112,7 +118,7 @@ impl<'c, C: Coins> CoinBytes<'c, C> {
 }
 
 impl<C: Coins> Chances for CoinBytes<'_, C> {
-    /// As many bits as the largest number has, again and again until they are below the bound.
+    /// Draws as many bits as the largest number has, until the number they form is below the bound.
     fn below(&mut self, bound: u128) -> Result<u128, Error> {
         let bits = u128::BITS - (bound - 1).leading_zeros();
         let mask = if bits == 0 { 0 } else { u128::MAX >> (u128::BITS - bits) };

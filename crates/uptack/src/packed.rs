@@ -3,10 +3,10 @@
 use crate::channel::MOST_CELLS;
 use crate::truth::Truth;
 
-/// Owners in a block.
+/// How many owners are in a block.
 pub(crate) const LANES: usize = 64;
 
-/// The truths of many owners, a bit each.
+/// The truths of many owners, one bit each.
 #[derive(Clone, Default)]
 pub struct Truths {
     words: Vec<u64>,
@@ -40,7 +40,7 @@ impl Truths {
         self.len == 0
     }
 
-    /// Forgets all owners and keeps the room.
+    /// Forgets all owners and keeps the memory allocated.
     pub fn clear(&mut self) {
         self.words.clear();
         self.len = 0;
@@ -59,8 +59,8 @@ impl FromIterator<Truth> for Truths {
     }
 }
 
-/// The cells of many owners, as bit planes: for each 64 owners one word with the lowest bit of their cells' numbers,
-/// one with the next, and so on.
+/// The cells of many owners, as bit planes: for every 64 owners, one word with the lowest bit of their cells' numbers,
+/// one with the next bit, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedCells {
     words: Vec<u64>,
@@ -83,7 +83,7 @@ impl PackedCells {
         Self { words: Vec::with_capacity(owners.div_ceil(LANES) * planes), planes, cells, len: 0 }
     }
 
-    /// Adds 64 owners, of whose cells' numbers the bits are given from the lowest.
+    /// Adds 64 owners, given the bits of their cells' numbers from the lowest up.
     #[inline]
     pub(crate) fn push(&mut self, planes: impl Iterator<Item = u64>) {
         self.words.extend(planes.take(self.planes));
@@ -134,15 +134,18 @@ impl PackedCells {
             let owners = (self.len - block * LANES).min(LANES);
             let present = u64::MAX >> (LANES - owners);
             for (cell, count) in counts.iter_mut().enumerate() {
-                let matching = words
-                    .iter()
-                    .enumerate()
-                    .fold(present, |lanes, (plane, &word)| lanes & if (cell >> plane) & 1 == 1 { word } else { !word });
-                *count += u64::from(matching.count_ones());
+                *count += u64::from(lanes_in(cell, words, present).count_ones());
             }
         }
         counts
     }
+}
+
+/// The lanes of a block, among those `present`, whose owners are in the cell.
+#[inline]
+fn lanes_in(cell: usize, planes: &[u64], present: u64) -> u64 {
+    let of_plane = |(plane, &word): (usize, &u64)| if (cell >> plane) & 1 == 1 { word } else { !word };
+    planes.iter().enumerate().map(of_plane).fold(present, |lanes, matching| lanes & matching)
 }
 
 #[cfg(test)]

@@ -57,8 +57,8 @@ impl Probability {
 
     /// The difference, or 0.
     ///
-    /// Mechanisms use it where the exact parameters are ordered, so that rounding can make it negative by one unit at
-    /// the most.
+    /// Mechanisms use it if the exact parameters are ordered, so that rounding can make the difference negative by at most one
+    /// unit.
     #[must_use]
     pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

@@ -2,16 +2,14 @@
 
 /// A span of time in seconds: `300`, `300s`, `5m`, `1h` or `1d`.
 pub fn seconds(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((end, 's')) => (&text[..end], 1),
-        Some((end, 'm')) => (&text[..end], 60),
-        Some((end, 'h')) => (&text[..end], 3600),
-        Some((end, 'd')) => (&text[..end], 86_400),
-        _ => (text, 1),
-    };
+    let with_unit = UNITS.into_iter().find_map(|(letter, unit)| Some((text.strip_suffix(letter)?, unit)));
+    let (digits, unit) = with_unit.unwrap_or((text, 1));
     let span = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|&span| span > 0);
     span.ok_or_else(|| format!("`{text}` is not a span of time such as 300s, 5m or 1h"))
 }
+
+/// Units of time and their seconds.
+const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400)];
 
 /// One number, or a range such as `0..500`.
 pub fn range(text: &str) -> Result<(u64, u64), String> {
@@ -21,7 +19,7 @@ pub fn range(text: &str) -> Result<(u64, u64), String> {
     }
 }
 
-/// A whole number, also as `50_000` or `1e9`.
+/// A whole number, which may be written as `50_000` or `1e9`.
 pub fn count(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
     let plain = digits.parse().ok();

@@ -1,6 +1,6 @@
-//! Reading rows of outputs, one row per owner, from bytes as they arrive.
+//! Reads rows of outputs, one row per owner, from bytes as they arrive.
 //!
-//! A crowd's rows are few different texts repeated many times. So the reader only counts equal lines, and looks into
+//! A crowd's rows are a few different texts repeated many times. So the reader only counts equal lines, and parses
 //! each different one once, at the end: a large file costs little more than finding its line ends.
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use crate::tally::Tally;
 pub enum RowFormat {
     /// `1,3,2`, with or without the header `A,B,C`.
     Csv,
-    /// `{"A":"1","B":"3","C":"2"}`, an object a line.
+    /// `{"A":"1","B":"3","C":"2"}`, one object per line.
     NdJson,
 }
 
@@ -43,9 +43,9 @@ pub struct RowReader {
     counts: LineCounts,
 }
 
-/// No row of 26 answers is as long as this.
+/// Longer than any row of 26 answers, in bytes.
 const LONGEST_LINE: usize = 4096;
-/// Blanks, quotes and `bottom` make several texts of one row, but not this many.
+/// Blanks, quotes and `bottom` allow several texts of one row, but not this many.
 const MOST_DIFFERENT_LINES: usize = 16 * MOST_CELLS;
 
 impl RowReader {
@@ -67,7 +67,7 @@ impl RowReader {
         Ok(())
     }
 
-    /// Continues the line that was begun; what is left of the bytes after its end.
+    /// Continues the line that was begun, and returns the bytes after its end.
     fn end_pending<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Error> {
         let end = memchr::memchr(b'\n', bytes);
         self.pending.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
@@ -85,23 +85,14 @@ impl RowReader {
             self.take(&line)?;
         }
         let format = self.format.unwrap_or(RowFormat::Csv);
+        let columns = self.header.map_or(0, |header| fields(&header).count());
         let mut lines = self.counts.into_lines();
-        // The first line at fault is the one to name.
-        lines.sort_unstable_by_key(|seen| seen.first);
-        let columns = self.header.map(|header| fields(&header).count());
-        let mut answers: Vec<BTreeMap<Output, u64>> = vec![BTreeMap::new(); columns.unwrap_or(0)];
-        for seen in &lines {
-            let place = |error: Error| error.at(format!("line {}", seen.first));
-            let outputs = parse(format, &seen.text).map_err(place)?;
-            if answers.is_empty() {
-                answers.resize(outputs.len(), BTreeMap::new());
-            }
-            count_row(&mut answers, outputs, seen.count).map_err(place)?;
-        }
         if lines.is_empty() {
             return Err(Error::input("there are no rows").with_hint("an empty input is not a crowd of 0 owners"));
         }
-        Tally::new(answers)
+        // An error names the first line at fault.
+        lines.sort_unstable_by_key(|seen| seen.first);
+        Tally::new(count_lines(&lines, format, columns)?)
     }
 
     #[inline]
@@ -117,7 +108,7 @@ impl RowReader {
         self.counts.add(line, self.line)
     }
 
-    /// Settles the format and the header; false if the line is not a row.
+    /// Decides the format and reads the header; false if the line is done with, and not to be counted as a row.
     fn first(&mut self, line: &[u8]) -> Result<bool, Error> {
         let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let looks_like = if text.trim_ascii_start().starts_with(b"{") { RowFormat::NdJson } else { RowFormat::Csv };
@@ -138,15 +129,32 @@ impl RowReader {
     }
 
     fn check_length(&self, bytes: usize) -> Result<(), Error> {
-        if bytes <= LONGEST_LINE {
-            return Ok(());
-        }
-        Err(Error::input(format!("line {}: longer than {LONGEST_LINE} bytes", self.line + 1))
-            .with_hint("this does not look like rows of outputs"))
+        check_length(bytes, self.line + 1)
     }
 }
 
-/// `A`, `A,B`, `A,B,C`, …
+fn check_length(bytes: usize, line: u64) -> Result<(), Error> {
+    if bytes <= LONGEST_LINE {
+        return Ok(());
+    }
+    Err(Error::input(format!("line {line}: longer than {LONGEST_LINE} bytes"))
+        .with_hint("this does not look like rows of outputs"))
+}
+
+/// The counts of each answer's outputs. The first row says how many answers there are, unless a header of `columns` did.
+fn count_lines(lines: &[Seen], format: RowFormat, columns: usize) -> Result<Vec<BTreeMap<Output, u64>>, Error> {
+    let mut answers = vec![BTreeMap::new(); columns];
+    for seen in lines {
+        let place = |error: Error| error.at(format!("line {}", seen.first));
+        let outputs = parse(format, &seen.text).map_err(place)?;
+        if answers.is_empty() {
+            answers.resize(outputs.len(), BTreeMap::new());
+        }
+        count_row(&mut answers, outputs, seen.count).map_err(place)?;
+    }
+    Ok(answers)
+}
+
 /// Counts a row of one output per answer this many times.
 fn count_row(answers: &mut [BTreeMap<Output, u64>], outputs: Vec<Output>, times: u64) -> Result<(), Error> {
     let (has, wants) = (outputs.len(), answers.len());
@@ -160,6 +168,7 @@ fn count_row(answers: &mut [BTreeMap<Output, u64>], outputs: Vec<Output>, times:
     Ok(())
 }
 
+/// Whether a line is `A`, `A,B`, `A,B,C`, …
 fn is_header(line: &[u8]) -> bool {
     let mut names = fields(line).enumerate();
     names.all(|(answer, name)| answer < MOST_ANSWERS && name == [answer_name(answer) as u8])
@@ -194,16 +203,17 @@ fn parse_json(text: &str) -> Result<Vec<Output>, Error> {
     if row.is_empty() || row.len() > MOST_ANSWERS {
         return Err(malformed(format!("a row of {} answers", row.len())));
     }
-    let entry = |answer: usize| {
-        let name = answer_name(answer).to_string();
-        match row.get(&name) {
-            Some(Value::String(text)) => output(answer, text),
-            Some(Value::Number(number)) => output(answer, &number.to_string()),
-            Some(_) => Err(malformed(format!("answer {name} is not an output"))),
-            None => Err(malformed(format!("answer {name} is missing"))),
-        }
-    };
-    (0..row.len()).map(entry).collect()
+    (0..row.len()).map(|answer| json_output(&row, answer)).collect()
+}
+
+fn json_output(row: &HashMap<String, Value>, answer: usize) -> Result<Output, Error> {
+    let name = answer_name(answer).to_string();
+    match row.get(&name) {
+        Some(Value::String(text)) => output(answer, text),
+        Some(Value::Number(number)) => output(answer, &number.to_string()),
+        Some(_) => Err(malformed(format!("answer {name} is not an output"))),
+        None => Err(malformed(format!("answer {name} is missing"))),
+    }
 }
 
 fn malformed(what: String) -> Error {
@@ -215,12 +225,12 @@ fn output(answer: usize, text: &str) -> Result<Output, Error> {
     text.parse().map_err(|error: Error| place(error).at(format!("answer {}", answer_name(answer))))
 }
 
-/// How often each different line came, and where first.
+/// How often each different line occurred, and where it occurred first.
 #[derive(Debug, Default)]
 struct LineCounts {
     short: Vec<(u128, Seen)>,
     long: HashMap<Vec<u8>, Seen>,
-    /// Where in `short` a hash was found last.
+    /// Where in `short` the last line of each hash is.
     slots: Slots,
 }
 
@@ -229,6 +239,13 @@ struct Seen {
     text: Vec<u8>,
     count: u64,
     first: u64,
+}
+
+impl Seen {
+    /// A line that occurs for the first time.
+    fn new(line: &[u8], number: u64) -> Self {
+        Self { text: line.to_vec(), count: 1, first: number }
+    }
 }
 
 /// A small direct-mapped table of indices into the short lines.
@@ -268,15 +285,15 @@ impl LineCounts {
 
     #[cold]
     fn add_new_short(&mut self, key: u128, slot: usize, line: &[u8], number: u64) -> Result<(), Error> {
-        let found = self.short.iter().position(|(known, _)| *known == key);
-        let index = found.unwrap_or(self.short.len());
-        match found {
+        let known = self.short.iter().position(|(known, _)| *known == key);
+        match known {
             Some(index) => self.short[index].1.count += 1,
             None => {
                 self.check_room(number)?;
-                self.short.push((key, Seen { text: line.to_vec(), count: 1, first: number }));
+                self.short.push((key, Seen::new(line, number)));
             }
         }
+        let index = known.unwrap_or(self.short.len() - 1);
         self.slots.0[slot] = u16::try_from(index).unwrap_or(Slots::EMPTY);
         Ok(())
     }
@@ -286,12 +303,9 @@ impl LineCounts {
             seen.count += 1;
             return Ok(());
         }
-        if line.len() > LONGEST_LINE {
-            return Err(Error::input(format!("line {number}: longer than {LONGEST_LINE} bytes"))
-                .with_hint("this does not look like rows of outputs"));
-        }
+        check_length(line.len(), number)?;
         self.check_room(number)?;
-        self.long.insert(line.to_vec(), Seen { text: line.to_vec(), count: 1, first: number });
+        self.long.insert(line.to_vec(), Seen::new(line, number));
         Ok(())
     }
 

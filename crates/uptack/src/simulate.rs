@@ -2,19 +2,20 @@
 //!
 //! Each trial draws what a crowd would write, tallies it and estimates. The crowd is drawn either as a whole, each
 //! cell's count by a binomial draw whose cost does not depend on the number of owners, or by the real sampler, one
-//! call per owner. Where the aggregators add noise, both of them do so in every trial. A trial's coins are a stream of
-//! their own, so that results do not depend on the number of threads.
+//! call per owner. If the aggregators add noise, both of them do so in every trial. Each trial has a stream of coins of its
+//! own, so that results do not depend on the number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::channel::Channel;
+use crate::channel::{Cell, Channel, Law};
 use crate::coins::SeededCoins;
 use crate::error::Error;
-use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
+use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind, Observation};
 use crate::numeric::binomial_draw;
 use crate::packed::Truths;
 use crate::probability::Probability;
 use crate::sampler::Sampler;
+use crate::threads::joined;
 use crate::truth::Truth;
 
 /// What to simulate.
@@ -22,7 +23,7 @@ use crate::truth::Truth;
 pub struct Simulation {
     /// The size of the crowd.
     pub owners: u64,
-    /// How many of them hold *yes*.
+    /// For how many of them the truth is *yes*.
     pub yes: u64,
     /// How often to repeat.
     pub trials: u64,
@@ -30,7 +31,7 @@ pub struct Simulation {
     pub seed: u64,
     /// The confidence of the intervals.
     pub confidence: Confidence,
-    /// How they are made.
+    /// The kind of the intervals.
     pub interval: IntervalKind,
     /// How the crowd is drawn.
     pub crowd: Crowd,
@@ -47,25 +48,25 @@ pub enum Crowd {
     PerOwner,
 }
 
-/// What came of it.
+/// What a simulation found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simulated {
-    /// How often it was repeated.
+    /// How many trials were done.
     pub trials: u64,
     /// The mean of the estimates.
     pub mean: f64,
-    /// Their mean less the truth.
+    /// Their mean minus the truth.
     pub bias: f64,
     /// The root of their mean squared error.
     pub rmse: f64,
-    /// What theory says the standard deviation is at the true number of yes-owners.
+    /// The standard deviation that theory predicts for the true number of yes-owners.
     pub predicted_sd: f64,
     /// The share of trials in which the truth was accepted, so that the interval held it; see
     /// [`Estimator::covers`](crate::estimate::Estimator::covers).
     pub coverage: f64,
 }
 
-/// Followed by a caller who wants to show progress or to stop early.
+/// Lets a caller show progress, and stop early.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -83,12 +84,12 @@ impl Progress {
         self.advance_by(1);
     }
 
-    /// So many more are done.
+    /// This many more are done.
     pub fn advance_by(&self, more: u64) {
         self.done.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Asks whoever works to stop after the trials under way.
+    /// Asks the workers to stop after the trials under way.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -99,7 +100,7 @@ impl Progress {
     }
 }
 
-/// Trials that one thread takes at a time; sums are formed in this order whatever the number of threads.
+/// How many trials one thread takes at a time; their sums are added in the same order whatever the number of threads.
 const CHUNK: u64 = 64;
 
 impl Simulation {
@@ -109,21 +110,17 @@ impl Simulation {
         self.run_with(channel, threads, &Progress::default())
     }
 
-    /// Runs all trials on `threads` threads; stopped early, it tells of the trials that were done.
+    /// Runs all trials on `threads` threads; if it is stopped early, the result is that of the trials done so far.
     pub fn run_with(&self, channel: &Channel, threads: usize, progress: &Progress) -> Result<Simulated, Error> {
         if self.trials == 0 {
             return Err(Error::request("there are no trials to run").with_hint("a thousand show a bias and a coverage"));
         }
-        let estimator = Estimator::new(channel)?;
-        check_crowd(self.owners, self.yes)?;
-        let predicted_sd = estimator.sd(self.owners, self.yes as f64)?;
-        let acceptance = estimator.acceptance(self.owners, self.yes, self.confidence, self.interval)?;
-        let run = Run { simulation: *self, estimator, acceptance, draw: Draw::new(channel, self) };
+        let run = Run::new(*self, channel)?;
         let sums = run.all(threads.max(1), progress);
         if sums.trials == 0 {
             return Err(Error::request("stopped before the first trial was done"));
         }
-        Ok(sums.conclude(self.yes as f64, predicted_sd))
+        Ok(sums.conclude(self.yes as f64, run.predicted_sd))
     }
 }
 
@@ -138,7 +135,7 @@ fn check_crowd(owners: u64, yes: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Draws the counts of the cells for given numbers of owners of each truth; the whole way up to the tallies.
+/// Draws the count of each cell for a crowd of `owners`, of whom `yes` have the truth *yes*.
 ///
 /// ```
 /// use uptack::{Mechanism, SeededCoins, simulate::draw_counts};
@@ -177,7 +174,7 @@ impl Draw {
     }
 }
 
-/// For each cell its probability given that it is none of the cells before it, by truth.
+/// For each truth, the probability of each cell given that it is none of the cells before it.
 struct CountLaws {
     yes: Vec<f64>,
     no: Vec<f64>,
@@ -185,17 +182,7 @@ struct CountLaws {
 
 impl CountLaws {
     fn new(channel: &Channel) -> Self {
-        let conditional = |law: crate::channel::Law| {
-            let mut left = Probability::ONE.numerator();
-            let share = |cell: &crate::Cell| {
-                let part = law(cell).numerator();
-                let share = if left == 0 { 0.0 } else { part as f64 / left as f64 };
-                left -= part;
-                share
-            };
-            channel.cells().iter().map(share).collect()
-        };
-        Self { yes: conditional(crate::Cell::yes), no: conditional(crate::Cell::no) }
+        Self { yes: conditional(channel, Cell::yes), no: conditional(channel, Cell::no) }
     }
 
     fn draw(&self, owners: u64, yes: u64, coins: &mut SeededCoins) -> Vec<u64> {
@@ -212,9 +199,21 @@ impl CountLaws {
     }
 }
 
+fn conditional(channel: &Channel, law: Law) -> Vec<f64> {
+    let mut left = Probability::ONE.numerator();
+    let share = |cell: &Cell| {
+        let part = law(cell).numerator();
+        let share = if left == 0 { 0.0 } else { part as f64 / left as f64 };
+        left -= part;
+        share
+    };
+    channel.cells().iter().map(share).collect()
+}
+
 struct Run {
     simulation: Simulation,
     estimator: Estimator,
+    predicted_sd: f64,
     acceptance: Acceptance,
     draw: Draw,
 }
@@ -234,9 +233,7 @@ impl Totals {
         self.squared_error += other.squared_error;
         self.covered += other.covered;
     }
-}
 
-impl Totals {
     fn conclude(&self, yes: f64, predicted_sd: f64) -> Simulated {
         let trials = self.trials as f64;
         let bias = self.error / trials;
@@ -252,12 +249,21 @@ impl Totals {
 }
 
 impl Run {
+    fn new(simulation: Simulation, channel: &Channel) -> Result<Self, Error> {
+        let Simulation { owners, yes, confidence, interval, .. } = simulation;
+        let estimator = Estimator::new(channel)?;
+        check_crowd(owners, yes)?;
+        let predicted_sd = estimator.sd(owners, yes as f64)?;
+        let acceptance = estimator.acceptance(owners, yes, confidence, interval)?;
+        let draw = Draw::new(channel, &simulation);
+        Ok(Self { simulation, estimator, predicted_sd, acceptance, draw })
+    }
+
     fn all(&self, threads: usize, progress: &Progress) -> Totals {
         let next = AtomicU64::new(0);
         let mut parts: Vec<(u64, Totals)> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work_off(&next, progress))).collect();
-            let results = workers.into_iter().map(|worker| worker.join());
-            results.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.run_chunks(&next, progress))).collect();
+            workers.into_iter().flat_map(joined).collect()
         });
         parts.sort_unstable_by_key(|(chunk, _)| *chunk);
         let mut sums = Totals::default();
@@ -265,8 +271,8 @@ impl Run {
         sums
     }
 
-    /// One thread's part: the next chunk that nobody has taken, until there are no more or it is told to stop.
-    fn work_off(&self, next: &AtomicU64, progress: &Progress) -> Vec<(u64, Totals)> {
+    /// One thread's part: takes the next chunk that no other thread has taken, until there are no more or it is told to stop.
+    fn run_chunks(&self, next: &AtomicU64, progress: &Progress) -> Vec<(u64, Totals)> {
         let chunks = self.simulation.trials.div_ceil(CHUNK);
         let mut done = Vec::new();
         while !progress.stopped() {
@@ -293,19 +299,20 @@ impl Run {
         let simulation = &self.simulation;
         let mut coins = SeededCoins::stream(simulation.seed, trial);
         let counts = self.draw.counts(simulation, &mut coins);
-        let observation = self.estimator.observe_cells(&counts);
-        let (observation, covered) = match self.estimator.noise() {
-            None => (observation, self.acceptance.holds(&counts)),
-            Some(noise) => {
-                let added = noise.draw_seeded(&mut coins).saturating_add(noise.draw_seeded(&mut coins));
-                let observation = observation.with_noise(added);
-                let covered = self.acceptance.holds_sum(observation.sum());
-                (observation, covered)
-            }
-        };
+        let (observation, covered) = self.observe(&counts, &mut coins);
         let (estimate, _) = self.estimator.solve(&observation);
         let error = estimate - simulation.yes as f64;
         Totals { trials: 1, error, squared_error: error * error, covered: u64::from(covered) }
+    }
+
+    /// What is published of these counts, and whether the truth is accepted; the coins are for noise.
+    fn observe(&self, counts: &[u64], coins: &mut SeededCoins) -> (Observation, bool) {
+        let observation = self.estimator.observe_cells(counts);
+        let Some(noise) = self.estimator.noise() else { return (observation, self.acceptance.holds(counts)) };
+        let added = noise.draw_seeded(coins).saturating_add(noise.draw_seeded(coins));
+        let observation = observation.with_noise(added);
+        let covered = self.acceptance.holds_sum(observation.sum());
+        (observation, covered)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is published where the aggregators add noise.
+//! What is published if the aggregators add noise.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::noise::DiscreteLaplace;
 use crate::tally::{LARGEST_COUNT, Tally};
 
-/// The published numbers of a channel with noise: for each question the number of answers `1` plus what both aggregators
-/// added, so that a sum may be negative or above the number of owners.
+/// The published numbers of a channel with noise: for each question, the number of answers `1` plus what both aggregators
+/// added. So a sum may be negative or above the number of owners.
 ///
 /// Whether noise can explain a sum at all depends on its scale;
 /// [`Estimator::observe_sum`](crate::estimate::Estimator::observe_sum) checks that.
@@ -46,9 +46,9 @@ impl Sums {
         Ok(Self { owners, sums })
     }
 
-    /// The number of answers `1` of a tally, and what two aggregators add to it; drawn anew each time.
+    /// The number of answers `1` of a tally plus the noise of two aggregators, which is drawn afresh each time.
     ///
-    /// Refused for tallies of several answers: noise is added to one number a question.
+    /// Refused for tallies of several answers: noise is added to one number per question.
     pub fn of_tally(tally: &Tally, noise: &DiscreteLaplace, coins: &mut impl Unpredictable) -> Result<Self, Error> {
         let answers = tally.answers().len();
         if answers != 1 {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::channel::{Channel, Output, answer_name};
 use crate::error::Error;
 
-/// For each answer how often each output was given.
+/// For each answer, how often each output was given.
 ///
 /// Tallies of parts of a crowd merge into the tally of the crowd.
 ///
@@ -19,13 +19,21 @@ use crate::error::Error;
 /// assert_eq!(serde_json::to_string(&tally)?, r#"{"owners":4,"answers":[{"0":1,"1":2,"⊥":1}]}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawTally")]
 pub struct Tally {
     owners: u64,
     answers: Vec<BTreeMap<Output, u64>>,
 }
 
-/// Counts beyond this are refused: they are more likely a mistake than a crowd, and sums of them stay exact.
+/// A tally as it is read, before its counts are checked.
+#[derive(Deserialize)]
+struct RawTally {
+    owners: Option<u64>,
+    answers: Vec<BTreeMap<String, u64>>,
+}
+
+/// Larger counts are refused: they are more likely a mistake than a crowd, and sums of smaller ones stay exact.
 pub const LARGEST_COUNT: u64 = 1 << 63;
 
 impl Tally {
@@ -33,17 +41,7 @@ impl Tally {
     pub fn new(answers: Vec<BTreeMap<Output, u64>>) -> Result<Self, Error> {
         let totals = answers.iter().enumerate().map(|(answer, counts)| total(answer, counts));
         let totals = totals.collect::<Result<Vec<u64>, Error>>()?;
-        let Some(&owners) = totals.first() else {
-            return Err(Error::counts("a tally needs at least one answer"));
-        };
-        if let Some(answer) = totals.iter().position(|&total| total != owners) {
-            return Err(Error::counts(format!(
-                "answer A counts {owners} owners and answer {} counts {}",
-                answer_name(answer),
-                totals[answer]
-            ))
-            .with_hint("every owner gives every answer, so each answer's counts must have the same sum"));
-        }
+        let owners = common_total(&totals)?;
         if owners == 0 {
             return Err(Error::counts("the tally counts no owners").with_hint("is the input empty?"));
         }
@@ -56,8 +54,7 @@ impl Tally {
         if has != wants {
             return Err(Error::counts(format!("{has} counts for a channel of {wants} cells")));
         }
-        let zero = |outputs: &Vec<Output>| outputs.iter().map(|&output| (output, 0u64)).collect();
-        let mut answers: Vec<BTreeMap<Output, u64>> = channel.answers().iter().map(zero).collect();
+        let mut answers = zero_counts(channel);
         for (cell, &count) in channel.cells().iter().zip(cells) {
             for (counts, output) in answers.iter_mut().zip(cell.outputs()) {
                 add(counts, *output, count)?;
@@ -114,6 +111,27 @@ impl Tally {
     }
 }
 
+/// The number of owners, on which all answers must agree.
+fn common_total(totals: &[u64]) -> Result<u64, Error> {
+    let Some(&owners) = totals.first() else {
+        return Err(Error::counts("a tally needs at least one answer"));
+    };
+    match totals.iter().position(|&total| total != owners) {
+        None => Ok(owners),
+        Some(answer) => {
+            let (letter, total) = (answer_name(answer), totals[answer]);
+            Err(Error::counts(format!("answer A counts {owners} owners and answer {letter} counts {total}"))
+                .with_hint("every owner gives every answer, so each answer's counts must have the same sum"))
+        }
+    }
+}
+
+/// A count of 0 for every output of every answer.
+fn zero_counts(channel: &Channel) -> Vec<BTreeMap<Output, u64>> {
+    let zeros = |outputs: &Vec<Output>| outputs.iter().map(|&output| (output, 0)).collect();
+    channel.answers().iter().map(zeros).collect()
+}
+
 fn check_outputs(answer: usize, counts: &BTreeMap<Output, u64>, outputs: &[Output]) -> Result<(), Error> {
     match counts.iter().find(|&(output, &count)| count > 0 && !outputs.contains(output)) {
         Some((output, _)) => Err(Error::counts(format!(
@@ -127,49 +145,41 @@ fn check_outputs(answer: usize, counts: &BTreeMap<Output, u64>, outputs: &[Outpu
 
 fn add(counts: &mut BTreeMap<Output, u64>, output: Output, count: u64) -> Result<(), Error> {
     let sum = counts.entry(output).or_insert(0);
-    *sum = sum.checked_add(count).filter(|&sum| sum <= LARGEST_COUNT).ok_or_else(|| too_large(&format!("{output}")))?;
+    *sum = checked_sum(*sum, count, output)?;
     Ok(())
 }
 
 fn total(answer: usize, counts: &BTreeMap<Output, u64>) -> Result<u64, Error> {
-    let letter = answer_name(answer);
-    let mut sum = 0u64;
-    for (output, &count) in counts {
-        let next = sum.checked_add(count).filter(|&sum| sum <= LARGEST_COUNT);
-        sum = next.ok_or_else(|| too_large(&output.to_string()).at(format!("answer {letter}")))?;
-    }
-    Ok(sum)
+    let sum = counts.iter().try_fold(0, |sum, (&output, &count)| checked_sum(sum, count, output));
+    sum.map_err(|error| error.at(format!("answer {}", answer_name(answer))))
 }
 
-fn too_large(output: &str) -> Error {
-    Error::counts(format!("the count of {output} is over 2^63"))
-        .with_hint("check the input; no crowd is as large as that")
+/// The sum of two counts of an output, if it is not too large.
+fn checked_sum(one: u64, other: u64, output: Output) -> Result<u64, Error> {
+    one.checked_add(other).filter(|&sum| sum <= LARGEST_COUNT).ok_or_else(|| {
+        Error::counts(format!("the count of {output} is over 2^63"))
+            .with_hint("check the input; no crowd is as large as that")
+    })
 }
 
-impl<'de> Deserialize<'de> for Tally {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Raw {
-            owners: Option<u64>,
-            answers: Vec<BTreeMap<String, u64>>,
-        }
-        use serde::de::Error as _;
-        let raw = Raw::deserialize(deserializer)?;
+impl TryFrom<RawTally> for Tally {
+    type Error = Error;
+
+    fn try_from(raw: RawTally) -> Result<Self, Error> {
         let answers = raw.answers.into_iter().enumerate().map(|(answer, counts)| {
-            by_output(counts).map_err(|error| D::Error::custom(error.at(format!("answer {}", answer_name(answer)))))
+            by_output(counts).map_err(|error| error.at(format!("answer {}", answer_name(answer))))
         });
-        let tally = Self::new(answers.collect::<Result<_, _>>()?).map_err(D::Error::custom)?;
+        let tally = Self::new(answers.collect::<Result<_, _>>()?)?;
         match raw.owners {
-            Some(owners) if owners != tally.owners => Err(D::Error::custom(format!(
-                "owners is {owners}, but the counts of each answer sum to {}",
-                tally.owners
-            ))),
+            Some(owners) if owners != tally.owners => {
+                Err(Error::counts(format!("owners is {owners}, but the counts of each answer sum to {}", tally.owners)))
+            }
             _ => Ok(tally),
         }
     }
 }
 
-/// The counts of one answer by output; `⊥` and `bottom` are the same one.
+/// The counts of one answer by output; `⊥` and `bottom` are the same output.
 fn by_output(counts: BTreeMap<String, u64>) -> Result<BTreeMap<Output, u64>, Error> {
     let mut read = BTreeMap::new();
     for (text, count) in counts {

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::hint::black_box;
 
-/// What an owner holds. It has no readable debug form, so that it cannot end up in a log.
+/// An owner's truth. It has no readable debug form, so that it cannot end up in a log.
 #[derive(Clone, Copy)]
 pub enum Truth {
-    /// The owner's answer to the question is yes.
+    /// The true answer to the question is yes.
     Yes,
-    /// It is no.
+    /// The true answer is no.
     No,
 }
 
@@ -18,7 +18,7 @@ impl Truth {
         if truth { Self::Yes } else { Self::No }
     }
 
-    /// The other truth. It branches, and so is for hypothetical truths only, such as those the accountant compares.
+    /// The other truth. It branches, and so is only for hypothetical truths, such as those that the accountant compares.
     pub(crate) fn other(self) -> Self {
         match self {
             Self::Yes => Self::No,
@@ -38,7 +38,7 @@ impl fmt::Debug for Truth {
     }
 }
 
-/// All ones for 1, zero for 0, behind the compiler's back, lest it make a branch of the choice.
+/// All ones for 1, zero for 0, hidden from the compiler, so that it cannot turn the choice into a branch.
 #[inline]
 pub(crate) fn spread(bit: u64) -> u64 {
     0u64.wrapping_sub(black_box(bit))

@@ -1,4 +1,4 @@
-//! Failed calls in words that say what to do. The HTTP client's own message leaves out the cause.
+//! Describes failed calls in words that say what to do. The HTTP client's own message leaves out the cause.
 
 use std::{error::Error, io};
 
@@ -11,22 +11,22 @@ pub(super) fn describe(error: &reqwest::Error) -> String {
     explain(error)
 }
 
-/// What is known of the cause, and the whole chain of causes where nothing is.
+/// What is known about the cause, or the whole chain of causes if nothing is.
 fn explain(error: &(dyn Error + 'static)) -> String {
     if io_kinds(error).any(|kind| kind == io::ErrorKind::ConnectionRefused) {
         return "nothing listens at that address (connection refused)".to_owned();
     }
     let text = chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
-    // By its name: the TLS library's error arrives wrapped in ways that differ with the connection.
+    // The text is searched because the TLS library's error arrives wrapped in ways that differ with the connection.
     let Some((name, words)) = CAUSES.iter().find(|(name, _)| text.contains(name)) else { return text };
-    // What the TLS library says of a certificate names what was expected and found.
+    // What the TLS library says about a certificate names what was expected and what was found.
     match text.find("invalid peer certificate").filter(|_| name != &"dns error") {
         Some(start) => format!("{}; {words}", &text[start..]),
         None => (*words).to_owned(),
     }
 }
 
-/// An error, and what brought it about, and so on.
+/// An error, its cause, the cause of that, and so on.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }

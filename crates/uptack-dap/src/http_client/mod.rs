@@ -1,11 +1,12 @@
-//! What clients share in speaking to aggregators and desks.
+//! What clients of aggregators and desks share.
 
 mod causes;
 
 use reqwest::{
-    Response, StatusCode,
+    RequestBuilder, Response, StatusCode,
     header::{self, HeaderMap},
 };
+use serde_json::Value;
 use std::{path::Path, time::Duration};
 
 pub use crate::address::{check_address, is_same_host, join, make_base};
@@ -14,17 +15,17 @@ use crate::{
     protocol::DapProblemType,
 };
 
-/// Largest answer that is read.
+/// The largest answer that is read, in bytes.
 const LARGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// The longest pause that a server can ask for; a longer one would let it silence its clients.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// An HTTP client with sensible limits; `root` is a further root certificate in a PEM file.
+/// An HTTP client with sensible limits; `root` is an additional root certificate in a PEM file.
 pub fn client(root: Option<&Path>) -> Result<reqwest::Client> {
     client_with_patience(root, Duration::from_secs(30))
 }
 
-/// The same for calls that may take so long.
+/// Like [`client`], for calls that may take as long as `patience`.
 pub fn client_with_patience(root: Option<&Path>, patience: Duration) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(5))
@@ -34,7 +35,7 @@ pub fn client_with_patience(root: Option<&Path>, patience: Duration) -> Result<r
     if let Some(path) = root {
         builder = builder.add_root_certificate(read_root(path)?);
     }
-    // Certificates are decoded here, and are all that somebody else can have got wrong.
+    // Certificates are decoded here, and nothing else can be the caller's fault.
     builder.build().map_err(|error| match root {
         Some(path) => not_a_certificate(path).because(error),
         None => Error::environment(format!("HTTP client: {error}")).because(error),
@@ -57,9 +58,15 @@ fn not_a_certificate(path: &Path) -> Error {
     ))
 }
 
-/// No answer at all.
+/// Sends a request; an answer that is not a success becomes an error with its reason.
+pub(crate) async fn send(whose: &str, request: RequestBuilder) -> Result<Response> {
+    let response = request.send().await.map_err(|error| no_answer(whose, error))?;
+    check(whose, response).await
+}
+
+/// The error for no answer at all.
 pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
-    // Of the address only whom it calls: its path can name a task or a report.
+    // Only the origin of the address is shown: its path can name a task or a report.
     let place = error.url().map_or(String::new(), |url| format!(" at {}", url.origin().ascii_serialization()));
     let error = error.without_url();
     Error::unreachable(format!("the {whose}{place} does not answer: {}", causes::describe(&error))).because(error)
@@ -90,12 +97,17 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
     }
     let retry_after = retry_after(response.headers());
     let document = body(whose, response).await.unwrap_or_default();
-    let document: serde_json::Value = serde_json::from_slice(&document).unwrap_or_default();
+    let document = serde_json::from_slice(&document).unwrap_or_default();
+    Err(problem(whose, status, &document, retry_after))
+}
+
+/// The error that a problem document describes.
+fn problem(whose: &str, status: StatusCode, document: &Value, retry_after: Option<Duration>) -> Error {
     let kind = document["type"].as_str().and_then(|uri| uri.parse::<DapProblemType>().ok());
     let title = document["title"].as_str().unwrap_or("no reason given");
     let detail = document["detail"].as_str().map_or(String::new(), |detail| format!(" {detail}"));
     let text = format!("the {whose} answers {}: {title}{detail}", status.as_u16());
-    Err(match kind {
+    match kind {
         Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
         Some(DapProblemType::InvalidBatchSize) => {
             let reports = document["reports"].as_str().and_then(|reports| reports.parse().ok());
@@ -103,10 +115,10 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
         }
         _ if is_passing(status) => Error::unreachable(text).with_retry_after(retry_after),
         _ => Error::refused(text),
-    })
+    }
 }
 
-/// What a server asks for in `Retry-After`, as seconds. Dates are not read, and nobody is waited for longer than an hour.
+/// The pause that a server asks for in `Retry-After`, in seconds. Dates are not read, and no pause is longer than an hour.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_PAUSE))

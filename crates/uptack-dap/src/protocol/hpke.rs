@@ -1,12 +1,12 @@
 //! Sealing shares to one party: HPKE with the labels and associated data of DAP-09.
 //!
-//! Of the algorithms that HPKE knows, those that DAP requires of everybody are used here and two more: X25519 and HKDF
-//! with SHA-256, and AES-GCM or ChaCha20-Poly1305.
+//! The algorithms are X25519 and HKDF with SHA-256, and AES-GCM or ChaCha20-Poly1305: those that DAP requires of everybody,
+//! and two more.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use janus_messages::{
-    AggregateShareAad, BatchSelector, ExtensionType, HpkeAeadId, HpkeCiphertext, HpkeConfig, HpkeConfigId, HpkeKdfId,
-    HpkeKemId, HpkePublicKey, InputShareAad, Interval, PlaintextInputShare, ReportMetadata, Role, TaskId,
+    AggregateShareAad, BatchSelector, Extension, ExtensionType, HpkeAeadId, HpkeCiphertext, HpkeConfig, HpkeConfigId,
+    HpkeKdfId, HpkeKemId, HpkePublicKey, InputShareAad, Interval, PlaintextInputShare, ReportMetadata, Role, TaskId,
 };
 use prio::codec::Decode;
 use rustls::crypto::{
@@ -19,7 +19,8 @@ use std::fmt;
 use super::{encode, vdaf::Sum};
 use crate::error::{Error, Result};
 
-/// A key that others seal to, with the half that opens. In files the private half is unpadded base64url.
+/// Both halves of a key: the public one that others seal to, and the private one that opens. In files the private half is
+/// unpadded base64url.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HpkeKeypair {
     config: HpkeConfig,
@@ -43,7 +44,7 @@ impl HpkeKeypair {
     }
 }
 
-/// The half of a key that opens what was sealed to the other. Its `Debug` shows nothing of it.
+/// The half of a key that opens what was sealed to the other half. Its `Debug` form shows nothing of it.
 #[derive(Clone)]
 pub struct HpkePrivateKey(Vec<u8>);
 
@@ -93,7 +94,7 @@ pub fn generate_keypair(id: u8) -> HpkeKeypair {
     HpkeKeypair::new(config, HpkePrivateKey::new(secret.secret_bytes().to_vec()))
 }
 
-/// Whether shares can be sealed to a key, and opened under it, with the algorithms that are used here.
+/// Whether a key's algorithms are among those used here, so that shares can be sealed to it and opened with it.
 pub fn is_hpke_config_supported(config: &HpkeConfig) -> bool {
     suite(config).is_some()
 }
@@ -118,7 +119,7 @@ pub fn seal_input_share(
 pub enum OpenError {
     /// The ciphertext does not open under the key.
     Decrypt,
-    /// It opens, but not to an input share without extensions we would have to understand.
+    /// It opens, but is not an input share, or has extensions that we would have to understand.
     Message,
 }
 
@@ -135,13 +136,18 @@ pub fn open_input_share(
     let aad = input_share_aad(task, metadata, public_share);
     let plaintext = open(keypair, &info, ciphertext, &aad).ok_or(OpenError::Decrypt)?;
     let share = PlaintextInputShare::get_decoded(&plaintext).map_err(|_| OpenError::Message)?;
-    let mut types: Vec<_> = share.extensions().iter().map(|extension| *extension.extension_type() as u16).collect();
-    types.sort_unstable();
-    let doubled = types.windows(2).any(|pair| pair[0] == pair[1]);
-    if doubled || types.contains(&(ExtensionType::Taskprov as u16)) {
+    if !are_extensions_valid(share.extensions()) {
         return Err(OpenError::Message);
     }
     Ok(share.payload().to_vec())
+}
+
+/// Whether no extension occurs twice, and none has to be understood.
+fn are_extensions_valid(extensions: &[Extension]) -> bool {
+    let mut types: Vec<_> = extensions.iter().map(|extension| *extension.extension_type() as u16).collect();
+    types.sort_unstable();
+    let has_duplicates = types.windows(2).any(|pair| pair[0] == pair[1]);
+    !has_duplicates && !types.contains(&(ExtensionType::Taskprov as u16))
 }
 
 /// Seals an aggregator's share of a batch to the collector.
@@ -188,21 +194,21 @@ fn info(label: &[u8], sender: Role, receiver: Role) -> Vec<u8> {
     [label, &[sender as u8, receiver as u8]].concat()
 }
 
-/// Nothing if the key is malformed or of another kind. The library's error says no more than that.
+/// `None` if the key is malformed or of another kind. The library's error says no more than that.
 fn seal(to: &HpkeConfig, info: &[u8], plaintext: &[u8], aad: &[u8]) -> Option<HpkeCiphertext> {
     let key = PublicKey(to.public_key().as_ref().to_vec());
     let (encapsulated, payload) = suite(to)?.seal(info, aad, plaintext, &key).ok()?;
     Some(HpkeCiphertext::new(*to.id(), encapsulated.0, payload))
 }
 
-/// Nothing if the ciphertext was not made by [`seal`] for this key with the same `info` and `aad`.
+/// `None` if the ciphertext was not made by [`seal`] for this key with the same `info` and `aad`.
 fn open(keypair: &HpkeKeypair, info: &[u8], ciphertext: &HpkeCiphertext, aad: &[u8]) -> Option<Vec<u8>> {
     let key = SecretKey::from(keypair.private_key.0.clone());
     let encapsulated = EncapsulatedSecret(ciphertext.encapsulated_key().to_vec());
     suite(&keypair.config)?.open(&encapsulated, info, aad, ciphertext.payload(), &key).ok()
 }
 
-/// Nothing for algorithms that are not used here.
+/// `None` for algorithms that are not used here.
 fn suite(config: &HpkeConfig) -> Option<&'static dyn Hpke> {
     let (HpkeKemId::X25519HkdfSha256, HpkeKdfId::HkdfSha256) = (config.kem_id(), config.kdf_id()) else { return None };
     match config.aead_id() {

@@ -1,13 +1,13 @@
 //! The sums: Prio3 of VDAF-08, from a measurement to shares and back to counts.
 //!
 //! Preparation is the ping-pong topology of VDAF-08 for a one-round VDAF, written out: the leader
-//! says `Initialize`, the helper answers `Finish`, and both hold an output share. Written out
+//! says `Initialize`, the helper answers `Finish`, and both hold an output share. It is written out
 //! because each side adds one check of its own. A client publishes both aggregators' parts of the
-//! joint randomness; Prio3 compares only the combination, at the very end, so that a client could
-//! have the helper accept what the leader afterwards rejects, and with that one report spoil the
-//! batch for everybody (the two sides' counts then differ). Each side therefore first compares the
-//! published part that is its own with the one it computes; then both work with the same
-//! randomness, and both accept or both reject.
+//! joint randomness; Prio3 compares only the combination, at the very end. So a client could have
+//! the helper accept what the leader afterwards rejects, and with that one report spoil the batch
+//! for everybody, because the two sides' counts would differ. Each side therefore first compares
+//! its own published part with the one it computes; then both work with the same randomness, and
+//! both accept or both reject.
 
 use janus_messages::ReportId;
 use prio::{
@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 pub const VERIFY_KEY_LENGTH: usize = 16;
 /// Bytes in one part of the joint randomness.
 const SEED_LENGTH: usize = 16;
-/// Longest vector accepted in a task: a ballot of 16 384 queries.
+/// The longest vector accepted in a task: a ballot of 16 384 queries.
 const MAXIMUM_LENGTH: usize = 32_768;
 
 /// The secret that both aggregators share and clients must not know.
@@ -57,23 +57,23 @@ pub enum VdafKind {
 }
 
 impl VdafKind {
-    /// The sum for a channel with so many cells.
+    /// The sum for a channel with `length` cells.
     pub fn histogram(length: usize) -> Self {
         Self::Histogram { length, chunk_length: optimal_chunk_length(length) }
     }
 
-    /// The sum for so many independent bits.
+    /// The sum for `length` independent bits.
     pub fn bits(length: usize) -> Self {
         Self::Bits { length, chunk_length: optimal_chunk_length(length) }
     }
 
-    /// The sum for a channel: one cell of it for each cell of the channel, in the same order; or one bit, whether the
-    /// answer is `1`, where aggregators add noise.
+    /// The sum for a channel: one count for each of the channel's cells, in the same order; or, if the aggregators add noise,
+    /// one bit that says whether the answer is `1`.
     pub fn for_channel(channel: &uptack::Channel) -> Self {
         if channel.noise().is_some() { Self::bits(1) } else { Self::histogram(channel.cells().len()) }
     }
 
-    /// Cells, or bits.
+    /// The number of cells or bits.
     pub fn length(&self) -> usize {
         match self {
             Self::Histogram { length, .. } | Self::Bits { length, .. } => *length,
@@ -84,6 +84,18 @@ impl VdafKind {
         match self {
             Self::Histogram { chunk_length, .. } | Self::Bits { chunk_length, .. } => *chunk_length,
         }
+    }
+
+    /// Refuses lengths that cannot be meant.
+    fn check_lengths(&self) -> Result<()> {
+        let (length, chunk) = (self.length(), self.chunk_length());
+        if length == 0 || length > MAXIMUM_LENGTH || chunk == 0 || chunk > length {
+            return Err(Error::input(format!(
+                "a sum over {length} cells in chunks of {chunk} is not possible: \
+                 the length must be between 1 and {MAXIMUM_LENGTH}, the chunk between 1 and the length"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -128,19 +140,13 @@ pub struct Sum(prio::vdaf::AggregateShare<Field128>);
 impl Vdaf {
     /// Builds the instance; refuses lengths that cannot be meant.
     pub fn new(kind: &VdafKind) -> Result<Self> {
-        let (length, chunk) = (kind.length(), kind.chunk_length());
-        if length == 0 || length > MAXIMUM_LENGTH || chunk == 0 || chunk > length {
-            return Err(Error::input(format!(
-                "a sum over {length} cells in chunks of {chunk} is not possible: \
-                 the length must be between 1 and {MAXIMUM_LENGTH}, the chunk between 1 and the length"
-            )));
-        }
-        let instance = match kind {
-            VdafKind::Histogram { .. } => {
-                Prio3Histogram::new_histogram(2, length, chunk).map(|vdaf| Self::Histogram(Box::new(vdaf)))
+        kind.check_lengths()?;
+        let instance = match *kind {
+            VdafKind::Histogram { length, chunk_length } => {
+                Prio3Histogram::new_histogram(2, length, chunk_length).map(|vdaf| Self::Histogram(Box::new(vdaf)))
             }
-            VdafKind::Bits { .. } => {
-                Prio3SumVec::new_sum_vec(2, 1, length, chunk).map(|vdaf| Self::Bits(Box::new(vdaf)))
+            VdafKind::Bits { length, chunk_length } => {
+                Prio3SumVec::new_sum_vec(2, 1, length, chunk_length).map(|vdaf| Self::Bits(Box::new(vdaf)))
             }
         };
         instance.map_err(|error| Error::input(format!("impossible sum: {error}")))
@@ -149,21 +155,33 @@ impl Vdaf {
     /// Splits a measurement into a public share and the two input shares, with the operating
     /// system's randomness.
     pub fn shard(&self, measurement: &Measurement, id: &ReportId) -> Result<(Vec<u8>, [Vec<u8>; 2])> {
-        // The library panics on a cell out of range, and its messages may quote the measurement:
-        // check first, and pass no message on.
-        let length = each!(self, vdaf => vdaf.output_len());
-        let (public, inputs) = match (self, measurement) {
-            (Self::Histogram(vdaf), Measurement::Cell(cell)) if *cell < length => vdaf.shard(cell, id.as_ref()),
-            (Self::Bits(vdaf), Measurement::Bits(bits)) if bits.len() == length => {
-                let bits: Vec<u128> = bits.iter().map(|bit| u128::from(*bit)).collect();
-                vdaf.shard(&bits, id.as_ref())
-            }
-            _ => return Err(Error::input("the answer does not fit the task's cells")),
-        }
-        .map_err(|_| Error::input("the answer does not fit the task's cells"))?;
+        let (public, inputs) = self
+            .checked_shard(measurement, id)
+            .ok_or_else(|| Error::input("the answer does not fit the task's cells"))?;
         let [leader, helper] =
             <[_; 2]>::try_from(inputs).map_err(|_| Error::environment("sharding did not yield two shares"))?;
         Ok((encode(&public), [encode(&leader), encode(&helper)]))
+    }
+
+    /// The shares of a measurement, or `None` if it does not fit the task.
+    ///
+    /// The library panics on a cell out of range, and its messages may quote the measurement. So the range is checked first,
+    /// and no message is passed on.
+    #[allow(clippy::type_complexity)]
+    fn checked_shard(
+        &self,
+        measurement: &Measurement,
+        id: &ReportId,
+    ) -> Option<(Prio3PublicShare<SEED_LENGTH>, Vec<Prio3InputShare<Field128, SEED_LENGTH>>)> {
+        let length = each!(self, vdaf => vdaf.output_len());
+        match (self, measurement) {
+            (Self::Histogram(vdaf), Measurement::Cell(cell)) if *cell < length => vdaf.shard(cell, id.as_ref()).ok(),
+            (Self::Bits(vdaf), Measurement::Bits(bits)) if bits.len() == length => {
+                let bits: Vec<u128> = bits.iter().map(|bit| u128::from(*bit)).collect();
+                vdaf.shard(&bits, id.as_ref()).ok()
+            }
+            _ => None,
+        }
     }
 
     /// Whether a leader's input share and a public share have the form this sum needs.
@@ -171,8 +189,8 @@ impl Vdaf {
         self.decode_shares(0, public_share, input_share).is_some()
     }
 
-    /// The leader's first step: its memory and the message for the helper, or nothing if the
-    /// report is malformed.
+    /// The leader's first step: its memory and the message for the helper, or `None` if the report
+    /// is malformed.
     pub fn leader_start(
         &self,
         key: &VerifyKey,
@@ -184,7 +202,7 @@ impl Vdaf {
         Some((LeaderState(state), PingPongMessage::Initialize { prep_share }))
     }
 
-    /// The helper's only step: its contribution and the message for the leader, or nothing if the
+    /// The helper's only step: its contribution and the message for the leader, or `None` if the
     /// report is malformed or its proof is wrong.
     pub fn helper_finish(
         &self,
@@ -242,21 +260,14 @@ impl Vdaf {
             .map_err(|_| Error::environment("a stored or received share has the wrong form"))
     }
 
-    /// Puts the two aggregators' shares together, where neither added noise.
+    /// Puts the two aggregators' shares together, if neither added noise.
     pub fn reveal(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<u64>> {
         self.unshard(shares, reports)?.into_iter().map(|sum| u64::try_from(sum).map_err(|_| unfit())).collect()
     }
 
-    /// Puts the two aggregators' shares together, where they added noise: what lies in the upper half of the field is
-    /// negative.
+    /// Puts the two aggregators' shares together, if they added noise.
     pub fn reveal_noisy(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<i64>> {
-        let signed = |sum: u128| {
-            let below_zero = Field128::modulus() - sum;
-            let value =
-                if below_zero < sum { i64::try_from(below_zero).map(|value| -value) } else { i64::try_from(sum) };
-            value.map_err(|_| unfit())
-        };
-        self.unshard(shares, reports)?.into_iter().map(signed).collect()
+        self.unshard(shares, reports)?.into_iter().map(to_signed).collect()
     }
 
     fn unshard(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<u128>> {
@@ -309,13 +320,10 @@ impl Sum {
         self.0.merge(&other.0).expect("sums of one task have the same length");
     }
 
-    /// Adds a whole number to each coordinate; a negative one wraps around in the field.
+    /// Adds a whole number to each coordinate.
     pub fn add_noise(&mut self, noise: &[i64]) {
-        let element = |value: &i64| {
-            let size = Field128::from(u128::from(value.unsigned_abs()));
-            if *value < 0 { -size } else { size }
-        };
-        let noise: prio::vdaf::AggregateShare<Field128> = noise.iter().map(element).collect::<Vec<_>>().into();
+        let elements: Vec<Field128> = noise.iter().map(|value| from_signed(*value)).collect();
+        let noise = prio::vdaf::AggregateShare::from(elements);
         self.0.merge(&noise).expect("there is one draw for each coordinate");
     }
 
@@ -323,6 +331,20 @@ impl Sum {
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(&self.0)
     }
+}
+
+/// A field element as a whole number: the upper half of the field stands for the negative numbers.
+fn to_signed(element: u128) -> Result<i64> {
+    let below_zero = Field128::modulus() - element;
+    let value =
+        if below_zero < element { i64::try_from(below_zero).map(|value| -value) } else { i64::try_from(element) };
+    value.map_err(|_| unfit())
+}
+
+/// A whole number as a field element; a negative one wraps around.
+fn from_signed(value: i64) -> Field128 {
+    let size = Field128::from(u128::from(value.unsigned_abs()));
+    if value < 0 { -size } else { size }
 }
 
 fn unfit() -> Error {

@@ -16,7 +16,7 @@ use crate::{
     signed::{OpenedCard, SignedCard},
 };
 
-/// What was released of one query, once.
+/// What was released about one query, once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -31,21 +31,21 @@ pub struct Record {
     /// How many reports were added up.
     pub reports: u64,
     /// The sums as they were collected: one for each cell, in the card's order; two for each question of a ballot. Empty
-    /// where the aggregators add noise.
+    /// if the aggregators add noise.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub counts: Vec<u64>,
-    /// Where the aggregators add noise: for each question the number of answers `1` with the noise of both.
+    /// If the aggregators add noise: for each question, the number of answers `1` plus the noise of both.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sums: Option<Vec<i64>>,
-    /// The same as estimators take it, for one question: without what no honest owner can have written.
+    /// The counts in the form that estimators take, for a single question: without what no honest owner can have written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tally: Option<Tally>,
-    /// The same for each question of a ballot.
+    /// Such a tally for each question of a ballot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tallies: Option<Vec<NamedTally>>,
     /// When the sums were collected.
     pub collected: String,
-    /// What follows from the sums, as an analyst read it; for everyone to compute again.
+    /// What follows from the sums, as an analyst was shown it; everyone can compute it again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub results: Option<Results>,
 }
@@ -53,33 +53,32 @@ pub struct Record {
 pub(crate) const VERSION: &str = "1";
 
 impl Record {
-    /// What the record's tallies or sums say, by a channel that was checked.
+    /// The estimates that follow from the record's tallies or sums, by a channel that was checked.
     pub fn estimated(&self, channel: &Channel, confidence: Confidence, interval: IntervalKind) -> Result<Results> {
         let estimator = Estimator::new(channel)?;
         Results::of(&self.observed(&estimator)?, &estimator, confidence, interval)
     }
 
-    /// What the record shows of each question, for an estimator of its channel.
+    /// What the record shows about each question, for an estimator of its channel.
     pub fn observed(&self, estimator: &Estimator) -> Result<Vec<Observed>> {
         match (&self.tally, &self.tallies, &self.sums) {
-            (Some(tally), None, None) => Ok(vec![Observed { name: None, observation: estimator.observe(tally)? }]),
+            (Some(tally), None, None) => Ok(vec![Observed::of_tally(None, tally, estimator)?]),
             (None, Some(tallies), None) => {
-                let observed = |named: &NamedTally| {
-                    Ok(Observed { name: Some(named.name.clone()), observation: estimator.observe(&named.tally)? })
-                };
-                tallies.iter().map(observed).collect()
+                tallies.iter().map(|named| Observed::of_tally(Some(&named.name), &named.tally, estimator)).collect()
             }
-            (None, None, Some(sums)) => {
-                let names = question_names(&Card::from_json(&self.card)?);
-                let observed = |(name, sum): (Option<String>, &i64)| {
-                    Ok(Observed { name, observation: estimator.observe_sum(self.reports, *sum)? })
-                };
-                names.into_iter().zip(sums).map(observed).collect()
-            }
+            (None, None, Some(sums)) => self.observed_sums(sums, estimator),
             _ => Err(Error::input(
                 "the release record has neither one tally, nor those of a ballot, nor sums with noise",
             )),
         }
+    }
+
+    fn observed_sums(&self, sums: &[i64], estimator: &Estimator) -> Result<Vec<Observed>> {
+        let names = question_names(&Card::from_json(&self.card)?);
+        let observe = |(name, sum): (Option<String>, &i64)| {
+            Ok(Observed { name, observation: estimator.observe_sum(self.reports, *sum)? })
+        };
+        names.into_iter().zip(sums).map(observe).collect()
     }
 
     /// The record of a collected batch.
@@ -106,8 +105,7 @@ impl Record {
         serde_json::from_str(text).map_err(|error| Error::input(format!("not a release record: {error}")))
     }
 
-    /// Reads a record and checks everything in it that can be checked: the card's name and signature, and that the
-    /// tallies are those of the sums.
+    /// Reads a record, and checks the card's name and signature, and that the tallies are those of the sums.
     pub fn read(text: &str) -> Result<(Self, OpenedCard)> {
         let record = Self::parse(text)?;
         if record.version != VERSION {
@@ -121,7 +119,7 @@ impl Record {
         Ok((record, opened))
     }
 
-    /// The tallies that follow from the record's sums; none where these carry noise.
+    /// The tallies that follow from the record's sums; none if these carry noise.
     pub(crate) fn tallies_of(&self, card: &Card) -> Result<Tallies> {
         tallies(card, self.reports, &self.counts, self.sums.as_deref())
     }
@@ -161,13 +159,15 @@ fn exact_tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
     if outputs.len() != asked.queries.len() {
         return Err(Error::input("the sums are not those of the card's ballot"));
     }
-    let named = |(query, outputs): (&uptack::card::BallotQuery, &ballot::Outputs)| {
-        Ok(NamedTally { name: query.name.clone(), tally: question_tally(&channel, outputs)? })
-    };
-    Ok((None, Some(asked.queries.iter().zip(&outputs).map(named).collect::<Result<_>>()?)))
+    let tallies =
+        asked.queries.iter().zip(&outputs).map(|(query, outputs)| {
+            Ok(NamedTally { name: query.name.clone(), tally: question_tally(&channel, outputs)? })
+        });
+    Ok((None, Some(tallies.collect::<Result<_>>()?)))
 }
 
-/// Without the cells that the mechanism never draws: a dishonest report may name one, and would spoil the estimate.
+/// The counts without the cells that the mechanism never draws: a dishonest report may name one, which would spoil the
+/// estimate.
 fn possible(channel: &Channel, counts: &[u64]) -> Vec<u64> {
     let kept = |(index, count): (usize, &u64)| match channel.cells().get(index) {
         Some(cell) if !is_drawn(cell) => 0,
@@ -177,11 +177,11 @@ fn possible(channel: &Channel, counts: &[u64]) -> Vec<u64> {
 }
 
 fn is_drawn(cell: &uptack::Cell) -> bool {
-    [cell.yes(), cell.no()].iter().any(|probability| *probability != Probability::ZERO)
+    cell.yes() != Probability::ZERO || cell.no() != Probability::ZERO
 }
 
-/// What the outputs say, and no more: where dishonest reports set both bits of a question there is no ⊥ left, and the
-/// tally counts more owners than there were reports.
+/// The tally of one question's outputs. If dishonest reports set both bits of a question, no ⊥ may be left, and the tally
+/// counts more owners than there were reports.
 fn question_tally(channel: &Channel, outputs: &ballot::Outputs) -> Result<Tally> {
     let drawn = |output: Output| channel.cells().iter().any(|cell| cell.outputs()[0] == output && is_drawn(cell));
     let count = |output: Output| match output {

@@ -11,7 +11,7 @@ use uptack::{
 
 use crate::error::Result;
 
-/// One question's tally of a ballot.
+/// The tally of one question of a ballot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedTally {
     /// The question's name on the card.
@@ -21,14 +21,14 @@ pub struct NamedTally {
     pub tally: Tally,
 }
 
-/// The estimates of a record, and how their intervals are made. Every number is a decimal string that reads back as
+/// The estimates of a record, and how their intervals were made. Every number is a decimal string that reads back as
 /// exactly the number that was computed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
-    /// How sure the intervals are to hold the truth; those of a ballot, all together.
+    /// The confidence with which the interval holds the truth; for a ballot, all intervals at once.
     pub confidence: String,
-    /// How they were asked for.
+    /// The kind of interval that was asked for.
     pub interval: IntervalKind,
     /// One for each question, in the card's order.
     pub estimates: Vec<Estimated>,
@@ -43,17 +43,17 @@ pub struct Estimated {
     pub name: Option<String>,
     /// How many owners were counted.
     pub owners: u64,
-    /// How many of them hold yes.
+    /// How many of them have the true answer yes.
     pub estimate: String,
-    /// The standard deviation of that.
+    /// The standard deviation of the estimate.
     pub sd: String,
-    /// At least and at most so many.
+    /// The lower and the upper end of the interval.
     pub interval: [String; 2],
     /// How the interval was made; never `auto`.
     pub interval_kind: IntervalKind,
 }
 
-/// What a record shows of one question.
+/// What a record shows about one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
     /// The question's name on a ballot.
@@ -62,8 +62,14 @@ pub struct Observed {
     pub observation: Observation,
 }
 
+impl Observed {
+    pub(crate) fn of_tally(name: Option<&str>, tally: &Tally, estimator: &Estimator) -> Result<Self> {
+        Ok(Self { name: name.map(str::to_owned), observation: estimator.observe(tally)? })
+    }
+}
+
 impl Results {
-    /// What is observed of one question, or of those of a ballot, says by a channel that was checked.
+    /// The estimates of a single question, or of those of a ballot, by an estimator of a channel that was checked.
     pub(crate) fn of(
         questions: &[Observed],
         estimator: &Estimator,
@@ -78,17 +84,18 @@ impl Results {
 
     /// The confidence as a number.
     pub fn confidence(&self) -> Result<Confidence> {
-        // What is left to one is formed exactly, so that 99.9999 % misses one time in a million.
+        // The complement is exact, so that 99.9999 % misses one time in a million.
         Ok(Confidence::of_miss(self.confidence.parse::<Fraction>()?.complement().to_f64())?)
     }
 }
 
-/// A confidence as the decimal that reads back as it.
+/// A confidence as the decimal that reads back as the same confidence.
 fn level(confidence: Confidence) -> Result<String> {
     Ok(Fraction::from_f64(confidence.miss())?.complement().to_string())
 }
 
-/// How sure each interval has to be for all of them to be so sure at once. One question has all the confidence.
+/// The confidence that each interval needs for all of them to hold at once with `confidence`. A single question gets all
+/// of it.
 pub fn shared_confidence(questions: &[Observed], confidence: Confidence) -> Result<Confidence> {
     match questions {
         [Observed { name: None, .. }] => Ok(confidence),

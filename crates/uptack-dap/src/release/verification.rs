@@ -1,13 +1,16 @@
-//! The check by anyone of what a desk hands out: a card, a signed card or a release record.
+//! Lets anyone check what a desk hands out: a card, a signed card or a release record.
 //!
 //! Everything that follows from something else in the document is computed again and compared: the query's name and
-//! signature, the mechanism's integers, every claim, the tallies, the estimates. What does not follow from anything, such
-//! as the question or the sums themselves, is the desk's word; SECURITY.md says who stands behind the sums.
+//! signature, the mechanism's integers, every claim, the tallies, the estimates. For what follows from nothing, such as the
+//! question or the sums themselves, one has to take the desk's word; SECURITY.md says who stands behind the sums.
 
 use serde::Deserialize;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use uptack::{
-    DiscreteLaplace, Tally,
+    DiscreteLaplace, Output, Tally,
     card::{Card, Check, Timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
@@ -24,7 +27,7 @@ use crate::{
     signed::{PublicKey, SignedCard},
 };
 
-/// More questions than a ballot may have, so that a hostile record does not keep its reader busy.
+/// The most questions on a ballot that are verified, so that a hostile record cannot keep its reader busy.
 const MOST_QUESTIONS: usize = 4096;
 
 /// What can be verified.
@@ -41,9 +44,9 @@ pub enum Document {
 /// How a document is verified.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Verifier<'a> {
-    /// The key that has to have signed the card; without one, whichever key the card names.
+    /// The key that must have signed the card; if `None`, the key that the card names.
     pub desk_key: Option<&'a PublicKey>,
-    /// How much work each claim may take. A claim that does not close within it cannot be confirmed.
+    /// How much work each claim may take. A claim that needs more cannot be confirmed.
     pub limit: WorkLimit,
 }
 
@@ -62,10 +65,7 @@ impl Document {
             .map_err(|error| Error::input(format!("not a card or release record in JSON: {error}")))?;
         Ok(match (fields.counts.or(fields.sums), fields.signature) {
             (Some(_), _) => Self::Record(Box::new(Record::parse(text)?)),
-            (None, Some(_)) => {
-                let signed = serde_json::from_str(text);
-                Self::Signed(Box::new(signed.map_err(|error| Error::input(format!("not a signed card: {error}")))?))
-            }
+            (None, Some(_)) => Self::Signed(Box::new(parse_signed(text)?)),
             (None, None) => Self::Card(Box::new(Card::from_json(text)?)),
         })
     }
@@ -89,15 +89,18 @@ impl Document {
     }
 }
 
+fn parse_signed(text: &str) -> Result<SignedCard> {
+    serde_json::from_str(text).map_err(|error| Error::input(format!("not a signed card: {error}")))
+}
+
 impl Verifier<'_> {
-    /// Computes everything again that can be, and compares. An error means that the document cannot be read at all.
+    /// Computes again everything that can be computed, and compares. An error means that the document cannot be read at all.
     ///
     /// `progress` counts elementary steps, of [`Verifier::work`] at most.
     pub fn verify(&self, document: &Document, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         match document {
             Document::Card(card) if self.desk_key.is_some() => {
-                let stated = card.signer.clone().unwrap_or_else(|| "nobody".to_owned());
-                let mut checks = vec![Check::rule("signature", stated, "the card is not signed", false)];
+                let mut checks = vec![Check::rule("signature", signer(card), "the card is not signed", false)];
                 checks.extend(card.recompute(self.limit, progress));
                 Ok(checks)
             }
@@ -107,7 +110,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// The elementary steps that a verification takes at most, as far as that can be told beforehand.
+    /// The most elementary steps that a verification can take, as far as that is known beforehand.
     pub fn work(&self, document: &Document) -> u64 {
         document.card().map_or(0, |card| card.work(self.limit))
     }
@@ -115,13 +118,8 @@ impl Verifier<'_> {
     fn verify_signed(&self, signed: &SignedCard, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         let card = Card::from_json(&signed.card)?;
         let mut checks = vec![
-            Check::equal("query", &signed.query, card_task::task_id(&signed.card).to_string()),
-            Check::rule(
-                "card",
-                format!("{} bytes", signed.card.len()),
-                format!("{} bytes in canonical form", card.canonical().len()),
-                card.canonical() == signed.card,
-            ),
+            Check::equal("query", &signed.query, card_task::task_id(&signed.card)),
+            canonical_form(signed, &card),
             self.signature(signed, &card),
         ];
         checks.extend(card.recompute(self.limit, progress).into_iter().map(|check| check.within("card")));
@@ -129,17 +127,23 @@ impl Verifier<'_> {
     }
 
     fn signature(&self, signed: &SignedCard, card: &Card) -> Check {
-        let stated = card.signer.clone().unwrap_or_else(|| "nobody".to_owned());
+        let stated = signer(card);
         let named = card.signer.as_deref().and_then(|key| key.parse::<PublicKey>().ok());
-        let (key, whose) = match (self.desk_key, named) {
-            (Some(pinned), _) => (*pinned, "the key that you gave"),
-            (None, Some(named)) => (named, "the key that the card names"),
-            (None, None) => return Check::rule("signature", stated, "the card names no key", false),
+        let Some((key, whose)) = self.expected_key(named) else {
+            return Check::rule("signature", stated, "the card names no key", false);
         };
         match key.verify(signed.card.as_bytes(), &signed.signature) {
             Ok(()) if named == Some(key) => Check::rule("signature", stated, format!("by {whose}"), true),
             Ok(()) => Check::rule("signature", stated, "by another key than the card names", false),
             Err(_) => Check::rule("signature", stated, format!("not by {key}, {whose}"), false),
+        }
+    }
+
+    /// The key that must have signed the card, and whose it is.
+    fn expected_key(&self, named: Option<PublicKey>) -> Option<(PublicKey, &'static str)> {
+        match self.desk_key {
+            Some(pinned) => Some((*pinned, "the key that you gave")),
+            None => Some((named?, "the key that the card names")),
         }
     }
 
@@ -159,40 +163,36 @@ impl Verifier<'_> {
     }
 }
 
-/// The sums against the number of reports, the card and the tallies.
+/// The signer that a card states.
+fn signer(card: &Card) -> String {
+    card.signer.clone().unwrap_or_else(|| "nobody".to_owned())
+}
+
+fn canonical_form(signed: &SignedCard, card: &Card) -> Check {
+    let canonical = card.canonical();
+    let stated = format!("{} bytes", signed.card.len());
+    Check::rule("card", stated, format!("{} bytes in canonical form", canonical.len()), canonical == signed.card)
+}
+
+/// Checks the sums against the number of reports, the card and the tallies.
 fn sums(record: &Record, card: &Card) -> Vec<Check> {
-    let mut checks = Vec::new();
-    if let (Some(noise), Some(sums)) = (card.mechanism.noise(), &record.sums) {
-        checks.push(explained_by_noise(noise, record.reports, sums));
-    } else if card.ballot.is_none() {
-        let sum = record.counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
-        checks.push(Check::equal("reports", record.reports.to_string(), sum.to_string()));
-    } else {
-        let most = record.counts.iter().copied().max().unwrap_or(0);
-        let rule = format!("no count is above it; the largest is {most}");
-        checks.push(Check::rule("reports", record.reports.to_string(), rule, most <= record.reports));
-    }
-    let enough = card.minimum_batch <= record.reports;
-    let rule = format!("at least the card's minimum batch, {}", card.minimum_batch);
-    checks.push(Check::rule("reports", record.reports.to_string(), rule, enough));
-    let closes = card.closes.map_or("an unknown time".to_owned(), |closes| closes.to_string());
-    let after = matches!(
-        (record.collected.parse::<Timestamp>(), card.window()),
-        (Ok(collected), Ok((_, closes))) if collected.seconds() >= closes
-    );
-    checks.push(Check::rule("collected", &record.collected, format!("not before {closes}"), after));
-    match record.tallies_of(card) {
-        Ok((None, None)) if record.tally.is_none() && record.tallies.is_none() => {}
-        Ok(found) => checks.extend(compare_tallies(record, &found)),
-        Err(error) => {
-            let (what, stated) = match &record.sums {
-                Some(sums) => ("sums", listed(sums)),
-                None => ("counts", listed(&record.counts)),
-            };
-            checks.push(Check::rule(what, stated, error.to_string(), false));
-        }
-    }
+    let mut checks = vec![report_count(record, card), batch_size(record, card), collection_time(record, card)];
+    checks.extend(tallies(record, card));
     checks
+}
+
+/// Checks that this many reports can have these sums.
+fn report_count(record: &Record, card: &Card) -> Check {
+    if let (Some(noise), Some(sums)) = (card.mechanism.noise(), &record.sums) {
+        return explained_by_noise(noise, record.reports, sums);
+    }
+    if card.ballot.is_none() {
+        let sum = record.counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        return Check::equal("reports", record.reports, sum);
+    }
+    let most = record.counts.iter().copied().max().unwrap_or(0);
+    let rule = format!("no count is above it; the largest is {most}");
+    Check::rule("reports", record.reports, rule, most <= record.reports)
 }
 
 fn explained_by_noise(noise: &DiscreteLaplace, reports: u64, sums: &[i64]) -> Check {
@@ -201,86 +201,126 @@ fn explained_by_noise(noise: &DiscreteLaplace, reports: u64, sums: &[i64]) -> Ch
     Check::rule("sums", listed(sums), rule, sums.iter().all(|sum| range.contains(&i128::from(*sum))))
 }
 
+fn batch_size(record: &Record, card: &Card) -> Check {
+    let rule = format!("at least the card's minimum batch, {}", card.minimum_batch);
+    Check::rule("reports", record.reports, rule, card.minimum_batch <= record.reports)
+}
+
+fn collection_time(record: &Record, card: &Card) -> Check {
+    let closes = card.closes.map_or("an unknown time".to_owned(), |closes| closes.to_string());
+    let is_after = matches!(
+        (record.collected.parse::<Timestamp>(), card.window()),
+        (Ok(collected), Ok((_, closes))) if collected.seconds() >= closes
+    );
+    Check::rule("collected", &record.collected, format!("not before {closes}"), is_after)
+}
+
+/// Checks that the tallies are those of the sums.
+fn tallies(record: &Record, card: &Card) -> Vec<Check> {
+    match record.tallies_of(card) {
+        Ok((None, None)) if record.tally.is_none() && record.tallies.is_none() => Vec::new(),
+        Ok(found) => compare_tallies(record, &found),
+        Err(error) => {
+            let (what, stated) = match &record.sums {
+                Some(sums) => ("sums", listed(sums)),
+                None => ("counts", listed(&record.counts)),
+            };
+            vec![Check::rule(what, stated, error, false)]
+        }
+    }
+}
+
 fn compare_tallies(record: &Record, found: &record::Tallies) -> Vec<Check> {
     match (&record.tally, &record.tallies, found) {
         (Some(stated), None, (Some(found), _)) => compare_tally("tally", stated, found),
         (None, Some(stated), (_, Some(found))) if stated.len() == found.len() => {
             let pairs = stated.iter().zip(found).enumerate();
-            let compare = |(index, (stated, found)): (usize, (&NamedTally, &NamedTally))| {
-                let what = format!("tallies[{index}]");
-                let mut checks = vec![Check::equal(format!("{what}.name"), &stated.name, &found.name)];
-                checks.extend(compare_tally(&what, &stated.tally, &found.tally));
-                checks
-            };
-            pairs.flat_map(compare).collect()
+            pairs.flat_map(|(index, (stated, found))| compare_named_tally(index, stated, found)).collect()
         }
         (_, stated, (_, found)) => {
-            let count = |tallies: &Option<Vec<NamedTally>>| tallies.as_ref().map_or(1, Vec::len).to_string();
+            let count = |tallies: &Option<Vec<NamedTally>>| tallies.as_ref().map_or(1, Vec::len);
             vec![Check::rule("tallies", count(stated), format!("{}, as the card asks", count(found)), false)]
         }
     }
 }
 
+fn compare_named_tally(index: usize, stated: &NamedTally, found: &NamedTally) -> Vec<Check> {
+    let what = format!("tallies[{index}]");
+    let mut checks = vec![Check::equal(format!("{what}.name"), &stated.name, &found.name)];
+    checks.extend(compare_tally(&what, &stated.tally, &found.tally));
+    checks
+}
+
 fn compare_tally(what: &str, stated: &Tally, found: &Tally) -> Vec<Check> {
-    let mut checks =
-        vec![Check::equal(format!("{what}.owners"), stated.owners().to_string(), found.owners().to_string())];
-    if stated.answers().len() != found.answers().len() {
-        let count = |tally: &Tally| tally.answers().len().to_string();
-        checks.push(Check::equal(format!("{what}.answers"), count(stated), count(found)));
+    let mut checks = vec![Check::equal(format!("{what}.owners"), stated.owners(), found.owners())];
+    let (stated, found) = (stated.answers(), found.answers());
+    if stated.len() != found.len() {
+        checks.push(Check::equal(format!("{what}.answers"), stated.len(), found.len()));
         return checks;
     }
-    for (answer, (stated, found)) in stated.answers().iter().zip(found.answers()).enumerate() {
-        let mut outputs: Vec<_> = stated.keys().chain(found.keys()).collect();
-        outputs.sort_unstable();
-        outputs.dedup();
-        for output in outputs {
-            let [stated, found] = [stated, found].map(|counts| counts.get(output).copied().unwrap_or(0).to_string());
-            checks.push(Check::equal(format!("{what}.answers[{answer}].{output}"), stated, found));
-        }
+    for (index, (stated, found)) in stated.iter().zip(found).enumerate() {
+        checks.extend(compare_answer(&format!("{what}.answers[{index}]"), stated, found));
     }
     checks
 }
 
-/// The estimates that follow from the sums, whether they are stated or not.
+/// Compares the counts of every output that one side or the other has.
+fn compare_answer(what: &str, stated: &BTreeMap<Output, u64>, found: &BTreeMap<Output, u64>) -> Vec<Check> {
+    let outputs: BTreeSet<&Output> = stated.keys().chain(found.keys()).collect();
+    let compare = |output: &Output| {
+        let [stated, found] = [stated, found].map(|counts| counts.get(output).copied().unwrap_or(0));
+        Check::equal(format!("{what}.{output}"), stated, found)
+    };
+    outputs.into_iter().map(compare).collect()
+}
+
+/// Checks the estimates that follow from the sums, whether they are stated or not.
 fn estimates(record: &Record, card: &Card) -> Vec<Check> {
-    let channel = card.mechanism.channel();
-    let found = record.tallies_of(card).and_then(|(tally, tallies)| {
-        let (confidence, interval) = match &record.results {
-            Some(results) => (results.confidence()?, results.interval),
-            None => (Confidence::new(0.95)?, IntervalKind::Auto),
-        };
-        Record { tally, tallies, ..record.clone() }.estimated(&channel, confidence, interval)
-    });
-    match (&record.results, found) {
+    match (&record.results, results_of_sums(record, card)) {
         (Some(stated), Ok(found)) => compare_results(stated, &found),
         (None, Ok(found)) => found.estimates.iter().map(unstated).collect(),
-        (Some(stated), Err(error)) => vec![Check::rule("results", &stated.confidence, error.to_string(), false)],
-        (None, Err(error)) => vec![Check::not_stated("results", error.to_string())],
+        (Some(stated), Err(error)) => vec![Check::rule("results", &stated.confidence, error, false)],
+        (None, Err(error)) => vec![Check::not_stated("results", error)],
     }
+}
+
+/// The results that follow from the sums, with the stated confidence and kind of interval, or else at 95 %.
+fn results_of_sums(record: &Record, card: &Card) -> Result<Results> {
+    let (tally, tallies) = record.tallies_of(card)?;
+    let (confidence, interval) = match &record.results {
+        Some(results) => (results.confidence()?, results.interval),
+        None => (Confidence::new(0.95)?, IntervalKind::Auto),
+    };
+    Record { tally, tallies, ..record.clone() }.estimated(&card.mechanism.channel(), confidence, interval)
 }
 
 fn compare_results(stated: &Results, found: &Results) -> Vec<Check> {
     let mut checks = vec![Check::equal("results.confidence", &stated.confidence, &found.confidence)];
-    if stated.estimates.len() != found.estimates.len() {
-        let count = |results: &Results| results.estimates.len().to_string();
-        checks.push(Check::equal("results.estimates", count(stated), count(found)));
+    let (stated, found) = (&stated.estimates, &found.estimates);
+    if stated.len() != found.len() {
+        checks.push(Check::equal("results.estimates", stated.len(), found.len()));
         return checks;
     }
-    for (index, (stated, found)) in stated.estimates.iter().zip(&found.estimates).enumerate() {
-        let mut check = |part: &str, value: &dyn Fn(&Estimated) -> String| {
-            checks.push(Check::equal(format!("results.estimates[{index}].{part}"), value(stated), value(found)));
-        };
-        if stated.name != found.name {
-            check("name", &|one| one.name.clone().unwrap_or_default());
-        }
-        check("owners", &|one| one.owners.to_string());
-        check("estimate", &|one| one.estimate.clone());
-        check("sd", &|one| one.sd.clone());
-        check("interval[0]", &|one| one.interval[0].clone());
-        check("interval[1]", &|one| one.interval[1].clone());
-        check("interval_kind", &|one| format!("{:?}", one.interval_kind));
+    for (index, (stated, found)) in stated.iter().zip(found).enumerate() {
+        checks.extend(compare_estimate(&format!("results.estimates[{index}]"), stated, found));
     }
     checks
+}
+
+fn compare_estimate(what: &str, stated: &Estimated, found: &Estimated) -> Vec<Check> {
+    let compare = |part: &str, value: fn(&Estimated) -> String| {
+        Check::equal(format!("{what}.{part}"), value(stated), value(found))
+    };
+    let name = (stated.name != found.name).then(|| compare("name", |one| one.name.clone().unwrap_or_default()));
+    let numbers = [
+        compare("owners", |one| one.owners.to_string()),
+        compare("estimate", |one| one.estimate.clone()),
+        compare("sd", |one| one.sd.clone()),
+        compare("interval[0]", |one| one.interval[0].clone()),
+        compare("interval[1]", |one| one.interval[1].clone()),
+        compare("interval_kind", |one| format!("{:?}", one.interval_kind)),
+    ];
+    name.into_iter().chain(numbers).collect()
 }
 
 fn unstated(found: &Estimated) -> Check {

@@ -1,8 +1,8 @@
 //! The one task that a query card defines.
 //!
 //! The task's name is the SHA-256 of the card's canonical bytes, and everything else follows from the card. So an
-//! owner and each aggregator compute the task for themselves: a desk that showed two owners two cards would send them
-//! to two tasks, and none of them could be told a smaller minimum batch than the card's.
+//! owner and each aggregator compute the task for themselves: a desk that showed two owners different cards would send
+//! them to different tasks, and nobody could be given a smaller minimum batch than the card's.
 
 use uptack::card::Card;
 use url::Url;
@@ -20,7 +20,7 @@ use crate::{
 pub struct CardNames {
     /// The name of the query and of its task: the hash of the card.
     pub query: TaskId,
-    /// What an owner pays for once: the hash of the series, or of the card where it belongs to none.
+    /// What an owner pays for once: the hash of the series, or of the card if it belongs to none.
     pub charge: TaskId,
     /// Which answer of that charge the card asks for, from 1.
     pub number: u64,

@@ -1,4 +1,4 @@
-//! Tasks as files: one for each reader, for its eyes alone.
+//! Tasks as files: one for each reader, which nobody else can read.
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
@@ -17,7 +17,7 @@ impl TaskSet {
         write(&directory.join("helper.json"), &self.helper)
     }
 
-    /// What is the same whatever the aggregators run.
+    /// Writes what is the same whatever software the aggregators run.
     pub(super) fn write_common(&self, directory: &Path) -> Result<()> {
         std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
         write(&directory.join("collector.json"), &self.collector)?;
@@ -30,16 +30,12 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::named_file(path, error))?;
     serde_json::from_str(&text).map_err(|error| {
         // The position is enough; the library's message could quote a secret.
-        Error::input(format!(
-            "{}: not a task file of this kind (line {}, column {})",
-            path.display(),
-            error.line(),
-            error.column()
-        ))
+        let (path, line, column) = (path.display(), error.line(), error.column());
+        Error::input(format!("{path}: not a task file of this kind (line {line}, column {column})"))
     })
 }
 
-/// Writes a definition, or a part of one, for its owner alone.
+/// Writes a definition, or a part of one, readable by its owner alone.
 pub fn write(path: &Path, value: &impl Serialize) -> Result<()> {
     private::write_secret(path, &to_json(value))
 }

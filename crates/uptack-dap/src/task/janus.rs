@@ -3,9 +3,9 @@
 //! The form is the list of tasks that `janus_cli provision-tasks` reads (its sample is
 //! `docs/samples/tasks.yaml` in the Janus repository).
 //!
-//! Noise is written as libprio's strategy of a pure budget. libprio draws with the scale sensitivity/ε, and takes the
-//! number of bits for the sensitivity, as if one owner changed all of them. So ε here is what gives the task's scale, and
-//! says nothing about the privacy of the query.
+//! Noise is written as libprio's strategy with a pure budget. libprio draws with the scale sensitivity/ε, and its sensitivity
+//! is the number of bits, as if one owner changed all of them. So ε here is whatever yields the task's scale, and says
+//! nothing about the privacy of the query.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
@@ -21,7 +21,7 @@ use crate::{
     token::{Token, TokenHash},
 };
 
-/// What an aggregator is run with.
+/// The software that an aggregator runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Software {
     /// This project's aggregator.
@@ -32,30 +32,39 @@ pub enum Software {
 
 impl TaskSet {
     /// Writes `leader.yaml` and `helper.yaml` in the form that Janus 0.7 provisions tasks from
-    /// (`janus_cli provision-tasks`), beside `collector.json` and `client.json`.
+    /// (`janus_cli provision-tasks`), and `collector.json` and `client.json`.
     pub fn write_for_janus(&self, directory: &Path) -> Result<()> {
         self.write_for(directory, [Software::Janus; 2]).map(drop)
     }
 
-    /// Writes the leader's and the helper's file each in the form of its software, and says their
+    /// Writes the leader's and the helper's file, each in the form of its software, and returns their
     /// names.
     ///
     /// Janus keeps keys with the task, so that each of its files gets a fresh key pair of its own.
     pub fn write_for(&self, directory: &Path, software: [Software; 2]) -> Result<[&'static str; 2]> {
         self.write_common(directory)?;
         let [leader, helper] = software;
-        let leader = (leader, &self.leader, 1, ["leader.json", "leader.yaml"]);
-        let helper = (helper, &self.helper, 2, ["helper.json", "helper.yaml"]);
-        let write = |(software, task, key, names): (Software, &AggregatorTask, u8, [&'static str; 2])| match software {
-            Software::Uptack => files::write(&directory.join(names[0]), task).map(|()| names[0]),
-            Software::Janus => write_for_janus(&directory.join(names[1]), task, key).map(|()| names[1]),
-        };
-        Ok([write(leader)?, write(helper)?])
+        Ok([self.leader.write_for(directory, leader)?, self.helper.write_for(directory, helper)?])
     }
 }
 
-/// Writes one aggregator's part of a task in the form that Janus 0.7 provisions tasks from, with a fresh key pair of the
-/// number `key` for clients to seal to.
+impl AggregatorTask {
+    /// Writes the file in the form of the aggregator's software, and returns its name.
+    fn write_for(&self, directory: &Path, software: Software) -> Result<&'static str> {
+        let (names, key) = match self.role {
+            AggregatorRole::Leader => (["leader.json", "leader.yaml"], 1),
+            AggregatorRole::Helper => (["helper.json", "helper.yaml"], 2),
+        };
+        let [json, yaml] = names;
+        match software {
+            Software::Uptack => files::write(&directory.join(json), self).map(|()| json),
+            Software::Janus => write_for_janus(&directory.join(yaml), self, key).map(|()| yaml),
+        }
+    }
+}
+
+/// Writes one aggregator's part of a task in the form that Janus 0.7 provisions tasks from, with a fresh key pair, whose id is
+/// `key`, for clients to seal to.
 pub fn write_for_janus(path: &Path, task: &AggregatorTask, key: u8) -> Result<()> {
     let list = [JanusTask::new(task, protocol::generate_keypair(key))?];
     let yaml = yaml_serde::to_string(&list).expect("numbers and text are YAML");
@@ -117,7 +126,7 @@ impl<'a> JanusTask<'a> {
     }
 }
 
-/// What a caller shows; Janus knows other kinds, too.
+/// What a caller shows; Janus also knows other kinds.
 #[derive(Serialize)]
 #[serde(tag = "type")]
 enum Credential<'a> {
@@ -175,7 +184,7 @@ struct Budget {
 }
 
 impl Strategy {
-    /// The budget for which libprio's scale, sensitivity/ε, is the noise's; the sensitivity of so many bits is their number.
+    /// The budget for which libprio's scale, sensitivity/ε, is that of the noise; the sensitivity is the number of bits.
     fn new(bits: u64, noise: &DiscreteLaplace) -> Self {
         let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
         let common = greatest_common_divisor(bits, numerator);
@@ -185,7 +194,7 @@ impl Strategy {
     }
 }
 
-/// What the reader of a file must not take for the card's ε.
+/// Warns the reader of a file not to take the budget for the card's ε.
 fn remark(noise: &DiscreteLaplace) -> String {
     format!(
         "# Noise of scale {}. The epsilon of the budget only sets the scale: it is not the card's.\n",

@@ -28,7 +28,7 @@ use crate::{
     token::{Token, TokenHash},
 };
 
-/// What nobody collected is kept for so many seconds; a desk waits no longer for aggregators that are away.
+/// How many seconds a batch that nobody collects is kept; a desk waits no longer for aggregators that are away.
 pub const RETENTION: u64 = 14 * 24 * 3600;
 
 /// What everybody may know of a task: all that a client needs.
@@ -143,10 +143,10 @@ pub struct AggregatorTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collector_token_hash: Option<TokenHash>,
     /// The canonical text of the query card that this task serves. The parameters must be those that the card
-    /// defines: an aggregator that has the card enforces its minimum batch, whatever it was told otherwise.
+    /// defines: an aggregator that has the card enforces its minimum batch, whatever anybody else says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
-    /// The desk's signature over the card, where the task was computed from a signed one.
+    /// The desk's signature over the card, if the task was computed from a signed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_signature: Option<String>,
 }
@@ -161,19 +161,15 @@ impl AggregatorTask {
         if !protocol::is_hpke_config_supported(&self.collector_hpke_config) {
             return Err(Error::input("task: the collector's key uses an algorithm that is not supported"));
         }
-        let complete = match self.role {
-            AggregatorRole::Leader => self.aggregator_token.is_some() && self.collector_token_hash.is_some(),
-            AggregatorRole::Helper => self.aggregator_token_hash.is_some(),
+        let (needed, is_complete) = match self.role {
+            AggregatorRole::Leader => (
+                "aggregator_token and collector_token_hash",
+                self.aggregator_token.is_some() && self.collector_token_hash.is_some(),
+            ),
+            AggregatorRole::Helper => ("aggregator_token_hash", self.aggregator_token_hash.is_some()),
         };
-        if !complete {
-            return Err(Error::input(format!(
-                "task: a {} needs {}",
-                self.role,
-                match self.role {
-                    AggregatorRole::Leader => "aggregator_token and collector_token_hash",
-                    AggregatorRole::Helper => "aggregator_token_hash",
-                }
-            )));
+        if !is_complete {
+            return Err(Error::input(format!("task: a {} needs {needed}", self.role)));
         }
         Ok(())
     }
@@ -189,7 +185,7 @@ impl fmt::Debug for AggregatorTask {
     }
 }
 
-/// Which of the two an aggregator is.
+/// Which of the two aggregators one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AggregatorRole {
@@ -296,8 +292,8 @@ impl TaskSet {
         Ok(Self { leader, helper, collector })
     }
 
-    /// Has both aggregators know the card, so that each can check the task against it. Without the desk's signature it
-    /// is a task without a card all the same.
+    /// Gives both aggregators the card, so that each can check the task against it. Without the desk's signature it still
+    /// counts as a task without a card.
     pub fn with_card(mut self, canonical: &str) -> Result<Self> {
         for task in [&mut self.leader, &mut self.helper] {
             task.card = Some(canonical.to_owned());

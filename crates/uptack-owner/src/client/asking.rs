@@ -10,7 +10,7 @@ use crate::{
     error::Result,
 };
 
-/// Whether there is a truth to toss coins for: a device evaluates whatever it knows, a person has to have answered.
+/// Whether there is a truth to toss coins for: a device always finds one, a person must have answered.
 pub(super) fn has_truth(accepted: &Accepted, attributes: Option<&Attributes>) -> bool {
     match accepted.asked {
         Asked::Device(_) => true,
@@ -21,24 +21,16 @@ pub(super) fn has_truth(accepted: &Accepted, attributes: Option<&Attributes>) ->
 }
 
 impl Client {
-    /// Has the person answer what may be answered and was not answered before.
+    /// Has the person answer the questions that may be answered and were not answered before.
     ///
-    /// Both aggregators' keys are fetched first, so that how long the person thinks shows in no request.
+    /// Both aggregators' keys are fetched first, so that no request shows how long the person thinks.
     pub(super) async fn ask_people(
         &self,
         attributes: &mut BTreeMap<String, Attributes>,
         cards: &[SignedCard],
         ask: impl FnOnce(&[Arc<Accepted>]) -> Result<Vec<Option<bool>>>,
     ) -> Result<()> {
-        let now = self.config.clock.now();
-        let mut questions = Vec::new();
-        for signed in cards.iter().filter(|signed| self.wants(signed)) {
-            let Ok(accepted) = self.checker.check(signed, now) else { continue };
-            let is_new = self.ledger.entries_of(&signed.query)? == 0;
-            if is_new && attributes.values().any(|owner| !has_truth(&accepted, Some(owner))) {
-                questions.push(accepted);
-            }
-        }
+        let questions = self.unanswered(attributes, cards)?;
         for question in &questions {
             // An aggregator that is away is tried again when the report is made.
             let _ = self.writer(question)?.fetch_keys().await;
@@ -54,7 +46,25 @@ impl Client {
         Ok(())
     }
 
-    /// Decides about every card for everybody who has a truth for it; the others do not answer.
+    /// The questions that may be answered and that some owner has not answered.
+    fn unanswered(
+        &self,
+        attributes: &BTreeMap<String, Attributes>,
+        cards: &[SignedCard],
+    ) -> Result<Vec<Arc<Accepted>>> {
+        let now = self.config.clock.now();
+        let mut questions = Vec::new();
+        for signed in cards.iter().filter(|signed| self.wants(signed)) {
+            let Ok(accepted) = self.checker.check(signed, now) else { continue };
+            let is_new = self.ledger.entries_of(&signed.query)? == 0;
+            if is_new && attributes.values().any(|owner| !has_truth(&accepted, Some(owner))) {
+                questions.push(accepted);
+            }
+        }
+        Ok(questions)
+    }
+
+    /// Decides about every card for the owners who have a truth for it; the others do not answer.
     pub(super) fn consider_said(
         &self,
         attributes: &BTreeMap<String, Attributes>,
@@ -63,14 +73,7 @@ impl Client {
         let now = self.config.clock.now();
         let (mut silent, mut considered) = (Vec::new(), Vec::new());
         for signed in cards.iter().filter(|signed| self.wants(signed)) {
-            let accepted = self.checker.check(signed, now).ok();
-            let mut owners = Vec::new();
-            for (name, known) in attributes {
-                match accepted.as_ref().and_then(|accepted| self.why_silent(accepted, known)) {
-                    Some(reason) => silent.push(Outcome::refused(name, &signed.query, &Refusal(reason.to_owned()))),
-                    None => owners.push(name.as_str()),
-                }
-            }
+            let owners = self.answering(attributes, signed, now, &mut silent);
             if !owners.is_empty() {
                 considered.push((signed, owners));
             }
@@ -78,6 +81,25 @@ impl Client {
         let mut outcomes = self.consider_each(considered)?;
         outcomes.extend(silent);
         Ok(outcomes)
+    }
+
+    /// The owners that the card is considered for; the outcomes of the others are added to `silent`.
+    fn answering<'a>(
+        &self,
+        attributes: &'a BTreeMap<String, Attributes>,
+        signed: &SignedCard,
+        now: u64,
+        silent: &mut Vec<Outcome>,
+    ) -> Vec<&'a str> {
+        let accepted = self.checker.check(signed, now).ok();
+        let mut owners = Vec::new();
+        for (name, known) in attributes {
+            match accepted.as_ref().and_then(|accepted| self.why_silent(accepted, known)) {
+                Some(reason) => silent.push(Outcome::refused(name, &signed.query, &Refusal(reason.to_owned()))),
+                None => owners.push(name.as_str()),
+            }
+        }
+        owners
     }
 
     fn why_silent(&self, accepted: &Accepted, known: &Attributes) -> Option<&'static str> {
@@ -92,7 +114,7 @@ impl Client {
         }
     }
 
-    /// Whether the one owner of a ledger has answered before; then the ledger says what became of it.
+    /// Whether a ledger's only owner has answered before; then the ledger says what became of the answer.
     fn is_answered(&self, accepted: &Accepted) -> bool {
         self.ledger.entries_of(&accepted.names.query.to_string()).is_ok_and(|entries| entries > 0)
     }

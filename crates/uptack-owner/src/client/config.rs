@@ -11,19 +11,19 @@ use crate::observer::Observer;
 pub struct Config {
     /// Where the desk is.
     pub desk: Url,
-    /// A further root certificate for TLS, in a PEM file.
+    /// An additional root certificate for TLS, in a PEM file.
     pub root: Option<PathBuf>,
-    /// Reports are sent within so many seconds after the fixed delay; by default at any time in the query's window.
+    /// Reports are sent within this many seconds after the fixed delay; by default at any time in the query's window.
     pub within: Option<u64>,
-    /// Answers this query alone; by default all that are open.
+    /// Answers only this query; by default all that are open.
     pub query: Option<String>,
-    /// Answers only questions for people, and refuses those for devices: for a person of whom nothing is known.
+    /// Answers only questions for people, and refuses those for devices: for a person about whom nothing is known.
     pub people_only: bool,
-    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and is used for no others.
+    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and no others.
     pub credentials: HashMap<String, OwnerSecret>,
     /// The time of day.
     pub clock: Clock,
-    /// For tests: who hears in which order things happen.
+    /// For tests: is called for everything that happens, in order.
     #[doc(hidden)]
     pub observer: Observer,
 }

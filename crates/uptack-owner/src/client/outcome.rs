@@ -1,4 +1,4 @@
-//! What became of a query, for people and programs.
+//! What became of a query, for people and programs to read.
 
 use crate::{check::Refusal, ledger::State};
 
@@ -11,7 +11,7 @@ pub struct Outcome {
     pub query: String,
     /// What was done.
     pub status: Status,
-    /// Why, where something was refused or failed, or was done before.
+    /// Why it was refused, failed, or was done before.
     pub reason: Option<String>,
 }
 
@@ -39,13 +39,18 @@ impl Outcome {
         Self { owner: owner.to_owned(), query: query.to_owned(), status, reason }
     }
 
-    /// What a visit finds that an earlier one began or did.
+    /// What a visit finds that an earlier one has begun or done.
     pub(super) fn known(owner: &str, query: &str, state: State) -> Self {
         let outcome = Self::of(owner, query, state);
         match state {
             State::Sent => Self { reason: Some("it was answered before; an owner answers once".to_owned()), ..outcome },
             _ => outcome,
         }
+    }
+
+    /// Whether a report is still to be sent.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.status == Status::Waiting
     }
 
     /// Brings it up to date with the ledger.
@@ -55,7 +60,7 @@ impl Outcome {
 }
 
 impl Status {
-    /// The word in output.
+    /// The word for it in output.
     pub fn word(self) -> &'static str {
         match self {
             Self::Answered => "answered",

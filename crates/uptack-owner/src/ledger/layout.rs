@@ -15,7 +15,7 @@ pub(super) fn lock(directory: &Path) -> Result<File> {
     private::prepare(directory, &directory.join(FILE)).map_err(environment)?;
     let lock = private::create_file(&directory.join("lock")).map_err(environment)?;
     lock.try_lock().map_err(|_| Error::Input(format!("{} is in use by another client", directory.display())))?;
-    // Left by an earlier version, which made them with the permissions of its time.
+    // An earlier version may have left them with other permissions.
     for name in ["ledger.sqlite3-wal", "ledger.sqlite3-shm"] {
         let path = directory.join(name);
         if path.exists() {
@@ -25,7 +25,7 @@ pub(super) fn lock(directory: &Path) -> Result<File> {
     Ok(lock)
 }
 
-/// A file that cannot be written is not the network's fault, whoever writes it.
+/// A file that cannot be written is a fault of the environment, although the error is one of the network crate.
 fn environment(error: uptack_dap::Error) -> Error {
     Error::Environment(error.to_string())
 }
@@ -42,7 +42,7 @@ pub(super) fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Writes the log back and cuts it to nothing: until then it holds what was deleted.
+/// Writes the log back and truncates it: until then it holds what was deleted.
 pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     match busy {
@@ -53,7 +53,7 @@ pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     }
 }
 
-/// One transaction from whatever is there: nothing is lost or half written if it ends in between.
+/// Brings any earlier layout to this one, in one transaction: if it is interrupted, nothing is lost or half written.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
     let transaction = connection.transaction()?;
     transaction
@@ -78,7 +78,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
     Ok(transaction.commit()?)
 }
 
-/// An entry is one answer: to a query, and to one number of what was charged. Both are unique for an owner.
+/// An entry is one answer: to a query, and to one number of what was charged. For an owner, both are unique.
 const SCHEMA: &str = "
 INSERT OR REPLACE INTO meta VALUES ('layout', '2');
 CREATE TABLE IF NOT EXISTS cards(
@@ -102,9 +102,9 @@ ALTER TABLE entries RENAME TO entries_1;
 ALTER TABLE reports RENAME TO reports_1;
 ";
 
-/// Layout 1 named a series without its window's length, so that its names stand for nothing now: an entry is taken over
-/// as one answer of its own, and a series that goes on is charged anew. What was spent stays spent. Reports for enrolled
-/// owners are sealed again, because layout 1 kept no credential with them.
+/// Layout 1 named a series without the length of its windows, so its names mean nothing now: an entry is taken over as a
+/// single answer, and a series that goes on is charged again. What was spent stays spent. Reports of enrolled owners are
+/// sealed again, because layout 1 kept no credential with them.
 const TAKE_OVER: &str = "
 INSERT INTO entries SELECT owner, query, query, 1, charged, upload, 0, state FROM entries_1;
 INSERT INTO reports SELECT owner, query, measurement, bytes, NULL,

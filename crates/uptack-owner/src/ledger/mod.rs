@@ -2,8 +2,8 @@
 //!
 //! One SQLite file holds the ledgers of one owner or of a fleet. An entry and its charge are one transaction, made
 //! before anything is tossed, so that no crash leaves an answer without its price. A report is stored as the bytes
-//! that will be sent, before they are sent; it and its cell are deleted when it is acknowledged, and at close at the
-//! latest. Deleted means overwritten, in the file and in the log beside it.
+//! that will be sent, before they are sent; it and its cell are deleted when it is acknowledged, and at the latest when
+//! the query closes. Deleted means overwritten, in the file and in its log.
 //!
 //! An owner answers each (`charge`, `number`) of [`names`](uptack_dap::card_task::names) once, whatever else is on the
 //! card that asks.
@@ -11,7 +11,7 @@
 mod charge;
 mod layout;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params};
 use std::{
     fs::File,
     path::Path,
@@ -20,11 +20,12 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+use uptack::privacy::composition::Filter;
 use uptack_dap::signed::SignedCard;
 
 use crate::{check::Accepted, error::Result, policy::LifetimeLimits};
 
-/// Entries whose report lies ready.
+/// Entries whose report is ready to be sent.
 const READY: &str = "FROM entries JOIN reports USING (owner, query) WHERE state = 'due' AND stale = 0";
 /// Entries whose report was not made yet, or has to be sealed again.
 const UNPREPARED: &str =
@@ -33,7 +34,7 @@ const UNPREPARED: &str =
 /// The ledgers of one directory; no two processes have it open at once.
 pub struct Ledger {
     connection: Mutex<Connection>,
-    /// What belongs to queries that had closed by then is deleted already.
+    /// Everything that belongs to queries closed by this time has been deleted.
     expired_until: AtomicU64,
     _lock: File,
 }
@@ -43,7 +44,7 @@ pub struct Ledger {
 pub enum Acceptance {
     /// Charged, and to be answered.
     Charged,
-    /// There has been an entry before; nothing was charged.
+    /// There was an entry already; nothing was charged.
     Known(State),
     /// The budget does not cover it; nothing was charged.
     Refused(String),
@@ -63,7 +64,7 @@ pub enum State {
 }
 
 impl State {
-    /// The word in the file and in output.
+    /// The word for it in the file and in output.
     pub fn word(self) -> &'static str {
         match self {
             Self::Due => "due",
@@ -89,14 +90,20 @@ pub struct Due {
     pub upload: u64,
 }
 
-/// A report that was made and not yet acknowledged. Its `Debug` shows nothing of it.
+impl Due {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { owner: row.get(0)?, query: row.get(1)?, upload: row.get::<_, i64>(2)? as u64 })
+    }
+}
+
+/// A report that was made and not yet acknowledged. Its `Debug` form shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredReport {
-    /// The cell or the ballot's outputs, for sealing them again under another key.
+    /// The cell or the ballot's outputs, in case they have to be sealed again under another key.
     pub measurement: Vec<u8>,
     /// The bytes to send.
     pub bytes: Vec<u8>,
-    /// What the owner shows with them, where its card requires enrolment.
+    /// What the owner shows with them, if the card requires enrolment.
     pub credential: Option<String>,
 }
 
@@ -121,7 +128,19 @@ pub struct Entry {
     pub state: State,
 }
 
-/// What is spent of an owner's budget for one view.
+impl Entry {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            owner: row.get(0)?,
+            query: row.get(1)?,
+            charged: row.get::<_, i64>(2)? as u64,
+            closes: row.get::<_, i64>(3)? as u64,
+            state: State::parse(&row.get::<_, String>(4)?),
+        })
+    }
+}
+
+/// How much of an owner's budget for one view is spent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spent {
     /// Whose.
@@ -134,12 +153,19 @@ pub struct Spent {
     pub delta: f64,
     /// The share of it that is spent.
     pub fraction: f64,
-    /// Queries that were permitted.
+    /// How many queries were permitted.
     pub queries: u64,
 }
 
+impl Spent {
+    fn new(owner: String, view: String, filter: &Filter) -> Self {
+        let (epsilon, delta) = (filter.epsilon(), filter.delta());
+        Self { owner, view, epsilon, delta, fraction: filter.fraction_spent(), queries: filter.queries() }
+    }
+}
+
 impl Ledger {
-    /// Opens or creates `ledger.sqlite3` below `directory`, for this user alone.
+    /// Opens or creates `ledger.sqlite3` in `directory`, accessible to this user alone.
     pub fn open(directory: &Path) -> Result<Self> {
         let lock = layout::lock(directory)?;
         let connection = layout::open(&directory.join(layout::FILE))?;
@@ -158,29 +184,24 @@ impl Ledger {
         now: u64,
     ) -> Result<Vec<Acceptance>> {
         self.change(|transaction| {
-            transaction.prepare_cached("INSERT OR IGNORE INTO cards VALUES (?1, ?2, ?3, ?4)")?.execute(params![
-                signed.query,
-                signed.card,
-                signed.signature,
-                accepted.window.1 as i64
-            ])?;
-            let one =
+            store_card(transaction, signed, accepted.window.1)?;
+            let accept =
                 |(owner, upload): &(&str, u64)| charge::accept(transaction, accepted, owner, *upload, lifetime, now);
-            uploads.iter().map(one).collect()
+            uploads.iter().map(accept).collect()
         })
     }
 
-    /// Reports that lie ready and whose moment has come, the earliest first.
+    /// Ready reports whose moment has come, the earliest first.
     pub fn due(&self, now: u64, most: usize) -> Result<Vec<Due>> {
         self.select(&format!("{READY} AND upload <= ?1 ORDER BY upload, owner, query LIMIT ?2"), now, most)
     }
 
-    /// Entries whose report has to be made, or to be sealed again.
+    /// Entries whose report has to be made or sealed again.
     pub fn unprepared(&self, now: u64, most: usize) -> Result<Vec<Due>> {
         self.select(&format!("{UNPREPARED} AND prepare <= ?1 ORDER BY charged, owner, query LIMIT ?2"), now, most)
     }
 
-    /// The moment of the next report that lies ready.
+    /// The moment of the next ready report.
     pub fn next_due(&self) -> Result<Option<u64>> {
         self.earliest(&format!("SELECT min(upload) {READY}"))
     }
@@ -193,9 +214,7 @@ impl Ledger {
     fn select(&self, rest: &str, now: u64, most: usize) -> Result<Vec<Due>> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(&format!("SELECT owner, query, upload {rest}"))?;
-        let rows = statement.query_map(params![now as i64, most as i64], |row| {
-            Ok(Due { owner: row.get(0)?, query: row.get(1)?, upload: row.get::<_, i64>(2)? as u64 })
-        })?;
+        let rows = statement.query_map(params![now as i64, most as i64], Due::from_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -212,10 +231,7 @@ impl Ledger {
 
     /// Where an owner's entry for a query stands.
     pub fn state(&self, owner: &str, query: &str) -> Result<Option<State>> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT state FROM entries WHERE owner = ?1 AND query = ?2")?;
-        let word = statement.query_row([owner, query], |row| row.get::<_, String>(0)).optional()?;
-        Ok(word.map(|word| State::parse(&word)))
+        charge::state_of(&self.lock(), owner, query)
     }
 
     /// The card of a query that has an entry.
@@ -237,16 +253,11 @@ impl Ledger {
         Ok(found.optional()?)
     }
 
-    /// Stores reports before they are sent, with the moments at which they will be.
+    /// Stores reports before they are sent, with the moments at which they will be sent.
     pub fn store(&self, reports: &[(Due, StoredReport)]) -> Result<()> {
         self.change(|transaction| {
             for (due, report) in reports {
-                transaction
-                    .prepare_cached("INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4, ?5, 0)")?
-                    .execute(params![due.owner, due.query, report.measurement, report.bytes, report.credential])?;
-                transaction
-                    .prepare_cached("UPDATE entries SET upload = ?3 WHERE owner = ?1 AND query = ?2")?
-                    .execute(params![due.owner, due.query, due.upload as i64])?;
+                store_report(transaction, due, report)?;
             }
             Ok(())
         })
@@ -257,18 +268,7 @@ impl Ledger {
         if ended.is_empty() {
             return Ok(());
         }
-        self.change(|transaction| {
-            for (due, state) in ended {
-                let key = params![due.owner, due.query, state.word()];
-                transaction
-                    .prepare_cached("UPDATE entries SET state = ?3 WHERE owner = ?1 AND query = ?2")?
-                    .execute(key)?;
-                transaction
-                    .prepare_cached("DELETE FROM reports WHERE owner = ?1 AND query = ?2")?
-                    .execute([&due.owner, &due.query])?;
-            }
-            Ok(())
-        })?;
+        self.change(|transaction| ended.iter().try_for_each(|(due, state)| end(transaction, due, *state)))?;
         layout::empty_log(&self.lock())
     }
 
@@ -290,33 +290,35 @@ impl Ledger {
 
     /// Moves the moments of ready reports that have passed by whole multiples of `step`, until none has.
     ///
-    /// Whoever sees such a report arrive learns in which multiple it was made, and nothing finer.
+    /// The time at which such a report arrives tells in which multiple of `step` it was made, and nothing finer.
     pub fn realign(&self, now: u64, step: u64) -> Result<()> {
         let shift = "UPDATE entries SET upload = upload + ((?1 - upload) / ?2 + 1) * ?2 WHERE state = 'due' \
                      AND upload <= ?1 AND (owner, query) IN (SELECT owner, query FROM reports WHERE stale = 0)";
         self.change(|transaction| Ok(transaction.execute(shift, params![now as i64, step as i64]).map(drop)?))
     }
 
-    /// Deletes what belongs to queries that have closed; says how many reports were not acknowledged in time.
+    /// Deletes what belongs to queries that have closed; returns how many reports were not acknowledged in time.
     pub fn expire(&self, now: u64) -> Result<usize> {
-        // To look for what is late takes a look at every report, so that it is done only when a query has closed.
-        let closed = "SELECT 1 FROM cards WHERE closes > ?1 AND closes <= ?2";
-        let before = self.expired_until.load(Ordering::Relaxed);
-        // A clock that was set back is no reason to leave anything.
-        if (1..=now).contains(&before) && !self.lock().prepare_cached(closed)?.exists([before as i64, now as i64])? {
+        if !self.has_closed_since_expiry(now)? {
             return Ok(0);
         }
-        let late = "query IN (SELECT query FROM cards WHERE closes <= ?1)";
-        let (deleted, expired) = self.change(|transaction| {
-            let deleted = transaction.execute(&format!("DELETE FROM reports WHERE {late}"), [now as i64])?;
-            let update = format!("UPDATE entries SET state = 'expired' WHERE state = 'due' AND {late}");
-            Ok((deleted, transaction.execute(&update, [now as i64])?))
-        })?;
+        let (deleted, expired) = self.change(|transaction| delete_closed(transaction, now))?;
         if deleted > 0 {
             layout::empty_log(&self.lock())?;
         }
         self.expired_until.store(now, Ordering::Relaxed);
         Ok(expired)
+    }
+
+    /// Whether a query may have closed since [`expire`](Self::expire) last looked at every report.
+    fn has_closed_since_expiry(&self, now: u64) -> Result<bool> {
+        let before = self.expired_until.load(Ordering::Relaxed);
+        // If the clock was set back, or nothing was looked at yet, there is nothing to rely on.
+        if !(1..=now).contains(&before) {
+            return Ok(true);
+        }
+        let closed = "SELECT 1 FROM cards WHERE closes > ?1 AND closes <= ?2";
+        Ok(self.lock().prepare_cached(closed)?.exists([before as i64, now as i64])?)
     }
 
     /// The entries, the newest first.
@@ -326,15 +328,7 @@ impl Ledger {
             "SELECT owner, query, charged, closes, state FROM entries JOIN cards USING (query)
              ORDER BY charged DESC, owner, query",
         )?;
-        let rows = statement.query_map([], |row| {
-            Ok(Entry {
-                owner: row.get(0)?,
-                query: row.get(1)?,
-                charged: row.get::<_, i64>(2)? as u64,
-                closes: row.get::<_, i64>(3)? as u64,
-                state: State::parse(&row.get::<_, String>(4)?),
-            })
-        })?;
+        let rows = statement.query_map([], Entry::from_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -345,10 +339,7 @@ impl Ledger {
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)))?;
         rows.map(|row| {
             let (owner, view, text) = row?;
-            let filter = charge::read_filter(&text)?;
-            let (epsilon, delta) = (filter.epsilon(), filter.delta());
-            let (fraction, queries) = (filter.fraction_spent(), filter.queries());
-            Ok(Spent { owner, view, epsilon, delta, fraction, queries })
+            Ok(Spent::new(owner, view, &charge::read_filter(&text)?))
         })
         .collect()
     }
@@ -357,7 +348,7 @@ impl Ledger {
     fn update(&self, statement: &str, entries: &[(Due, u64)]) -> Result<()> {
         self.change(|transaction| {
             for (due, moment) in entries {
-                transaction.prepare_cached(statement)?.execute(params![due.owner, due.query, *moment as i64])?;
+                execute(transaction, statement, params![due.owner, due.query, *moment as i64])?;
             }
             Ok(())
         })
@@ -374,4 +365,42 @@ impl Ledger {
         transaction.commit()?;
         Ok(changed)
     }
+}
+
+/// Runs a statement, which is prepared once.
+fn execute(connection: &Connection, statement: &str, values: impl Params) -> Result<()> {
+    connection.prepare_cached(statement)?.execute(values)?;
+    Ok(())
+}
+
+/// The text that a query selects, if there is a row.
+fn select_text(connection: &Connection, query: &str, values: impl Params) -> Result<Option<String>> {
+    Ok(connection.prepare_cached(query)?.query_row(values, |row| row.get(0)).optional()?)
+}
+
+fn store_card(transaction: &Transaction<'_>, signed: &SignedCard, closes: u64) -> Result<()> {
+    let card = params![signed.query, signed.card, signed.signature, closes as i64];
+    execute(transaction, "INSERT OR IGNORE INTO cards VALUES (?1, ?2, ?3, ?4)", card)
+}
+
+fn store_report(transaction: &Transaction<'_>, due: &Due, report: &StoredReport) -> Result<()> {
+    let stored = params![due.owner, due.query, report.measurement, report.bytes, report.credential];
+    execute(transaction, "INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4, ?5, 0)", stored)?;
+    let moment = params![due.owner, due.query, due.upload as i64];
+    execute(transaction, "UPDATE entries SET upload = ?3 WHERE owner = ?1 AND query = ?2", moment)
+}
+
+/// Ends an entry and deletes its report.
+fn end(transaction: &Transaction<'_>, due: &Due, state: State) -> Result<()> {
+    let ended = params![due.owner, due.query, state.word()];
+    execute(transaction, "UPDATE entries SET state = ?3 WHERE owner = ?1 AND query = ?2", ended)?;
+    execute(transaction, "DELETE FROM reports WHERE owner = ?1 AND query = ?2", [&due.owner, &due.query])
+}
+
+/// Deletes the reports of closed queries and ends their entries; returns how many of each there were.
+fn delete_closed(transaction: &Transaction<'_>, now: u64) -> Result<(usize, usize)> {
+    let late = "query IN (SELECT query FROM cards WHERE closes <= ?1)";
+    let delete = format!("DELETE FROM reports WHERE {late}");
+    let update = format!("UPDATE entries SET state = 'expired' WHERE state = 'due' AND {late}");
+    Ok((transaction.execute(&delete, [now as i64])?, transaction.execute(&update, [now as i64])?))
 }

@@ -1,4 +1,4 @@
-//! What a card asks beyond one question once: ballots and series; and whom it trusts.
+//! What a card can ask beyond a single question, ballots and series; and whom it trusts.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardBallot {
-    /// How many of the questions an owner answers with yes at most; the rest of its yes are kept back.
+    /// The most questions that an owner answers with a true yes; any further ones are answered as no.
     #[serde(with = "decimal")]
     pub most_yes: u64,
     /// The questions, in the order of the report.
@@ -48,7 +48,7 @@ pub struct CardSeries {
     /// How many cards the series has.
     #[serde(with = "decimal")]
     pub times: u64,
-    /// Which one this is, from 1; left open on a draft that stands for all of them.
+    /// The number of this card, from 1; left open on a draft that stands for all of them.
     #[serde(with = "decimal::or_open")]
     pub number: Option<u64>,
     /// When the first of them opens.
@@ -58,7 +58,7 @@ pub struct CardSeries {
     pub every: u64,
 }
 
-/// In whose hands the two aggregators are.
+/// Who runs the two aggregators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operators {
@@ -79,7 +79,7 @@ pub enum Enrolment {
 }
 
 impl CardSeries {
-    /// When this card of the series opens and closes; nothing if the series has no such card.
+    /// When this card of the series opens and closes; `None` if the series has no such card.
     ///
     /// ```
     /// use uptack::card::{CardSeries, Timestamp};

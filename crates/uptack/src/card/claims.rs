@@ -1,4 +1,4 @@
-//! What a card promises, and the check of it.
+//! What a card promises, and how that is checked.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::channel::Channel;
 use crate::error::Error;
 use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit};
 
-/// The claims of a card: an ε each, rounded up, or `none`.
+/// The claims of a card: each an ε, rounded up, or `none`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
@@ -17,7 +17,7 @@ pub struct Claims {
     pub answers: Vec<Claim>,
     /// ε of all answers of an owner.
     pub linked: Claim,
-    /// ε of the published sum if one aggregator is honest, whoever else is not; δ is 0. Left out where aggregators add no
+    /// ε of the published sum if one aggregator is honest, even if nobody else is; δ is 0. Left out if the aggregators add no
     /// noise: then one honest aggregator hides no more than [`linked`](Self::linked) does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub one_aggregator: Option<Claim>,
@@ -25,7 +25,7 @@ pub struct Claims {
     pub release: Claim,
     /// ε of each answer seen together with the published counts.
     pub answers_with_release: Vec<Claim>,
-    /// What everything that the card asks gives away together: a ballot, a series, or both.
+    /// What a ballot, a series, or both give away as a whole.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub whole: Option<WholeClaims>,
 }
@@ -47,7 +47,7 @@ pub struct WholeClaims {
 }
 
 impl Claims {
-    /// The claims that certified views of a channel support, those of several such queries together among them.
+    /// The claims that certified views of a channel support; `whole` is for several such queries together.
     pub fn of(channel: &Channel, views: &Views, whole: Option<&Repeated>) -> Self {
         let joint = |claim: &Guarantee| Claim::at_most(claim.value().map(|value| value.upper()));
         let Target::Delta(delta) = views.release.target() else { unreachable!("claims are made at a delta") };
@@ -62,12 +62,12 @@ impl Claims {
         }
     }
 
-    /// The largest ε of a single answer; none where one has no guarantee.
+    /// The largest ε of a single answer; `None` if one has no guarantee.
     pub fn worst_answer(&self) -> Option<f64> {
         worst(&self.answers)
     }
 
-    /// The largest ε of an answer seen together with the published counts; none where one has no guarantee.
+    /// The largest ε of an answer seen together with the published counts; `None` if one has no guarantee.
     pub fn worst_answer_with_release(&self) -> Option<f64> {
         worst(&self.answers_with_release)
     }
@@ -79,8 +79,8 @@ impl Claims {
 
     /// ε of what everything that the card asks publishes, if one aggregator is honest and nobody else.
     ///
-    /// Where aggregators add no noise, whoever knows everybody else's answers learns the owner's from the counts: it is the
-    /// linked ε.
+    /// If the aggregators add no noise, it is the linked ε: somebody who knows everybody else's answers learns the owner's from
+    /// the counts.
     pub fn whole_one_aggregator(&self) -> Option<f64> {
         let (one_aggregator, linked) = match &self.whole {
             Some(whole) => (&whole.one_aggregator, &whole.linked),
@@ -94,7 +94,7 @@ impl Claims {
         self.whole.as_ref().map_or(&self.release, |whole| &whole.release).epsilon()
     }
 
-    /// Each claim is at least what was found.
+    /// Refuses a claim that is better than what was found.
     pub(super) fn check(&self, found: &Self) -> Result<(), Error> {
         let one = std::slice::from_ref;
         check_claims("the answers alone", &self.answers, &found.answers)?;
@@ -130,7 +130,7 @@ impl WholeClaims {
     }
 }
 
-/// The guarantee of `queries` such queries together; nothing for one alone.
+/// The guarantee of `queries` such queries together; `None` for a single one.
 pub(super) fn whole(
     channel: &Channel,
     owners: u64,
@@ -149,7 +149,7 @@ fn worst(claims: &[Claim]) -> Option<f64> {
     claims.iter().map(Claim::epsilon).try_fold(0.0, |worst, epsilon| Some(f64::max(worst, epsilon?)))
 }
 
-/// The claim is there if and only if aggregators add noise.
+/// A claim must be stated if and only if the aggregators add noise.
 fn check_one_aggregator(view: &str, claimed: &Option<Claim>, found: &Option<Claim>) -> Result<(), Error> {
     match (claimed, found) {
         (None, Some(found)) => Err(Error::card(format!("the card claims nothing for {view}; it is {found}"))
@@ -167,13 +167,16 @@ fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<(), Er
     if claimed.len() == found.len() && !claimed.iter().zip(found).any(better) {
         return Ok(());
     }
-    let [claimed, found] =
-        [claimed, found].map(|claims| claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(", "));
+    let [claimed, found] = [claimed, found].map(listed);
     Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it is {found}"))
         .with_hint("the claim is better than the truth; do not answer such a card"))
 }
 
-/// What one honest aggregator hides if it adds noise to the sums of this many queries; none without noise.
+fn listed(claims: &[Claim]) -> String {
+    claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What one honest aggregator hides if it adds noise to the sums of this many queries; `None` without noise.
 fn one_aggregator(channel: &Channel, queries: u64) -> Option<Claim> {
     let together = privacy::one_aggregator_together(channel, queries)?;
     Some(Claim::at_most(Some(together.upper())))

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 
-/// Digits without sign or leading zeros: each number has one form, so that each card has.
+/// Digits without sign or leading zeros: each number has one form, and so does each card.
 fn read<E: de::Error>(text: &str) -> Result<u64, E> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(|| {
         E::custom(format!("expected a whole number below 2^64 in decimal digits, as a string; found {text:?}"))

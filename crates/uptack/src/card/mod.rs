@@ -38,9 +38,10 @@ use crate::simulate::Progress;
 /// What is asked, by which mechanism, and what is promised.
 ///
 /// Every number is written as a decimal string: integers beyond 2⁵³ survive every JSON reader, and the canonical form
-/// has no number whose digits could be written in two ways. It is read once, here. Unknown fields are refused, because nobody could check them.
+/// has no number whose digits could be written in two ways. It is read once, here. Unknown fields are refused, because
+/// nobody could check them.
 ///
-/// Every claim is made for floor(honest · minimum batch) owners, so that it holds for every larger batch.
+/// Every claim is made for floor(honest · minimum batch) owners, so it also holds for every larger batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
@@ -53,10 +54,10 @@ pub struct Card {
     /// The predicate that an owner evaluates on its own attributes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub predicate: Option<String>,
-    /// Many questions in place of one.
+    /// Many questions instead of one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ballot: Option<CardBallot>,
-    /// The same again and again.
+    /// The series that this card belongs to, if it is asked again and again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub series: Option<CardSeries>,
     /// The attributes that the predicates read.
@@ -67,20 +68,20 @@ pub struct Card {
     /// How many owners are expected.
     #[serde(with = "decimal")]
     pub owners: u64,
-    /// Below this many nothing is released.
+    /// With fewer reports than this, nothing is released.
     #[serde(with = "decimal")]
     pub minimum_batch: u64,
     /// The share of owners who are counted on to toss their coins.
     pub honest: Fraction,
     /// Which worlds the claims compare.
     pub neighbouring: Neighbouring,
-    /// When answers are taken from.
+    /// From when on answers are accepted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub opens: Option<Timestamp>,
     /// Until when.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub closes: Option<Timestamp>,
-    /// In whose hands the aggregators are.
+    /// Who runs the aggregators.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operators: Option<Operators>,
     /// Who may answer.
@@ -91,7 +92,7 @@ pub struct Card {
     pub signer: Option<String>,
     /// The mechanism's integers, in the order of its cells.
     pub channel: CardChannel,
-    /// What is promised of each view.
+    /// What is promised for each view.
     pub claims: Claims,
     /// The error that the planner expects.
     pub predicted: Predicted,
@@ -111,9 +112,20 @@ pub struct CardChannel {
     pub answers: Vec<Vec<Output>>,
     /// The cells with both laws.
     pub cells: Vec<crate::Cell>,
-    /// What each of the two aggregators adds to the number of answers `1`, the only number that is published then.
+    /// What each of the two aggregators adds to the number of answers `1`, which is then the only number published.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub noise: Option<DiscreteLaplace>,
+}
+
+impl CardChannel {
+    /// The channel that is stated.
+    fn read(&self) -> Result<Channel, Error> {
+        let channel = Channel::new(self.answers.clone(), self.cells.clone())?;
+        match self.noise {
+            Some(noise) => channel.with_noise(noise),
+            None => Ok(channel),
+        }
+    }
 }
 
 impl From<&Channel> for CardChannel {
@@ -131,10 +143,10 @@ impl From<&Channel> for CardChannel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
-    /// At least this many hold yes.
+    /// The least number of owners expected to have the truth yes.
     #[serde(with = "decimal")]
     pub yes_low: u64,
-    /// At most this many.
+    /// The largest such number.
     #[serde(with = "decimal")]
     pub yes_high: u64,
     /// The standard deviation of the estimate.
@@ -154,7 +166,7 @@ pub struct Aggregators {
 const VERSION: u64 = 1;
 
 impl Card {
-    /// The card of a plan, still without question, times and aggregators.
+    /// The card of a plan, without question, times and aggregators as yet.
     pub fn new(request: &Request, plan: &Plan) -> Self {
         let Choice { mechanism, channel, sd, views, .. } = &plan.best;
         Self {
@@ -188,13 +200,12 @@ impl Card {
     /// Reads a card from JSON.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let card = serde_path_to_error::deserialize(&mut reader)
-            .map_err(|error| Error::syntax(format!("not a query card: {error}")).with_source(error))?;
-        reader.end().map_err(|error| Error::syntax(format!("not a query card: {error}")).with_source(error))?;
+        let card = serde_path_to_error::deserialize(&mut reader).map_err(not_a_card)?;
+        reader.end().map_err(not_a_card)?;
         Ok(card)
     }
 
-    /// The one byte form of this card (RFC 8785), which is what is signed and hashed.
+    /// The canonical form of this card (RFC 8785), which is what is signed and hashed.
     pub fn canonical(&self) -> String {
         let value = serde_json::to_value(self).expect("a card is strings, lists and maps");
         let mut text = String::new();
@@ -209,12 +220,9 @@ impl Card {
         if self.version != VERSION {
             return refuse("the card's version is not 1");
         }
-        let mut stated = Channel::new(self.channel.answers.clone(), self.channel.cells.clone())?;
-        if let Some(noise) = self.channel.noise {
-            stated = stated.with_noise(noise)?;
-        }
-        let bits = self.channel.bits == u64::from(Probability::BITS);
-        if !bits || stated != self.mechanism.channel() {
+        let stated = self.channel.read()?;
+        let has_same_bits = self.channel.bits == u64::from(Probability::BITS);
+        if !has_same_bits || stated != self.mechanism.channel() {
             return refuse("the card's integers are not those of its mechanism");
         }
         Ok(stated)
@@ -230,16 +238,12 @@ impl Card {
         self.claims.delta.value()
     }
 
-    /// When answers are taken, as seconds since the epoch: from the first moment to before the second.
+    /// When answers are accepted, in seconds since the epoch: from the first moment until just before the second.
     ///
     /// A card of a series is refused if this is not the window of its number: otherwise many cards could pass for one
-    /// that is paid already.
+    /// that has been paid for already.
     pub fn window(&self) -> Result<(u64, u64), Error> {
-        let moment = |name: &str, moment: Option<Timestamp>| {
-            let refuse = || Error::request(format!("the card does not say when it {name}"));
-            Ok(moment.ok_or_else(refuse)?.seconds())
-        };
-        let (opens, closes) = (moment("opens", self.opens)?, moment("closes", self.closes)?);
+        let (opens, closes) = (stated_moment("opens", self.opens)?, stated_moment("closes", self.closes)?);
         if opens >= closes {
             return Err(Error::card("the card closes before it opens"));
         }
@@ -252,7 +256,7 @@ impl Card {
         }
     }
 
-    /// The predicates, in the order of the report; none where a person is asked.
+    /// The predicates, in the order of the report; there are none if a person is asked.
     pub fn predicates(&self) -> Vec<&str> {
         match &self.ballot {
             Some(ballot) => ballot.queries.iter().map(|query| query.predicate.as_str()).collect(),
@@ -265,7 +269,7 @@ impl Card {
         self.predicate.is_none() && self.ballot.is_none()
     }
 
-    /// How many queries of this card can differ for one owner, repetitions included.
+    /// How many queries of this card can differ for one owner, including repetitions.
     pub fn counted_queries(&self) -> Result<u64, Error> {
         let times = self.series.as_ref().map_or(1, |series| series.times);
         let changing = match &self.ballot {
@@ -278,7 +282,7 @@ impl Card {
         }
     }
 
-    /// The card as it stands for its whole series: without what its cards differ in.
+    /// The card that stands for its whole series: without what the cards of the series differ in.
     pub fn without_number(&self) -> Self {
         let mut card = Self { opens: None, closes: None, ..self.clone() };
         if let Some(series) = &mut card.series {
@@ -287,7 +291,7 @@ impl Card {
         card
     }
 
-    /// States the claims that hold for the card as it is now, ballot and series included.
+    /// States the claims that hold for the card as it is now, including its ballot and series.
     pub fn state_claims(&mut self, delta: Delta, limit: WorkLimit) -> Result<(), Error> {
         self.claims = self.found_claims(delta, limit)?.1;
         Ok(())
@@ -295,7 +299,7 @@ impl Card {
 
     /// Recomputes every claim from the integers; a card that claims more than is true is refused.
     ///
-    /// A claim that does not close within `limit` is wider than necessary, and then refused as well.
+    /// If recomputing a claim takes more work than `limit`, what is found is wider than necessary, and the card is refused, too.
     pub fn verify(&self, limit: WorkLimit) -> Result<Views, Error> {
         if self.neighbouring != Neighbouring::Substitution {
             return Err(Error::card("the card's claims compare worlds that this version does not know"));
@@ -325,7 +329,7 @@ impl Card {
         Ok((views, claims))
     }
 
-    /// What the types leave open: one question or a ballot, of answers that a ballot can hold.
+    /// Checks what the types leave open: the card has one question or a ballot, and a ballot can hold the mechanism's answers.
     fn check_form(&self, channel: &Channel) -> Result<(), Error> {
         let Some(ballot) = &self.ballot else { return Ok(()) };
         if self.predicate.is_some() {
@@ -337,6 +341,15 @@ impl Card {
             _ => Err(Error::card("a ballot holds one answer for each question, 1, 0 or ⊥")),
         }
     }
+}
+
+fn not_a_card(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::syntax(format!("not a query card: {error}")).with_source(error)
+}
+
+fn stated_moment(name: &str, moment: Option<Timestamp>) -> Result<u64, Error> {
+    let refuse = || Error::request(format!("the card does not say when it {name}"));
+    Ok(moment.ok_or_else(refuse)?.seconds())
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Everything that a card states, computed again and compared, number by number.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::{Card, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
 use crate::channel::{Cell, Channel, Output, name_of};
-use crate::display::Rounding;
+use crate::display::{Decimal, Rounding};
 use crate::error::Error;
 use crate::estimate::Estimator;
 use crate::noise::DiscreteLaplace;
@@ -15,12 +16,12 @@ use crate::privacy::{Views, WorkLimit};
 use crate::probability::Probability;
 use crate::simulate::Progress;
 
-/// One thing that is stated, and what it is when it is computed again.
+/// Something that is stated, and what it is when it is computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Where it is stated, such as `claims.release` or `channel.cells[2].yes`.
     pub what: String,
-    /// As it is stated; none where it is left out.
+    /// As it is stated; `None` if it is left out.
     pub stated: Option<String>,
     /// What was found.
     pub recomputed: String,
@@ -32,52 +33,52 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// To the last digit.
+    /// They are equal to the last digit.
     Equal,
-    /// A claim that is rounded up to fewer digits, at least three.
+    /// A claim that is rounded up to fewer digits, but at least three.
     RoundedUp,
     /// A claim that is sound, but promises less than is true by more than its rounding.
     Wider,
     /// It is not what was found; a claim is better than the truth.
     Wrong,
-    /// It is not stated, so that there is nothing to be wrong.
+    /// It is not stated, so nothing can be wrong.
     NotStated,
 }
 
-/// Fewer digits than this are not a rounding but another number.
+/// With fewer digits than this, it is not a rounded number but another one.
 const FEWEST_DIGITS: usize = 3;
 
 impl Check {
     /// Something that has to be exactly what was found.
-    pub fn equal(what: impl Into<String>, stated: impl Into<String>, recomputed: impl Into<String>) -> Self {
-        let (stated, recomputed) = (stated.into(), recomputed.into());
+    pub fn equal(what: impl Into<String>, stated: impl fmt::Display, recomputed: impl fmt::Display) -> Self {
+        let (stated, recomputed) = (stated.to_string(), recomputed.to_string());
         let verdict = if stated == recomputed { Verdict::Equal } else { Verdict::Wrong };
         Self { what: what.into(), stated: Some(stated), recomputed, verdict }
     }
 
     /// Something that has to keep a rule, in words.
-    pub fn rule(what: impl Into<String>, stated: impl Into<String>, rule: impl Into<String>, kept: bool) -> Self {
+    pub fn rule(what: impl Into<String>, stated: impl fmt::Display, rule: impl fmt::Display, kept: bool) -> Self {
         let verdict = if kept { Verdict::Equal } else { Verdict::Wrong };
-        Self { what: what.into(), stated: Some(stated.into()), recomputed: rule.into(), verdict }
+        Self { what: what.into(), stated: Some(stated.to_string()), recomputed: rule.to_string(), verdict }
     }
 
     /// Something that was found and is not stated.
-    pub fn not_stated(what: impl Into<String>, recomputed: impl Into<String>) -> Self {
-        Self { what: what.into(), stated: None, recomputed: recomputed.into(), verdict: Verdict::NotStated }
+    pub fn not_stated(what: impl Into<String>, recomputed: impl fmt::Display) -> Self {
+        Self { what: what.into(), stated: None, recomputed: recomputed.to_string(), verdict: Verdict::NotStated }
     }
 
     /// A claim of privacy, an ε or `none`: never better than what was found.
     pub fn claim(what: impl Into<String>, stated: &Claim, recomputed: &Claim) -> Self {
         let verdict = compare_claim(stated, recomputed);
-        Self { verdict, ..Self::equal(what, stated.to_string(), recomputed.to_string()) }
+        Self { verdict, ..Self::equal(what, stated, recomputed) }
     }
 
-    /// Whether it is what was found, a claim's rounding allowed for.
+    /// Whether it is what was found; a claim may be rounded up.
     pub fn holds(&self) -> bool {
         matches!(self.verdict, Verdict::Equal | Verdict::RoundedUp | Verdict::NotStated)
     }
 
-    /// The same check of a part, named after the whole that it stands in.
+    /// The same check, with the whole that it is a part of named before it.
     #[must_use]
     pub fn within(self, whole: &str) -> Self {
         Self { what: format!("{whole}.{}", self.what), ..self }
@@ -89,60 +90,62 @@ fn compare_claim(stated: &Claim, recomputed: &Claim) -> Verdict {
         return Verdict::Wrong;
     }
     match (stated.decimal(), recomputed.decimal()) {
-        (Some(stated), Some(found)) => {
-            let rounded = found.clone().keeping(stated.len().max(FEWEST_DIGITS) as i64, Rounding::Up);
-            match stated {
-                stated if stated == found => Verdict::Equal,
-                stated if stated == rounded => Verdict::RoundedUp,
-                _ => Verdict::Wider,
-            }
-        }
-        // No guarantee is claimed where there is one.
+        (Some(stated), Some(found)) => compare_digits(&stated, &found),
+        // No guarantee is claimed although there is one.
         (None, Some(_)) => Verdict::Wider,
         (_, None) => Verdict::Equal,
     }
+}
+
+/// Compares an ε that is stated with a smaller or equal one that was found.
+fn compare_digits(stated: &Decimal, found: &Decimal) -> Verdict {
+    if stated == found {
+        return Verdict::Equal;
+    }
+    let rounded = found.clone().keeping(stated.len().max(FEWEST_DIGITS) as i64, Rounding::Up);
+    if *stated == rounded { Verdict::RoundedUp } else { Verdict::Wider }
 }
 
 impl Card {
     /// Computes everything that follows from something else on this card, and compares: the mechanism's integers,
     /// every claim, the predicted error, and that counts and times fit together.
     ///
-    /// What a card merely lays down (the question, the number of owners, δ) cannot be wrong by itself; it is what
-    /// the rest is computed from. `progress` counts the steps taken, of [`Card::work`] at most.
+    /// What a card merely lays down (the question, the number of owners, δ) cannot be wrong by itself; the rest is computed
+    /// from it. `progress` counts the steps taken, at most [`Card::work`].
     pub fn recompute(&self, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
         let channel = self.mechanism.channel();
         let mut checks = self.form_checks();
         checks.extend(self.channel_checks(&channel));
-        checks.extend(self.sd_check(&channel));
+        checks.push(self.sd_check(&channel));
         checks.extend(self.claim_checks(&channel, limit, progress));
         checks
     }
 
-    /// The elementary steps that recomputing the claims takes at most; 0 where the card has no crowd.
+    /// The most elementary steps that recomputing the claims can take; 0 if the card has no crowd.
     pub fn work(&self, limit: WorkLimit) -> u64 {
         self.claim_owners().map_or(0, |owners| Views::work(&self.mechanism.channel(), owners, limit))
     }
 
     fn form_checks(&self) -> Vec<Check> {
         let mut checks = vec![
-            Check::equal("version", self.version.to_string(), VERSION.to_string()),
-            Check::equal("neighbouring", self.neighbouring.to_string(), Neighbouring::Substitution.to_string()),
-            Check::rule(
-                "minimum_batch",
-                self.minimum_batch.to_string(),
-                format!("at most {}", self.owners),
-                self.minimum_batch <= self.owners,
-            ),
+            Check::equal("version", self.version, VERSION),
+            Check::equal("neighbouring", &self.neighbouring, Neighbouring::Substitution),
+            self.batch_check(),
         ];
         if let Err(error) = self.check_form(&self.mechanism.channel()) {
-            checks.push(Check::rule("ballot", "a ballot", error.to_string(), false));
+            checks.push(Check::rule("ballot", "a ballot", error, false));
         }
         checks.extend(self.series_check());
         checks.extend(self.window_check());
         checks
     }
 
-    /// That a card with a window says both ends of it, in order.
+    fn batch_check(&self) -> Check {
+        let rule = format!("at most {}", self.owners);
+        Check::rule("minimum_batch", self.minimum_batch, rule, self.minimum_batch <= self.owners)
+    }
+
+    /// Checks that a card with a window states both ends of it, in order.
     fn window_check(&self) -> Option<Check> {
         if self.opens.is_none() && self.closes.is_none() {
             return None;
@@ -164,33 +167,31 @@ impl Card {
         Some(Check::rule("series.number", stated, format!("from 1 to {}", series.times), kept))
     }
 
-    /// The integers of the mechanism's text.
+    /// Checks the integers against the mechanism's text.
     fn channel_checks(&self, channel: &Channel) -> Vec<Check> {
         let stated = &self.channel;
-        let outputs =
-            |answers: &[Vec<Output>]| answers.iter().map(|answer| name_of(answer)).collect::<Vec<_>>().join(", ");
         let mut checks = vec![
-            Check::equal("channel.bits", stated.bits.to_string(), Probability::BITS.to_string()),
-            Check::equal("channel.answers", outputs(&stated.answers), outputs(channel.answers())),
-            Check::equal("channel.cells", stated.cells.len().to_string(), channel.cells().len().to_string()),
+            Check::equal("channel.bits", stated.bits, Probability::BITS),
+            Check::equal("channel.answers", outputs_of(&stated.answers), outputs_of(channel.answers())),
+            Check::equal("channel.cells", stated.cells.len(), channel.cells().len()),
         ];
         for (index, (stated, found)) in stated.cells.iter().zip(channel.cells()).enumerate() {
-            let parts = cell_checks(stated, found).map(|check| check.within(&format!("channel.cells[{index}]")));
-            checks.extend(parts);
+            let whole = format!("channel.cells[{index}]");
+            checks.extend(cell_checks(stated, found).map(|check| check.within(&whole)));
         }
         checks.extend(noise_check(stated.noise.as_ref(), channel.noise()));
         checks
     }
 
-    /// The predicted error; a card does not say whether the planner took the worst over its range or the mean.
-    fn sd_check(&self, channel: &Channel) -> Vec<Check> {
+    /// Checks the predicted error; a card does not say whether the planner took the worst over its range or the mean.
+    fn sd_check(&self, channel: &Channel) -> Check {
         let what = "predicted.sd";
         let stated = self.predicted.sd.text();
-        vec![match (self.predicted_sd(channel, Over::Worst), self.predicted_sd(channel, Over::Mean)) {
+        match (self.predicted_sd(channel, Over::Worst), self.predicted_sd(channel, Over::Mean)) {
             (Ok(_), Ok(mean)) if mean == stated => Check::equal(what, stated, mean),
             (Ok(worst), _) => Check::equal(what, stated, worst),
-            (Err(error), _) => Check::rule(what, stated, error.to_string(), false),
-        }]
+            (Err(error), _) => Check::rule(what, stated, error, false),
+        }
     }
 
     fn predicted_sd(&self, channel: &Channel, over: Over) -> Result<String, Error> {
@@ -204,7 +205,7 @@ impl Card {
     fn claim_checks(&self, channel: &Channel, limit: WorkLimit, progress: &Arc<Progress>) -> Vec<Check> {
         match self.claims_for(channel, self.delta(), limit, Some(progress)) {
             Ok((_, found)) => self.claims.compared_with(&found),
-            Err(error) => vec![Check::rule("claims", self.claims.release.to_string(), error.to_string(), false)],
+            Err(error) => vec![Check::rule("claims", &self.claims.release, error, false)],
         }
     }
 }
@@ -224,7 +225,7 @@ impl Claims {
 impl WholeClaims {
     fn compared_with(&self, found: &Self) -> Vec<Check> {
         let mut checks = vec![
-            Check::equal("claims.whole.queries", self.queries.to_string(), found.queries.to_string()),
+            Check::equal("claims.whole.queries", self.queries, found.queries),
             Check::claim("claims.whole.linked", &self.linked, &found.linked),
         ];
         checks.extend(if_noise("claims.whole.one_aggregator", &self.one_aggregator, &found.one_aggregator));
@@ -233,54 +234,56 @@ impl WholeClaims {
     }
 }
 
-/// The claims for all queries together, which a card of one query does not have.
+/// Checks the claims for all queries together, which a card of one query does not have.
 fn whole_checks(stated: Option<&WholeClaims>, found: Option<&WholeClaims>) -> Vec<Check> {
     match (stated, found) {
         (None, None) => Vec::new(),
         (Some(stated), Some(found)) => stated.compared_with(found),
         (stated, found) => {
-            let queries = |whole: Option<&WholeClaims>| whole.map_or(1, |whole| whole.queries).to_string();
+            let queries = |whole: Option<&WholeClaims>| whole.map_or(1, |whole| whole.queries);
             vec![Check::equal("claims.whole.queries", queries(stated), queries(found))]
         }
     }
 }
 
-/// The outputs of a cell and its two integers.
+/// The outputs of each answer, in words.
+fn outputs_of(answers: &[Vec<Output>]) -> String {
+    answers.iter().map(|outputs| name_of(outputs)).collect::<Vec<_>>().join(", ")
+}
+
+/// Checks the outputs of a cell and its two integers.
 fn cell_checks(stated: &Cell, found: &Cell) -> [Check; 3] {
-    let integer = |probability: Probability| probability.numerator().to_string();
     [
         Check::equal("outputs", stated.name(), found.name()),
-        Check::equal("yes", integer(stated.yes()), integer(found.yes())),
-        Check::equal("no", integer(stated.no()), integer(found.no())),
+        Check::equal("yes", stated.yes().numerator(), found.yes().numerator()),
+        Check::equal("no", stated.no().numerator(), found.no().numerator()),
     ]
 }
 
-/// The noise of the mechanism's text, and none where that has none.
+/// Checks the noise against the mechanism's text, which may have none.
 fn noise_check(stated: Option<&DiscreteLaplace>, found: Option<&DiscreteLaplace>) -> Option<Check> {
     let words = |noise: Option<&DiscreteLaplace>| noise.map_or("no noise".to_owned(), |noise| noise.to_string());
     match (stated, found) {
         (None, None) => None,
-        (Some(stated), Some(found)) => {
-            Some(Check::equal("channel.noise.scale", stated.scale().to_string(), found.scale().to_string()))
-        }
+        (Some(stated), Some(found)) => Some(Check::equal("channel.noise.scale", stated.scale(), found.scale())),
         (stated, found) => Some(Check::equal("channel.noise", words(stated), words(found))),
     }
 }
 
-/// A claim that is there if and only if aggregators add noise.
+/// Checks a claim that is stated if and only if aggregators add noise.
 fn if_noise(what: &str, stated: &Option<Claim>, found: &Option<Claim>) -> Option<Check> {
     match (stated, found) {
         (None, None) => None,
         (Some(stated), Some(found)) => Some(Check::claim(what, stated, found)),
-        (Some(stated), None) => Some(Check::rule(what, stated.to_string(), "left out: there is no noise", false)),
-        (None, Some(found)) => Some(Check { verdict: Verdict::Wrong, ..Check::not_stated(what, found.to_string()) }),
+        (Some(stated), None) => Some(Check::rule(what, stated, "left out: there is no noise", false)),
+        (None, Some(found)) => Some(Check { verdict: Verdict::Wrong, ..Check::not_stated(what, found) }),
     }
 }
 
-/// A list of claims, one for each answer.
+/// Checks a list of claims, one for each answer.
 fn each(what: &str, stated: &[Claim], found: &[Claim]) -> Vec<Check> {
     if stated.len() != found.len() {
-        return vec![Check::equal(what, stated.len().to_string(), found.len().to_string())];
+        return vec![Check::equal(what, stated.len(), found.len())];
     }
     let pairs = stated.iter().zip(found).enumerate();
     pairs.map(|(index, (stated, found))| Check::claim(format!("{what}[{index}]"), stated, found)).collect()

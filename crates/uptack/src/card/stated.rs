@@ -53,7 +53,7 @@ impl<T> Stated<T> {
 impl<T: TryFrom<f64, Error: fmt::Display>> TryFrom<f64> for Stated<T> {
     type Error = Error;
 
-    /// A number in the fewest digits that read back as it.
+    /// A number in the fewest digits that read back as the same number.
     fn try_from(value: f64) -> Result<Self, Error> {
         value.to_string().parse()
     }
@@ -64,13 +64,16 @@ impl<T: TryFrom<f64, Error: fmt::Display>> FromStr for Stated<T> {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let refuse = |why: &dyn fmt::Display| Error::syntax(format!("expected {why}, as a string; found {text:?}"));
-        // A sign is refused even of zero: no such number has one.
-        let number = Decimal::read(text).filter(|_| !text.starts_with('-')).and_then(|_| text.parse::<f64>().ok());
-        let number = number.filter(|number| number.is_finite());
-        let number = number.ok_or_else(|| refuse(&"a number of at least 0 in decimal digits"))?;
+        let number = read(text).ok_or_else(|| refuse(&"a number of at least 0 in decimal digits"))?;
         let value = T::try_from(number).map_err(|error| refuse(&format!("another number ({error})")))?;
         Ok(Self { text: text.to_owned(), value })
     }
+}
+
+/// A finite number in decimal digits. A sign is refused even for zero: no such number has one.
+fn read(text: &str) -> Option<f64> {
+    Decimal::read(text).filter(|_| !text.starts_with('-'))?;
+    text.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 impl<T: TryFrom<f64, Error: fmt::Display>> TryFrom<String> for Stated<T> {
@@ -101,7 +104,7 @@ impl<T> PartialEq for Stated<T> {
 
 impl<T> Eq for Stated<T> {}
 
-/// A claim of privacy: an ε in the digits in which it is stated, or `none` where nothing is promised.
+/// A claim of privacy: an ε in the digits in which it is stated, or `none` if nothing is promised.
 ///
 /// ```
 /// use uptack::card::Claim;
@@ -124,13 +127,13 @@ pub enum Claim {
 const NONE: &str = "none";
 
 impl Claim {
-    /// The claim that an upper bound supports; none where there is no bound, or it is not finite.
+    /// The claim that an upper bound supports: no guarantee if there is no bound, or it is not finite.
     pub fn at_most(epsilon: Option<f64>) -> Self {
         let stated = epsilon.and_then(|epsilon| Stated::try_from(epsilon).ok());
         stated.map_or(Self::NoGuarantee, Self::Epsilon)
     }
 
-    /// The ε as a number; none where there is no guarantee.
+    /// The ε as a number; `None` if there is no guarantee.
     pub fn epsilon(&self) -> Option<f64> {
         match self {
             Self::Epsilon(stated) => Some(stated.value().value()),
@@ -147,7 +150,7 @@ impl Claim {
         }
     }
 
-    /// The digits as a decimal; none where there is no guarantee.
+    /// The digits as a decimal; `None` if there is no guarantee.
     pub(super) fn decimal(&self) -> Option<Decimal> {
         match self {
             Self::Epsilon(stated) => Some(stated.decimal()),

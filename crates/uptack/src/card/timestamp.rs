@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// A moment from 1970 to the end of the year 9999, to the second.
 ///
-/// Any other way to write the same moment is refused, so that a card has one form.
+/// Any other form of the same moment is refused, so that a card has one form.
 ///
 /// ```
 /// use uptack::card::Timestamp;
@@ -100,20 +100,23 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (400 * era + of_cycle + turn, month, day)
 }
 
-/// A moment as it is printed, and in no other way.
+/// Reads a moment as it is printed, and in no other form.
 fn read(text: &str) -> Option<Timestamp> {
-    let number = |range: std::ops::Range<usize>| {
-        let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-        digits.parse::<u64>().ok()
-    };
+    let number = |range| digits(text, range);
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
     if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
     let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
-    // Whatever is out of range, or written otherwise, does not come back as it was.
+    // Anything out of range, or in another form, is not printed the same way again.
     Timestamp::from_seconds(seconds).ok().filter(|moment| moment.to_string() == text)
+}
+
+/// The number at these places of a text.
+fn digits(text: &str, range: std::ops::Range<usize>) -> Option<u64> {
+    let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    digits.parse().ok()
 }
 
 #[cfg(test)]

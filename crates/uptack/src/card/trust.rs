@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::{Card, Enrolment, Operators};
 use crate::error::Error;
 
-/// One claim and what it takes for it to hold.
+/// A claim, and the assumptions under which it holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trust {
     /// What the claim is about: `one_aggregator`, `release` or `linked`.
     pub view: &'static str,
-    /// Its ε, for everything that the card asks; none where there is no guarantee.
+    /// Its ε, for everything that the card asks; `None` if there is no guarantee.
     pub epsilon: Option<f64>,
     /// The trust model.
     pub model: Model,
@@ -36,34 +36,39 @@ pub enum Model {
 const NOISE: &str = "Counts on the noise that an honest aggregator draws, once for each batch, and on no other owner; whoever \
                      invents owners gains nothing.";
 
+/// Against whom the claim for all answers of an owner holds.
+const LINKED: &str =
+    "Against everybody, both aggregators in one hand included: nobody but the owner's own device is trusted.";
+
 impl Card {
     /// The claims of this card, each with the trust model under which it holds.
     ///
-    /// A card that does not say in whose hands its aggregators are is read as if they were in one.
+    /// A card that does not say who runs its aggregators is read as if one operator ran both.
     pub fn trust(&self) -> Result<Vec<Trust>, Error> {
-        let one_aggregator = self.claims.one_aggregator.as_ref().map(|_| Trust {
+        let release = Trust {
+            view: "release",
+            epsilon: self.claims.whole_release(),
+            model: Model::OneAggregatorMostClients,
+            holds: format!("{} {}", self.against_whom(), self.which_crowd()?),
+        };
+        let linked = Trust {
+            view: "linked",
+            epsilon: self.claims.whole_linked(),
+            model: Model::OneClient,
+            holds: LINKED.to_owned(),
+        };
+        Ok(self.one_aggregator_trust().into_iter().chain([release, linked]).collect())
+    }
+
+    /// The claim for one honest aggregator, if the aggregators add noise.
+    fn one_aggregator_trust(&self) -> Option<Trust> {
+        self.claims.one_aggregator.as_ref()?;
+        Some(Trust {
             view: "one_aggregator",
             epsilon: self.claims.whole_one_aggregator(),
             model: Model::OneAggregatorOneClient,
             holds: format!("{} {}", self.against_whom(), NOISE),
-        });
-        let others = [
-            Trust {
-                view: "release",
-                epsilon: self.claims.whole_release(),
-                model: Model::OneAggregatorMostClients,
-                holds: format!("{} {}", self.against_whom(), self.which_crowd()?),
-            },
-            Trust {
-                view: "linked",
-                epsilon: self.claims.whole_linked(),
-                model: Model::OneClient,
-                holds: "Against everybody, both aggregators in one hand included: nobody but the owner's own device \
-                        is trusted."
-                    .to_owned(),
-            },
-        ];
-        Ok(one_aggregator.into_iter().chain(others).collect())
+        })
     }
 
     fn against_whom(&self) -> &'static str {

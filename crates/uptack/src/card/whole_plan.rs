@@ -6,10 +6,11 @@ use crate::plan::{PROGRESS, Plan, Request, Trust, plan_with};
 use crate::privacy::{Delta, Epsilon, WorkLimit};
 use crate::simulate::Progress;
 
-/// Plans tried after the first: each halves what is left between the ε of one query that is enough and one that is not.
+/// How many plans are tried after the first. Each halves the gap between an ε per query that keeps within the whole's and
+/// one that does not.
 const STEPS: u32 = 5;
 
-/// The parts of ε that are tried where there is no plan for all of it.
+/// The parts of ε that are tried if there is no plan for all of it.
 const STRICTER: [f64; 4] = [0.99, 0.97, 0.94, 0.9];
 
 /// What the progress of [`plan_whole`] counts up to, for this many queries that can differ for one owner.
@@ -22,7 +23,8 @@ pub fn whole_progress(queries: u64) -> u64 {
 ///
 /// If one honest aggregator has to be enough, the epsilons of single queries add up, and so do the linked ones: every query
 /// gets its share. Otherwise a ballot or a series of K queries at (ε/K, δ/K) each is always within (ε, δ), because epsilons and
-/// deltas add up. The composition is better than that sum, so that more is searched for, and the card's own claims decide.
+/// deltas add up. The composition is better than that sum. So a larger ε per query is searched for, and the card's own
+/// claims decide.
 ///
 /// ```
 /// use uptack::card::{Card, plan_whole};
@@ -46,7 +48,7 @@ pub fn plan_whole(
         return Err(Error::request("a query needs the ε of its release"));
     };
     if request.trust == Trust::OneAggregator {
-        let share = share_of_sum(request, epsilon, queries)?;
+        let share = share_of_sum(request, epsilon, delta, queries)?;
         let mut card = draft(Card::new(&share, &plan_with(&share, progress)?));
         if queries > 1 {
             card.state_claims(delta, WorkLimit::default())?;
@@ -60,7 +62,7 @@ pub fn plan_whole(
     Search { request, epsilon, delta, queries, draft, progress }.best()
 }
 
-/// The search for the largest ε of one query with which all of them keep within the whole's.
+/// The search for the largest ε per query with which all queries together keep within the whole's ε.
 struct Search<'a, D> {
     request: &'a Request,
     epsilon: Epsilon,
@@ -78,15 +80,15 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
             let middle = (enough * too_much).sqrt();
             match self.attempt(middle) {
                 Ok(Some(card)) => (best, enough) = (card, middle),
-                // Too much, or without a plan just there: what is found already is good.
+                // It is too much, or there is no plan just there; what was found before is good.
                 Ok(None) | Err(_) => too_much = middle,
             }
         }
         Ok(best)
     }
 
-    /// A card at the sum's share, and the ε of one of its queries. Numerical composition rounds against us; a hair below
-    /// the share is enough then.
+    /// A card whose queries have equal shares of the sum, and the ε of one of them. Numerical composition rounds up; if that
+    /// exceeds the whole's ε, a little less than the share is enough.
     fn first(&self) -> Result<(Card, f64), Error> {
         let share = self.epsilon.value() / self.queries as f64;
         for single in [share, share * 0.9] {
@@ -99,14 +101,9 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
         Err(Error::request(message).with_hint("ask for fewer queries, or allow a larger ε"))
     }
 
-    /// The card whose queries have this ε each; none where all of them together do not keep within the whole's.
+    /// The card whose queries have this ε each; `None` if all of them together exceed the whole's.
     fn attempt(&self, single: f64) -> Result<Option<Card>, Error> {
-        let queries = self.queries as f64;
-        let share = Request {
-            release: Some((Epsilon::new(single)?, Delta::new(self.delta.value() / queries)?)),
-            linked_epsilon: self.request.linked_epsilon.map(|linked| linked / queries),
-            ..self.request.clone()
-        };
+        let share = self.request_for_one(single)?;
         let plan = nearest_plan(&share, &Progress::default())?;
         let mut card = (self.draft)(Card::new(&share, &plan));
         card.state_claims(self.delta, WorkLimit::default())?;
@@ -114,23 +111,37 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
         let within = card.claims.whole_release().is_some_and(|whole| whole <= self.epsilon.value());
         Ok(within.then_some(card))
     }
+
+    /// The request for one query of this ε.
+    fn request_for_one(&self, single: f64) -> Result<Request, Error> {
+        let queries = self.queries as f64;
+        Ok(Request {
+            release: Some((Epsilon::new(single)?, Delta::new(self.delta.value() / queries)?)),
+            linked_epsilon: self.request.linked_epsilon.map(|linked| linked / queries),
+            ..self.request.clone()
+        })
+    }
 }
 
-/// The request for one of this many queries whose claims, added up, keep the request for all of them.
-fn share_of_sum(request: &Request, epsilon: Epsilon, queries: u64) -> Result<Request, Error> {
-    let part = |whole: f64| {
-        let mut part = whole / queries as f64;
-        while part * queries as f64 > whole {
-            part = part.next_down();
-        }
-        part
-    };
-    let release = request.release.map(|(_, delta)| Ok::<_, Error>((Epsilon::new(part(epsilon.value()))?, delta)));
-    Ok(Request { release: release.transpose()?, linked_epsilon: request.linked_epsilon.map(part), ..request.clone() })
+/// The request for one of this many queries; the claims of all of them, added up, keep within the request for the whole.
+fn share_of_sum(request: &Request, epsilon: Epsilon, delta: Delta, queries: u64) -> Result<Request, Error> {
+    let release = Some((Epsilon::new(part_of(epsilon.value(), queries))?, delta));
+    let linked_epsilon = request.linked_epsilon.map(|linked| part_of(linked, queries));
+    Ok(Request { release, linked_epsilon, ..request.clone() })
 }
 
-/// The plan of a request, or of one that asks for a little more privacy where the certificate of the best mechanism does
-/// not close just there.
+/// The largest double near `whole / queries` that, multiplied again, does not exceed the whole.
+fn part_of(whole: f64, queries: u64) -> f64 {
+    let queries = queries as f64;
+    let mut part = whole / queries;
+    while part * queries > whole {
+        part = part.next_down();
+    }
+    part
+}
+
+/// The plan of a request, or of one that asks for a little more privacy if the best mechanism cannot be certified at
+/// exactly this ε.
 fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Error> {
     let first = match plan_with(request, progress) {
         Ok(plan) => return Ok(plan),
@@ -156,7 +167,8 @@ mod tests {
         for (queries, epsilon) in [(1, 1.0), (2, 1.0), (3, 0.7), (24, 2.5), (49, 0.1)] {
             let epsilon = Epsilon::new(epsilon).unwrap();
             let whole = Request::one_aggregator(5000, Prior::at(50), epsilon).unwrap();
-            let share = share_of_sum(&whole, epsilon, queries).unwrap();
+            let (_, delta) = whole.release.unwrap();
+            let share = share_of_sum(&whole, epsilon, delta, queries).unwrap();
             let channel = least_error(&share).unwrap().channel();
             let times = queries as f64;
             assert!(one_aggregator(&channel).unwrap().upper() * times <= epsilon.value(), "{queries}");

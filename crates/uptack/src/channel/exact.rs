@@ -10,12 +10,14 @@ use crate::linear;
 use crate::output::shortened;
 use crate::probability::Probability;
 
+/// A cell with its probability under *yes* and under *no*, before they are rounded.
+type ExactCell = (Vec<Output>, Fraction, Fraction);
+
 impl Channel {
     /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
     pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self, Error> {
-        let names: Vec<String> = cells.iter().map(|(outputs, ..)| name_of(outputs)).collect();
-        let yes = round_law("yes", &names, &cells.iter().map(|(_, yes, _)| yes).collect::<Vec<_>>())?;
-        let no = round_law("no", &names, &cells.iter().map(|(.., no)| no).collect::<Vec<_>>())?;
+        let yes = round_law("yes", &cells, |(_, yes, _)| yes)?;
+        let no = round_law("no", &cells, |(.., no)| no)?;
         let rounded = cells.into_iter().zip(yes.into_iter().zip(no));
         Self::from_cells(rounded.map(|((outputs, ..), (yes, no))| Cell::new(outputs, yes, no)).collect())
     }
@@ -36,20 +38,26 @@ impl Channel {
     }
 }
 
-/// Rounds each probability by itself and gives the remainder to the most likely cell, the first of several.
-fn round_law(truth: &str, names: &[String], law: &[&Fraction]) -> Result<Vec<Probability>, Error> {
-    let sum: BigRational = law.iter().map(|fraction| fraction.exact().clone()).sum();
+/// Rounds each probability of a law by itself and gives the remainder to the most likely cell, the first of several.
+fn round_law(truth: &str, cells: &[ExactCell], law: fn(&ExactCell) -> &Fraction) -> Result<Vec<Probability>, Error> {
+    let sum: BigRational = cells.iter().map(|cell| law(cell).exact().clone()).sum();
     if !sum.is_one() {
-        return Err(not_one(truth, names, &sum));
+        return Err(not_one(truth, cells, &sum));
     }
-    let mut rounded: Vec<u128> = law.iter().map(|fraction| fraction.round().numerator()).collect();
-    let rest = (0..rounded.len()).max_by_key(|&cell| (rounded[cell], usize::MAX - cell)).unwrap_or(0);
-    let others: u128 = rounded.iter().enumerate().filter(|&(cell, _)| cell != rest).map(|(_, &part)| part).sum();
-    rounded[rest] = Probability::ONE.numerator() - others;
-    rounded.into_iter().map(Probability::from_numerator).collect()
+    let rounded = cells.iter().map(|cell| law(cell).round().numerator()).collect();
+    with_remainder(rounded).into_iter().map(Probability::from_numerator).collect()
 }
 
-fn not_one(truth: &str, names: &[String], sum: &BigRational) -> Error {
+/// Gives what is left of one to the largest number, the first of several.
+fn with_remainder(mut rounded: Vec<u128>) -> Vec<u128> {
+    let most_likely = (0..rounded.len()).max_by_key(|&cell| (rounded[cell], usize::MAX - cell)).unwrap_or(0);
+    let others = rounded.iter().sum::<u128>() - rounded[most_likely];
+    rounded[most_likely] = Probability::ONE.numerator() - others;
+    rounded
+}
+
+fn not_one(truth: &str, cells: &[ExactCell], sum: &BigRational) -> Error {
+    let names: Vec<String> = cells.iter().map(|(outputs, ..)| name_of(outputs)).collect();
     let excess = sum - BigRational::one();
     let way = if excess > BigRational::zero() { "much" } else { "little" };
     Error::law(format!(
@@ -61,7 +69,7 @@ fn not_one(truth: &str, names: &[String], sum: &BigRational) -> Error {
     .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly")
 }
 
-fn parse_cell(text: &str) -> Result<(Vec<Output>, Fraction, Fraction), Error> {
+fn parse_cell(text: &str) -> Result<ExactCell, Error> {
     let malformed = || malformed_cell(text.trim());
     let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
     let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
@@ -70,9 +78,9 @@ fn parse_cell(text: &str) -> Result<(Vec<Output>, Fraction, Fraction), Error> {
     if outputs.is_empty() {
         return Err(malformed());
     }
-    let yes = yes.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, yes")))?;
-    let no = no.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, no")))?;
-    Ok((outputs, yes, no))
+    let probability =
+        |text: &str, truth: &str| text.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, {truth}")));
+    Ok((outputs, probability(yes, "yes")?, probability(no, "no")?))
 }
 
 fn malformed_cell(text: &str) -> Error {

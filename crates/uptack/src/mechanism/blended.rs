@@ -6,8 +6,8 @@ use crate::fraction::Fraction;
 /// Three answers of three outputs; a residual on both sides blends the populations that the shifts would isolate.
 ///
 /// **Guarantee.** Answers A and B alone say nothing; C alone is close to randomized response. The release hides a
-/// target among the ry·yes + rn·no owners whom the residual moved the other way. With ry = 0 or rn = 0 one truth alone
-/// can reach a cell and there is no guarantee for the release.
+/// target among the ry·yes + rn·no owners whom the residual moved the other way. With ry = 0 or rn = 0 only one truth can
+/// reach some cell, and there is no guarantee for the release.
 ///
 /// **Algorithm.** The paper's *Plausible Deniability* in the notation of its *Privacy Algebra*. As printed,
 /// NO_f = πN·NO is larger than NO_N = πf·πN·NO, yet is subtracted from it; read NO_N = πN·NO, NO_f = πf·πN·NO and
@@ -75,10 +75,10 @@ impl Family for Blended {
         let [_, b2, b3, f1, f2, ry, rn] = &self.values;
         let parts = parts_and_rest(&[b2, b3, f1, f2]).expect("the sum was checked");
         let [b2, b3, f1, f2, rest] = super::exactly(parts);
-        // Where a residual is all of f2, rounding may make it larger by one unit.
+        // If a residual is all of f2, rounding may make it larger by one unit.
         let (ry, rn) = (ry.round().min(f2), rn.round().min(f2));
         several_answers(
-            &['1', '2', '3'],
+            "123",
             &[
                 ("111", rest, rest),
                 ("222", b2, b2),

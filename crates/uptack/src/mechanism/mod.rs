@@ -1,9 +1,9 @@
 //! The paper's family of mechanisms, each as parameters that yield a [`Channel`].
 //!
 //! *Anonymized Local Privacy* (Joy & Gerla, arXiv 1703.07949) gives for each mechanism the marginal law of each answer.
-//! Where a mechanism asks for several answers, the differences between them cancel only if one coin decides all of
-//! them; the couplings used here are the ones under which the paper's differences cancel (the monotone one for
-//! [`Paired`]). Where the printed text cannot be meant as it stands, the mechanism's page says how it is read and why.
+//! If a mechanism asks for several answers, the differences between them cancel only if one coin decides all of them;
+//! the couplings used here are the ones under which the paper's differences cancel (the monotone one for [`Paired`]).
+//! Wherever the printed text cannot be meant as it stands, the mechanism's page says how it is read and why.
 
 mod blended;
 mod cancelling;
@@ -92,14 +92,14 @@ trait Family: Sized {
     const NAME: &'static str;
     const KEYS: &'static [&'static str];
 
-    /// From one value a key, in the order of the keys.
+    /// From one value per key, in the order of the keys.
     fn from_values(values: Vec<Fraction>) -> Result<Self, Error>;
     fn values(&self) -> Vec<&Fraction>;
     fn channel(&self) -> Channel;
 }
 
-/// A family of two numbers, the shares of either truth that take part; the law is made from them rounded. Who does not take
-/// part says ⊥.
+/// A family of two numbers: for each truth, the share of owners who take part. The law is made from the rounded shares.
+/// Owners who do not take part say ⊥.
 macro_rules! family_of_shares {
     ($family:ident, $name:literal, |$yes:ident, $no:ident| $channel:expr) => {
         impl crate::mechanism::Family for $family {
@@ -124,8 +124,8 @@ macro_rules! family_of_shares {
 }
 use family_of_shares;
 
-/// One expression for every family with parameters, and others for `custom` and for mechanisms with noise, so that the list of
-/// variants stands once.
+/// One expression for every family with parameters, and others for `custom` and for mechanisms with noise, so that the
+/// variants are listed only once.
 macro_rules! for_family {
     ($mechanism:expr, $inner:ident => $body:expr, custom $custom:ident => $other:expr, noisy $noisy:ident => $with_noise:expr) => {
         match $mechanism {
@@ -182,16 +182,14 @@ impl Mechanism {
         }
     }
 
-    /// What each aggregator adds to the published sum; none where all tallies are published as they are.
+    /// What each aggregator adds to the published sum; `None` if all tallies are published as they are.
     pub fn noise(&self) -> Option<&DiscreteLaplace> {
         match self {
             Self::Noisy(noisy) => Some(noisy.noise()),
             _ => None,
         }
     }
-}
 
-impl Mechanism {
     /// The mechanism of one of [`NAMES`](Self::NAMES), from what stands in its brackets.
     fn named(name: &str, arguments: &str) -> Result<Self, Error> {
         match name {
@@ -228,16 +226,18 @@ impl FromStr for Mechanism {
 
 impl fmt::Display for Mechanism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fn arguments<F: Family>(family: &F) -> String {
-            let pairs = F::KEYS.iter().zip(family.values());
-            pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
-        }
-        if let Self::Spread(spread) = self {
-            return write!(f, "{}(pairs={},{})", Spread::NAME, spread.pairs(), arguments(spread));
-        }
         let arguments = for_family!(self, family => arguments(family), custom custom => custom.to_string(), noisy noisy => return noisy.fmt(f));
-        write!(f, "{}({arguments})", self.name())
+        match self {
+            Self::Spread(spread) => write!(f, "{}(pairs={},{arguments})", Spread::NAME, spread.pairs()),
+            _ => write!(f, "{}({arguments})", self.name()),
+        }
     }
+}
+
+/// The parameters of a family as `key=value,…`.
+fn arguments<F: Family>(family: &F) -> String {
+    let pairs = F::KEYS.iter().zip(family.values());
+    pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
 impl TryFrom<String> for Mechanism {
@@ -261,19 +261,21 @@ fn one_answer(yes: [Probability; 3], no: [Probability; 3]) -> Channel {
     trusted(cells.map(|(&output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
 }
 
-/// One answer's law over 1, 0, ⊥ from the probability of taking part and of saying 1, the rest of it saying 0.
+/// One answer's law over 1, 0 and ⊥, from the probability of taking part and that of saying 1; who takes part otherwise says 0.
 fn taking_part(part: Probability, one: Probability) -> [Probability; 3] {
     [one, part.saturating_sub(one), part.complement()]
 }
 
 /// The channel of a several-answer mechanism, from its cells' names and laws.
-fn several_answers(outputs: &[char], cells: &[(&str, Probability, Probability)]) -> Channel {
-    let output = |symbol: char| Output::new(symbol).expect("the families' outputs are digits");
-    let cell =
-        |&(name, yes, no): &(&str, Probability, Probability)| Cell::new(name.chars().map(output).collect(), yes, no);
-    let answers = cells[0].0.len();
-    let outputs: Vec<Output> = outputs.iter().map(|&symbol| output(symbol)).collect();
-    Channel::new(vec![outputs; answers], cells.iter().map(cell).collect()).expect("a family's laws sum to one")
+fn several_answers(outputs: &str, cells: &[(&str, Probability, Probability)]) -> Channel {
+    let cell = |&(name, yes, no): &(&str, Probability, Probability)| Cell::new(outputs_of(name), yes, no);
+    let answers = vec![outputs_of(outputs); cells[0].0.len()];
+    Channel::new(answers, cells.iter().map(cell).collect()).expect("a family's laws sum to one")
+}
+
+/// The outputs with these symbols, as in `132`.
+fn outputs_of(symbols: &str) -> Vec<Output> {
+    symbols.chars().map(|symbol| Output::new(symbol).expect("the families' outputs are digits")).collect()
 }
 
 fn trusted(cells: Vec<Cell>) -> Channel {
@@ -297,18 +299,17 @@ fn parts_and_rest(parts: &[&Fraction]) -> Result<Vec<Probability>, Error> {
     Ok(rounded)
 }
 
-/// The values as an array; the reader yields one a key.
+/// The values as an array; the parser yields one per key.
 fn exactly<T, const N: usize>(values: Vec<T>) -> [T; N] {
     values.try_into().unwrap_or_else(|values: Vec<T>| unreachable!("{} values for {N} keys", values.len()))
 }
 
 /// `left ≤ right`, or an error that says by how much it is not so.
-fn at_most(left: (&str, &Fraction), right: (&str, &Fraction)) -> Result<(), Error> {
-    if left.1 <= right.1 {
+fn at_most((left_name, left): (&str, &Fraction), (right_name, right): (&str, &Fraction)) -> Result<(), Error> {
+    if left <= right {
         return Ok(());
     }
-    let excess = left.1.minus(right.1)?;
-    let ((left_name, left), (right_name, right)) = (left, right);
+    let excess = left.minus(right)?;
     Err(Error::parameter(format!("{left_name} = {left} is more than {right_name} = {right}, by {excess}")))
 }
 

@@ -8,8 +8,8 @@ use crate::noise::DiscreteLaplace;
 /// A mechanism of one answer, and noise that each of the two aggregators adds to the number of answers `1`:
 /// `randomized-response(t=0.999) + laplace(scale=1)`.
 ///
-/// **Guarantee.** With one honest aggregator, [`one_aggregator`](crate::privacy::one_aggregator): pure, for every crowd. With
-/// honest owners besides, the certified guarantee of the release. With nobody honest, the linked ε of the mechanism.
+/// **Guarantee.** With one honest aggregator, [`one_aggregator`](crate::privacy::one_aggregator): pure, for every crowd. If
+/// owners are honest, too, the certified guarantee of the release. If nobody is honest, the linked ε of the mechanism.
 ///
 /// **Algorithm.** Owners draw as without noise and write one bit, whether they answer `1`. Each aggregator draws once for
 /// each batch from the [`DiscreteLaplace`] law and adds that to its share of the sum; only the sum is published.
@@ -32,7 +32,7 @@ pub struct Noisy {
 }
 
 impl Noisy {
-    /// Refused where the mechanism has several answers or no answer `1`, or has noise already.
+    /// Refused if the mechanism has several answers or no answer `1`, or has noise already.
     pub fn new(mechanism: Mechanism, noise: DiscreteLaplace) -> Result<Self, Error> {
         if mechanism.noise().is_some() {
             return Err(Error::parameter("noise is added twice"));
@@ -41,7 +41,7 @@ impl Noisy {
         Ok(Self { mechanism: Box::new(mechanism), noise })
     }
 
-    /// Reads what stands on either side of the `+`.
+    /// Reads the texts on either side of the `+`.
     pub(super) fn parse(mechanism: &str, noise: &str) -> Result<Self, Error> {
         Self::new(mechanism.parse()?, noise.parse()?)
     }

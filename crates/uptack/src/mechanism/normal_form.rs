@@ -14,7 +14,7 @@ use crate::fraction::Fraction;
 /// **Utility.** From the count of `1`: √(yes·(f−r)(1−f+r) + no·r(1−r)) / (f−2r); the combined estimator also uses
 /// `0`. It does not grow with the crowd if r·n stays what it is.
 ///
-/// **Cost.** One answer of three outputs (two where f = 1).
+/// **Cost.** One answer of three outputs (two if f = 1).
 ///
 /// ```
 /// use uptack::{Mechanism, estimate::Estimator};

@@ -10,7 +10,7 @@ use crate::fraction::Fraction;
 ///
 /// **Algorithm.** The paper's *First Attempt Cancelling the Noise*. In its printed text πN and π⊥N are one quantity,
 /// YES_A stands for YES, ⊥Y and ⊥N for πY and πN, and the π⊥2 of the expectations is a misprint for π⊥1. The paper
-/// gives the law of each answer; they are coupled monotonely: one coin, and the cell 12 is whoever the shift
+/// gives the law of each answer; they are coupled monotonically: one coin, and the cell 12 holds the owners whom the shift
 /// moved.
 ///
 /// **Utility.** From ⊥1A − ⊥1B, which counts the cell 12: √(yes·2sy(1−2sy) + no·2sn(1−2sn)) / (2|sy−sn|). The noise
@@ -64,7 +64,7 @@ impl Family for Paired {
         let (base, yes, no) = (self.base.round(), self.yes.round(), self.no.round());
         let room = base.complement();
         several_answers(
-            &['1', '2'],
+            "12",
             &[
                 ("11", base.saturating_sub(yes), base.saturating_sub(no)),
                 ("12", yes.doubled(), no.doubled()),

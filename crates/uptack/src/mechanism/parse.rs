@@ -1,4 +1,4 @@
-//! Reading `name(key=value, …)`.
+//! Reads `name(key=value, …)`.
 
 use crate::error::Error;
 use crate::fraction::Fraction;
@@ -18,7 +18,7 @@ pub(super) fn call(text: &str) -> Result<(&str, &str), Error> {
     Ok((name.trim(), arguments))
 }
 
-/// What stands before and after the `+` that joins a mechanism and its noise; a sign within a number is none.
+/// The texts before and after the `+` that joins a mechanism and its noise; a sign within a number is not such a `+`.
 pub(super) fn sum(text: &str) -> Option<(&str, &str)> {
     let (at, _) = text.match_indices('+').find(|&(at, _)| text[..at].trim_end().ends_with(')'))?;
     Some((&text[..at], &text[at + 1..]))
@@ -27,8 +27,8 @@ pub(super) fn sum(text: &str) -> Option<(&str, &str)> {
 /// A mechanism whose parameters are all fractions.
 pub(super) fn family<F: Family>(arguments: &str) -> Result<F, Error> {
     let texts = by_key(arguments, F::KEYS)?;
-    let read = |(text, key): (&str, &&str)| text.parse::<Fraction>().map_err(|error| error.at(key));
-    F::from_values(texts.into_iter().zip(F::KEYS).map(read).collect::<Result<_, _>>()?)
+    let values = texts.into_iter().zip(F::KEYS).map(|(text, key)| fraction(text, key));
+    F::from_values(values.collect::<Result<_, _>>()?)
 }
 
 /// `spread`, whose first parameter is a count.
@@ -37,35 +37,45 @@ pub(super) fn spread(arguments: &str) -> Result<Spread, Error> {
     let pairs = texts[0].parse().map_err(|_| {
         Error::syntax(format!("pairs: `{}` is not a number of pairs", shortened(texts[0]))).with_hint("write pairs=2")
     })?;
-    let read = |text: &str, key: &str| text.parse::<Fraction>().map_err(|error| error.at(key));
-    Spread::new(pairs, read(texts[1], "f")?, read(texts[2], "r")?)
+    Spread::new(pairs, fraction(texts[1], "f")?, fraction(texts[2], "r")?)
 }
 
-/// The text for each key; keys may be left out if the values stand in the keys' order.
+fn fraction(text: &str, key: &str) -> Result<Fraction, Error> {
+    text.parse().map_err(|error: Error| error.at(key))
+}
+
+/// The text for each key; keys may be left out if the values are in the keys' order.
 fn by_key<'a>(arguments: &'a str, keys: &[&str]) -> Result<Vec<&'a str>, Error> {
-    let wrong = |message: String| Error::syntax(message).with_hint(format!("it takes {}", keys.join(", ")));
     let mut found: Vec<Option<&str>> = vec![None; keys.len()];
     let given = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
     for (position, argument) in given.enumerate() {
-        let (index, value) = match argument.split_once('=') {
-            Some((key, value)) => (position_of(key.trim(), keys)?, value.trim()),
-            None => (position, argument),
-        };
-        let slot = found.get_mut(index);
-        let slot = slot.ok_or_else(|| wrong(format!("`{}` is one value too many", shortened(argument))))?;
-        if slot.replace(value).is_some() {
-            return Err(wrong(format!("{} is given twice", keys[index])));
+        let (index, value) = keyed(argument, position, keys)?;
+        let too_many = || wrong(format!("`{}` is one value too many", shortened(argument)), keys);
+        if found.get_mut(index).ok_or_else(too_many)?.replace(value).is_some() {
+            return Err(wrong(format!("{} is given twice", keys[index]), keys));
         }
     }
-    let present = |(text, key): (Option<&'a str>, &&str)| text.ok_or_else(|| wrong(format!("{key} is missing")));
-    found.into_iter().zip(keys).map(present).collect()
+    let texts = found.into_iter().zip(keys);
+    texts.map(|(text, key)| text.ok_or_else(|| wrong(format!("{key} is missing"), keys))).collect()
+}
+
+fn wrong(message: String, keys: &[&str]) -> Error {
+    Error::syntax(message).with_hint(format!("it takes {}", keys.join(", ")))
+}
+
+/// The index of an argument's key and the argument's value; without a key, its position counts.
+fn keyed<'a>(argument: &'a str, position: usize, keys: &[&str]) -> Result<(usize, &'a str), Error> {
+    match argument.split_once('=') {
+        Some((key, value)) => Ok((position_of(key.trim(), keys)?, value.trim())),
+        None => Ok((position, argument)),
+    }
 }
 
 fn position_of(key: &str, keys: &[&str]) -> Result<usize, Error> {
     keys.iter().position(|&known| known == key).ok_or_else(|| unknown("key", key, keys))
 }
 
-/// The error for a name that is not known, with the nearest that is.
+/// The error for an unknown name, with the nearest name that is known.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     let nearest = known.iter().min_by_key(|candidate| distance(name, candidate));
     let near = nearest.filter(|candidate| distance(name, candidate) * 2 < candidate.len());

@@ -4,8 +4,8 @@ use crate::probability::Probability;
 
 /// Answer the plain truth with the probability of one's truth, else ⊥.
 ///
-/// **Guarantee.** None: whoever answers `1` holds *yes*. A lone owner of its truth shows in the release with
-/// probability max(sy, sn), so that δ is never below it. It is here because the paper starts from it.
+/// **Guarantee.** None: an owner who answers `1` has the truth *yes*. An owner who is alone with its truth shows in the
+/// release with probability max(sy, sn), so that δ is never below it. It is here because the paper starts from it.
 ///
 /// **Algorithm.** The paper's section *Sampling*.
 ///

@@ -1,20 +1,20 @@
-use super::{Family, at_most};
+use super::{Family, at_most, outputs_of};
 use crate::channel::{Cell, Channel, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
-/// Pairs of answers (reference, signal), of which an owner carries its shift in one drawn at random.
+/// Pairs of answers (reference, signal); an owner's shift is carried by one pair drawn at random.
 ///
 /// **Guarantee.** A signal alone is randomized response at participation f/J; the release is that of
-/// [`NormalForm`](super::NormalForm) or better, because the tallies do not fix the cells. It is worth something only
-/// where different parties, who do not collude, hold the answers.
+/// [`NormalForm`](super::NormalForm) or better, because the tallies do not determine the cells. It is worth something only
+/// if different parties, who do not collude, hold the answers.
 ///
 /// **Algorithm.** Our own addition to the family. With probability f one uniformly drawn pair of the J reads 13 (with
 /// probability (f−r)/f if yes, r/f if no) or else 12; every other pair reads 22 or 33, half each.
 ///
-/// **Utility.** The sum over the pairs loses nothing against [`NormalForm`](super::NormalForm), up to the coins of the
-/// idle pairs, which cancel between reference and signal.
+/// **Utility.** The sum over the pairs is as good as [`NormalForm`](super::NormalForm), up to the coins of the idle pairs,
+/// which cancel between reference and signal.
 ///
 /// **Cost.** 2·J answers of three outputs and (J + 1)·2ᴶ cells.
 ///
@@ -54,6 +54,8 @@ impl Spread {
         self.pairs
     }
 
+    /// The outputs of a cell: `carrier` is the pair that carries and what it reads, and the bits of `idle` are the coins of the
+    /// other pairs.
     fn cell(&self, carrier: Option<(usize, &str)>, idle: usize) -> Vec<Output> {
         let mut coins = idle;
         let mut name = String::new();
@@ -66,7 +68,23 @@ impl Spread {
                 }
             }
         }
-        outputs(&name)
+        outputs_of(&name)
+    }
+
+    /// The cells in which a pair carries: 13 with probability `truth` if yes, and `flipped` if no, and 12 the other way round.
+    fn carrying_cells(&self, truth: Probability, flipped: Probability) -> impl Iterator<Item = Cell> {
+        let carriers = (0..self.pairs).flat_map(move |pair| (0..self.idle_patterns()).map(move |idle| (pair, idle)));
+        carriers.flat_map(move |(pair, idle)| {
+            [
+                Cell::new(self.cell(Some((pair, "13")), idle), truth, flipped),
+                Cell::new(self.cell(Some((pair, "12")), idle), flipped, truth),
+            ]
+        })
+    }
+
+    /// What the other pairs can read while one carries.
+    fn idle_patterns(&self) -> usize {
+        1 << (self.pairs - 1)
     }
 
     /// The cells in which no pair carries; what cannot be shared evenly goes to the first.
@@ -77,10 +95,6 @@ impl Spread {
             Cell::new(self.cell(None, idle as usize), share, share)
         })
     }
-}
-
-fn outputs(symbols: &str) -> Vec<Output> {
-    symbols.chars().map(|symbol| Output::new(symbol).expect("digits are outputs")).collect()
 }
 
 fn on_grid(numerator: u128) -> Probability {
@@ -102,21 +116,13 @@ impl Family for Spread {
 
     /// The rest is the cell in which every pair reads 22.
     fn channel(&self) -> Channel {
-        let idle_patterns = 1usize << (self.pairs - 1);
-        let carriers = (self.pairs * idle_patterns) as u128;
+        let carriers = (self.pairs * self.idle_patterns()) as u128;
         let part = self.part.round().numerator() / carriers;
         let flip = (self.flip.round().numerator() / carriers).min(part);
-        let (truth, flipped) = (on_grid(part - flip), on_grid(flip));
-        let mut cells = Vec::new();
-        for pair in 0..self.pairs {
-            for idle in 0..idle_patterns {
-                cells.push(Cell::new(self.cell(Some((pair, "13")), idle), truth, flipped));
-                cells.push(Cell::new(self.cell(Some((pair, "12")), idle), flipped, truth));
-            }
-        }
+        let mut cells: Vec<Cell> = self.carrying_cells(on_grid(part - flip), on_grid(flip)).collect();
         cells.extend(self.idle_cells(Probability::ONE.numerator() - part * carriers));
-        // A reference reads 1 where its pair carries; a signal never does.
-        let answers = (0..self.pairs).flat_map(|_| [outputs("123"), outputs("23")]).collect();
+        // A reference reads 1 if its pair carries; a signal never does.
+        let answers = (0..self.pairs).flat_map(|_| [outputs_of("123"), outputs_of("23")]).collect();
         Channel::new(answers, cells).expect("the parts sum to one")
     }
 }

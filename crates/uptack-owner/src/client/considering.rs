@@ -1,0 +1,130 @@
+//! Decides about cards and charges for them: before any truth is looked at, and without any attribute.
+
+use uptack_dap::signed::SignedCard;
+
+use super::{Client, Outcome};
+use crate::{
+    check::{Accepted, Refusal},
+    error::Result,
+    ledger::{Acceptance, State},
+    observer::Event,
+    schedule::{self, FIXED_DELAY},
+};
+
+/// The reports of one card.
+#[derive(Clone, Copy)]
+struct Work {
+    /// Seconds until they are made, including those of the cards before it.
+    to_make: u64,
+    /// How many there are.
+    reports: usize,
+}
+
+impl Work {
+    fn too_late(self, closes: u64, now: u64) -> Refusal {
+        let (left, earliest) = (closes.saturating_sub(now), FIXED_DELAY + self.to_make);
+        let reports = if self.reports > 1 { format!("the {} reports", self.reports) } else { "a report".to_owned() };
+        Refusal(format!(
+            "the query closes in {left} seconds, too soon to make and send {reports}: sending begins {earliest} seconds \
+             after acceptance, and needs time to be repeated"
+        ))
+    }
+}
+
+impl Client {
+    /// Decides about every card for every owner, draws the moments of their reports and charges those who accept.
+    ///
+    /// It takes only names: no attribute has a part in the decision.
+    pub fn consider(&self, owners: &[&str], cards: &[SignedCard]) -> Result<Vec<Outcome>> {
+        self.consider_each(cards.iter().map(|signed| (signed, owners.to_vec())))
+    }
+
+    /// Decides about each card for its own owners.
+    pub(super) fn consider_each<'a>(
+        &self,
+        cards: impl IntoIterator<Item = (&'a SignedCard, Vec<&'a str>)>,
+    ) -> Result<Vec<Outcome>> {
+        let now = self.config.clock.now();
+        self.ledger.expire(now)?;
+        let mut outcomes = Vec::new();
+        let mut to_make = 0;
+        for (signed, owners) in cards {
+            outcomes.extend(self.consider_card(signed, &owners, &mut to_make, now)?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Decides about one card. `to_make` is how many seconds the reports of the cards before it take to make; if the card is
+    /// accepted, its own are added.
+    fn consider_card(&self, signed: &SignedCard, owners: &[&str], to_make: &mut u64, now: u64) -> Result<Vec<Outcome>> {
+        let reports = owners.len().saturating_sub(self.ledger.entries_of(&signed.query)?);
+        let accepted = match self.checker.check(signed, now) {
+            Ok(accepted) => accepted,
+            Err(refusal) => return Ok(refuse(signed, owners, &refusal)),
+        };
+        let work = Work { to_make: *to_make + schedule::time_to_make(reports, accepted.asked.questions()), reports };
+        match self.moments(owners, &accepted, work, now) {
+            Ok(moments) => {
+                *to_make = work.to_make;
+                self.charge(signed, &accepted, &moments, now)
+            }
+            Err(refusal) => self.refuse_unanswered(signed, owners, &refusal),
+        }
+    }
+
+    /// Refuses a card for which too little time is left. What was answered before stays answered.
+    fn refuse_unanswered(&self, signed: &SignedCard, owners: &[&str], refusal: &Refusal) -> Result<Vec<Outcome>> {
+        let mut outcomes = refuse(signed, owners, refusal);
+        for outcome in &mut outcomes {
+            if let Some(state) = self.ledger.state(&outcome.owner, &signed.query)? {
+                *outcome = Outcome::known(&outcome.owner, &signed.query, state);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// When each owner's report will be sent; a refusal if the window closes before that.
+    fn moments<'a>(
+        &self,
+        owners: &[&'a str],
+        accepted: &Accepted,
+        work: Work,
+        now: u64,
+    ) -> std::result::Result<Vec<(&'a str, u64)>, Refusal> {
+        let closes = accepted.window.1;
+        // Sending many reports takes time, and the last of them must arrive before the window closes.
+        let last = closes.saturating_sub(schedule::time_to_send(work.reports));
+        let draw = |owner: &&'a str| {
+            self.config.observer.on(Event::Drawn);
+            Some((*owner, schedule::moment(now, work.to_make, last, self.config.within)?))
+        };
+        owners.iter().map(draw).collect::<Option<_>>().ok_or_else(|| work.too_late(closes, now))
+    }
+
+    fn charge(
+        &self,
+        signed: &SignedCard,
+        accepted: &Accepted,
+        moments: &[(&str, u64)],
+        now: u64,
+    ) -> Result<Vec<Outcome>> {
+        let lifetime = &self.checker.policy().lifetime;
+        let decided = self.ledger.accept(signed, accepted, moments, lifetime, now)?;
+        let owners = moments.iter().map(|(owner, _)| *owner);
+        Ok(owners.zip(decided).map(|(owner, acceptance)| outcome_of(owner, &signed.query, acceptance)).collect())
+    }
+}
+
+fn outcome_of(owner: &str, query: &str, acceptance: Acceptance) -> Outcome {
+    match acceptance {
+        Acceptance::Refused(reason) => Outcome::refused(owner, query, &Refusal(reason)),
+        Acceptance::Charged => Outcome::of(owner, query, State::Due),
+        Acceptance::Known(state) => Outcome::known(owner, query, state),
+    }
+}
+
+/// Refuses a card for all of its owners.
+fn refuse(signed: &SignedCard, owners: &[&str], refusal: &Refusal) -> Vec<Outcome> {
+    tracing::info!(query = signed.query, reason = %refusal, "refused");
+    owners.iter().map(|owner| Outcome::refused(owner, &signed.query, refusal)).collect()
+}
