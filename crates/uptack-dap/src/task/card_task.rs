@@ -5,7 +5,6 @@
 //! them to different tasks, and nobody could be given a smaller minimum batch than the card's.
 
 use uptack::card::Card;
-use url::Url;
 
 use crate::{
     address, ballot,
