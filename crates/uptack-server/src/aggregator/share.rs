@@ -30,7 +30,8 @@ fn draw(noise: &DiscreteLaplace, length: usize) -> Vec<i64> {
     let scale = noise.scale();
     let scale = Ratio::<BigUint>::new(scale.numerator().into(), scale.denominator().into());
     let sampler = Sampler::new(scale).expect("a scale is above zero");
-    let to_i64 = |draw: BigInt| i64::try_from(draw).expect("even at the largest scale, one draw in e^(9·10⁹) is larger");
+    let to_i64 =
+        |draw: BigInt| i64::try_from(draw).expect("even at the largest scale, one draw in e^(9·10⁹) is larger");
     sampler.sample_iter(OsRng).take(length).map(to_i64).collect()
 }
 
