@@ -235,7 +235,7 @@ fn read_cell((name, yes, no): &WrittenCell) -> Result<(Vec<Output>, Fraction, Fr
     Ok((outputs, probability("yes", yes)?, probability("no", no)?))
 }
 
-/// An empty vector with room for so many cells; Python's own exception if there is no memory for them.
+/// An empty vector with room for `length` cells, or Python's own exception if there is not enough memory.
 fn with_capacity(length: usize) -> PyResult<Vec<u8>> {
     let mut cells = Vec::new();
     cells.try_reserve_exact(length).map_err(|error| pyo3::exceptions::PyMemoryError::new_err(error.to_string()))?;

@@ -45,7 +45,7 @@ fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target, Failure> {
     }
 }
 
-/// What is asked about releases to so many owners, and how much work the answer may take.
+/// What is asked about releases to a crowd, and how much work the answer may take.
 #[derive(Clone, Copy)]
 struct Question {
     owners: u64,

@@ -36,8 +36,8 @@ pub(crate) async fn initialize(
     }
     let request = decode_request(task, &body)?;
     drop(body);
-    // In a task of its own, so that the work counts even if the leader hangs up while it waits: its next
-    // attempt then finds the answer instead of starting over.
+    // Spawned, so that the work counts even if the leader hangs up while it waits: its next attempt then
+    // finds the answer instead of starting over.
     let work = process(Arc::clone(shared), Arc::clone(task), job, request);
     tokio::spawn(work).await.map_err(|_| preparation_failed())?
 }

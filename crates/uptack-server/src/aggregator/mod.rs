@@ -252,7 +252,7 @@ impl Drop for Aggregator {
     }
 }
 
-/// Where an aggregator is asked, and where operators look.
+/// The listener for requests, and the one for operators.
 struct Listeners {
     requests: TcpListener,
     operations: Option<TcpListener>,
