@@ -6,8 +6,8 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack::{
-    Cell, Channel, Coins, Fraction, Mechanism, OsCoins, Output, Sampler, SeededCoins, Sums, Tally, Truth, Truths,
-    algebra, mechanism::Custom, privacy,
+    Cell, Channel, Coins, DiscreteLaplace, Fraction, Mechanism, OsCoins, Output, Sampler, SeededCoins, Sums, Tally,
+    Truth, Truths, algebra, mechanism::Custom, privacy,
 };
 use uptack_document::{ChannelDocument, Solved, mechanism_from_json};
 
@@ -24,7 +24,7 @@ pub(crate) struct PyChannel {
 /// A cell's outputs, and its probabilities as fractions, yes first.
 type WrittenCell = (String, String, String);
 
-/// Owners who are drawn while nobody looks for signals.
+/// Owners drawn between two checks for signals.
 const CHUNK: usize = 1 << 20;
 
 impl PyChannel {
@@ -77,14 +77,7 @@ impl PyChannel {
     /// From cells, each with its name and its two probabilities as text.
     #[staticmethod]
     fn from_cells(cells: Vec<WrittenCell>) -> Result<Self, Failure> {
-        let cell = |(name, yes, no): WrittenCell| -> Result<_, uptack::Error> {
-            let outputs = name.replace("bottom", "⊥").chars().map(Output::new).collect::<Result<Vec<_>, _>>()?;
-            let place = |truth: &str| format!("cell {name}, {truth}");
-            let yes = yes.parse::<Fraction>().map_err(|error| error.at(place("yes")))?;
-            let no = no.parse::<Fraction>().map_err(|error| error.at(place("no")))?;
-            Ok((outputs, yes, no))
-        };
-        let cells = cells.into_iter().map(cell).collect::<Result<Vec<_>, _>>()?;
+        let cells = cells.iter().map(read_cell).collect::<Result<Vec<_>, _>>()?;
         let custom = Custom::new(Channel::from_fractions(cells)?)?;
         Ok(Self::new(Mechanism::Custom(custom)))
     }
@@ -146,7 +139,7 @@ impl PyChannel {
         Ok(Estimator::new(&self.channel)?.sd(owners, yes)?)
     }
 
-    /// One cell an owner.
+    /// One cell per owner.
     fn privatize<'py>(
         &self,
         py: Python<'py>,
@@ -154,10 +147,7 @@ impl PyChannel {
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let truths = truths.as_array();
-        let (mut coins, mut drawn) = (Tossed::new(seed), Vec::new());
-        drawn
-            .try_reserve_exact(truths.len())
-            .map_err(|error| pyo3::exceptions::PyMemoryError::new_err(error.to_string()))?;
+        let (mut coins, mut drawn) = (Tossed::new(seed), with_capacity(truths.len())?);
         let mut packed = Truths::new();
         for chunk in truths.axis_chunks_iter(numpy::ndarray::Axis(0), CHUNK) {
             packed.clear();
@@ -190,29 +180,19 @@ impl PyChannel {
             .ok_or_else(|| Failure::request("this mechanism has no noise: all tallies are published as they are"))?;
         let sums = match seed {
             None => Sums::of_tally(&tally, noise, &mut OsCoins)?,
-            Some(seed) => {
-                let mut coins = SeededCoins::new(seed);
-                let added = noise.draw_seeded(&mut coins).saturating_add(noise.draw_seeded(&mut coins));
-                let ones = i64::try_from(tally.count(0, Output::ONE)).unwrap_or(i64::MAX);
-                Sums::new(tally.owners(), vec![ones.saturating_add(added)])?
-            }
+            Some(seed) => seeded_sums(&tally, noise, seed)?,
         };
         Ok((sums.owners(), sums.sums()[0]))
     }
 
     /// The estimate from counted cells.
     fn estimate_cells(&self, py: Python<'_>, cells: Vec<u64>, confidence: &str, interval: &str) -> PyResult<String> {
-        let tally = self.tally(&cells)?;
-        self.estimated(py, &tally, confidence, interval)
+        self.estimate_from(py, &self.tally(&cells)?, confidence, interval)
     }
 
     /// The estimate from a tally as JSON.
     fn estimate_tally(&self, py: Python<'_>, tally: &str, confidence: &str, interval: &str) -> PyResult<String> {
-        let tally: Tally = serde_json::from_str(tally).map_err(|error| {
-            Failure::request(format!("not a tally: {error}"))
-                .with_hint("a tally is a dict such as {\"answers\": [{\"1\": 260, \"0\": 240, \"⊥\": 500}]}")
-        })?;
-        self.estimated(py, &tally, confidence, interval)
+        self.estimate_from(py, &read_tally(tally)?, confidence, interval)
     }
 
     /// The estimate from a published sum.
@@ -224,28 +204,67 @@ impl PyChannel {
         confidence: &str,
         interval: &str,
     ) -> PyResult<String> {
-        let (level, kind) = (read_confidence(confidence)?, read_interval(interval)?);
-        let solved = py.detach(|| Solved::of_sum(&self.channel, (owners, sum), level, kind)).map_err(Failure::from)?;
-        to_text(&solved.document(self.mechanism.to_string(), level))
+        let solve = |level, kind| Solved::of_sum(&self.channel, (owners, sum), level, kind);
+        self.estimate(py, confidence, interval, solve)
     }
 }
 
 impl PyChannel {
-    fn estimated(&self, py: Python<'_>, tally: &Tally, confidence: &str, interval: &str) -> PyResult<String> {
+    fn estimate_from(&self, py: Python<'_>, tally: &Tally, confidence: &str, interval: &str) -> PyResult<String> {
+        self.estimate(py, confidence, interval, |level, kind| Solved::of_tally(&self.channel, tally, level, kind))
+    }
+
+    /// An estimate at the confidence and with the interval that are asked for.
+    fn estimate(
+        &self,
+        py: Python<'_>,
+        confidence: &str,
+        interval: &str,
+        solve: impl FnOnce(Confidence, IntervalKind) -> Result<Solved, uptack::Error> + Send,
+    ) -> PyResult<String> {
         let (level, kind) = (read_confidence(confidence)?, read_interval(interval)?);
-        let solved = py.detach(|| Solved::of_tally(&self.channel, tally, level, kind)).map_err(Failure::from)?;
+        let solved = py.detach(|| solve(level, kind)).map_err(Failure::from)?;
         to_text(&solved.document(self.mechanism.to_string(), level))
     }
 }
 
-/// Small enough to be typed again.
+fn read_cell((name, yes, no): &WrittenCell) -> Result<(Vec<Output>, Fraction, Fraction), uptack::Error> {
+    let outputs = name.replace("bottom", "⊥").chars().map(Output::new).collect::<Result<_, _>>()?;
+    let probability =
+        |truth: &str, text: &str| text.parse::<Fraction>().map_err(|error| error.at(format!("cell {name}, {truth}")));
+    Ok((outputs, probability("yes", yes)?, probability("no", no)?))
+}
+
+/// An empty vector with room for `length` cells, or Python's own exception if there is not enough memory.
+fn with_capacity(length: usize) -> PyResult<Vec<u8>> {
+    let mut cells = Vec::new();
+    cells.try_reserve_exact(length).map_err(|error| pyo3::exceptions::PyMemoryError::new_err(error.to_string()))?;
+    Ok(cells)
+}
+
+/// The published sums with both aggregators' noise from one seed.
+fn seeded_sums(tally: &Tally, noise: &DiscreteLaplace, seed: u64) -> Result<Sums, uptack::Error> {
+    let mut coins = SeededCoins::new(seed);
+    let added = noise.draw_seeded(&mut coins).saturating_add(noise.draw_seeded(&mut coins));
+    let ones = i64::try_from(tally.count(0, Output::ONE)).unwrap_or(i64::MAX);
+    Sums::new(tally.owners(), vec![ones.saturating_add(added)])
+}
+
+fn read_tally(text: &str) -> Result<Tally, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        Failure::request(format!("not a tally: {error}"))
+            .with_hint("a tally is a dict such as {\"answers\": [{\"1\": 260, \"0\": 240, \"⊥\": 500}]}")
+    })
+}
+
+/// A random seed, small enough to be typed again.
 pub(crate) fn new_seed() -> Result<u64, uptack::Error> {
     let mut bytes = [0; 4];
     OsCoins.fill(&mut bytes)?;
     Ok(u32::from_le_bytes(bytes).into())
 }
 
-/// A confidence from text. What is left to one is formed exactly, so that 99.9999 % means what it says.
+/// A confidence from text. Its complement is computed exactly, so that 99.9999 % means what it says.
 pub(crate) fn read_confidence(text: &str) -> Result<Confidence, Failure> {
     let level: Fraction = text.parse()?;
     Confidence::of_miss(level.complement().to_f64()).map_err(|_| {

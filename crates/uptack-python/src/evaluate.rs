@@ -11,7 +11,7 @@ use uptack_eval::traffic::{self, Traffic};
 use uptack_eval::watch::Watch;
 
 use crate::failure::{Failure, to_text};
-use crate::long_work::followed;
+use crate::long_work::{Listener, followed};
 
 /// All rows, as `uptack evaluate --json` prints them; without data, of generated traffic.
 #[pyfunction]
@@ -23,7 +23,7 @@ pub(crate) fn evaluate(
     trials: u64,
     factors: Vec<u64>,
     seed: u64,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Listener<'_>,
 ) -> PyResult<String> {
     if factors.is_empty() || factors.contains(&0) {
         return Err(Failure::request("factors: give at least one, of 1 or more").into());
@@ -33,13 +33,15 @@ pub(crate) fn evaluate(
         Some(path) => Traffic::read(File::open(path)?, at).map_err(Failure::from)?,
     };
     let settings = Settings { factors, trials, seed, ..Settings::default() };
+    to_text(&run(py, traffic, settings, progress)?.json())
+}
+
+fn run(py: Python<'_>, traffic: Traffic, settings: Settings, listener: Listener<'_>) -> PyResult<Evaluation> {
     let watch = Arc::new(Watch::default());
     let (watched, stopped) = (Arc::clone(&watch), Arc::clone(&watch));
     let now = move || {
         let (_, done, all) = watched.now();
         (done, all)
     };
-    let found =
-        followed(py, progress, now, move || stopped.stop(), move || Evaluation::run(traffic, settings, &watch))?;
-    to_text(&found.map_err(Failure::from)?.json())
+    followed(py, listener, now, move || stopped.stop(), move || Evaluation::run(traffic, settings, &watch))
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use uptack::Fraction;
 use uptack::card::Card;
 use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
-use uptack::{Fraction, Mechanism};
 use uptack_document::{Bound as LinkedBound, PlanError, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::channel::PyChannel;
 use crate::failure::{Failure, internal, to_text};
 use crate::long_work::{Listener, counted};
 
-/// A plan with all that charts and cards are made of.
+/// A plan with everything that its charts and card are made from.
 #[pyclass(name = "Plan", module = "uptack._core", frozen)]
 pub(crate) struct PyPlan {
     outcome: Arc<Solved>,
@@ -33,7 +33,16 @@ impl From<PlanError> for Failure {
     }
 }
 
-/// One of some words.
+const NOISES: &[(&str, Noise)] = &[("aggregators", Noise::Aggregators), ("none", Noise::None), ("any", Noise::Any)];
+const TRUSTS: &[(&str, Trust)] = &[("one-aggregator", Trust::OneAggregator), ("owners", Trust::Owners)];
+const UNKNOWNS: &[(&str, Unknown)] =
+    &[("error", Unknown::Error), ("epsilon", Unknown::Epsilon), ("owners", Unknown::Owners)];
+const FORMS: &[(&str, Form)] = &[("one", Form::One), ("several", Form::Several), ("any", Form::Any)];
+const OVERS: &[(&str, Over)] = &[("worst", Over::Worst), ("mean", Over::Mean)];
+/// Whether the objective is the paper's.
+const OBJECTIVES: &[(&str, bool)] = &[("sd", false), ("paper", true)];
+
+/// The value of a word.
 fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T, Failure> {
     let known = words.iter().find(|(known, _)| *known == said).map(|(_, value)| *value);
     known.ok_or_else(|| {
@@ -43,7 +52,11 @@ fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T, Failu
     })
 }
 
-/// Plans; what is none is left out.
+fn optional_word<T: Copy>(name: &str, said: Option<&str>, words: &[(&str, T)]) -> Result<Option<T>, Failure> {
+    said.map(|said| word(name, said, words)).transpose()
+}
+
+/// Plans; an argument that is `None` is left out.
 #[pyfunction(name = "plan")]
 #[pyo3(signature = (yes, *, owners, epsilon, delta, error, answer_epsilon, linked_epsilon, noise, trust, participation, honest, minimum_batch, solve, form, objective, over, family, progress))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords, and the package's own code names them again")]
@@ -66,39 +79,39 @@ pub(crate) fn make_plan(
     objective: &str,
     over: &str,
     family: Option<String>,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Listener<'_>,
 ) -> PyResult<PyPlan> {
-    let noises = [("aggregators", Noise::Aggregators), ("none", Noise::None), ("any", Noise::Any)];
-    let trusts = [("one-aggregator", Trust::OneAggregator), ("owners", Trust::Owners)];
-    let unknowns = [("error", Unknown::Error), ("epsilon", Unknown::Epsilon), ("owners", Unknown::Owners)];
-    let forms = [("one", Form::One), ("several", Form::Several), ("any", Form::Any)];
-    let linked = linked_epsilon.map(|text| text.parse::<LinkedBound>()).transpose();
     let wanted = Wanted {
         owners,
-        over: word("over", over, &[("worst", Over::Worst), ("mean", Over::Mean)])?,
+        over: word("over", over, OVERS)?,
         epsilon,
         delta,
         answer_epsilon,
-        trust: TrustWanted {
-            noise: noise.map(|said| word("noise", said, &noises)).transpose()?,
-            trust: trust.map(|said| word("trust", said, &trusts)).transpose()?,
-            linked: linked.map_err(|words| Failure::request(format!("linked_epsilon: {words}")))?,
-        },
+        trust: read_trust(noise, trust, linked_epsilon)?,
         participation: participation.map(|text| share("participation", text)).transpose()?,
         honest: share("honest", honest)?,
         minimum_batch,
         error,
-        solve: solve.map(|said| word("solve", said, &unknowns)).transpose()?,
-        form: form.map(|said| word("form", said, &forms)).transpose()?,
-        paper_objective: word("objective", objective, &[("sd", false), ("paper", true)])?,
+        solve: optional_word("solve", solve, UNKNOWNS)?,
+        form: optional_word("form", form, FORMS)?,
+        paper_objective: word("objective", objective, OBJECTIVES)?,
         family,
         ..Wanted::new(yes)
     };
     let outcome = counted(py, progress, plan::PROGRESS, move |progress| wanted.plan(progress))?;
-    Ok(PyPlan { outcome: Arc::new(outcome.map_err(Failure::from)?) })
+    Ok(PyPlan { outcome: Arc::new(outcome) })
 }
 
-/// A share of one from text.
+fn read_trust(noise: Option<&str>, trust: Option<&str>, linked_epsilon: Option<&str>) -> Result<TrustWanted, Failure> {
+    let linked = linked_epsilon.map(|text| text.parse::<LinkedBound>()).transpose();
+    Ok(TrustWanted {
+        noise: optional_word("noise", noise, NOISES)?,
+        trust: optional_word("trust", trust, TRUSTS)?,
+        linked: linked.map_err(|words| Failure::request(format!("linked_epsilon: {words}")))?,
+    })
+}
+
+/// A share, between 0 and 1, from text.
 pub(crate) fn share(name: &str, text: &str) -> Result<Fraction, Failure> {
     Ok(text.parse::<Fraction>().map_err(|error| error.at(name))?)
 }
@@ -117,8 +130,8 @@ impl PyPlan {
 
     /// The channels of the alternatives.
     fn alternatives(&self) -> Vec<PyChannel> {
-        let mechanism = |choice: &plan::Choice| -> Mechanism { choice.mechanism.clone() };
-        self.outcome.plan.alternatives.iter().map(mechanism).map(PyChannel::new).collect()
+        let channel = |choice: &plan::Choice| PyChannel::new(choice.mechanism.clone());
+        self.outcome.plan.alternatives.iter().map(channel).collect()
     }
 
     /// The query card, as canonical JSON.
@@ -137,6 +150,8 @@ impl PyPlan {
     fn chart(&self, py: Python<'_>, progress: Listener<'_>) -> PyResult<String> {
         let outcome = Arc::clone(&self.outcome);
         let points = sheet_points(&outcome.request, &outcome.plan);
-        counted(py, progress, points, move |progress| plan_sheet(&outcome.request, &outcome.plan, progress).to_svg())
+        counted(py, progress, points, move |progress| {
+            Ok::<_, Failure>(plan_sheet(&outcome.request, &outcome.plan, progress).to_svg())
+        })
     }
 }

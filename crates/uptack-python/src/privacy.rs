@@ -1,8 +1,11 @@
 //! What mechanisms give away, once and composed.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
-use uptack::privacy::composition::{Composition, FixedInAdvance, add_local};
+use uptack::privacy::composition::{Composition, FixedInAdvance, LossDistribution, add_local};
 use uptack::privacy::{self, Accountant, Delta, Epsilon, Repeated, Target, Views, WorkLimit};
+use uptack::simulate::Progress;
 use uptack::{Channel, Mechanism};
 use uptack_document::PrivacyCard;
 
@@ -24,21 +27,14 @@ pub(crate) fn all_views(
     repeat: Option<u64>,
     honest: &str,
     work: u64,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Listener<'_>,
 ) -> PyResult<String> {
     let owners = privacy::honest_owners(owners, &share("honest", honest)?).map_err(Failure::from)?;
-    let target = target(delta, epsilon)?;
-    let limit = WorkLimit::default().times(work);
-    let all = Views::work(&channel.channel, owners, limit);
-    let (mechanism, law) = (channel.mechanism.to_string(), channel.channel.clone());
-    let card = counted(py, progress, all, move |progress| {
-        let views = Views::of_watched(&law, owners, target, limit, Some(progress))?;
-        let accountant = privacy::release(&law, owners)?.with_limit(limit).watched(Some(progress));
-        let repeated = repeat.map(|times| Repeated::of(&views, &accountant, target, times)).transpose()?;
-        let statement = privacy::statement(&law, &views, &accountant, repeated.as_ref());
-        Ok::<_, uptack::Error>(PrivacyCard { owners, target, views, repeated, statement })
-    })?;
-    to_text(&card.map_err(Failure::from)?.json(&mechanism))
+    let question = Question { owners, target: target(delta, epsilon)?, limit: WorkLimit::default().times(work) };
+    let law = channel.channel.clone();
+    let all = Views::work(&law, owners, question.limit);
+    let card = counted(py, progress, all, move |progress| question.card(&law, repeat, progress))?;
+    to_text(&card.json(&channel.mechanism.to_string()))
 }
 
 fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target, Failure> {
@@ -49,10 +45,81 @@ fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target, Failure> {
     }
 }
 
-/// Releases of several mechanisms to the same owners, each so many times.
+/// What is asked about releases to a crowd, and how much work the answer may take.
+#[derive(Clone, Copy)]
+struct Question {
+    owners: u64,
+    target: Target,
+    limit: WorkLimit,
+}
+
+impl Question {
+    fn views(&self, law: &Channel, progress: &Arc<Progress>) -> Result<Views, uptack::Error> {
+        Views::of_watched(law, self.owners, self.target, self.limit, Some(progress))
+    }
+
+    fn accountant(&self, law: &Channel, progress: &Arc<Progress>) -> Result<Accountant, uptack::Error> {
+        Ok(privacy::release(law, self.owners)?.with_limit(self.limit).watched(Some(progress)))
+    }
+
+    fn card(&self, law: &Channel, repeat: Option<u64>, progress: &Arc<Progress>) -> Result<PrivacyCard, uptack::Error> {
+        let views = self.views(law, progress)?;
+        let accountant = self.accountant(law, progress)?;
+        let repeated = repeat.map(|times| Repeated::of(&views, &accountant, self.target, times)).transpose()?;
+        let statement = privacy::statement(law, &views, &accountant, repeated.as_ref());
+        Ok(PrivacyCard { owners: self.owners, target: self.target, views, repeated, statement })
+    }
+
+    /// One mechanism, repeated.
+    fn repeated(&self, law: &Channel, times: u64, progress: &Arc<Progress>) -> Result<Option<Ends>, uptack::Error> {
+        let views = self.views(law, progress)?;
+        let repeated = Repeated::of(&views, &self.accountant(law, progress)?, self.target, times)?;
+        Ok(repeated.release.map(|ends| (ends.lower(), ends.upper())))
+    }
+
+    /// Different mechanisms. Only the upper end is a claim: the worst crowds of different mechanisms may differ, so nothing
+    /// is proved from below.
+    fn composed(&self, parts: &[Part], progress: &Arc<Progress>) -> Result<Option<Ends>, uptack::Error> {
+        let composition = Composition::new(FixedInAdvance::new(self.losses(parts, progress)?)?);
+        let pure = pure_epsilon(parts)?;
+        Ok(match self.target {
+            Target::Delta(delta) => {
+                let found = composition.epsilon(delta.value())?.map(|ends| ends.upper());
+                smaller(found, pure).map(|upper| (0.0, upper))
+            }
+            Target::Epsilon(epsilon) if pure.is_some_and(|pure| epsilon.value() >= pure) => Some((0.0, 0.0)),
+            Target::Epsilon(epsilon) => Some((0.0, composition.delta(epsilon.value())?.upper())),
+        })
+    }
+
+    /// The privacy loss of each part, with its number of repetitions.
+    fn losses(&self, parts: &[Part], progress: &Arc<Progress>) -> Result<Vec<(LossDistribution, u64)>, uptack::Error> {
+        let smallest = match self.target {
+            Target::Delta(delta) => delta.value(),
+            Target::Epsilon(_) => SMALLEST_DELTA,
+        };
+        let all = parts.iter().map(|(_, times)| *times).fold(0_u64, u64::saturating_add);
+        let loss = |(mechanism, times): &Part| {
+            let accountant = self.accountant(&mechanism.channel(), progress)?;
+            Ok((privacy::release_loss(&accountant, all, smallest)?, *times))
+        };
+        parts.iter().map(loss).collect()
+    }
+}
+
+/// The smallest δ that a composition is made precise for where ε is given.
+const SMALLEST_DELTA: f64 = 1e-12;
+
+/// A mechanism and how many times it is released.
+type Part = (Mechanism, u64);
+
+/// The ends of an enclosure.
+type Ends = (f64, f64);
+
+/// Releases of several mechanisms to the same owners, each a number of times.
 #[pyclass(name = "Composition", module = "uptack._core", frozen)]
 pub(crate) struct PyComposition {
-    parts: Vec<(Mechanism, u64)>,
+    parts: Vec<Part>,
     owners: u64,
     work: u64,
 }
@@ -72,29 +139,27 @@ impl PyComposition {
 
     /// The enclosure of ε at a δ; none where there is no guarantee.
     #[pyo3(signature = (delta, progress=None))]
-    fn epsilon(&self, py: Python<'_>, delta: f64, progress: Listener<'_>) -> PyResult<Option<(f64, f64)>> {
+    fn epsilon(&self, py: Python<'_>, delta: f64, progress: Listener<'_>) -> PyResult<Option<Ends>> {
         let delta = Delta::new(delta).map_err(Failure::from)?;
-        self.found(py, Target::Delta(delta), progress)
+        self.enclosure(py, Target::Delta(delta), progress)
     }
 
     /// The enclosure of δ at an ε.
     #[pyo3(signature = (epsilon, progress=None))]
-    fn delta(&self, py: Python<'_>, epsilon: f64, progress: Listener<'_>) -> PyResult<Option<(f64, f64)>> {
+    fn delta(&self, py: Python<'_>, epsilon: f64, progress: Listener<'_>) -> PyResult<Option<Ends>> {
         let epsilon = Epsilon::new(epsilon).map_err(Failure::from)?;
-        self.found(py, Target::Epsilon(epsilon), progress)
+        self.enclosure(py, Target::Epsilon(epsilon), progress)
     }
 
     /// Local ε of all cells of all releases; none where there is no guarantee.
     fn linked(&self) -> Result<Option<f64>, Failure> {
-        Ok(sum_of(&self.parts, |channel, times| {
-            privacy::linked_epsilon(channel).map(|once| add_local(once, times)).transpose()
-        })?)
+        Ok(sum_of(&self.parts, repeated_linked_epsilon)?)
     }
 }
 
 /// What is proved for each part, added up; none if a part has none.
 fn sum_of(
-    parts: &[(Mechanism, u64)],
+    parts: &[Part],
     each: impl Fn(&Channel, u64) -> Result<Option<f64>, uptack::Error>,
 ) -> Result<Option<f64>, uptack::Error> {
     let mut sum = Some(0.0);
@@ -110,65 +175,30 @@ fn sum_of(
     Ok(sum)
 }
 
-impl PyComposition {
-    fn found(&self, py: Python<'_>, target: Target, listener: Listener<'_>) -> PyResult<Option<(f64, f64)>> {
-        let (parts, owners, work) = (self.parts.clone(), self.owners, self.work);
-        let found = counted(py, listener, 0, move |progress| {
-            let limit = WorkLimit::default().times(work);
-            let watched = |channel: &Channel| {
-                Ok::<_, uptack::Error>(privacy::release(channel, owners)?.with_limit(limit).watched(Some(progress)))
-            };
-            match parts.as_slice() {
-                [(mechanism, times)] => {
-                    let channel = mechanism.channel();
-                    let views = Views::of_watched(&channel, owners, target, limit, Some(progress))?;
-                    Ok(Repeated::of(&views, &watched(&channel)?, target, *times)?
-                        .release
-                        .map(|ends| (ends.lower(), ends.upper())))
-                }
-                several => {
-                    let accountant =
-                        |(mechanism, times): &(Mechanism, u64)| Ok((watched(&mechanism.channel())?, *times));
-                    let accountants = several.iter().map(accountant).collect::<Result<Vec<_>, uptack::Error>>()?;
-                    compose(&accountants, several, target)
-                }
-            }
-        })?;
-        Ok(found.map_err(|error: uptack::Error| Failure::from(error))?)
-    }
+/// ε of all parts at δ = 0; none if a part has none.
+fn pure_epsilon(parts: &[Part]) -> Result<Option<f64>, uptack::Error> {
+    sum_of(parts, |channel, times| {
+        let noisy = privacy::one_aggregator_together(channel, times).map(|all| all.upper());
+        Ok(smaller(repeated_linked_epsilon(channel, times)?, noisy))
+    })
 }
 
-/// The smallest δ that a composition is made precise for where ε is given.
-const SMALLEST_DELTA: f64 = 1e-12;
+fn repeated_linked_epsilon(channel: &Channel, times: u64) -> Result<Option<f64>, uptack::Error> {
+    privacy::linked_epsilon(channel).map(|once| add_local(once, times)).transpose()
+}
 
-/// Different mechanisms. Only the upper end is a claim: the worst crowds of different mechanisms may differ, so nothing is
-/// proved from below.
-fn compose(
-    accountants: &[(Accountant, u64)],
-    parts: &[(Mechanism, u64)],
-    target: Target,
-) -> Result<Option<(f64, f64)>, uptack::Error> {
-    let smallest = match target {
-        Target::Delta(delta) => delta.value(),
-        Target::Epsilon(_) => SMALLEST_DELTA,
-    };
-    let all = accountants.iter().map(|(_, times)| *times).fold(0_u64, u64::saturating_add);
-    let loss =
-        |(accountant, times): &(Accountant, u64)| Ok((privacy::release_loss(accountant, all, smallest)?, *times));
-    let losses = accountants.iter().map(loss).collect::<Result<Vec<_>, uptack::Error>>()?;
-    let composition = Composition::new(FixedInAdvance::new(losses)?);
-    let pure = sum_of(parts, |channel, times| {
-        let linked = privacy::linked_epsilon(channel).map(|once| add_local(once, times)).transpose()?;
-        let noisy = privacy::one_aggregator_together(channel, times).map(|all| all.upper());
-        Ok([linked, noisy].into_iter().flatten().reduce(f64::min))
-    })?;
-    Ok(match target {
-        Target::Delta(delta) => {
-            let found = composition.epsilon(delta.value())?.map(|ends| ends.upper());
-            let upper = [found, pure].into_iter().flatten().reduce(f64::min);
-            upper.map(|upper| (0.0, upper))
-        }
-        Target::Epsilon(epsilon) if pure.is_some_and(|pure| epsilon.value() >= pure) => Some((0.0, 0.0)),
-        Target::Epsilon(epsilon) => Some((0.0, composition.delta(epsilon.value())?.upper())),
-    })
+/// The smaller of two bounds, if there is any.
+fn smaller(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    [one, other].into_iter().flatten().reduce(f64::min)
+}
+
+impl PyComposition {
+    fn enclosure(&self, py: Python<'_>, target: Target, listener: Listener<'_>) -> PyResult<Option<Ends>> {
+        let question = Question { owners: self.owners, target, limit: WorkLimit::default().times(self.work) };
+        let parts = self.parts.clone();
+        counted(py, listener, 0, move |progress| match parts.as_slice() {
+            [(mechanism, times)] => question.repeated(&mechanism.channel(), *times, progress),
+            several => question.composed(several, progress),
+        })
+    }
 }

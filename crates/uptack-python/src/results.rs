@@ -2,7 +2,6 @@
 
 use pyo3::prelude::*;
 use uptack::algebra::Program;
-use uptack::card::Card;
 use uptack::display;
 use uptack::estimate::many::{self, Sharing};
 use uptack::privacy::WorkLimit;
@@ -13,7 +12,7 @@ use uptack_document::{AlgebraDocument, Crowd, SimulationDocument, check_holds, v
 
 use crate::channel::{PyChannel, new_seed, read_confidence, read_interval};
 use crate::failure::{Failure, to_text};
-use crate::long_work::counted;
+use crate::long_work::{Listener, counted};
 
 /// Whole runs, as `uptack simulate --json` prints them.
 #[pyfunction]
@@ -29,7 +28,7 @@ pub(crate) fn simulate(
     confidence: &str,
     interval: &str,
     per_owner: bool,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Listener<'_>,
 ) -> PyResult<String> {
     let simulation = Simulation {
         owners,
@@ -43,7 +42,6 @@ pub(crate) fn simulate(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let law = channel.channel.clone();
     let result = counted(py, progress, trials, move |progress| simulation.run_with(&law, threads, progress))?;
-    let result = result.map_err(Failure::from)?;
     to_text(&SimulationDocument::new(channel.mechanism.to_string(), &simulation, &result))
 }
 
@@ -55,8 +53,7 @@ pub(crate) fn algebra(text: &str, owners: Option<u64>, yes: Option<u64>) -> PyRe
     let solution = program.solve();
     let crowd = Crowd::of(solution.as_ref(), owners, yes).map_err(Failure::from)?;
     let compiled = PyChannel::new(program.mechanism().clone());
-    let document = AlgebraDocument::new(&program, &compiled.channel, solution.as_ref(), crowd.as_ref());
-    let document = to_text(&document)?;
+    let document = to_text(&AlgebraDocument::new(&program, &compiled.channel, solution.as_ref(), crowd.as_ref()))?;
     Ok((compiled, document))
 }
 
@@ -70,30 +67,33 @@ pub(crate) fn verify(
     desk_key: Option<&str>,
     allow_wider: bool,
     work: u64,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Listener<'_>,
 ) -> PyResult<String> {
-    let document = if toml { Document::Card(Box::new(card_from_toml(text)?)) } else { read_document(text)? };
-    let key = desk_key.map(|key| key.parse::<PublicKey>()).transpose();
-    let key = key.map_err(|error| Failure::request(format!("desk_key: {error}")))?;
+    let document = if toml { read_card(text)? } else { read_document(text)? };
+    let key = desk_key.map(read_desk_key).transpose()?;
     let limit = WorkLimit::default().times(work);
     let all = Verifier { desk_key: key.as_ref(), limit }.work(&document);
     let (kind, card) = (document.name(), document.card().ok());
     let checks = counted(py, progress, all, move |progress| {
         Verifier { desk_key: key.as_ref(), limit }.verify(&document, progress)
     })?;
-    let checks = checks.map_err(Failure::from)?;
     let sound = checks.iter().all(|check| check_holds(check, allow_wider));
     let trust = card.filter(|_| sound).and_then(|card| card.trust().ok()).unwrap_or_default();
     to_text(&verification_json(kind, &checks, &trust, allow_wider))
 }
 
-fn card_from_toml(text: &str) -> Result<Card, Failure> {
-    toml::from_str(text).map_err(|error| Failure::request(format!("not a query card: {error}")))
+fn read_card(toml: &str) -> Result<Document, Failure> {
+    let card = toml::from_str(toml).map_err(|error| Failure::request(format!("not a query card: {error}")))?;
+    Ok(Document::Card(Box::new(card)))
 }
 
 fn read_document(text: &str) -> Result<Document, Failure> {
     let hint = "give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote";
     Document::from_json(text).map_err(|error| Failure::from(error).with_hint(hint))
+}
+
+fn read_desk_key(text: &str) -> Result<PublicKey, Failure> {
+    text.parse().map_err(|error| Failure::request(format!("desk_key: {error}")))
 }
 
 /// The probability with which each of several intervals may miss.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Union
 
 from . import _arguments, _core
 from ._errors import UptackError
-from ._result import Result, nearest, table
+from ._result import AboutMechanism, nearest, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -285,8 +285,8 @@ def channel_of(value: Any) -> Channel:
     raise TypeError(f"channel: expected a Channel or a text such as 'randomized-response(t=0.8)', got {type(value).__name__}")
 
 
-class Estimate(Result):
-    """How many owners hold yes."""
+class Estimate(AboutMechanism):
+    """How many owners' truth is yes, estimated from their answers."""
 
     __slots__ = ("published",)
     #: What was published, if the mechanism has noise.
@@ -328,16 +328,6 @@ class Estimate(Result):
     def confidence(self) -> float:
         """How sure it is to hold the truth."""
         return float(self._document["confidence"])
-
-    @property
-    def owners(self) -> int:
-        """How many owners answered."""
-        return int(self._document["owners"])
-
-    @property
-    def mechanism(self) -> str:
-        """The mechanism that they answered with."""
-        return str(self._document["mechanism"])
 
     @property
     def parts(self) -> dict[str, float]:

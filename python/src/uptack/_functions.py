@@ -254,8 +254,7 @@ def audit(
     document = _core.audit_callable(
         randomizer,
         str(getattr(randomizer, "__qualname__", type(randomizer).__name__)),
-        epsilon=_arguments.real("claimed_epsilon", claimed_epsilon),
-        delta=_arguments.real("claimed_delta", claimed_delta),
+        claimed=(_arguments.real("claimed_epsilon", claimed_epsilon), _arguments.real("claimed_delta", claimed_delta)),
         samples=_arguments.whole("samples", 1_000_000 if samples is None else samples),
         confidence=level,
         batch=batch,

@@ -56,6 +56,22 @@ class Result:
         return table(["", type(self).__name__], [[name, value] for name, value in self._shown()])
 
 
+class AboutMechanism(Result):
+    """A result about a mechanism and its owners."""
+
+    __slots__ = ()
+
+    @property
+    def owners(self) -> int:
+        """The owners who answered, or who are counted on."""
+        return int(self._document["owners"])
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism."""
+        return str(self._document["mechanism"])
+
+
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of HTML."""
     from html import escape

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _arguments, _core
 from ._channel import Channel
-from ._result import Bounds, Result, bounds, claim, nearest, table
+from ._result import AboutMechanism, Bounds, Result, bounds, claim, nearest, table
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], object]
 
 
-class Privacy(Result):
+class Privacy(AboutMechanism):
     """What a mechanism gives away, in every view; numbers are certified over every crowd."""
 
     __slots__ = ()
@@ -65,16 +65,6 @@ class Privacy(Result):
         """As ``release``, of all repetitions together, if any were asked for."""
         repeated = self._document.get("repeated")
         return None if repeated is None else bounds(repeated["release"], self._open)
-
-    @property
-    def owners(self) -> int:
-        """The owners who are counted on."""
-        return int(self._document["owners"])
-
-    @property
-    def mechanism(self) -> str:
-        """The mechanism."""
-        return str(self._document["mechanism"])
 
     @property
     def statement(self) -> str:

@@ -1,8 +1,8 @@
 //! Which tasks an operator lets an aggregator serve.
 //!
-//! The operator decides whose cards count, and how small a batch may be; whoever brings a task definition, a desk with
-//! the operator's own token included, decides neither. The same check runs when a definition comes in, when an
-//! aggregator starts on tasks that it took earlier, and when a definition is turned into a file for Janus.
+//! The operator decides whose cards count, and how small a batch may be; those who bring task definitions, even a desk
+//! with the operator's own token, decide neither. The same check runs when a definition comes in, when an aggregator
+//! starts with tasks that it took earlier, and when a definition is turned into a file for Janus.
 
 use uptack_dap::{
     signed::{PublicKey, SignedCard},
@@ -26,12 +26,12 @@ pub struct Admission {
     pub smallest_batch: u64,
     /// What the verification key and the leader's token of a card's task are derived from.
     pub pair_secret: Option<PairSecret>,
-    /// Serve tasks that no signed card defines. Whoever may add tasks then decides their minimum batch.
+    /// Serve tasks that no signed card defines. Their minimum batch is then up to those who may add tasks.
     pub allow_tasks_without_card: bool,
 }
 
 impl Admission {
-    /// Whether any task could be served at all.
+    /// Whether no task at all could be served.
     pub fn admits_nothing(&self) -> bool {
         !self.allow_tasks_without_card && (self.desk_keys.is_empty() || self.pair_secret.is_none())
     }
@@ -43,7 +43,7 @@ impl Admission {
             Definition::Plain(task) => {
                 task.validate()?;
                 self.check_without_card(task)?;
-                // A signature beside parameters was checked by nobody.
+                // Nobody has checked a signature that comes with parameters.
                 Ok(AggregatorTask { card_signature: None, ..(**task).clone() })
             }
         }

@@ -1,11 +1,14 @@
 //! Sums by window, and the intervals that have been handed out.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 use uptack_dap::{
     digest::sha256,
-    protocol::{Contribution, Decode, Interval, ReportId, ReportIdChecksum, Sum, Vdaf, encode},
+    protocol::{Contribution, Decode, Duration, Interval, ReportId, ReportIdChecksum, Sum, Time, Vdaf, encode},
 };
+
+use super::store::{TaskRows, damaged, read_u64};
+use crate::error::{Error, Result};
 
 /// A sum and what identifies the reports in it.
 #[derive(Clone)]
@@ -18,6 +21,17 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn empty(vdaf: &Vdaf) -> Self {
         Self { sum: vdaf.zero(), reports: 0, checksum: ReportIdChecksum::default() }
+    }
+
+    /// From the columns `reports`, `checksum` and `share`.
+    fn from_row(vdaf: &Vdaf, row: &Row<'_>) -> rusqlite::Result<Self> {
+        let checksum = row.get_ref(1)?.as_blob()?;
+        let share = row.get_ref(2)?.as_blob()?;
+        Ok(Self {
+            reports: read_u64(row, 0)?,
+            checksum: ReportIdChecksum::get_decoded(checksum).map_err(|_| damaged(1, "checksum"))?,
+            sum: vdaf.sum_from_bytes(share).map_err(|_| damaged(2, "share"))?,
+        })
     }
 
     fn add(&mut self, id: &ReportId, contribution: &Contribution) {
@@ -43,75 +57,18 @@ impl Additions {
     }
 
     /// Adds everything to the stored sums.
-    pub(crate) fn store(self, connection: &Connection, vdaf: &Vdaf, task: i64) -> rusqlite::Result<()> {
+    pub(crate) fn store(self, rows: TaskRows<'_>, vdaf: &Vdaf) -> rusqlite::Result<()> {
         for (window, mut batch) in self.0 {
-            if let Some(stored) = read(connection, vdaf, task, window)? {
+            if let Some(stored) = rows.batch(vdaf, window)? {
                 batch.merge(&stored);
             }
-            connection.prepare_cached("INSERT OR REPLACE INTO batches VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
-                params![task, window as i64, batch.reports as i64, encode(&batch.checksum), batch.sum.to_bytes()],
-            )?;
+            rows.store_batch(window, &batch)?;
         }
         Ok(())
     }
 }
 
-/// The sum over an interval, and the smallest run of windows that holds its reports.
-pub(crate) fn total(
-    connection: &Connection,
-    vdaf: &Vdaf,
-    task: i64,
-    interval: Span,
-    precision: u64,
-) -> rusqlite::Result<(Batch, Span)> {
-    let mut total = Batch::empty(vdaf);
-    let mut covered: Option<Span> = None;
-    for window in windows(connection, task, interval)? {
-        let Some(batch) = read(connection, vdaf, task, window)? else {
-            continue;
-        };
-        total.merge(&batch);
-        let start = covered.map_or(window, |span| span.start);
-        covered = Some(Span { start, finish: window + precision });
-    }
-    Ok((total, covered.unwrap_or(interval)))
-}
-
-/// Reports in the stored sums of an interval.
-pub(crate) fn count(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<u64> {
-    sum_of(connection, "batches", task, interval)
-}
-
-/// Reports of an interval that are stored but not yet in a sum.
-pub(crate) fn pending(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<u64> {
-    sum_of(connection, "pending", task, interval)
-}
-
-/// Reports of all windows, in a sum or not yet.
-pub(crate) fn held(connection: &Connection, task: i64) -> rusqlite::Result<u64> {
-    let always = Span { start: 0, finish: i64::MAX as u64 };
-    Ok(count(connection, task, always)? + pending(connection, task, always)?)
-}
-
-/// Changes the number of pending reports of a window.
-pub(crate) fn change_pending(connection: &Connection, task: i64, window: u64, by: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO pending VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET reports = reports + ?3",
-        )?
-        .execute(params![task, window as i64, by])?;
-    Ok(())
-}
-
-/// Whether the window that holds `time` has been handed out, or is about to be.
-pub(crate) fn is_collected(connection: &Connection, task: i64, time: u64) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached("SELECT 1 FROM collected WHERE task = ?1 AND start <= ?2 AND finish > ?2 LIMIT 1")?
-        .exists(params![task, time as i64])
-}
-
-/// How an interval lies to those that were handed out before.
+/// How an interval relates to those that were handed out before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overlap {
     None,
@@ -119,56 +76,127 @@ pub(crate) enum Overlap {
     Partial,
 }
 
-pub(crate) fn overlap(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<Overlap> {
-    let other: Option<(i64, i64)> = connection
-        .prepare_cached(
-            "SELECT start, finish FROM collected
-             WHERE task = ?1 AND start < ?3 AND finish > ?2 LIMIT 1",
-        )?
-        .query_row(params![task, interval.start as i64, interval.finish as i64], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    Ok(match other {
-        None => Overlap::None,
-        Some((start, finish)) if (start, finish) == (interval.start as i64, interval.finish as i64) => Overlap::Same,
-        Some(_) => Overlap::Partial,
-    })
-}
-
-/// The leader's own share of an interval that is being given out, sealed, if it was made already.
-pub(crate) fn sealed_share(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<Option<Vec<u8>>> {
-    connection.query_row(
-        "SELECT response FROM collected WHERE task = ?1 AND start = ?2 AND finish = ?3",
-        params![task, interval.start as i64, interval.finish as i64],
-        |row| row.get(0),
-    )
-}
-
-/// Keeps the leader's own share of an interval that is being given out, or forgets it.
-pub(crate) fn keep_sealed_share(
-    connection: &Connection,
-    task: i64,
-    interval: Span,
-    share: Option<&[u8]>,
-) -> rusqlite::Result<()> {
-    connection.execute(
-        "UPDATE collected SET response = ?4 WHERE task = ?1 AND start = ?2 AND finish = ?3",
-        params![task, interval.start as i64, interval.finish as i64, share],
-    )?;
-    Ok(())
-}
-
-/// Deletes the sums of an interval.
-pub(crate) fn forget(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<()> {
-    for table in ["batches", "pending"] {
-        connection.execute(
-            &format!("DELETE FROM {table} WHERE task = ?1 AND start >= ?2 AND start < ?3"),
-            params![task, interval.start as i64, interval.finish as i64],
-        )?;
+impl TaskRows<'_> {
+    /// The sum over an interval, and the shortest span of windows that holds its reports.
+    pub(crate) fn total(self, vdaf: &Vdaf, interval: Span, precision: u64) -> rusqlite::Result<(Batch, Span)> {
+        let mut total = Batch::empty(vdaf);
+        let mut covered: Option<Span> = None;
+        for window in self.windows(interval)? {
+            let Some(batch) = self.batch(vdaf, window)? else {
+                continue;
+            };
+            total.merge(&batch);
+            let start = covered.map_or(window, |span| span.start);
+            covered = Some(Span { start, finish: window + precision });
+        }
+        Ok((total, covered.unwrap_or(interval)))
     }
-    Ok(())
+
+    /// How many reports are in the stored sums of an interval.
+    pub(crate) fn summed_reports(self, interval: Span) -> rusqlite::Result<u64> {
+        self.count_reports("batches", interval)
+    }
+
+    /// How many reports of an interval are stored but not yet in a sum.
+    pub(crate) fn pending_reports(self, interval: Span) -> rusqlite::Result<u64> {
+        self.count_reports("pending", interval)
+    }
+
+    /// How many reports there are in all windows, in a sum or not yet.
+    pub(crate) fn held_reports(self) -> rusqlite::Result<u64> {
+        let always = Span { start: 0, finish: i64::MAX as u64 };
+        Ok(self.summed_reports(always)? + self.pending_reports(always)?)
+    }
+
+    /// Changes the number of pending reports of a window.
+    pub(crate) fn change_pending(self, window: u64, by: i64) -> rusqlite::Result<()> {
+        let statement = "INSERT INTO pending VALUES (?1, ?2, ?3)
+                         ON CONFLICT DO UPDATE SET reports = reports + ?3";
+        self.run(statement, [self.task, window as i64, by])
+    }
+
+    /// Whether the window that holds `time` has been handed out, or is about to be.
+    pub(crate) fn is_collected(self, time: u64) -> rusqlite::Result<bool> {
+        self.prepare("SELECT 1 FROM collected WHERE task = ?1 AND start <= ?2 AND finish > ?2 LIMIT 1")?
+            .exists([self.task, time as i64])
+    }
+
+    pub(crate) fn overlap(self, interval: Span) -> rusqlite::Result<Overlap> {
+        let statement = "SELECT start, finish FROM collected
+                         WHERE task = ?1 AND start < ?3 AND finish > ?2 LIMIT 1";
+        let other = self.prepare(statement)?.query_row(self.within(interval), |row| Span::from_row(row, 0));
+        Ok(match other.optional()? {
+            None => Overlap::None,
+            Some(other) if other == interval => Overlap::Same,
+            Some(_) => Overlap::Partial,
+        })
+    }
+
+    /// Marks an interval as handed out: from now on it takes no report.
+    pub(crate) fn close(self, interval: Span) -> rusqlite::Result<()> {
+        self.run("INSERT INTO collected VALUES (?1, ?2, ?3, NULL, NULL)", self.within(interval))
+    }
+
+    /// The leader's own sealed share of an interval that is being handed out, if it has been made.
+    pub(crate) fn sealed_share(self, interval: Span) -> rusqlite::Result<Option<Vec<u8>>> {
+        self.prepare("SELECT response FROM collected WHERE task = ?1 AND start = ?2 AND finish = ?3")?
+            .query_row(self.within(interval), |row| row.get(0))
+    }
+
+    /// Keeps the leader's own sealed share of an interval that is being handed out, or forgets it.
+    pub(crate) fn keep_sealed_share(self, interval: Span, share: Option<&[u8]>) -> rusqlite::Result<()> {
+        let [task, start, finish] = self.within(interval);
+        let statement = "UPDATE collected SET response = ?4 WHERE task = ?1 AND start = ?2 AND finish = ?3";
+        self.run(statement, params![task, start, finish, share])
+    }
+
+    /// Deletes the sums of an interval.
+    pub(crate) fn forget_sums(self, interval: Span) -> rusqlite::Result<()> {
+        for table in ["batches", "pending"] {
+            let statement = format!("DELETE FROM {table} WHERE task = ?1 AND start >= ?2 AND start < ?3");
+            self.execute(&statement, self.within(interval))?;
+        }
+        Ok(())
+    }
+
+    /// `?1`, `?2` and `?3` of a statement about an interval.
+    pub(crate) fn within(self, interval: Span) -> [i64; 3] {
+        [self.task, interval.start as i64, interval.finish as i64]
+    }
+
+    fn batch(self, vdaf: &Vdaf, window: u64) -> rusqlite::Result<Option<Batch>> {
+        self.prepare("SELECT reports, checksum, share FROM batches WHERE task = ?1 AND start = ?2")?
+            .query_row([self.task, window as i64], |row| Batch::from_row(vdaf, row))
+            .optional()
+    }
+
+    fn store_batch(self, window: u64, batch: &Batch) -> rusqlite::Result<()> {
+        let (checksum, sum) = (encode(&batch.checksum), batch.sum.to_bytes());
+        self.run(
+            "INSERT OR REPLACE INTO batches VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![self.task, window as i64, batch.reports as i64, checksum, sum],
+        )
+    }
+
+    /// The starts of the windows of an interval that have a sum, in order.
+    fn windows(self, interval: Span) -> rusqlite::Result<Vec<u64>> {
+        let statement = "SELECT start FROM batches WHERE task = ?1 AND start >= ?2 AND start < ?3 ORDER BY start";
+        self.prepare(statement)?.query_map(self.within(interval), |row| read_u64(row, 0))?.collect()
+    }
+
+    fn count_reports(self, table: &str, interval: Span) -> rusqlite::Result<u64> {
+        let statement =
+            format!("SELECT coalesce(sum(reports), 0) FROM {table} WHERE task = ?1 AND start >= ?2 AND start < ?3");
+        self.prepare(&statement)?.query_row(self.within(interval), |row| read_u64(row, 0))
+    }
 }
 
-/// A stretch of time, from `start` up to but without `finish`, that fits SQLite's integers.
+/// How many reports of all tasks are stored but not yet in a sum.
+pub(crate) fn all_pending(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("SELECT coalesce(sum(reports), 0) FROM pending", [], |row| read_u64(row, 0))
+}
+
+/// A stretch of time from `start` up to but not including `finish`, both of which fit SQLite's integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u64,
@@ -183,48 +211,21 @@ impl Span {
         let aligned = start.is_multiple_of(precision) && finish.is_multiple_of(precision);
         (aligned && finish > start && i64::try_from(finish).is_ok()).then_some(Self { start, finish })
     }
+
+    /// From two columns of a row, the start first.
+    pub(crate) fn from_row(row: &Row<'_>, start: usize) -> rusqlite::Result<Self> {
+        Ok(Self { start: read_u64(row, start)?, finish: read_u64(row, start + 1)? })
+    }
+
+    /// As an interval of the protocol.
+    pub(crate) fn interval(self) -> Result<Interval> {
+        let (start, length) = (Time::from_seconds_since_epoch(self.start), self.finish - self.start);
+        Interval::new(start, Duration::from_seconds(length)).map_err(|_| Error::environment("an interval does not fit"))
+    }
 }
 
 fn combine(checksum: &mut ReportIdChecksum, other: &[u8]) {
     for (left, right) in checksum.as_mut().iter_mut().zip(other) {
         *left ^= right;
     }
-}
-
-fn read(connection: &Connection, vdaf: &Vdaf, task: i64, window: u64) -> rusqlite::Result<Option<Batch>> {
-    connection
-        .prepare_cached("SELECT reports, checksum, share FROM batches WHERE task = ?1 AND start = ?2")?
-        .query_row(params![task, window as i64], |row| {
-            let damaged =
-                |column| rusqlite::Error::InvalidColumnType(column, "batches".to_owned(), rusqlite::types::Type::Blob);
-            let checksum: Vec<u8> = row.get(1)?;
-            let share: Vec<u8> = row.get(2)?;
-            Ok(Batch {
-                reports: row.get::<_, i64>(0)? as u64,
-                checksum: ReportIdChecksum::get_decoded(&checksum).map_err(|_| damaged(1))?,
-                sum: vdaf.sum_from_bytes(&share).map_err(|_| damaged(2))?,
-            })
-        })
-        .optional()
-}
-
-fn windows(connection: &Connection, task: i64, interval: Span) -> rusqlite::Result<Vec<u64>> {
-    connection
-        .prepare_cached(
-            "SELECT start FROM batches WHERE task = ?1 AND start >= ?2 AND start < ?3
-             ORDER BY start",
-        )?
-        .query_map(params![task, interval.start as i64, interval.finish as i64], |row| row.get::<_, i64>(0))?
-        .map(|start| start.map(|start| start as u64))
-        .collect()
-}
-
-fn sum_of(connection: &Connection, table: &str, task: i64, interval: Span) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT coalesce(sum(reports), 0) FROM {table}
-             WHERE task = ?1 AND start >= ?2 AND start < ?3"
-        ))?
-        .query_row(params![task, interval.start as i64, interval.finish as i64], |row| row.get::<_, i64>(0))
-        .map(|count| count as u64)
 }

@@ -1,12 +1,15 @@
 //! What an aggregator is asked to serve.
 //!
 //! A task that a query card defines is asked for with the *signed* card, the key that results are sealed to, and for
-//! the leader the hash of the collector's token: [`CardDefinition`]. Nothing else is said, so that nothing else can be
-//! said wrong: each aggregator computes the task's parameters from the card, and its secrets from the
+//! the leader the hash of the collector's token: [`CardDefinition`]. Nothing else is stated, so that nothing else can be
+//! stated wrongly: each aggregator computes the task's parameters from the card, and its secrets from the
 //! [secret](crate::aggregator::pair_secret) of its pair. Any other DAP task is asked for with all its parameters and secrets, as an
 //! [`AggregatorTask`]; an aggregator takes that only if its operator has said so.
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use std::path::Path;
 use uptack_dap::{
     card_task,
@@ -37,7 +40,7 @@ pub struct CardDefinition {
 }
 
 impl CardDefinition {
-    /// The definition for one of the two, from a collector who has its token and key.
+    /// The definition for one of the two aggregators, with the key and the hash of the token of a collector.
     pub fn new(role: AggregatorRole, card: SignedCard, collector: &CollectorTask) -> Self {
         let leader = role == AggregatorRole::Leader;
         Self {
@@ -49,25 +52,34 @@ impl CardDefinition {
     }
 
     /// Computes the task: its parameters from the card, its secrets from the pair's. Checks the card's form, name and
-    /// signature; whether its signer is one to listen to is for the caller to say.
+    /// signature; whether its signer is trusted is for the caller to decide.
     pub fn resolve(&self, pair: &PairSecret) -> Result<(OpenedCard, AggregatorTask)> {
         let opened = self.card.open().map_err(|error| Error::input(format!("task: {error}")))?;
         let parameters = card_task::parameters(&opened.card)?;
         check_addresses(&parameters)?;
-        let token = pair.aggregator_token(&opened.id);
-        let task = AggregatorTask {
+        let task = self.task(pair, &opened.id, parameters);
+        task.validate()?;
+        Ok((opened, task))
+    }
+
+    /// The task of this name, with the secrets that belong to this role.
+    fn task(&self, pair: &PairSecret, id: &TaskId, parameters: TaskParameters) -> AggregatorTask {
+        let token = pair.aggregator_token(id);
+        let (aggregator_token, aggregator_token_hash) = match self.role {
+            AggregatorRole::Leader => (Some(token), None),
+            AggregatorRole::Helper => (None, Some(token.hash())),
+        };
+        AggregatorTask {
             role: self.role,
-            verify_key: pair.verify_key(&opened.id),
+            verify_key: pair.verify_key(id),
             collector_hpke_config: self.collector_hpke_config.clone(),
-            aggregator_token: (self.role == AggregatorRole::Leader).then(|| token.clone()),
-            aggregator_token_hash: (self.role == AggregatorRole::Helper).then(|| token.hash()),
+            aggregator_token,
+            aggregator_token_hash,
             collector_token_hash: self.collector_token_hash.clone(),
             card: Some(self.card.card.clone()),
             card_signature: Some(self.card.signature.clone()),
             parameters,
-        };
-        task.validate()?;
-        Ok((opened, task))
+        }
     }
 }
 
@@ -91,15 +103,11 @@ pub enum Definition {
 impl Definition {
     /// Parses a definition as an operator or a desk sends it.
     pub fn parse(text: &[u8]) -> Result<Self> {
-        // The library's own messages could quote a secret; the position is enough.
-        let at = |error: serde_json::Error| {
-            Error::input(format!("not a task definition (line {}, column {})", error.line(), error.column()))
-        };
-        let form: Form = serde_json::from_slice(text).map_err(at)?;
+        let form: Form = from_json(text)?;
         if form.parameters.is_none() {
-            return Ok(Self::Card(Box::new(serde_json::from_slice(text).map_err(at)?)));
+            return Ok(Self::Card(Box::new(from_json(text)?)));
         }
-        let task: AggregatorTask = serde_json::from_slice(text).map_err(at)?;
+        let task: AggregatorTask = from_json(text)?;
         task.validate()?;
         Ok(Self::Plain(Box::new(task)))
     }
@@ -138,6 +146,13 @@ impl From<AggregatorTask> for Definition {
     fn from(task: AggregatorTask) -> Self {
         Self::Plain(Box::new(task))
     }
+}
+
+/// Parses JSON. The library's own messages could quote a secret, so errors only give the position.
+fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T> {
+    serde_json::from_slice(text).map_err(|error| {
+        Error::input(format!("not a task definition (line {}, column {})", error.line(), error.column()))
+    })
 }
 
 /// Enough of a definition to tell its form.

@@ -1,15 +1,15 @@
 //! Enrolment: one report per owner and task, from owners whose public keys the operator listed.
 //!
-//! Without it whoever reaches the leader can invent owners, and the claim for a crowd is worth what the crowd is. A
-//! [credential](uptack_dap::credential) tells the leader who reports, as the network address does anyhow; what is reported
+//! Without it, anyone who reaches the leader can invent owners, and the claim for a crowd is only as good as the crowd. A
+//! [credential](uptack_dap::credential) tells the leader who reports, as the network address does anyway; what is reported
 //! stays sealed.
 
 use axum::http::{HeaderMap, StatusCode};
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
-    sync::{PoisonError, RwLock},
+    sync::RwLock,
     time::SystemTime,
 };
 use uptack::card::{Card, Enrolment};
@@ -20,6 +20,10 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask},
 };
 
+use super::{
+    locks::{read, write},
+    store::TaskRows,
+};
 use crate::{
     base::problem::Problem,
     error::{Error, Result},
@@ -28,7 +32,14 @@ use crate::{
 /// The public keys of the owners whom a leader knows.
 pub(crate) struct Enrolled {
     file: Option<PathBuf>,
-    known: RwLock<(HashSet<[u8; 32]>, Option<SystemTime>)>,
+    known: RwLock<KeyList>,
+}
+
+#[derive(Default)]
+struct KeyList {
+    keys: HashSet<[u8; 32]>,
+    /// When the file they are from was changed.
+    changed: Option<SystemTime>,
 }
 
 impl Enrolled {
@@ -38,27 +49,16 @@ impl Enrolled {
         Ok(enrolled)
     }
 
-    /// Reads the file again if it has changed. A file with a fault in it changes nothing.
+    /// Reads the file again if it has changed. A file with an error in it changes nothing.
     pub(crate) fn refresh(&self) -> Result<()> {
         let Some(path) = &self.file else { return Ok(()) };
         let at = |error: std::io::Error| Error::input(format!("{}: {error}", path.display()));
-        let changed = std::fs::metadata(path).and_then(|data| data.modified()).map_err(at)?;
-        if self.known.read().unwrap_or_else(PoisonError::into_inner).1 == Some(changed) {
+        let changed = Some(std::fs::metadata(path).and_then(|data| data.modified()).map_err(at)?);
+        if read(&self.known).changed == changed {
             return Ok(());
         }
-        let text = std::fs::read_to_string(path).map_err(at)?;
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let keys = lines.map(|(index, line)| {
-            let key = line.trim().parse::<PublicKey>().map_err(|error| {
-                let place = format!("{}: line {}", path.display(), index + 1);
-                Error::input(format!(
-                    "{place}: {error}; hashes of an earlier version's credentials are no longer accepted"
-                ))
-            })?;
-            Ok(*key.as_bytes())
-        });
-        let keys = keys.collect::<Result<HashSet<_>>>()?;
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = (keys, Some(changed));
+        let keys = parse_keys(path, &std::fs::read_to_string(path).map_err(at)?)?;
+        *write(&self.known) = KeyList { keys, changed };
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl Enrolled {
         Ok(())
     }
 
-    /// The owner of an upload to a task for enrolled owners: one that is listed and signed these bytes.
+    /// The owner of an upload to a task for enrolled owners: one who is listed and has signed these bytes.
     pub(crate) fn owner(
         &self,
         task: &TaskId,
@@ -81,7 +81,7 @@ impl Enrolled {
     ) -> std::result::Result<PublicKey, Problem> {
         let refuse = || Problem::http(StatusCode::FORBIDDEN, "This task is for enrolled owners.");
         let credential = shown.ok_or_else(refuse)?;
-        // The list is asked first, because looking up a stranger is cheaper than checking its signature.
+        // The list comes first: looking up a stranger is cheaper than checking its signature.
         let key = credential.key().filter(|key| self.is_listed(key)).ok_or_else(refuse)?;
         if !credential.verify(task, report) {
             return Err(refuse());
@@ -90,8 +90,23 @@ impl Enrolled {
     }
 
     fn is_listed(&self, key: &PublicKey) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).0.contains(key.as_bytes())
+        read(&self.known).keys.contains(key.as_bytes())
     }
+}
+
+/// One key per line; empty lines are skipped.
+fn parse_keys(path: &Path, text: &str) -> Result<HashSet<[u8; 32]>> {
+    let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
+    lines.map(|(index, line)| parse_key(line).map_err(|error| at_line(path, index + 1, &error))).collect()
+}
+
+fn parse_key(line: &str) -> uptack_dap::Result<[u8; 32]> {
+    Ok(*line.parse::<PublicKey>()?.as_bytes())
+}
+
+fn at_line(path: &Path, line: usize, error: &uptack_dap::Error) -> Error {
+    let place = format!("{}: line {line}", path.display());
+    Error::input(format!("{place}: {error}; hashes of an earlier version's credentials are no longer accepted"))
 }
 
 /// The credential in a request.
@@ -106,21 +121,12 @@ pub(crate) fn is_required(task: &AggregatorTask) -> bool {
     card.is_some_and(|card| card.enrolment == Some(Enrolment::Required))
 }
 
-/// Gives an owner's place in a task to a report; false if another report has it.
-pub(crate) fn spend(
-    connection: &Connection,
-    task: i64,
-    owner: &PublicKey,
-    report: &ReportId,
-) -> rusqlite::Result<bool> {
+/// Uses up an owner's one report in a task for this report; false if another report has used it.
+pub(crate) fn spend(rows: TaskRows<'_>, owner: &PublicKey, report: &ReportId) -> rusqlite::Result<bool> {
     let key = owner.as_bytes();
-    connection.prepare_cached("INSERT OR IGNORE INTO enrolled VALUES (?1, ?2, ?3)")?.execute(params![
-        task,
-        key,
-        report.as_ref()
-    ])?;
-    let used: Vec<u8> = connection
-        .prepare_cached("SELECT report_id FROM enrolled WHERE task = ?1 AND credential = ?2")?
-        .query_row(params![task, key], |row| row.get(0))?;
+    rows.execute("INSERT OR IGNORE INTO enrolled VALUES (?1, ?2, ?3)", params![rows.task, key, report.as_ref()])?;
+    let used: Vec<u8> = rows
+        .prepare("SELECT report_id FROM enrolled WHERE task = ?1 AND credential = ?2")?
+        .query_row(params![rows.task, key], |row| row.get(0))?;
     Ok(used == report.as_ref())
 }

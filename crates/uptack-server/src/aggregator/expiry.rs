@@ -1,15 +1,15 @@
 //! The time by which reports and keys expire.
 //!
-//! It follows the clock, but runs ahead by at most an hour with each cleaning, of which there is one a minute. What
-//! expires is deleted for good: a clock that jumps ahead by years, and is set right an hour later, would otherwise
-//! delete what recognizes repeated reports and close running tasks for ever. After a true pause, such as a machine that
+//! It follows the clock, but moves ahead by at most an hour with each cleaning, of which there is one per minute. What
+//! expires is deleted for good: a clock that jumps ahead by years, and is corrected an hour later, would otherwise
+//! delete what recognizes repeated reports and close running tasks for ever. After a real pause, such as a machine that
 //! was off for a month, expiry catches up within a day. A clock that is set back takes the expiry time with it.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
-    aggregator::store::{Store, StoreError},
+    aggregator::store::{Store, WriteResult},
     error::Result,
 };
 
@@ -17,11 +17,11 @@ use crate::{
 /// smaller ones keep expired data longer after a pause.
 const LARGEST_STEP: u64 = 3600;
 
-/// Durable, so that a restart is no way round it.
+/// Durable, so that a restart does not get around it.
 pub(crate) struct ExpiryClock(AtomicU64);
 
 impl ExpiryClock {
-    /// Goes on where the last run was; a new store begins at `now`.
+    /// Continues where the last run ended; a new store begins at `now`.
     pub(crate) fn load(store: &Store, now: u64) -> Result<Self> {
         let known: Option<String> = store.read(|connection| {
             let statement = "SELECT value FROM meta WHERE key = 'expiry-clock'";
@@ -35,18 +35,19 @@ impl ExpiryClock {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Moves towards `now`, and says how far it came.
+    /// Moves towards `now`, and returns the time that it reached.
     pub(crate) async fn advance(&self, store: &Store, now: u64) -> Result<u64> {
         let next = now.min(self.now().saturating_add(LARGEST_STEP));
-        let change = move |connection: &rusqlite::Connection| -> std::result::Result<(), StoreError<()>> {
-            let statement = "INSERT OR REPLACE INTO meta(key, value) VALUES ('expiry-clock', ?1)";
-            connection.execute(statement, [next.to_string()])?;
-            Ok(())
-        };
-        store.write(change).await?;
+        store.write(move |connection| keep(connection, next)).await?;
         self.0.store(next, Ordering::SeqCst);
         Ok(next)
     }
+}
+
+fn keep(connection: &Connection, time: u64) -> WriteResult<()> {
+    let statement = "INSERT OR REPLACE INTO meta(key, value) VALUES ('expiry-clock', ?1)";
+    connection.execute(statement, [time.to_string()])?;
+    Ok(())
 }
 
 #[cfg(test)]

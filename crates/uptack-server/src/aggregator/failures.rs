@@ -1,22 +1,24 @@
-//! Aggregation jobs that fail at a helper that is there.
+//! Aggregation jobs that fail at a helper that is reachable.
 //!
-//! A helper that is away or broken is waited for without end, and costs nothing. But one that fails one job for ever
+//! The leader waits without end for a helper that is away or broken, at no cost. But a helper that fails one job for ever
 //! while it answers other requests holds up the collection of the task, whether it does so on purpose or not. So a
-//! failure counts as a refusal if the helper has answered something else successfully since the job failed before: a
+//! failure counts as a refusal if the helper has answered something else successfully since the job's previous failure: a
 //! request of any task, or, where the helper says that it does not know the task, a request of the same task.
 //!
-//! This is kept in memory. After a restart the first failure of each job counts for nothing again.
+//! This is kept in memory. After a restart, the first failure of each job does not count again.
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
 use uptack_dap::protocol::AggregationJobId;
 
-/// What something that may pass is about.
+use super::locks::lock;
+
+/// What a failure that may be temporary is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The helper as a whole, as far as one can tell.
@@ -31,7 +33,7 @@ pub(crate) struct Failures {
     /// Requests answered successfully: of all tasks with the same helper, and of this task.
     helper_answers: Arc<AtomicU64>,
     task_answers: AtomicU64,
-    last: Mutex<Log>,
+    log: Mutex<Log>,
 }
 
 #[derive(Debug, Default)]
@@ -48,8 +50,17 @@ struct LastFailure {
     task_answers: u64,
 }
 
+impl LastFailure {
+    fn answers(&self, scope: Scope) -> u64 {
+        match scope {
+            Scope::Helper => self.helper_answers,
+            Scope::Task => self.task_answers,
+        }
+    }
+}
+
 impl Failures {
-    /// For a task of a helper whose answers are counted here.
+    /// For a task of a helper whose answers are counted in `helper_answers`.
     pub(crate) fn new(helper_answers: Arc<AtomicU64>) -> Self {
         Self { helper_answers, ..Self::default() }
     }
@@ -62,31 +73,24 @@ impl Failures {
 
     /// Takes note of a failure, and says whether it counts as a refusal.
     pub(super) fn note_failure(&self, job: AggregationJobId, scope: Scope) -> bool {
-        let mut log = self.log();
+        let mut log = lock(&self.log);
         log.failures += 1;
         let failure = LastFailure {
             number: log.failures,
             helper_answers: self.helper_answers.load(Ordering::SeqCst),
             task_answers: self.task_answers.load(Ordering::SeqCst),
         };
-        log.jobs.insert(job, failure).is_some_and(|before| match scope {
-            Scope::Helper => failure.helper_answers > before.helper_answers,
-            Scope::Task => failure.task_answers > before.task_answers,
-        })
+        log.jobs.insert(job, failure).is_some_and(|previous| failure.answers(scope) > previous.answers(scope))
     }
 
-    /// Forgets a job that is gone.
+    /// Forgets a job that no longer exists.
     pub(super) fn forget(&self, job: &AggregationJobId) {
-        self.log().jobs.remove(job);
+        lock(&self.log).jobs.remove(job);
     }
 
-    /// When the job failed for the last time, as a number that grows; nothing if it has not.
+    /// When the job last failed, as a number that grows with every failure; nothing if it has not failed.
     pub(super) fn last_failure(&self, job: &AggregationJobId) -> Option<u64> {
-        self.log().jobs.get(job).map(|failure| failure.number)
-    }
-
-    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.log).jobs.get(job).map(|failure| failure.number)
     }
 }
 
@@ -105,7 +109,7 @@ mod tests {
         }
         other.note_answer();
         assert!(task.note_failure(one, Scope::Helper));
-        assert!(!task.note_failure(one, Scope::Helper), "each answer tells once");
+        assert!(!task.note_failure(one, Scope::Helper), "each answer counts once");
         assert!(!task.note_failure(two, Scope::Task), "another task may be known where this one is not");
         task.note_answer();
         assert!(task.note_failure(two, Scope::Task));

@@ -7,25 +7,27 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{get, post, put},
+    routing::{MethodRouter, get, post, put},
 };
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use uptack_dap::{
     protocol::{
-        AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq, AggregationJobResp,
-        Collection, CollectionReq, DapProblemType, HpkeConfigList, Report, TimeInterval, encode,
+        AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobId, AggregationJobInitializeReq,
+        AggregationJobResp, Collection, CollectionJobId, CollectionReq, DapProblemType, HpkeConfigList, Report,
+        TimeInterval, encode,
     },
     task::AggregatorRole,
-    token::TokenHash,
 };
 
 use super::{
-    collection, enrolment, helper,
+    aggregate_share, batches, collection, enrolment,
+    extract::{Caller, Job, Message, Operator, authorize, check_media_type, find_task, parse_task_id},
+    helper,
     metrics::Name,
     problem,
-    shared::{Shared, Task},
+    shared::Shared,
     upload,
 };
 use crate::{
@@ -41,38 +43,43 @@ use crate::{
 
 type Answer = Result<Response, Problem>;
 type Server = State<Arc<Shared>>;
-/// A task and one of its jobs.
-type JobPath = Path<(String, String)>;
 
 /// Builds the routes that the role serves.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
-    // Web pages may fetch keys and upload; nothing else.
     let pages = WebPages::of(&shared.config.allowed_origins);
-    let shared_with_pages = || middleware::from_fn_with_state(pages.clone(), web_pages::share);
-    let common = Router::new().route("/hpke_config", get(hpke_config).layer(shared_with_pages()));
-    let common = match shared.config.admin_token {
-        Some(_) => common.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task)),
-        None => common,
+    let mut routes = match shared.config.role {
+        AggregatorRole::Leader => leader_routes(&pages),
+        AggregatorRole::Helper => helper_routes(),
     };
-    let routes = match shared.config.role {
-        AggregatorRole::Leader => common
-            .route(
-                "/tasks/{task}/reports",
-                put(upload).options(async || web_pages::preflight(&Method::PUT)).layer(shared_with_pages()),
-            )
-            .route(
-                "/tasks/{task}/collection_jobs/{job}",
-                put(create_collection).post(poll_collection).delete(delete_collection),
-            ),
-        AggregatorRole::Helper => common
-            .route("/tasks/{task}/aggregation_jobs/{job}", put(initialize_job).post(continue_job).delete(delete_job))
-            .route("/tasks/{task}/aggregate_shares", post(aggregate_share)),
-    };
+    routes = routes.route("/hpke_config", open_to(&pages, get(hpke_config)));
+    if shared.config.admin_token.is_some() {
+        routes = routes.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task));
+    }
     routes
         .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here.") })
         .method_not_allowed_fallback(http::no_such_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
         .with_state(shared)
+}
+
+fn leader_routes(pages: &WebPages) -> Router<Arc<Shared>> {
+    let reports = put(upload).options(async || web_pages::preflight(&Method::PUT));
+    let collections = put(create_collection).post(poll_collection).delete(delete_collection);
+    Router::new()
+        .route("/tasks/{task}/reports", open_to(pages, reports))
+        .route("/tasks/{task}/collection_jobs/{job}", collections)
+}
+
+fn helper_routes() -> Router<Arc<Shared>> {
+    let jobs = put(initialize_job).post(continue_job).delete(delete_job);
+    Router::new()
+        .route("/tasks/{task}/aggregation_jobs/{job}", jobs)
+        .route("/tasks/{task}/aggregate_shares", post(aggregate_share))
+}
+
+/// A resource that web pages may use. They may fetch keys and upload; nothing else.
+fn open_to(pages: &WebPages, resource: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
+    resource.layer(middleware::from_fn_with_state(pages.clone(), web_pages::share))
 }
 
 /// What operators look at, on a listener of its own.
@@ -96,9 +103,9 @@ struct OptionalTask {
 }
 
 async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -> Answer {
-    // Keys are the same for all tasks; a task that is asked for must exist all the same.
+    // All tasks have the same keys; a task that is named must exist nevertheless.
     if let Some(text) = query.task_id {
-        shared.task(&upload::parse_task_id(&text)?)?;
+        find_task(&shared, &text)?;
     }
     let list = HpkeConfigList::new(vec![shared.keys().current().clone()]);
     let mut response = document(HpkeConfigList::MEDIA_TYPE, encode(&list));
@@ -106,61 +113,55 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -
     Ok(response)
 }
 
-async fn upload(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
+async fn upload(State(shared): Server, Path(task): Path<String>, message: Message) -> Answer {
     let task = find_task(&shared, &task)?;
-    let body = read_message(&shared, &headers, Report::MEDIA_TYPE, body, upload::largest_body(&task)).await?;
-    let shown = enrolment::shown(&headers);
+    let shown = enrolment::shown(&message.headers);
+    let body = message.read(&shared, Report::MEDIA_TYPE, upload::largest_body(&task)).await?;
     let owner = task.needs_credential.then(|| shared.enrolled.owner(task.id(), shown, &body)).transpose()?;
     upload::upload(&shared, &task, &body, owner).await?;
     Ok(StatusCode::OK.into_response())
 }
 
-async fn create_collection(State(shared): Server, path: JobPath, headers: HeaderMap, body: Body) -> Answer {
-    let (task, id) = find_job(&shared, &path, Caller::Collector, &headers)?;
-    let body = read_message(&shared, &headers, CollectionReq::<TimeInterval>::MEDIA_TYPE, body, SMALL).await?;
-    collection::create(&shared, &task, id, &body).await?;
+async fn create_collection(job: Job<CollectionJobId>, message: Message) -> Answer {
+    let body = message.read(&job.shared, CollectionReq::<TimeInterval>::MEDIA_TYPE, SMALL).await?;
+    collection::create(&job.shared, &job.task, job.id, &body).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
-async fn poll_collection(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
-    let (task, id) = find_job(&shared, &path, Caller::Collector, &headers)?;
-    Ok(match collection::poll(&shared, &task, id).await? {
+async fn poll_collection(job: Job<CollectionJobId>) -> Answer {
+    Ok(match collection::poll(&job.shared, &job.task, job.id).await? {
         Some(result) => document(Collection::<TimeInterval>::MEDIA_TYPE, result),
         None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
     })
 }
 
-async fn delete_collection(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
-    let (task, id) = find_job(&shared, &path, Caller::Collector, &headers)?;
-    collection::delete(&shared, &task, id).await?;
+async fn delete_collection(job: Job<CollectionJobId>) -> Answer {
+    collection::delete(&job.shared, &job.task, job.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn initialize_job(State(shared): Server, path: JobPath, headers: HeaderMap, body: Body) -> Answer {
-    let (task, id) = find_job(&shared, &path, Caller::Leader, &headers)?;
+async fn initialize_job(job: Job<AggregationJobId>, message: Message) -> Answer {
     let media_type = AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE;
-    let body = read_message(&shared, &headers, media_type, body, helper::LARGEST_REQUEST).await?;
-    let answer = helper::initialize(&shared, &task, id, body).await?;
+    let body = message.read(&job.shared, media_type, helper::LARGEST_REQUEST).await?;
+    let answer = helper::initialize(&job.shared, &job.task, job.id, body).await?;
     Ok(document(AggregationJobResp::MEDIA_TYPE, answer))
 }
 
-async fn continue_job(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
-    let (task, id) = find_job(&shared, &path, Caller::Leader, &headers)?;
+async fn continue_job(job: Job<AggregationJobId>, headers: HeaderMap) -> Answer {
     check_media_type(&headers, AggregationJobContinueReq::MEDIA_TYPE)?;
-    Err(helper::continue_job(&shared, &task, &id))
+    Err(helper::continue_job(&job.shared, &job.task, &job.id))
 }
 
-async fn delete_job(State(shared): Server, path: JobPath, headers: HeaderMap) -> Answer {
-    let (task, id) = find_job(&shared, &path, Caller::Leader, &headers)?;
-    helper::delete_job(&shared, &task, id).await?;
+async fn delete_job(job: Job<AggregationJobId>) -> Answer {
+    helper::delete_job(&job.shared, &job.task, job.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn aggregate_share(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
+async fn aggregate_share(State(shared): Server, Path(task): Path<String>, message: Message) -> Answer {
     let task = find_task(&shared, &task)?;
-    authorize(&task, Caller::Leader, &headers)?;
-    let body = read_message(&shared, &headers, AggregateShareReq::<TimeInterval>::MEDIA_TYPE, body, SMALL).await?;
-    let answer = helper::aggregate_share(&shared, &task, &body).await?;
+    authorize(&task, Caller::Leader, &message.headers)?;
+    let body = message.read(&shared, AggregateShareReq::<TimeInterval>::MEDIA_TYPE, SMALL).await?;
+    let answer = aggregate_share::aggregate_share(&shared, &task, &body).await?;
     Ok(document(AggregateShare::MEDIA_TYPE, answer))
 }
 
@@ -177,19 +178,16 @@ async fn health(State(shared): Server) -> Answer {
 }
 
 async fn metrics(State(shared): Server) -> Answer {
-    let pending = shared.store.read(|connection| {
-        connection.query_row("SELECT coalesce(sum(reports), 0) FROM pending", [], |row| row.get::<_, i64>(0))
-    })?;
+    let pending = shared.store.read(batches::all_pending)?;
     let text = shared.metrics.render(&[
-        Gauge::single("uptack_pending_reports", "Reports stored and not yet aggregated.", pending as u64),
+        Gauge::single("uptack_pending_reports", "Reports stored and not yet aggregated.", pending),
         Gauge::single("uptack_tasks", "Tasks served.", shared.tasks().len() as u64),
     ]);
     Ok(document(METRICS_TYPE, text))
 }
 
-async fn add_task(State(shared): Server, Path(task): Path<String>, headers: HeaderMap, body: Body) -> Answer {
-    authorize_operator(&shared, &headers)?;
-    let id = upload::parse_task_id(&task)?;
+async fn add_task(Path(task): Path<String>, Operator(shared): Operator, body: Body) -> Answer {
+    let id = parse_task_id(&task)?;
     let body = http::read_body(body, SMALL, shared.config.request_timeout).await?;
     let definition = Definition::parse(&body)?;
     if definition.task_id() != id {
@@ -199,17 +197,15 @@ async fn add_task(State(shared): Server, Path(task): Path<String>, headers: Head
     Ok(StatusCode::CREATED.into_response())
 }
 
-/// How many reports of a task arrived; who sent them, and when, is not said.
-async fn count_reports(State(shared): Server, Path(task): Path<String>, headers: HeaderMap) -> Answer {
-    authorize_operator(&shared, &headers)?;
+/// How many reports of a task arrived, but not who sent them or when.
+async fn count_reports(Path(task): Path<String>, Operator(shared): Operator) -> Answer {
     let task = find_task(&shared, &task)?;
     let reports = shared.count_reports(&task)?;
     Ok(document("application/json", json!({"reports": reports}).to_string()))
 }
 
-async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: HeaderMap) -> Answer {
-    authorize_operator(&shared, &headers)?;
-    let id = upload::parse_task_id(&task)?;
+async fn remove_task(Path(task): Path<String>, Operator(shared): Operator) -> Answer {
+    let id = parse_task_id(&task)?;
     if shared.remove_task(&id).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
@@ -219,76 +215,3 @@ async fn remove_task(State(shared): Server, Path(task): Path<String>, headers: H
 
 /// Largest body of a request that is not an upload or a job.
 const SMALL: usize = 1024 * 1024;
-
-fn find_task(shared: &Shared, text: &str) -> Result<Arc<Task>, Problem> {
-    shared.task(&upload::parse_task_id(text)?)
-}
-
-/// Whose token a request has to show.
-#[derive(Clone, Copy)]
-enum Caller {
-    Collector,
-    Leader,
-}
-
-/// The task that a path names, if the caller may touch its jobs, and the name of the job.
-fn find_job<T: std::str::FromStr>(
-    shared: &Shared,
-    Path((task, job)): &JobPath,
-    caller: Caller,
-    headers: &HeaderMap,
-) -> Result<(Arc<Task>, T), Problem> {
-    let task = find_task(shared, task)?;
-    authorize(&task, caller, headers)?;
-    let id = job.parse().map_err(|_| {
-        Problem::http(StatusCode::BAD_REQUEST, "The job in the path is not 16 bytes of unpadded base64url.")
-    })?;
-    Ok((task, id))
-}
-
-fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Result<(), Problem> {
-    if headers.get(header::CONTENT_TYPE).is_some_and(|value| value == expected) {
-        return Ok(());
-    }
-    Err(Problem::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The Content-Type must be {expected}.")))
-}
-
-fn authorize(task: &Task, caller: Caller, headers: &HeaderMap) -> Result<(), Problem> {
-    let expected = match caller {
-        Caller::Collector => &task.definition.collector_token_hash,
-        Caller::Leader => &task.definition.aggregator_token_hash,
-    };
-    if shows(headers, expected.as_ref()) { Ok(()) } else { Err(task.problem(DapProblemType::UnauthorizedRequest)) }
-}
-
-fn authorize_operator(shared: &Shared, headers: &HeaderMap) -> Result<(), Problem> {
-    let expected = shared.config.admin_token.as_ref().map(|token| token.hash());
-    if shows(headers, expected.as_ref()) {
-        return Ok(());
-    }
-    Err(Problem::http(StatusCode::FORBIDDEN, "The request's authorization is not valid."))
-}
-
-fn shows(headers: &HeaderMap, expected: Option<&TokenHash>) -> bool {
-    expected.zip(token(headers)).is_some_and(|(hash, token)| hash.matches(token))
-}
-
-/// The token that a request shows, in either of the headers that DAP deployments use.
-fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    if headers.contains_key(header::AUTHORIZATION) {
-        return http::bearer(headers);
-    }
-    headers.get("dap-auth-token").map(|value| value.as_bytes())
-}
-
-/// Reads a message of the protocol: its type as expected, its size and its time bounded.
-async fn read_message(
-    shared: &Shared,
-    headers: &HeaderMap,
-    media_type: &'static str,
-    body: Body,
-    limit: usize,
-) -> Result<Vec<u8>, Problem> {
-    check_media_type(headers, media_type)?;
-    http::read_body(body, limit, shared.config.request_timeout).await
-}

@@ -2,18 +2,18 @@
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 
-/// Which states follow which is told in `docs/DATA_MODEL.md`.
+/// `docs/DATA_MODEL.md` says which states follow which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobState {
-    /// There is not enough in its batch yet.
+    /// Its batch does not have enough reports yet.
     Waiting,
-    /// Its batch is closed, and what was taken up before is still being aggregated.
+    /// Its batch is closed, and the reports taken before that are still being aggregated.
     Draining,
-    /// Its result lies ready.
+    /// Its result is ready.
     Finished,
     /// It has no result and will have none.
     Failed,
-    /// The collector had it forgotten. Its batch stays taken.
+    /// The collector deleted it. Its batch stays taken.
     Deleted,
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use uptack_dap::protocol::{self, Decode, HpkeConfig, HpkeConfigId, HpkeKeypair, HpkePrivateKey, encode};
 
 use crate::{
-    aggregator::store::{Store, StoreError},
+    aggregator::store::{Store, StoreError, WriteResult},
     error::{Error, Result},
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Reads the keys, and makes the first one where there is none.
+    /// Reads the keys, and makes the first one if there is none.
     pub(crate) async fn load(store: &Store, now: u64) -> Result<Self> {
         if let Some(keys) = Self::read(store)? {
             return Ok(keys);
@@ -38,12 +38,10 @@ impl Keys {
 
     /// Deletes keys that were retired before `before`.
     pub(crate) async fn purge(store: &Store, before: u64) -> Result<Self> {
-        store
-            .write(move |connection| -> std::result::Result<(), StoreError<()>> {
-                connection.execute("DELETE FROM hpke_keys WHERE retired < ?1", [before as i64])?;
-                Ok(())
-            })
-            .await?;
+        let purge = move |connection: &Connection| -> WriteResult<usize> {
+            Ok(connection.execute("DELETE FROM hpke_keys WHERE retired < ?1", [before as i64])?)
+        };
+        store.write(purge).await?;
         Self::read(store)?.ok_or_else(|| Error::environment("no key is left"))
     }
 
@@ -60,47 +58,63 @@ impl Keys {
     }
 
     fn read(store: &Store) -> Result<Option<Self>> {
-        let rows: Vec<Row> = store.read(|connection| {
-            connection
-                .prepare("SELECT config, private_key, created, retired FROM hpke_keys")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
-                .collect()
-        })?;
         let mut by_id = HashMap::new();
         let mut current = None;
-        for (config, private_key, created, retired) in rows {
-            let config = HpkeConfig::get_decoded(&config).map_err(|_| Error::environment("a stored key is damaged"))?;
-            if retired.is_none() {
-                current = Some((config.clone(), created as u64));
+        for row in store.read(stored_keys)? {
+            let config =
+                HpkeConfig::get_decoded(&row.config).map_err(|_| Error::environment("a stored key is damaged"))?;
+            if row.is_current {
+                current = Some((config.clone(), row.created as u64));
             }
             let id = u8::from(*config.id());
-            by_id.insert(id, HpkeKeypair::new(config, HpkePrivateKey::new(private_key)));
+            by_id.insert(id, HpkeKeypair::new(config, row.private_key));
         }
         Ok(current.map(|(current, created)| Self { current, created, by_id }))
     }
 }
 
-/// Configuration, private key, when it was made, when it was replaced.
-type Row = (Vec<u8>, Vec<u8>, i64, Option<i64>);
+struct StoredKey {
+    config: Vec<u8>,
+    private_key: HpkePrivateKey,
+    created: i64,
+    /// Not retired.
+    is_current: bool,
+}
 
-fn insert_key(connection: &Connection, now: u64) -> std::result::Result<(), StoreError<()>> {
+fn stored_keys(connection: &Connection) -> rusqlite::Result<Vec<StoredKey>> {
+    connection
+        .prepare("SELECT config, private_key, created, retired IS NULL FROM hpke_keys")?
+        .query_map([], |row| {
+            Ok(StoredKey {
+                config: row.get(0)?,
+                private_key: HpkePrivateKey::new(row.get(1)?),
+                created: row.get(2)?,
+                is_current: row.get(3)?,
+            })
+        })?
+        .collect()
+}
+
+fn insert_key(connection: &Connection, now: u64) -> WriteResult<()> {
+    let id = free_id(connection)?.ok_or_else(|| StoreError::broken("255 keys are in use"))?;
+    connection.execute("UPDATE hpke_keys SET retired = ?1 WHERE retired IS NULL", [now as i64])?;
+    let keypair = protocol::generate_keypair(id);
+    connection.execute(
+        "INSERT INTO hpke_keys(id, config, private_key, created) VALUES (?1, ?2, ?3, ?4)",
+        params![id, encode(keypair.config()), keypair.private_key().as_ref(), now as i64],
+    )?;
+    Ok(())
+}
+
+/// The first free id after the newest, so that an id is used again as late as possible.
+fn free_id(connection: &Connection) -> rusqlite::Result<Option<u8>> {
     let used: Vec<u8> = connection
         .prepare("SELECT id FROM hpke_keys ORDER BY created, id")?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    // The number after the newest, so that a number comes back as late as possible.
     let newest = used.last().copied().unwrap_or(0);
-    let free = (1..=u8::MAX)
-        .map(|step| newest.wrapping_add(step))
-        .find(|id| !used.contains(id))
-        .ok_or_else(|| StoreError::Broken("255 keys are in use".to_owned()))?;
-    connection.execute("UPDATE hpke_keys SET retired = ?1 WHERE retired IS NULL", [now as i64])?;
-    let keypair = protocol::generate_keypair(free);
-    connection.execute(
-        "INSERT INTO hpke_keys(id, config, private_key, created) VALUES (?1, ?2, ?3, ?4)",
-        params![free, encode(keypair.config()), keypair.private_key().as_ref(), now as i64],
-    )?;
-    Ok(())
+    let mut following = (1..=u8::MAX).map(|step| newest.wrapping_add(step));
+    Ok(following.find(|id| !used.contains(id)))
 }
 
 #[cfg(test)]

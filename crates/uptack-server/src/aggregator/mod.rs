@@ -4,38 +4,46 @@
 //! to stop, which is all that a command line needs.
 
 pub mod admission;
+mod aggregate_share;
+mod aggregation;
 pub mod backup;
 mod batches;
 mod collection;
+mod collection_jobs;
 pub mod definition;
 mod driver;
 mod enrolment;
 mod expiry;
+mod extract;
 mod failures;
 mod helper;
 mod http;
 mod job_state;
 mod jobs;
 mod keys;
+mod locks;
 mod maintenance;
 mod metrics;
 pub mod pair;
 pub mod pair_secret;
 mod peer;
 mod problem;
+mod registry;
 mod rejection;
+mod report_checks;
 mod share;
 mod shared;
 mod store;
 mod upload;
 
 use std::{
+    collections::HashMap,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
     time::Duration,
 };
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, task::JoinHandle};
 use uptack_dap::{clock::Clock, http_client, origin::Origin, protocol::TaskId, task::AggregatorRole, token::Token};
 use url::Url;
 
@@ -52,19 +60,19 @@ use shared::{Shared, Task};
 pub struct Config {
     /// Leader or helper.
     pub role: AggregatorRole,
-    /// Directory of the state; below it, `tasks/*.json` are task definitions to serve.
+    /// Directory of the state; the files `tasks/*.json` in it are task definitions to serve.
     pub data: PathBuf,
     /// Address to listen on; loopback unless changed.
     pub listen: SocketAddr,
-    /// Listen elsewhere than on loopback without TLS, because something in front does TLS.
+    /// Listen elsewhere than on loopback without TLS, because a proxy in front terminates TLS.
     pub allow_plaintext: bool,
     /// Certificate chain and key, in PEM files.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Leader: where the helper is reached, in place of the address in the task definition.
+    /// Leader: where the helper is reached, instead of the address in the task definition.
     pub peer: Option<Url>,
     /// Leader: a further root certificate for the helper's TLS, in a PEM file.
     pub peer_root: Option<PathBuf>,
-    /// Which tasks are served, whoever adds them; none, unless this is changed.
+    /// Which tasks are served, whoever adds them; none unless this is changed.
     pub admission: Admission,
     /// Lets an operator, or a desk that the operator gives it to, add and remove tasks over HTTP with this token.
     pub admin_token: Option<Token>,
@@ -79,9 +87,9 @@ pub struct Config {
     pub job_size: usize,
     /// Aggregation jobs of one task under way at once.
     pub jobs_at_once: usize,
-    /// How often the helper may refuse a job before the job is split or, with a single report, abandoned.
+    /// How often the helper may refuse a job before it is split or, if it has a single report, abandoned.
     pub job_attempts: u32,
-    /// How long to gather reports before a job is made.
+    /// How long reports are gathered before a job is made.
     pub gather: Duration,
     /// How long a request may take to arrive, and a call to the helper to be answered.
     pub request_timeout: Duration,
@@ -89,9 +97,9 @@ pub struct Config {
     pub max_connections: usize,
     /// Connections at once from one address; by default a quarter of all.
     pub max_connections_per_address: Option<usize>,
-    /// Where health and counters are shown, without TLS and to whoever can reach it. Without one, nowhere.
+    /// Where health and counters are shown, without TLS and to anyone who can reach it; nowhere if there is none.
     pub operations: Option<SocketAddr>,
-    /// Size of the state file beyond which nothing more is taken.
+    /// Size of the state file, in bytes, beyond which nothing more is taken.
     pub max_store_bytes: Option<u64>,
     /// Age at which the key for reports is replaced.
     pub key_lifetime: Option<Duration>,
@@ -125,6 +133,22 @@ impl Config {
             key_lifetime: Some(Duration::from_secs(30 * 24 * 3600)),
         }
     }
+
+    fn read_certificates(&self) -> Result<Option<Arc<Certificates>>> {
+        self.tls.as_ref().map(|(chain, key)| Certificates::read(chain, key)).transpose()
+    }
+
+    fn warn_if_nothing_is_admitted(&self) {
+        if self.admission.admits_nothing() {
+            tracing::warn!(
+                "no task is served: pin the key of a desk and give the pair's secret, or allow tasks without a card"
+            );
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::new(self.max_connections, self.max_connections_per_address, self.request_timeout)
+    }
 }
 
 /// A running aggregator. Dropping it stops it at once; [`Aggregator::shutdown`] stops it in order.
@@ -143,42 +167,17 @@ impl Aggregator {
             http_client::make_base(peer);
         }
         listener::check_exposure(config.listen, config.tls.is_some(), config.allow_plaintext)?;
-        let certificates = match &config.tls {
-            Some((chain, key)) => Some(Certificates::read(chain, key)?),
-            None => None,
-        };
-        if config.admission.admits_nothing() {
-            tracing::warn!(
-                "no task is served: pin the key of a desk and give the pair's secret, or allow tasks without a card"
-            );
-        }
+        let certificates = config.read_certificates()?;
+        config.warn_if_nothing_is_admitted();
         let client = http_client::client_with_patience(config.peer_root.as_deref(), config.request_timeout)?;
-        let listener = listener::bind(config.listen).await?;
-        let address = listener.local_addr()?;
-        let limits = Limits::new(config.max_connections, config.max_connections_per_address, config.request_timeout);
-        let operations = match config.operations {
-            Some(address) => Some(listener::bind(address).await?),
-            None => None,
-        };
+        let listeners = Listeners::bind(&config).await?;
         let shared = Arc::new(Shared::open(config, client).await?);
-        for task in shared.load_tasks()? {
-            spawn_driver(&shared, task);
-        }
-        maintenance::load_files(&shared, &mut std::collections::HashMap::new()).await;
-        let routes = http::routes(Arc::clone(&shared));
-        let stopping = || shared.stopping.subscribe();
-        let mut workers = vec![
-            tokio::spawn(listener::serve(listener, certificates.clone(), routes, limits, stopping())),
-            tokio::spawn(maintenance::run(Arc::clone(&shared))),
-        ];
-        let mut operations_address = None;
-        if let Some(listener) = operations {
-            operations_address = Some(listener.local_addr()?);
-            let routes = http::operations(Arc::clone(&shared));
-            workers.push(tokio::spawn(listener::serve(listener, None, routes, limits, stopping())));
-        }
+        serve_known_tasks(&shared).await?;
+        let (address, operations) = listeners.addresses()?;
+        let mut workers = listeners.serve(&shared, certificates.clone());
+        workers.push(tokio::spawn(maintenance::run(Arc::clone(&shared))));
         tracing::info!(role = %shared.config.role, %address, version = env!("CARGO_PKG_VERSION"), "listening");
-        Ok(Self { shared, address, operations: operations_address, certificates, workers })
+        Ok(Self { shared, address, operations, certificates, workers })
     }
 
     /// The address that is listened on, as a base for requests.
@@ -197,14 +196,14 @@ impl Aggregator {
         http::operations(Arc::clone(&self.shared))
     }
 
-    /// Reads the certificate again; if there is a fault in it, the one before stays in use.
+    /// Reads the certificate again; if it is not valid, the previous one stays in use.
     pub fn reload_certificates(&self) {
         if let Some(certificates) = &self.certificates {
             certificates.reload_or_log();
         }
     }
 
-    /// Serves a task from now on, durably, if the operator's [conditions](Admission) admit it. The identical
+    /// Serves a task from now on, durably, if the operator's [conditions](Admission) admit it. Adding the identical
     /// definition again changes nothing.
     pub async fn add_task(&self, definition: impl Into<Definition>) -> Result<()> {
         add_task(&self.shared, definition.into()).await
@@ -220,7 +219,7 @@ impl Aggregator {
         self.shared.task(id).ok().map(|task| self.shared.count_reports(&task)).transpose()
     }
 
-    /// Makes a new key for reports. The one before still opens what is on its way.
+    /// Makes a new key for reports. The previous one still opens reports that are on their way.
     pub async fn rotate_key(&self) -> Result<()> {
         let keys = Keys::rotate(&self.shared.store, self.shared.expiry.now()).await?;
         self.shared.set_keys(keys);
@@ -228,7 +227,7 @@ impl Aggregator {
     }
 
     /// Deletes expired data and keys now instead of within the minute. One call moves the time by which they expire
-    /// by at most an hour, as one minute would.
+    /// ahead by at most an hour, as a minute would.
     pub async fn clean(&self) -> Result<()> {
         maintenance::clean(&self.shared).await
     }
@@ -253,11 +252,44 @@ impl Drop for Aggregator {
     }
 }
 
+/// The listener for requests, and the one for operators.
+struct Listeners {
+    requests: TcpListener,
+    operations: Option<TcpListener>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> Result<Self> {
+        let requests = listener::bind(config.listen).await?;
+        let operations = match config.operations {
+            Some(address) => Some(listener::bind(address).await?),
+            None => None,
+        };
+        Ok(Self { requests, operations })
+    }
+
+    fn addresses(&self) -> Result<(SocketAddr, Option<SocketAddr>)> {
+        let operations = self.operations.as_ref().map(TcpListener::local_addr).transpose()?;
+        Ok((self.requests.local_addr()?, operations))
+    }
+
+    fn serve(self, shared: &Arc<Shared>, certificates: Option<Arc<Certificates>>) -> Vec<JoinHandle<()>> {
+        let limits = shared.config.limits();
+        let serve = |listener, certificates, routes| {
+            let stopping = shared.stopping.subscribe();
+            tokio::spawn(listener::serve(listener, certificates, routes, limits, stopping))
+        };
+        let mut workers = vec![serve(self.requests, certificates, http::routes(Arc::clone(shared)))];
+        workers.extend(self.operations.map(|listener| serve(listener, None, http::operations(Arc::clone(shared)))));
+        workers
+    }
+}
+
 /// Runs an aggregator until the process is asked to stop (interrupt or termination signal).
 ///
-/// `ready` is called once, when requests are being taken. A hangup signal has the certificate read again.
+/// `ready` is called once, when requests are being taken. On a hangup signal the certificate is read again.
 pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> {
-    // First of all, or a signal that comes before would end the process at once.
+    // First of all: a signal that came earlier would end the process at once.
     let signals = Signals::install()?;
     let aggregator = Aggregator::start(config).await?;
     ready(&aggregator);
@@ -266,7 +298,16 @@ pub async fn run(config: Config, ready: impl FnOnce(&Aggregator)) -> Result<()> 
     Ok(())
 }
 
-/// Registers a task and starts its driver where the role has one.
+/// Serves the tasks of an earlier run, and those in the directory of task files.
+async fn serve_known_tasks(shared: &Arc<Shared>) -> Result<()> {
+    for task in shared.load_tasks()? {
+        spawn_driver(shared, task);
+    }
+    maintenance::load_files(shared, &mut HashMap::new()).await;
+    Ok(())
+}
+
+/// Registers a task and, on a leader, starts its driver.
 pub(crate) async fn add_task(shared: &Arc<Shared>, definition: Definition) -> Result<()> {
     if let Some(task) = shared.add_task(&definition).await? {
         tracing::info!(task = %task.id(), "serving");

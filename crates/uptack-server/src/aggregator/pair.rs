@@ -1,8 +1,8 @@
 //! Both roles in one process, for one machine.
 //!
 //! Each role has its own keys, its own file and its own port, and the two speak the protocol with
-//! each other as two machines would. What this cannot give is the protocol's point: whoever runs
-//! the process can read both files, put the shares together and see every single answer. It is for
+//! each other as two machines would. What this cannot give is the protocol's point: the operator of
+//! the process can read both files, combine the shares and see every single answer. It is for
 //! development, for demonstrations, and for operators who are trusted with the answers anyway.
 
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// What has to be said to everybody who relies on a pair.
+    /// What everybody who relies on a pair has to be told.
     pub const TRUST: &str = "Both aggregators run in one process: whoever operates it can see \
         every answer. There is no protection against the operator, only against others.";
 
@@ -41,7 +41,7 @@ impl Pair {
             config
         };
         let helper = Aggregator::start(configure(AggregatorRole::Helper)).await?;
-        // Tasks of an earlier run name an address of then; the helper is here now.
+        // Tasks of an earlier run name the helper's address of that run; it listens here now.
         let mut leader = configure(AggregatorRole::Leader);
         leader.peer = Some(helper.url());
         let leader = Aggregator::start(leader).await?;
@@ -54,7 +54,7 @@ impl Pair {
         TaskParameters::new(self.leader.url(), self.helper.url(), vdaf, time_precision, min_batch_size)
     }
 
-    /// Has both serve a task: the helper first, so that it knows what the leader speaks of.
+    /// Has both serve a task: the helper first, so that it knows the task when the leader calls.
     pub async fn add_task(&self, task: &TaskSet) -> Result<()> {
         self.helper.add_task(task.helper.clone()).await?;
         self.leader.add_task(task.leader.clone()).await

@@ -1,8 +1,8 @@
 //! The secret that the two aggregators of a pair share, and nobody else.
 //!
 //! From it and the name of a card's task both derive, each for itself, the key under which they verify reports and the
-//! token that the leader shows to the helper. So whoever hands out task definitions, the desk above all, never holds
-//! either: with the verification key it could make reports that pass for valid, with the token it could speak to the
+//! token that the leader shows to the helper. So a party that hands out task definitions, above all the desk, never holds
+//! either: with the verification key it could make reports that pass as valid, with the token it could speak to the
 //! helper as the leader.
 
 use aws_lc_rs::hmac;
@@ -31,7 +31,7 @@ impl PairSecret {
 
     /// Draws a secret and writes it into a new file, readable by its owner alone.
     ///
-    /// A file that is there is left alone: tasks that are being served depend on it.
+    /// An existing file is left alone: tasks that are being served depend on it.
     pub fn create(path: &Path) -> Result<Self> {
         if path.exists() {
             return Err(Error::input(format!("{}: the file already exists", path.display())));
@@ -71,7 +71,7 @@ impl PairSecret {
     }
 
     /// One key for each purpose and task: HMAC-SHA256 over the purpose, a zero byte and the task's name. No purpose
-    /// holds a zero byte, so that no two inputs agree.
+    /// contains a zero byte, so no two inputs are equal.
     fn derive(&self, purpose: &str, task: &TaskId) -> [u8; 32] {
         let message = [purpose.as_bytes(), &[0], task.as_ref()].concat();
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), &message);
@@ -85,7 +85,7 @@ impl fmt::Debug for PairSecret {
     }
 }
 
-/// Some systems mount secrets with modes of their own, so that this is said and not refused.
+/// Some systems mount secrets with modes of their own, so this is a warning and not a refusal.
 fn warn_if_shared(path: &Path) {
     #[cfg(unix)]
     {

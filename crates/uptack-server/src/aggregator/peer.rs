@@ -1,12 +1,13 @@
 //! The leader's calls to the helper.
 
-use reqwest::{Method, StatusCode, header};
+use reqwest::{Method, Response, StatusCode, header};
 use uptack_dap::{http_client, protocol::DapProblemType};
 use url::Url;
 
-use super::failures::Scope;
-use super::shared::{Shared, Task};
-use crate::error::Error;
+use super::{
+    failures::Scope,
+    shared::{Shared, Task},
+};
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -15,90 +16,108 @@ pub(crate) enum PeerError {
     Refused(DapProblemType),
     /// The helper refuses this very request, and would most likely refuse it again.
     Rejected(String),
-    /// Anything that may pass: the helper is away, overloaded, restarted, not yet configured.
+    /// Anything that may be temporary: the helper is away, overloaded, restarted, not yet configured.
     Passing(Scope, String),
+}
+
+impl PeerError {
+    fn of_helper(reason: impl ToString) -> Self {
+        Self::Passing(Scope::Helper, reason.to_string())
+    }
+
+    fn of_task(reason: impl ToString) -> Self {
+        Self::Passing(Scope::Task, reason.to_string())
+    }
 }
 
 /// Largest answer that is read.
 const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 
-/// Sends one request and gives back the body of a successful answer.
-pub(crate) async fn call(
-    shared: &Shared,
-    task: &Task,
-    method: Method,
-    path: &str,
-    media_types: (&'static str, &'static str),
-    body: Vec<u8>,
-) -> Result<Vec<u8>, PeerError> {
-    let passing = |error: uptack_dap::Error| PeerError::Passing(Scope::Helper, error.to_string());
-    let url = address(shared, task, path).map_err(|error| PeerError::Passing(Scope::Task, error.to_string()))?;
-    let token = task
-        .definition
-        .aggregator_token
-        .as_ref()
-        .ok_or_else(|| PeerError::Passing(Scope::Task, "the task has no token for the helper".to_owned()))?;
-    let response = shared
-        .peer
-        .request(method, url)
-        .bearer_auth(token.as_str())
-        .header(header::CONTENT_TYPE, media_types.0)
-        .body(body)
-        .send()
-        .await
-        .map_err(|error| passing(http_client::no_answer("helper", error)))?;
-    let status = response.status();
-    let answered = response.headers().get(header::CONTENT_TYPE).cloned();
-    let answer = http_client::body_within("helper", response, LARGEST_ANSWER).await.map_err(passing)?;
-    if !status.is_success() {
-        return Err(refusal(status, &answer));
-    }
-    if answered.as_ref().map(|value| value.as_bytes()) != Some(media_types.1.as_bytes()) {
-        let text = "the answer has another media type than expected";
-        return Err(PeerError::Passing(Scope::Helper, text.to_owned()));
-    }
-    task.failures.note_answer();
-    Ok(answer)
+/// A request to the helper about a task.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    /// Below the address of the task.
+    pub(crate) path: String,
+    pub(crate) media_type: &'static str,
+    pub(crate) body: Vec<u8>,
+    /// The media type that a successful answer has.
+    pub(crate) answer_type: &'static str,
 }
 
-fn address(shared: &Shared, task: &Task, path: &str) -> Result<Url, Error> {
-    shared
-        .config
-        .peer
-        .as_ref()
-        .unwrap_or(&task.definition.parameters.helper)
+impl Call {
+    /// Sends the request and gives back the body of a successful answer.
+    pub(crate) async fn send(self, shared: &Shared, task: &Task) -> Result<Vec<u8>, PeerError> {
+        let answer_type = self.answer_type;
+        let response = self.request(shared, task).await?;
+        let status = response.status();
+        let has_type = response.headers().get(header::CONTENT_TYPE).is_some_and(|value| value == answer_type);
+        let answer =
+            http_client::body_within("helper", response, LARGEST_ANSWER).await.map_err(PeerError::of_helper)?;
+        if !status.is_success() {
+            return Err(refusal(status, &answer));
+        }
+        if !has_type {
+            return Err(PeerError::of_helper("the answer has another media type than expected"));
+        }
+        task.failures.note_answer();
+        Ok(answer)
+    }
+
+    async fn request(self, shared: &Shared, task: &Task) -> Result<Response, PeerError> {
+        let url = address(shared, task, &self.path)?;
+        let token = task.definition.aggregator_token.as_ref();
+        let token = token.ok_or_else(|| PeerError::of_task("the task has no token for the helper"))?;
+        let request = shared
+            .peer
+            .request(self.method, url)
+            .bearer_auth(token.as_str())
+            .header(header::CONTENT_TYPE, self.media_type)
+            .body(self.body);
+        request.send().await.map_err(|error| PeerError::of_helper(http_client::no_answer("helper", error)))
+    }
+}
+
+fn address(shared: &Shared, task: &Task, path: &str) -> Result<Url, PeerError> {
+    let helper = shared.config.peer.as_ref().unwrap_or(&task.parameters().helper);
+    helper
         .join(&format!("tasks/{}/{path}", task.id()))
-        .map_err(|error| Error::input(format!("the helper's address: {error}")))
+        .map_err(|error| PeerError::of_task(format!("the helper's address: {error}")))
 }
 
 /// What the helper says about the batch itself is final. A helper that does not know the task or the token yet may
-/// learn them, and one that fails or is overloaded may recover; what is left is about the request.
+/// learn them, and one that fails or is overloaded may recover; anything else is about the request.
 fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
-    let uri = serde_json::from_slice::<serde_json::Value>(body)
-        .ok()
-        .and_then(|document| document["type"].as_str().map(str::to_owned));
-    let kind = uri.and_then(|uri| uri.parse::<DapProblemType>().ok());
+    let kind = problem_type(body);
     let text = kind.as_ref().map_or(status.to_string(), |kind| format!("{status}: {}", kind.description()));
     match kind {
-        Some(
-            kind @ (DapProblemType::BatchInvalid
-            | DapProblemType::BatchMismatch
-            | DapProblemType::BatchOverlap
-            | DapProblemType::BatchQueriedTooManyTimes
-            | DapProblemType::InvalidBatchSize),
-        ) if status.is_client_error() => PeerError::Refused(kind),
-        Some(DapProblemType::UnrecognizedTask | DapProblemType::UnauthorizedRequest) => {
-            PeerError::Passing(Scope::Task, text)
-        }
+        Some(kind) if is_about_the_batch(&kind) && status.is_client_error() => PeerError::Refused(kind),
+        Some(DapProblemType::UnrecognizedTask | DapProblemType::UnauthorizedRequest) => PeerError::of_task(text),
         Some(_) if status.is_client_error() => PeerError::Rejected(text),
         _ if ABOUT_THE_REQUEST.contains(&status) => PeerError::Rejected(text),
-        _ if status.is_client_error() => PeerError::Passing(Scope::Task, text),
-        _ => PeerError::Passing(Scope::Helper, text),
+        _ if status.is_client_error() => PeerError::of_task(text),
+        _ => PeerError::of_helper(text),
     }
 }
 
-/// Statuses that speak of the request where no reason of the protocol does. Others, such as 404 or 405, may as well be
-/// said by something between us and the helper.
+/// The type of the problem document that the helper answered with, if it is one of the protocol's.
+fn problem_type(body: &[u8]) -> Option<DapProblemType> {
+    let document: serde_json::Value = serde_json::from_slice(body).ok()?;
+    document["type"].as_str()?.parse().ok()
+}
+
+fn is_about_the_batch(kind: &DapProblemType) -> bool {
+    matches!(
+        kind,
+        DapProblemType::BatchInvalid
+            | DapProblemType::BatchMismatch
+            | DapProblemType::BatchOverlap
+            | DapProblemType::BatchQueriedTooManyTimes
+            | DapProblemType::InvalidBatchSize
+    )
+}
+
+/// Statuses that are about the request even without a problem type of the protocol. Others, such as 404 or 405, may as
+/// well come from something between us and the helper.
 const ABOUT_THE_REQUEST: [StatusCode; 6] = [
     StatusCode::BAD_REQUEST,
     StatusCode::CONFLICT,

@@ -1,4 +1,4 @@
-//! The protocol's own refusals, and those of a store.
+//! The protocol's own refusals, and those of the store.
 
 use axum::http::StatusCode;
 use std::time::{Duration, Instant};
@@ -19,19 +19,27 @@ pub(crate) fn dap(kind: DapProblemType, task: &TaskId) -> Problem {
     Problem::of_type(status, kind.type_uri(), kind.description()).with_member("taskid", task.to_string())
 }
 
+impl From<Problem> for StoreError<Problem> {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
+}
+
 impl From<StoreError<Problem>> for Problem {
     fn from(error: StoreError<Problem>) -> Self {
         match error {
             StoreError::Refused(problem) => problem,
-            StoreError::Full => {
-                // Every upload meets a full disk; one line a minute says so.
-                static FULL: Throttle = Throttle::new(Duration::from_secs(60));
-                if let Some(unlogged) = FULL.pass(Instant::now()) {
-                    tracing::error!(unlogged, "storage is full; refusing changes until there is room");
-                }
-                Self::busy("The server's storage is full; nothing was stored.", 30)
-            }
+            StoreError::Full => storage_full(),
             StoreError::Broken(text) => Error::environment(text).into(),
         }
     }
+}
+
+fn storage_full() -> Problem {
+    // Every upload meets a full disk; one line per minute says so.
+    static FULL: Throttle = Throttle::new(Duration::from_secs(60));
+    if let Some(unlogged) = FULL.pass(Instant::now()) {
+        tracing::error!(unlogged, "storage is full; refusing changes until there is room");
+    }
+    Problem::busy("The server's storage is full; nothing was stored.", 30)
 }

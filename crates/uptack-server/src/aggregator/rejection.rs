@@ -1,40 +1,44 @@
 //! Aggregation jobs that the helper refuses.
 //!
-//! A helper that is away is waited for without end. One that answers and says no to a job, again and again, must not
+//! The leader waits without end for a helper that is away. One that answers and refuses a job, again and again, must not
 //! hold up everything else of the task; nor must one that fails a job while it answers others (see [`super::failures`]).
-//! Such a job is split in halves, so that one report that the helper cannot stomach
-//! does not take others with it; a job of a single report is abandoned: the report is counted as dropped and deleted.
+//! Such a job is split in halves, so that one report that the helper cannot process does not take others with it; a job
+//! of a single report is abandoned: the report is counted as dropped and deleted.
 //!
 //! Neither can make a release wrong. If the helper had added the reports after all and answered an error, the halves are
 //! answered *replayed* and the abandoned report is missing here: either way the two sides' counts and checksums differ,
 //! and the helper refuses the batch.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
+use std::sync::Arc;
 
 use super::{
-    batches,
     failures::Scope,
     jobs::Job,
     metrics::Name,
     shared::{Shared, Task},
 };
-use crate::{aggregator::store::StoreError, error::Result};
+use crate::{
+    aggregator::store::{TaskRows, WriteResult, read_u64},
+    base::metrics::Metrics,
+    error::Result,
+};
 
-/// What a refusal comes to.
+/// What a refusal leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rejection {
     /// The job is tried again as it is.
     Again,
-    /// The same, and nothing says that the helper is there.
+    /// The same, and nothing shows that the helper is reachable.
     Failed,
     /// The job is gone: settled by another attempt, split or abandoned.
     Gone,
 }
 
-/// Takes note of a job that failed at the helper: as of a refusal, if the helper is there for others.
+/// Takes note of a job that failed at the helper: as a refusal, if the helper answers others.
 pub(super) async fn note_failure(
     shared: &Shared,
-    task: &Task,
+    task: &Arc<Task>,
     job: Job,
     scope: Scope,
     reason: &str,
@@ -48,85 +52,107 @@ pub(super) async fn note_failure(
 }
 
 /// Takes note of one refusal, durably, so that a restart does not begin anew.
-pub(super) async fn note(shared: &Shared, task: &Task, job: Job, reason: &str) -> Result<Rejection> {
+pub(super) async fn note(shared: &Shared, task: &Arc<Task>, job: Job, reason: &str) -> Result<Rejection> {
     shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
-    let (row, precision) = (task.row, task.definition.parameters.time_precision);
     let limit = shared.config.job_attempts.max(1);
-    let change = move |connection: &Connection| count(connection, row, precision, &job, limit);
-    let outcome = shared.store.write(change).await?;
-    match outcome {
-        Outcome::Counted(refusals) => {
-            tracing::warn!(task = %task.id(), refusals, reason, "the helper refuses a job; trying again");
-            return Ok(Rejection::Again);
-        }
-        Outcome::Unknown => {}
-        Outcome::Split => {
-            tracing::warn!(task = %task.id(), reason, "the helper refuses a job; trying its halves");
-            shared.metrics.add(Name::Jobs, "split", 1);
-        }
-        Outcome::Abandoned(reports) => {
-            tracing::error!(task = %task.id(), reports, reason, "the helper refuses a job for good; reports are dropped");
-            shared.metrics.add(Name::Jobs, "abandoned", 1);
-            shared.metrics.add(Name::Aggregated, "abandoned", reports);
-        }
+    let outcome = shared.change(task, move |rows, task| count_or_give_up(rows, task, &job, limit)).await?;
+    outcome.log(task, reason);
+    outcome.count(&shared.metrics);
+    if let Outcome::Counted(_) = outcome {
+        return Ok(Rejection::Again);
     }
     task.failures.forget(&job.id);
     Ok(Rejection::Gone)
 }
 
+/// What became of a job that was refused.
 enum Outcome {
+    /// It has been refused this many times, and is tried again.
     Counted(u32),
+    /// It no longer exists.
     Unknown,
+    /// Its halves are jobs of their own now.
     Split,
+    /// It was given up, with this many reports.
     Abandoned(u64),
 }
 
-fn count(
-    connection: &Connection,
-    task: i64,
-    precision: u64,
-    job: &Job,
-    limit: u32,
-) -> std::result::Result<Outcome, StoreError<()>> {
-    let mut statement = connection.prepare_cached(
-        "UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals",
-    )?;
-    let mut rows = statement.query(params![task, job.id.as_ref()])?;
-    let Some(refusals) = rows.next()?.map(|row| row.get::<_, u32>(0)).transpose()? else {
+impl Outcome {
+    fn log(&self, task: &Task, reason: &str) {
+        let task = task.id();
+        match self {
+            Self::Unknown => {}
+            Self::Counted(refusals) => {
+                tracing::warn!(%task, refusals, reason, "the helper refuses a job; trying again");
+            }
+            Self::Split => tracing::warn!(%task, reason, "the helper refuses a job; trying its halves"),
+            Self::Abandoned(reports) => {
+                tracing::error!(%task, reports, reason, "the helper refuses a job for good; reports are dropped");
+            }
+        }
+    }
+
+    fn count(&self, metrics: &Metrics<Name>) {
+        match self {
+            Self::Counted(_) | Self::Unknown => {}
+            Self::Split => metrics.add(Name::Jobs, "split", 1),
+            Self::Abandoned(reports) => {
+                metrics.add(Name::Jobs, "abandoned", 1);
+                metrics.add(Name::Aggregated, "abandoned", *reports);
+            }
+        }
+    }
+}
+
+fn count_or_give_up(rows: TaskRows<'_>, task: &Task, job: &Job, limit: u32) -> WriteResult<Outcome> {
+    let Some(refusals) = count_refusal(rows, job)? else {
         return Ok(Outcome::Unknown);
     };
-    drop(rows);
     if refusals < limit {
         return Ok(Outcome::Counted(refusals));
     }
-    let reports = reports(connection, task, job)?;
-    connection.execute("DELETE FROM leader_jobs WHERE task = ?1 AND job_id = ?2", params![task, job.id.as_ref()])?;
-    if let [_, _, ..] = reports.as_slice() {
+    let reports = reports(rows, job)?;
+    job.delete(rows)?;
+    if reports.len() > 1 {
         // A half has been refused before as a part of the whole: it gets half as many attempts.
-        split(connection, task, job, &reports, limit / 2)?;
+        split(rows, job, &reports, limit / 2)?;
         return Ok(Outcome::Split);
     }
-    for (number, time) in &reports {
-        batches::change_pending(connection, task, time - time % precision, -1)?;
-        connection.execute("DELETE FROM reports WHERE report = ?1", [number])?;
+    for report in &reports {
+        abandon(rows, task, report)?;
     }
     Ok(Outcome::Abandoned(reports.len() as u64))
 }
 
-/// The numbers and times of a job's reports.
-fn reports(connection: &Connection, task: i64, job: &Job) -> rusqlite::Result<Vec<(i64, u64)>> {
-    connection
-        .prepare_cached(
-            "SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report",
-        )?
-        .query_map([task, job.first, job.last], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?
+/// Counts one more refusal of a job, and says how many there are; nothing if the job no longer exists.
+fn count_refusal(rows: TaskRows<'_>, job: &Job) -> rusqlite::Result<Option<u32>> {
+    let mut statement = rows
+        .prepare("UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals")?;
+    let mut returned = statement.query(params![rows.task, job.id.as_ref()])?;
+    returned.next()?.map(|row| row.get(0)).transpose()
+}
+
+/// A stored report's number and time.
+struct Stored {
+    number: i64,
+    time: u64,
+}
+
+fn reports(rows: TaskRows<'_>, job: &Job) -> rusqlite::Result<Vec<Stored>> {
+    rows.prepare("SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report")?
+        .query_map([rows.task, job.first, job.last], |row| Ok(Stored { number: row.get(0)?, time: read_u64(row, 1)? }))?
         .collect()
 }
 
-fn split(connection: &Connection, task: i64, job: &Job, reports: &[(i64, u64)], refusals: u32) -> rusqlite::Result<()> {
-    let middle = reports[reports.len() / 2].0;
+fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> rusqlite::Result<()> {
+    let middle = reports[reports.len() / 2].number;
     for (first, last) in [(job.first, middle - 1), (middle, job.last)] {
-        Job::new(first, last).insert(connection, task, refusals)?;
+        Job::new(first, last).insert(rows, refusals)?;
     }
     Ok(())
+}
+
+fn abandon(rows: TaskRows<'_>, task: &Task, report: &Stored) -> rusqlite::Result<()> {
+    rows.change_pending(task.parameters().window(report.time), -1)?;
+    rows.run("DELETE FROM reports WHERE report = ?1", [report.number])
 }

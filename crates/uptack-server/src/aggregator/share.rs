@@ -1,8 +1,8 @@
 //! The one place where an aggregator's share of a batch is made ready to leave: noise is added, then it is sealed.
 //!
 //! Two draws for one batch would let a collector average the noise away. So [`seal`] is called in the transaction that
-//! stores what it returns, once for each batch, and what leaves is what is stored: whoever asks again gets the same bytes.
-//! The draw itself is kept nowhere; it has no name in a log, a counter or an error.
+//! stores what it returns, once for each batch, and what leaves is what is stored: a repeated request gets the same bytes.
+//! The draw itself is stored nowhere, and appears in no log, counter or error.
 
 use num_bigint::{BigInt, BigUint};
 use num_rational::Ratio;
@@ -14,8 +14,8 @@ use uptack_dap::{
     task::AggregatorTask,
 };
 
-/// This aggregator's share of a batch as it leaves: with this aggregator's noise, where the task has any, and sealed to
-/// the collector.
+/// This aggregator's share of a batch as it leaves: with this aggregator's noise, if the task has any, and sealed to the
+/// collector.
 pub(crate) fn seal(task: &AggregatorTask, interval: Interval, mut sum: Sum) -> uptack_dap::Result<HpkeCiphertext> {
     let parameters = &task.parameters;
     if let Some(noise) = &parameters.noise {
@@ -30,8 +30,9 @@ fn draw(noise: &DiscreteLaplace, length: usize) -> Vec<i64> {
     let scale = noise.scale();
     let scale = Ratio::<BigUint>::new(scale.numerator().into(), scale.denominator().into());
     let sampler = Sampler::new(scale).expect("a scale is above zero");
-    let one = |draw: BigInt| i64::try_from(draw).expect("even at the largest scale, one draw in e^(9·10⁹) is larger");
-    sampler.sample_iter(OsRng).take(length).map(one).collect()
+    let to_i64 =
+        |draw: BigInt| i64::try_from(draw).expect("even at the largest scale, one draw in e^(9·10⁹) is larger");
+    sampler.sample_iter(OsRng).take(length).map(to_i64).collect()
 }
 
 #[cfg(test)]

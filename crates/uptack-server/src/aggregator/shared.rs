@@ -1,30 +1,30 @@
 //! What all parts of a running aggregator share.
 
-use rusqlite::{OptionalExtension, params};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicU64},
+    sync::{Arc, Mutex, RwLock, atomic::AtomicU64},
 };
 use tokio::sync::{Notify, Semaphore, watch};
 use uptack_dap::{
     protocol::{DapProblemType, TaskId, Vdaf},
-    task::{self, AggregatorTask},
+    task::{self, AggregatorTask, TaskParameters},
 };
 use url::Url;
 
 use super::{
-    Config, batches,
+    Config,
     enrolment::{self, Enrolled},
     expiry::ExpiryClock,
     failures::Failures,
     keys::Keys,
+    locks::{lock, read, write},
     metrics::Name,
-    problem,
+    problem, registry,
 };
 use crate::{
     aggregator::{
         definition::Definition,
-        store::{Store, StoreError},
+        store::{Store, TaskRows, WriteResult},
     },
     base::{metrics::Metrics, problem::Problem},
     error::{Error, Result},
@@ -52,7 +52,7 @@ pub(crate) struct Task {
     /// Its number in the store.
     pub(crate) row: i64,
     pub(crate) definition: AggregatorTask,
-    /// Whether its card wants a credential with every report.
+    /// Whether its card requires a credential with every report.
     pub(crate) needs_credential: bool,
     pub(crate) vdaf: Vdaf,
     /// Tells the task's driver that there may be work.
@@ -64,25 +64,50 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    fn new(row: i64, definition: AggregatorTask, failures: Failures) -> Result<Self> {
+        Ok(Self {
+            row,
+            needs_credential: enrolment::is_required(&definition),
+            vdaf: Vdaf::new(&definition.parameters.vdaf)?,
+            definition,
+            wake: Notify::new(),
+            removed: watch::Sender::new(false),
+            failures,
+        })
+    }
+
     pub(crate) fn id(&self) -> &TaskId {
         &self.definition.parameters.task_id
+    }
+
+    pub(crate) fn parameters(&self) -> &TaskParameters {
+        &self.definition.parameters
     }
 
     pub(crate) fn problem(&self, kind: DapProblemType) -> Problem {
         problem::dap(kind, self.id())
     }
 
-    /// Whether reports of this time are too old to be accepted, by the time of an [`ExpiryClock`].
-    pub(crate) fn is_expired(&self, time: u64, expiry: u64) -> bool {
-        self.definition.parameters.report_expiry_age.is_some_and(|age| time.saturating_add(age) < expiry)
+    /// The time below which no more reports are taken; refused if the task has been removed.
+    pub(crate) fn floor(&self, rows: TaskRows<'_>) -> WriteResult<u64, Problem> {
+        let floor = registry::floor(rows)?;
+        Ok(floor.ok_or_else(|| self.problem(DapProblemType::UnrecognizedTask))?)
     }
+}
 
-    pub(crate) fn is_too_early(&self, time: u64, now: u64) -> bool {
-        time > now.saturating_add(self.definition.parameters.tolerable_clock_skew)
-    }
+/// Why [`Shared::compute`] gave nothing back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ComputeError {
+    Stopping,
+    Panicked,
+}
 
-    pub(crate) fn is_after_end(&self, time: u64) -> bool {
-        self.definition.parameters.task_expiration.is_some_and(|end| time > end)
+impl From<ComputeError> for Error {
+    fn from(error: ComputeError) -> Self {
+        Self::environment(match error {
+            ComputeError::Stopping => "the aggregator is stopping",
+            ComputeError::Panicked => "a worker panicked",
+        })
     }
 }
 
@@ -113,46 +138,76 @@ impl Shared {
     }
 
     pub(crate) fn keys(&self) -> Arc<Keys> {
-        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.keys))
     }
 
     pub(crate) fn set_keys(&self, keys: Keys) {
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+        *write(&self.keys) = Arc::new(keys);
     }
 
     pub(crate) fn task(&self, id: &TaskId) -> std::result::Result<Arc<Task>, Problem> {
-        self.tasks
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(id)
-            .cloned()
-            .ok_or_else(|| problem::dap(DapProblemType::UnrecognizedTask, id))
+        let task = read(&self.tasks).get(id).cloned();
+        task.ok_or_else(|| problem::dap(DapProblemType::UnrecognizedTask, id))
+    }
+
+    pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
+        read(&self.tasks).values().cloned().collect()
     }
 
     /// How many reports of a task are held.
     pub(crate) fn count_reports(&self, task: &Task) -> Result<u64> {
-        self.store.read(|connection| batches::held(connection, task.row))
+        self.read(task, |rows| rows.held_reports())
     }
 
-    pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
-        self.tasks.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    /// Reads what is stored of a task.
+    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskRows<'_>) -> rusqlite::Result<T>) -> Result<T> {
+        self.store.read(|connection| query(TaskRows::new(connection, task.row)))
+    }
+
+    /// Runs a change of what is stored of a task, and waits until it is durable.
+    pub(crate) async fn change<T, E, F>(&self, task: &Arc<Task>, change: F) -> WriteResult<T, E>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+        F: FnOnce(TaskRows<'_>, &Task) -> WriteResult<T, E> + Send + 'static,
+    {
+        let task = Arc::clone(task);
+        self.store.write(move |connection| change(TaskRows::new(connection, task.row), &task)).await
+    }
+
+    /// Runs cryptography on a thread where it may take its time, with one permit per core.
+    pub(crate) async fn compute<T, F>(
+        self: &Arc<Self>,
+        task: &Arc<Task>,
+        work: F,
+    ) -> std::result::Result<T, ComputeError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Self, &Task) -> T + Send + 'static,
+    {
+        let permit = Arc::clone(&self.cores).acquire_owned().await.map_err(|_| ComputeError::Stopping)?;
+        let (shared, task) = (Arc::clone(self), Arc::clone(task));
+        let worker = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work(&shared, &task)
+        });
+        worker.await.map_err(|_| ComputeError::Panicked)
+    }
+
+    /// Counts an aggregation job that is done, and its reports by their outcomes.
+    pub(crate) fn count_job(&self, outcomes: Vec<&'static str>) {
+        for outcome in outcomes {
+            self.metrics.add(Name::Aggregated, outcome, 1);
+        }
+        self.metrics.add(Name::Jobs, "finished", 1);
     }
 
     /// Takes up the tasks of an earlier run. One that the operator's conditions no longer admit is not served; what is
     /// kept of it stays until it is admitted again or removed.
     pub(crate) fn load_tasks(&self) -> Result<Vec<Arc<Task>>> {
-        let rows: Vec<(i64, Vec<u8>)> = self.store.read(|connection| {
-            connection
-                .prepare("SELECT task, definition FROM tasks WHERE definition IS NOT NULL")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-        })?;
         let mut served = Vec::new();
-        for (row, text) in rows {
-            let admitted = task::parse_aggregator_task(&text)
-                .map_err(Error::from)
-                .and_then(|task| self.config.admission.check_again(&task).map(|()| task));
-            match admitted {
+        for (row, text) in self.store.read(registry::definitions)? {
+            match self.admit_again(&text) {
                 Ok(task) => served.push(self.serve(row, task)?),
                 Err(error) => tracing::error!(row, %error, "a task is no longer served"),
             }
@@ -162,17 +217,11 @@ impl Shared {
 
     /// Registers a task durably. Gives nothing back if it is already served.
     pub(crate) async fn add_task(&self, definition: &Definition) -> Result<Option<Arc<Task>>> {
-        if definition.role() != self.config.role {
-            return Err(Error::input(format!(
-                "this is a {}; the task definition is for a {}",
-                self.config.role,
-                definition.role()
-            )));
-        }
+        self.check_role(definition)?;
         let task = self.config.admission.resolve(definition)?;
         self.enrolled.check(&task)?;
         let id = task.parameters.task_id;
-        let registered = self.store.write(move |connection| register(connection, &task)).await;
+        let registered = self.store.write(move |connection| registry::register(connection, &task)).await;
         let refused = |text: &str| Error::input(format!("task {id}: {text}"));
         let (row, task) = registered.map_err(|error| error.into_error(refused))?;
         if self.task(&id).is_ok() {
@@ -181,92 +230,42 @@ impl Shared {
         self.serve(row, task).map(Some)
     }
 
-    /// Deletes all that is kept of a task. Its name stays taken: its reports cannot come back.
+    /// Stops serving a task and deletes all that is kept of it; says whether it was served.
     pub(crate) async fn remove_task(&self, id: &TaskId) -> Result<bool> {
-        let Ok(task) = self.task(id) else {
+        let removed = write(&self.tasks).remove(id);
+        let Some(task) = removed else {
             return Ok(false);
         };
-        self.tasks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         task.removed.send_replace(true);
         task.wake.notify_one();
-        let row = task.row;
-        self.store
-            .write(move |connection| -> std::result::Result<(), StoreError<()>> {
-                for table in TABLES_OF_A_TASK {
-                    connection.execute(&format!("DELETE FROM {table} WHERE task = ?1"), [row])?;
-                }
-                connection.execute("UPDATE tasks SET definition = NULL WHERE task = ?1", [row])?;
-                Ok(())
-            })
-            .await
-            .map_err(|_| Error::environment("the task could not be deleted from the store"))?;
+        let deleted = self.change(&task, |rows, _| registry::remove(rows)).await;
+        deleted.map_err(|_| Error::environment("the task could not be deleted from the store"))?;
         Ok(true)
     }
 
-    fn serve(&self, row: i64, definition: AggregatorTask) -> Result<Arc<Task>> {
-        let helper = definition.parameters.helper.clone();
-        let mut helpers = self.helper_answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = Arc::new(Task {
-            row,
-            failures: Failures::new(Arc::clone(helpers.entry(helper).or_default())),
-            needs_credential: enrolment::is_required(&definition),
-            vdaf: Vdaf::new(&definition.parameters.vdaf)?,
-            definition,
-            wake: Notify::new(),
-            removed: watch::Sender::new(false),
-        });
-        self.tasks.write().unwrap_or_else(PoisonError::into_inner).insert(*task.id(), Arc::clone(&task));
+    fn check_role(&self, definition: &Definition) -> Result<()> {
+        let (own, asked) = (self.config.role, definition.role());
+        if own != asked {
+            return Err(Error::input(format!("this is a {own}; the task definition is for a {asked}")));
+        }
+        Ok(())
+    }
+
+    /// A stored task, if the operator's conditions still admit it.
+    fn admit_again(&self, text: &[u8]) -> Result<AggregatorTask> {
+        let task = task::parse_aggregator_task(text)?;
+        self.config.admission.check_again(&task)?;
         Ok(task)
     }
-}
 
-const TABLES_OF_A_TASK: [&str; 9] = [
-    "enrolled",
-    "report_ids",
-    "reports",
-    "pending",
-    "leader_jobs",
-    "helper_jobs",
-    "batches",
-    "collected",
-    "collection_jobs",
-];
-
-/// Stores a task, or finds the one of the same name if it says the same. Gives back what is stored.
-fn register(
-    connection: &rusqlite::Connection,
-    task: &AggregatorTask,
-) -> std::result::Result<(i64, AggregatorTask), StoreError<&'static str>> {
-    let id = &task.parameters.task_id;
-    let known: Option<(i64, Option<Vec<u8>>)> = connection
-        .query_row("SELECT task, definition FROM tasks WHERE task_id = ?1", [id.as_ref()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    match known {
-        Some((row, Some(text))) => match task::parse_aggregator_task(&text) {
-            Ok(stored) if is_same(&stored, task) => Ok((row, stored)),
-            _ => Err(StoreError::Refused("a task of this name is already served with another definition")),
-        },
-        Some((_, None)) => Err(StoreError::Refused("a task of this name was removed; names are not used twice")),
-        None => {
-            let text = serde_json::to_vec(task).expect("task definitions are plain data");
-            connection.execute("INSERT INTO tasks(task_id, definition) VALUES (?1, ?2)", params![id.as_ref(), text])?;
-            Ok((connection.last_insert_rowid(), task.clone()))
-        }
+    fn serve(&self, row: i64, definition: AggregatorTask) -> Result<Arc<Task>> {
+        let failures = Failures::new(self.helper_answers(&definition.parameters.helper));
+        let task = Arc::new(Task::new(row, definition, failures)?);
+        write(&self.tasks).insert(*task.id(), Arc::clone(&task));
+        Ok(task)
     }
-}
 
-/// Whether two tasks were asked for in the same words. What is derived from the pair's secret is not compared: a task
-/// keeps the keys that it began with when the secret is replaced.
-fn is_same(stored: &AggregatorTask, asked: &AggregatorTask) -> bool {
-    let words = |task: &AggregatorTask| {
-        let mut task = task.clone();
-        if task.card_signature.is_some() {
-            task.verify_key = Default::default();
-            (task.aggregator_token, task.aggregator_token_hash) = (None, None);
-        }
-        serde_json::to_vec(&task).expect("task definitions are plain data")
-    };
-    words(stored) == words(asked)
+    fn helper_answers(&self, helper: &Url) -> Arc<AtomicU64> {
+        Arc::clone(lock(&self.helper_answers).entry(helper.clone()).or_default())
+    }
 }

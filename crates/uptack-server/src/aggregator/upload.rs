@@ -1,24 +1,28 @@
 //! The leader takes reports.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 use std::sync::Arc;
 use uptack_dap::{
     digest::sha256,
-    protocol::{self, DapProblemType, Decode, HpkeCiphertext, OpenError, Report, ReportId, Role, TaskId, encode},
+    protocol::{DapProblemType, Decode, HpkeCiphertext, Report, ReportId, encode},
     signed::PublicKey,
 };
 
 use super::{
-    batches, enrolment,
+    enrolment,
     metrics::Name,
+    report_checks::{Unopened, Untimely, check_time, open_share},
     shared::{Shared, Task},
 };
-use crate::{aggregator::store::StoreError, base::problem::Problem};
+use crate::{
+    aggregator::store::{TaskRows, WriteResult},
+    base::problem::Problem,
+};
 
 /// Checks a report, opens the leader's share and stores it; returns once it is durable.
 ///
-/// The identical report again is taken as the repetition that it is. Other bytes under a report id
-/// that is already taken are refused.
+/// The identical report again is recognized as a repetition. Other bytes under a report id that is
+/// already taken are refused.
 pub(crate) async fn upload(
     shared: &Shared,
     task: &Arc<Task>,
@@ -26,26 +30,18 @@ pub(crate) async fn upload(
     owner: Option<PublicKey>,
 ) -> Result<(), Problem> {
     let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
-    let time = report.metadata().time().as_seconds_since_epoch();
-    check_time(shared, task, time)?;
-    let row = StoredReport {
-        id: *report.metadata().id(),
-        time,
-        leader_share: open(shared, task, &report)?,
-        public_share: report.public_share().to_vec(),
-        helper_share: report.helper_encrypted_input_share().clone(),
-    };
-    let digest = sha256(body);
-    let stored = {
-        let task = Arc::clone(task);
-        shared.store.write(move |connection| insert(connection, &task, &row, &digest, owner.as_ref())).await?
-    };
-    let kind = if stored { "new" } else { "repeated" };
-    shared.metrics.add(Name::Uploads, kind, 1);
-    if stored {
+    let upload = Upload { report: open_report(shared, task, &report)?, digest: sha256(body), owner };
+    let new = shared.change(task, move |rows, task| upload.store(rows, task)).await?;
+    shared.metrics.add(Name::Uploads, if new { "new" } else { "repeated" }, 1);
+    if new {
         task.wake.notify_one();
     }
     Ok(())
+}
+
+/// Largest body an upload to this task can honestly have, with room to spare.
+pub(crate) fn largest_body(task: &Task) -> usize {
+    8 * 1024 + 128 * task.parameters().vdaf.length()
 }
 
 /// A report as it waits for aggregation: the leader's share opened, the helper's sealed.
@@ -68,23 +64,19 @@ impl StoredReport {
         bytes
     }
 
-    /// Puts the report at the end of the line.
-    pub(crate) fn enqueue(&self, connection: &Connection, task: i64) -> rusqlite::Result<()> {
-        connection
-            .prepare_cached("INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![task, self.id.as_ref(), self.time as i64, self.content()])?;
-        Ok(())
+    /// Puts the report at the end of the queue.
+    fn enqueue(&self, rows: TaskRows<'_>) -> rusqlite::Result<()> {
+        rows.run(
+            "INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)",
+            params![rows.task, self.id.as_ref(), self.time as i64, self.content()],
+        )
     }
 
-    /// Puts a stored report at the end of the line, where it is stored a second time.
-    pub(crate) fn enqueue_again(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-        connection
-            .prepare_cached(
-                "INSERT INTO reports(task, report_id, time, content)
-                 SELECT task, report_id, time, content FROM reports WHERE report = ?1",
-            )?
-            .execute([number])?;
-        Ok(())
+    /// Puts a second copy of a stored report at the end of the queue.
+    pub(crate) fn enqueue_again(rows: TaskRows<'_>, number: i64) -> rusqlite::Result<()> {
+        let statement = "INSERT INTO reports(task, report_id, time, content)
+                         SELECT task, report_id, time, content FROM reports WHERE report = ?1";
+        rows.run(statement, [number])
     }
 
     /// Reads what [`StoredReport::content`] wrote.
@@ -101,117 +93,106 @@ impl StoredReport {
     }
 }
 
-/// Whether the task is still served, and the time below which nothing is taken any more.
-pub(crate) fn floor(connection: &Connection, task: i64) -> rusqlite::Result<Option<u64>> {
-    connection
-        .prepare_cached("SELECT floor FROM tasks WHERE task = ?1 AND definition IS NOT NULL")?
-        .query_row([task], |row| row.get::<_, i64>(0))
-        .map(|floor| floor as u64)
-        .optional()
-}
-
+/// A length in four bytes, then as many bytes; gives back those and what follows them.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-fn check_time(shared: &Shared, task: &Task, time: u64) -> Result<(), Problem> {
-    if task.is_too_early(time, shared.now()) {
-        return Err(task.problem(DapProblemType::ReportTooEarly));
-    }
-    if task.is_after_end(time) {
-        return Err(rejected(task, "The report is later than the end of the task."));
-    }
-    if task.is_expired(time, shared.expiry.now()) {
-        return Err(rejected(task, "The report is too old."));
-    }
-    Ok(())
-}
-
-fn open(shared: &Shared, task: &Task, report: &Report) -> Result<Vec<u8>, Problem> {
-    let ciphertext = report.leader_encrypted_input_share();
-    let keys = shared.keys();
-    let keypair = keys.find(ciphertext.config_id()).ok_or_else(|| task.problem(DapProblemType::OutdatedConfig))?;
-    let share = protocol::open_input_share(
-        keypair,
-        Role::Leader,
-        task.id(),
-        report.metadata(),
-        report.public_share(),
-        ciphertext,
-    )
-    .map_err(|error| match error {
-        OpenError::Decrypt => rejected(task, "The report does not open under the leader's key."),
-        OpenError::Message => rejected(task, "The leader's input share is malformed."),
-    })?;
-    if !task.vdaf.is_leader_share(report.public_share(), &share) {
+/// Checks the report's time, and opens what is sealed to the leader.
+fn open_report(shared: &Shared, task: &Task, report: &Report) -> Result<StoredReport, Problem> {
+    let time = report.metadata().time().as_seconds_since_epoch();
+    check_time(shared, task, time).map_err(|reason| untimely(task, reason))?;
+    let (public_share, sealed) = (report.public_share(), report.leader_encrypted_input_share());
+    let leader_share =
+        open_share(shared, task, report.metadata(), public_share, sealed).map_err(|reason| unopened(task, reason))?;
+    if !task.vdaf.is_leader_share(public_share, &leader_share) {
         return Err(rejected(task, "The shares do not have the task's form."));
     }
-    Ok(share)
+    Ok(StoredReport {
+        id: *report.metadata().id(),
+        time,
+        leader_share,
+        public_share: public_share.to_vec(),
+        helper_share: report.helper_encrypted_input_share().clone(),
+    })
 }
 
-/// Stores a report, and says whether it is new.
-fn insert(
-    connection: &Connection,
-    task: &Task,
-    report: &StoredReport,
-    digest: &[u8; 32],
-    owner: Option<&PublicKey>,
-) -> Result<bool, StoreError<Problem>> {
-    let refuse = |text| Err(StoreError::Refused(rejected(task, text)));
-    let Some(floor) = floor(connection, task.row)? else {
-        let problem = task.problem(DapProblemType::UnrecognizedTask);
-        return Err(StoreError::Refused(problem));
-    };
-    let added = connection
-        .prepare_cached("INSERT OR IGNORE INTO report_ids VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![task.row, report.id.as_ref(), report.time as i64, digest])?;
-    if added == 0 {
-        return if is_same(connection, task.row, &report.id, digest)? {
-            Ok(false)
-        } else {
-            refuse("Another report has this id.")
-        };
+fn untimely(task: &Task, reason: Untimely) -> Problem {
+    match reason {
+        Untimely::TooEarly => task.problem(DapProblemType::ReportTooEarly),
+        Untimely::AfterEnd => rejected(task, "The report is later than the end of the task."),
+        Untimely::Expired => rejected(task, TOO_OLD),
     }
-    if report.time < floor {
-        return refuse("The report is too old.");
-    }
-    if batches::is_collected(connection, task.row, report.time)? {
-        return refuse("The report's batch has been collected.");
-    }
-    if let Some(owner) = owner
-        && !enrolment::spend(connection, task.row, owner, &report.id)?
-    {
-        return refuse("This owner has sent another report.");
-    }
-    report.enqueue(connection, task.row)?;
-    let window = task.definition.parameters.window(report.time);
-    batches::change_pending(connection, task.row, window, 1)?;
-    Ok(true)
 }
 
-fn is_same(connection: &Connection, task: i64, id: &ReportId, digest: &[u8; 32]) -> rusqlite::Result<bool> {
-    let stored: Vec<u8> = connection
-        .prepare_cached("SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2")?
-        .query_row(params![task, id.as_ref()], |row| row.get(0))?;
-    Ok(stored == digest)
+fn unopened(task: &Task, reason: Unopened) -> Problem {
+    match reason {
+        Unopened::UnknownKey => task.problem(DapProblemType::OutdatedConfig),
+        Unopened::Decrypt => rejected(task, "The report does not open under the leader's key."),
+        Unopened::Malformed => rejected(task, "The leader's input share is malformed."),
+    }
 }
+
+const TOO_OLD: &str = "The report is too old.";
 
 fn rejected(task: &Task, detail: &str) -> Problem {
     task.problem(DapProblemType::ReportRejected).with_detail(detail)
 }
 
-/// Largest body an upload to this task can honestly have, with room to spare.
-pub(crate) fn largest_body(task: &Task) -> usize {
-    8 * 1024 + 128 * task.definition.parameters.vdaf.length()
+/// A report that was sent, the digest of its bytes, and who sent it where the task requires enrolment.
+struct Upload {
+    report: StoredReport,
+    digest: [u8; 32],
+    owner: Option<PublicKey>,
 }
 
-/// The task that a path names, or the refusal.
-pub(crate) fn parse_task_id(text: &str) -> Result<TaskId, Problem> {
-    text.parse().map_err(|_| {
-        Problem::http(
-            axum::http::StatusCode::BAD_REQUEST,
-            "The task in the path is not 32 bytes of unpadded base64url.",
-        )
-    })
+impl Upload {
+    /// Stores the report, and says whether it is new.
+    fn store(&self, rows: TaskRows<'_>, task: &Task) -> WriteResult<bool, Problem> {
+        let floor = task.floor(rows)?;
+        if !self.claim_id(rows, task)? {
+            return Ok(false);
+        }
+        self.check(rows, task, floor)?;
+        self.report.enqueue(rows)?;
+        let window = task.parameters().window(self.report.time);
+        rows.change_pending(window, 1)?;
+        Ok(true)
+    }
+
+    /// Takes the report's id for this report. False if this very report has it already.
+    fn claim_id(&self, rows: TaskRows<'_>, task: &Task) -> WriteResult<bool, Problem> {
+        let report = &self.report;
+        let added = rows.execute(
+            "INSERT OR IGNORE INTO report_ids VALUES (?1, ?2, ?3, ?4)",
+            params![rows.task, report.id.as_ref(), report.time as i64, self.digest],
+        )?;
+        if added == 0 && stored_digest(rows, &report.id)? != self.digest {
+            return Err(rejected(task, "Another report has this id.").into());
+        }
+        Ok(added > 0)
+    }
+
+    /// Whether the report may still be counted. The first that may uses up its owner's one report in the task.
+    fn check(&self, rows: TaskRows<'_>, task: &Task, floor: u64) -> WriteResult<(), Problem> {
+        let report = &self.report;
+        if report.time < floor {
+            return Err(rejected(task, TOO_OLD).into());
+        }
+        if rows.is_collected(report.time)? {
+            return Err(rejected(task, "The report's batch has been collected.").into());
+        }
+        if let Some(owner) = &self.owner
+            && !enrolment::spend(rows, owner, &report.id)?
+        {
+            return Err(rejected(task, "This owner has sent another report.").into());
+        }
+        Ok(())
+    }
+}
+
+fn stored_digest(rows: TaskRows<'_>, id: &ReportId) -> rusqlite::Result<Vec<u8>> {
+    rows.prepare("SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2")?
+        .query_row(params![rows.task, id.as_ref()], |row| row.get(0))
 }

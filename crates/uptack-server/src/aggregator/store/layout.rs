@@ -6,12 +6,12 @@ pub(super) const DATABASE: Database = Database { file: STATE, user: "aggregator"
 
 const STEPS: &[&str] = &[
     TABLES,
-    // 2: how often the helper refused a job. Tasks of cards are kept with the signature since then; those from before
-    // have none, and are served only where tasks without a card are.
+    // 2: how often the helper refused a job. Since then, tasks of cards are kept with the card's signature; those from
+    // before have none, and are served only where tasks without a card are.
     "ALTER TABLE leader_jobs ADD COLUMN refusals INTEGER NOT NULL DEFAULT 0;",
 ];
 
-/// What each table means, and which states its rows go through, is told in `docs/DATA_MODEL.md`.
+/// `docs/DATA_MODEL.md` says what each table means and which states its rows go through.
 const TABLES: &str = "
 CREATE TABLE tasks(
     task INTEGER PRIMARY KEY,
@@ -94,7 +94,7 @@ mod tests {
     use std::path::Path;
     use uptack_dap::task::AggregatorRole;
 
-    /// Files that a step made are out there, so that a step is changed by adding another.
+    /// Files that were made by a step are in use, so a step is changed only by adding another.
     #[test]
     fn released_steps_stay_what_they_were() {
         let digest = uptack_dap::digest::sha256(STEPS[..2].concat().as_bytes());

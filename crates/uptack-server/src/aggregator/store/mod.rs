@@ -6,28 +6,34 @@
 //! Because there is one writer, closures see each other's effects in one order, and a check made in
 //! a closure still holds when its change is written.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior};
 use std::{
     path::Path,
     sync::{
         Mutex,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread::JoinHandle,
 };
 use tokio::sync::oneshot;
 use uptack_dap::task::AggregatorRole;
 
+use super::locks::lock;
 use crate::error::{Error, Result};
 
 mod layout;
+mod task_rows;
 
 use layout::DATABASE;
+pub(crate) use task_rows::TaskRows;
 
-/// Changes that may wait for the writer; beyond it callers wait in turn.
+/// Changes that may wait for the writer; beyond that, callers wait in turn.
 const QUEUE: usize = 4096;
-/// Changes in one commit, so that the first of them does not wait without end.
+/// Changes in one commit at most, so that the first of them does not wait without end.
 const LARGEST_COMMIT: usize = 1024;
+
+/// What a change gives back. By default it has no refusal of its own.
+pub(crate) type WriteResult<T, E = ()> = std::result::Result<T, StoreError<E>>;
 
 /// Failure of a change: its own refusal, or the storage's.
 #[derive(Debug)]
@@ -40,8 +46,8 @@ pub(crate) enum StoreError<E> {
     Broken(String),
 }
 
-impl<E> From<rusqlite::Error> for StoreError<E> {
-    fn from(error: rusqlite::Error) -> Self {
+impl<E> From<&rusqlite::Error> for StoreError<E> {
+    fn from(error: &rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
             _ => Self::Broken(error.to_string()),
@@ -49,7 +55,18 @@ impl<E> From<rusqlite::Error> for StoreError<E> {
     }
 }
 
+impl<E> From<rusqlite::Error> for StoreError<E> {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
 impl<E> StoreError<E> {
+    /// A failure that is not the change's own refusal, in words.
+    pub(crate) fn broken(reason: impl ToString) -> Self {
+        Self::Broken(reason.to_string())
+    }
+
     /// As an error, with the closure's own refusal in the caller's words.
     pub(crate) fn into_error(self, refused: impl FnOnce(E) -> Error) -> Error {
         match self {
@@ -64,6 +81,21 @@ impl From<StoreError<()>> for Error {
     fn from(error: StoreError<()>) -> Self {
         error.into_error(|()| Self::environment("the change was refused"))
     }
+}
+
+/// A stored value that does not decode.
+pub(crate) fn damaged(column: usize, name: &str) -> rusqlite::Error {
+    rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Blob)
+}
+
+/// A number that is stored as one of SQLite's signed integers.
+pub(crate) fn read_u64(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)? as u64)
+}
+
+/// The job's id in the first column of a row.
+pub(crate) fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> rusqlite::Result<T> {
+    T::try_from(row.get_ref(0)?.as_blob()?).map_err(|_| damaged(0, "job_id"))
 }
 
 /// A handle to the file.
@@ -81,25 +113,20 @@ type Job = Box<dyn Change>;
 impl Store {
     /// Opens or creates the file `state.sqlite3` below `directory`.
     ///
-    /// `limit` bounds the file's size in bytes: beyond it changes are refused as on a full disk,
-    /// before the disk is.
+    /// `limit` bounds the file's size in bytes: beyond it, changes are refused as on a full disk,
+    /// before the disk is full.
     pub(crate) fn open(directory: &Path, role: AggregatorRole, limit: Option<u64>) -> Result<Self> {
         let lock = DATABASE.lock(directory)?;
         let mut connection = DATABASE.connect(directory)?;
         if let Some(bytes) = limit {
-            let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
-            let pages = (bytes / page).clamp(64, i64::MAX as u64);
-            connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+            limit_size(&connection, bytes)?;
         }
         DATABASE.migrate(&mut connection, directory)?;
         claim(&connection, role, directory)?;
         let reader = DATABASE.connect(directory)?;
-        let (sender, receiver) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new()
-            .name("uptack-store".to_owned())
-            .spawn(move || write_until_closed(connection, &receiver))?;
+        let (writer, thread) = spawn_writer(connection)?;
         Ok(Self {
-            writer: Mutex::new(Some(sender)),
+            writer: Mutex::new(Some(writer)),
             thread: Mutex::new(Some(thread)),
             reader: Mutex::new(reader),
             _lock: lock,
@@ -107,42 +134,39 @@ impl Store {
     }
 
     /// Runs a change and waits until it is durable.
-    pub(crate) async fn write<T, E, F>(&self, change: F) -> std::result::Result<T, StoreError<E>>
+    pub(crate) async fn write<T, E, F>(&self, change: F) -> WriteResult<T, E>
     where
         T: Send + 'static,
         E: Send + 'static,
-        F: FnOnce(&Connection) -> std::result::Result<T, StoreError<E>> + Send + 'static,
+        F: FnOnce(&Connection) -> WriteResult<T, E> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(Pending { change: Some(change), outcome: None, reply });
-        let writer = self.lock_writer().clone();
-        let Some(writer) = writer else {
-            return Err(StoreError::Broken("the store is closed".to_owned()));
-        };
-        if let Err(std::sync::mpsc::TrySendError::Full(job)) = writer.try_send(job) {
-            // Rare: thousands of changes wait. Block a thread of the blocking pool, not the server.
-            let _ = tokio::task::spawn_blocking(move || writer.send(job)).await;
-        }
-        answer.await.unwrap_or_else(|_| Err(StoreError::Broken("the store is closed".to_owned())))
+        self.enqueue(Box::new(Pending { change: Some(change), outcome: None, reply })).await;
+        answer.await.unwrap_or_else(|_| Err(StoreError::broken("the store is closed")))
     }
 
-    /// Reads, beside the writer. Call it where blocking is allowed, or for single rows.
+    /// Hands a change to the writer. If the store is closed, the change is dropped, and its reply with it.
+    async fn enqueue(&self, job: Job) {
+        let writer = lock(&self.writer).clone();
+        let Some(writer) = writer else { return };
+        if let Err(TrySendError::Full(job)) = writer.try_send(job) {
+            // Rare: thousands of changes are waiting. Block a thread of the blocking pool, not the server.
+            let _ = tokio::task::spawn_blocking(move || writer.send(job)).await;
+        }
+    }
+
+    /// Reads alongside the writer. Call it where blocking is allowed, or for single rows.
     pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        let connection = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Ok(query(&connection)?)
+        Ok(query(&lock(&self.reader))?)
     }
 
     /// Lets the waiting changes finish and closes the file.
     pub(crate) fn close(&self) {
-        drop(self.lock_writer().take());
-        let thread = self.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        drop(lock(&self.writer).take());
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
-    }
-
-    fn lock_writer(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<Job>>> {
-        self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -154,49 +178,39 @@ impl Drop for Store {
 
 /// What the writer does with a change: run it in the open transaction, answer after the commit.
 trait Change: Send {
+    /// Runs the change, and says whether its effects are to be kept.
     fn run(&mut self, connection: &Connection) -> bool;
-    fn skip(&mut self);
-    fn answer(self: Box<Self>, committed: &std::result::Result<(), CommitFailure>);
-}
-
-#[derive(Clone)]
-enum CommitFailure {
-    Full,
-    Broken(String),
+    fn answer(self: Box<Self>, committed: &rusqlite::Result<()>);
 }
 
 struct Pending<T, E, F> {
     change: Option<F>,
-    outcome: Option<std::result::Result<T, StoreError<E>>>,
-    reply: oneshot::Sender<std::result::Result<T, StoreError<E>>>,
+    /// Nothing until the change has run.
+    outcome: Option<WriteResult<T, E>>,
+    reply: oneshot::Sender<WriteResult<T, E>>,
 }
 
 impl<T, E, F> Change for Pending<T, E, F>
 where
     T: Send,
     E: Send,
-    F: FnOnce(&Connection) -> std::result::Result<T, StoreError<E>> + Send,
+    F: FnOnce(&Connection) -> WriteResult<T, E> + Send,
 {
     fn run(&mut self, connection: &Connection) -> bool {
         let change = self.change.take().expect("a change runs once");
         // A panic in one change must not take the others, or the writer, with it.
         let run = std::panic::AssertUnwindSafe(|| change(connection));
-        let outcome =
-            std::panic::catch_unwind(run).unwrap_or_else(|_| Err(StoreError::Broken("a change panicked".to_owned())));
+        let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(StoreError::broken("a change panicked")));
         let kept = outcome.is_ok();
         self.outcome = Some(outcome);
         kept
     }
 
-    fn skip(&mut self) {
-        self.outcome = Some(Err(StoreError::Broken("the change did not run".to_owned())));
-    }
-
-    fn answer(self: Box<Self>, committed: &std::result::Result<(), CommitFailure>) {
-        let outcome = self.outcome.expect("a change is answered after it ran");
-        let outcome = match (outcome, committed) {
-            (Ok(_) | Err(StoreError::Broken(_)), Err(CommitFailure::Full)) => Err(StoreError::Full),
-            (Ok(_), Err(CommitFailure::Broken(text))) => Err(StoreError::Broken(text.clone())),
+    fn answer(self: Box<Self>, committed: &rusqlite::Result<()>) {
+        let outcome = self.outcome.unwrap_or_else(|| Err(StoreError::broken("the change did not run")));
+        let outcome = match (outcome, committed.as_ref().map_err(StoreError::from)) {
+            (Ok(_) | Err(StoreError::Broken(_)), Err(StoreError::Full)) => Err(StoreError::Full),
+            (Ok(_), Err(failure)) => Err(failure),
             (outcome, _) => outcome,
         };
         // The caller may have gone; the change stays.
@@ -204,15 +218,19 @@ where
     }
 }
 
+/// Starts the thread that writes; it ends when the sender is dropped.
+fn spawn_writer(connection: Connection) -> Result<(SyncSender<Job>, JoinHandle<()>)> {
+    let (sender, receiver) = sync_channel(QUEUE);
+    let thread = std::thread::Builder::new()
+        .name("uptack-store".to_owned())
+        .spawn(move || write_until_closed(connection, &receiver))?;
+    Ok((sender, thread))
+}
+
 fn write_until_closed(mut connection: Connection, jobs: &Receiver<Job>) {
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
-        while group.len() < LARGEST_COMMIT {
-            match jobs.try_recv() {
-                Ok(job) => group.push(job),
-                Err(_) => break,
-            }
-        }
+        group.extend(jobs.try_iter().take(LARGEST_COMMIT - 1));
         let committed = commit(&mut connection, &mut group);
         for job in group {
             job.answer(&committed);
@@ -221,36 +239,36 @@ fn write_until_closed(mut connection: Connection, jobs: &Receiver<Job>) {
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-fn commit(connection: &mut Connection, group: &mut [Job]) -> std::result::Result<(), CommitFailure> {
-    let mut ran = 0;
-    let outcome = (|| -> rusqlite::Result<()> {
-        let transaction = Transaction::new(connection, rusqlite::TransactionBehavior::Immediate)?;
-        for job in group.iter_mut() {
-            transaction.prepare_cached("SAVEPOINT change")?.execute([])?;
-            let kept = job.run(&transaction);
-            ran += 1;
-            // A full disk may already have rolled everything back.
-            if transaction.is_autocommit() {
-                return Err(rusqlite::Error::SqliteFailure(
-                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL),
-                    None,
-                ));
-            }
-            let end = if kept { "RELEASE change" } else { "ROLLBACK TO change" };
-            transaction.prepare_cached(end)?.execute([])?;
-            if !kept {
-                transaction.prepare_cached("RELEASE change")?.execute([])?;
-            }
-        }
-        transaction.commit()
-    })();
-    for job in &mut group[ran..] {
-        job.skip();
+/// Runs a group of changes in one transaction. After a failure, those that are left do not run.
+fn commit(connection: &mut Connection, group: &mut [Job]) -> rusqlite::Result<()> {
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    for job in group {
+        run_in_savepoint(&transaction, job.as_mut())?;
     }
-    outcome.map_err(|error| match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => CommitFailure::Full,
-        _ => CommitFailure::Broken(error.to_string()),
-    })
+    transaction.commit()
+}
+
+fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> rusqlite::Result<()> {
+    let execute = |statement: &str| transaction.prepare_cached(statement)?.execute([]);
+    execute("SAVEPOINT change")?;
+    let kept = job.run(transaction);
+    // A full disk may already have rolled everything back.
+    if transaction.is_autocommit() {
+        let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+        return Err(rusqlite::Error::SqliteFailure(full, None));
+    }
+    if !kept {
+        execute("ROLLBACK TO change")?;
+    }
+    execute("RELEASE change")?;
+    Ok(())
+}
+
+/// Bounds the size of the file, to 64 pages at least.
+fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+    let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let pages = (bytes / page).clamp(64, i64::MAX as u64);
+    connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
 }
 
 /// A directory belongs to one role for good.
@@ -270,7 +288,7 @@ fn claim(connection: &Connection, role: AggregatorRole, directory: &Path) -> Res
 mod tests {
     use super::*;
 
-    type Outcome = std::result::Result<(), StoreError<()>>;
+    type Outcome = WriteResult<()>;
 
     fn put(key: &'static str) -> impl FnOnce(&Connection) -> Outcome {
         move |connection| {
@@ -327,7 +345,7 @@ mod tests {
         assert!(matches!(failure, StoreError::Full), "{failure:?}");
         assert!(stored > 3);
         let deleted = store
-            .write(|connection| -> std::result::Result<usize, StoreError<()>> {
+            .write(|connection| -> WriteResult<usize> {
                 Ok(connection.execute("DELETE FROM reports WHERE report <= 2", [])?)
             })
             .await;
