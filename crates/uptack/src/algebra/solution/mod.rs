@@ -1,15 +1,21 @@
 //! Working backwards: which bins to subtract from which, to be left with YES.
 
+mod candidates;
+mod chain;
+
+pub use chain::Step;
+
 use num_bigint::BigInt;
-use num_integer::Integer;
 use num_rational::BigRational;
-use num_traits::{Signed, ToPrimitive, Zero};
+use num_traits::{Signed, Zero};
 
 use super::coupling::Coupled;
 use crate::channel::{Bin, Cell, Channel, Law};
 use crate::error::Error;
 use crate::linear;
 use crate::probability::Probability;
+use candidates::candidates;
+use chain::{bins_text, chain, content_text};
 
 /// How the analyst finds YES from the tallies.
 ///
@@ -42,17 +48,6 @@ pub struct Solution {
     pub noise_from_no: bool,
 }
 
-/// One subtraction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The difference of bins, as in `B3 - C3`.
-    pub combination: String,
-    /// What it holds, in terms.
-    pub holds: String,
-    /// How often it is added (or, below 0, subtracted) to make up the solution.
-    pub weight: i64,
-}
-
 impl Solution {
     /// The estimate of YES from the value of the combination in a tally.
     pub fn estimate(&self, value: f64, owners: u64) -> f64 {
@@ -69,13 +64,6 @@ impl Solution {
         Ok((owners_own + self.variance_of_noise).sqrt())
     }
 }
-
-/// Classes beyond these are too faint to add to a solution.
-const MOST_CLASSES: usize = 8;
-/// Up to this many bins, every combination of four is tried.
-const FEW_BINS: usize = 12;
-/// Up to this many bins, the general system is solved.
-const SOME_BINS: usize = 32;
 
 /// The solution, unless no tally depends on the truth.
 pub(super) fn solve(coupled: &Coupled, channel: &Channel) -> Option<Solution> {
@@ -97,9 +85,7 @@ struct Measured {
 impl Measured {
     /// None where the mean of the combination is the same for both truths.
     fn new(channel: &Channel, bins: &[Bin], weights: Vec<i64>) -> Option<Self> {
-        let combination = || bins.iter().copied().zip(weights.iter().copied());
-        let value = |cell: &Cell| BigInt::from(cell.value_in(combination()));
-        let values: Vec<BigInt> = channel.cells().iter().map(value).collect();
+        let values = values(channel, bins, &weights);
         let yes = Moments::of(channel, &values, Cell::yes);
         let no = Moments::of(channel, &values, Cell::no);
         let scale = &yes.mean - &no.mean;
@@ -135,9 +121,16 @@ impl Measured {
         }
     }
 
+    /// What is minimized, in order.
     fn key(&self) -> (&BigRational, &BigRational, usize) {
         (&self.per_no, &self.per_yes, self.weights.iter().filter(|weight| **weight != 0).count())
     }
+}
+
+/// What an owner who gives each cell adds to a combination.
+fn values(channel: &Channel, bins: &[Bin], weights: &[i64]) -> Vec<BigInt> {
+    let combination = || bins.iter().copied().zip(weights.iter().copied());
+    channel.cells().iter().map(|cell| BigInt::from(cell.value_in(combination()))).collect()
 }
 
 /// What one owner adds to a combination under one law: the mean over 2⁶⁴ and the variance over 2¹²⁸.
@@ -164,224 +157,11 @@ fn share(numerator: BigInt) -> BigRational {
     BigRational::new(numerator, BigInt::from(Probability::ONE.numerator()))
 }
 
-/// The combinations to choose from, as a weight for each bin.
-fn candidates(channel: &Channel, bins: &[Bin]) -> Vec<Vec<i64>> {
-    let rows = Rows::new(channel, bins);
-    let mut all: Vec<Vec<i64>> = loudest(channel).into_iter().filter_map(|target| rows.reach(target)).collect();
-    all.extend((0..bins.len()).map(|bin| rows.weights(&[(bin, 1)])));
-    for first in 0..bins.len() {
-        let later = (first + 1..bins.len()).filter(|&second| bins[first].output == bins[second].output);
-        all.extend(later.map(|second| rows.weights(&[(first, 1), (second, -1)])));
-    }
-    all
-}
-
-/// The cells of the class of the highest likelihood ratio, of the two highest, and so on, as bit sets.
-fn loudest(channel: &Channel) -> Vec<u64> {
-    let classes = channel.classes();
-    let mut reached = 0u64;
-    let several = classes.len().saturating_sub(1).min(MOST_CLASSES);
-    let add = |class: &crate::Class| {
-        reached |= class.cells.iter().fold(0, |set, &cell| set | 1 << cell);
-        reached
-    };
-    classes.iter().take(several).map(add).collect()
-}
-
-/// For each bin the possible cells that it counts, as a bit set: a channel has at most 64.
-struct Rows {
-    rows: Vec<u64>,
-    possible: u64,
-}
-
-impl Rows {
-    fn new(channel: &Channel, bins: &[Bin]) -> Self {
-        let possible = cell_set(channel, Cell::is_possible);
-        let row = |bin: &Bin| cell_set(channel, |cell| cell.outputs()[bin.answer] == bin.output) & possible;
-        Self { rows: bins.iter().map(row).collect(), possible }
-    }
-
-    fn weights(&self, parts: &[(usize, i64)]) -> Vec<i64> {
-        let mut weights = vec![0; self.rows.len()];
-        for &(bin, weight) in parts {
-            weights[bin] += weight;
-        }
-        weights
-    }
-
-    /// Weights under which the bins count the cells of the target and no others, as few as are easily found.
-    fn reach(&self, target: u64) -> Option<Vec<i64>> {
-        let up_to = |most: usize| (self.rows.len() <= most).then_some(());
-        self.single(target)
-            .or_else(|| self.difference(target))
-            .or_else(|| self.disjoint_sum(target))
-            .or_else(|| up_to(FEW_BINS).and_then(|()| self.two_differences(target)))
-            .or_else(|| up_to(SOME_BINS).and_then(|()| self.general(target)))
-    }
-
-    fn single(&self, target: u64) -> Option<Vec<i64>> {
-        let bin = self.rows.iter().position(|&row| row == target)?;
-        Some(self.weights(&[(bin, 1)]))
-    }
-
-    /// A bin less another whose cells it all counts.
-    fn difference(&self, target: u64) -> Option<Vec<i64>> {
-        let (plus, minus) = self.pair(|plus, minus| minus & !plus == 0 && plus & !minus == target)?;
-        Some(self.weights(&[(plus, 1), (minus, -1)]))
-    }
-
-    /// Two bins that have no cell in common.
-    fn disjoint_sum(&self, target: u64) -> Option<Vec<i64>> {
-        let (first, second) = self.pair(|first, second| first & second == 0 && first | second == target)?;
-        Some(self.weights(&[(first, 1), (second, 1)]))
-    }
-
-    /// The first two bins whose cells fit.
-    fn pair(&self, fits: impl Fn(u64, u64) -> bool) -> Option<(usize, usize)> {
-        self.pairs().find(|&(first, second)| fits(self.rows[first], self.rows[second]))
-    }
-
-    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
-        let count = self.rows.len();
-        (0..count).flat_map(move |first| (0..count).map(move |second| (first, second)))
-    }
-
-    /// Two differences, one added to the other.
-    fn two_differences(&self, target: u64) -> Option<Vec<i64>> {
-        let pairs: Vec<(usize, usize)> = self.pairs().filter(|(plus, minus)| plus != minus).collect();
-        let cells = self.possible_cells();
-        for (index, &first) in pairs.iter().enumerate() {
-            for &second in &pairs[index..] {
-                let value = |cell: u32| self.difference_at(first, cell) + self.difference_at(second, cell);
-                if cells.iter().all(|&cell| value(cell) == bit(target, cell)) {
-                    return Some(self.weights(&[(first.0, 1), (first.1, -1), (second.0, 1), (second.1, -1)]));
-                }
-            }
-        }
-        None
-    }
-
-    /// How often the difference of two bins counts a cell: −1, 0 or 1.
-    #[inline]
-    fn difference_at(&self, (plus, minus): (usize, usize), cell: u32) -> i64 {
-        bit(self.rows[plus], cell) - bit(self.rows[minus], cell)
-    }
-
-    fn possible_cells(&self) -> Vec<u32> {
-        (0..u64::BITS).filter(|&cell| bit(self.possible, cell) == 1).collect()
-    }
-
-    /// Any solution of the linear system, scaled to whole weights.
-    fn general(&self, target: u64) -> Option<Vec<i64>> {
-        let cells = self.possible_cells();
-        let vector = |set: u64| -> Vec<BigRational> {
-            cells.iter().map(|&cell| BigRational::from_integer(bit(set, cell).into())).collect()
-        };
-        let rows: Vec<_> = self.rows.iter().map(|&row| vector(row)).collect();
-        whole_weights(&linear::combination(&rows, &vector(target))?)
-    }
-}
-
-/// Whether a set has a cell, as 1 or 0.
-#[inline]
-fn bit(set: u64, cell: u32) -> i64 {
-    (set >> cell & 1) as i64
-}
-
-/// The cells that pass, as a bit set.
-fn cell_set(channel: &Channel, pass: impl Fn(&Cell) -> bool) -> u64 {
-    let cells = channel.cells().iter().enumerate().filter(|(_, cell)| pass(cell));
-    cells.fold(0, |set, (index, _)| set | 1 << index)
-}
-
-/// The weights times their common denominator; none if they are too large to be of use.
-fn whole_weights(weights: &[BigRational]) -> Option<Vec<i64>> {
-    let common = weights.iter().fold(BigInt::from(1), |common, weight| common.lcm(weight.denom()));
-    let whole = |weight: &BigRational| (weight * &common).to_integer().to_i64().filter(|w| w.abs() < 1 << 32);
-    weights.iter().map(whole).collect()
-}
-
-/// Σ w·bin as differences of successive answers, from the last answer back, and what is left of the first.
-fn chain(coupled: &Coupled, channel: &Channel, used: &[(Bin, i64)]) -> Vec<Step> {
-    let mut outputs: Vec<_> = used.iter().map(|(bin, _)| bin.output).collect();
-    outputs.sort();
-    outputs.dedup();
-    let mut steps: Vec<(usize, Step)> = Vec::new();
-    for output in outputs {
-        let bins: Vec<Bin> = channel.bins().into_iter().filter(|bin| bin.output == output).collect();
-        steps.extend(chain_of_output(coupled, &bins, used));
-    }
-    steps.sort_by_key(|(answer, _)| std::cmp::Reverse(*answer));
-    steps.into_iter().map(|(_, step)| step).collect()
-}
-
-/// The steps through the bins of one output, each with the later of its answers.
-fn chain_of_output(coupled: &Coupled, bins: &[Bin], used: &[(Bin, i64)]) -> Vec<(usize, Step)> {
-    let weight = |bin: &Bin| used.iter().find(|(other, _)| other == bin).map_or(0, |(_, weight)| *weight);
-    let mut steps = Vec::new();
-    let mut reached = 0;
-    for later in (0..bins.len()).rev() {
-        reached += weight(&bins[later]);
-        let mut parts = vec![(bins[later], 1)];
-        parts.extend(later.checked_sub(1).map(|earlier| (bins[earlier], -1)));
-        steps.extend(step(coupled, &parts, reached).map(|step| (bins[later].answer, step)));
-    }
-    steps
-}
-
-/// A step turned so that what it holds starts with a plus; none where it adds nothing.
-fn step(coupled: &Coupled, parts: &[(Bin, i64)], weight: i64) -> Option<Step> {
-    let content = content(coupled, parts);
-    let first = content.iter().find(|(_, weight)| *weight != 0)?.1;
-    let turn = first.signum();
-    let turned: Vec<(Bin, i64)> = parts.iter().map(|(bin, weight)| (*bin, weight * turn)).collect();
-    let step = Step { combination: bins_text(&turned), holds: content_text(coupled, &turned), weight: weight * turn };
-    (weight != 0).then_some(step)
-}
-
-/// What a combination of bins holds: a weight for each term.
-fn content(coupled: &Coupled, parts: &[(Bin, i64)]) -> Vec<(usize, i64)> {
-    let mut weights = vec![0; coupled.terms.len()];
-    for (bin, weight) in parts {
-        for (_, held) in coupled.contents.iter().filter(|(other, _)| other == bin) {
-            held.iter().for_each(|(term, sign)| weights[*term] += weight * sign);
-        }
-    }
-    weights.into_iter().enumerate().filter(|(_, weight)| *weight != 0).collect()
-}
-
-fn content_text(coupled: &Coupled, parts: &[(Bin, i64)]) -> String {
-    let name = |(term, weight): (usize, i64)| (coupled.terms[term].name.clone(), weight);
-    signed_text(content(coupled, parts).into_iter().map(name))
-}
-
-fn bins_text(parts: &[(Bin, i64)]) -> String {
-    let mut ordered: Vec<(Bin, i64)> = parts.to_vec();
-    // What is subtracted comes last, as one would write it.
-    ordered.sort_by_key(|(_, weight)| *weight < 0);
-    signed_text(ordered.into_iter().map(|(bin, weight)| (bin.name(), weight)))
-}
-
-fn signed_text(parts: impl Iterator<Item = (String, i64)>) -> String {
-    let mut text = String::new();
-    for (name, weight) in parts {
-        let sign = match (text.is_empty(), weight < 0) {
-            (true, false) => "",
-            (true, true) => "-",
-            (false, false) => " + ",
-            (false, true) => " - ",
-        };
-        let times = if weight.abs() == 1 { String::new() } else { format!("{}*", weight.abs()) };
-        text.push_str(&format!("{sign}{times}{name}"));
-    }
-    if text.is_empty() { "0".to_owned() } else { text }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::Program;
     use super::*;
     use crate::Mechanism;
+    use crate::algebra::Program;
 
     fn solved(mechanism: &str) -> (Channel, Solution) {
         let channel = mechanism.parse::<Mechanism>().unwrap().channel();
