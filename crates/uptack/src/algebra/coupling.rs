@@ -1,13 +1,14 @@
 //! One coin for all answers: which term is part of which, and where each is in every answer.
 //!
-//! A term is a set of coin values. It holds its people in every answer; what may change is the output that they write.
-//! So an answer is a placement: `+` puts a term into an output, `−` takes it out of the output in which the term that
-//! it is part of lies, and a term that an answer does not mention lies where its whole lies.
+//! A term is a set of coin values. It holds the same people in every answer; what may change is the output that they write.
+//! So an answer is a placement: `+` puts a term into an output, `−` takes it out of the output in which its whole (the term
+//! that it is part of) lies, and a term that an answer does not mention lies where its whole lies.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::fault::{Fault, Span};
-use super::parser::{Definition, Equation, Mention, Parsed, Population};
+use super::syntax::{Definition, Equation, Mention, Parsed, Population};
 use crate::channel::{Bin, Output, answer_name};
 
 /// The definitions with the placement of each term.
@@ -21,18 +22,20 @@ pub(super) struct Coupled {
     /// For each term its output in each answer.
     pub(super) places: Vec<Vec<Output>>,
     /// Where a term is first taken out of something, to point at.
-    pub(super) taken: Vec<Option<Span>>,
+    taken: Vec<Option<Span>>,
     /// What each output holds as written: terms with +1 or −1.
     pub(super) contents: Vec<(Bin, Vec<(usize, i64)>)>,
 }
 
+/// Finds what each term is part of, and where it lies in every answer.
 pub(super) fn couple(parsed: Parsed, text: &str) -> Result<Coupled, Fault> {
     let answers = answers(&parsed.equations, text)?;
     let uses = Uses::collect(&parsed, answers.len())?;
     uses.check_all_used(&parsed.definitions)?;
-    let parents = parents(&parsed.definitions, &uses)?;
-    check_acyclic(&parsed.definitions, &parents)?;
-    let places = places(&parsed.definitions, &parents, &uses)?;
+    let terms = Terms { definitions: &parsed.definitions, uses: &uses };
+    let parents = terms.parents()?;
+    terms.check_acyclic(&parents)?;
+    let places = terms.places(&parents)?;
     let taken = (0..parsed.definitions.len()).map(|term| uses.first_removal(term).map(|(_, span)| span)).collect();
     let contents = contents(&parsed);
     Ok(Coupled { terms: parsed.definitions, parents, answers, places, taken, contents })
@@ -43,6 +46,11 @@ impl Coupled {
     pub(super) fn roots(&self, population: Population) -> impl Iterator<Item = &Definition> {
         let roots = self.terms.iter().zip(&self.parents).filter(|(_, parent)| parent.is_none());
         roots.map(|(term, _)| term).filter(move |term| term.population.covers(population))
+    }
+
+    /// Where a term is first taken out of something, or else where it is defined.
+    pub(super) fn place_of_removal(&self, term: usize) -> Span {
+        self.taken[term].unwrap_or(self.terms[term].span)
     }
 }
 
@@ -70,13 +78,18 @@ fn missing_answer(equations: &[Equation], missing: usize) -> Fault {
     Fault::syntax(span, message, "answers are lettered A, B, C, … without a gap")
 }
 
+/// What each output holds as written.
 fn contents(parsed: &Parsed) -> Vec<(Bin, Vec<(usize, i64)>)> {
     let index = index(&parsed.definitions);
-    let signed = |mention: &Mention| Some((*index.get(mention.name.as_str())?, if mention.plus { 1 } else { -1 }));
+    let signed = |mention: &Mention| {
+        let term = *index.get(mention.name.as_str())?;
+        Some((term, if mention.plus { 1 } else { -1 }))
+    };
     let content = |equation: &Equation| (equation.bin, equation.mentions.iter().filter_map(signed).collect());
     parsed.equations.iter().map(content).collect()
 }
 
+/// The terms by their names.
 fn index(terms: &[Definition]) -> HashMap<&str, usize> {
     terms.iter().enumerate().map(|(index, term)| (term.name.as_str(), index)).collect()
 }
@@ -120,8 +133,7 @@ impl Uses {
             return Err(mentioned_again(mention, bin, earlier));
         }
         if other.is_some_and(|(output, _)| output == bin.output) {
-            let message = format!("{} is both added to {} and taken out of it", mention.name, bin.name());
-            return Err(Fault::law(mention.span, message, "drop the -, and the + as well where its whole lies there"));
+            return Err(added_and_taken(mention, bin));
         }
         *slot = Some((bin.output, mention.span));
         Ok(())
@@ -170,10 +182,15 @@ fn mentioned_again(mention: &Mention, bin: Bin, earlier: Output) -> Fault {
     }
 }
 
+fn added_and_taken(mention: &Mention, bin: Bin) -> Fault {
+    let message = format!("{} is both added to {} and taken out of it", mention.name, bin.name());
+    Fault::law(mention.span, message, "drop the -, and the + as well where its whole lies there")
+}
+
 fn undefined(mention: &Mention, terms: &[Definition]) -> Fault {
     let (population, _) = mention.name.split_once('_').unwrap_or((&mention.name, ""));
-    let known: Vec<&str> =
-        terms.iter().filter(|term| term.population.name() == population).map(|term| term.name.as_str()).collect();
+    let alike = terms.iter().filter(|term| term.population.name() == population);
+    let known: Vec<&str> = alike.map(|term| term.name.as_str()).collect();
     let hint = match known.len() {
         0 => format!("define it, as in let {} = 0.1 * {population}", mention.name),
         1..=8 => format!("define it with let; terms of {population} are {}", known.join(", ")),
@@ -182,98 +199,132 @@ fn undefined(mention: &Mention, terms: &[Definition]) -> Fault {
     Fault::syntax(mention.span, format!("{} is not defined", mention.name), hint)
 }
 
-/// What each term is part of: what its definition says, else what it is taken out of.
-fn parents(terms: &[Definition], uses: &Uses) -> Result<Vec<Option<usize>>, Fault> {
-    let parent = |term: usize| match &terms[term].inside {
-        Some((name, span)) => said(terms, term, name, *span).map(Some),
-        None if uses.of(term).any(|used| used.minus.is_some()) => found(terms, term, uses).map(Some),
-        None => Ok(None),
-    };
-    (0..terms.len()).map(parent).collect()
+/// The terms of a text, by number, with their uses.
+struct Terms<'a> {
+    definitions: &'a [Definition],
+    uses: &'a Uses,
 }
 
-fn said(terms: &[Definition], term: usize, name: &str, span: Span) -> Result<usize, Fault> {
-    let own = &terms[term];
-    let Some(parent) = terms.iter().position(|other| other.name == *name) else {
-        let message = format!("{name}, in which {} is said to be, is not defined", own.name);
-        return Err(Fault::syntax(span, message, "define it with let, above or below"));
-    };
-    if !terms[parent].population.covers(own.population) {
-        let message = format!("{} is a share of {}, and {name} holds only {}", own.name, own.population.name(), {
-            terms[parent].population.name()
-        });
-        return Err(Fault::law(span, message, "a term is part of one of its own population or of TOTAL"));
+impl Terms<'_> {
+    fn numbers(&self) -> Range<usize> {
+        0..self.definitions.len()
     }
-    Ok(parent)
-}
 
-/// The term that stands in every output which this one is taken out of.
-fn found(terms: &[Definition], term: usize, uses: &Uses) -> Result<usize, Fault> {
-    let wide_enough = |other: usize| other != term && terms[other].population.covers(terms[term].population);
-    let candidates: Vec<usize> =
-        (0..terms.len()).filter(|&other| wide_enough(other) && uses.is_taken_out_of(term, other)).collect();
-    let (bin, span) = uses.first_removal(term).expect("only a term that is taken out of something is looked up");
-    only(terms, term, closest(terms, term, candidates), &bin.name(), span)
-}
-
-/// Of the terms that this one may be part of: those named most like it (NO_f2 for NO_f21), else those of its
-/// population, else all of them.
-fn closest(terms: &[Definition], term: usize, candidates: Vec<usize>) -> Vec<usize> {
-    let own = &terms[term];
-    let subscript = |other: usize| terms[other].subscript();
-    let by_name = candidates.iter().copied().filter(|&other| own.subscript().starts_with(subscript(other)));
-    if let Some(longest) = by_name.clone().map(|other| subscript(other).len()).max() {
-        return by_name.filter(|&other| subscript(other).len() == longest).collect();
+    fn name(&self, term: usize) -> &str {
+        &self.definitions[term].name
     }
-    let same_population: Vec<usize> =
-        candidates.iter().copied().filter(|&other| terms[other].population == own.population).collect();
-    if same_population.is_empty() { candidates } else { same_population }
-}
 
-fn only(terms: &[Definition], term: usize, candidates: Vec<usize>, bin: &str, span: Span) -> Result<usize, Fault> {
-    let own = &terms[term];
-    match candidates[..] {
-        [parent] => Ok(parent),
-        [] => Err(Fault::law(
-            span,
-            format!("{} is taken out of {bin}, which holds nothing that it could be part of", own.name),
-            format!("only a term of {} or TOTAL that stands in {bin} can lose it", own.population.name()),
-        )),
-        [first, second, ..] => Err(Fault::law(
-            span,
-            format!("{} could be part of {} or of {}", own.name, terms[first].name, terms[second].name),
-            format!("say which where it is defined: … * {} in {}", own.population.name(), terms[first].name),
-        )),
+    fn population(&self, term: usize) -> Population {
+        self.definitions[term].population
     }
-}
 
-fn check_acyclic(terms: &[Definition], parents: &[Option<usize>]) -> Result<(), Fault> {
-    for start in 0..terms.len() {
-        let chain = std::iter::successors(parents[start], |&term| parents[term]);
-        if chain.take(terms.len()).any(|term| term == start) {
-            let other = parents[start].expect("a term on a circle has a parent");
-            let message = match other == start {
-                true => format!("{} is said to be part of itself", terms[start].name),
-                false => format!("{} and {} are each part of the other", terms[start].name, terms[other].name),
-            };
-            return Err(Fault::law(terms[start].span, message, "say with `in` which is part of which"));
+    /// What each term is part of: what its definition says, or else what it is taken out of.
+    fn parents(&self) -> Result<Vec<Option<usize>>, Fault> {
+        let parent = |term: usize| match &self.definitions[term].inside {
+            Some((name, span)) => self.stated_parent(term, name, *span).map(Some),
+            None => self.implied_parent(term),
+        };
+        self.numbers().map(parent).collect()
+    }
+
+    /// The term that a definition names after `in`, or as what it is a share of.
+    fn stated_parent(&self, term: usize, name: &str, span: Span) -> Result<usize, Fault> {
+        let Some(parent) = self.definitions.iter().position(|other| other.name == *name) else {
+            let message = format!("{name}, in which {} is said to be, is not defined", self.name(term));
+            return Err(Fault::syntax(span, message, "define it with let, above or below"));
+        };
+        let (own, other) = (self.population(term), self.population(parent));
+        if !other.covers(own) {
+            let own_name = self.name(term);
+            let message = format!("{own_name} is a share of {}, and {name} holds only {}", own.name(), other.name());
+            return Err(Fault::law(span, message, "a term is part of one of its own population or of TOTAL"));
+        }
+        Ok(parent)
+    }
+
+    /// The term that stands in every output which this one is taken out of; none where it is taken out of nothing.
+    fn implied_parent(&self, term: usize) -> Result<Option<usize>, Fault> {
+        let Some((bin, span)) = self.uses.first_removal(term) else { return Ok(None) };
+        let wide_enough = |other: usize| other != term && self.population(other).covers(self.population(term));
+        let possible = |&other: &usize| wide_enough(other) && self.uses.is_taken_out_of(term, other);
+        let candidates = self.numbers().filter(possible).collect();
+        match self.closest(term, candidates)[..] {
+            [parent] => Ok(Some(parent)),
+            [] => Err(self.no_parent(term, &bin.name(), span)),
+            [first, second, ..] => Err(self.ambiguous_parent(term, first, second, span)),
         }
     }
-    Ok(())
-}
 
-fn places(terms: &[Definition], parents: &[Option<usize>], uses: &Uses) -> Result<Vec<Vec<Output>>, Fault> {
-    let mut places: Vec<Vec<Output>> = vec![Vec::new(); terms.len()];
-    for term in parents_first(parents) {
-        for (answer, used) in uses.of(term).enumerate() {
-            let place = match parents[term] {
-                None => place_of_root(&terms[term], answer, used)?,
-                Some(parent) => place_of_part(&terms[term], answer, used, &terms[parent], places[parent][answer])?,
-            };
-            places[term].push(place);
+    /// Of the terms that this one may be part of: those named most like it (NO_f2 for NO_f21); if there are none, those of its
+    /// population; if there are none either, all of them.
+    fn closest(&self, term: usize, candidates: Vec<usize>) -> Vec<usize> {
+        let by_name = self.named_most_like(term, &candidates);
+        if !by_name.is_empty() {
+            return by_name;
         }
+        let same = |other: &usize| self.population(*other) == self.population(term);
+        let same_population: Vec<usize> = candidates.iter().copied().filter(same).collect();
+        if same_population.is_empty() { candidates } else { same_population }
     }
-    Ok(places)
+
+    /// The terms whose subscripts are the longest that this one's starts with.
+    fn named_most_like(&self, term: usize, candidates: &[usize]) -> Vec<usize> {
+        let subscript = |other: usize| self.definitions[other].subscript();
+        let begins = candidates.iter().copied().filter(|&other| subscript(term).starts_with(subscript(other)));
+        let longest = begins.clone().map(|other| subscript(other).len()).max();
+        begins.filter(|&other| Some(subscript(other).len()) == longest).collect()
+    }
+
+    fn no_parent(&self, term: usize, bin: &str, span: Span) -> Fault {
+        Fault::law(
+            span,
+            format!("{} is taken out of {bin}, which holds nothing that it could be part of", self.name(term)),
+            format!("only a term of {} or TOTAL that stands in {bin} can lose it", self.population(term).name()),
+        )
+    }
+
+    fn ambiguous_parent(&self, term: usize, first: usize, second: usize, span: Span) -> Fault {
+        let (own, first, second) = (self.name(term), self.name(first), self.name(second));
+        Fault::law(
+            span,
+            format!("{own} could be part of {first} or of {second}"),
+            format!("say which where it is defined: … * {} in {first}", self.population(term).name()),
+        )
+    }
+
+    fn check_acyclic(&self, parents: &[Option<usize>]) -> Result<(), Fault> {
+        for start in self.numbers() {
+            let chain = std::iter::successors(parents[start], |&term| parents[term]);
+            if chain.take(parents.len()).any(|term| term == start) {
+                return Err(self.circle(start, parents[start].expect("a term on a circle has a parent")));
+            }
+        }
+        Ok(())
+    }
+
+    fn circle(&self, start: usize, parent: usize) -> Fault {
+        let message = match parent == start {
+            true => format!("{} is said to be part of itself", self.name(start)),
+            false => format!("{} and {} are each part of the other", self.name(start), self.name(parent)),
+        };
+        Fault::law(self.definitions[start].span, message, "say with `in` which is part of which")
+    }
+
+    /// For each term its output in each answer.
+    fn places(&self, parents: &[Option<usize>]) -> Result<Vec<Vec<Output>>, Fault> {
+        let mut places: Vec<Vec<Output>> = vec![Vec::new(); parents.len()];
+        for term in parents_first(parents) {
+            let own = &self.definitions[term];
+            for (answer, used) in self.uses.of(term).enumerate() {
+                let place = match parents[term] {
+                    None => place_of_root(own, answer, used)?,
+                    Some(whole) => place_of_part(own, answer, used, &self.definitions[whole], places[whole][answer])?,
+                };
+                places[term].push(place);
+            }
+        }
+        Ok(places)
+    }
 }
 
 /// The terms in an order in which each comes after what it is part of.

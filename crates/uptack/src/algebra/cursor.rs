@@ -2,7 +2,6 @@
 
 use super::fault::{Fault, Span};
 use super::lexer::{Kind, Token};
-use crate::output::shortened;
 
 /// Walks along the tokens of one statement.
 pub(super) struct Cursor<'a, 't> {
@@ -17,7 +16,7 @@ impl<'a> Cursor<'a, '_> {
         self.tokens.get(self.at).copied()
     }
 
-    /// The next token, or the end of the statement.
+    /// Where the next token is, or the end of the statement.
     pub(super) fn here(&self) -> Span {
         let end = self.tokens.last().map_or(0, |last| last.span.end);
         self.peek().map_or(Span { start: end, end }, |token| token.span)
@@ -30,6 +29,7 @@ impl<'a> Cursor<'a, '_> {
         taken
     }
 
+    /// Steps over the next token if it is of this kind.
     pub(super) fn take(&mut self, kind: Kind) -> bool {
         self.take_if(|token| token.kind == kind).is_some()
     }
@@ -40,29 +40,26 @@ impl<'a> Cursor<'a, '_> {
         Some(sign.kind == Kind::Plus)
     }
 
+    /// Steps over the next token, which must exist.
     pub(super) fn next(&mut self, what: &str, hint: &str) -> Result<Token<'a>, Fault> {
-        let token = self.peek().ok_or_else(|| {
-            Fault::syntax(self.here(), format!("the line ends where {what} is expected"), hint.to_owned())
-        })?;
+        let token = self
+            .peek()
+            .ok_or_else(|| Fault::syntax(self.here(), format!("the line ends where {what} is expected"), hint))?;
         self.at += 1;
         Ok(token)
     }
 
+    /// Steps over the next token, which must be of this kind.
     pub(super) fn expect(&mut self, kind: Kind, what: &str, hint: &str) -> Result<Token<'a>, Fault> {
         let token = self.next(what, hint)?;
-        if token.kind != kind {
-            let message = format!("expected {what}, found `{}`", shortened(token.text));
-            return Err(Fault::syntax(token.span, message, hint));
-        }
-        Ok(token)
+        if token.kind == kind { Ok(token) } else { Err(token.unexpected(what, hint)) }
     }
 
+    /// Checks that nothing follows.
     pub(super) fn end(&self, hint: &str) -> Result<(), Fault> {
         match self.peek() {
             None => Ok(()),
-            Some(token) => {
-                Err(Fault::syntax(token.span, format!("`{}` is too much", shortened(token.text)), hint.to_owned()))
-            }
+            Some(token) => Err(token.fault(format!("`{}` is too much", token.shown()), hint)),
         }
     }
 }

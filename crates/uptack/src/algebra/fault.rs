@@ -56,11 +56,12 @@ impl Fault {
     }
 }
 
-/// The line of a text, as far as it is shown.
+/// The number of the line in which a stretch begins.
 pub(super) fn line_of(text: &str, span: Span) -> usize {
     1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|&&byte| byte == b'\n').count()
 }
 
+/// Where a stretch is, and its line as far as it is shown.
 struct Place {
     line: usize,
     shown: String,
@@ -71,11 +72,10 @@ struct Place {
 
 impl Place {
     fn find(text: &str, span: Span) -> Self {
-        let begin = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
-        let end = text[span.start..].find('\n').map_or(text.len(), |newline| span.start + newline);
+        let (begin, end) = ends_of_line(text, span.start);
         let before = text[begin..span.start].chars().count();
         let width = text[span.start..span.end.clamp(span.start, end)].chars().count().clamp(1, WIDEST / 2);
-        // Of a long line, enough is left out at the start that the carets are shown.
+        // Enough of a long line is left out at its start for the carets to be shown.
         let skipped = (before + width).saturating_sub(WIDEST);
         let dots = usize::from(skipped > 0);
         let shown = excerpt(text[begin..end].trim_end(), skipped);
@@ -83,7 +83,14 @@ impl Place {
     }
 }
 
-/// A line without the characters skipped, for which dots stand, and as far as it is shown.
+/// Where the line around a byte begins and ends.
+fn ends_of_line(text: &str, at: usize) -> (usize, usize) {
+    let begin = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    (begin, end)
+}
+
+/// A line as far as it is shown, with dots in place of the characters that are skipped.
 fn excerpt(line: &str, skipped: usize) -> String {
     let dots = if skipped > 0 { "…" } else { "" };
     let printable = |symbol: char| if symbol.is_control() { ' ' } else { symbol };

@@ -2,7 +2,8 @@
 
 use super::coupling::Coupled;
 use super::fault::Fault;
-use super::parser::{Definition, Population, bounded};
+use super::numbers::bounded;
+use super::syntax::{Definition, Population};
 use crate::channel::{Cell, Channel, MOST_CELLS, Output};
 use crate::error::Error;
 use crate::fraction::Fraction;
@@ -23,11 +24,17 @@ impl ExactCell {
         Self { outputs, yes: Fraction::zero(), no: Fraction::zero(), base: Fraction::zero() }
     }
 
+    /// Whether it is the same share of both populations.
+    pub(super) fn is_equal_share(&self) -> bool {
+        self.yes == self.no
+    }
+
     /// Adds a term that lies in this cell, given its own share of each population.
     fn add(&mut self, term: &Definition, yes: &Fraction, no: &Fraction) -> Result<(), Fault> {
-        // Both laws sum to one and no part is negative, so no sum of parts exceeds one.
-        let add =
-            |sum: &Fraction, part: &Fraction| bounded(sum.plus(part).unwrap_or_else(|_| Fraction::one()), term.span);
+        let add = |sum: &Fraction, part: &Fraction| {
+            // Both laws sum to one and no part is negative, so no sum of parts exceeds one.
+            bounded(sum.plus(part).unwrap_or_else(|_| Fraction::one()), term.span)
+        };
         if term.population == Population::Total {
             self.base = add(&self.base, yes.min(no))?;
         }
@@ -44,17 +51,27 @@ pub(super) fn cells(coupled: &Coupled) -> Result<Vec<ExactCell>, Fault> {
     let yes = own_shares(coupled, Population::Yes)?;
     let no = own_shares(coupled, Population::No)?;
     let mut cells: Vec<ExactCell> = Vec::new();
-    for (index, (term, outputs)) in coupled.terms.iter().zip(&coupled.places).enumerate() {
-        let place = cells.iter().position(|cell| cell.outputs == *outputs).unwrap_or(cells.len());
-        if place == MOST_CELLS {
-            return Err(too_many_cells(term));
-        }
-        if place == cells.len() {
-            cells.push(ExactCell::empty(outputs.clone()));
-        }
-        cells[place].add(term, &yes[index], &no[index])?;
+    for (index, term) in coupled.terms.iter().enumerate() {
+        let cell = cell_of(term, &coupled.places[index], &mut cells)?;
+        cell.add(term, &yes[index], &no[index])?;
     }
     Ok(cells)
+}
+
+/// The cell of these outputs, which is new if no term before was in it.
+fn cell_of<'a>(
+    term: &Definition,
+    outputs: &[Output],
+    cells: &'a mut Vec<ExactCell>,
+) -> Result<&'a mut ExactCell, Fault> {
+    let place = cells.iter().position(|cell| cell.outputs == outputs).unwrap_or(cells.len());
+    if place == MOST_CELLS {
+        return Err(too_many_cells(term));
+    }
+    if place == cells.len() {
+        cells.push(ExactCell::empty(outputs.to_vec()));
+    }
+    Ok(&mut cells[place])
 }
 
 fn too_many_cells(term: &Definition) -> Fault {
@@ -70,10 +87,14 @@ fn too_many_cells(term: &Definition) -> Fault {
 pub(super) fn round(cells: &[ExactCell]) -> Result<Channel, Error> {
     let plain = cells.iter().map(|cell| (cell.outputs.clone(), cell.yes.clone(), cell.no.clone())).collect();
     let channel = Channel::from_fractions(plain)?;
-    let kept = |(exact, rounded): (&ExactCell, &Cell)| exact.yes != exact.no || rounded.yes() == rounded.no();
-    if cells.iter().zip(channel.cells()).all(kept) {
-        return Ok(channel);
+    let kept = |(exact, rounded): (&ExactCell, &Cell)| !exact.is_equal_share() || rounded.yes() == rounded.no();
+    match cells.iter().zip(channel.cells()).all(kept) {
+        true => Ok(channel),
+        false => round_running_sums(cells),
     }
+}
+
+fn round_running_sums(cells: &[ExactCell]) -> Result<Channel, Error> {
     let order = equal_shares_first(cells);
     let yes = running(&order, |index| &cells[index].yes)?;
     let no = running(&order, |index| &cells[index].no)?;
@@ -83,8 +104,7 @@ pub(super) fn round(cells: &[ExactCell]) -> Result<Channel, Error> {
 
 /// The cells that are the same share of both populations, then the others.
 fn equal_shares_first(cells: &[ExactCell]) -> Vec<usize> {
-    let (same, differing): (Vec<usize>, Vec<usize>) =
-        (0..cells.len()).partition(|&cell| cells[cell].yes == cells[cell].no);
+    let (same, differing): (Vec<_>, Vec<_>) = (0..cells.len()).partition(|&cell| cells[cell].is_equal_share());
     [same, differing].concat()
 }
 
@@ -101,7 +121,7 @@ fn running<'a>(order: &[usize], share: impl Fn(usize) -> &'a Fraction) -> Result
     Ok(rounded)
 }
 
-/// The terms that are part of no other must make up the population, neither more nor less.
+/// Checks that the terms that are part of no other make up the population, neither more nor less.
 fn check_sum(coupled: &Coupled, population: Population) -> Result<(), Fault> {
     let mut sum = Fraction::zero();
     for term in coupled.roots(population) {
@@ -133,29 +153,24 @@ fn incomplete(last: &Definition, population: Population, sum: &Fraction) -> Faul
 
 /// What is left of each term's share of a population without the terms that are part of it.
 fn own_shares(coupled: &Coupled, population: Population) -> Result<Vec<Fraction>, Fault> {
-    let share = |term: &Definition| match term.population.covers(population) {
-        true => term.share.clone(),
-        false => Fraction::zero(),
-    };
-    let mut left: Vec<Fraction> = coupled.terms.iter().map(share).collect();
+    let mut left: Vec<Fraction> = coupled.terms.iter().map(|term| term.share_of(population)).collect();
     for (part, term) in coupled.terms.iter().enumerate() {
         let Some(whole) = coupled.parents[part].filter(|_| term.population.covers(population)) else { continue };
         let rest = left[whole].minus(&term.share).map_err(|_| too_much(coupled, part, whole, &left[whole]))?;
-        left[whole] = bounded(rest, coupled.taken[part].unwrap_or(term.span))?;
+        left[whole] = bounded(rest, coupled.place_of_removal(part))?;
     }
     Ok(left)
 }
 
 fn too_much(coupled: &Coupled, part: usize, whole: usize, left: &Fraction) -> Fault {
-    let (part_term, whole_term) = (&coupled.terms[part], &coupled.terms[whole]);
-    let span = coupled.taken[part].unwrap_or(part_term.span);
-    let left_of = match *left == whole_term.share {
+    let span = coupled.place_of_removal(part);
+    let (part, whole) = (&coupled.terms[part], &coupled.terms[whole]);
+    let left_of = match *left == whole.share {
         true => format!("which is {left}"),
-        false => format!("of whose {} only {left} is left", whole_term.share),
+        false => format!("of whose {} only {left} is left", whole.share),
     };
-    let message = format!("{} = {} is more than {}, {left_of}", part_term.name, part_term.share, whole_term.name);
-    let hint = format!("{} is part of {}: make it smaller, or say with `in` what it is part of", part_term.name, {
-        &whole_term.name
-    });
+    let message = format!("{} = {} is more than {}, {left_of}", part.name, part.share, whole.name);
+    let (part, whole) = (&part.name, &whole.name);
+    let hint = format!("{part} is part of {whole}: make it smaller, or say with `in` what it is part of");
     Fault::law(span, message, hint)
 }

@@ -1,6 +1,7 @@
 //! Words, numbers and signs.
 
 use super::fault::{Fault, Span};
+use crate::output::shortened;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -23,30 +24,44 @@ pub(super) struct Token<'a> {
     pub(super) span: Span,
 }
 
-/// The tokens of each statement; a line that starts with a sign continues the one before.
+impl Token<'_> {
+    /// The text as far as an error shows it.
+    pub(super) fn shown(&self) -> String {
+        shortened(self.text)
+    }
+
+    /// What is wrong with this token, and what to do about it.
+    pub(super) fn fault(&self, message: impl Into<String>, hint: impl Into<String>) -> Fault {
+        Fault::syntax(self.span, message, hint)
+    }
+
+    /// Another token was expected here.
+    pub(super) fn unexpected(&self, what: &str, hint: &str) -> Fault {
+        self.fault(format!("expected {what}, found `{}`", self.shown()), hint)
+    }
+}
+
+/// The tokens of each statement. A line that starts with a sign continues the one before.
 pub(super) fn statements(text: &str) -> Result<Vec<Vec<Token<'_>>>, Fault> {
     let mut all: Vec<Vec<Token<'_>>> = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let tokens = line_tokens(text, start, start + line.len())?;
         start += line.len();
-        let continues = tokens.first().is_some_and(|token| matches!(token.kind, Kind::Plus | Kind::Minus));
-        match all.last_mut() {
-            Some(last) if continues => last.extend(tokens),
-            _ if tokens.is_empty() => {}
+        match (all.last_mut(), tokens.first().map(|token| token.kind)) {
+            (_, None) => {}
+            (Some(last), Some(Kind::Plus | Kind::Minus)) => last.extend(tokens),
             _ => all.push(tokens),
         }
     }
     Ok(all)
 }
 
+/// The tokens of one line, up to its comment.
 fn line_tokens(text: &str, start: usize, end: usize) -> Result<Vec<Token<'_>>, Fault> {
     let mut tokens = Vec::new();
     let mut at = start;
-    while let Some(symbol) = text[at..end].chars().next() {
-        if symbol == '#' {
-            break;
-        }
+    while let Some(symbol) = text[at..end].chars().next().filter(|&symbol| symbol != '#') {
         if symbol.is_whitespace() || symbol == '\u{feff}' {
             at += symbol.len_utf8();
             continue;

@@ -48,9 +48,11 @@ mod fault;
 mod law;
 mod lexer;
 mod noise;
+mod numbers;
 mod parser;
 mod print;
 mod solution;
+mod syntax;
 
 pub use print::to_text;
 pub use solution::{Solution, Step};
@@ -107,7 +109,7 @@ impl Program {
         &self.channel
     }
 
-    /// The mechanism of the paper's family that it is, where it is one, else its cells; with the identical integers.
+    /// The mechanism of the paper's family that it is, or else its cells; with the identical integers.
     pub fn mechanism(&self) -> &Mechanism {
         &self.mechanism
     }
@@ -125,6 +127,7 @@ impl Program {
     }
 }
 
+/// The mechanism of some cells: of the paper's family, or else given by its cells.
 fn mechanism(cells: &[ExactCell]) -> Result<Mechanism, Error> {
     if let Some(known) = family::recognize(cells) {
         return Ok(known);
@@ -148,8 +151,8 @@ mod tests {
     use super::*;
     use crate::channel::Cell;
     use crate::fraction::Fraction;
-    use parser::Population;
     use proptest::prelude::*;
+    use syntax::Population;
 
     /// What an output holds of a population, summed as it is written.
     fn written(program: &Program, content: &[(usize, i64)], population: Population) -> f64 {

@@ -5,6 +5,7 @@
 use super::fault::{Fault, Span};
 use super::lexer::{Kind, Token};
 use crate::channel::{Bin, Output};
+use crate::error::Error;
 use crate::noise::DiscreteLaplace;
 
 /// The tokens of an equation, and those of the noise that is added at its end.
@@ -26,12 +27,15 @@ pub(super) fn read(text: &str, bin: Bin, tokens: &[Token<'_>]) -> Result<(Discre
             "what is published with noise is the number of answers 1: add it to A1",
         ));
     }
-    let noise = text[span.start..span.end].parse();
-    let noise = noise.map_err(|error: crate::Error| {
-        let hint = error.hint().unwrap_or("noise is written laplace(scale=2), at the end of A1").to_owned();
-        Fault::parameter(span, error.to_string(), hint)
-    })?;
-    Ok((noise, span))
+    match text[span.start..span.end].parse() {
+        Ok(noise) => Ok((noise, span)),
+        Err(error) => Err(unreadable(span, &error)),
+    }
+}
+
+fn unreadable(span: Span, error: &Error) -> Fault {
+    let hint = error.hint().unwrap_or("noise is written laplace(scale=2), at the end of A1");
+    Fault::parameter(span, error.to_string(), hint)
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use crate::channel::{Bin, Cell, Channel, Output};
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
-use super::parser::Population;
+use super::syntax::Population;
 
 /// This channel in the notation of the privacy algebra; it compiles to the identical channel.
 ///
 /// A cell is named by its outputs up to its last change: `TOTAL_13` writes 1 in answer A and 3 from B on. Where two
 /// cells part in some answer and are together the same share of both populations, one is written as a part of the other
-/// that is moved; else each is a term of its own.
+/// that is moved; otherwise each is a term of its own.
 ///
 /// ```
 /// use uptack::{Mechanism, algebra};
@@ -62,12 +62,18 @@ impl<'a> Tree<'a> {
             yes: cells.iter().map(Cell::yes).collect(),
             no: cells.iter().map(Cell::no).collect(),
         };
-        let near: Vec<Option<usize>> = cells.iter().map(|cell| nearest(channel, cell.outputs())).collect();
+        tree.gather_all();
+        tree
+    }
+
+    /// Makes each cell a part of the nearest one, where that one then is the same share of both populations.
+    fn gather_all(&mut self) {
+        let cells = self.channel.cells();
+        let near: Vec<Option<usize>> = cells.iter().map(|cell| nearest(self.channel, cell.outputs())).collect();
         for whole in most_changes_first(cells) {
             let parts: Vec<usize> = (0..cells.len()).filter(|&part| near[part] == Some(whole)).collect();
-            tree.gather(whole, &parts);
+            self.gather(whole, &parts);
         }
-        tree
     }
 
     /// Makes the cells parts of the whole if it then is the same share of both populations.
@@ -114,31 +120,47 @@ impl<'a> Tree<'a> {
 
     /// What an output holds: the terms that lie in it and not where their whole lies, less the parts that left.
     fn content(&self, bin: Bin, terms: &[Term]) -> String {
-        let lies = |cell: usize| self.channel.cells()[cell].outputs()[bin.answer] == bin.output;
         let mut text = String::new();
         for term in terms {
-            let whole = self.parents[term.cell].map(lies);
-            let sign = match (lies(term.cell), whole) {
-                (true, None | Some(false)) if text.is_empty() => "",
-                (true, None | Some(false)) => " + ",
-                (false, Some(true)) if text.is_empty() => "-",
-                (false, Some(true)) => " - ",
-                _ => continue,
+            let sign = match (self.sign(bin, term.cell), text.is_empty()) {
+                (None, _) => continue,
+                (Some(Sign::Plus), true) => "",
+                (Some(Sign::Plus), false) => " + ",
+                (Some(Sign::Minus), true) => "-",
+                (Some(Sign::Minus), false) => " - ",
             };
             write!(text, "{sign}{}", self.name(term)).expect("a string takes all");
         }
         if text.is_empty() { "0".to_owned() } else { text }
     }
+
+    /// Whether the equation of an output adds the terms of a cell or takes them out.
+    fn sign(&self, bin: Bin, cell: usize) -> Option<Sign> {
+        let lies = |cell: usize| self.channel.cells()[cell].outputs()[bin.answer] == bin.output;
+        match (lies(cell), self.parents[cell].map(lies)) {
+            (true, None | Some(false)) => Some(Sign::Plus),
+            (false, Some(true)) => Some(Sign::Minus),
+            _ => None,
+        }
+    }
 }
 
-/// The listed cell that goes the same way for longest and then stays.
+#[derive(Clone, Copy)]
+enum Sign {
+    Plus,
+    Minus,
+}
+
+/// The listed cell that agrees for longest and then does not change any more.
 fn nearest(channel: &Channel, outputs: &[Output]) -> Option<usize> {
-    let staying = |kept: usize| {
-        let stay = std::iter::repeat_n(outputs[kept - 1], outputs.len() - kept);
-        outputs[..kept].iter().copied().chain(stay).collect::<Vec<Output>>()
-    };
-    let shorter = (1..outputs.len()).rev().map(staying).filter(|other| other != outputs);
-    shorter.filter_map(|other| channel.cell_index(&other)).next()
+    let staying = (1..outputs.len()).rev().map(|kept| staying_after(outputs, kept));
+    staying.filter(|other| other != outputs).find_map(|other| channel.cell_index(&other))
+}
+
+/// The outputs up to a place, and the last of them from there on.
+fn staying_after(outputs: &[Output], kept: usize) -> Vec<Output> {
+    let stay = std::iter::repeat_n(outputs[kept - 1], outputs.len() - kept);
+    outputs[..kept].iter().copied().chain(stay).collect()
 }
 
 fn changes(outputs: &[Output]) -> usize {

@@ -1,9 +1,10 @@
 //! The adversary whom one honest aggregator faces, and the noise that this aggregator draws.
 //!
-//! It knows everybody else's bit and the other aggregator's noise, so that of what is published it does not know the target's
-//! bit and one draw of noise: it sees their sum.
+//! It knows everybody else's bit and the other aggregator's noise. All that it does not know of what is published is the target's
+//! bit and one draw of noise, whose sum it sees.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 
 use super::bound::Hits;
 use super::checks::{Fit, Fitting};
@@ -22,7 +23,7 @@ use crate::truth::Truth;
 const PIECE: u64 = 1024;
 /// Two worlds, two halves.
 const KINDS: u64 = 4;
-/// Stretches of sums on either side of what no owner and one owner can write.
+/// Stretches of sums on either side of the border between 0 and 1.
 const STRETCHES: i64 = 32;
 
 /// What is attacked, and how hard.
@@ -37,7 +38,7 @@ pub(super) struct Attack<'a> {
     pub(super) coins: AuditCoins,
 }
 
-/// What came of it.
+/// What the attack found.
 pub(super) struct Outcome {
     pub(super) finding: Finding,
     /// Whether the noise drawn has the law stated.
@@ -52,22 +53,37 @@ struct Counts {
     noise: BTreeMap<i64, u64>,
 }
 
+impl Counts {
+    fn add(&mut self, half: usize, world: bool, bit: i64, noise: i64) {
+        let sums = &mut self.sums[half][usize::from(world)];
+        *sums.entry(bit.saturating_add(noise)).or_default() += 1;
+        *self.noise.entry(noise).or_default() += 1;
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (sums, others) in self.sums.iter_mut().flatten().zip(other.sums.into_iter().flatten()) {
+            add_counts(sums, others);
+        }
+        add_counts(&mut self.noise, other.noise);
+    }
+}
+
+fn add_counts(sums: &mut BTreeMap<i64, u64>, others: BTreeMap<i64, u64>) {
+    others.into_iter().for_each(|(value, count)| *sums.entry(value).or_default() += count);
+}
+
 impl Attack<'_> {
     pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<Outcome, Error> {
         let pieces = Pieces { count: (self.calls / (KINDS * PIECE)).max(1), calls: KINDS * PIECE, progress };
         let calls = pieces.count * pieces.calls;
         let work = |counts: &mut Counts, piece: u64| self.piece(subject, piece, counts);
-        let counts = on_all_threads(pieces, Counts::default, work, merge)?;
+        let counts = on_all_threads(pieces, Counts::default, work, Counts::merge)?;
         Ok(Outcome { finding: self.finding(&counts), noise: self.fit(&counts.noise), calls })
     }
 
     fn finding(&self, counts: &Counts) -> Finding {
-        let outcomes = |half: usize| {
-            let [no, yes] = [0, 1].map(|world| self.by_stretch(&counts.sums[half][world]));
-            Outcomes { yes, no }
-        };
-        let sample =
-            Sample { name: "one aggregator's noise".to_owned(), training: outcomes(TRAINING), test: outcomes(TEST) };
+        let [training, test] = [TRAINING, TEST].map(|half| self.outcomes(&counts.sums[half]));
+        let sample = Sample { name: "one aggregator's noise".to_owned(), training, test };
         let name = |event: &[usize]| {
             let names: Vec<String> = event.iter().map(|&stretch| self.stretch_name(stretch)).collect();
             format!("the bit and the noise together are {}", some_of(names.into_iter()))
@@ -75,6 +91,12 @@ impl Attack<'_> {
         local::attack(&[sample], self.claimed, self.miss, name)
     }
 
+    /// The sums of one half by stretch, from those of the worlds no and yes.
+    fn outcomes(&self, [no, yes]: &[BTreeMap<i64, u64>; 2]) -> Outcomes {
+        Outcomes { yes: self.by_stretch(yes), no: self.by_stretch(no) }
+    }
+
+    /// Draws one piece of each world and half.
     fn piece(&self, subject: &impl Subject, piece: u64, counts: &mut Counts) -> Result<(), Error> {
         for kind in 0..KINDS {
             let (half, world) = ((kind / 2) as usize, kind % 2 == 1);
@@ -82,10 +104,8 @@ impl Attack<'_> {
             let truths: Truths = (0..PIECE).map(|_| Truth::from_bool(world)).collect();
             let cells = subject.draw_many(&truths, &mut coins)?;
             let noise = subject.draw_noise(self.noise, PIECE as usize, &mut coins)?;
-            let sums = &mut counts.sums[half][usize::from(world)];
             for (cell, noise) in cells.iter().zip(noise) {
-                *sums.entry(self.bit(cell).saturating_add(noise)).or_default() += 1;
-                *counts.noise.entry(noise).or_default() += 1;
+                counts.add(half, world, self.bit(cell), noise);
             }
         }
         Ok(())
@@ -96,12 +116,12 @@ impl Attack<'_> {
         i64::from(self.channel.cells()[cell].outputs()[0] == Output::ONE)
     }
 
-    /// How many neighbouring sums are one outcome: few enough that each comes up often.
+    /// How many neighbouring sums make up a stretch: enough that each stretch comes up often.
     fn width(&self) -> i64 {
         (self.noise.scale().to_f64() / 4.0).ceil() as i64
     }
 
-    /// The stretches begin between 0 and 1, where the ratio of the two laws changes.
+    /// How often the sums were in each stretch. Stretches begin between 0 and 1, where the ratio of the two laws changes.
     fn by_stretch(&self, sums: &BTreeMap<i64, u64>) -> Vec<u64> {
         let mut counts = vec![0; 2 * STRETCHES as usize];
         for (&sum, &count) in sums {
@@ -122,38 +142,25 @@ impl Attack<'_> {
         }
     }
 
-    /// Single values around 0, and tails at parts and multiples of the scale.
+    /// Whether the noise drawn has the law stated: single values around 0, and tails at parts and multiples of the scale.
     fn fit(&self, drawn: &BTreeMap<i64, u64>) -> Fit {
         const VALUES: i64 = 8;
         const TAILS: [f64; 6] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
-        let trials = drawn.values().sum();
         let mut fitting = Fitting::new();
         for value in -VALUES..=VALUES {
-            let hits = drawn.get(&value).copied().unwrap_or(0);
-            fitting.test(Hits { hits, trials }, self.noise.probability(value), || format!("noise of {value}"));
+            let hits = hits_within(drawn, value..=value);
+            fitting.test(hits, self.noise.probability(value), || format!("noise of {value}"));
         }
         for part in TAILS {
             let from = (part * self.noise.scale().to_f64()).ceil() as i64;
             let stated = self.noise.upper_tail(from);
-            let hits = count_within(drawn, from..);
-            fitting.test(Hits { hits, trials }, stated, || format!("noise of at least {from}"));
-            let hits = count_within(drawn, ..=-from);
-            fitting.test(Hits { hits, trials }, stated, || format!("noise of at most {}", -from));
+            fitting.test(hits_within(drawn, from..), stated, || format!("noise of at least {from}"));
+            fitting.test(hits_within(drawn, ..=-from), stated, || format!("noise of at most {}", -from));
         }
         fitting.conclude(self.miss)
     }
 }
 
-fn merge(all: &mut Counts, part: Counts) {
-    let add = |sums: &mut BTreeMap<i64, u64>, others: BTreeMap<i64, u64>| {
-        others.into_iter().for_each(|(value, count)| *sums.entry(value).or_default() += count);
-    };
-    for (all, part) in all.sums.iter_mut().flatten().zip(part.sums.into_iter().flatten()) {
-        add(all, part);
-    }
-    add(&mut all.noise, part.noise);
-}
-
-fn count_within(counts: &BTreeMap<i64, u64>, range: impl std::ops::RangeBounds<i64>) -> u64 {
-    counts.range(range).map(|(_, count)| count).sum()
+fn hits_within(counts: &BTreeMap<i64, u64>, range: impl RangeBounds<i64>) -> Hits {
+    Hits { hits: counts.range(range).map(|(_, count)| count).sum(), trials: counts.values().sum() }
 }

@@ -1,6 +1,7 @@
 //! Exact bounds from counts: Clopper and Pearson's for a probability, and what they say about ε.
 
 use crate::certified::binomial::{Binomial, Coin};
+use crate::certified::root::{Middle, bisect};
 use crate::numeric::normal;
 
 /// How often an event happened in how many independent trials.
@@ -10,12 +11,18 @@ pub(super) struct Hits {
     pub(super) trials: u64,
 }
 
+impl Hits {
+    fn share(self) -> f64 {
+        self.hits as f64 / self.trials as f64
+    }
+}
+
 /// Bounds are moved outward by this much, which is far more than the rounding of the sums behind them.
 const SLACK: f64 = 1e-9;
 /// Halvings of an interval of width one; more change nothing in a double.
 const HALVINGS: usize = 64;
 
-/// The ε that the counts prove, except with a probability of at most `miss`; 0 if they prove none.
+/// The ε that the counts prove, except with a probability of at most `miss`; 0 if they prove nothing.
 ///
 /// If the law is (ε, δ)-private, P(event) ≤ e^ε·P'(event) + δ. The probability of the event in the first world is
 /// bounded from below and that in the second from above, each with half of `miss`, so it does not matter whether the
@@ -26,57 +33,52 @@ pub(super) fn epsilon(first: Hits, second: Hits, delta: f64, miss: f64) -> f64 {
     if gain > loss { ((gain / loss).ln() * (1.0 - SLACK)).max(0.0) } else { 0.0 }
 }
 
-/// As [`epsilon`], roughly and quickly (Wilson's bounds): good enough to choose an event, not to report one.
+/// Like [`epsilon`], but rough and quick (by Wilson's bounds): good enough to choose an event, not to report one.
 pub(super) fn rough_epsilon(first: Hits, second: Hits, delta: f64, z: f64) -> f64 {
     let gain = wilson(first, -z) - delta;
     let loss = wilson(second, z);
     if gain > loss { (gain / loss).ln() } else { 0.0 }
 }
 
-/// The normal quantile that [`rough_epsilon`] takes in place of `miss`.
+/// The normal quantile that [`rough_epsilon`] takes instead of `miss`.
 pub(super) fn rough_quantile(miss: f64) -> f64 {
     normal::upper_quantile(miss / 2.0)
 }
 
+/// Wilson's bound on a probability: the lower one for a negative quantile, the upper one for a positive.
 fn wilson(count: Hits, z: f64) -> f64 {
     if count.trials == 0 {
         return if z < 0.0 { 0.0 } else { 1.0 };
     }
     let n = count.trials as f64;
-    let share = count.hits as f64 / n;
+    let share = count.share();
     let spread = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     ((share + z * z / (2.0 * n) + spread) / (1.0 + z * z / n)).clamp(0.0, 1.0)
 }
 
-/// The largest probability at which as many hits, or more, are still no likelier than `miss`.
+/// The largest probability at which this many hits or more are still no likelier than `miss`.
 pub(super) fn lower(count: Hits, miss: f64) -> f64 {
     if count.hits == 0 {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, count.hits as f64 / count.trials as f64);
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        let side = if upper_tail(count, middle) <= miss { &mut low } else { &mut high };
-        *side = middle;
-    }
+    let (low, _) = halved((0.0, count.share()), |p| upper_tail(count, p) <= miss);
     low * (1.0 - SLACK)
 }
 
-/// The smallest probability at which as few hits, or fewer, are no likelier than `miss`.
+/// The smallest probability at which this few hits or fewer are no likelier than `miss`.
 pub(super) fn upper(count: Hits, miss: f64) -> f64 {
     if count.hits == count.trials {
         return 1.0;
     }
-    let (mut low, mut high) = (count.hits as f64 / count.trials as f64, 1.0);
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        let side = if lower_tail(count, middle) <= miss { &mut high } else { &mut low };
-        *side = middle;
-    }
+    let (_, high) = halved((count.share(), 1.0), |p| lower_tail(count, p) > miss);
     (high * (1.0 + SLACK)).min(1.0)
 }
 
-/// The probability of as many hits or more, if a trial hits with probability `p`.
+fn halved(ends: (f64, f64), is_below: impl Fn(f64) -> bool) -> (f64, f64) {
+    bisect(ends, Middle::Arithmetic, HALVINGS, |_, _| false, is_below)
+}
+
+/// The probability of this many hits or more, if a trial hits with probability `p`.
 pub(super) fn upper_tail(count: Hits, p: f64) -> f64 {
     let Hits { hits, trials } = count;
     if hits == 0 {
@@ -88,7 +90,7 @@ pub(super) fn upper_tail(count: Hits, p: f64) -> f64 {
     (1.0 - sum_down(hits - 1, trials, p)).max(0.0)
 }
 
-/// The probability of as few hits or fewer, if a trial hits with probability `p`.
+/// The probability of this few hits or fewer, if a trial hits with probability `p`.
 pub(super) fn lower_tail(count: Hits, p: f64) -> f64 {
     let Hits { hits, trials } = count;
     if hits >= trials {
@@ -100,7 +102,7 @@ pub(super) fn lower_tail(count: Hits, p: f64) -> f64 {
     (1.0 - sum_up(hits + 1, trials, p)).max(0.0)
 }
 
-/// Terms are added until one is below this part of the sum.
+/// Terms are added until one is below this share of the sum.
 const NEGLIGIBLE: f64 = 1e-18;
 
 fn probability(hits: u64, trials: u64, p: f64) -> f64 {
@@ -111,26 +113,23 @@ fn probability(hits: u64, trials: u64, p: f64) -> f64 {
 fn sum_up(hits: u64, trials: u64, p: f64) -> f64 {
     let n = trials as f64;
     let odds = p / (1.0 - p);
-    let mut term = probability(hits, trials, p);
-    let mut sum = term;
-    for k in hits..trials {
-        term *= (n - k as f64) / (k as f64 + 1.0) * odds;
-        sum += term;
-        if term <= NEGLIGIBLE * sum {
-            break;
-        }
-    }
-    sum.min(1.0)
+    let ratios = (hits..trials).map(|k| (n - k as f64) / (k as f64 + 1.0) * odds);
+    sum_of_falling_terms(probability(hits, trials, p), ratios)
 }
 
 /// P(X ≤ hits), for `hits` below the most likely count.
 fn sum_down(hits: u64, trials: u64, p: f64) -> f64 {
     let n = trials as f64;
     let against = (1.0 - p) / p;
-    let mut term = probability(hits, trials, p);
-    let mut sum = term;
-    for k in (1..=hits).rev() {
-        term *= k as f64 / (n - k as f64 + 1.0) * against;
+    let ratios = (1..=hits).rev().map(|k| k as f64 / (n - k as f64 + 1.0) * against);
+    sum_of_falling_terms(probability(hits, trials, p), ratios)
+}
+
+/// The sum of a first term and those that follow it, each given by its ratio to the one before.
+fn sum_of_falling_terms(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
+    let (mut term, mut sum) = (first, first);
+    for ratio in ratios {
+        term *= ratio;
         sum += term;
         if term <= NEGLIGIBLE * sum {
             break;

@@ -19,8 +19,8 @@ use crate::truth::Truth;
 pub enum BrokenControl {
     /// The last answer says the plain truth; the answers before it are drawn as they should be.
     LastOutputUnprotected,
-    /// One threshold of one law is off by 2^−`bits` (or by as much as its neighbour leaves room for): the one that
-    /// harms the linked view most.
+    /// One threshold of one law is off by 2^−`bits`, or by as much as its neighbour leaves room for: the one that harms
+    /// the linked view most.
     BiasedThreshold {
         /// The size of the bias.
         bits: u32,
@@ -31,7 +31,7 @@ pub enum BrokenControl {
     TruthDependentLength,
     /// One time in 64 the branch for the coin is not taken, and the cell that speaks most for the truth is written.
     WrongBranch,
-    /// An aggregator's noise is drawn twice and averaged, as whoever is given two results of one batch can do.
+    /// An aggregator's noise is drawn twice and averaged, as anybody can do who gets two results of one batch.
     NoiseAveraged,
     /// The scale of the noise is a tenth too small.
     NoiseScale,
@@ -53,6 +53,10 @@ impl BrokenControl {
         Self::TruthDependentLength,
         Self::WrongBranch,
     ];
+
+    fn concerns_noise(self) -> bool {
+        Self::NOISE.contains(&self)
+    }
 
     /// Its name, as on the command line.
     pub fn name(self) -> &'static str {
@@ -96,7 +100,7 @@ pub(super) struct BrokenSampler {
 
 impl BrokenSampler {
     pub(super) fn new(channel: &Channel, control: BrokenControl) -> Result<Self, Error> {
-        if BrokenControl::NOISE.contains(&control) && channel.noise().is_none() {
+        if control.concerns_noise() && channel.noise().is_none() {
             return Err(Error::request(format!("{} needs a mechanism with noise", control.name()))
                 .with_hint("as in randomized-response(t=0.999) + laplace(scale=1)"));
         }
@@ -104,37 +108,51 @@ impl BrokenSampler {
             BrokenControl::BiasedThreshold { bits } => Sampler::new(&biased(channel, bits)?),
             _ => Sampler::new(channel),
         };
-        let classes = channel.classes();
-        let first_cell = |class: Option<&crate::Class>| class.map_or(0, |class| class.cells[0]);
-        let loudest = [first_cell(classes.last()), first_cell(classes.first())];
-        let unprotected = unprotected(channel);
-        Ok(Self { control, sampler, cells: channel.cells().len(), unprotected, loudest })
+        let (cells, unprotected, loudest) = (channel.cells().len(), unprotected(channel), loudest(channel));
+        Ok(Self { control, sampler, cells, unprotected, loudest })
+    }
+
+    /// One time in 64 the loudest cell, otherwise the right one.
+    fn draw_by_wrong_branch(&self, truth: Truth, mut coin: Coin) -> Result<usize, Error> {
+        match coin.0[0].is_multiple_of(64) {
+            true => Ok(self.loudest[index(truth)]),
+            false => self.sampler.draw_from(truth, &mut coin),
+        }
+    }
+
+    /// Every second owner is given the coin of the one before.
+    fn draw_with_reused_coins(&self, truths: &Truths, coins: &mut impl Coins) -> Result<Vec<usize>, Error> {
+        let mut cells = Vec::with_capacity(truths.len());
+        let mut reused = Coin([0; 8]);
+        for owner in 0..truths.len() {
+            if owner % 2 == 0 {
+                reused = Coin::toss(coins)?;
+            }
+            cells.push(self.sampler.draw_from(truth_of(truths, owner), &mut reused)?);
+        }
+        Ok(cells)
     }
 }
 
 impl Subject for BrokenSampler {
     fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize, Error> {
-        let yes = matches!(truth, Truth::Yes);
         match self.control {
-            BrokenControl::BiasedThreshold { .. } | BrokenControl::ReusedCoin => self.sampler.draw_from(truth, coins),
-            BrokenControl::NoiseAveraged
-            | BrokenControl::NoiseScale
-            | BrokenControl::NoiseOneSided
-            | BrokenControl::NoiseMissing => self.sampler.draw_from(truth, coins),
             BrokenControl::LastOutputUnprotected => {
-                Ok(self.unprotected[usize::from(yes)][self.sampler.draw_from(truth, coins)?])
+                Ok(self.unprotected[index(truth)][self.sampler.draw_from(truth, coins)?])
             }
             BrokenControl::TruthDependentLength => {
-                if yes {
+                if matches!(truth, Truth::Yes) {
                     coins.fill(&mut [0; 8])?;
                 }
                 self.sampler.draw_from(truth, coins)
             }
-            BrokenControl::WrongBranch => {
-                let coin = Coin::toss(coins)?;
-                let wrong = coin.0[0].is_multiple_of(64);
-                if wrong { Ok(self.loudest[usize::from(yes)]) } else { self.sampler.draw_from(truth, &mut { coin }) }
-            }
+            BrokenControl::WrongBranch => self.draw_by_wrong_branch(truth, Coin::toss(coins)?),
+            BrokenControl::BiasedThreshold { .. }
+            | BrokenControl::ReusedCoin
+            | BrokenControl::NoiseAveraged
+            | BrokenControl::NoiseScale
+            | BrokenControl::NoiseOneSided
+            | BrokenControl::NoiseMissing => self.sampler.draw_from(truth, coins),
         }
     }
 
@@ -153,25 +171,29 @@ impl Subject for BrokenSampler {
     }
 
     fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error> {
-        let biased = matches!(self.control, BrokenControl::BiasedThreshold { .. });
-        if biased || BrokenControl::NOISE.contains(&self.control) {
-            return self.sampler.draw_many_from(truths, coins);
-        }
-        let mut cells = Vec::with_capacity(truths.len());
-        let mut reused = Coin([0; 8]);
-        for owner in 0..truths.len() {
-            let truth = Truth::from_bool((truths.words()[owner / LANES] >> (owner % LANES)) & 1 == 1);
-            if self.control != BrokenControl::ReusedCoin {
-                cells.push(self.draw(truth, coins)?);
-                continue;
-            }
-            if owner % 2 == 0 {
-                reused = Coin::toss(coins)?;
-            }
-            cells.push(self.sampler.draw_from(truth, &mut reused)?);
-        }
+        let cells = match self.control {
+            BrokenControl::BiasedThreshold { .. } => return self.sampler.draw_many_from(truths, coins),
+            control if control.concerns_noise() => return self.sampler.draw_many_from(truths, coins),
+            BrokenControl::ReusedCoin => self.draw_with_reused_coins(truths, coins)?,
+            _ => (0..truths.len()).map(|owner| self.draw(truth_of(truths, owner), coins)).collect::<Result<_, _>>()?,
+        };
         Ok(pack(self.cells, &cells))
     }
+}
+
+/// A truth as an index of (no, yes).
+fn index(truth: Truth) -> usize {
+    usize::from(matches!(truth, Truth::Yes))
+}
+
+fn truth_of(truths: &Truths, owner: usize) -> Truth {
+    Truth::from_bool((truths.words()[owner / LANES] >> (owner % LANES)) & 1 == 1)
+}
+
+/// The cells that speak most for no and most for yes.
+fn loudest(channel: &Channel) -> [usize; 2] {
+    let classes = channel.classes();
+    [classes.last(), classes.first()].map(|class| class.map_or(0, |class| class.cells[0]))
 }
 
 /// Eight bytes that can be read again and again.
@@ -211,16 +233,18 @@ fn a_tenth_smaller(noise: &DiscreteLaplace) -> Result<DiscreteLaplace, Error> {
 /// For each truth (no, yes) and each cell drawn, the cell whose last answer says the truth plainly and which agrees with
 /// the cell drawn in most of the other answers.
 fn unprotected(channel: &Channel) -> [Vec<usize>; 2] {
+    let cells = channel.cells();
     let last = channel.answers().len() - 1;
     plain_outputs(channel, last).map(|output| {
-        let cells = channel.cells();
         let candidates: Vec<usize> = (0..cells.len()).filter(|&cell| cells[cell].outputs()[last] == output).collect();
-        let nearest = |drawn: usize| {
-            let best = candidates.iter().copied().max_by_key(|&cell| agreement(&cells[cell], &cells[drawn]));
-            best.unwrap_or(drawn)
-        };
-        (0..cells.len()).map(nearest).collect()
+        (0..cells.len()).map(|drawn| nearest(cells, drawn, &candidates)).collect()
     })
+}
+
+/// The candidate that agrees with a cell in most answers.
+fn nearest(cells: &[Cell], drawn: usize, candidates: &[usize]) -> usize {
+    let best = candidates.iter().copied().max_by_key(|&cell| agreement(&cells[cell], &cells[drawn]));
+    best.unwrap_or(drawn)
 }
 
 /// The outputs of an answer that speak most for no and most for yes.
@@ -244,33 +268,50 @@ fn agreement(a: &Cell, b: &Cell) -> usize {
 fn biased(channel: &Channel, bits: u32) -> Result<Channel, Error> {
     let bias = Probability::ONE.numerator() >> bits.min(64);
     let mut best: Option<(f64, u128, Vec<Cell>)> = None;
-    let cells = channel.cells();
-    for upper in 1..cells.len() {
-        for (from, to) in [(upper - 1, upper), (upper, upper - 1)] {
-            for yes in [false, true] {
-                let (moved, biased) = shift(cells, from, to, yes, bias)?;
-                let epsilon = linked_epsilon(&biased);
-                if moved > 0 && best.as_ref().is_none_or(|best| (epsilon, moved) > (best.0, best.1)) {
-                    best = Some((epsilon, moved, biased));
-                }
-            }
+    for shift in shifts(channel.cells().len()) {
+        let (moved, biased) = shift.apply(channel.cells(), bias)?;
+        let epsilon = linked_epsilon(&biased);
+        if moved > 0 && best.as_ref().is_none_or(|best| (epsilon, moved) > (best.0, best.1)) {
+            best = Some((epsilon, moved, biased));
         }
     }
     let (.., biased) = best.ok_or_else(|| Error::request("a channel of one cell has no threshold to bias"))?;
     Channel::new(channel.answers().to_vec(), biased)
 }
 
-/// Moves up to `bias` of one law from a cell to the next.
-fn shift(cells: &[Cell], from: usize, to: usize, yes: bool, bias: u128) -> Result<(u128, Vec<Cell>), Error> {
-    let law = |cell: &Cell| if yes { cell.yes() } else { cell.no() }.numerator();
-    let moved = bias.min(law(&cells[from]));
-    let mut shifted = cells.to_vec();
-    for (index, numerator) in [(from, law(&cells[from]) - moved), (to, law(&cells[to]) + moved)] {
-        let (cell, part) = (&cells[index], Probability::from_numerator(numerator)?);
-        let (new_yes, new_no) = if yes { (part, cell.no()) } else { (cell.yes(), part) };
-        shifted[index] = Cell::new(cell.outputs().to_vec(), new_yes, new_no);
+/// Some probability of one law moves from a cell to a neighbour.
+struct Shift {
+    from: usize,
+    to: usize,
+    /// Whether it is the law of *yes*.
+    yes: bool,
+}
+
+/// All shifts between neighbours.
+fn shifts(cells: usize) -> impl Iterator<Item = Shift> {
+    let neighbours = (1..cells).flat_map(|upper| [(upper - 1, upper), (upper, upper - 1)]);
+    neighbours.flat_map(|(from, to)| [false, true].map(|yes| Shift { from, to, yes }))
+}
+
+impl Shift {
+    /// Moves up to `bias`; returns how much moved and the cells after it.
+    fn apply(&self, cells: &[Cell], bias: u128) -> Result<(u128, Vec<Cell>), Error> {
+        let moved = bias.min(self.law(&cells[self.from]));
+        let mut shifted = cells.to_vec();
+        shifted[self.from] = self.with_law(&cells[self.from], self.law(&cells[self.from]) - moved)?;
+        shifted[self.to] = self.with_law(&cells[self.to], self.law(&cells[self.to]) + moved)?;
+        Ok((moved, shifted))
     }
-    Ok((moved, shifted))
+
+    fn law(&self, cell: &Cell) -> u128 {
+        if self.yes { cell.yes() } else { cell.no() }.numerator()
+    }
+
+    fn with_law(&self, cell: &Cell, numerator: u128) -> Result<Cell, Error> {
+        let law = Probability::from_numerator(numerator)?;
+        let (yes, no) = if self.yes { (law, cell.no()) } else { (cell.yes(), law) };
+        Ok(Cell::new(cell.outputs().to_vec(), yes, no))
+    }
 }
 
 fn linked_epsilon(cells: &[Cell]) -> f64 {

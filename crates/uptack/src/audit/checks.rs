@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::bound::{Hits, lower_tail, upper_tail};
-use super::collect::{Counts, HALVES, PairTable, Pieces, TEST, TRAINING, on_all_threads};
+use super::collect::{Counts, HALVES, PairTable, Path, Pieces, TEST, TRAINING, on_all_threads};
 use super::local::{Outcomes, Sample, attack};
 use super::subject::{AuditCoins, Replay, Source, Subject};
-use super::{Finding, Verdict};
+use super::{Finding, Verdict, some_of};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::packed::Truths;
@@ -23,7 +23,7 @@ use crate::truth::Truth;
 pub struct Fit {
     /// How many tails were looked at.
     pub tests: u64,
-    /// The smallest, corrected for their number.
+    /// The smallest tail, corrected for their number.
     pub p_value: f64,
     /// The count that fits worst.
     pub worst: Option<Misfit>,
@@ -94,10 +94,8 @@ fn law(channel: &Channel, truth: bool) -> Vec<f64> {
 pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
     let mut fitting = Fitting::new();
     for truth in [false, true] {
-        let (single, batch) = (whole.single.owners(truth), whole.batch.owners(truth));
-        let both = single.iter().zip(&batch).map(|(a, b)| a + b).collect();
-        for (path, counts) in [("single", single), ("batch", batch), ("single and batch", both)] {
-            fitting.test_law(&counts, law(channel, truth).into_iter(), |cell| {
+        for path in [Path::Single, Path::Batch, Path::Both] {
+            fitting.test_law(&whole.owners(path, truth), law(channel, truth).into_iter(), |cell| {
                 format!("cell {} for a {} ({path})", channel.cells()[cell].name(), truth_name(truth))
             });
         }
@@ -106,10 +104,10 @@ pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
 }
 
 /// Do owners next to each other, and in the same lane of consecutive words, draw independently? Pairs are compared with
-/// the product of the stated laws, so that this also speaks up where the law itself is another one.
+/// the product of the stated laws, so that this also fails where the law itself is another one.
 pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
     let mut fitting = Fitting::new();
-    for (path, table) in paths(whole) {
+    for (path, table) in pair_tables(whole) {
         for truths in [(false, false), (false, true), (true, false), (true, true)] {
             let (first, second) = (law(channel, truths.0), law(channel, truths.1));
             let stated = first.iter().flat_map(|p| second.iter().map(move |q| p * q));
@@ -125,18 +123,18 @@ pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit 
 /// The adversary who holds the target's cell and that of another owner, whose truth is known. With fresh coins the other
 /// cell adds nothing: the claim is that of the target's cell alone.
 pub(super) fn neighbour(channel: &Channel, halves: &[Counts; HALVES], claimed: Option<f64>, miss: f64) -> Finding {
-    let mut samples = Vec::new();
-    for ((path, training), (_, test)) in paths(&halves[TRAINING]).into_iter().zip(paths(&halves[TEST])) {
-        for other in [false, true] {
-            let name = format!("{path}, the other holds {}", truth_name(other));
-            samples.push(Sample { name, training: beside(training, other), test: beside(test, other) });
-        }
-    }
-    let name = |event: &[usize]| {
+    let tables = pair_tables(&halves[TRAINING]).into_iter().zip(pair_tables(&halves[TEST]));
+    let samples = tables.flat_map(|((path, training), (_, test))| {
+        [false, true].map(|other| Sample {
+            name: format!("{path}, the other holds {}", truth_name(other)),
+            training: beside(training, other),
+            test: beside(test, other),
+        })
+    });
+    attack(&samples.collect::<Vec<_>>(), claimed, miss, |event| {
         let names = event.iter().map(|&pair| pair_name(channel, pair));
-        format!("the other's and the target's cells are {}", super::some_of(names))
-    };
-    attack(&samples, claimed, miss, name)
+        format!("the other's and the target's cells are {}", some_of(names))
+    })
 }
 
 /// The cells of the target and of another owner, whose truth is `other`.
@@ -144,7 +142,7 @@ fn beside(table: &PairTable, other: bool) -> Outcomes {
     Outcomes { yes: table.pairs((other, true)).to_vec(), no: table.pairs((other, false)).to_vec() }
 }
 
-fn paths(counts: &Counts) -> [(&'static str, &PairTable); 3] {
+fn pair_tables(counts: &Counts) -> [(&'static str, &PairTable); 3] {
     [("single", &counts.single), ("batch", &counts.batch), ("batch, same lane", &counts.lanes)]
 }
 
@@ -155,19 +153,20 @@ fn pair_name(channel: &Channel, pair: usize) -> String {
 
 /// The adversary who sees how many bytes a call for one owner read.
 pub(super) fn lengths(halves: &[Counts; HALVES], miss: f64) -> Finding {
-    let by_truth = || halves.iter().flat_map(|half| &half.lengths);
-    let seen: BTreeSet<u64> = by_truth().flat_map(|counts| counts.keys().copied()).collect();
+    let by_length = halves.iter().flat_map(|half| &half.lengths);
+    let seen: BTreeSet<u64> = by_length.flat_map(|counts| counts.keys().copied()).collect();
     let lengths: Vec<u64> = seen.into_iter().collect();
-    let counts = |by_length: &BTreeMap<u64, u64>| {
-        lengths.iter().map(|length| by_length.get(length).copied().unwrap_or(0)).collect()
-    };
-    let outcomes = |half: usize| {
+    let [training, test] = [TRAINING, TEST].map(|half| {
         let [no, yes] = &halves[half].lengths;
-        Outcomes { yes: counts(yes), no: counts(no) }
-    };
-    let sample = Sample { name: "single".to_owned(), training: outcomes(TRAINING), test: outcomes(TEST) };
-    let name = |event: &[usize]| format!("{} bytes read", super::some_of(event.iter().map(|&index| lengths[index])));
-    attack(&[sample], Some(0.0), miss, name)
+        Outcomes { yes: counts_of(&lengths, yes), no: counts_of(&lengths, no) }
+    });
+    attack(&[Sample { name: "single".to_owned(), training, test }], Some(0.0), miss, |event| {
+        format!("{} bytes read", some_of(event.iter().map(|&index| lengths[index])))
+    })
+}
+
+fn counts_of(lengths: &[u64], counts: &BTreeMap<u64, u64>) -> Vec<u64> {
+    lengths.iter().map(|length| counts.get(length).copied().unwrap_or(0)).collect()
 }
 
 /// The same coins tossed again for other truths: the bytes read must not change. No chance is involved.
@@ -203,7 +202,7 @@ pub(super) fn replays(
     Ok((Replays { replayed, differing, verdict: Verdict::violated_if(differing > 0) }, made))
 }
 
-/// A crowd that holds yes, one that holds no, and one of both.
+/// A crowd of yes-owners, one of no-owners, and one of both.
 fn replayed_crowds(owners: u64) -> [Truths; 3] {
     [
         (0..owners).map(|_| Truth::Yes).collect(),
@@ -212,7 +211,7 @@ fn replayed_crowds(owners: u64) -> [Truths; 3] {
     ]
 }
 
-/// For how many of a batch and a single call the length depends on the truths.
+/// For how many of the two, a batch and a single call, the length depends on the truths.
 fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Replay<Source>) -> Result<u64, Error> {
     let batch = length_depends_on(crowds, coins, |truths, coins| subject.draw_many(truths, coins).map(drop))?;
     let single =
@@ -220,7 +219,7 @@ fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Repl
     Ok(u64::from(batch) + u64::from(single))
 }
 
-/// Whether another number of bytes is read from the same coins for another input.
+/// Whether the number of bytes read from the same coins depends on the input.
 fn length_depends_on<T>(
     inputs: &[T],
     coins: &mut Replay<Source>,

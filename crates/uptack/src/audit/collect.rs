@@ -1,9 +1,10 @@
 //! Calling the sampler, many times, on all threads.
 //!
 //! Truths are a fixed random pattern, the same for every chunk: both truths come up in every lane of a word and in
-//! every order. Chunks alternate between two halves: events are chosen on the first and tested on the second.
+//! every order. Chunks alternate between two halves: events are chosen on the first and tested on the second half.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::subject::{AuditCoins, Counting, Source, Subject};
@@ -12,11 +13,11 @@ use crate::packed::{LANES, Truths};
 use crate::simulate::Progress;
 use crate::truth::Truth;
 
-/// Which half a chunk belongs to.
+/// Chunks alternate between this many halves.
 pub(super) const HALVES: usize = 2;
 /// Events are chosen on this half.
 pub(super) const TRAINING: usize = 0;
-/// And tested on this one.
+/// Events are tested on this half.
 pub(super) const TEST: usize = 1;
 
 /// How often each pair of cells came up for two owners with given truths; no owner is in two pairs.
@@ -38,6 +39,22 @@ impl PairTable {
     fn add(&mut self, truths: (bool, bool), first: usize, second: usize) {
         let index = self.index(truths, first, second);
         self.counts[index] += 1;
+    }
+
+    /// Adds the pairs of neighbours.
+    fn add_neighbours(&mut self, truths: &[bool], cells: &[usize]) {
+        for (truths, cells) in truths.chunks_exact(2).zip(cells.chunks_exact(2)) {
+            self.add((truths[0], truths[1]), cells[0], cells[1]);
+        }
+    }
+
+    /// Adds the pairs in the same lane of consecutive words.
+    fn add_lanes(&mut self, truths: &[bool], cells: &[usize]) {
+        for (truths, cells) in truths.chunks_exact(2 * LANES).zip(cells.chunks_exact(2 * LANES)) {
+            for lane in 0..LANES {
+                self.add((truths[lane], truths[LANES + lane]), cells[lane], cells[LANES + lane]);
+            }
+        }
     }
 
     fn merge(&mut self, other: &Self) {
@@ -66,7 +83,7 @@ impl PairTable {
     }
 }
 
-/// What one half of the chunks gave.
+/// The counts of one half of the chunks.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     /// One owner per call; pairs of consecutive calls.
@@ -79,7 +96,38 @@ pub(super) struct Counts {
     pub(super) lengths: [BTreeMap<u64, u64>; 2],
 }
 
+/// How the sampler is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Path {
+    /// For one owner.
+    Single,
+    /// For many owners at once.
+    Batch,
+    /// Both together, which shows most where they draw the same law.
+    Both,
+}
+
+impl Display for Path {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Single => "single",
+            Self::Batch => "batch",
+            Self::Both => "single and batch",
+        })
+    }
+}
+
 impl Counts {
+    /// How often each cell came up on a path for an owner with this truth.
+    pub(super) fn owners(&self, path: Path, truth: bool) -> Vec<u64> {
+        let (single, batch) = (&self.single, &self.batch);
+        match path {
+            Path::Single => single.owners(truth),
+            Path::Batch => batch.owners(truth),
+            Path::Both => single.owners(truth).iter().zip(batch.owners(truth)).map(|(a, b)| a + b).collect(),
+        }
+    }
+
     fn new(cells: usize) -> Self {
         let table = PairTable::new(cells);
         Self { single: table.clone(), batch: table.clone(), lanes: table, lengths: Default::default() }
@@ -102,8 +150,9 @@ impl Counts {
     }
 }
 
-/// Two words' owners, the least in which all pairs can be formed.
+/// The owners of two words, the fewest among whom all pairs can be formed.
 const LEAST_CHUNK: u64 = 2 * LANES as u64;
+/// The most owners of a chunk.
 const LARGEST_CHUNK: u64 = 1 << 15;
 
 /// How `calls` calls are cut up: an even number of chunks, each a whole number of pairs of words.
@@ -120,7 +169,7 @@ impl Chunks {
     }
 }
 
-/// Draws `calls` owners one at a time and as many in batches; the counts of each half, and the calls made.
+/// Draws `calls` owners one at a time and as many in batches; returns the counts of each half, and the calls made.
 pub(super) fn collect(
     subject: &impl Subject,
     cells: usize,
@@ -129,62 +178,65 @@ pub(super) fn collect(
     progress: &Progress,
 ) -> Result<([Counts; HALVES], u64), Error> {
     let chunks = Chunks::new(calls);
-    let truths: Vec<bool> = pattern(chunks.owners);
-    let packed: Truths = truths.iter().map(|&truth| Truth::from_bool(truth)).collect();
-    let work = |halves: &mut [Counts; HALVES], chunk: u64| {
-        let half = &mut halves[(chunk % 2) as usize];
-        singly(subject, &truths, coins.of(1, chunk), half)?;
-        in_batches(subject, &truths, &packed, coins.of(2, chunk), half)
-    };
-    let empty = || [Counts::new(cells), Counts::new(cells)];
-    let merge = |all: &mut [Counts; HALVES], part: [Counts; HALVES]| {
-        all.iter_mut().zip(&part).for_each(|(half, other)| half.merge(other));
-    };
     let pieces = Pieces { count: chunks.count, calls: 2 * chunks.owners as u64, progress };
     let made = pieces.count * pieces.calls;
-    Ok((on_all_threads(pieces, empty, work, merge)?, made))
+    let drawing = Drawing::new(subject, chunks.owners, coins);
+    let empty = || [Counts::new(cells), Counts::new(cells)];
+    let work = |halves: &mut [Counts; HALVES], chunk: u64| drawing.chunk(chunk, &mut halves[(chunk % 2) as usize]);
+    Ok((on_all_threads(pieces, empty, work, merge_halves)?, made))
 }
 
-fn singly(subject: &impl Subject, truths: &[bool], coins: Source, counts: &mut Counts) -> Result<(), Error> {
-    let mut coins = Counting { coins, read: 0 };
-    let mut draw = |truth: bool| {
-        coins.read = 0;
-        let cell = subject.draw(Truth::from_bool(truth), &mut coins)?;
-        *counts.lengths[usize::from(truth)].entry(coins.read).or_default() += 1;
-        Ok::<_, Error>(cell)
-    };
-    for pair in truths.chunks_exact(2) {
-        let cells = (draw(pair[0])?, draw(pair[1])?);
-        counts.single.add((pair[0], pair[1]), cells.0, cells.1);
-    }
-    Ok(())
+fn merge_halves(all: &mut [Counts; HALVES], part: [Counts; HALVES]) {
+    all.iter_mut().zip(&part).for_each(|(half, other)| half.merge(other));
 }
 
-fn in_batches(
-    subject: &impl Subject,
-    truths: &[bool],
-    packed: &Truths,
-    mut coins: Source,
-    counts: &mut Counts,
-) -> Result<(), Error> {
-    let cells: Vec<usize> = subject.draw_many(packed, &mut coins)?.iter().collect();
-    for (truths, cells) in truths.chunks_exact(2).zip(cells.chunks_exact(2)) {
-        counts.batch.add((truths[0], truths[1]), cells[0], cells[1]);
+/// The truths of every chunk, drawn again and again.
+struct Drawing<'a, S> {
+    subject: &'a S,
+    truths: Vec<bool>,
+    packed: Truths,
+    coins: AuditCoins,
+}
+
+impl<'a, S: Subject> Drawing<'a, S> {
+    fn new(subject: &'a S, owners: usize, coins: AuditCoins) -> Self {
+        let truths = pattern(owners);
+        let packed = truths.iter().map(|&truth| Truth::from_bool(truth)).collect();
+        Self { subject, truths, packed, coins }
     }
-    for (truths, cells) in truths.chunks_exact(2 * LANES).zip(cells.chunks_exact(2 * LANES)) {
-        for lane in 0..LANES {
-            counts.lanes.add((truths[lane], truths[LANES + lane]), cells[lane], cells[LANES + lane]);
+
+    /// Draws one chunk both ways.
+    fn chunk(&self, chunk: u64, counts: &mut Counts) -> Result<(), Error> {
+        self.singly(self.coins.of(1, chunk), counts)?;
+        self.in_batch(self.coins.of(2, chunk), counts)
+    }
+
+    fn singly(&self, coins: Source, counts: &mut Counts) -> Result<(), Error> {
+        let mut coins = Counting { coins, read: 0 };
+        let mut cells = Vec::with_capacity(self.truths.len());
+        for &truth in &self.truths {
+            coins.read = 0;
+            cells.push(self.subject.draw(Truth::from_bool(truth), &mut coins)?);
+            *counts.lengths[usize::from(truth)].entry(coins.read).or_default() += 1;
         }
+        counts.single.add_neighbours(&self.truths, &cells);
+        Ok(())
     }
-    Ok(())
+
+    fn in_batch(&self, mut coins: Source, counts: &mut Counts) -> Result<(), Error> {
+        let cells: Vec<usize> = self.subject.draw_many(&self.packed, &mut coins)?.iter().collect();
+        counts.batch.add_neighbours(&self.truths, &cells);
+        counts.lanes.add_lanes(&self.truths, &cells);
+        Ok(())
+    }
 }
 
-/// A fixed pattern without order (Steele, Lea and Flood's SplitMix); it is neither secret nor a coin.
+/// A fixed pattern without any visible order (Steele, Lea and Flood's SplitMix); it is neither secret nor a coin.
 fn pattern(owners: usize) -> Vec<bool> {
     (1..=owners as u64).map(|owner| mixed(owner) & 1 == 1).collect()
 }
 
-/// A number without order from each number.
+/// A number without any visible order, from each number.
 pub(super) fn mixed(number: u64) -> u64 {
     let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -199,7 +251,7 @@ pub(super) struct Pieces<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// Does pieces of work on all threads and merges what they add up, which must not depend on the order.
+/// Does pieces of work on all threads and merges their sums, which must not depend on the order.
 pub(super) fn on_all_threads<T: Send>(
     pieces: Pieces<'_>,
     empty: impl Fn() -> T + Sync,
@@ -219,7 +271,7 @@ pub(super) fn on_all_threads<T: Send>(
 }
 
 impl Pieces<'_> {
-    /// One thread's part: the next piece that nobody has taken, until there are no more.
+    /// One thread's part: takes the next piece that nobody has taken until none is left.
     fn work_off<T>(
         &self,
         next: &AtomicU64,

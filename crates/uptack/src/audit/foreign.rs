@@ -1,15 +1,15 @@
-//! Anybody's randomizer, attacked: all that is known of it is what it says to a truth.
+//! Any randomizer, attacked: all that is known of it is what it says to a truth.
 //!
 //! Outputs are byte strings. The adversary looks at the whole output, at its length alone, and, where outputs are numbers of
 //! many values, at their size. What it looks for is chosen on the first half of the outputs and tested on the second, so that
-//! every bound holds whatever there was to choose from; all bounds together hold with the stated confidence.
+//! every bound holds no matter how many events there were to choose from. All bounds together hold with the stated confidence.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
 use super::collect::mixed;
-use super::local::{Outcomes, Sample, attack_at};
+use super::local::{Attack, Outcomes, Sample};
 use super::{Finding, Verdict, some_of};
 use crate::error::Error;
 use crate::estimate::Confidence;
@@ -19,9 +19,9 @@ use crate::privacy::{Delta, Epsilon};
 /// What is claimed of a randomizer, and how it is attacked.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignAudit {
-    /// The ε that is claimed of one output; none where nothing is, and then the audit only says what the outputs prove.
+    /// The ε that is claimed of one output; none where nothing is claimed, and then the audit only says what the outputs prove.
     pub epsilon: Option<Epsilon>,
-    /// The δ that is claimed with it; none is 0.
+    /// The δ that is claimed with it; none means 0.
     pub delta: Option<Delta>,
     /// How many outputs to ask for.
     pub samples: u64,
@@ -36,9 +36,9 @@ pub struct ForeignReport {
     pub output: Finding,
     /// The adversary who sees nothing but its length.
     pub length: Finding,
-    /// The adversary who looks at how large it is; none where outputs are no numbers, or few different ones.
+    /// The adversary who looks at how large it is; none where outputs are not numbers, or only a few different ones.
     pub size: Option<Finding>,
-    /// The outputs that were looked at.
+    /// The number of outputs that were looked at.
     pub samples: u64,
     /// Violated if anything above is.
     pub verdict: Verdict,
@@ -64,23 +64,23 @@ pub struct ForeignOutputs {
 
 /// Fewer outputs prove nothing.
 const FEWEST_SAMPLES: u64 = 1000;
-/// More outputs than anybody waits for.
+/// Nobody waits for more outputs.
 const MOST_SAMPLES: u64 = 1_000_000_000;
-/// Different outputs that are told apart; all others count as one.
+/// How many different outputs are told apart; all others count as one.
 const MOST_OUTPUTS: usize = 1 << 16;
-/// Different lengths likewise.
+/// How many different lengths are told apart.
 const MOST_LENGTHS: usize = 1 << 12;
 /// The bytes of all outputs that are told apart.
 const MOST_BYTES: usize = 1 << 26;
-/// Numbers are looked at in so many parts of equal frequency.
+/// The number of parts of equal frequency that numbers are sorted into.
 const PARTS: usize = 64;
-/// Numbers that are kept to find these parts.
+/// How many numbers are kept to find these parts.
 const MOST_NUMBERS: usize = 1 << 20;
 /// Output, length, size.
 const CHECKS: f64 = 3.0;
 
 impl ForeignAudit {
-    /// Begins to listen; asks for less than 1000 outputs are refused.
+    /// Begins to listen. Fewer than 1000 outputs are refused.
     pub fn listen(self) -> Result<ForeignOutputs, Error> {
         if !(FEWEST_SAMPLES..=MOST_SAMPLES).contains(&self.samples) {
             return Err(Error::request(format!("{} samples cannot be audited", self.samples))
@@ -94,10 +94,16 @@ impl ForeignAudit {
             sizes: Sizes::Learning(Vec::new()),
         })
     }
+
+    fn attack(&self, sample: Sample, name: impl Fn(&[usize]) -> String) -> Finding {
+        let miss = self.confidence.miss() / CHECKS;
+        let (claimed, delta) = (self.epsilon.map(Epsilon::value), self.delta.map_or(0.0, Delta::value));
+        Attack { claimed, delta, miss }.run(&[sample], name)
+    }
 }
 
 impl ForeignOutputs {
-    /// The truth that output number `index` answers: a fixed pattern without order.
+    /// The truth that output number `index` answers: a fixed pattern without any visible order.
     ///
     /// ```
     /// use uptack::audit::ForeignOutputs;
@@ -131,27 +137,31 @@ impl ForeignOutputs {
             return Err(Error::input(format!("{} outputs for {} truths", self.seen, self.audit.samples))
                 .with_hint("a randomizer says exactly one thing to each truth"));
         }
-        let attack = |sample: Sample, name: &dyn Fn(&[usize]) -> String| {
-            let miss = self.audit.confidence.miss() / CHECKS;
-            let delta = self.audit.delta.map_or(0.0, Delta::value);
-            attack_at(&[sample], self.audit.epsilon.map(Epsilon::value), delta, miss, name)
-        };
-        let (values, lengths) = (self.values.names(), self.lengths.names());
-        let output = attack(self.values.sample("output"), &|event| {
-            let name = |&index: &usize| values[index].map_or("none of the usual".to_owned(), |bytes| quoted(bytes));
-            format!("the output is {}", some_of(event.iter().map(name)))
-        });
-        let length = attack(self.lengths.sample("length"), &|event| {
-            let name = |&index: &usize| lengths[index].map_or("unusual".to_owned(), |length| format!("{length} bytes"));
-            format!("the length is {}", some_of(event.iter().map(name)))
-        });
-        let size = self.sizes.parts().map(|(edges, sample)| {
-            attack(sample, &|event| {
-                format!("the number is in {}", some_of(event.iter().map(|&part| part_name(&edges, part))))
-            })
-        });
+        let (output, length, size) = (self.output_finding(), self.length_finding(), self.size_finding());
         let violated = [&output, &length].into_iter().chain(&size).any(Finding::is_violated);
         Ok(ForeignReport { output, length, size, samples: self.seen, verdict: Verdict::violated_if(violated) })
+    }
+
+    fn output_finding(&self) -> Finding {
+        let values = self.values.names();
+        let value = |&index: &usize| values[index].map_or("none of the usual".to_owned(), |bytes| quoted(bytes));
+        let name = |event: &[usize]| format!("the output is {}", some_of(event.iter().map(value)));
+        self.audit.attack(self.values.sample("output"), name)
+    }
+
+    fn length_finding(&self) -> Finding {
+        let lengths = self.lengths.names();
+        let length = |&index: &usize| lengths[index].map_or("unusual".to_owned(), |length| format!("{length} bytes"));
+        let name = |event: &[usize]| format!("the length is {}", some_of(event.iter().map(length)));
+        self.audit.attack(self.lengths.sample("length"), name)
+    }
+
+    fn size_finding(&self) -> Option<Finding> {
+        let Sizes::Parts { edges, training, test } = &self.sizes else { return None };
+        let sample = Sample { name: "size".to_owned(), training: training.clone(), test: test.clone() };
+        Some(self.audit.attack(sample, |event| {
+            format!("the number is in {}", some_of(event.iter().map(|&part| part_name(edges, part))))
+        }))
     }
 }
 
@@ -169,7 +179,7 @@ fn part_name(edges: &[f64], part: usize) -> String {
     }
 }
 
-/// How often each outcome came up, by truth. Outcome 0 is whatever was not told apart while learning.
+/// How often each outcome came up, by truth. Outcome 0 is everything that was not told apart while learning.
 #[derive(Debug)]
 struct Table<K> {
     known: HashMap<K, usize>,
@@ -181,8 +191,7 @@ struct Table<K> {
 
 impl<K: Clone + Eq + std::hash::Hash> Table<K> {
     fn new(most: usize) -> Self {
-        let one = || Outcomes { yes: vec![0], no: vec![0] };
-        Self { known: HashMap::new(), bytes: 0, most, training: one(), test: one() }
+        Self { known: HashMap::new(), bytes: 0, most, training: Outcomes::empty(1), test: Outcomes::empty(1) }
     }
 
     fn count<Q>(&mut self, key: &Q, bytes: usize, training: bool, yes: bool)
@@ -192,20 +201,27 @@ impl<K: Clone + Eq + std::hash::Hash> Table<K> {
     {
         let index = match self.known.get(key) {
             Some(&index) => index,
-            None if training && self.known.len() < self.most && self.bytes + bytes <= MOST_BYTES => {
-                let index = self.known.len() + 1;
-                self.known.insert(key.to_owned(), index);
-                self.bytes += bytes;
-                for outcomes in [&mut self.training, &mut self.test] {
-                    outcomes.yes.push(0);
-                    outcomes.no.push(0);
-                }
-                index
-            }
+            None if training && self.has_room_for(bytes) => self.learn(key.to_owned(), bytes),
             None => 0,
         };
         let outcomes = if training { &mut self.training } else { &mut self.test };
         outcomes.add(index, yes);
+    }
+
+    fn has_room_for(&self, bytes: usize) -> bool {
+        self.known.len() < self.most && self.bytes + bytes <= MOST_BYTES
+    }
+
+    /// Tells one more outcome apart from now on; returns its number.
+    fn learn(&mut self, key: K, bytes: usize) -> usize {
+        let index = self.known.len() + 1;
+        self.known.insert(key, index);
+        self.bytes += bytes;
+        for outcomes in [&mut self.training, &mut self.test] {
+            outcomes.yes.push(0);
+            outcomes.no.push(0);
+        }
+        index
     }
 
     /// The outcomes by their numbers.
@@ -227,21 +243,20 @@ enum Sizes {
     Learning(Vec<(f64, bool)>),
     /// The edges between parts, and how many were in each.
     Parts { edges: Vec<f64>, training: Outcomes, test: Outcomes },
-    /// Outputs that are no numbers, or few different ones.
+    /// Outputs are not numbers, or only a few different ones.
     None,
 }
 
 impl Sizes {
     fn count(&mut self, output: &[u8], training: bool, yes: bool) {
-        let number = || std::str::from_utf8(output).ok()?.trim().parse::<f64>().ok().filter(|number| !number.is_nan());
         match self {
-            Self::Learning(numbers) if training => match number() {
+            Self::Learning(numbers) if training => match number(output) {
                 Some(number) if numbers.len() < MOST_NUMBERS => numbers.push((number, yes)),
                 Some(_) => {}
                 None => *self = Self::None,
             },
-            // What is no number any more counts as the smallest.
-            Self::Parts { edges, test, .. } => test.add(number().map_or(0, |number| part(edges, number)), yes),
+            // An output that is no longer a number counts as the smallest.
+            Self::Parts { edges, test, .. } => test.add(number(output).map_or(0, |number| part(edges, number)), yes),
             _ => {}
         }
     }
@@ -249,29 +264,37 @@ impl Sizes {
     /// Finds the parts, once the first half is over.
     fn settle(&mut self) {
         let Self::Learning(numbers) = self else { return };
-        let mut sorted: Vec<f64> = numbers.iter().map(|(number, _)| *number).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let mut different = sorted.clone();
-        different.dedup();
-        if different.len() <= PARTS {
+        let Some(edges) = edges(numbers.iter().map(|(number, _)| *number).collect()) else {
             *self = Self::None;
             return;
-        }
-        let mut edges: Vec<f64> = (1..PARTS).map(|part| sorted[part * sorted.len() / PARTS]).collect();
-        edges.dedup();
-        let empty = || Outcomes { yes: vec![0; edges.len() + 1], no: vec![0; edges.len() + 1] };
-        let (mut training, test) = (empty(), empty());
+        };
+        let mut training = Outcomes::empty(edges.len() + 1);
         numbers.iter().for_each(|&(number, yes)| training.add(part(&edges, number), yes));
+        let test = Outcomes::empty(edges.len() + 1);
         *self = Self::Parts { edges, training, test };
-    }
-
-    fn parts(&self) -> Option<(Vec<f64>, Sample)> {
-        let Self::Parts { edges, training, test } = self else { return None };
-        let sample = Sample { name: "size".to_owned(), training: training.clone(), test: test.clone() };
-        Some((edges.clone(), sample))
     }
 }
 
+/// An output as a number, if it is one.
+fn number(output: &[u8]) -> Option<f64> {
+    let number: f64 = std::str::from_utf8(output).ok()?.trim().parse().ok()?;
+    (!number.is_nan()).then_some(number)
+}
+
+/// The edges between parts that come up about equally often; none where few of the numbers are different.
+fn edges(mut numbers: Vec<f64>) -> Option<Vec<f64>> {
+    numbers.sort_unstable_by(f64::total_cmp);
+    let mut different = numbers.clone();
+    different.dedup();
+    if different.len() <= PARTS {
+        return None;
+    }
+    let mut edges: Vec<f64> = (1..PARTS).map(|part| numbers[part * numbers.len() / PARTS]).collect();
+    edges.dedup();
+    Some(edges)
+}
+
+/// The part that a number is in.
 fn part(edges: &[f64], number: f64) -> usize {
     edges.partition_point(|edge| *edge <= number)
 }
@@ -298,7 +321,8 @@ mod tests {
 
     #[test]
     fn ten_correct_randomizers_are_not_accused() {
-        // Ten audits at 95 % accuse one correct randomizer in 0.4 of such tens, had their claims no slack; the seeds are fixed.
+        // Were the claims tight, one of ten audits at 95 % would accuse a correct randomizer in 40 % of such tens; the seeds are
+        // fixed.
         for seed in 0..10 {
             let epsilon = 0.25 * (1 + seed) as f64;
             let keep = epsilon.exp() / (1.0 + epsilon.exp());

@@ -12,6 +12,11 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
+    /// None of this many outcomes came up yet.
+    pub(super) fn empty(outcomes: usize) -> Self {
+        Self { yes: vec![0; outcomes], no: vec![0; outcomes] }
+    }
+
     /// One more of an outcome.
     pub(super) fn add(&mut self, outcome: usize, yes: bool) {
         let counts = if yes { &mut self.yes } else { &mut self.no };
@@ -51,68 +56,97 @@ pub(super) struct Sample {
     pub(super) test: Outcomes,
 }
 
-/// The event of all samples and both directions that promises the largest ε on the training half, tested on the other
-/// half. Only one event is tested, so nothing needs correcting for how many there were to choose from.
+/// Attacks a claim that concedes no δ.
 pub(super) fn attack(
     samples: &[Sample],
     claimed: Option<f64>,
     miss: f64,
     name: impl Fn(&[usize]) -> String,
 ) -> Finding {
-    attack_at(samples, claimed, 0.0, miss, name)
+    Attack { claimed, delta: 0.0, miss }.run(samples, name)
 }
 
-/// The same against a claim that concedes `delta`.
-pub(super) fn attack_at(
-    samples: &[Sample],
-    claimed: Option<f64>,
-    delta: f64,
-    miss: f64,
-    name: impl Fn(&[usize]) -> String,
-) -> Finding {
-    let z = bound::rough_quantile(miss);
-    let choices = samples.iter().flat_map(|sample| Direction::BOTH.map(|direction| (sample, direction)));
-    let best = choices
-        .map(|(sample, direction)| (sample, direction, best_event(&sample.training, direction, delta, z)))
-        .max_by(|a, b| a.2.promise.total_cmp(&b.2.promise));
-    let Some((sample, direction, best)) = best.filter(|(.., best)| best.promise > 0.0) else {
-        return Finding::nothing(claimed);
-    };
-    let (first, second) = sample.test.hits(direction, &best.event);
-    let description = format!("{} ({})", name(&best.event), sample.name);
-    Finding::new(claimed, bound::epsilon(first, second, delta, miss), Event::new(description, direction, first, second))
+/// The ε that is claimed, the δ that it concedes, and how often the attack may wrongly contradict it.
+pub(super) struct Attack {
+    pub(super) claimed: Option<f64>,
+    pub(super) delta: f64,
+    pub(super) miss: f64,
+}
+
+impl Attack {
+    /// Tests the event of all samples and both directions that promises the largest ε on the training half on the other half.
+    /// Only one event is tested, so nothing needs correcting for how many there were to choose from.
+    pub(super) fn run(&self, samples: &[Sample], name: impl Fn(&[usize]) -> String) -> Finding {
+        let Some(Promise { sample, direction, event, .. }) = self.most_promising(samples) else {
+            return Finding::nothing(self.claimed);
+        };
+        let (first, second) = sample.test.hits(direction, &event);
+        let epsilon = bound::epsilon(first, second, self.delta, self.miss);
+        let description = format!("{} ({})", name(&event), sample.name);
+        Finding::new(self.claimed, epsilon, Event::new(description, direction, first, second))
+    }
+
+    fn most_promising<'a>(&self, samples: &'a [Sample]) -> Option<Promise<'a>> {
+        let z = bound::rough_quantile(self.miss);
+        let choices = samples.iter().flat_map(|sample| Direction::BOTH.map(|direction| (sample, direction)));
+        let events = choices.map(|(sample, direction)| Candidates::new(sample, direction, self.delta, z).best());
+        let best = events.max_by(|one, other| one.epsilon.total_cmp(&other.epsilon));
+        best.filter(|best| best.epsilon > 0.0)
+    }
 }
 
 /// An event, and the ε that it seems to prove on the training half.
-struct Promise {
-    promise: f64,
+struct Promise<'a> {
+    sample: &'a Sample,
+    direction: Direction,
     event: Vec<usize>,
+    epsilon: f64,
 }
 
-/// Candidates are the outcomes alone, and all outcomes whose ratio is at least some value: by Neyman and Pearson's lemma
-/// no other event is better, except by chance.
-fn best_event(outcomes: &Outcomes, direction: Direction, delta: f64, z: f64) -> Promise {
-    let (first, second) = outcomes.sides(direction);
-    let trials: [u64; 2] = [first.iter().sum(), second.iter().sum()];
-    let promise = |hits: [u64; 2]| {
-        let [first, second] = [0, 1].map(|side| Hits { hits: hits[side], trials: trials[side] });
-        bound::rough_epsilon(first, second, delta, z)
-    };
-    let order = outcomes.by_falling_ratio(direction);
-    // As a range of the order, so that nothing is copied while looking.
-    let mut best = (0.0, 0..0);
-    let mut sums = [0, 0];
-    for (position, &outcome) in order.iter().enumerate() {
-        sums = [sums[0] + first[outcome], sums[1] + second[outcome]];
-        let (alone, together) = (promise([first[outcome], second[outcome]]), promise(sums));
-        if alone > best.0 {
-            best = (alone, position..position + 1);
-        }
-        if together > best.0 {
-            best = (together, 0..position + 1);
-        }
+/// The events of one sample that speak for one truth: the outcomes alone, and all outcomes whose ratio is at least some value.
+/// By Neyman and Pearson's lemma no other event is better, except by chance.
+struct Candidates<'a> {
+    sample: &'a Sample,
+    direction: Direction,
+    /// How often each truth was drawn, the one that the events speak for first.
+    trials: [u64; 2],
+    delta: f64,
+    z: f64,
+}
+
+impl<'a> Candidates<'a> {
+    fn new(sample: &'a Sample, direction: Direction, delta: f64, z: f64) -> Self {
+        let (first, second) = sample.training.sides(direction);
+        let trials = [first, second].map(|counts| counts.iter().sum());
+        Self { sample, direction, trials, delta, z }
     }
-    Promise { promise: best.0, event: order[best.1].to_vec() }
+
+    /// The event that promises most.
+    fn best(&self) -> Promise<'a> {
+        let (first, second) = self.sample.training.sides(self.direction);
+        let order = self.sample.training.by_falling_ratio(self.direction);
+        // As a range of the order, so that nothing is copied while looking.
+        let mut best = (0.0, 0..0);
+        let mut sums = [0, 0];
+        for (position, &outcome) in order.iter().enumerate() {
+            sums = [sums[0] + first[outcome], sums[1] + second[outcome]];
+            let (alone, together) = (self.promise([first[outcome], second[outcome]]), self.promise(sums));
+            if alone > best.0 {
+                best = (alone, position..position + 1);
+            }
+            if together > best.0 {
+                best = (together, 0..position + 1);
+            }
+        }
+        let (epsilon, range) = best;
+        Promise { sample: self.sample, direction: self.direction, event: order[range].to_vec(), epsilon }
+    }
+
+    /// The ε that an event with these hits seems to prove.
+    fn promise(&self, hits: [u64; 2]) -> f64 {
+        let [first, second] = [0, 1].map(|side| Hits { hits: hits[side], trials: self.trials[side] });
+        bound::rough_epsilon(first, second, self.delta, self.z)
+    }
 }
 
 #[cfg(test)]

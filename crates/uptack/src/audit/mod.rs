@@ -1,9 +1,9 @@
-//! An adversary of our own: runs the real sampler and tries to prove the claims wrong.
+//! An adversary of our own: it runs the real sampler and tries to prove the claims wrong.
 //!
-//! For every view it looks for the event that tells a *yes* from a *no* best, and bounds the ε that this event proves
-//! from below by Clopper and Pearson's exact intervals. The event is chosen on one half of the samples and tested on the
-//! other. All bounds and checks of one audit hold together with the stated confidence, which is shared out evenly among
-//! them (Bonferroni). `docs/auditing.md` says what an audit can see.
+//! For every view it looks for the event that best tells a *yes* from a *no*, and bounds the ε that this event proves from
+//! below by Clopper and Pearson's exact intervals. The event is chosen on one half of the samples and tested on the other.
+//! All bounds and checks of one audit hold together with the stated confidence, which is shared evenly among them
+//! (Bonferroni). `docs/auditing.md` says what an audit can see.
 //!
 //! ```
 //! use uptack::audit::{Audit, AuditCoins, Claims, Verdict};
@@ -11,7 +11,7 @@
 //! let audit = Audit { samples: 200_000, coins: AuditCoins::Seeded(1), ..Audit::default() };
 //! let mut claims = Claims::of(&channel, audit.owners, 1e-8)?;
 //! assert_eq!(audit.run(&channel, &claims)?.verdict, Verdict::Consistent);
-//! // A claim that is too good is found out.
+//! // A claim that is too good is contradicted.
 //! claims.linked = Some(1.3);
 //! let report = audit.run(&channel, &claims)?;
 //! assert!(report.linked.observed_lower > 1.3 && report.linked.observed_lower < 4f64.ln());
@@ -29,7 +29,9 @@ mod collect;
 mod foreign;
 mod local;
 mod release;
+mod score;
 mod subject;
+mod views;
 
 use std::fmt::Display;
 
@@ -43,15 +45,14 @@ pub use claims::Claims;
 pub use foreign::{ForeignAudit, ForeignOutputs, ForeignReport};
 pub use subject::AuditCoins;
 
-use crate::channel::{Channel, answer_name};
+use crate::channel::Channel;
 use crate::error::Error;
 use crate::estimate::Confidence;
 use crate::privacy::Direction;
 use crate::sampler::Sampler;
 use crate::simulate::Progress;
 use bound::Hits;
-use collect::{Counts, HALVES, TEST, TRAINING};
-use local::{Outcomes, Sample};
+use collect::{Counts, HALVES};
 use subject::Subject;
 
 /// What to run.
@@ -75,7 +76,7 @@ impl Default for Audit {
     }
 }
 
-/// Whether a claim withstood.
+/// Whether a claim withstood the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -91,10 +92,10 @@ impl Verdict {
     }
 }
 
-/// What was found out about one view.
+/// What was found about one view.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The ε that is claimed; none where no guarantee is, and then nothing can contradict it.
+    /// The claimed ε; none where no guarantee is claimed, which nothing can contradict.
     pub claimed: Option<f64>,
     /// The ε that the samples prove.
     pub observed_lower: f64,
@@ -125,7 +126,7 @@ impl Finding {
 pub struct Event {
     /// In words.
     pub description: String,
-    /// The truth that it speaks for.
+    /// The truth that it speaks for, as a direction.
     #[serde(rename = "speaks_for", serialize_with = "speaks_for")]
     pub direction: Direction,
     /// How often it came up where the truth is *yes*.
@@ -166,7 +167,7 @@ impl From<Hits> for Frequency {
 /// How the coins were used.
 #[derive(Clone, Debug, Serialize)]
 pub struct CoinFindings {
-    /// What the number of bytes that a call reads tells; 0 is claimed.
+    /// What the number of bytes that a call reads tells about the truth; 0 is claimed.
     pub length: Finding,
     /// Whether the same coins are read to the same length whatever the truth.
     pub replays: Replays,
@@ -201,11 +202,12 @@ pub struct Report {
 
 impl Report {
     fn overall(&self) -> Verdict {
-        let views = self.answers.iter().chain([&self.linked, &self.release, &self.coins.length, &self.coins.neighbour]);
-        let views = views.chain(&self.one_aggregator);
-        let checks = [self.law.verdict, self.coins.independence.verdict, self.coins.replays.verdict];
-        let checks = checks.into_iter().chain(self.noise.as_ref().map(|noise| noise.verdict));
-        Verdict::violated_if(views.map(|view| view.verdict).chain(checks).any(|verdict| verdict == Verdict::Violated))
+        let always = [&self.linked, &self.release, &self.coins.length, &self.coins.neighbour];
+        let views = self.answers.iter().chain(always).chain(&self.one_aggregator);
+        let fits = [&self.law, &self.coins.independence].into_iter().chain(&self.noise);
+        let verdicts = views.map(|view| view.verdict).chain(fits.map(|fit| fit.verdict));
+        let violated = verdicts.chain([self.coins.replays.verdict]).any(|verdict| verdict == Verdict::Violated);
+        Verdict::violated_if(violated)
     }
 }
 
@@ -220,7 +222,7 @@ impl Audit {
         self.run_with(channel, claims, &Progress::default())
     }
 
-    /// The same, telling of the calls of the sampler that were made.
+    /// Like [`Audit::run`], counting the calls of the sampler as progress.
     pub fn run_with(&self, channel: &Channel, claims: &Claims, progress: &Progress) -> Result<Report, Error> {
         self.run_subject(&Sampler::new(channel), channel, claims, progress)
     }
@@ -253,17 +255,21 @@ impl Audit {
             return Err(Error::request("there are no owners to hide among")
                 .with_hint("a crowd has at least one owner; 20 is usual"));
         }
-        let group = u128::from(release::group(self.owners));
+        let group = u128::from(release::group_size(self.owners));
         let each = u128::from(self.owners) * u128::from(release::KINDS);
         let sixteenths = if channel.noise().is_some() { 5 } else { 7 };
         let releases = u128::from(self.samples) * sixteenths / 16 / each / group * group;
         let fewest = u128::from(FEWEST_RELEASES).next_multiple_of(group);
-        if self.samples >= FEWEST_SAMPLES && releases >= fewest {
-            return Ok(u64::try_from(releases).unwrap_or(u64::MAX));
+        if self.samples < FEWEST_SAMPLES || releases < fewest {
+            return Err(self.too_few_samples((fewest * each * 16).div_ceil(sixteenths)));
         }
-        let needed = (fewest * each * 16).div_ceil(sixteenths).max(FEWEST_SAMPLES.into());
-        Err(Error::request(format!("{} samples are too few for crowds of {}", self.samples, self.owners))
-            .with_hint(format!("take at least {needed} samples, or fewer owners")))
+        Ok(u64::try_from(releases).unwrap_or(u64::MAX))
+    }
+
+    fn too_few_samples(&self, for_releases: u128) -> Error {
+        let needed = for_releases.max(FEWEST_SAMPLES.into());
+        Error::request(format!("{} samples are too few for crowds of {}", self.samples, self.owners))
+            .with_hint(format!("take at least {needed} samples, or fewer owners"))
     }
 }
 
@@ -291,9 +297,9 @@ impl<S: Subject> Run<'_, S> {
         let summed = aggregator.as_ref().map_or(0, |outcome| outcome.calls);
         let (one_aggregator, noise) = aggregator.map(|outcome| (outcome.finding, outcome.noise)).unzip();
         let whole = Counts::whole(&halves);
-        let mut report = Report {
-            answers: answers(channel, &halves, claims, miss),
-            linked: linked(channel, &halves, claims, miss),
+        let report = Report {
+            answers: views::answers(channel, &halves, claims, miss),
+            linked: views::linked(channel, &halves, claims, miss),
             one_aggregator,
             release: self.release()?,
             law: checks::stated_law(channel, &whole, miss),
@@ -302,8 +308,7 @@ impl<S: Subject> Run<'_, S> {
             samples: drawn + replayed + summed + self.releases * release::KINDS * owners,
             verdict: Verdict::Consistent,
         };
-        report.verdict = report.overall();
-        Ok(report)
+        Ok(Report { verdict: report.overall(), ..report })
     }
 
     fn one_aggregator(&self) -> Result<Option<aggregator::Outcome>, Error> {
@@ -339,55 +344,6 @@ impl<S: Subject> Run<'_, S> {
             independence: checks::independence(self.channel, whole, self.miss),
         }
     }
-}
-
-/// Each of the sampler's paths, and both together, which is the strongest where they draw the same law.
-fn paths(halves: &[Counts; HALVES], outcomes: impl Fn(&[Vec<u64>; 2]) -> Outcomes) -> Vec<Sample> {
-    let sample = |path: &str| Sample {
-        name: path.to_owned(),
-        training: outcomes(&owners_by_truth(&halves[TRAINING], path)),
-        test: outcomes(&owners_by_truth(&halves[TEST], path)),
-    };
-    ["single and batch", "single", "batch"].map(sample).into()
-}
-
-/// How often each cell came up on a path, for owners who hold no and for those who hold yes.
-fn owners_by_truth(counts: &Counts, path: &str) -> [Vec<u64>; 2] {
-    let (single, batch) = (&counts.single, &counts.batch);
-    [false, true].map(|truth| match path {
-        "single" => single.owners(truth),
-        "batch" => batch.owners(truth),
-        _ => single.owners(truth).iter().zip(batch.owners(truth)).map(|(a, b)| a + b).collect(),
-    })
-}
-
-fn linked(channel: &Channel, halves: &[Counts; HALVES], claims: &Claims, miss: f64) -> Finding {
-    let samples = paths(halves, |[no, yes]| Outcomes { yes: yes.clone(), no: no.clone() });
-    let name = |event: &[usize]| format!("the cell is {}", some_of(event.iter().map(|&c| channel.cells()[c].name())));
-    local::attack(&samples, claims.linked, miss, name)
-}
-
-fn answers(channel: &Channel, halves: &[Counts; HALVES], claims: &Claims, miss: f64) -> Vec<Finding> {
-    let find = |answer: usize| {
-        let marginal = |cells: &[u64]| marginal(channel, answer, cells);
-        let samples = paths(halves, |[no, yes]| Outcomes { yes: marginal(yes), no: marginal(no) });
-        let (letter, outputs) = (answer_name(answer), &channel.answers()[answer]);
-        let name = |event: &[usize]| format!("{letter} is {}", some_of(event.iter().map(|&output| outputs[output])));
-        local::attack(&samples, claims.answers[answer], miss, name)
-    };
-    (0..channel.answers().len()).map(find).collect()
-}
-
-/// How often an answer had each of its outputs, from the counts of the cells.
-fn marginal(channel: &Channel, answer: usize, cells: &[u64]) -> Vec<u64> {
-    let outputs = &channel.answers()[answer];
-    let mut counts = vec![0; outputs.len()];
-    for (cell, count) in channel.cells().iter().zip(cells) {
-        if let Some(place) = outputs.iter().position(|output| *output == cell.outputs()[answer]) {
-            counts[place] += count;
-        }
-    }
-    counts
 }
 
 /// A list for people; the tail of a long one is counted.

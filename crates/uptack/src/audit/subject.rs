@@ -36,7 +36,7 @@ impl Subject for Sampler {
 pub enum AuditCoins {
     /// The operating system's generator: what owners use.
     System,
-    /// A seed, for results that can be had again.
+    /// A seed, for results that can be reproduced.
     Seeded(u64),
 }
 

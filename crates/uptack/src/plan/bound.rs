@@ -7,28 +7,37 @@ use super::search::{Found, Search};
 pub(super) enum Bound {
     /// No law of the family that keeps the request has a smaller error than this.
     AtLeast(f64),
-    /// A law that is better than what was known, by the crowds of one truth.
+    /// A law that is better than what was known, judged by the crowds of one truth.
     Better(Found),
+}
+
+/// The certified mechanism that a bound is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) error: f64,
+    pub(super) allowance: f64,
 }
 
 /// The shares below the known error at which a bound is tried, one after the other.
 const SHARES: [f64; 10] = [0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.2, 0.5];
-/// Laws within this of the known error are no news.
+/// A law within this share of the known error is not reported as better.
 const NEWS: f64 = 0.002;
+/// The width of the first box of a share, as a share of its upper end.
+const FIRST_WIDTH: f64 = 0.01;
 
 impl Search<'_> {
-    /// A lower bound of the error of every law of the family that keeps the request, near `known` if it can be; `budget`
-    /// calls of the accounting are spent for each share of it that is tried.
+    /// A lower bound on the error of every law of the family that keeps the request, near the known error if possible. Each
+    /// share of it that is tried may spend `budget` calls of the accounting. A better law is reported if `news` says so.
     ///
     /// From the largest participation downwards in boxes [a, b]: let y be the doubt at which the error is T at
     /// participation b. If a crowd of one truth shows that (a, y) breaks the bound, then every law in the box that keeps it
     /// has more doubt than y, because it would otherwise give away more than (a, y); and its error is at least that of
     /// (b, y), which is T. One call of the accounting for each box.
-    pub(super) fn bound(&self, known: f64, allowance: f64, budget: u32, news: bool) -> Bound {
+    pub(super) fn bound(&self, known: Known, budget: u32, news: bool) -> Bound {
         let (least, most) = self.domain();
-        let (mut b, mut width) = (most, 0.01 * most);
-        let mut shares = SHARES.into_iter();
-        let (mut goal, mut left) = (known * (1.0 - shares.next().unwrap_or(1.0)), budget);
+        let (mut b, mut width) = (most, FIRST_WIDTH * most);
+        let mut goals = SHARES.into_iter().map(|share| known.error * (1.0 - share));
+        let (mut goal, mut left) = (goals.next().unwrap_or(0.0), budget);
         while b > least {
             // With participation b at most and no doubt at all the error is larger: so it is everywhere below.
             let Some(doubt) = self.doubt_at_error(b, goal) else { return Bound::AtLeast(goal) };
@@ -43,16 +52,20 @@ impl Search<'_> {
             if !stuck && left > 0 {
                 continue;
             }
-            let here = [a, b].into_iter().filter(|_| news).filter_map(|place| self.at(place, allowance, 1e-3));
-            if let Some(better) =
-                here.filter(|found| found.cost < known * (1.0 - NEWS)).min_by(|x, y| x.cost.total_cmp(&y.cost))
-            {
+            if let Some(better) = news.then(|| self.better_at([a, b], known)).flatten() {
                 return Bound::Better(better);
             }
-            let Some(share) = shares.next() else { return Bound::AtLeast(0.0) };
-            (goal, left, width) = (known * (1.0 - share), budget, 0.01 * b);
+            let Some(next) = goals.next() else { return Bound::AtLeast(0.0) };
+            (goal, left, width) = (next, budget, FIRST_WIDTH * b);
         }
         Bound::AtLeast(goal)
+    }
+
+    /// The best law at these participations, if its error is clearly below the known one.
+    fn better_at(&self, places: [f64; 2], known: Known) -> Option<Found> {
+        let found = places.into_iter().filter_map(|place| self.at(place, known.allowance, 1e-3));
+        let better = found.filter(|found| found.cost < known.error * (1.0 - NEWS));
+        better.min_by(|one, other| one.cost.total_cmp(&other.cost))
     }
 
     /// Whether the local bounds, the participation or a crowd of one truth rule the law out, and all laws with as much

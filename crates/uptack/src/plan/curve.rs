@@ -15,7 +15,7 @@ pub(super) enum Curve {
     Symmetric,
     /// Two classes: y is law(no)/law(yes) of the answer, 1−x is law(yes)/law(no) of no answer.
     OneSided {
-        /// Whether owners of *no* are those who speak.
+        /// Whether it is the no-owners who speak.
         of_no: bool,
     },
 }
@@ -25,7 +25,7 @@ impl Curve {
     pub(super) fn of(family: Family, request: &Request) -> Option<Self> {
         match family {
             Family::Tuned => None,
-            // Who is rarer speaks.
+            // The rarer truth speaks.
             Family::NoisySampling => {
                 Some(Self::OneSided { of_no: request.yes.low + request.yes.high > request.owners })
             }
@@ -39,11 +39,7 @@ impl Curve {
             Self::Symmetric => Law::symmetric(x, x * y),
             Self::OneSided { of_no } => {
                 let often = x / (1.0 - y * (1.0 - x));
-                let rarely = y * often;
-                match of_no {
-                    false => Law { part: [often, rarely], flip: [0.0, rarely] },
-                    true => Law { part: [rarely, often], flip: [0.0, often] },
-                }
+                Law::one_sided(often, y * often, of_no)
             }
         }
     }
@@ -58,28 +54,38 @@ impl Curve {
 
     /// The least doubt that the local bounds of a request leave at participation `x`; none where no doubt is enough.
     pub(super) fn least_doubt(self, family: Family, request: &Request, x: f64) -> Option<f64> {
-        let whole = match (request.linked_epsilon, request.answer_epsilon.filter(|_| family.is_one_answer())) {
-            (Some(linked), Some(answer)) => Some(linked.min(answer)),
-            (linked, answer) => linked.or(answer),
-        };
-        let by_cell = whole.map_or(Some(0.0), |epsilon| match self {
-            Self::Symmetric => Some(1.0 / (1.0 + epsilon.exp())),
-            Self::OneSided { .. } => (1.0 - x >= (-epsilon).exp()).then(|| (-epsilon).exp()),
-        })?;
-        // One answer of several is a coin that leans by x(1 − 2y)/pairs.
-        let pairs = match family {
-            Family::Spread(pairs) => pairs as f64,
-            _ => 1.0,
-        };
-        let by_answer = request.answer_epsilon.filter(|_| !family.is_one_answer());
-        let by_answer = by_answer.map_or(0.0, |epsilon| 0.5 * (1.0 - pairs * (0.5 * epsilon).tanh() / x));
+        let by_cell = self.least_doubt_of_cell(family, request, x)?;
+        let by_answer = least_doubt_of_answers(family, request, x);
         // A trace more, so that the rounding of the mechanism keeps the bound.
         let least = by_cell.max(by_answer) * (1.0 + 1e-9);
         (least < self.most_doubt()).then_some(least)
     }
 
-    /// Whether anybody would take part more often than `most`.
+    /// The least doubt under the bounds on all answers of an owner together.
+    fn least_doubt_of_cell(self, family: Family, request: &Request, x: f64) -> Option<f64> {
+        let linked = request.linked_epsilon.unwrap_or(f64::INFINITY);
+        let epsilon = if family.is_one_answer() { request.cell_epsilon() } else { linked };
+        if epsilon.is_infinite() {
+            return Some(0.0);
+        }
+        match self {
+            Self::Symmetric => Some(1.0 / (1.0 + epsilon.exp())),
+            Self::OneSided { .. } => (1.0 - x >= (-epsilon).exp()).then(|| (-epsilon).exp()),
+        }
+    }
+
+    /// Whether owners of either truth would take part more often than `most`.
     pub(super) fn exceeds(self, x: f64, y: f64, most: f64) -> bool {
         self.law(x, y).part.into_iter().fold(0.0, f64::max) > most * (1.0 + 1e-12)
     }
+}
+
+/// The least doubt under the bound on one answer of several, which is a coin that leans by x(1 − 2y)/pairs.
+fn least_doubt_of_answers(family: Family, request: &Request, x: f64) -> f64 {
+    let Some(epsilon) = request.answer_epsilon.filter(|_| !family.is_one_answer()) else { return 0.0 };
+    let pairs = match family {
+        Family::Spread(pairs) => pairs as f64,
+        _ => 1.0,
+    };
+    0.5 * (1.0 - pairs * (0.5 * epsilon).tanh() / x)
 }

@@ -13,7 +13,7 @@ pub(super) enum Family {
     NoisySampling,
     Tuned,
     Blended,
-    /// With this many pairs.
+    /// `spread` with this many pairs.
     Spread(usize),
 }
 
@@ -55,66 +55,66 @@ impl Family {
         !matches!(self, Self::Blended | Self::Spread(_))
     }
 
-    /// The mechanism, its parameters rounded to a few digits, against ourselves: towards the law that gives away less.
+    /// The mechanism of a law. Its parameters have few digits, rounded towards the law that gives away less.
     pub(super) fn mechanism(self, law: &Law) -> Result<Mechanism, Error> {
-        let exact = Fraction::from_f64;
         let part = fewer(law.part[0]);
-        // The flips keep their share of who takes part.
-        let flip = digits(law.flip[0] * (part / law.part[0]), 6, f64::ceil);
+        // The flips keep their share of those who take part.
+        let flip = up(law.flip[0] * (part / law.part[0]));
+        let (part, flip) = (Fraction::from_f64(part), Fraction::from_f64(flip));
         Ok(match self {
-            Self::RandomizedResponse => {
-                Mechanism::RandomizedResponse(RandomizedResponse::new(exact(flip)?.complement()))
-            }
-            Self::NormalForm => Mechanism::NormalForm(NormalForm::new(exact(part)?, exact(flip)?)?),
-            Self::NoisySampling => {
-                let [yes, no] = [law.yes()[0], law.no()[0]];
-                let speaks = |probability: f64, rarer: bool| match rarer {
-                    true => digits(probability, 6, f64::ceil),
-                    false => fewer(probability),
-                };
-                let (sy, sn) = (speaks(yes, yes < no), speaks(no, no < yes));
-                Mechanism::NoisySampling(NoisySampling::new(exact(sy)?, exact(sn)?))
-            }
+            Self::RandomizedResponse => Mechanism::RandomizedResponse(RandomizedResponse::new(flip?.complement())),
+            Self::NormalForm => Mechanism::NormalForm(NormalForm::new(part?, flip?)?),
+            Self::NoisySampling => Mechanism::NoisySampling(noisy_sampling(law)?),
             Self::Tuned => Mechanism::Tuned(tuned(law)?),
-            Self::Blended => Mechanism::Blended(blended(part, flip, flip)?),
-            Self::Spread(pairs) => Mechanism::Spread(Spread::new(pairs, exact(part)?, exact(flip)?)?),
+            Self::Blended => Mechanism::Blended(blended(part?, flip?)?),
+            Self::Spread(pairs) => Mechanism::Spread(Spread::new(pairs, part?, flip?)?),
         })
     }
 }
 
-/// A participation with few digits, not more of it; near one, few digits of what is missing.
-fn fewer(part: f64) -> f64 {
-    match part > 0.5 {
-        true if part >= 1.0 => 1.0,
-        true => {
-            let places = 10f64.powi(5 - (1.0 - part).log10().floor() as i32).min(1e15);
-            (part * places).floor() / places
-        }
-        false => digits(part, 7, f64::floor),
-    }
+/// Owners of the truth that speaks more often speak a little less so, and those of the other a little more.
+fn noisy_sampling(law: &Law) -> Result<NoisySampling, Error> {
+    let [yes, no] = [law.yes()[0], law.no()[0]];
+    let sy = if yes < no { up(yes) } else { fewer(yes) };
+    let sn = if no < yes { up(no) } else { fewer(no) };
+    Ok(NoisySampling::new(Fraction::from_f64(sy)?, Fraction::from_f64(sn)?))
 }
 
-/// sy2 = 0; the flips as shares of who takes part.
+/// sy2 = 0; the flips as shares of those who take part.
 fn tuned(law: &Law) -> Result<Tuned, Error> {
     let [sy, sn] = law.part.map(|part| digits(part, 7, f64::round));
-    // Rounded away from the truth: a smaller share of yes-owners says 1, a larger one of no-owners.
-    let truthful = 1.0 - digits(law.flip[0] / sy, 6, f64::ceil).min(1.0);
+    // Rounded away from the truth: fewer yes-owners say 1, and more no-owners.
+    let truthful = 1.0 - up(law.flip[0] / sy).min(1.0);
     // Where all of them do, the digits of their participation must not make it more than all.
-    let forced = digits(law.flip[1] / sn, 6, f64::ceil).min(1.0);
-    let exact = Fraction::from_f64;
-    let truthful = exact(digits(truthful, 12, f64::floor))?;
-    Tuned::new(exact(sy)?, Fraction::zero(), truthful, Fraction::zero(), exact(sn)?, exact(forced)?)
+    let forced = up(law.flip[1] / sn).min(1.0);
+    let [sy, truthful, sn, forced] = [sy, digits(truthful, 12, f64::floor), sn, forced].map(Fraction::from_f64);
+    Tuned::new(sy?, Fraction::zero(), truthful?, Fraction::zero(), sn?, forced?)
 }
 
-fn blended(part: f64, ry: f64, rn: f64) -> Result<Blended, Error> {
-    let exact = Fraction::from_f64;
-    let part = exact(part)?;
+/// b1 = f1 = 0; who does not take part is shared out evenly between b2 and b3.
+fn blended(part: Fraction, flip: Fraction) -> Result<Blended, Error> {
     let base = part.complement().times(&Fraction::new(1, 2)?);
-    let zero = Fraction::zero;
-    Blended::new(zero(), base.clone(), base, zero(), part, exact(ry)?, exact(rn)?)
+    Blended::new(Fraction::zero(), base.clone(), base, Fraction::zero(), part, flip.clone(), flip)
 }
 
-/// `value` with so many significant digits.
+/// A participation with few digits, rounded down; near one, few digits of what is missing.
+fn fewer(part: f64) -> f64 {
+    if part >= 1.0 {
+        return 1.0;
+    }
+    if part <= 0.5 {
+        return digits(part, 7, f64::floor);
+    }
+    let places = 10f64.powi(5 - (1.0 - part).log10().floor() as i32).min(1e15);
+    (part * places).floor() / places
+}
+
+/// A probability with few digits, rounded up.
+fn up(value: f64) -> f64 {
+    digits(value, 6, f64::ceil)
+}
+
+/// `value` with this many significant digits.
 fn digits(value: f64, count: i32, round: fn(f64) -> f64) -> f64 {
     if value <= 0.0 || value >= 1.0 {
         return value;

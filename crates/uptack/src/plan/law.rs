@@ -5,13 +5,13 @@ use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
-/// Who takes part and who answers the opposite: law(yes) = (sy − ry, ry, 1 − sy), law(no) = (rn, sn − rn, 1 − sn) over
-/// the classes that speak for yes, for no, and for neither.
+/// Who takes part and who answers the opposite of the truth: law(yes) = (sy − ry, ry, 1 − sy) and
+/// law(no) = (rn, sn − rn, 1 − sn) over the classes that speak for yes, for no, and for neither.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Law {
-    /// sy and sn.
+    /// Who takes part: sy and sn.
     pub(super) part: [f64; 2],
-    /// ry and rn.
+    /// Who answers the opposite: ry and rn.
     pub(super) flip: [f64; 2],
 }
 
@@ -19,6 +19,13 @@ impl Law {
     /// The symmetric law of `normal-form`.
     pub(super) fn symmetric(part: f64, flip: f64) -> Self {
         Self { part: [part; 2], flip: [flip; 2] }
+    }
+
+    /// The law in which nobody says 0: owners of one truth say 1 `often`, those of the other one `rarely`. With `of_no` it is
+    /// the no-owners who do so often.
+    pub(super) fn one_sided(often: f64, rarely: f64, of_no: bool) -> Self {
+        let (yes, no) = if of_no { (rarely, often) } else { (often, rarely) };
+        Self { part: [yes, no], flip: [0.0, no] }
     }
 
     pub(super) fn yes(&self) -> [f64; 3] {
@@ -29,60 +36,70 @@ impl Law {
         [self.flip[1], (self.part[1] - self.flip[1]).max(0.0), 1.0 - self.part[1]]
     }
 
+    /// The classes that an owner of either truth can reach.
+    pub(super) fn occurring_classes(&self) -> Vec<usize> {
+        let (yes, no) = (self.yes(), self.no());
+        (0..3).filter(|&class| yes[class] > 0.0 || no[class] > 0.0).collect()
+    }
+
     /// A channel with this law, for the accounting.
     pub(super) fn channel(&self) -> Result<Channel, Error> {
-        let grid = |law: [f64; 3]| -> Result<[Probability; 3], Error> {
-            let exact = |value: f64| Fraction::from_f64(value.clamp(0.0, 1.0)).map(|fraction| fraction.round());
-            let (first, second) = (exact(law[0])?, exact(law[1])?);
-            let second = second.min(first.complement());
-            let rest = first.complement().saturating_sub(second);
-            // A class that neither truth was meant to reach must not get the rounding's dust.
-            Ok(if law[2] <= 0.0 { [first, first.complement(), Probability::ZERO] } else { [first, second, rest] })
-        };
-        let (yes, no) = (grid(self.yes())?, grid(self.no())?);
-        let outputs = [Output::ONE, Output::ZERO, Output::BOTTOM];
-        let cells = outputs.iter().zip(yes.into_iter().zip(no));
-        Channel::from_cells(cells.map(|(&output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
+        let laws = rounded(self.yes())?.into_iter().zip(rounded(self.no())?);
+        let cells = [Output::ONE, Output::ZERO, Output::BOTTOM].into_iter().zip(laws);
+        Channel::from_cells(cells.map(|(output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
     }
 
-    /// The local ε of the cell.
+    /// The local ε of the cell: max |ln(p/q)|; infinite where one is 0 and the other is not.
     pub(super) fn linked_epsilon(&self) -> f64 {
-        ratio_epsilon(&self.yes(), &self.no())
+        let log_ratio = |(p, q): (f64, f64)| if p <= 0.0 && q <= 0.0 { 0.0 } else { (p / q).ln().abs() };
+        self.yes().into_iter().zip(self.no()).map(log_ratio).fold(0.0, f64::max)
     }
 
-    /// The variance of the combined estimator at `yes` of `owners`.
+    /// The variance of the combined estimator with `yes` yes-owners among `owners`.
     pub(super) fn variance(&self, owners: f64, yes: f64) -> f64 {
         let edge = 1e-18 * owners.min(1.0);
         let yes = yes.clamp(edge, owners - edge);
-        combined_variance(&self.yes(), &self.no(), owners, yes)
+        self.combined_variance(yes, owners - yes)
+    }
+
+    /// 1 / dᵀS⁻¹d over the classes that occur, except the likeliest.
+    fn combined_variance(&self, yes: f64, no: f64) -> f64 {
+        let (p, q) = (self.yes(), self.no());
+        let variance = |c: usize| yes * p[c] * (1.0 - p[c]) + no * q[c] * (1.0 - q[c]);
+        let difference = |c: usize| p[c] - q[c];
+        let information = match self.all_but_likeliest()[..] {
+            [a] => difference(a).powi(2) / variance(a),
+            [a, b] => {
+                let covariance = -(yes * p[a] * p[b] + no * q[a] * q[b]);
+                let (da, db) = (difference(a), difference(b));
+                let determinant = variance(a) * variance(b) - covariance * covariance;
+                (da * da * variance(b) - 2.0 * da * db * covariance + db * db * variance(a)) / determinant
+            }
+            _ => 0.0,
+        };
+        1.0 / information
+    }
+
+    /// The classes that occur without the likeliest of them, the least likely first.
+    fn all_but_likeliest(&self) -> Vec<usize> {
+        let (yes, no) = (self.yes(), self.no());
+        let mut classes = self.occurring_classes();
+        classes.sort_by(|&a, &b| (yes[a] + no[a]).total_cmp(&(yes[b] + no[b])));
+        classes.pop();
+        classes
     }
 }
 
-/// max |ln(p/q)|; infinite where one is 0 and the other is not.
-pub(super) fn ratio_epsilon(p: &[f64], q: &[f64]) -> f64 {
-    let one = |(&p, &q): (&f64, &f64)| if p <= 0.0 && q <= 0.0 { 0.0 } else { (p / q).ln().abs() };
-    p.iter().zip(q).map(one).fold(0.0, f64::max)
-}
-
-/// 1 / dᵀS⁻¹d over the classes that occur, the likeliest left out.
-fn combined_variance(p: &[f64; 3], q: &[f64; 3], owners: f64, yes: f64) -> f64 {
-    let no = owners - yes;
-    let mut occurring: Vec<usize> = (0..3).filter(|&class| p[class] > 0.0 || q[class] > 0.0).collect();
-    occurring.sort_by(|&a, &b| (p[a] + q[a]).total_cmp(&(p[b] + q[b])));
-    occurring.pop();
-    let variance = |c: usize| yes * p[c] * (1.0 - p[c]) + no * q[c] * (1.0 - q[c]);
-    let difference = |c: usize| p[c] - q[c];
-    let information = match occurring[..] {
-        [a] => difference(a).powi(2) / variance(a),
-        [a, b] => {
-            let covariance = -(yes * p[a] * p[b] + no * q[a] * q[b]);
-            let (da, db) = (difference(a), difference(b));
-            let determinant = variance(a) * variance(b) - covariance * covariance;
-            (da * da * variance(b) - 2.0 * da * db * covariance + db * db * variance(a)) / determinant
-        }
-        _ => 0.0,
-    };
-    1.0 / information
+/// One truth's law in the integers of a channel.
+fn rounded(law: [f64; 3]) -> Result<[Probability; 3], Error> {
+    let exact = |value: f64| Fraction::from_f64(value.clamp(0.0, 1.0)).map(|fraction| fraction.round());
+    let (first, second) = (exact(law[0])?, exact(law[1])?);
+    // The dust of rounding must not reach a class that the law leaves empty.
+    if law[2] <= 0.0 {
+        return Ok([first, first.complement(), Probability::ZERO]);
+    }
+    let second = second.min(first.complement());
+    Ok([first, second, first.complement().saturating_sub(second)])
 }
 
 #[cfg(test)]

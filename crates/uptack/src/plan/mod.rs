@@ -1,12 +1,12 @@
-//! Choosing a mechanism: nobody wants to choose π's.
+//! Choosing a mechanism, so that nobody has to choose its parameters.
 //!
-//! Given how many owners there are, roughly how many hold yes, and how private it has to be, [`plan`] searches all
-//! families for the mechanism of least error whose certificate keeps the request. [`solve_epsilon`] and [`solve_owners`]
-//! answer the inverse questions.
+//! Given how many owners there are, roughly how many of them have the truth *yes*, and how private it has to be, [`plan`]
+//! searches all families for the mechanism of least error whose certificate keeps the request. [`solve_epsilon`] and
+//! [`solve_owners`] answer the inverse questions.
 //!
 //! What a family is worth is one number: the error of its best *certified* mechanism. Plans, tables, charts, refusals and
-//! solutions all rest on it. The search is deterministic; for the families of two numbers it ends with a bound on how
-//! much better any other member can be ([`Plan::gap`]).
+//! solutions all rest on it. The search is deterministic. For the families of two numbers it ends with a bound on how much
+//! better any other member can be ([`Plan::gap`]).
 //!
 //! ```
 //! use uptack::plan::{Prior, Request, plan};
@@ -24,25 +24,24 @@ mod bound;
 mod certify;
 mod curve;
 mod family;
+mod infeasible;
 mod law;
 mod limits;
 mod noisy;
 mod planner;
 mod request;
+mod root;
 mod search;
 mod solve;
 mod tradeoff;
 mod tuned;
 mod words;
 
+pub use infeasible::{Infeasible, explain, unattainable};
 pub use request::{Form, Noise, Objective, Over, Prior, Request, Trust, USUAL_DELTA, USUAL_LINKED_EPSILON};
-pub use solve::{
-    Infeasible, Solved, Unknown, explain, solve, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with,
-    unattainable,
-};
+pub use solve::{Solved, Unknown, solve, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with};
 pub use tradeoff::{Tradeoff, tradeoff};
 
-use family::Family;
 use planner::{Kept, Planner, Settled};
 
 use crate::channel::Channel;
@@ -52,47 +51,55 @@ use crate::mechanism::Mechanism;
 use crate::privacy::{self, Views, WorkLimit};
 use crate::simulate::Progress;
 
-/// The best mechanism, with what else was found.
+/// The best mechanism and everything else that was found.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The mechanism that is planned, its claims certified.
     pub best: Choice,
-    /// Why it is this one.
+    /// Why this one was chosen.
     pub rule: Rule,
     /// The best of each other family, the better ones first.
     ///
-    /// All of them keep the request by a full certificate. What one of several answers together with the tallies gives away
-    /// is claimed to be no more than what all answers of an owner give away, which may be much wider than the truth.
+    /// All of them keep the request by a full certificate. What one of several answers gives away together with the tallies is
+    /// only claimed to be no more than what all answers of an owner give away, which may be a much wider bound than needed.
     pub alternatives: Vec<Choice>,
-    /// By which share of itself the error could be smaller at most, with any member of the families that are bounded:
+    /// The largest share by which any member of the bounded families could have a smaller error. These are
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
-    /// planned, as far as they were asked for; with noise that one honest aggregator is enough for, with any mechanism of
-    /// one answer. None where it was not bounded: for another objective than the error, and for noise among honest owners.
+    /// planned, as far as they were asked for; with noise for which one honest aggregator is enough, all mechanisms of one
+    /// answer. None where it was not bounded: for objectives other than the error, and for noise among honest owners.
     pub gap: Option<f64>,
-    /// Whose honesty the claim rests on that the request bounds.
+    /// Whose honesty the bounded claim rests on.
     pub trust: Trust,
     /// The least error at other bounds of the linked ε, if the aggregators add noise; empty otherwise.
     pub tradeoff: Vec<Tradeoff>,
-    /// The owners who are expected.
+    /// The expected owners.
     pub owners: u64,
     /// The smallest batch that may be released.
     pub minimum_batch: u64,
     /// The owners whom the claims count on.
     pub claim_owners: u64,
-    /// ε of the release at the same δ if only this share of the claim's owners is honest; none is no guarantee. Empty where
-    /// no owner is counted on.
+    /// The ε of the release at the same δ if only this share of the claim's owners is honest; none means no guarantee. Empty
+    /// where no owner is counted on.
     pub robustness: Vec<(Fraction, Option<f64>)>,
     /// How often the accounting was called in the search.
     pub calls: u64,
 }
 
-/// Why a plan is the one it is.
+/// By which rule a plan was chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
     /// It has the least error.
     Best,
     /// It is the simplest of those that are nearly as good as the best, which is better by this share.
     Simplest(f64),
+}
+
+impl Rule {
+    /// The rule by which a mechanism of this cost was chosen, where the least cost is another.
+    fn of(least: f64, cost: f64) -> Self {
+        let behind = 1.0 - least / cost;
+        if behind > 0.0 { Self::Simplest(behind) } else { Self::Best }
+    }
 }
 
 /// One mechanism with its error and its guarantees.
@@ -111,7 +118,7 @@ pub struct Choice {
 }
 
 impl Plan {
-    /// ε of the claim that the request bounds; none is no guarantee.
+    /// The ε of the claim that the request bounds; none means no guarantee.
     pub fn epsilon(&self) -> Option<f64> {
         match self.trust {
             Trust::OneAggregator => privacy::one_aggregator(&self.best.channel).map(|claim| claim.upper()),
@@ -134,7 +141,7 @@ pub const EQUAL: f64 = 2e-3;
 /// A plan's progress counts up to this.
 pub const PROGRESS: u64 = 100;
 
-/// Work for what is shown for comparison only, in steps of about ten nanoseconds.
+/// Work for the views of an alternative, which is shown for comparison only, in steps of about ten nanoseconds.
 const LITTLE_WORK: u64 = 2_000_000;
 
 /// The best mechanism for a request.
@@ -142,35 +149,48 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     plan_with(request, &Progress::default())
 }
 
-/// The same, counting its progress up to [`PROGRESS`].
+/// Like [`plan`], counting its progress up to [`PROGRESS`].
 pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> {
     let planner = Planner::new(request)?;
     let Settled { best, rule, others, gap } = planner.settle(progress)?;
-    let claim_owners = planner.limits.owners();
-    // As anybody computes it again from the card.
+    // With the usual limit on the work, as anybody computes it again from the card.
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
-    // Joint views of several answers take longer than everything else: all answers of an owner together bound them.
-    let little = |family: Family| WorkLimit::steps(if family.is_one_answer() { LITTLE_WORK } else { 0 });
-    let alternative = |other: &Kept| planner.choose(other, little(other.family));
-    let alternatives = others.iter().map(alternative).collect::<Result<_, _>>()?;
+    let alternatives = others.iter().map(|other| planner.choose(other, comparison_work(other)));
+    let alternatives = alternatives.collect::<Result<_, _>>()?;
     let robustness = planner.robustness(&best.channel)?;
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
-    let (owners, minimum_batch) = (request.owners, request.minimum_batch);
-    let (trust, tradeoff, calls) = (request.trust, tradeoff::around(request, best.sd), planner.limits.calls());
-    Ok(Plan { best, rule, alternatives, gap, trust, tradeoff, owners, minimum_batch, claim_owners, robustness, calls })
+    Ok(Plan {
+        rule,
+        alternatives,
+        gap,
+        trust: request.trust,
+        tradeoff: tradeoff::around(request, best.sd),
+        owners: request.owners,
+        minimum_batch: request.minimum_batch,
+        claim_owners: planner.limits.owners(),
+        robustness,
+        calls: planner.limits.calls(),
+        best,
+    })
+}
+
+/// The work for the views of an alternative. Joint views of several answers take longer than everything else: for them, all
+/// answers of an owner together are the bound.
+fn comparison_work(alternative: &Kept) -> WorkLimit {
+    WorkLimit::steps(if alternative.family.is_one_answer() { LITTLE_WORK } else { 0 })
 }
 
 /// The mechanism of [`plan`] alone, certified to keep the request.
 ///
-/// What else a plan tells (every view, how it fares with fewer honest owners, the gap) takes most of its time in large
-/// crowds, above all where there are several answers.
+/// The rest of a plan (every view, its robustness to fewer honest owners) takes most of the time in large crowds, above all for
+/// several answers.
 ///
 /// ```
 /// use uptack::plan::{Prior, Request, least_error};
 /// let mut request = Request::new(50_000, Prior::at(500));
 /// request.linked_epsilon = Some(3f64.ln());
-/// // With a yes or no truth nothing is better than randomized response then.
+/// // Nothing is better than randomized response then.
 /// assert!(least_error(&request)?.to_string().starts_with("randomized-response(t=0.7"));
 /// # Ok::<(), uptack::Error>(())
 /// ```

@@ -1,22 +1,23 @@
 //! One request: what every family can do under it, ranked.
 
-use super::bound::Bound;
-use super::certify::{self, Certified, as_it_stands, certify, tighten};
+use super::bound::{Bound, Known};
+use super::certify::{Certified, as_it_stands, certify, tighten};
 use super::family::Family;
+use super::infeasible::nothing_keeps;
 use super::limits::Limits;
 use super::noisy;
 use super::request::{Form, Noise, Objective, Request, Trust};
-use super::search::{Aim, Found, Search};
-use super::{Choice, EQUAL, Rule, solve, tuned};
+use super::search::{Found, Search};
+use super::{Choice, EQUAL, Rule, tuned};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::numeric::normal;
-use crate::privacy::{self, Guarantee, Views, WorkLimit};
+use crate::privacy::{self, Guarantee, Target, Views, WorkLimit};
 use crate::simulate::Progress;
 
-/// What was certified: the plan, and the best of every other family.
+/// The plan and the best of every other family, all certified.
 pub(super) struct Settled {
     pub(super) best: Kept,
     pub(super) rule: Rule,
@@ -31,7 +32,7 @@ pub(super) struct Kept {
     pub(super) sd: f64,
     /// What is minimized.
     pub(super) cost: f64,
-    /// What the release gives away, where the request needed to know.
+    /// What the release gives away, if the request bounds it by a certificate.
     pub(super) release: Option<Guarantee>,
 }
 
@@ -42,6 +43,12 @@ impl Kept {
 
     fn is_noisy(&self) -> bool {
         self.mechanism.noise().is_some()
+    }
+
+    /// Sorts the simplest first: without noise, then in the order of [`Family::ALL`].
+    fn complexity(&self) -> (bool, usize) {
+        let rank = Family::ALL.iter().position(|&known| known == self.family);
+        (self.is_noisy(), rank.unwrap_or(usize::MAX))
     }
 }
 
@@ -63,6 +70,12 @@ impl From<Certified> for Kept {
 struct Candidates {
     kept: Vec<Kept>,
     gap: Option<f64>,
+}
+
+impl Candidates {
+    fn new(kept: impl IntoIterator<Item = impl Into<Kept>>, gap: Option<f64>) -> Self {
+        Self { kept: kept.into_iter().map(Into::into).collect(), gap }
+    }
 }
 
 /// A request with its families.
@@ -105,49 +118,46 @@ impl<'a> Planner<'a> {
             Objective::Paper { .. } => None,
         };
         if self.families.contains(&Family::Tuned) {
-            certified.extend(self.tuned(&certified));
+            certified.extend(tuned::certified(self.request, &self.limits, &certified));
         }
         progress.advance_by(10);
-        Candidates { kept: certified.into_iter().map(Kept::from).collect(), gap }
+        Candidates::new(certified, gap)
     }
 
     fn with_one_aggregator(&self) -> Candidates {
         let (planned, least) = noisy::with_one_aggregator(self.request, &self.families);
-        let best = planned.iter().map(|one| one.sd).fold(f64::INFINITY, f64::min);
-        let gap = Some((1.0 - least / best).max(0.0)).filter(|_| best.is_finite());
-        Candidates { kept: planned.into_iter().map(Kept::from).collect(), gap }
+        let best = least_of(planned.iter().map(|one| one.sd));
+        let gap = best.is_finite().then(|| gap(least, best));
+        Candidates::new(planned, gap)
     }
 
     /// Not bounded: noise and coins together have no order in which one mechanism gives away less than another.
     fn with_noise_and_owners(&self) -> Candidates {
-        let planned = noisy::with_owners(self.request, &self.limits, &self.families);
-        Candidates { kept: planned.into_iter().map(Kept::from).collect(), gap: None }
+        Candidates::new(noisy::with_owners(self.request, &self.limits, &self.families), None)
     }
 
     /// The best certified mechanism of a family of two numbers.
     fn certified(&self, family: Family, others: &[Certified]) -> Option<Certified> {
         let search = Search::new(self.request, &self.limits, family)?;
         self.limits.forget();
-        // Then nothing tells the several-answer forms of a law from its one-answer form.
-        let twin = others.iter().find(|other| {
-            let alike = matches!(other.family, Family::NormalForm | Family::Blended);
-            alike && !family.is_one_answer() && !self.answers_are_bounded_further()
-        });
-        if let Some(twin) = twin {
-            if let Some(kept) = as_it_stands(self.request, &Found { family, ..twin.found }) {
-                return Some(kept);
-            }
-            let same = |aim: &Aim, near: Option<&Found>| match near {
-                None => Some(Found { family, ..twin.found }),
-                Some(near) => search.best_near(near.place, aim),
-            };
-            return certify(self.request, &self.limits, same).map(|kept| tighten(self.request, &search, kept));
+        let twin = self.twin(family, others).map(|twin| Found { family, ..twin.found });
+        if let Some(kept) = twin.and_then(|twin| as_it_stands(self.request, &twin)) {
+            return Some(kept);
         }
         let certified = certify(self.request, &self.limits, |aim, near| match near {
             Some(near) => search.best_near(near.place, aim),
-            None => search.best(aim.allowance),
+            None => twin.or_else(|| search.best(aim.allowance)),
         });
         certified.map(|kept| tighten(self.request, &search, kept))
+    }
+
+    /// What is already certified with the laws of this family: where single answers are not bounded further, nothing tells the
+    /// forms of a symmetric law with several answers from the one with one answer.
+    fn twin<'c>(&self, family: Family, certified: &'c [Certified]) -> Option<&'c Certified> {
+        if family.is_one_answer() || self.answers_are_bounded_further() {
+            return None;
+        }
+        certified.iter().find(|other| matches!(other.family, Family::NormalForm | Family::Blended))
     }
 
     /// Whether single answers are bounded by less than all answers of an owner together.
@@ -156,35 +166,40 @@ impl<'a> Planner<'a> {
         self.request.answer_epsilon.is_some_and(|answer| answer < linked)
     }
 
-    /// By which share the best could be better in the families of two numbers; certifies what turns out better on the way.
+    /// By which share the best could be better in the families of two numbers. Certifies what turns out better on the way.
     fn bound(&self, certified: &mut Vec<Certified>) -> f64 {
-        let budget = match self.limits.owners() {
+        let mut least = f64::INFINITY;
+        for &family in self.families.iter().filter(|&&family| self.is_bounded(family)) {
+            if let Some(search) = Search::new(self.request, &self.limits, family) {
+                least = least.min(self.bound_family(&search, certified));
+            }
+        }
+        let best = least_of(certified.iter().map(|one| one.sd));
+        if best.is_finite() && least.is_finite() { gap(least, best) } else { 0.0 }
+    }
+
+    /// An error that no law of one family is below; infinite where nothing is certified.
+    fn bound_family(&self, search: &Search<'_>, certified: &mut Vec<Certified>) -> f64 {
+        for attempt in 0..BOUND_ATTEMPTS {
+            let Some(best) = certified.iter().min_by(|a, b| a.sd.total_cmp(&b.sd)) else { break };
+            let known = Known { error: best.sd, allowance: best.allowance };
+            match search.bound(known, self.bound_budget(), attempt + 1 < BOUND_ATTEMPTS) {
+                Bound::AtLeast(error) => return error,
+                Bound::Better(found) => certified.extend(certify(self.request, &self.limits, |aim, near| {
+                    search.best_near(near.unwrap_or(&found).place, aim)
+                })),
+            }
+        }
+        f64::INFINITY
+    }
+
+    /// Calls of the accounting for each error that a bound is tried at; they take longer in larger crowds.
+    fn bound_budget(&self) -> u32 {
+        match self.limits.owners() {
             0..100_000 => 300,
             100_000..5_000_000 => 80,
             _ => 40,
-        };
-        let mut least = f64::INFINITY;
-        for &family in self.families.iter().filter(|&&family| self.is_bounded(family)) {
-            let Some(search) = Search::new(self.request, &self.limits, family) else { continue };
-            for attempt in 0..3 {
-                let best = certified.iter().min_by(|a, b| a.sd.total_cmp(&b.sd));
-                let Some((known, allowance)) = best.map(|best| (best.sd, best.allowance)) else { break };
-                match search.bound(known, allowance, budget, attempt < 2) {
-                    Bound::AtLeast(error) => {
-                        least = least.min(error);
-                        break;
-                    }
-                    Bound::Better(found) => {
-                        let again = |aim: &Aim, near: Option<&Found>| {
-                            search.best_near(near.map_or(found.place, |near| near.place), aim)
-                        };
-                        certified.extend(certify(self.request, &self.limits, again));
-                    }
-                }
-            }
         }
-        let best = certified.iter().map(|one| one.sd).fold(f64::INFINITY, f64::min);
-        if best.is_finite() && least.is_finite() { (1.0 - least / best).max(0.0) } else { 0.0 }
     }
 
     /// Whether the bound of a family is its own and not another's: `randomized-response` is `normal-form` at participation
@@ -201,31 +216,17 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn tuned(&self, starts: &[Certified]) -> Option<Certified> {
-        tuned::certified(self.request, &self.limits, starts)
-    }
-
-    /// The least costly first; the simplest of those that are nearly as good before it.
+    /// Ranks the candidates of the wanted family, or of all: the least costly first, but the simplest of those that are nearly
+    /// as good before it.
     fn ranked(&self, Candidates { mut kept, gap }: Candidates) -> Result<Settled, Error> {
         let wanted = |one: &Kept| self.request.family.as_deref().is_none_or(|name| name == one.family.name());
         kept.retain(wanted);
         kept.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-        let Some(least) = kept.first().map(|best| best.cost) else {
-            return Err(solve::nothing_keeps(self.request));
-        };
-        let near = kept.iter().enumerate().filter(|(_, one)| one.cost <= least * (1.0 + EQUAL));
-        let simplest = near.min_by_key(|(_, one)| (one.is_noisy(), rank(one.family))).map_or(0, |(index, _)| index);
-        let best = kept.remove(simplest);
-        let behind = 1.0 - least / best.cost;
-        let rule = if behind > 0.0 { Rule::Simplest(behind) } else { Rule::Best };
-        let mut named = vec![best.name()];
-        kept.retain(|other| {
-            let new = !named.contains(&other.name());
-            named.push(other.name());
-            new
-        });
+        let least = kept.first().ok_or_else(|| nothing_keeps(self.request))?.cost;
+        let best = kept.remove(simplest_within(least * (1.0 + EQUAL), &kept));
+        retain_best_of_each_name(&best, &mut kept);
         let gap = gap.map(|gap| 1.0 - (1.0 - gap) * (least / best.cost));
-        Ok(Settled { best, rule, others: kept, gap })
+        Ok(Settled { rule: Rule::of(least, best.cost), best, others: kept, gap })
     }
 
     /// With the release as it was certified; `limit` is for the joint views, and for the release where it was not.
@@ -233,68 +234,115 @@ impl<'a> Planner<'a> {
         let (mechanism, channel, sd) = (kept.mechanism.clone(), kept.mechanism.channel(), kept.sd);
         let views = match &kept.release {
             Some(release) => Views::with_release(&channel, limit, release),
-            None => Views::of(&channel, self.limits.owners(), certify::target(self.request)?, limit),
+            None => Views::of(&channel, self.limits.owners(), self.request.target()?, limit),
         }?;
         let interval95_halfwidth = normal::upper_quantile(0.025) * sd;
         Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
     }
 
+    /// ε of the release if only a share of the claim's owners is honest; empty where no owner is counted on.
     pub(super) fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {
         if self.request.trust == Trust::OneAggregator {
             return Ok(Vec::new());
         }
-        let target = certify::target(self.request)?;
-        let shares = [(9, 10), (3, 4), (1, 2)].map(|(part, whole)| Fraction::new(part, whole));
-        let degraded = |share: Fraction| {
-            let owners = privacy::honest_owners(self.limits.owners(), &share).ok()?;
-            let guarantee = privacy::release(channel, owners).ok()?.guarantee(target);
-            Some((share, guarantee.value().map(|value| value.upper())))
-        };
-        Ok(shares.into_iter().filter_map(|share| degraded(share.ok()?)).collect())
+        let target = self.request.target()?;
+        let shares = [(9, 10), (3, 4), (1, 2)].into_iter().filter_map(|(part, whole)| Fraction::new(part, whole).ok());
+        let degraded =
+            shares.map(|share| self.degraded_epsilon(channel, &share, target).map(|epsilon| (share, epsilon)));
+        Ok(degraded.filter_map(Result::ok).collect())
+    }
+
+    /// ε of the release if only this share of the claim's owners is honest; none means no guarantee.
+    fn degraded_epsilon(&self, channel: &Channel, honest: &Fraction, target: Target) -> Result<Option<f64>, Error> {
+        let owners = privacy::honest_owners(self.limits.owners(), honest)?;
+        let guarantee = privacy::release(channel, owners)?.guarantee(target);
+        Ok(guarantee.value().map(|value| value.upper()))
     }
 }
 
-fn rank(family: Family) -> usize {
-    Family::ALL.iter().position(|&known| known == family).unwrap_or(usize::MAX)
+/// How often a family is bounded; all but the last time it may report a better law, which is then certified.
+const BOUND_ATTEMPTS: u32 = 3;
+
+fn least_of(errors: impl Iterator<Item = f64>) -> f64 {
+    errors.fold(f64::INFINITY, f64::min)
 }
 
+/// By which share of itself the best error could be smaller.
+fn gap(least: f64, best: f64) -> f64 {
+    (1.0 - least / best).max(0.0)
+}
+
+/// The index of the simplest mechanism that costs at most this.
+fn simplest_within(most: f64, kept: &[Kept]) -> usize {
+    let near = kept.iter().enumerate().filter(|(_, one)| one.cost <= most);
+    near.min_by_key(|(_, one)| one.complexity()).map_or(0, |(index, _)| index)
+}
+
+/// Drops all but the first of each name, and those of the best one's.
+fn retain_best_of_each_name(best: &Kept, others: &mut Vec<Kept>) {
+    let mut named = vec![best.name()];
+    others.retain(|other| {
+        let new = !named.contains(&other.name());
+        named.push(other.name());
+        new
+    });
+}
+
+/// The families to search, in the order of [`Family::ALL`].
 fn families(request: &Request) -> Result<Vec<Family>, Error> {
-    // What bounds one answer of several does not bound their tallies at all.
-    let tallies_bounded = request.release.is_some() || request.linked_epsilon.is_some();
-    let noisy = request.noise == Noise::Aggregators || request.trust == Trust::OneAggregator;
-    let formed = |family: &Family| match request.form {
-        _ if noisy => family.is_one_answer(),
-        Form::One => family.is_one_answer(),
-        Form::Several => !family.is_one_answer(),
-        Form::Any => family.is_one_answer() || tallies_bounded,
-    };
-    // A signal of J pairs leans by at most 1/J. Where half a lean keeps the bound of an answer, two pairs allow every law.
-    let two_pairs_do = request.answer_epsilon.is_none_or(|epsilon| (0.5 * epsilon).tanh() >= 0.5);
-    let needed = |family: &Family| *family != Family::Spread(3) || !two_pairs_do;
-    let Some(name) = &request.family else {
+    match &request.family {
+        Some(name) => named_families(request, name),
         // Asymmetric laws were never better by half a per cent, and take the most time to certify: only where asked for.
-        let all = Family::ALL.into_iter().filter(formed).filter(needed);
-        return Ok(all.filter(|family| *family != Family::Tuned).collect());
-    };
-    let named: Vec<Family> = Family::ALL.into_iter().filter(needed).filter(|family| family.name() == name).collect();
+        None => {
+            let searched = |family: &Family| *family != Family::Tuned && has_form(request, *family);
+            Ok(needed_families(request).filter(searched).collect())
+        }
+    }
+}
+
+/// The families of a name, after those from which their search starts.
+fn named_families(request: &Request, name: &str) -> Result<Vec<Family>, Error> {
+    let named: Vec<Family> = needed_families(request).filter(|family| family.name() == name).collect();
+    if named.is_empty() {
+        return Err(unknown_family(name));
+    }
+    let noisy = needs_noise(request);
     if noisy && named.iter().any(|family| !family.is_one_answer()) {
         return Err(Error::request(format!(
             "`{name}` has several answers, and noise is added to the number of answers 1"
         ))
         .with_hint("plan a mechanism of one answer, or without noise"));
     }
-    // The asymmetric search needs somewhere to start from.
-    let starts = if name == Family::Tuned.name() && !noisy {
-        vec![Family::NormalForm, Family::NoisySampling]
-    } else {
-        Vec::new()
-    };
-    if named.is_empty() {
-        let mut known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
-        known.dedup();
-        return Err(
-            Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
-        );
+    if noisy || named != [Family::Tuned] {
+        return Ok(named);
     }
-    Ok(starts.into_iter().chain(named).collect())
+    Ok(vec![Family::NormalForm, Family::NoisySampling, Family::Tuned])
+}
+
+fn unknown_family(name: &str) -> Error {
+    let mut known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+    known.dedup();
+    Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
+}
+
+/// All families, except three pairs of `spread` where two allow every law. A signal of J pairs leans by at most 1/J, so that two
+/// are enough where half a lean keeps the bound of an answer.
+fn needed_families(request: &Request) -> impl Iterator<Item = Family> {
+    let two_pairs_do = request.answer_epsilon.is_none_or(|epsilon| (0.5 * epsilon).tanh() >= 0.5);
+    Family::ALL.into_iter().filter(move |family| *family != Family::Spread(3) || !two_pairs_do)
+}
+
+/// Whether a family has as many answers as the request asks for and bounds.
+fn has_form(request: &Request, family: Family) -> bool {
+    match request.form {
+        _ if needs_noise(request) => family.is_one_answer(),
+        Form::One => family.is_one_answer(),
+        Form::Several => !family.is_one_answer(),
+        Form::Any => family.is_one_answer() || request.bounds_tallies(),
+    }
+}
+
+/// Whether every mechanism that keeps the request has noise.
+fn needs_noise(request: &Request) -> bool {
+    request.noise == Noise::Aggregators || request.trust == Trust::OneAggregator
 }

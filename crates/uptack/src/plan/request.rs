@@ -1,17 +1,18 @@
 //! What is asked of the planner.
 
 use super::law::Law;
+use crate::channel::Channel;
 use crate::error::Error;
 use crate::estimate::Estimator;
 use crate::fraction::Fraction;
-use crate::privacy::{self, Delta, Epsilon};
+use crate::privacy::{self, Delta, Epsilon, Guarantee, Target};
 
 /// What is known, what is wanted, and what must not be exceeded.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// How many owners will answer; they enter the predicted error.
     pub owners: u64,
-    /// Roughly how many of them hold yes.
+    /// Roughly how many of them have the truth *yes*.
     pub yes: Prior,
     /// The guarantee of the published counts.
     pub release: Option<(Epsilon, Delta)>,
@@ -29,7 +30,7 @@ pub struct Request {
     pub form: Form,
     /// What is minimized.
     pub objective: Objective,
-    /// Only this family, by its name.
+    /// Plan only this family, by its name.
     pub family: Option<String>,
     /// Whether the aggregators add noise to what is published.
     pub noise: Noise,
@@ -42,7 +43,7 @@ pub struct Request {
 pub enum Noise {
     /// Each of them does.
     Aggregators,
-    /// None of them does: owners' coins alone hide anybody.
+    /// None of them does: only owners' coins hide anybody.
     None,
     /// Whichever has the smaller error.
     Any,
@@ -57,18 +58,18 @@ pub enum Trust {
     Owners,
 }
 
-/// How many owners hold yes, as far as it is known.
+/// How many owners have the truth *yes*, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
     /// At least.
     pub low: u64,
     /// At most.
     pub high: u64,
-    /// What of the error over that range counts.
+    /// How the errors over that range are summarized.
     pub over: Over,
 }
 
-/// What of the error over a range of yes counts.
+/// How the errors over a range are summarized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The largest.
@@ -95,20 +96,20 @@ pub enum Objective {
     Sd,
     /// The paper's Var P("Yes"|Yes) + Var P("Yes"|No), among mechanisms whose standard deviation is at most this.
     ///
-    /// Without such a bound its minimum is 0 and is reached by never answering, whatever else is asked for.
+    /// Without such a bound its minimum is 0, which never answering reaches, whatever else is asked for.
     Paper {
         /// The largest standard deviation.
         error: f64,
     },
 }
 
-/// The linked ε that a plan with noise keeps where nobody says another one.
+/// The linked ε that a plan with noise keeps unless another one is given.
 ///
-/// It is what the policies in the guides allow: once aggregators add noise, nothing but this limit keeps a local channel
-/// before it, which is all that protects an owner if nobody else is honest.
+/// It is what the policies in the guides allow. Once aggregators add noise, this limit is the only reason for a local channel,
+/// which is all that protects an owner if nobody else is honest.
 pub const USUAL_LINKED_EPSILON: f64 = 8.0;
 
-/// δ of a plan that bounds none.
+/// The δ of a plan whose request gives none.
 pub const USUAL_DELTA: f64 = 1e-8;
 /// A smaller ε of the release is not planned for.
 const LEAST_EPSILON: f64 = 1e-4;
@@ -119,13 +120,13 @@ impl Prior {
         Self { low: yes, high: yes, over: Over::Worst }
     }
 
-    /// The standard deviation of an estimate from so many owners, as this prior weighs it.
+    /// The standard deviation of an estimate from `owners` owners, as this prior weighs it.
     pub fn predicted_sd(&self, estimator: &Estimator, owners: u64) -> Result<f64, Error> {
         let sds = self.points().into_iter().map(|yes| estimator.sd(owners, yes)).collect::<Result<Vec<f64>, _>>()?;
         Ok(self.summarize(sds.into_iter()))
     }
 
-    /// The points at which the error is looked at: the variance is smooth and nearly quadratic in yes.
+    /// The numbers of yes-owners at which the error is computed: the variance is smooth and nearly quadratic in them.
     pub(super) fn points(&self) -> Vec<f64> {
         if self.low == self.high {
             return vec![self.low as f64];
@@ -163,8 +164,8 @@ impl Request {
         }
     }
 
-    /// A request for noise that one honest aggregator is enough for, with the usual limit on what is given away if nobody is
-    /// honest.
+    /// A request for noise with which one honest aggregator is enough, and for the usual limit on what is given away if nobody
+    /// is honest.
     ///
     /// ```
     /// use uptack::plan::{Prior, Request, least_error};
@@ -191,22 +192,36 @@ impl Request {
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
-        let refuse = |message: String, hint: &str| Err(Error::request(message).with_hint(hint));
-        if self.owners == 0 || self.owners > privacy::MOST_OWNERS {
-            return refuse(format!("{} owners cannot be planned for", self.owners), "give a number from 1 to 1e9");
+        self.check_crowd()?;
+        self.check_ranges()?;
+        self.check_bounded()?;
+        self.check_noise()?;
+        self.claim_owners().map(|_| ())
+    }
+
+    /// The numbers of owners, of yes-owners and of the smallest batch are possible together.
+    fn check_crowd(&self) -> Result<(), Error> {
+        let Self { owners, yes, minimum_batch, .. } = self;
+        if *owners == 0 || *owners > privacy::MOST_OWNERS {
+            return refuse(format!("{owners} owners cannot be planned for"), "give a number from 1 to 1e9");
         }
-        if self.yes.high > self.owners || self.yes.low > self.yes.high {
+        if yes.high > *owners || yes.low > yes.high {
             return refuse(
-                format!("{} to {} of {} owners cannot hold yes", self.yes.low, self.yes.high, self.owners),
+                format!("{} to {} of {owners} owners cannot hold yes", yes.low, yes.high),
                 "yes counts some of the owners, the smaller number first",
             );
         }
-        if self.minimum_batch > self.owners {
+        if minimum_batch > owners {
             return refuse(
-                format!("a minimum batch of {} is more than the {} owners", self.minimum_batch, self.owners),
+                format!("a minimum batch of {minimum_batch} is more than the {owners} owners"),
                 "it is the smallest batch that may be released",
             );
         }
+        Ok(())
+    }
+
+    /// Every bound that is given can be kept.
+    fn check_ranges(&self) -> Result<(), Error> {
         for (name, bound) in [("answer", self.answer_epsilon), ("linked", self.linked_epsilon)] {
             if bound.is_some_and(|epsilon| !(epsilon.is_finite() && epsilon > 0.0)) {
                 return refuse(
@@ -222,37 +237,46 @@ impl Request {
             );
         }
         if self.participation.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
-            return refuse("the participation must be above 0 and at most 1".to_owned(), "write 0.5 or 50%");
+            return refuse("the participation must be above 0 and at most 1", "write 0.5 or 50%");
         }
-        if self.release.is_none() && self.answer_epsilon.is_none() && self.linked_epsilon.is_none() {
+        Ok(())
+    }
+
+    /// Something bounds what may be given away.
+    fn check_bounded(&self) -> Result<(), Error> {
+        if self.bounds_tallies() || (self.answer_epsilon.is_some() && self.form != Form::Several) {
+            return Ok(());
+        }
+        if self.answer_epsilon.is_none() {
             return refuse(
-                "nothing bounds what may be given away, so telling the plain truth would be best".to_owned(),
+                "nothing bounds what may be given away, so telling the plain truth would be best",
                 "bound the release with an epsilon and a delta, each answer, or the linked epsilon",
             );
         }
-        // What bounds one answer of several does not bound their tallies at all.
-        if self.form == Form::Several && self.release.is_none() && self.linked_epsilon.is_none() {
-            return refuse(
-                "nothing bounds what the tallies of several answers give away: their noise cancels".to_owned(),
-                "bound the release with an epsilon, or the linked epsilon",
-            );
-        }
-        self.check_noise()?;
-        self.claim_owners().map(|_| ())
+        refuse(
+            "nothing bounds what the tallies of several answers give away: their noise cancels",
+            "bound the release with an epsilon, or the linked epsilon",
+        )
+    }
+
+    /// Whether what the tallies give away is bounded. A bound on one answer of several does not bound their tallies.
+    pub(super) fn bounds_tallies(&self) -> bool {
+        self.release.is_some() || self.linked_epsilon.is_some()
     }
 
     fn check_noise(&self) -> Result<(), Error> {
-        let refuse = |message: &str, hint: &str| Err(Error::request(message).with_hint(hint));
         match (self.noise, self.trust) {
-            (Noise::None, Trust::Owners) => return Ok(()),
-            (Noise::None, Trust::OneAggregator) => {
-                return refuse(
-                    "an honest aggregator that adds no noise hides nobody: it publishes what the owners wrote",
-                    "let the aggregators add noise, or count on the owners",
-                );
-            }
-            _ => {}
+            (Noise::None, Trust::Owners) => Ok(()),
+            (Noise::None, Trust::OneAggregator) => refuse(
+                "an honest aggregator that adds no noise hides nobody: it publishes what the owners wrote",
+                "let the aggregators add noise, or count on the owners",
+            ),
+            (Noise::Aggregators | Noise::Any, _) => self.check_added_noise(),
         }
+    }
+
+    /// Noise can be planned for what is asked.
+    fn check_added_noise(&self) -> Result<(), Error> {
         if self.release.is_none() {
             return refuse("noise is planned for the epsilon of the release, which is missing", "give an epsilon");
         }
@@ -271,7 +295,28 @@ impl Request {
         Ok(())
     }
 
-    /// The smallest bound on what all answers of an owner give away where there is one answer; infinite without any.
+    /// The δ at which the release is accounted for.
+    pub(super) fn target(&self) -> Result<Target, Error> {
+        let delta = self.release.map_or_else(|| Delta::new(USUAL_DELTA), |(_, delta)| Ok(delta));
+        delta.map(Target::Delta)
+    }
+
+    /// What the release of a channel gives away, for the claim's owners.
+    pub(super) fn release_guarantee(&self, channel: &Channel) -> Result<Guarantee, Error> {
+        Ok(privacy::release(channel, self.claim_owners()?)?.guarantee(self.target()?))
+    }
+
+    /// The error of a channel, as the prior weighs it.
+    pub(super) fn predicted_sd(&self, channel: &Channel) -> Result<f64, Error> {
+        self.yes.predicted_sd(&Estimator::new(channel)?, self.owners)
+    }
+
+    /// The largest share of owners of either truth who may take part.
+    pub(super) fn most_participation(&self) -> f64 {
+        self.participation.unwrap_or(1.0)
+    }
+
+    /// The smaller of the bounds on an owner's only answer; infinite without any.
     pub(super) fn cell_epsilon(&self) -> f64 {
         [self.linked_epsilon, self.answer_epsilon].into_iter().flatten().fold(f64::INFINITY, f64::min)
     }
@@ -282,7 +327,7 @@ impl Request {
         self.yes.summarize(self.yes.points().into_iter().map(|yes| law.variance(owners, yes).sqrt()))
     }
 
-    /// What the search minimizes; infinite where the law is out of the question.
+    /// What the search minimizes; infinite where the law says nothing.
     pub(super) fn cost(&self, law: &Law) -> f64 {
         let sd = self.sd(law);
         match self.objective {
@@ -295,4 +340,8 @@ impl Request {
             Objective::Paper { error } => 1.0 + sd / error,
         }
     }
+}
+
+fn refuse(message: impl Into<String>, hint: &str) -> Result<(), Error> {
+    Err(Error::request(message).with_hint(hint))
 }

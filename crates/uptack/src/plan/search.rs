@@ -6,6 +6,7 @@ use super::family::Family;
 use super::law::Law;
 use super::limits::Limits;
 use super::request::{Objective, Request};
+use super::root::halved;
 
 /// A law with its place in the family and what it costs.
 #[derive(Clone, Copy, Debug)]
@@ -24,23 +25,28 @@ pub(super) struct Found {
 pub(super) struct Aim {
     /// The release's ε is divided by this.
     pub(super) allowance: f64,
-    /// Nobody takes part more often.
+    /// The largest participation.
     pub(super) most: f64,
-    /// The law is hardly another than the one before.
+    /// Whether the law hardly differs from the one before.
     pub(super) near: bool,
 }
 
-/// How exactly the doubt is solved for while the search compares participations, in its logarithm: the error moves by half
-/// of it.
+/// How exactly the logarithm of the doubt is solved for while the search compares participations. The error moves by half of
+/// it.
 const ACCURACY: f64 = 4e-4;
-/// The same for what is kept.
+/// The same for the law that is kept.
 const FINAL_ACCURACY: f64 = 1e-5;
-/// Golden section stops after so many steps: the interval is then a 300th of what it was.
+/// Steps of a golden section, after which the interval is a 300th of what it was.
 const GOLDEN_STEPS: u32 = 12;
-/// So many are enough where the law before was nearly the same.
+/// Steps that are enough where the law before was nearly the same.
 const NEAR_STEPS: u32 = 3;
-/// It stops earlier where the cost differs by less than this between its two inner points and its width hardly matters.
+/// A golden section stops earlier if the costs at its two inner points differ by less than this share.
 const LEVEL: f64 = 1e-4;
+/// How far the first refinement looks around the best place, as a share of those who do not take part: about one tooth of
+/// the saw just before the cliff.
+const TOOTH: f64 = 4e-3;
+/// The least participation that is planned.
+const LEAST_PARTICIPATION: f64 = 1e-3;
 
 /// The search in one family under one request.
 pub(super) struct Search<'a> {
@@ -55,10 +61,10 @@ impl<'a> Search<'a> {
         Some(Self { request, limits, family, curve: Curve::of(family, request)? })
     }
 
-    /// The participations that are searched. Fewer than this take part only to be missed: below δ nobody would have to be
-    /// hidden at all, and an estimate that never says anything is exact where nobody holds yes.
+    /// The participations that are searched. Fewer than the least take part only to be missed: below δ nobody would have to
+    /// be hidden at all, and an estimate that never says anything is exact where there are no yes-owners.
     pub(super) fn domain(&self) -> (f64, f64) {
-        let most = self.request.participation.unwrap_or(1.0);
+        let most = self.request.most_participation();
         if self.family == Family::RandomizedResponse {
             return (1.0, most);
         }
@@ -69,85 +75,84 @@ impl<'a> Search<'a> {
     /// The least costly law, where the release is to keep its ε over `allowance` in the crowds of one truth.
     pub(super) fn best(&self, allowance: f64) -> Option<Found> {
         let places = self.places(allowance);
-        let mut best: Option<Found> = None;
-        for &place in &places {
-            if best.is_none_or(|best| self.may_cost(place, 1.01 * best.cost, allowance)) {
-                best = cheaper(best, self.at(place, allowance, ACCURACY));
-            }
-        }
-        let best = best?;
+        let best = self.cheapest(None, places.iter().copied(), allowance, 1.01)?;
         if self.family == Family::RandomizedResponse {
             return self.at(1.0, allowance, FINAL_ACCURACY);
         }
-        let index = places.iter().position(|&place| place == best.place)?;
-        // The places are in no order: the neighbours are the nearest on either side.
-        let below = places.iter().copied().filter(|&place| place < best.place).fold(self.domain().0, f64::max);
-        let above = places.iter().copied().filter(|&place| place > best.place).fold(self.domain().1, f64::min);
-        debug_assert!(below <= places[index] && places[index] <= above, "neighbours surround a place");
-        self.refine(best, (below, above), allowance, GOLDEN_STEPS)
+        self.refine(best, self.neighbours(best.place, &places), allowance, GOLDEN_STEPS)
     }
 
-    /// The least costly law near a place, as far as neighbours on the grid would be.
-    pub(super) fn best_near(&self, place: f64, aim: &Aim) -> Option<Found> {
+    /// The nearest of some places on either side of one, or the ends of the domain.
+    fn neighbours(&self, place: f64, places: &[f64]) -> (f64, f64) {
         let (least, most) = self.domain();
-        let (most, allowance) = (most.min(aim.most.max(least)), aim.allowance);
-        let place = place.min(most);
+        let below = places.iter().copied().filter(|&other| other < place).fold(least, f64::max);
+        let above = places.iter().copied().filter(|&other| other > place).fold(most, f64::min);
+        debug_assert!(below <= place && place <= above, "neighbours surround a place");
+        (below, above)
+    }
+
+    /// The least costly law near a place, about as far away as neighbours on the grid would be.
+    pub(super) fn best_near(&self, place: f64, aim: &Aim) -> Option<Found> {
         if self.family == Family::RandomizedResponse {
-            return self.at(1.0, allowance, FINAL_ACCURACY);
+            return self.at(1.0, aim.allowance, FINAL_ACCURACY);
         }
-        let share = if aim.near { 0.03 } else { 0.3 };
-        let reach = share * (1.0 - place).max(1e-3).min(place);
-        let ends = ((place - reach).max(least), (place + reach).min(most));
-        let middle = self.at(place, allowance, ACCURACY);
-        let sides = [0.2, 0.4, 0.6, 0.8].map(|share| ends.0 + share * (ends.1 - ends.0));
-        if let Some(middle) = middle.filter(|_| aim.near) {
-            return self.refine(middle, ends, allowance, NEAR_STEPS);
+        let stretch = Stretch::new(self.domain(), place, aim);
+        let middle = self.at(stretch.place, aim.allowance, ACCURACY);
+        match middle {
+            Some(middle) if aim.near => self.refine(middle, stretch.ends, aim.allowance, NEAR_STEPS),
+            _ => self.best_within(&stretch, middle, aim.allowance),
         }
-        // The cliff moves with the allowance, and what is best just before it moves along.
-        let moved = self.limits.release().map(|(epsilon, _)| {
-            let cliff = epsilon - epsilon / allowance;
-            1.0 - (1.0 - place) * cliff.exp()
-        });
-        let moved =
-            moved.filter(|place| (least..=most).contains(place)).and_then(|place| self.at(place, allowance, ACCURACY));
-        let mut best = cheaper(middle, moved);
-        for place in sides.into_iter().chain([ends.1]) {
-            if best.is_none_or(|best| self.may_cost(place, best.cost, allowance)) {
-                best = cheaper(best, self.at(place, allowance, ACCURACY));
-            }
+    }
+
+    /// The least costly law of a stretch, given the one in its middle.
+    fn best_within(&self, stretch: &Stretch, middle: Option<Found>, allowance: f64) -> Option<Found> {
+        let best = cheaper(middle, self.moved_with_cliff(stretch, allowance));
+        let places = [0.2, 0.4, 0.6, 0.8].map(|share| stretch.ends.0 + share * stretch.width());
+        let best = self.cheapest(best, places.into_iter().chain([stretch.ends.1]), allowance, 1.0)?;
+        // The least doubt is a saw: its tooth first, then what is around it.
+        let tooth = stretch.around(best.place, TOOTH * (1.0 - best.place));
+        let tooth = self.refine(best, tooth, allowance, GOLDEN_STEPS)?;
+        let wider = stretch.around(best.place, 0.2 * stretch.width());
+        cheaper(Some(tooth), self.refine(tooth, wider, allowance, GOLDEN_STEPS))
+    }
+
+    /// The cheaper of what is known and the laws at some places. A place is skipped if no law there can cost less than
+    /// `margin` times the best so far.
+    fn cheapest(
+        &self,
+        known: Option<Found>,
+        places: impl Iterator<Item = f64>,
+        allowance: f64,
+        margin: f64,
+    ) -> Option<Found> {
+        places.fold(known, |best, place| match best {
+            Some(best) if !self.may_cost(place, margin * best.cost, allowance) => Some(best),
+            best => cheaper(best, self.at(place, allowance, ACCURACY)),
+        })
+    }
+
+    /// The law at a place that moved along with the cliff: the cliff moves with the allowance, and what is best just before it
+    /// moves along.
+    fn moved_with_cliff(&self, stretch: &Stretch, allowance: f64) -> Option<Found> {
+        let (epsilon, _) = self.limits.release()?;
+        let moved = 1.0 - (1.0 - stretch.place) * (epsilon - epsilon / allowance).exp();
+        let (least, most) = stretch.domain;
+        if !(least..=most).contains(&moved) {
+            return None;
         }
-        let best = best?;
-        let around = |reach: f64| ((best.place - reach).max(least), (best.place + reach).min(most));
-        // The doubt is a saw: the tooth first, then what is around it.
-        let tooth = self.refine(best, around(TOOTH * (1.0 - best.place)), allowance, GOLDEN_STEPS)?;
-        cheaper(Some(tooth), self.refine(tooth, around(0.2 * (ends.1 - ends.0)), allowance, GOLDEN_STEPS))
+        self.at(moved, allowance, ACCURACY)
     }
 
     /// Golden section between two places around one.
-    fn refine(&self, start: Found, (mut low, mut high): (f64, f64), allowance: f64, steps: u32) -> Option<Found> {
-        let golden = 0.5 * (5f64.sqrt() - 1.0);
+    fn refine(&self, start: Found, ends: (f64, f64), allowance: f64, steps: u32) -> Option<Found> {
         let at = |place: f64| self.at(place, allowance, ACCURACY);
-        let cost = |found: &Option<Found>| found.map_or(f64::INFINITY, |found| found.cost);
-        let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
-        let (mut left_found, mut right_found) = (at(left), at(right));
-        let mut best = [left_found, right_found].into_iter().fold(Some(start), cheaper);
+        let mut section = GoldenSection::new(ends, at);
+        let mut best = [section.left.found, section.right.found].into_iter().fold(Some(start), cheaper);
         for _ in 0..steps {
-            let (one, other) = (cost(&left_found), cost(&right_found));
-            let level = (one / other - 1.0).abs() < LEVEL && (cost(&best) / one - 1.0).abs() < LEVEL;
-            if high <= low || level {
+            if section.is_empty() || section.is_level(best) {
                 break;
             }
-            if one < other {
-                (high, right, right_found) = (right, left, left_found);
-                left = high - golden * (high - low);
-                left_found = at(left);
-                best = cheaper(best, left_found);
-            } else {
-                (low, left, left_found) = (left, right, right_found);
-                right = low + golden * (high - low);
-                right_found = at(right);
-                best = cheaper(best, right_found);
-            }
+            best = cheaper(best, section.narrow(at));
         }
         best.map(|best| self.at(best.place, allowance, FINAL_ACCURACY).unwrap_or(best))
     }
@@ -182,15 +187,12 @@ impl<'a> Search<'a> {
     /// The most doubt at which the error is at most `error`; none where it is larger without any doubt.
     pub(super) fn doubt_at_error(&self, place: f64, error: f64) -> Option<f64> {
         let sd = |log_doubt: f64| self.request.sd(&self.curve.law(place, log_doubt.exp()));
-        let (mut low, mut high) = (1e-18f64.ln(), self.curve.most_doubt().ln());
-        if sd(low) > error {
+        let ends = (1e-18f64.ln(), self.curve.most_doubt().ln());
+        if sd(ends.0) > error {
             return None;
         }
-        for _ in 0..44 {
-            let half = 0.5 * (low + high);
-            if sd(half) <= error { low = half } else { high = half }
-        }
-        Some(low.exp())
+        let (most, _) = halved(ends, 44, |log_doubt| sd(log_doubt) <= error);
+        Some(most.exp())
     }
 
     /// Where the search looks first: the likely best come first, because others are then ruled out quickly.
@@ -199,34 +201,126 @@ impl<'a> Search<'a> {
         if self.family == Family::RandomizedResponse {
             return if most >= 1.0 { vec![1.0] } else { Vec::new() };
         }
-        let mut absent = Vec::new();
-        if let Some((epsilon, _)) = self.limits.release() {
-            // Where one direction of the divergence vanishes, in a crowd whose silent owners fluctuate.
-            let cliff = (-epsilon / allowance).exp();
-            let deviation = (cliff / self.limits.owners() as f64).sqrt();
-            absent.extend([4.0, 6.0, 8.0, 11.0].map(|times| cliff + times * deviation));
-            // Just before it the least doubt is a saw whose teeth grow narrower with the crowd.
-            absent.extend([1.0 + 1e-6, 1.003, 1.005, 1.0075, 1.012, 1.03, 1.15, 0.9].map(|times| cliff * times));
-        }
-        absent.extend([0.0, 1e-4, 1e-3, 1e-2, 0.05]);
-        let inner = absent.into_iter().map(|absent| 1.0 - absent).filter(|place| *place > least && *place <= most);
+        let absent = self.shares_near_cliff(allowance).into_iter().chain([0.0, 1e-4, 1e-3, 1e-2, 0.05]);
+        let inner = absent.map(|absent| 1.0 - absent).filter(|place| *place > least && *place <= most);
         let steps = (0..=12).map(|step| least + (most - least) * (f64::from(step) / 12.0).powi(2));
-        let mut places: Vec<f64> = Vec::new();
-        for place in inner.chain([most]).chain(steps) {
-            if !places.contains(&place) {
-                places.push(place);
-            }
-        }
-        places
+        distinct(inner.chain([most]).chain(steps))
+    }
+
+    /// Shares of owners who do not take part, around the cliff at e^(−ε).
+    fn shares_near_cliff(&self, allowance: f64) -> Vec<f64> {
+        let Some((epsilon, _)) = self.limits.release() else { return Vec::new() };
+        // Where one direction of the divergence vanishes, in a crowd whose silent owners fluctuate.
+        let cliff = (-epsilon / allowance).exp();
+        let deviation = (cliff / self.limits.owners() as f64).sqrt();
+        let beyond = [4.0, 6.0, 8.0, 11.0].map(|times| cliff + times * deviation);
+        // Just before it the least doubt is a saw whose teeth grow narrower with the crowd.
+        let saw = [1.0 + 1e-6, 1.003, 1.005, 1.0075, 1.012, 1.03, 1.15, 0.9].map(|times| cliff * times);
+        beyond.into_iter().chain(saw).collect()
     }
 }
 
-/// How far the first refinement looks around the best place, as a share of those who do not take part: about one tooth of the
-/// saw just before the cliff.
-const TOOTH: f64 = 4e-3;
-/// Fewer than one in a thousand are not asked to take part.
-const LEAST_PARTICIPATION: f64 = 1e-3;
+/// The places without repetitions, in the order in which they first occur.
+fn distinct(places: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut distinct = Vec::new();
+    for place in places {
+        if !distinct.contains(&place) {
+            distinct.push(place);
+        }
+    }
+    distinct
+}
 
+/// Where a search near a place looks.
+struct Stretch {
+    domain: (f64, f64),
+    place: f64,
+    ends: (f64, f64),
+}
+
+impl Stretch {
+    fn new((least, most): (f64, f64), place: f64, aim: &Aim) -> Self {
+        let domain = (least, most.min(aim.most.max(least)));
+        let place = place.min(domain.1);
+        let share = if aim.near { 0.03 } else { 0.3 };
+        let mut stretch = Self { domain, place, ends: domain };
+        stretch.ends = stretch.around(place, share * (1.0 - place).max(1e-3).min(place));
+        stretch
+    }
+
+    fn width(&self) -> f64 {
+        self.ends.1 - self.ends.0
+    }
+
+    /// The part of the domain within reach of a place.
+    fn around(&self, place: f64, reach: f64) -> (f64, f64) {
+        ((place - reach).max(self.domain.0), (place + reach).min(self.domain.1))
+    }
+}
+
+/// An interval of participations with the laws at its two inner points.
+struct GoldenSection {
+    low: f64,
+    high: f64,
+    left: Probe,
+    right: Probe,
+}
+
+/// A participation and the law found there.
+#[derive(Clone, Copy)]
+struct Probe {
+    place: f64,
+    found: Option<Found>,
+}
+
+impl Probe {
+    fn at(place: f64, at: impl Fn(f64) -> Option<Found>) -> Self {
+        Self { place, found: at(place) }
+    }
+
+    fn cost(&self) -> f64 {
+        cost(self.found)
+    }
+}
+
+impl GoldenSection {
+    const RATIO: f64 = 0.618_033_988_749_894_9;
+
+    fn new((low, high): (f64, f64), at: impl Fn(f64) -> Option<Found>) -> Self {
+        let left = Probe::at(high - Self::RATIO * (high - low), &at);
+        let right = Probe::at(low + Self::RATIO * (high - low), &at);
+        Self { low, high, left, right }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.high <= self.low
+    }
+
+    /// Whether neither the inner points nor the best law differ enough for the interval's width to matter.
+    fn is_level(&self, best: Option<Found>) -> bool {
+        let (left, right) = (self.left.cost(), self.right.cost());
+        (left / right - 1.0).abs() < LEVEL && (cost(best) / left - 1.0).abs() < LEVEL
+    }
+
+    /// Drops the end next to the more expensive inner point; returns the law at the new inner point.
+    fn narrow(&mut self, at: impl Fn(f64) -> Option<Found>) -> Option<Found> {
+        if self.left.cost() < self.right.cost() {
+            (self.high, self.right) = (self.right.place, self.left);
+            self.left = Probe::at(self.high - Self::RATIO * (self.high - self.low), at);
+            self.left.found
+        } else {
+            (self.low, self.left) = (self.left.place, self.right);
+            self.right = Probe::at(self.low + Self::RATIO * (self.high - self.low), at);
+            self.right.found
+        }
+    }
+}
+
+fn cost(found: Option<Found>) -> f64 {
+    found.map_or(f64::INFINITY, |found| found.cost)
+}
+
+/// The less costly of two laws, or the only one.
 pub(super) fn cheaper(one: Option<Found>, other: Option<Found>) -> Option<Found> {
     match (one, other) {
         (Some(a), Some(b)) => Some(if b.cost < a.cost { b } else { a }),

@@ -1,54 +1,62 @@
 //! The asymmetric laws: who takes part and who answers the opposite differ between *yes* and *no*.
 //!
-//! Four numbers are too many for a bound, so that this is a walk: from the best symmetric and the best one-sided law, in
-//! steps that shrink where none helps. Most steps are ruled out with one call of the accounting.
+//! Four numbers are too many for a bound, so this is a walk from the best symmetric and the best one-sided law, in steps that
+//! shrink when none of them helps. Most steps are ruled out with one call of the accounting.
 
 use super::certify::{Certified, as_it_stands, certify};
 use super::family::Family;
 use super::law::Law;
 use super::limits::Limits;
 use super::request::{Objective, Request};
+use super::root::halved;
 use super::search::{Found, cheaper};
 
 /// The best certified mechanism of the family that the walk finds; `starts` are where it begins.
 pub(super) fn certified(request: &Request, limits: &Limits, starts: &[Certified]) -> Option<Certified> {
     let walk = Walk { request, limits };
     let walked = certify(request, limits, |aim, near| match near {
-        Some(near) => walk.from(&Shape::of(&near.law), SMALL_STEP, aim.allowance),
-        None => {
-            let of = |family: Family| starts.iter().filter(move |start| start.family == family);
-            let starts = of(Family::NormalForm).chain(of(Family::NoisySampling));
-            let found = starts.map(|start| walk.from(&Shape::of(&start.found.law), FIRST_STEP, aim.allowance));
-            found.fold(None, cheaper)
-        }
+        Some(near) => walk.best_from(&Shape::of(&near.law), SMALL_STEP, aim.allowance),
+        None => walk.best_from_starts(starts, aim.allowance),
     });
     walked.or_else(|| restated(request, starts))
 }
 
-/// Where the walk certifies nothing: the starts themselves, which are members of this family, too, with the few more flips
-/// that the rounding of its parameters takes.
+/// The starts themselves, for when the walk certifies nothing: they are members of this family as well, with the few more
+/// flips that the rounding of its parameters takes.
 fn restated(request: &Request, starts: &[Certified]) -> Option<Certified> {
-    let kept = |start: &Certified| {
-        [1.0, 1.001, 1.003, 1.01, 1.03, 1.1].into_iter().find_map(|factor| {
-            let Law { part, flip } = start.found.law;
-            let law = Law { part, flip: [0, 1].map(|truth: usize| (flip[truth] * factor).min(part[truth])) };
-            let found =
-                Found { family: Family::Tuned, law, cost: request.cost(&law), place: part[0], doubt: law.flip[0] };
-            as_it_stands(request, &found)
-        })
-    };
     let starts = starts.iter().filter(|start| matches!(start.family, Family::NormalForm | Family::NoisySampling));
-    starts.filter_map(kept).min_by(|a, b| a.cost.total_cmp(&b.cost))
+    let kept = starts.filter_map(|start| {
+        let mut laws = MORE_FLIPS.into_iter().map(|factor| with_more_flips(&start.found.law, factor));
+        laws.find_map(|law| as_it_stands(request, &found(request, law, law.flip[0])))
+    });
+    kept.min_by(|one, other| one.cost.total_cmp(&other.cost))
 }
 
-const FIRST_STEP: f64 = 0.3;
-const SMALL_STEP: f64 = 0.06;
-/// The walk ends where steps of this size do not help any more.
-const SMALLEST_STEP: f64 = 0.02;
-/// A step that helps by less than this does not.
-const PROGRESS: f64 = 2e-4;
+fn with_more_flips(&Law { part, flip }: &Law, factor: f64) -> Law {
+    Law { part, flip: [0, 1].map(|truth: usize| (flip[truth] * factor).min(part[truth])) }
+}
 
-/// Who takes part, and the flips in proportion to one another.
+fn found(request: &Request, law: Law, doubt: f64) -> Found {
+    Found { family: Family::Tuned, law, cost: request.cost(&law), place: law.part[0], doubt }
+}
+
+/// What the flips of a start are multiplied by, one factor after the other, until its certificate keeps the request.
+const MORE_FLIPS: [f64; 6] = [1.0, 1.001, 1.003, 1.01, 1.03, 1.1];
+/// The step of a walk that begins at a start.
+const FIRST_STEP: f64 = 0.3;
+/// The step of a walk that begins near the law before.
+const SMALL_STEP: f64 = 0.06;
+/// The walk ends when steps of this size do not help any more.
+const SMALLEST_STEP: f64 = 0.02;
+/// A step helps if it lowers the cost by more than this share.
+const PROGRESS: f64 = 2e-4;
+/// How exactly the logarithm of the doubt is solved for during the walk, and for the law that is kept.
+const ACCURACY: f64 = 4e-4;
+const FINAL_ACCURACY: f64 = 1e-5;
+/// The doubt at which the searches for one begin.
+const SMALLEST_DOUBT: f64 = 1e-17;
+
+/// Who takes part, and the flips as shares of the larger one.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     part: [f64; 2],
@@ -56,46 +64,51 @@ struct Shape {
 }
 
 impl Shape {
-    /// A one-sided law gets a trace of the missing flips, so that the walk can grow them.
+    /// The shape of a law. A one-sided law gets a trace of the missing flips, so that the walk can grow them.
     fn of(law: &Law) -> Self {
         let largest = law.flip[0].max(law.flip[1]);
         Self { part: law.part, flip: law.flip.map(|flip| (flip / largest).max(1e-4)) }
     }
 
-    /// The larger flip being `doubt`. Whoever flips takes part.
+    /// Nobody takes part more often than `most`.
+    fn new(part: [f64; 2], flip: [f64; 2], most: f64) -> Self {
+        let largest = f64::max(flip[0], flip[1]);
+        Self { part: part.map(|part| part.min(most)), flip: flip.map(|flip| flip / largest) }
+    }
+
+    /// The law whose larger flip is `doubt`. Everybody who flips takes part.
     fn law(&self, doubt: f64) -> Law {
         let flip = self.flip.map(|flip| flip * doubt);
         Law { part: [0, 1].map(|truth: usize| self.part[truth].max(flip[truth])), flip }
     }
 
-    /// Where the classes would cross over.
+    /// The doubt at which the classes would swap their meaning.
     fn most_doubt(&self) -> f64 {
         let sum = self.flip[0] + self.flip[1];
         (self.part[0] / sum).max(self.part[1] / sum).min(1.0)
     }
 
-    fn neighbours(&self, step: f64, most: f64) -> Vec<Self> {
+    /// The shapes one step away.
+    fn neighbours(&self, step: f64, most: f64) -> [Self; 10] {
         let [yes, no] = self.part;
         let [ry, rn] = self.flip;
         let (up, down) = (1.0 + step, 1.0 / (1.0 + step));
         // Towards the end at `most` in shares of what is left, so that the walk can come close to it.
         let nearer = |part: f64| most - (most - part) * (1.0 - step);
-        let with = |yes: f64, no: f64, ry: f64, rn: f64| {
-            let largest = f64::max(ry, rn);
-            Self { part: [yes.min(most), no.min(most)], flip: [ry / largest, rn / largest] }
-        };
-        vec![
-            with(nearer(yes), no, ry, rn),
-            with(yes * down, no, ry, rn),
-            with(yes, nearer(no), ry, rn),
-            with(yes, no * down, ry, rn),
-            with(yes, no, ry * up, rn),
-            with(yes, no, ry, rn * up),
-            with(nearer(yes), nearer(no), ry, rn),
-            with(yes * down, no * down, ry, rn),
-            with(most - (most - yes) * up, no, ry, rn),
-            with(yes, most - (most - no) * up, ry, rn),
+        let farther = |part: f64| most - (most - part) * up;
+        [
+            ([nearer(yes), no], [ry, rn]),
+            ([yes * down, no], [ry, rn]),
+            ([yes, nearer(no)], [ry, rn]),
+            ([yes, no * down], [ry, rn]),
+            ([yes, no], [ry * up, rn]),
+            ([yes, no], [ry, rn * up]),
+            ([nearer(yes), nearer(no)], [ry, rn]),
+            ([yes * down, no * down], [ry, rn]),
+            ([farther(yes), no], [ry, rn]),
+            ([yes, farther(no)], [ry, rn]),
         ]
+        .map(|(part, flip)| Self::new(part, flip, most))
     }
 }
 
@@ -105,24 +118,37 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn from(&self, start: &Shape, first_step: f64, allowance: f64) -> Option<Found> {
-        let most = self.request.participation.unwrap_or(1.0);
-        let budget = self.limits.calls() + self.budget();
-        let (mut shape, mut here) = (*start, self.at(start, allowance, 4e-4)?);
+    /// The best law that is found from the starts of either family.
+    fn best_from_starts(&self, starts: &[Certified], allowance: f64) -> Option<Found> {
+        let of = |family: Family| starts.iter().filter(move |start| start.family == family);
+        let starts = of(Family::NormalForm).chain(of(Family::NoisySampling));
+        starts.map(|start| self.best_from(&Shape::of(&start.found.law), FIRST_STEP, allowance)).fold(None, cheaper)
+    }
+
+    /// The best law that is found from one shape.
+    fn best_from(&self, start: &Shape, first_step: f64, allowance: f64) -> Option<Found> {
+        let last_call = self.limits.calls() + self.budget();
+        let (mut shape, mut here) = (*start, self.at(start, allowance, ACCURACY)?);
         let mut step = first_step;
-        while step > SMALLEST_STEP && self.limits.calls() < budget {
+        while step > SMALLEST_STEP && self.limits.calls() < last_call {
             let goal = here.cost * (1.0 - PROGRESS);
-            let moves = shape.neighbours(step, most).into_iter().filter(|shape| self.may_cost(shape, goal, allowance));
-            let found = moves.filter_map(|shape| Some((shape, self.at(&shape, allowance, 4e-4)?)));
-            match found.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) {
+            match self.best_neighbour(&shape, step, goal, allowance) {
                 Some((better, found)) if found.cost < goal => (shape, here) = (better, found),
                 _ => step *= 0.4,
             }
         }
-        self.at(&shape, allowance, 1e-5)
+        self.at(&shape, allowance, FINAL_ACCURACY)
     }
 
-    /// Calls of the accounting; they take longer in larger crowds.
+    /// The best of the shapes one step away that may cost less than `goal`.
+    fn best_neighbour(&self, shape: &Shape, step: f64, goal: f64, allowance: f64) -> Option<(Shape, Found)> {
+        let neighbours = shape.neighbours(step, self.request.most_participation()).into_iter();
+        let promising = neighbours.filter(|shape| self.may_cost(shape, goal, allowance));
+        let found = promising.filter_map(|shape| Some((shape, self.at(&shape, allowance, ACCURACY)?)));
+        found.min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
+    }
+
+    /// Calls of the accounting that one walk may make; they take longer in larger crowds.
     fn budget(&self) -> u64 {
         match self.limits.owners() {
             0..20_000 => 500,
@@ -132,17 +158,17 @@ impl Walk<'_> {
         }
     }
 
+    /// The law of a shape with the least doubt.
     fn at(&self, shape: &Shape, allowance: f64, accuracy: f64) -> Option<Found> {
-        let most = shape.most_doubt();
-        let least = self.least_doubt(shape, most)?;
-        let doubt = self.limits.least_doubt(|doubt| shape.law(doubt), (least, most), allowance, accuracy)?;
+        let ends = (self.least_doubt(shape)?, shape.most_doubt());
+        let doubt = self.limits.least_doubt(|doubt| shape.law(doubt), ends, allowance, accuracy)?;
         let law = shape.law(doubt);
-        // A class that one truth alone can reach would show nothing at all where nobody holds it.
+        // A class that only one truth can reach would show nothing at all where no owner has that truth.
         if law.no()[1] <= 1e-3 * law.yes()[1] || law.yes()[0] <= law.no()[0] {
             return None;
         }
-        let cost = self.request.cost(&law);
-        cost.is_finite().then_some(Found { family: Family::Tuned, law, cost, place: law.part[0], doubt })
+        let found = found(self.request, law, doubt);
+        found.cost.is_finite().then_some(found)
     }
 
     /// Whether the shape may cost less than `goal`: the law that costs as much must keep the bound.
@@ -151,34 +177,27 @@ impl Walk<'_> {
             return true;
         }
         let sd = |log_doubt: f64| self.request.sd(&shape.law(log_doubt.exp()));
-        let (mut low, mut high) = (1e-17f64.ln(), shape.most_doubt().ln());
-        let least = sd(low);
+        let ends = (SMALLEST_DOUBT.ln(), shape.most_doubt().ln());
+        let least = sd(ends.0);
         if least.is_nan() || least > goal {
             return false;
         }
-        for _ in 0..40 {
-            let half = 0.5 * (low + high);
-            if sd(half) <= goal { low = half } else { high = half }
-        }
-        !self.limits.is_broken_at(&shape.law(low.exp()), allowance)
+        let (most, _) = halved(ends, 40, |log_doubt| sd(log_doubt) <= goal);
+        !self.limits.is_broken_at(&shape.law(most.exp()), allowance)
     }
 
-    /// The least doubt under the bounds of an owner's only answer; its ε falls with it.
-    fn least_doubt(&self, shape: &Shape, most: f64) -> Option<f64> {
-        let bounds = [self.request.answer_epsilon, self.request.linked_epsilon];
-        let bound = bounds.into_iter().flatten().fold(f64::INFINITY, f64::min);
-        let keeps = |log_doubt: f64| shape.law(log_doubt.exp()).linked_epsilon() <= bound * (1.0 - 1e-5);
+    /// The least doubt under the bounds of an owner's only answer, whose ε falls with it.
+    fn least_doubt(&self, shape: &Shape) -> Option<f64> {
+        let bound = self.request.cell_epsilon();
         if bound.is_infinite() {
             return Some(0.0);
         }
-        let (mut low, mut high) = (1e-17f64.ln(), most.ln() - 1e-9);
-        if !keeps(high) {
+        let keeps = |log_doubt: f64| shape.law(log_doubt.exp()).linked_epsilon() <= bound * (1.0 - 1e-5);
+        let ends = (SMALLEST_DOUBT.ln(), shape.most_doubt().ln() - 1e-9);
+        if !keeps(ends.1) {
             return None;
         }
-        for _ in 0..50 {
-            let half = 0.5 * (low + high);
-            if keeps(half) { high = half } else { low = half }
-        }
-        Some(high.exp())
+        let (_, least) = halved(ends, 50, |log_doubt| !keeps(log_doubt));
+        Some(least.exp())
     }
 }

@@ -40,29 +40,35 @@ impl Solved {
 
     /// Who has to be honest for the claim, and what is left if they are not: two sentences.
     pub fn trust_words(&self) -> [String; 2] {
-        let plan = &self.plan;
-        let batch = grouped(plan.minimum_batch);
-        if plan.trust == Trust::OneAggregator {
-            let nobody = match plan.best.views.linked {
-                Some(linked) => format!("an owner's answer gives away at most ε = {}", display::claim(linked)),
-                None => "nothing protects an owner's answer".to_owned(),
-            };
-            return [
-                format!(
-                    "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, \
-                     whoever else is not.",
-                    display::claim(plan.epsilon())
-                ),
-                format!("If nobody is, {nobody}. Batches below {batch} are not released."),
-            ];
+        match self.plan.trust {
+            Trust::OneAggregator => self.one_aggregator_words(),
+            Trust::Owners => self.owners_words(),
         }
-        let degraded: Vec<String> = plan.robustness.iter().map(robust).collect();
-        let noise = if plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
+    }
+
+    fn one_aggregator_words(&self) -> [String; 2] {
+        let nobody = match self.plan.best.views.linked {
+            Some(linked) => format!("an owner's answer gives away at most ε = {}", display::claim(linked)),
+            None => "nothing protects an owner's answer".to_owned(),
+        };
+        let batch = grouped(self.plan.minimum_batch);
         [
             format!(
-                "Certified for {} honest owners{noise}; batches below {batch} are not released.",
-                grouped(plan.claim_owners)
+                "If one of the two aggregators is honest, what is published gives away at most ε = {}, δ = 0, \
+                 whoever else is not.",
+                display::claim(self.plan.epsilon())
             ),
+            format!("If nobody is, {nobody}. Batches below {batch} are not released."),
+        ]
+    }
+
+    fn owners_words(&self) -> [String; 2] {
+        let plan = &self.plan;
+        let (owners, batch) = (grouped(plan.claim_owners), grouped(plan.minimum_batch));
+        let noise = if plan.best.channel.noise().is_some() { " and one honest aggregator" } else { "" };
+        let degraded: Vec<String> = plan.robustness.iter().map(robust).collect();
+        [
+            format!("Certified for {owners} honest owners{noise}; batches below {batch} are not released."),
             format!("With fewer honest owners than that, ε of the release is {}.", degraded.join(", ")),
         ]
     }
@@ -83,14 +89,19 @@ impl Solved {
         let mut choices: Vec<&Choice> = std::iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
         choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
         let least = choices[0].sd;
-        let above = |choice: &Choice| match choice.sd / least - 1.0 {
-            0.0 => "least".to_owned(),
-            more => format!("+{}", display::percent(more, 2, Rounding::Up)),
-        };
-        choices.into_iter().map(|choice| (choice, above(choice))).collect()
+        choices.into_iter().map(|choice| (choice, above_least(choice.sd, least))).collect()
     }
 }
 
+/// How far an error is above the least of all.
+fn above_least(sd: f64, least: f64) -> String {
+    match sd / least - 1.0 {
+        0.0 => "least".to_owned(),
+        more => format!("+{}", display::percent(more, 2, Rounding::Up)),
+    }
+}
+
+/// What is left of the guarantee if only a share of the owners is honest.
 fn robust((honest, epsilon): &(Fraction, Option<f64>)) -> String {
     format!("{} with {} %", display::claim(*epsilon), 100.0 * honest.to_f64())
 }

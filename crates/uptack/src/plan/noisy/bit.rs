@@ -3,14 +3,14 @@
 use crate::noise::SummedBit;
 use crate::plan::law::Law;
 
-/// A bit that owners of one truth mostly write and owners of the other mostly do not.
+/// A bit that owners of one truth mostly write and owners of the other truth mostly do not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bit {
-    /// How often the former do not write it.
+    /// How often owners of the first truth do not write it.
     pub(super) missed: f64,
-    /// How often the latter do.
+    /// How often owners of the other truth do.
     pub(super) stray: f64,
-    /// Whether it is owners of *no* who write it.
+    /// Whether it is the no-owners who mostly write it.
     pub(super) of_no: bool,
 }
 
@@ -27,8 +27,13 @@ impl Bit {
         1.0 - self.missed - self.stray
     }
 
-    /// The largest a = e^(−1/t) that is not needed: with it, one honest aggregator keeps ε = ln(1 + growth). Zero where the
-    /// owners' own coins keep it.
+    /// The variance of the bits of `often` owners who should write it and `rarely` owners who should not.
+    pub(super) fn variance_of(&self, often: f64, rarely: f64) -> f64 {
+        often * one_variance(self.missed) + rarely * one_variance(self.stray)
+    }
+
+    /// The least a = e^(−1/t) with which one honest aggregator keeps ε = ln(1 + growth). Zero where the owners' own coins keep
+    /// it.
     ///
     /// With d = p − q, m = min(1 − p, q) and g = 1 − a, both ratios of the closed form are at most 1 + growth exactly if
     /// g·(d + growth·(1 − m)) ≤ growth.
@@ -37,17 +42,18 @@ impl Bit {
         ((lean - growth * least) / (lean + growth * (1.0 - least))).max(0.0)
     }
 
-    /// The law that has this bit and the fewest who take part: nobody says 0.
+    /// The law with this bit in which the fewest take part: nobody says 0.
     pub(super) fn silent_law(&self) -> Law {
-        let often = 1.0 - self.missed;
-        match self.of_no {
-            false => Law { part: [often, self.stray], flip: [0.0, self.stray] },
-            true => Law { part: [self.stray, often], flip: [0.0, often] },
-        }
+        Law::one_sided(1.0 - self.missed, self.stray, self.of_no)
     }
 }
 
-/// The variance of what both aggregators add together, each with this a.
+/// The variance of one owner's bit.
+fn one_variance(probability: f64) -> f64 {
+    probability * (1.0 - probability)
+}
+
+/// The variance of what both aggregators add together, each with noise of this a.
 pub(super) fn variance_of_both(decay: f64) -> f64 {
     4.0 * decay / (1.0 - decay).powi(2)
 }

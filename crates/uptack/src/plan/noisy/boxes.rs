@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::bit::Bit;
-use super::region::{Goal, Region};
+use super::region::{Goal, Region, Sides};
 
 /// The best bit that was found, its error, and an error that no bit of the region is below.
 #[derive(Clone, Copy, Debug)]
@@ -17,17 +17,18 @@ pub(super) struct Best {
 
 /// Boxes are halved until none can be better by more than this share.
 const ACCURACY: f64 = 3e-4;
-/// So many boxes are looked at.
+/// How many boxes are halved at most.
 const BUDGET: usize = 10_000;
-/// Rounding of the bound itself.
+/// The rounding error of the bound itself.
 const ROUNDING: f64 = 1e-12;
-/// Less than this share of ones is hardly any.
-const REST: f64 = 1e-3;
-/// The last step of the walk, in the logarithm of the doubt.
+/// The scale on which doubts near one are stretched.
+const NEARLY_ALL: f64 = 1e-3;
+/// The smallest step of the walk, in the logarithm of the doubt.
 const SMALLEST_STEP: f64 = 1e-7;
 
+/// Doubts between two corners, and an error that no bit among them is below.
 struct Box {
-    sides: [(f64, f64); 2],
+    sides: Sides,
     least: f64,
 }
 
@@ -54,75 +55,113 @@ impl Ord for Box {
 
 /// The best bit of the region.
 pub(super) fn search(goal: &Goal, region: &Region) -> Option<Best> {
-    let traces = goal.traces(region.of_no);
-    let boxed = |sides| {
-        let sides = region.tightened(sides)?;
-        Some(Box { sides, least: goal.least_error(sides, region.of_no) })
-    };
-    let mut found = improved(goal, region, None, (0.0, 0.0));
-    let mut open: BinaryHeap<Box> = boxed([(0.0, 1.0), (0.0, 1.0)]).into_iter().collect();
-    let mut least = f64::INFINITY;
-    for step in 0.. {
-        let Some(next) = open.pop() else { break };
-        let known = found.map_or(f64::INFINITY, |(_, error)| error);
-        if next.least >= known * (1.0 - ACCURACY) || step == BUDGET {
-            least = next.least;
-            break;
-        }
-        for sides in halves(next.sides, traces) {
-            let Some(half) = boxed(sides) else { continue };
-            found = improved(goal, region, found, (half.sides[0].0, half.sides[1].0));
-            found = improved(goal, region, found, (half.sides[0].1, half.sides[1].1));
-            open.push(half);
-        }
-    }
-    let (bit, error) = walk(goal, region, found?, traces);
+    let mut search = Search { goal, region, traces: goal.traces(region.of_no), best: None };
+    search.try_doubts(0.0, 0.0);
+    let least = search.halve_boxes();
+    search.walk();
+    let (bit, error) = search.best?;
     Some(Best { bit, error, least: (least * (1.0 - ROUNDING)).min(error) })
 }
 
-type Found = Option<(Bit, f64)>;
+struct Search<'a> {
+    goal: &'a Goal,
+    region: &'a Region,
+    /// Doubts of either side that hardly matter.
+    traces: [f64; 2],
+    /// The best bit so far and its error.
+    best: Option<(Bit, f64)>,
+}
 
-fn improved(goal: &Goal, region: &Region, known: Found, (missed, stray): (f64, f64)) -> Found {
-    let bit = region.lifted(missed, stray).map(|bit| (bit, goal.error(&bit)));
-    match (known, bit.filter(|(_, error)| error.is_finite())) {
-        (Some(known), Some(bit)) => Some(if bit.1 < known.1 { bit } else { known }),
-        (known, bit) => known.or(bit),
+impl Search<'_> {
+    fn error(&self) -> f64 {
+        self.best.map_or(f64::INFINITY, |(_, error)| error)
     }
-}
 
-/// Two boxes for one, across the longer side, in coordinates that stretch both ends: a little doubt, and nearly all.
-fn halves(sides: [(f64, f64); 2], traces: [f64; 2]) -> [[(f64, f64); 2]; 2] {
-    let stretched = |side: usize, doubt: f64| ((doubt + traces[side]) / (1.0 - doubt + REST)).ln();
-    let length = |side: usize| stretched(side, sides[side].1) - stretched(side, sides[side].0);
-    let long = usize::from(length(1) > length(0));
-    let (low, high) = sides[long];
-    let odds = (0.5 * (stretched(long, low) + stretched(long, high))).exp();
-    let middle = ((odds * (1.0 + REST) - traces[long]) / (1.0 + odds)).clamp(low, high);
-    let with = |ends: (f64, f64)| {
-        let mut half = sides;
-        half[long] = ends;
-        half
-    };
-    [with((low, middle)), with((middle, high))]
-}
+    /// Tries the bit with the least doubt that has at least this much.
+    fn try_doubts(&mut self, missed: f64, stray: f64) {
+        let Some(bit) = self.region.lifted(missed, stray) else { return };
+        let error = self.goal.error(&bit);
+        if error.is_finite() && error < self.error() {
+            self.best = Some((bit, error));
+        }
+    }
 
-/// From a bit in all eight directions, in steps that shrink where none helps.
-pub(super) fn walk(goal: &Goal, region: &Region, start: (Bit, f64), traces: [f64; 2]) -> (Bit, f64) {
-    let mut best = start;
-    let mut step = 0.25;
-    while step > SMALLEST_STEP {
-        let before = best.1;
-        let moved = |doubt: f64, trace: f64, direction: i32| {
-            ((doubt + trace) * (step * f64::from(direction)).exp() - trace).clamp(0.0, 1.0)
+    /// Halves the most promising box until none can be better by more than the accuracy; returns an error that no bit is
+    /// below.
+    fn halve_boxes(&mut self) -> f64 {
+        let mut open: BinaryHeap<Box> = self.tight_box([(0.0, 1.0), (0.0, 1.0)]).into_iter().collect();
+        for step in 0.. {
+            let Some(next) = open.pop() else { break };
+            if next.least >= self.error() * (1.0 - ACCURACY) || step == BUDGET {
+                return next.least;
+            }
+            for sides in self.halves(next.sides) {
+                let Some(half) = self.tight_box(sides) else { continue };
+                let [missed, stray] = half.sides;
+                self.try_doubts(missed.0, stray.0);
+                self.try_doubts(missed.1, stray.1);
+                open.push(half);
+            }
+        }
+        f64::INFINITY
+    }
+
+    /// The box around the bits of the region between these sides, if there are any.
+    fn tight_box(&self, sides: Sides) -> Option<Box> {
+        let sides = self.region.tightened(sides)?;
+        Some(Box { sides, least: self.goal.least_error(sides, self.region.of_no) })
+    }
+
+    /// Two boxes for one, across its longer side.
+    fn halves(&self, sides: Sides) -> [Sides; 2] {
+        let long = usize::from(self.length(1, sides[1]) > self.length(0, sides[0]));
+        let (low, high) = sides[long];
+        let middle = self.middle(long, sides[long]);
+        [(low, middle), (middle, high)].map(|ends| {
+            let mut half = sides;
+            half[long] = ends;
+            half
+        })
+    }
+
+    /// A doubt in coordinates that stretch both ends: a little doubt, and nearly all.
+    fn stretched(&self, side: usize, doubt: f64) -> f64 {
+        ((doubt + self.traces[side]) / (1.0 - doubt + NEARLY_ALL)).ln()
+    }
+
+    fn length(&self, side: usize, (low, high): (f64, f64)) -> f64 {
+        self.stretched(side, high) - self.stretched(side, low)
+    }
+
+    /// The doubt half way between two, in stretched coordinates.
+    fn middle(&self, side: usize, (low, high): (f64, f64)) -> f64 {
+        let odds = (0.5 * (self.stretched(side, low) + self.stretched(side, high))).exp();
+        ((odds * (1.0 + NEARLY_ALL) - self.traces[side]) / (1.0 + odds)).clamp(low, high)
+    }
+
+    /// From the best bit in all eight directions, in steps that shrink when none of them helps.
+    fn walk(&mut self) {
+        let mut step = 0.25;
+        while step > SMALLEST_STEP {
+            let before = self.error();
+            self.try_neighbours(step);
+            if self.error() >= before {
+                step *= 0.5;
+            }
+        }
+    }
+
+    /// Tries the bits one step away from the best one.
+    fn try_neighbours(&mut self, step: f64) {
+        let Some((centre, _)) = self.best else { return };
+        let [missed, stray] = [(centre.missed, self.traces[0]), (centre.stray, self.traces[1])];
+        let moved = |(doubt, trace): (f64, f64), direction: f64| {
+            ((doubt + trace) * (step * direction).exp() - trace).clamp(0.0, 1.0)
         };
-        let centre = best.0;
-        for (x, y) in (-1..=1).flat_map(|x| (-1..=1).map(move |y| (x, y))).filter(|&direction| direction != (0, 0)) {
-            let place = (moved(centre.missed, traces[0], x), moved(centre.stray, traces[1], y));
-            best = improved(goal, region, Some(best), place).unwrap_or(best);
-        }
-        if best.1 >= before {
-            step *= 0.5;
+        for x in [-1.0, 0.0, 1.0] {
+            for y in [-1.0, 0.0, 1.0].into_iter().filter(|&y| (x, y) != (0.0, 0.0)) {
+                self.try_doubts(moved(missed, x), moved(stray, y));
+            }
         }
     }
-    best
 }

@@ -1,31 +1,31 @@
 //! The best mechanism of every family if one honest aggregator and the claim's owners are counted on together.
 //!
-//! Noise that is enough for one honest aggregator alone keeps the request already. Owners' coins take a part of its work
-//! over, most where the local bounds demand coins anyway: the search moves along the doubt that answers leave, and looks for
-//! the least noise at each.
+//! Noise for which one honest aggregator alone is enough keeps the request already. Owners' coins take over a part of its work,
+//! most of all where the local bounds demand coins anyway. The search moves along the doubt that answers leave, and looks for
+//! the least noise at each doubt.
 
 use super::bit::Bit;
 use super::one_aggregator::{Planned, with_one_aggregator};
 use super::region::{Goal, Region};
 use super::written::{self, scale_of, scales_from};
+use crate::certified::root::{Middle, bisect};
 use crate::channel::Channel;
 use crate::mechanism::Mechanism;
 use crate::noise::{DiscreteLaplace, Scale};
-use crate::plan::certify::target;
 use crate::plan::family::Family;
 use crate::plan::limits::Limits;
 use crate::plan::request::Request;
-use crate::privacy::{self, Guarantee};
+use crate::plan::root::halved;
 
-/// Doubts that are looked at in each round between the least and the most that can be worth it.
+/// Doubts that are tried in each round, between the least and the most that can be worth it.
 const PLACES: u32 = 9;
 /// Rounds, each around the best place of the one before.
 const ROUNDS: u32 = 2;
-/// A doubt is looked at if it can be better by this share.
+/// A doubt is tried if it can be better by this share.
 const WORTH: f64 = 1e-3;
-/// How exactly the scale is solved for, in its logarithm.
+/// How exactly the logarithm of the scale is solved for.
 const ACCURACY: f64 = 1e-3;
-/// What the scale is raised by, one after the other, until the certificate keeps the request.
+/// What the scale is multiplied by, one factor after the other, until the certificate keeps the request.
 const RAISES: [f64; 6] = [1.0, 1.0005, 1.002, 1.006, 1.02, 1.06];
 
 /// The best of each family, certified.
@@ -38,14 +38,10 @@ pub(in crate::plan) fn with_owners(request: &Request, limits: &Limits, families:
     together.collect()
 }
 
-/// What one honest aggregator keeps, it keeps together with owners.
+/// A mechanism for which one honest aggregator is enough keeps the request together with owners.
 fn certified_alone(request: &Request, planned: Planned) -> Planned {
-    Planned { release: guarantee(request, &planned.mechanism), ..planned }
-}
-
-fn guarantee(request: &Request, mechanism: &Mechanism) -> Option<Guarantee> {
-    let owners = request.claim_owners().ok()?;
-    Some(privacy::release(&mechanism.channel(), owners).ok()?.guarantee(target(request).ok()?))
+    let release = request.release_guarantee(&planned.mechanism.channel()).ok();
+    Planned { release, ..planned }
 }
 
 /// A bit, the scale of its noise, and the error of both.
@@ -75,9 +71,14 @@ impl<'a> Search<'a> {
         Some(Self { request, limits, family: planned.family, region, goal })
     }
 
-    /// A mechanism that is certified and better than one.
+    /// A certified mechanism that is better than this one.
     fn better(&self, planned: &Planned) -> Option<Planned> {
-        let known = planned.sd;
+        let place = self.best_place(planned.sd)?;
+        self.certified(&place).filter(|better| better.sd < planned.sd)
+    }
+
+    /// The place with the least error, if it is below the known one: in rounds, each around the best place of the one before.
+    fn best_place(&self, known: f64) -> Option<Place> {
         let least = self.bit(0.0)?.stray;
         let (mut low, mut high) = (least, self.most_doubt(known)?.max(least));
         let mut best: Option<Place> = None;
@@ -90,76 +91,80 @@ impl<'a> Search<'a> {
             let centre = best?.doubt;
             (low, high) = ((centre - step).max(least), centre + step);
         }
-        self.certified(&best?).filter(|better| better.sd < known)
+        best
     }
 
-    /// The bit with so much doubt, or as much as the local bounds demand, of those who should not write it.
+    /// The bit with this much stray doubt, or as much as the local bounds demand.
     fn bit(&self, doubt: f64) -> Option<Bit> {
         self.region.lifted(0.0, doubt)
     }
 
-    /// With more doubt than this the owners' part of the error alone is as large as what is known.
+    /// The doubt above which the owners' part of the error alone is as large as what is known.
     fn most_doubt(&self, known: f64) -> Option<f64> {
-        let worth = |doubt: f64| self.bit(doubt).is_some_and(|bit| self.goal.error_with(&bit, 0.0) < known);
-        let (mut low, mut high) = (0.0, 1.0);
-        if !worth(low) {
+        let is_worth = |doubt: f64| self.bit(doubt).is_some_and(|bit| self.goal.error_with(&bit, 0.0) < known);
+        if !is_worth(0.0) {
             return None;
         }
-        for _ in 0..60 {
-            let half = 0.5 * (low + high);
-            if worth(half) { low = half } else { high = half }
-        }
-        Some(low)
+        let (most, _) = halved((0.0, 1.0), 60, is_worth);
+        Some(most)
     }
 
     /// The least noise at a doubt, if the error is below `goal` with it.
     fn at(&self, doubt: f64, goal: f64) -> Option<Place> {
         let bit = self.bit(doubt)?;
-        let error = |log: f64| self.goal.error_with(&bit, (-1.0 / log.exp()).exp());
-        let mut low = Scale::SMALLEST.ln();
-        if error(low) >= goal {
+        let smallest = Scale::SMALLEST.ln();
+        if self.error(&bit, smallest) >= goal {
             return None;
         }
-        let mut high = self.largest_scale(&bit, goal);
-        if !self.keeps(&bit, high.exp()) {
+        let log_scale = self.least_scale(&bit, (smallest, self.largest_scale(&bit, goal)))?;
+        Some(Place { doubt, bit, scale: log_scale.exp(), error: self.error(&bit, log_scale) })
+    }
+
+    /// The logarithm of the least scale between two that keeps the bound, from above; none where the larger one does not.
+    fn least_scale(&self, bit: &Bit, (low, high): (f64, f64)) -> Option<f64> {
+        let keeps = |log_scale: f64| self.keeps(bit, log_scale.exp());
+        if !keeps(high) {
             return None;
         }
-        if self.keeps(&bit, low.exp()) {
-            high = low;
+        if keeps(low) {
+            return Some(low);
         }
-        while high - low > ACCURACY {
-            let half = 0.5 * (low + high);
-            if self.keeps(&bit, half.exp()) { high = half } else { low = half }
-        }
-        Some(Place { doubt, bit, scale: high.exp(), error: error(high) })
+        let close = |low: f64, high: f64| high - low <= ACCURACY;
+        let (_, least) = bisect((low, high), Middle::Arithmetic, usize::MAX, close, |log_scale| !keeps(log_scale));
+        Some(least)
     }
 
     /// The logarithm of the scale at which the error is `goal`, or of the one that is enough without any owner.
     fn largest_scale(&self, bit: &Bit, goal: f64) -> f64 {
         let alone = self.request.release.map_or(0.0, |(epsilon, _)| scale_of(bit.decay(epsilon.value().exp_m1())));
-        let (mut low, mut high) = (Scale::SMALLEST.ln(), alone.ln());
-        for _ in 0..50 {
-            let half = 0.5 * (low + high);
-            if self.goal.error_with(bit, (-1.0 / half.exp()).exp()) < goal { low = half } else { high = half }
-        }
-        low
+        let ends = (Scale::SMALLEST.ln(), alone.ln());
+        halved(ends, 50, |log_scale| self.error(bit, log_scale) < goal).0
     }
 
+    /// The error of a bit with noise of a scale.
+    fn error(&self, bit: &Bit, log_scale: f64) -> f64 {
+        self.goal.error_with(bit, (-1.0 / log_scale.exp()).exp())
+    }
+
+    /// Whether a bit with noise of a scale keeps the bound in the crowds of one truth.
     fn keeps(&self, bit: &Bit, scale: f64) -> bool {
         let noisy = |scale: Scale| bit.silent_law().channel().ok()?.with_noise(DiscreteLaplace::new(scale)).ok();
         scales_from(scale).next().and_then(noisy).is_some_and(|channel: Channel| self.limits.is_kept(&channel))
     }
 
+    /// The mechanism of a place, its scale raised until its certificate keeps the request.
     fn certified(&self, place: &Place) -> Option<Planned> {
-        let (epsilon, _) = self.request.release?;
         let local = written::local(self.request, self.family, &self.region, &place.bit)?;
-        RAISES.into_iter().find_map(|raise| {
-            let scale = scales_from(place.scale * raise).next()?;
-            let mechanism = written::noisy(local.clone(), scale).ok()?;
-            let release = guarantee(self.request, &mechanism)?;
-            let kept = release.value().is_some_and(|value| value.upper() <= epsilon.value());
-            let sd = written::sd(self.request, &mechanism.channel())?;
-            kept.then_some(Planned { family: self.family, mechanism, sd, release: Some(release) })
-        })
+        RAISES.into_iter().find_map(|raise| self.certified_at(&local, place.scale * raise))
+    }
+
+    fn certified_at(&self, local: &Mechanism, scale: f64) -> Option<Planned> {
+        let (epsilon, _) = self.request.release?;
+        let mechanism = written::noisy(local.clone(), scales_from(scale).next()?).ok()?;
+        let channel = mechanism.channel();
+        let release = self.request.release_guarantee(&channel).ok()?;
+        let kept = release.value().is_some_and(|value| value.upper() <= epsilon.value());
+        let sd = written::sd(self.request, &channel)?;
+        kept.then_some(Planned { family: self.family, mechanism, sd, release: Some(release) })
     }
 }

@@ -4,7 +4,6 @@ use super::bit::Bit;
 use super::region::Region;
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::estimate::Estimator;
 use crate::mechanism::{Mechanism, Noisy};
 use crate::noise::{DiscreteLaplace, Scale};
 use crate::plan::family::Family;
@@ -16,18 +15,21 @@ use crate::privacy::{linked_epsilon, one_aggregator};
 const MORE_DOUBT: [f64; 6] = [0.0, 2e-6, 6e-6, 2e-5, 2e-4, 2e-3];
 /// Significant digits of a scale.
 const DIGITS: i32 = 6;
-/// Last digits by which a scale is raised at most until its claim is kept.
+/// How many units of its last digit a scale is raised by at most until its claim is kept.
 const RAISES: u64 = 20;
 
-/// How owners answer, as text with few digits.
+/// How owners answer, with few digits.
 pub(super) fn local(request: &Request, family: Family, region: &Region, bit: &Bit) -> Option<Mechanism> {
     MORE_DOUBT.into_iter().find_map(|more| {
         let bit = region.lifted(bit.missed * (1.0 + more), bit.stray * (1.0 + more))?;
         let mechanism = family.mechanism(&law(family, &bit)).ok()?;
-        let most = request.cell_epsilon();
-        let kept = most.is_infinite() || linked_epsilon(&mechanism.channel()).is_some_and(|epsilon| epsilon <= most);
-        kept.then_some(mechanism)
+        keeps_local(request, &mechanism).then_some(mechanism)
     })
+}
+
+fn keeps_local(request: &Request, mechanism: &Mechanism) -> bool {
+    let most = request.cell_epsilon();
+    most.is_infinite() || linked_epsilon(&mechanism.channel()).is_some_and(|epsilon| epsilon <= most)
 }
 
 fn law(family: Family, bit: &Bit) -> Law {
@@ -38,21 +40,22 @@ fn law(family: Family, bit: &Bit) -> Law {
     }
 }
 
-/// The least scale of so many digits with which one honest aggregator keeps `epsilon`, by the exact claim.
+/// The least scale of few digits with which one honest aggregator keeps `epsilon`, by the exact claim.
 pub(super) fn least_scale(channel: &Channel, epsilon: f64) -> Option<Scale> {
     let needed = scale_of(Bit::of(channel.summed_bit()?).decay(epsilon.exp_m1()));
-    scales_from(needed).find(|scale| {
-        let noisy = channel.clone().with_noise(DiscreteLaplace::new(*scale));
-        noisy.ok().and_then(|noisy| one_aggregator(&noisy)).is_some_and(|claim| claim.upper() <= epsilon)
-    })
+    let keeps = |scale: Scale| {
+        let noisy = channel.clone().with_noise(DiscreteLaplace::new(scale)).ok()?;
+        Some(one_aggregator(&noisy)?.upper() <= epsilon)
+    };
+    scales_from(needed).find(|scale| keeps(*scale) == Some(true))
 }
 
-/// t of a = e^(−1/t).
+/// The scale t of a = e^(−1/t).
 pub(super) fn scale_of(decay: f64) -> f64 {
     (-1.0 / decay.ln()).max(Scale::SMALLEST)
 }
 
-/// Scales with few digits, from the one nearest to a number upwards.
+/// Scales with few digits, upwards from the one nearest to a number.
 pub(super) fn scales_from(scale: f64) -> impl Iterator<Item = Scale> {
     let places = DIGITS - 1 - scale.log10().floor() as i32;
     let unit = 10u64.pow(places.unsigned_abs());
@@ -68,8 +71,8 @@ pub(super) fn noisy(local: Mechanism, scale: Scale) -> Result<Mechanism, Error> 
     Ok(Mechanism::Noisy(Noisy::new(local, DiscreteLaplace::new(scale))?))
 }
 
-/// The error of the mechanism as it is written.
+/// The error of a mechanism as it is written, if it is finite.
 pub(super) fn sd(request: &Request, channel: &Channel) -> Option<f64> {
-    let sd = request.yes.predicted_sd(&Estimator::new(channel).ok()?, request.owners).ok()?;
+    let sd = request.predicted_sd(channel).ok()?;
     sd.is_finite().then_some(sd)
 }
