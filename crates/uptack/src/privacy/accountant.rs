@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use num_rational::BigRational;
+use num_traits::ToPrimitive;
+
 use super::certify::Search;
 use super::claim::{Delta, Epsilon, Found, Guarantee, Target, View};
 use super::divergence::many_classes::PairLaw;
@@ -14,7 +17,7 @@ use crate::error::Error;
 use crate::fraction::Fraction;
 use crate::simulate::Progress;
 
-/// More owners than this are not accounted for: the error bounds are stated up to here.
+/// The error bounds are stated for up to this many owners; more are refused.
 pub const MOST_OWNERS: u64 = 1_000_000_000;
 
 /// Accounting for the view of what is published about `owners` owners: all tallies, or with noise the sum of the answers `1` and
@@ -43,8 +46,8 @@ pub fn owners_alone(channel: &Channel, owners: u64) -> Result<Accountant, Error>
 
 /// Accounting for the view of the target's answer number `answer` (0 is A) together with what is published.
 ///
-/// With noise, what is published is the target's bit, which the answer tells, plus what does not depend on the target. So the
-/// answer alone counts, and it counts on nobody else: the accountant is one of a single owner.
+/// With noise, what is published is the target's bit, which the answer reveals, plus what does not depend on the target. So only
+/// the answer matters, and no other owner hides it: the accountant counts on a single owner.
 pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Result<Accountant, Error> {
     check_owners(owners)?;
     check_answer(channel, answer)?;
@@ -53,18 +56,15 @@ pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Res
     Ok(Accountant::new(reduced, counted_on, View::AnswerWithRelease(answer)))
 }
 
-/// How many of `owners` may be counted on, the target included, when only a fraction is honest: the product, rounded down.
+/// How many of `owners` can be counted on, the target included, when only a fraction is honest: the product, rounded down.
 pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64, Error> {
     check_owners(owners)?;
-    let product = honest.exact() * num_rational::BigRational::from_integer(owners.into());
-    let kept: Option<u64> = num_traits::ToPrimitive::to_u64(&product.floor().to_integer());
-    match kept {
-        Some(kept) if kept >= 1 && kept <= owners => Ok(kept),
-        _ => {
-            Err(Error::request(format!("a fraction of {owners} owners leaves no honest owner or more than there are"))
-                .with_hint("the honest fraction is above 0 and at most 1, and leaves at least the target itself"))
-        }
-    }
+    let product = honest.exact() * BigRational::from_integer(owners.into());
+    let kept = product.floor().to_integer().to_u64().filter(|kept| (1..=owners).contains(kept));
+    kept.ok_or_else(|| {
+        Error::request(format!("a fraction of {owners} owners leaves no honest owner or more than there are"))
+            .with_hint("the honest fraction is above 0 and at most 1, and leaves at least the target itself")
+    })
 }
 
 /// Answers questions about one view of one channel with a given number of owners.
@@ -84,7 +84,7 @@ impl Accountant {
         Self { reduced, without_noise: None, owners, view, limit: WorkLimit::default(), progress: None }
     }
 
-    /// Whether another accountant's view has the same classes, as those of equal answers have.
+    /// Whether another accountant's view has the same classes, as it does for answers of equal law.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         self.reduced == other.reduced
     }
@@ -102,7 +102,7 @@ impl Accountant {
         self
     }
 
-    /// The same, telling `progress` the steps taken.
+    /// The same, reporting the steps taken to `progress`.
     #[must_use]
     pub fn watched(mut self, progress: Option<&Arc<Progress>>) -> Self {
         self.progress = progress.map(Arc::clone);
@@ -119,9 +119,9 @@ impl Accountant {
         self.view
     }
 
-    /// The δ that no ε gets below; zero where the linked ε is finite.
+    /// The smallest δ that any ε reaches; zero where the linked ε is finite.
     pub fn floor(&self) -> f64 {
-        self.search().floor().value.upper()
+        self.search().floor().upper()
     }
 
     /// Whichever of ε and δ the target leaves open.
@@ -139,18 +139,17 @@ impl Accountant {
 
     /// The certified ε at `delta`, over every crowd and both directions.
     pub fn epsilon(&self, delta: Delta) -> Guarantee {
-        let found = self.search().epsilon(delta.value());
-        self.wrap(Target::Delta(delta), found.map(|found| self.epsilon_without_noise(found, delta.value())))
+        self.wrap(Target::Delta(delta), self.certified_epsilon(delta.value()))
     }
 
     /// The exact δ at `epsilon` over the two crowds of one truth (all others *no*, all others *yes*) and both directions: a
-    /// lower bound of the truth, and in a large crowd nearly equal to it.
+    /// lower bound on the worst δ over all crowds, and in a large crowd nearly equal to it.
     pub fn delta_of_ends(&self, epsilon: Epsilon) -> Enclosure {
         self.search().delta_of_ends(epsilon.value()).value
     }
 
-    /// [`Accountant::delta_of_ends`] for a caller who only asks whether it is above `delta`: precise near it, cheaper, and with
-    /// a few more crowds.
+    /// [`Accountant::delta_of_ends`] for a caller who only needs to know whether it is above `delta`: precise near it, cheaper,
+    /// and over a few more crowds.
     pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Enclosure {
         self.search().delta_near(epsilon, delta, crowds)
     }
@@ -173,23 +172,21 @@ impl Accountant {
 
     /// The certified δ from above, for callers who build on the profile. Takes any nonnegative ε; an infinite one gives the floor.
     pub fn delta_upper(&self, epsilon: f64) -> f64 {
-        self.certified_delta(epsilon.max(0.0)).value.upper()
+        self.certified_delta(epsilon.max(0.0)).upper()
     }
 
-    /// [`Accountant::delta_upper`] at many ε, made to fall with ε as the truth does.
+    /// [`Accountant::delta_upper`] at many ε, made non-increasing in ε, as the true δ is.
     pub fn profile(&self, epsilons: &[f64]) -> Vec<f64> {
-        let mut order: Vec<usize> = (0..epsilons.len()).collect();
-        order.sort_by(|a, b| epsilons[*a].total_cmp(&epsilons[*b]));
         let mut values = vec![1.0; epsilons.len()];
         let mut smallest = 1.0_f64;
-        for index in order {
+        for index in ascending_order(epsilons) {
             smallest = smallest.min(self.delta_upper(epsilons[index]));
             values[index] = smallest;
         }
         values
     }
 
-    /// What the crowd with `yes` yes-owners shows of the target in both directions, from below. There are several answers where
+    /// What the crowd with `yes` yes-owners shows of the target in both directions, from below. There are several laws where
     /// the tallies are only known to show several coarser views.
     pub(super) fn pair_laws(&self, yes: u64) -> Vec<PerDirection<PairLaw>> {
         self.reduced.pair_laws(Crowd { yes, no: self.owners - 1 - yes }, &Work::apart())
@@ -210,36 +207,49 @@ impl Accountant {
         self.search_in(&self.reduced)
     }
 
+    /// The search in the same view without noise, where there is some.
+    fn search_without_noise(&self) -> Option<Search<'_>> {
+        self.without_noise.as_ref().map(|view| self.search_in(view))
+    }
+
     fn search_in<'a>(&self, view: &'a ReducedView) -> Search<'a> {
         Search::new(view, self.owners, self.limit).watched(self.progress.clone())
     }
 
-    /// δ over all crowds. Noise takes nothing away: what is certified without it holds, too, and is asked for where one crowd
+    /// δ over all crowds. Noise gives nothing away, so what is certified without it holds, too; it is computed where one crowd
     /// does not rule out that it is less.
     fn certified_delta(&self, epsilon: f64) -> Found {
         let found = self.search().delta(epsilon);
-        let Some(search) = self.without_noise.as_ref().map(|view| self.search_in(view)) else { return found };
-        let upper = found.value.upper();
+        let Some(search) = self.search_without_noise() else { return found };
+        let upper = found.upper();
         if upper == 0.0 || search.delta_near(epsilon, upper, &[]).lower() > upper {
             return found;
         }
-        Found { value: found.value.at_most(search.delta(epsilon).value.upper()), ..found }
+        Found { value: found.value.at_most(search.delta(epsilon).upper()), ..found }
     }
 
-    /// The same for an ε that was found.
-    fn epsilon_without_noise(&self, found: Found, delta: f64) -> Found {
-        let Some(search) = self.without_noise.as_ref().map(|view| self.search_in(view)) else { return found };
-        let upper = found.value.upper();
+    /// ε over all crowds, likewise; none where δ is below the floor.
+    fn certified_epsilon(&self, delta: f64) -> Option<Found> {
+        let found = self.search().epsilon(delta)?;
+        let Some(search) = self.search_without_noise() else { return Some(found) };
+        let upper = found.upper();
         if upper == 0.0 || search.delta_near(upper, delta, &[]).lower() > delta {
-            return found;
+            return Some(found);
         }
-        let bound = search.epsilon(delta).map_or(upper, |other| other.value.upper());
-        Found { value: found.value.at_most(bound), ..found }
+        let bound = search.epsilon(delta).map_or(upper, |other| other.upper());
+        Some(Found { value: found.value.at_most(bound), ..found })
     }
 
     fn wrap(&self, target: Target, found: Option<Found>) -> Guarantee {
         Guarantee::new(self.view, self.owners, target, found, self.search().floor())
     }
+}
+
+/// The indices of some numbers, that of the smallest first.
+fn ascending_order(numbers: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
+    order
 }
 
 fn check_owners(owners: u64) -> Result<(), Error> {

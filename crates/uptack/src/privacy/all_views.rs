@@ -28,14 +28,14 @@ pub fn linked_epsilon(channel: &Channel) -> Option<f64> {
 /// Every view of a channel at once.
 ///
 /// By who is honest: `linked` holds if nobody is, `one_aggregator` if one aggregator is, `release` if one aggregator (where there
-/// is noise) and so many owners are, `owners_alone` if the owners are and no aggregator.
+/// is noise) and that many owners are, `owners_alone` if the owners are and no aggregator is.
 #[derive(Clone, Debug)]
 pub struct Views {
     /// Local ε of each answer alone; none where there is no guarantee.
     pub answers: Vec<Option<f64>>,
     /// Local ε of the whole cell; none where there is no guarantee.
     pub linked: Option<f64>,
-    /// ε of the published sum if one aggregator is honest, whoever else is not; δ is 0. None without noise.
+    /// ε of the published sum if one aggregator is honest, even if nobody else is; δ is 0. None without noise.
     pub one_aggregator: Option<Enclosure>,
     /// What is published: all tallies, or with noise the sum and one aggregator's noise.
     pub release: Guarantee,
@@ -51,7 +51,7 @@ impl Views {
         Self::of_watched(channel, owners, target, limit, None)
     }
 
-    /// The same, telling `progress` the steps taken: all views together take at most about as many as [`Views::work`] says.
+    /// The same, reporting the steps taken to `progress`: all views together take at most about [`Views::work`] steps.
     pub fn of_watched(
         channel: &Channel,
         owners: u64,
@@ -89,24 +89,30 @@ impl Request<'_> {
     /// All views; that of the release may be known already.
     fn views(self, known: Option<Guarantee>) -> Result<Views, Error> {
         let channel = self.channel;
-        let joint = JointViews::new(channel, self.owners)?;
-        let alone = channel.noise().map(|_| owners_alone(channel, self.owners)).transpose()?;
-        // Each view is a certificate of its own; they are independent of each other.
-        let (release, owners_alone, different) = std::thread::scope(|scope| {
-            let spawned = |accountant| scope.spawn(move || self.guarantee(accountant));
-            let threads: Vec<_> = joint.different().map(|accountant| accountant.map(spawned)).collect();
-            let alone = alone.as_ref().map(spawned);
-            let release = known.map_or_else(|| release(channel, self.owners).map(|all| self.guarantee(&all)), Ok);
-            (release, alone.map(joined), threads.into_iter().map(|thread| thread.map(joined)).collect::<Vec<_>>())
-        });
+        let accountants = Accountants::new(channel, self.owners)?;
+        let certified = self.certified(&accountants, known);
         let answers = 0..channel.answers().len();
         Ok(Views {
             answers: answers.map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
             linked: linked_epsilon(channel),
             one_aggregator: one_aggregator(channel),
-            release: release?,
-            owners_alone,
-            answers_with_release: joint.of_all_answers(&different),
+            release: certified.release,
+            owners_alone: certified.owners_alone,
+            answers_with_release: accountants.joint.of_all_answers(&certified.different),
+        })
+    }
+
+    /// The certificates of the views that count on a crowd. They are independent of each other, so each has its thread.
+    fn certified(self, accountants: &Accountants, known: Option<Guarantee>) -> Certified {
+        std::thread::scope(|scope| {
+            let spawned = |accountant| scope.spawn(move || self.guarantee(accountant));
+            let threads: Vec<_> = accountants.joint.different.iter().map(spawned).collect();
+            let alone = accountants.owners_alone.as_ref().map(spawned);
+            Certified {
+                release: known.unwrap_or_else(|| self.guarantee(&accountants.release)),
+                owners_alone: alone.map(joined),
+                different: threads.into_iter().map(joined).collect(),
+            }
         })
     }
 
@@ -115,35 +121,62 @@ impl Request<'_> {
     }
 }
 
+/// An accountant for each view that counts on a crowd.
+struct Accountants {
+    release: Accountant,
+    /// None without noise.
+    owners_alone: Option<Accountant>,
+    joint: JointViews,
+}
+
+impl Accountants {
+    fn new(channel: &Channel, owners: u64) -> Result<Self, Error> {
+        Ok(Self {
+            release: release(channel, owners)?,
+            owners_alone: channel.noise().map(|_| owners_alone(channel, owners)).transpose()?,
+            joint: JointViews::new(channel, owners)?,
+        })
+    }
+}
+
+/// Their guarantees; those of the joint views are of the different answers.
+struct Certified {
+    release: Guarantee,
+    owners_alone: Option<Guarantee>,
+    different: Vec<Guarantee>,
+}
+
 /// Each answer together with the release. Answers that are alike, as all first answers of pairs are, are accounted for once.
+#[derive(Default)]
 struct JointViews {
-    accountants: Vec<Accountant>,
-    /// The first answer that is like each.
-    first_alike: Vec<usize>,
+    /// The accountants of the different answers.
+    different: Vec<Accountant>,
+    /// For each answer, the index of its accountant.
+    of_answer: Vec<usize>,
 }
 
 impl JointViews {
     fn new(channel: &Channel, owners: u64) -> Result<Self, Error> {
-        let accountant = |answer| answer_with_release(channel, answer, owners);
-        let accountants: Vec<Accountant> =
-            (0..channel.answers().len()).map(accountant).collect::<Result<_, Error>>()?;
-        let first_alike = |(answer, own): (usize, &Accountant)| {
-            accountants.iter().position(|other| other.is_alike(own)).unwrap_or(answer)
-        };
-        Ok(Self { first_alike: accountants.iter().enumerate().map(first_alike).collect(), accountants })
+        let mut joint = Self::default();
+        for answer in 0..channel.answers().len() {
+            joint.add(answer_with_release(channel, answer, owners)?);
+        }
+        Ok(joint)
     }
 
-    /// The accountant of each answer; none where an earlier answer is like it.
-    fn different(&self) -> impl Iterator<Item = Option<&Accountant>> {
-        let answers = self.accountants.iter().zip(&self.first_alike).enumerate();
-        answers.map(|(answer, (accountant, first))| (*first == answer).then_some(accountant))
+    /// Adds the accountant of the next answer.
+    fn add(&mut self, accountant: Accountant) {
+        let alike = self.different.iter().position(|other| other.is_alike(&accountant));
+        self.of_answer.push(alike.unwrap_or(self.different.len()));
+        if alike.is_none() {
+            self.different.push(accountant);
+        }
     }
 
     /// The guarantees of all answers, given those of the different ones.
-    fn of_all_answers(&self, different: &[Option<Guarantee>]) -> Vec<Guarantee> {
-        let of_answer =
-            |(answer, first): (usize, &usize)| Some(different[*first]?.of_view(View::AnswerWithRelease(answer)));
-        self.first_alike.iter().enumerate().filter_map(of_answer).collect()
+    fn of_all_answers(&self, different: &[Guarantee]) -> Vec<Guarantee> {
+        let of_answer = |(answer, index): (usize, &usize)| different[*index].of_view(View::AnswerWithRelease(answer));
+        self.of_answer.iter().enumerate().map(of_answer).collect()
     }
 }
 

@@ -83,7 +83,7 @@ impl Target {
     }
 }
 
-/// What the adversary holds besides the truth of everybody but the target.
+/// What the adversary sees. In every view it also knows the truth of everybody but the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum View {
     /// What is published: all owners' tallies, or a sum with the noise of one honest aggregator.
@@ -119,6 +119,14 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    fn new(target: Target, gap: f64) -> Self {
+        let tolerance = match target {
+            Target::Epsilon(_) => CLOSED_DELTA,
+            Target::Delta(_) => CLOSED_EPSILON,
+        };
+        Self { gap, closed: gap <= tolerance }
+    }
+
     /// Upper over lower, less one; infinite where the lower end is zero and the upper is not.
     pub fn gap(&self) -> f64 {
         self.gap
@@ -128,13 +136,17 @@ impl Certificate {
     pub fn closed(&self) -> bool {
         self.closed
     }
+
+    fn json(self) -> Value {
+        json!({"gap": self.gap, "closed": self.closed})
+    }
 }
 
 /// Ends at most this far apart, relatively, are closed: in ε, and in δ.
 pub(crate) const CLOSED_EPSILON: f64 = 1e-3;
 pub(crate) const CLOSED_DELTA: f64 = 0.05;
 
-/// A number, and the crowd at which it was found: how many of the others hold *yes*.
+/// A number, and the crowd at which it was found: how many of the others are *yes*.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) value: Enclosure,
@@ -142,9 +154,19 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// The number is at least this.
+    pub(crate) fn lower(&self) -> f64 {
+        self.value.lower()
+    }
+
+    /// The number is at most this.
+    pub(crate) fn upper(&self) -> f64 {
+        self.value.upper()
+    }
+
     /// The larger number of two, and the crowd with the larger lower end.
     pub(crate) fn larger(self, other: Self) -> Self {
-        let crowd = if other.value.lower() > self.value.lower() { other.crowd } else { self.crowd };
+        let crowd = if other.lower() > self.lower() { other.crowd } else { self.crowd };
         Self { value: self.value.max(other.value), crowd }
     }
 
@@ -168,23 +190,18 @@ pub struct Guarantee {
 
 impl Guarantee {
     pub(crate) fn new(view: View, owners: u64, target: Target, found: Option<Found>, floor: Found) -> Self {
-        let tolerance = match target {
-            Target::Epsilon(_) => CLOSED_DELTA,
-            Target::Delta(_) => CLOSED_EPSILON,
-        };
-        let gap = found.map_or(0.0, |found| gap(found.value));
         Self {
             view,
             owners,
             target,
             value: found.map(|found| found.value),
-            floor: floor.value.upper(),
+            floor: floor.upper(),
             crowd: found.map_or(floor.crowd, |found| found.crowd),
-            certificate: Certificate { gap, closed: gap <= tolerance },
+            certificate: Certificate::new(target, found.map_or(0.0, |found| gap(found.value))),
         }
     }
 
-    /// The same of another view that is alike.
+    /// The same guarantee for another view that is alike.
     pub(crate) fn of_view(self, view: View) -> Self {
         Self { view, ..self }
     }
@@ -199,7 +216,7 @@ impl Guarantee {
         Neighbours::OneTruthSubstituted
     }
 
-    /// The owners it counts on, the target among them.
+    /// The number of owners it counts on, the target included.
     pub fn owners(&self) -> u64 {
         self.owners
     }
@@ -234,7 +251,7 @@ impl Guarantee {
         let mut document = self.target.json(self.value);
         document["floor"] = json!(self.floor);
         document["crowd"] = json!(self.crowd);
-        document["certificate"] = json!({"gap": self.certificate.gap, "closed": self.certificate.closed});
+        document["certificate"] = self.certificate.json();
         document
     }
 }

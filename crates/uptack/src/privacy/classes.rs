@@ -24,7 +24,8 @@ impl ExactLikelihood {
         Self { yes: self.yes + other.yes, no: self.no + other.no }
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether no truth reaches the class.
+    pub(crate) fn is_empty(&self) -> bool {
         self.yes == 0 && self.no == 0
     }
 
@@ -89,24 +90,26 @@ fn class_epsilon(class: &ExactLikelihood) -> f64 {
     excess.ln_1p() * (1.0 + 16.0 * f64::EPSILON)
 }
 
-/// The same classes garbled to at most three, by merging neighbours: whatever holds of the result from below holds of
-/// the original.
+/// The same classes garbled to at most three, by merging neighbours: a lower bound for the result is one for the original.
 pub(crate) fn merge_to_three(classes: &[ExactLikelihood]) -> Vec<ExactLikelihood> {
     let mut merged = reduce(classes.iter().copied());
     while merged.len() > 3 {
-        // Merging inner neighbours of least mass loses least; the outer ratios carry the tails.
-        let inner = 1..merged.len() - 2;
-        let lightest = inner.min_by_key(|&index| total(&merged[index..index + 2]).mass());
-        let index = lightest.unwrap_or(1);
+        let index = lightest_inner_pair(&merged);
         let joined = merged[index].merged(merged[index + 1]);
         merged.splice(index..index + 2, [joined]);
     }
     reduce(merged)
 }
 
+/// The first of the two inner neighbours of least mass. Merging these loses least; the outer ratios carry the tails.
+fn lightest_inner_pair(classes: &[ExactLikelihood]) -> usize {
+    let inner = 1..classes.len() - 2;
+    inner.min_by_key(|&index| total(&classes[index..index + 2]).mass()).unwrap_or(1)
+}
+
 /// Classes, at most three, of which the given ones are a garbling: a class between two retained ratios is split over them,
-/// keeping its mass under both truths (rounded so that the outer ratios gain). Whatever holds of the result from above holds
-/// of the original.
+/// keeping its mass under both truths (rounded so that the outer ratios gain). An upper bound for the result is one for the
+/// original.
 pub(crate) fn split_to_three(classes: &[ExactLikelihood]) -> Vec<ExactLikelihood> {
     let sorted = reduce(classes.iter().copied());
     if sorted.len() <= 3 {
@@ -114,16 +117,31 @@ pub(crate) fn split_to_three(classes: &[ExactLikelihood]) -> Vec<ExactLikelihood
     }
     let heaviest = (1..sorted.len() - 1).max_by_key(|&index| sorted[index].mass()).unwrap_or(1);
     let retained = [0, heaviest, sorted.len() - 1];
-    let ends = retained.map(|index| sorted[index].to_doubles());
-    let mut result = ends;
+    let mut split = RetainedClasses::new(retained.map(|index| sorted[index].to_doubles()));
     for (index, class) in sorted.iter().enumerate().filter(|(index, _)| !retained.contains(index)) {
-        let upper = usize::from(index > heaviest);
-        let [high, low] = [ends[upper], ends[upper + 1]];
-        let (of_high, of_low) = shares(class.to_doubles(), high, low);
-        result[upper] = Likelihood::each(|truth| result[upper][truth] + of_high * high[truth]);
-        result[upper + 1] = Likelihood::each(|truth| result[upper + 1][truth] + of_low * low[truth]);
+        split.add(class.to_doubles(), usize::from(index > heaviest));
     }
-    widened(result, total(&sorted))
+    widened(split.masses, total(&sorted))
+}
+
+/// Three classes by falling ratio, and their masses together with those of the classes that were split over them.
+struct RetainedClasses {
+    classes: [Likelihood; 3],
+    masses: [Likelihood; 3],
+}
+
+impl RetainedClasses {
+    fn new(classes: [Likelihood; 3]) -> Self {
+        Self { classes, masses: classes }
+    }
+
+    /// Splits a class over the two retained ones that its ratio lies between: `upper` and the next.
+    fn add(&mut self, class: Likelihood, upper: usize) {
+        let (high, low) = (self.classes[upper], self.classes[upper + 1]);
+        let (of_high, of_low) = shares(class, high, low);
+        self.masses[upper] = self.masses[upper].plus_times(of_high, high);
+        self.masses[upper + 1] = self.masses[upper + 1].plus_times(of_low, low);
+    }
 }
 
 /// The s and t with s·high + t·low = (p, q). The ratios of the three classes fall from high to low, so that neither is negative.
@@ -135,12 +153,22 @@ fn shares(Likelihood { yes: p, no: q }: Likelihood, high: Likelihood, low: Likel
 
 /// Back to integers: the middle gives, the ends take, so that rounding only spreads the ratios.
 fn widened([high, _, low]: [Likelihood; 3], whole: ExactLikelihood) -> Vec<ExactLikelihood> {
-    let slack = |mass: f64| mass * 64.0 * f64::EPSILON + 1.0;
-    let more = |mass: f64| (mass + slack(mass)) as u128;
-    let less = |mass: f64| (mass - slack(mass)).max(0.0) as u128;
     // The evidence class of each side grows, the counter-evidence shrinks; the middle keeps the totals.
-    let top = ExactLikelihood { yes: more(high.yes), no: less(high.no) };
-    let bottom = ExactLikelihood { yes: less(low.yes), no: more(low.no) };
+    let top = ExactLikelihood { yes: certainly_above(high.yes), no: certainly_below(high.no) };
+    let bottom = ExactLikelihood { yes: certainly_below(low.yes), no: certainly_above(low.no) };
     let middle = ExactLikelihood::each(|truth| whole[truth].saturating_sub(top[truth] + bottom[truth]));
     reduce([top, middle, bottom])
+}
+
+fn certainly_above(mass: f64) -> u128 {
+    (mass + mass_error(mass)) as u128
+}
+
+fn certainly_below(mass: f64) -> u128 {
+    (mass - mass_error(mass)).max(0.0) as u128
+}
+
+/// How far a mass that was added up from shares may be off, and one more for the rounding to an integer.
+fn mass_error(mass: f64) -> f64 {
+    mass * 64.0 * f64::EPSILON + 1.0
 }

@@ -27,7 +27,7 @@ impl WorkLimit {
         Self { steps: self.steps.saturating_mul(factor), ..self }
     }
 
-    /// The same limit, which does not grow with the crowd.
+    /// The same limit for crowds of every size.
     pub(crate) fn whatever_the_crowd(self) -> Self {
         Self { grows: false, ..self }
     }
@@ -52,7 +52,7 @@ impl WorkLimit {
 /// more there.
 const LARGE_CROWD_FACTOR: u64 = 4;
 
-/// About a second for each view, and some seconds above a million owners where a crowd costs more then.
+/// About a second for each view, and a few seconds above a million owners, where a crowd costs more.
 impl Default for WorkLimit {
     fn default() -> Self {
         Self { steps: 120_000_000, grows: true }
@@ -66,14 +66,28 @@ pub(crate) struct Work {
     limit: u64,
     /// Where the steps are reported as they are taken.
     progress: Option<Arc<Progress>>,
-    /// The present allowance: the steps spent when it started, and those at which it ends.
-    allowed: Cell<(u64, u64)>,
+    allowance: Cell<Allowance>,
+}
+
+/// What may be spent at present: the number of steps taken when it was allowed, and the number at which it is used up.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    start: u64,
+    end: u64,
+}
+
+impl Allowance {
+    /// The share that is used once `spent` steps are taken; one if there was nothing to use.
+    fn used(self, spent: u64) -> f64 {
+        if self.end <= self.start { 1.0 } else { (spent - self.start) as f64 / (self.end - self.start) as f64 }
+    }
 }
 
 impl Work {
     pub(crate) fn within(limit: WorkLimit, owners: u64) -> Self {
         let limit = limit.for_owners(owners);
-        Self { spent: Cell::new(0), limit, progress: None, allowed: Cell::new((0, limit)) }
+        let allowance = Allowance { start: 0, end: limit };
+        Self { spent: Cell::new(0), limit, progress: None, allowance: Cell::new(allowance) }
     }
 
     /// A count without a limit, for work on a thread of its own.
@@ -102,21 +116,20 @@ impl Work {
     pub(crate) fn allow(&self, share: f64) {
         let spent = self.spent.get();
         let left = self.limit.saturating_sub(spent);
-        self.allowed.set((spent, spent + (left as f64 * share) as u64));
+        self.allowance.set(Allowance { start: spent, end: spent + (left as f64 * share) as u64 });
     }
 
     /// The share of the allowance that is spent; at least one if nothing is left.
     pub(crate) fn used(&self) -> f64 {
-        let (from, to) = self.allowed.get();
-        if self.stopped() || to <= from { 1.0 } else { (self.spent.get() - from) as f64 / (to - from) as f64 }
+        if self.stopped() { 1.0 } else { self.allowance.get().used(self.spent.get()) }
     }
 
-    /// Whether twice the limit is spent: what any answer needs is done whatever it costs, but nothing more.
+    /// Whether twice the limit is spent. The least work that gives any answer is always done; nothing beyond it is from here on.
     pub(crate) fn overdrawn(&self) -> bool {
         self.stopped() || self.spent.get() / 2 >= self.limit
     }
 
-    /// Whether whoever watches does not want the answer any more: any sound one will do.
+    /// Whether the watcher asked to stop: any sound answer will do.
     fn stopped(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| progress.stopped())
     }

@@ -1,4 +1,4 @@
-//! A class's probabilities under both truths, and what the target weighs in it (`docs/accounting.md`, "What is bounded").
+//! A class's probabilities under both truths, and the target's weight in it (`docs/accounting.md`, "What is bounded").
 
 use std::ops::Index;
 
@@ -19,11 +19,11 @@ pub(crate) type Likelihood = PerTruth<f64>;
 /// The same as exact numerators over 2⁶⁴.
 pub(crate) type ExactLikelihood = PerTruth<u128>;
 
-/// The others (y, m): how many of them hold *yes* and how many *no*.
+/// The other owners (y, m): for how many of them the truth is *yes*, and for how many *no*.
 pub(crate) type Crowd = PerTruth<u64>;
 
 impl<T> PerTruth<T> {
-    /// What a function says of each truth.
+    /// The value of a function for each truth.
     pub(crate) fn each(mut value: impl FnMut(Truth) -> T) -> Self {
         Self { yes: value(Truth::Yes), no: value(Truth::No) }
     }
@@ -51,11 +51,6 @@ impl<T> Index<Truth> for PerTruth<T> {
 }
 
 impl Crowd {
-    /// `owners` owners who all hold one truth.
-    pub(crate) fn of_one_truth(truth: Truth, owners: u64) -> Self {
-        Self::oriented(truth, owners, 0)
-    }
-
     /// `owners` owners of one truth, and `of_other` of the other.
     pub(crate) fn oriented(truth: Truth, owners: u64, of_other: u64) -> Self {
         let crowd = Self { yes: owners, no: of_other };
@@ -67,13 +62,27 @@ impl Crowd {
         self.yes + self.no
     }
 
-    /// The only truth there is, and how many hold it; none where both occur.
-    pub(crate) fn one_truth(self) -> Option<(Truth, u64)> {
-        (self.yes.min(self.no) == 0).then(|| (Truth::from_bool(self.yes > 0), self.yes.max(self.no)))
+    /// The only truth that occurs, with all its owners; none where both occur.
+    pub(crate) fn one_truth(self) -> Option<OneTruth> {
+        let only = OneTruth { truth: Truth::from_bool(self.yes > 0), owners: self.size() };
+        (self.yes.min(self.no) == 0).then_some(only)
     }
 }
 
-/// A crowd over N classes: how many owners hold each truth, and their probabilities of the classes.
+/// A crowd of owners who all have the same truth.
+#[derive(Clone, Copy)]
+pub(crate) struct OneTruth {
+    pub(crate) truth: Truth,
+    pub(crate) owners: u64,
+}
+
+impl From<OneTruth> for Crowd {
+    fn from(OneTruth { truth, owners }: OneTruth) -> Self {
+        Self::oriented(truth, owners, 0)
+    }
+}
+
+/// A crowd over N classes: how many owners there are of each truth, and their probabilities of the classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrowdLaws<const N: usize> {
     pub(crate) owners: Crowd,
@@ -88,7 +97,12 @@ impl<const N: usize> CrowdLaws<N> {
 
     /// The expected number of owners in a class.
     pub(crate) fn expected(&self, class: usize) -> f64 {
-        self.each().into_iter().map(|(owners, law)| owners as f64 * law[class]).sum()
+        self.sum_over_owners(|law| law[class])
+    }
+
+    /// The sum over all owners of a function of their laws.
+    pub(crate) fn sum_over_owners(&self, function: impl Fn([f64; N]) -> f64) -> f64 {
+        self.each().into_iter().map(|(owners, law)| owners as f64 * function(law)).sum()
     }
 
     /// The class with the fewest expected owners.
@@ -100,6 +114,11 @@ impl<const N: usize> CrowdLaws<N> {
 impl Likelihood {
     /// A class that nobody is in.
     pub(crate) const NONE: Self = Self { yes: 0.0, no: 0.0 };
+
+    /// A class that both truths reach with the same probability.
+    pub(crate) fn of_either(probability: f64) -> Self {
+        Self { yes: probability, no: probability }
+    }
 
     /// The target's weight in this class.
     pub(crate) fn weight(self, direction: Direction, growth: f64) -> Weight {
@@ -115,6 +134,11 @@ impl Likelihood {
     /// This class where only others can be in it.
     pub(crate) fn without_target(self) -> WeightedClass {
         WeightedClass { likelihood: self, weight: Weight::ZERO }
+    }
+
+    /// This class and `factor` times another one.
+    pub(crate) fn plus_times(self, factor: f64, other: Self) -> Self {
+        Self::each(|truth| self[truth] + factor * other[truth])
     }
 
     /// Whether exactly one truth reaches the class.
@@ -166,7 +190,7 @@ pub(crate) struct PerDirection<T> {
 }
 
 impl<T> PerDirection<T> {
-    /// What a function says of each direction.
+    /// The value of a function for each direction.
     pub(crate) fn each(mut value: impl FnMut(Direction) -> T) -> Self {
         Self { yes_over_no: value(Direction::YesOverNo), no_over_yes: value(Direction::NoOverYes) }
     }
@@ -281,12 +305,22 @@ impl Weight {
         if self.value() < -error { Enclosure::ZERO } else { Enclosure::around(self.value().max(0.0), error, 0.0) }
     }
 
+    /// Σ w_c.
+    pub(crate) fn sum_of_values(weights: &[Self]) -> f64 {
+        weights.iter().map(Self::value).sum()
+    }
+
+    /// The same without cancellation, which scales its rounding error.
+    pub(crate) fn sum_of_magnitudes(weights: &[Self]) -> f64 {
+        weights.iter().map(Self::magnitude).sum()
+    }
+
     /// (w)₊ from above: what the target shows in a class that nobody else reaches.
     pub(crate) fn shown_alone(&self) -> f64 {
         self.value().max(0.0) + if self.value() > 0.0 { self.value_error() } else { 0.0 }
     }
 
-    /// Σ (w_c)₊: the divergence where the histogram of the others tells nothing.
+    /// Σ (w_c)₊: the divergence where the histogram of the others reveals nothing.
     pub(crate) fn positive_parts<'a>(weights: impl IntoIterator<Item = &'a Self>) -> Enclosure {
         weights.into_iter().map(Self::positive_part).fold(Enclosure::ZERO, Enclosure::plus)
     }

@@ -8,8 +8,8 @@
 //! ε = max{ |ln (p + (1−p)a)/(q + (1−q)a)|, |ln (1 − q(1−a))/(1 − p(1−a))| },   δ = 0
 //! ```
 //!
-//! It is computed in rationals and rounded up to twelve decimal places, so that the claim on a card is the same decimal
-//! whoever computes it, and doubles are precise enough to check it in any language.
+//! It is computed in rationals and rounded up to twelve decimal places, so that everybody computes the same decimal for a card,
+//! and doubles are precise enough to check it in any language.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -27,7 +27,7 @@ const UNITS: f64 = 1e12;
 /// Up to an ε of 1000 doubles lie closer together than the units, so that each number of units has a double of its own.
 const PLAIN_UNITS: u128 = 1_000_000_000_000_000;
 
-/// ε of the published sum if one aggregator is honest, whoever else is not, whatever the crowd; δ is 0. None where the
+/// ε of the published sum if one aggregator is honest, even if nobody else is, whatever the crowd; δ is 0. None where the
 /// channel has no noise.
 ///
 /// ```
@@ -45,7 +45,7 @@ pub fn one_aggregator(channel: &Channel) -> Option<Enclosure> {
     Some(Enclosure::new(decimal(units.0.into()), decimal(units.1.into())))
 }
 
-/// ε of so many published sums together, to which one owner adds a bit each: pure epsilons add up, in whole units.
+/// ε of several published sums together, to each of which one owner adds a bit: pure epsilons add up, in whole units.
 ///
 /// ```
 /// use uptack::{Mechanism, privacy::one_aggregator_together};
@@ -88,9 +88,7 @@ pub(crate) fn approximate(yes: f64, no: f64, scale: f64) -> f64 {
 /// The largest number of units not above ε, and the smallest not below it.
 fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
     if bit.yes.max(bit.no) == Probability::ONE && bit.yes.min(bit.no) == Probability::ZERO {
-        // The bit itself is told: ε = 1/t, the one case that can be a whole number of units.
-        let exact = noise.scale().exact().recip() * BigInt::from(UNITS as u64);
-        return (whole(&exact.floor()), whole(&exact.ceil()));
+        return inverse_scale_in_units(noise);
     }
     let pair = Pair::new(bit, noise);
     let is_below = |units: i64| !pair.is_at_most(units.unsigned_abs());
@@ -99,8 +97,14 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
     (below.unsigned_abs(), above.unsigned_abs())
 }
 
-/// Two numbers, not negative, between which a condition ceases to hold: found from a guess in steps that double, so that a poor one
-/// costs a few steps more and not one for each unit.
+/// The same where the summed bit is the truth itself: ε = 1/t, the one case that can be a whole number of units.
+fn inverse_scale_in_units(noise: &DiscreteLaplace) -> (u64, u64) {
+    let exact = noise.scale().exact().recip() * BigInt::from(UNITS as u64);
+    (whole(&exact.floor()), whole(&exact.ceil()))
+}
+
+/// Two numbers, not negative, between which a condition ceases to hold: found from a guess in steps that double, so that a poor
+/// guess costs a few more steps and not one for each unit.
 fn around(guess: i64, is_below: impl Fn(i64) -> bool) -> (i64, i64) {
     let (mut low, mut high, mut step) = (guess, guess, 1);
     while low > 0 && !is_below(low) {
@@ -121,8 +125,6 @@ struct Pair {
 
 impl Pair {
     fn new(bit: SummedBit, noise: &DiscreteLaplace) -> Self {
-        let exact =
-            |law: Probability| BigRational::new(law.numerator().into(), BigInt::from(Probability::ONE.numerator()));
         let decay = Exponential::of(&-noise.scale().exact().recip());
         Self { high: exact(bit.yes.max(bit.no)), low: exact(bit.yes.min(bit.no)), decay }
     }
@@ -137,7 +139,7 @@ impl Pair {
         raised.max(lowered).ln_1p()
     }
 
-    /// Whether ε is certainly at most so many units.
+    /// Whether ε is certainly at most this many units.
     fn is_at_most(&self, units: u64) -> bool {
         let bound = BigRational::new(units.into(), BigInt::from(UNITS as u64));
         let growth = Exponential::of(&bound).lower();
@@ -145,6 +147,10 @@ impl Pair {
         &growth * from_one_on(&self.low, &least) >= from_one_on(&self.high, &most)
             && growth * up_to_zero(&self.high, &least) >= up_to_zero(&self.low, &most)
     }
+}
+
+fn exact(probability: Probability) -> BigRational {
+    BigRational::new(probability.numerator().into(), Probability::ONE.numerator().into())
 }
 
 /// p + (1−p)·a, to which the probabilities of w + Z are in proportion from 1 on.
@@ -161,7 +167,7 @@ fn whole(units: &BigRational) -> u64 {
     units.to_integer().to_u64().unwrap_or(u64::MAX)
 }
 
-/// So many units as the double that is printed with just these decimals.
+/// A number of units as the double that is printed with exactly these decimals.
 fn decimal(units: u128) -> f64 {
     units as f64 / UNITS
 }
@@ -199,9 +205,9 @@ mod tests {
         assert_eq!(claim("randomized-response(t=0.5) + laplace(scale=1)"), Enclosure::ZERO);
     }
 
-    /// Doubles do not tell such a p from 1, nor such a q from 0, while the noise does.
+    /// Doubles cannot distinguish such a p from 1, nor such a q from 0, although the noise makes a difference.
     #[test]
-    fn probabilities_next_to_their_ends_are_told_from_them() {
+    fn probabilities_next_to_their_ends_are_distinguished_from_them() {
         let claim = |p: u128, q: u128| {
             let probability = |numerator: u128| Probability::from_numerator(numerator).unwrap();
             let bit = SummedBit { yes: probability(p), no: probability(q) };

@@ -2,13 +2,15 @@
 //!
 //! What is seen of the target splits the cells into groups: one in the release view, one for each output of the answer in a
 //! joint view. Each group is an [`Outcome`]. With more than three classes, formulas for three need a view that bounds the true
-//! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and all detail.
+//! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and every class.
 
 use super::classes::{finite_epsilon, merge_to_three, one_sided, ratio_order, reduce, split_to_three, total};
 use super::likelihood::{Direction, ExactLikelihood, Likelihood, PerDirection, PerTruth, Weight, WeightedClass};
 use super::one_aggregator::one_aggregator;
 use crate::certified::binomial::Coin;
-use crate::channel::{Channel, Output};
+use crate::channel::{Cell, Channel, Output};
+use crate::noise::SummedBit;
+use crate::probability::Probability;
 use crate::truth::Truth;
 
 /// A view in the form that the accounting needs.
@@ -38,8 +40,8 @@ pub(crate) struct AddedNoise {
     largest_epsilon: f64,
 }
 
-/// One outcome: what is seen of the target. At most three classes, by falling ratio, that the target may then be in, and the
-/// probability of an owner's being outside of them.
+/// One outcome of what is seen of the target: at most three classes, by falling ratio, that the target may then be in, and the
+/// probability that another owner is outside of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(super) classes: Vec<Likelihood>,
@@ -63,7 +65,19 @@ pub(super) fn marginal(channel: &Channel, answer: usize) -> Vec<ExactLikelihood>
     reduce(outputs(channel, answer).map(|output| total(&cells_with(channel, answer, output))))
 }
 
-fn exact_likelihood(cell: &crate::Cell) -> ExactLikelihood {
+/// The laws of all answers, each by itself.
+fn marginals(channel: &Channel) -> Vec<Vec<ExactLikelihood>> {
+    (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect()
+}
+
+/// Both values of the bit that is summed, as classes.
+fn bit_classes(bit: SummedBit) -> Vec<ExactLikelihood> {
+    let one = PerTruth { yes: bit.yes, no: bit.no };
+    let zero = one.map(Probability::complement);
+    vec![one.map(Probability::numerator), zero.map(Probability::numerator)]
+}
+
+fn exact_likelihood(cell: &Cell) -> ExactLikelihood {
     ExactLikelihood { yes: cell.yes().numerator(), no: cell.no().numerator() }
 }
 
@@ -90,26 +104,20 @@ impl ReducedView {
     /// The same without the noise of any aggregator.
     pub(super) fn owners_alone(channel: &Channel) -> Self {
         match channel.summed_bit().filter(|_| channel.noise().is_some()) {
-            Some(bit) => {
-                let one = ExactLikelihood { yes: bit.yes.numerator(), no: bit.no.numerator() };
-                let zero =
-                    ExactLikelihood { yes: bit.yes.complement().numerator(), no: bit.no.complement().numerator() };
-                Self::new(&[vec![one, zero]], true, &[])
-            }
+            Some(bit) => Self::new(&[bit_classes(bit)], true, &[]),
             None => Self::tallies(channel),
         }
     }
 
     fn tallies(channel: &Channel) -> Self {
-        let garblings: Vec<_> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
         // The ratio of a cell histogram depends on its classes' counts alone: showing these is showing all.
-        Self::new(&[cells(channel)], channel.shows_classes(), &garblings)
+        Self::new(&[cells(channel)], channel.shows_classes(), &marginals(channel))
     }
 
     /// The view of the target's answer of this number together with all tallies.
     pub(super) fn answer_with_release(channel: &Channel, answer: usize) -> Self {
         let groups: Vec<_> = outputs(channel, answer).map(|output| cells_with(channel, answer, output)).collect();
-        let mut garblings: Vec<_> = (0..channel.answers().len()).map(|answer| marginal(channel, answer)).collect();
+        let mut garblings = marginals(channel);
         if channel.shows_classes() {
             garblings.push(cells(channel));
         }
@@ -120,15 +128,7 @@ impl ReducedView {
     /// determine the cells, `garblings` are coarser views that they do determine.
     fn new(groups: &[Vec<ExactLikelihood>], determined: bool, garblings: &[Vec<ExactLikelihood>]) -> Self {
         let cells: Vec<ExactLikelihood> = groups.concat();
-        let whole =
-            |classes: &Vec<ExactLikelihood>| vec![Outcome::new(&merge_to_three(classes), ExactLikelihood::default())];
-        let below = if determined {
-            vec![outcomes(groups, merge_to_three)]
-        } else {
-            // What the tallies determine, and what is seen of the target without any tallies.
-            let target_alone = outcomes(groups, |group| vec![total(group)]);
-            garblings.iter().map(whole).chain([target_alone]).collect()
-        };
+        let below = if determined { vec![outcomes(groups, merge_to_three)] } else { coarser_views(groups, garblings) };
         Self {
             above: outcomes(groups, split_to_three),
             below,
@@ -140,7 +140,7 @@ impl ReducedView {
         }
     }
 
-    /// Mass that one truth alone can show, for *yes* and for *no*.
+    /// The mass of what only one truth can write, for *yes* and for *no*.
     pub(crate) fn floor(&self) -> ExactLikelihood {
         self.floor
     }
@@ -167,25 +167,22 @@ impl ReducedView {
 
     /// Whether two classes are all there is, and nothing outside: then a crowd is cheap.
     pub(crate) fn is_two_classes(&self) -> bool {
-        let simple =
-            |outcome: &Outcome| outcome.classes.len() == 1 || outcome.classes.len() == 2 && !outcome.has_outside();
-        self.is_exact() && self.above.iter().all(simple)
+        self.is_exact() && self.above.iter().all(Outcome::is_two_classes)
     }
 
-    /// Whether crowds of both truths have exact formulas: three classes at most, the outside being one of them.
+    /// Whether crowds of both truths have exact formulas: at most three classes, the outside being one of them.
     pub(crate) fn is_exact_in_every_crowd(&self) -> bool {
         self.is_exact() && self.has_few_classes() && self.above.iter().all(Outcome::has_few_classes)
     }
 
-    /// Whether three classes at most, those of the others included, tell all there is to tell in crowds of both truths.
+    /// Whether at most three classes, those of the others included, carry all evidence in crowds of both truths.
     pub(super) fn has_few_classes(&self) -> bool {
         self.detail.iter().all(DetailedOutcome::has_few_classes)
     }
 
     /// Whether an outcome has more classes than the formulas for crowds of one truth take: sums of scores take any number.
     pub(super) fn needs_sums(&self) -> bool {
-        let many = |outcome: &DetailedOutcome| outcome.inside.len() > if outcome.outside.is_empty() { 3 } else { 2 };
-        self.detail.iter().any(many)
+        self.detail.iter().any(DetailedOutcome::has_many_classes)
     }
 
     /// Whether something is seen of the target besides what is published.
@@ -193,7 +190,7 @@ impl ReducedView {
         self.detail.len() > 1
     }
 
-    /// Whether the two truths may be exchanged: then crowds of few yes-owners are like crowds of few no-owners.
+    /// Whether the two truths can be exchanged: then crowds of few yes-owners are like crowds of few no-owners.
     pub(crate) fn is_symmetric(&self) -> bool {
         self.above.iter().all(|outcome| self.above.contains(&outcome.exchanged()))
             && self.detail.iter().all(|outcome| self.detail.contains(&outcome.exchanged()))
@@ -205,8 +202,7 @@ impl ReducedView {
         if let ([outcome], true) = (self.detail.as_slice(), self.determined) {
             return vec![&outcome.inside];
         }
-        let whole = |outcomes: &'_ Vec<Outcome>| outcomes.len() == 1 && !outcomes[0].has_outside();
-        self.below.iter().filter(|outcomes| whole(outcomes)).map(|outcomes| outcomes[0].classes.as_slice()).collect()
+        self.below.iter().filter_map(|outcomes| only_outcome(outcomes)).map(|outcome| &outcome.classes[..]).collect()
     }
 
     /// For each truth the largest part of its law that owners of either truth draw from: an owner of the other truth draws from
@@ -214,8 +210,8 @@ impl ReducedView {
     pub(crate) fn in_common(&self) -> Likelihood {
         PerTruth::each(|truth| {
             let reached = self.ratios.iter().filter(|class| class[truth] > 0);
-            let least = reached.map(|class| class[truth.other()] as f64 / class[truth] as f64).fold(1.0, f64::min);
-            least * (1.0 - 1e-12)
+            let shares = reached.map(|class| class[truth.other()] as f64 / class[truth] as f64);
+            shares.fold(1.0, f64::min) * (1.0 - 1e-12)
         })
     }
 }
@@ -225,14 +221,19 @@ impl Outcome {
     fn new(classes: &[ExactLikelihood], outside: ExactLikelihood) -> Self {
         let mut sorted = classes.to_vec();
         sorted.sort_by(|a, b| ratio_order(b, a));
-        Self { classes: sorted.iter().map(|class| class.rounded()).collect(), outside: outside.rounded() }
+        Self { classes: sorted.into_iter().map(ExactLikelihood::rounded).collect(), outside: outside.rounded() }
     }
 
     pub(super) fn has_outside(&self) -> bool {
         self.outside.yes > 0.0 || self.outside.no > 0.0
     }
 
-    /// Whether the classes, the outside being one of them if there is any, are three at most.
+    /// Whether there is one class, or two and nothing outside of them.
+    fn is_two_classes(&self) -> bool {
+        self.classes.len() == 1 || self.classes.len() == 2 && !self.has_outside()
+    }
+
+    /// Whether there are at most three classes, the outside being one of them if there is any.
     pub(super) fn has_few_classes(&self) -> bool {
         self.classes.len() < 3 || !self.has_outside()
     }
@@ -242,7 +243,7 @@ impl Outcome {
         self.has_outside() && self.classes.len() < 3
     }
 
-    /// Probability of an owner of the given truth to be inside, against outside.
+    /// The probability that an owner of the given truth is inside, against that of being outside.
     pub(super) fn inside(&self, truth: Truth) -> Coin {
         let inside: f64 = self.classes.iter().map(|class| class[truth]).sum();
         Coin { success: inside, failure: self.outside[truth] }
@@ -255,6 +256,11 @@ impl Outcome {
         }
         let inside = self.inside(truth).success;
         (inside > 0.0).then(|| self.classes.iter().map(|class| class[truth] / inside).collect())
+    }
+
+    /// The laws of both truths; none if owners of one truth are never inside.
+    pub(super) fn laws(&self) -> Option<PerTruth<Vec<f64>>> {
+        Some(PerTruth { yes: self.law(Truth::Yes)?, no: self.law(Truth::No)? })
     }
 
     /// The target's weights in the same classes, in both directions.
@@ -282,10 +288,15 @@ impl Outcome {
 }
 
 impl DetailedOutcome {
-    /// Whether there are three classes at most and no more than one of them is only the others', or the target's class is
-    /// certain, so that the others tell nothing.
+    /// Whether there are at most three classes and the target can be in all but one of them, or the target's class is certain,
+    /// so that the others reveal nothing.
     fn has_few_classes(&self) -> bool {
         self.inside.len() <= 1 || self.count() <= 3 && self.outside.len() <= 1
+    }
+
+    /// Whether there are more classes than the formulas for crowds of one truth take.
+    fn has_many_classes(&self) -> bool {
+        self.inside.len() > if self.outside.is_empty() { 3 } else { 2 }
     }
 
     /// How many classes there are.
@@ -314,21 +325,39 @@ fn outcomes(
     groups: &[Vec<ExactLikelihood>],
     simplify: impl Fn(&[ExactLikelihood]) -> Vec<ExactLikelihood>,
 ) -> Vec<Outcome> {
-    let possible = groups.iter().enumerate().filter(|(_, group)| !reduce(group.iter().copied()).is_empty());
+    let possible = groups.iter().enumerate().filter(|(_, group)| !group.iter().all(ExactLikelihood::is_empty));
     possible.map(|(index, group)| Outcome::new(&simplify(group), total(&without(groups, index)))).collect()
 }
 
+/// What is known from below where the tallies do not determine the cells: the views that they do determine, and what is seen of
+/// the target without any tallies.
+fn coarser_views(groups: &[Vec<ExactLikelihood>], garblings: &[Vec<ExactLikelihood>]) -> Vec<Vec<Outcome>> {
+    let whole = |classes: &Vec<_>| vec![Outcome::new(&merge_to_three(classes), ExactLikelihood::default())];
+    let target_alone = outcomes(groups, |group| vec![total(group)]);
+    garblings.iter().map(whole).chain([target_alone]).collect()
+}
+
+/// The outcome of a view in which nothing is seen of the target by itself.
+fn only_outcome(outcomes: &[Outcome]) -> Option<&Outcome> {
+    let [outcome] = outcomes else { return None };
+    (!outcome.has_outside()).then_some(outcome)
+}
+
+/// The outcomes that can happen, with all their classes.
 fn detailed_outcomes(groups: &[Vec<ExactLikelihood>]) -> Vec<DetailedOutcome> {
-    let classes = |cells: Vec<ExactLikelihood>| reduce(cells).iter().map(|class| class.rounded()).collect();
     let detailed = |(index, group): (usize, &Vec<ExactLikelihood>)| DetailedOutcome {
-        inside: classes(group.clone()),
-        outside: classes(without(groups, index)),
+        inside: rounded_classes(group.iter().copied()),
+        outside: rounded_classes(without(groups, index)),
     };
     groups.iter().enumerate().map(detailed).filter(|outcome| !outcome.inside.is_empty()).collect()
 }
 
+/// The classes of some cells, rounded once they are joined.
+fn rounded_classes(cells: impl IntoIterator<Item = ExactLikelihood>) -> Vec<Likelihood> {
+    reduce(cells).into_iter().map(ExactLikelihood::rounded).collect()
+}
+
 /// The cells of all groups but one.
 fn without(groups: &[Vec<ExactLikelihood>], index: usize) -> Vec<ExactLikelihood> {
-    let others = groups.iter().enumerate().filter(|(other, _)| *other != index);
-    others.flat_map(|(_, group)| group.iter().copied()).collect()
+    [&groups[..index], &groups[index + 1..]].concat().concat()
 }

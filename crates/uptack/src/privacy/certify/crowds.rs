@@ -7,7 +7,7 @@ use crate::certified::enclosure::Enclosure;
 use crate::privacy::claim::Found;
 use crate::privacy::divergence::{Ends, Question};
 use crate::privacy::effort::{Work, WorkLimit};
-use crate::privacy::likelihood::{Crowd, PerDirection};
+use crate::privacy::likelihood::{Crowd, OneTruth, PerDirection};
 use crate::privacy::views::ReducedView;
 use crate::simulate::Progress;
 use crate::truth::Truth;
@@ -17,13 +17,13 @@ use crate::truth::Truth;
 const MOST_SAMPLED: u64 = 30_000_000;
 /// Up to this many steps all crowds are evaluated one by one.
 const ENUMERATION: u64 = 30_000_000;
-/// Up to so many others, two classes are enumerated, too.
+/// Up to this many others, two classes are enumerated, too.
 const FEW_OTHERS: u64 = 64;
-/// As many owners whose answers say nothing are few enough for effects of their number being whole.
+/// Up to about this many owners who draw alike, it matters that their number is whole.
 const A_HANDFUL: f64 = 1000.0;
-/// A crowd that is only looked at for where to search is computed to this share of its divergence.
+/// A crowd that only guides the search is computed to this share of its divergence.
 const ROUGH: f64 = 1e-3;
-/// Nothing below this mass is told from zero.
+/// The logarithm of a mass that is not distinguished from zero.
 const DEEPEST_CUT: f64 = -460.0;
 
 /// All crowds of `others` owners besides the target, as one view shows them.
@@ -36,13 +36,7 @@ pub(super) struct Crowds<'a> {
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
-        // A sum of scores on its lattice costs about the same in every crowd. Where an answer is seen as well, there is one for
-        // each of its outputs, and more work hardly ever closes what a quarter of it leaves open.
-        let limit = match (view.needs_sums(), view.is_joint()) {
-            (false, _) => limit,
-            (true, false) => limit.whatever_the_crowd(),
-            (true, true) => limit.whatever_the_crowd().quarter(),
-        };
+        let limit = limit_for(view, limit);
         let enumeration = ENUMERATION.min(limit.for_owners(owners));
         Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
     }
@@ -56,7 +50,7 @@ impl<'a> Crowds<'a> {
         Self { enumeration: 0, ..self }
     }
 
-    /// The crowd with so many *yes* among the others.
+    /// The crowd with `yes` yes-owners among the others.
     fn of(&self, yes: u64) -> Crowd {
         Crowd { yes, no: self.others - yes }
     }
@@ -71,16 +65,17 @@ impl<'a> Crowds<'a> {
         self.view.largest_epsilon()
     }
 
-    /// The δ that no ε gets below, with the crowd that shows it.
+    /// The smallest δ that any ε reaches, with the crowd that shows it.
     pub(super) fn floor(&self) -> Found {
         let mass = self.view.floor();
         let (numerator, crowd) = if mass.yes >= mass.no { (mass.yes, 0) } else { (mass.no, self.others) };
-        let nearest = numerator as f64;
-        let value = if (nearest as u128) < numerator { nearest.next_up() } else { nearest } / 2f64.powi(64);
+        if numerator == 0 {
+            return Found { value: Enclosure::ZERO, crowd };
+        }
+        let upper = rounded_up(numerator);
         // Tallies that do not determine the cells may hide what a cell alone would show.
-        let shown = if self.view.is_determined() { value * (1.0 - 1e-15) } else { 0.0 };
-        let value = if numerator == 0 { Enclosure::ZERO } else { Enclosure::of_probability(shown, value) };
-        Found { value, crowd }
+        let shown = if self.view.is_determined() { upper * (1.0 - 1e-15) } else { 0.0 };
+        Found { value: Enclosure::of_probability(shown, upper), crowd }
     }
 
     /// The floor, where ε is beyond the largest finite ratio.
@@ -109,7 +104,7 @@ impl<'a> Crowds<'a> {
         let mut question = self.question(epsilon, -70.0, 0.0);
         loop {
             let found = self.ends(question);
-            let deep = found.value.lower() > 0.0 && found.value.lower().ln() > question.log_cut + 28.0;
+            let deep = found.lower() > 0.0 && found.lower().ln() > question.log_cut + 28.0;
             if deep || question.log_cut <= DEEPEST_CUT {
                 return (found, question);
             }
@@ -128,8 +123,8 @@ impl<'a> Crowds<'a> {
     /// The same without enumerating their histograms.
     pub(super) fn ends_by_formula(&self, question: Question) -> Found {
         let end = |truth: Truth| {
-            let value = self.view.one_truth(truth, self.others, question, &self.work);
-            Self::found(Crowd::of_one_truth(truth, self.others).yes, value)
+            let crowd = OneTruth { truth, owners: self.others };
+            Self::found(Crowd::from(crowd).yes, self.view.one_truth(crowd, question, &self.work))
         };
         end(Truth::No).larger(end(Truth::Yes))
     }
@@ -145,12 +140,17 @@ impl<'a> Crowds<'a> {
         if self.view.noise.is_some() { 32 } else { 8 }
     }
 
+    /// Whether evaluating many of them costs little: two classes and no noise.
+    pub(super) fn are_cheap(&self) -> bool {
+        self.view.is_two_classes() && self.view.noise.is_none()
+    }
+
     fn enumerable_by_histogram(&self) -> bool {
         self.view.enumeration_cost(self.others).is_some_and(|cost| cost <= self.enumeration)
     }
 
-    /// Whether single crowds are evaluated by enumerating their histograms. Of two classes a crowd is quickly evaluated without,
-    /// while enumerating takes the square of its size; but in a small one with rare classes only enumeration is precise.
+    /// Whether single crowds are evaluated by enumerating their histograms. With two classes the formula is quick, while enumeration
+    /// takes the square of the crowd's size; but in a small crowd with rare classes only enumeration is precise.
     fn enumerates(&self) -> bool {
         self.enumerable_by_histogram() && (self.others <= FEW_OTHERS || !self.view.is_two_classes())
     }
@@ -170,15 +170,19 @@ impl<'a> Crowds<'a> {
 
     /// The worst of all crowds, each evaluated exactly.
     pub(super) fn every_crowd(&self, question: Question) -> Found {
-        let worst = if self.enumerates() {
-            let values = self.view.all_enumerated(self.others, question.growth).into_iter().zip(0..);
-            values.map(|(value, crowd)| Self::found(crowd, value)).reduce(Found::larger)
-        } else {
-            // Where the truths may be exchanged, a crowd is as bad as its mirror image.
-            let last = if self.view.is_symmetric() { self.others / 2 } else { self.others };
-            (0..=last).map(|crowd| self.exactly(crowd, question)).reduce(Found::larger)
-        };
+        let worst = if self.enumerates() { self.worst_enumerated(question) } else { self.worst_by_formula(question) };
         worst.unwrap_or_else(|| self.floor())
+    }
+
+    fn worst_enumerated(&self, question: Question) -> Option<Found> {
+        let values = self.view.all_enumerated(self.others, question.growth);
+        (0..).zip(values).map(|(crowd, value)| Self::found(crowd, value)).reduce(Found::larger)
+    }
+
+    fn worst_by_formula(&self, question: Question) -> Option<Found> {
+        // If the truths can be exchanged, a crowd is as bad as its mirror image.
+        let last = if self.view.is_symmetric() { self.others / 2 } else { self.others };
+        (0..=last).map(|crowd| self.directly(crowd, question)).reduce(Found::larger)
     }
 
     /// A few crowds of both truths, where they can be evaluated exactly in reasonable time. They only ever raise the lower end.
@@ -187,34 +191,49 @@ impl<'a> Crowds<'a> {
         if costly || !self.view.is_exact_in_every_crowd() {
             return Vec::new();
         }
-        let parts = if self.view.is_two_classes() { 8 } else { 4 };
-        let crowd = |part: u32| (self.others as f64 * f64::from(part) / f64::from(parts)) as u64;
-        let last = if self.view.is_symmetric() { parts / 2 } else { parts - 1 };
-        let mut crowds: Vec<u64> = (1..=last).map(crowd).chain(self.next_to_the_ends()).collect();
+        let mut crowds: Vec<u64> = self.evenly_spaced().chain(self.next_to_the_ends()).collect();
         crowds.sort_unstable();
         crowds.dedup();
         crowds.into_iter().map(|crowd| self.exactly(crowd, question)).collect()
+    }
+
+    /// Crowds that divide all of them into a few equal parts.
+    fn evenly_spaced(&self) -> impl Iterator<Item = u64> {
+        let parts = if self.view.is_two_classes() { 8 } else { 4 };
+        let last = if self.view.is_symmetric() { parts / 2 } else { parts - 1 };
+        (1..=last).map(move |part| (self.others as f64 * f64::from(part) / f64::from(parts)) as u64)
+    }
+
+    /// Crowds that lie closer together towards the ends: 1, 2, 4, … owners of one truth, up to half of all.
+    pub(super) fn by_doubling(&self) -> impl Iterator<Item = u64> {
+        let counts = std::iter::successors(Some(1_u64), |count| Some(count * 2));
+        counts.take_while(move |count| 2 * count <= self.others).flat_map(move |count| self.with_mirror_image(count))
+    }
+
+    /// A crowd and its mirror image. If the truths can be exchanged, one is as bad as the other and stands for both.
+    fn with_mirror_image(&self, crowd: u64) -> impl Iterator<Item = u64> {
+        [crowd, self.others - crowd].into_iter().take(if self.view.is_symmetric() { 1 } else { 2 })
     }
 
     /// Crowds of nearly one truth, nearer and nearer to the ends, where only a handful of owners may draw alike: the worst crowd may
     /// be one of them then, and costs little.
     fn next_to_the_ends(&self) -> Vec<u64> {
         let like = self.view.in_common();
-        let costly = !self.view.is_two_classes() || self.view.noise.is_some();
-        if costly || like.yes.max(like.no) * self.others as f64 > A_HANDFUL {
+        if !self.are_cheap() || like.yes.max(like.no) * self.others as f64 > A_HANDFUL {
             return Vec::new();
         }
         let rarer = (4..u64::BITS).map(|halvings| self.others >> halvings).take_while(|rarer| *rarer > 0);
-        let mirrored =
-            |rarer: u64| [rarer, self.others - rarer].into_iter().take(if self.view.is_symmetric() { 1 } else { 2 });
-        rarer.flat_map(mirrored).collect()
+        rarer.flat_map(|rarer| self.with_mirror_image(rarer)).collect()
     }
 
     /// A bound for all crowds at little cost: each has at least half of the others on one side.
     pub(super) fn half_crowd_bound(&self, question: Question) -> f64 {
         let half = self.others.div_ceil(2);
         let question = Question { ends: Ends::Upper, ..question };
-        let bound = |truth: Truth| self.view.one_truth(truth, half, question, &self.work).upper().largest();
+        let bound = |truth: Truth| {
+            let crowd = OneTruth { truth, owners: half };
+            self.view.one_truth(crowd, question, &self.work).upper().largest()
+        };
         bound(Truth::Yes).max(bound(Truth::No))
     }
 
@@ -222,4 +241,21 @@ impl<'a> Crowds<'a> {
     pub(super) fn blanket(&self, question: Question) -> f64 {
         self.view.blanket(self.others, question, &self.work)
     }
+}
+
+/// The limit for one view. A sum of scores on its lattice costs about the same in every crowd. Where an answer is seen as well,
+/// there is one for each of its outputs, and more work hardly ever closes what a quarter of it leaves open.
+fn limit_for(view: &ReducedView, limit: WorkLimit) -> WorkLimit {
+    match (view.needs_sums(), view.is_joint()) {
+        (false, _) => limit,
+        (true, false) => limit.whatever_the_crowd(),
+        (true, true) => limit.whatever_the_crowd().quarter(),
+    }
+}
+
+/// A numerator over 2⁶⁴ as a double, rounded up.
+fn rounded_up(numerator: u128) -> f64 {
+    let nearest = numerator as f64;
+    let above = if (nearest as u128) < numerator { nearest.next_up() } else { nearest };
+    above / 2_f64.powi(64)
 }

@@ -29,54 +29,77 @@ pub(super) fn over_all_crowds(crowds: &Crowds<'_>, epsilon: f64) -> Found {
     if crowds.enumerable() {
         return crowds.every_crowd(question);
     }
-    if ends.value.upper() < NEGLIGIBLE {
+    if ends.upper() < NEGLIGIBLE {
         let everywhere = crowds.half_crowd_bound(question).min(crowds.blanket(question));
-        return ends.with_upper(everywhere.max(ends.value.upper()));
+        return ends.with_upper(everywhere.max(ends.upper()));
     }
-    let best = with_samples(crowds, ends, question);
-    let everywhere = crowds.half_crowd_bound(question);
-    let (mut upper, attained) = certified(crowds, question, best, everywhere);
-    if upper > (1.0 + CLOSED_DELTA) * attained.value {
-        upper = upper.min(crowds.blanket(question).max(attained.value));
-    }
-    Found { value: Enclosure::new(attained.value, upper.min(1.0)), crowd: attained.crowd }
+    let search = DeltaSearch { crowds, question };
+    search.bounded(search.with_samples(ends))
 }
 
-/// The worst of what was found and a few crowds of both truths. They are looked at roughly; only one that may be the worst is worth
-/// its precise value.
-fn with_samples(crowds: &Crowds<'_>, best: Found, question: Question) -> Found {
-    let glance = Question { goal: best.value.lower(), ..question }.glance();
-    let rough = crowds.samples(glance).into_iter().reduce(Found::larger);
-    match rough.filter(|rough| rough.value.upper() > best.value.lower()) {
-        Some(worse) => best.larger(crowds.exactly(worse.crowd, question)),
-        None => best,
-    }
+/// The search for the δ of one ε.
+struct DeltaSearch<'s, 'a> {
+    crowds: &'s Crowds<'a>,
+    question: Question,
 }
 
-/// The smallest bound that a sweep shows, and the largest value found on the way.
-fn certified(crowds: &Crowds<'_>, question: Question, best: Found, everywhere: f64) -> (f64, Attained) {
-    let mut attained = Attained::by(best);
-    // From the upper end: where the view is only bounded, the lower one is of another view.
-    let (found, base) = (best.value.upper(), attained.value);
-    let apart = found > (1.0 + CLOSED_DELTA) * attained.value;
-    let skipped = if apart { 2 } else { usize::from(!crowds.view.is_two_classes()) };
-    for Margin { excess, share } in MARGINS.into_iter().skip(skipped) {
-        crowds.work.allow(share);
-        let mut proposition = Proposition {
-            question,
+impl DeltaSearch<'_, '_> {
+    /// The worst of what was found and a few crowds of both truths. They are evaluated roughly; only one that may be the worst is
+    /// worth its precise value.
+    fn with_samples(&self, best: Found) -> Found {
+        let glance = Question { goal: best.lower(), ..self.question }.glance();
+        let rough = self.crowds.samples(glance).into_iter().reduce(Found::larger);
+        match rough.filter(|rough| rough.upper() > best.lower()) {
+            Some(worse) => best.larger(self.crowds.exactly(worse.crowd, self.question)),
+            None => best,
+        }
+    }
+
+    /// The worst crowd found with an upper end that holds for all crowds.
+    fn bounded(&self, best: Found) -> Found {
+        let (mut upper, attained) = self.certified(best);
+        if upper > (1.0 + CLOSED_DELTA) * attained.value {
+            upper = upper.min(self.crowds.blanket(self.question).max(attained.value));
+        }
+        Found { value: Enclosure::new(attained.value, upper.min(1.0)), crowd: attained.crowd }
+    }
+
+    /// The smallest bound that a sweep shows, and the largest value found on the way.
+    fn certified(&self, best: Found) -> (f64, Attained) {
+        let everywhere = self.crowds.half_crowd_bound(self.question);
+        let mut attained = Attained::by(best);
+        for margin in self.margins(best.value) {
+            self.crowds.work.allow(margin.share);
+            let mut proposition = self.proposition(best.value, margin, everywhere);
+            // Where a small range stays above the limit, a new limit is set.
+            let weaken = |proposition: &mut Proposition, failed: f64| proposition.limit = failed * 1.01;
+            if self.crowds.sweep(&mut proposition, &mut attained, weaken, |_, found| found.lower()) {
+                return (proposition.largest, attained);
+            }
+        }
+        (everywhere, attained)
+    }
+
+    /// The margins to try where the largest value found is known this well.
+    fn margins(&self, best: Enclosure) -> impl Iterator<Item = Margin> {
+        let apart = best.upper() > (1.0 + CLOSED_DELTA) * best.lower();
+        let skipped = if apart { 2 } else { usize::from(!self.crowds.view.is_two_classes()) };
+        MARGINS.into_iter().skip(skipped)
+    }
+
+    /// That no crowd has a divergence above the largest value found by more than a margin.
+    fn proposition(&self, best: Enclosure, Margin { excess, share }: Margin, everywhere: f64) -> Proposition {
+        // From the upper end: where the view is only bounded, the lower one is of another view.
+        let found = best.upper();
+        Proposition {
+            question: self.question,
             limit: (found * (1.0 + excess)).min(everywhere),
             largest: found,
-            base,
+            base: best.lower(),
             step: 0.0,
             trivial: f64::INFINITY,
             everywhere,
             may_fail: share < 1.0,
-        };
-        // Where a small range stays above the limit a new limit is set.
-        let weaken = |proposition: &mut Proposition, failed: f64| proposition.limit = failed * 1.01;
-        if crowds.sweep(&mut proposition, &mut attained, weaken, |_, found| found.value.lower()) {
-            return (proposition.largest, attained);
         }
     }
-    (everywhere, attained)
 }

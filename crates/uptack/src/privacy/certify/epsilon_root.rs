@@ -13,7 +13,7 @@ impl Crowds<'_> {
         if self.view.is_exact() {
             return self.solve_one(delta, largest, None, &|epsilon| function(epsilon, Ends::Both));
         }
-        let above = self.solve_one(delta, largest, None, &one_end(Ends::Upper, function)).value.upper();
+        let above = self.solve_one(delta, largest, None, &one_end(Ends::Upper, function)).upper();
         self.solve_below(delta, above, function).with_upper(above)
     }
 
@@ -27,36 +27,28 @@ impl Crowds<'_> {
     /// The root of a function whose ends are those of one view, looked for from `near` if that is given.
     fn solve_one(&self, delta: f64, largest: f64, near: Option<f64>, function: &dyn Fn(f64) -> Found) -> Found {
         let first = function(0.0);
-        let mut crowd = first.crowd;
-        if first.value.upper() <= delta {
-            return Found { value: Enclosure::ZERO, crowd };
+        if first.upper() <= delta {
+            return Found { value: Enclosure::ZERO, crowd: first.crowd };
         }
-        let mut root = FalsePosition::new(level(first, delta), largest);
-        let mut guess = near.unwrap_or_else(|| first_guess(first.value.upper(), delta, largest));
+        let mut search = RootSearch::new(first, delta, largest);
+        let mut guess = near.unwrap_or_else(|| first_guess(first.upper(), delta, largest));
         let tolerance = self.tolerance(first.value);
         for round in 1..200 {
-            let (low, high) = root.ends();
-            if high - low <= tolerance * high {
+            if search.is_within(tolerance) {
                 break;
             }
             let found = function(guess);
-            if found.value.upper() <= delta {
-                root.lower_high(guess, level(found, delta));
-            } else if found.value.lower() > delta {
-                root.raise_low(guess, level(found, delta));
-                crowd = found.crowd;
-            } else {
+            if !search.note(guess, found) {
                 let distance = 0.02 * relative_width(found.value);
-                return Found { value: around(guess, distance, root.ends(), delta, function), crowd };
+                return Found { value: around(guess, distance, search.root.ends(), delta, function), ..search.found() };
             }
             // Where the function is far from straight, halving is faster.
-            guess = if round % 4 == 0 { root.middle() } else { root.guess() };
+            guess = if round % 4 == 0 { search.root.middle() } else { search.root.guess() };
         }
-        let (low, high) = root.ends();
-        Found { value: Enclosure::new(low, high), crowd }
+        search.found()
     }
 
-    /// To what share of ε a root is searched: a function that is not precise itself need not be solved precisely.
+    /// To what share of ε a root is computed: a function that is not precise itself need not be solved precisely.
     fn tolerance(&self, at_zero: Enclosure) -> f64 {
         if self.view.is_exact() {
             (0.2 * at_zero.width()).clamp(1e-11, 1e-4)
@@ -68,9 +60,50 @@ impl Crowds<'_> {
     }
 }
 
+/// A search for the ε at which a divergence reaches δ.
+struct RootSearch {
+    root: FalsePosition,
+    delta: f64,
+    /// The worst crowd at the largest ε that is known to be below the root.
+    crowd: u64,
+}
+
+impl RootSearch {
+    /// A search from zero, where the divergence is known, to `largest`.
+    fn new(at_zero: Found, delta: f64, largest: f64) -> Self {
+        Self { root: FalsePosition::new(level(at_zero, delta), largest), delta, crowd: at_zero.crowd }
+    }
+
+    /// Notes on which side of the root an ε lies; returns whether its divergence is known well enough to tell.
+    fn note(&mut self, epsilon: f64, found: Found) -> bool {
+        let level = level(found, self.delta);
+        if found.upper() <= self.delta {
+            self.root.lower_high(epsilon, level);
+            return true;
+        }
+        let is_below = found.lower() > self.delta;
+        if is_below {
+            self.root.raise_low(epsilon, level);
+            self.crowd = found.crowd;
+        }
+        is_below
+    }
+
+    /// Whether the root is known to this share of it.
+    fn is_within(&self, tolerance: f64) -> bool {
+        let (low, high) = self.root.ends();
+        high - low <= tolerance * high
+    }
+
+    fn found(&self) -> Found {
+        let (low, high) = self.root.ends();
+        Found { value: Enclosure::new(low, high), crowd: self.crowd }
+    }
+}
+
 /// The logarithm of a divergence, from above, over δ: zero at the root.
 fn level(found: Found, delta: f64) -> f64 {
-    found.value.upper().ln() - delta.max(f64::MIN_POSITIVE).ln()
+    found.upper().ln() - delta.max(f64::MIN_POSITIVE).ln()
 }
 
 /// How far the ends of a value are apart relative to the lower one, one at most.
@@ -88,11 +121,11 @@ pub(super) fn solve_from_above(delta: f64, range: (f64, f64), function: impl Fn(
     bisect(range, Middle::Geometric, usize::MAX, close, is_below).1
 }
 
-/// One end of a function's values, as both.
+/// A function of which one end stands for both.
 fn one_end(ends: Ends, function: &dyn Fn(f64, Ends) -> Found) -> impl Fn(f64) -> Found {
     move |epsilon: f64| {
         let found = function(epsilon, ends);
-        let value = if ends == Ends::Upper { found.value.upper() } else { found.value.lower() };
+        let value = if ends == Ends::Upper { found.upper() } else { found.lower() };
         Found { value: Enclosure::of_probability(value, value), ..found }
     }
 }
@@ -111,19 +144,23 @@ fn around(
     delta: f64,
     function: &dyn Fn(f64) -> Found,
 ) -> Enclosure {
-    let decide = |sign: f64, limit: f64, decided: &dyn Fn(Enclosure) -> bool| {
-        let mut distance = first.max(1e-11);
-        loop {
-            let point = undecided * (1.0 + sign * distance);
-            if sign * (point - limit) >= 0.0 {
-                return limit;
-            }
-            if decided(function(point).value) {
-                return point;
-            }
-            distance *= 2.0;
+    let first = first.max(1e-11);
+    let lower = first_decided(undecided, -first, low, |point| function(point).lower() > delta);
+    let upper = first_decided(undecided, first, high, |point| function(point).upper() <= delta);
+    Enclosure::new(lower, upper)
+}
+
+/// The first point that can be decided at a relative distance from `start` that doubles and is negative downwards; `limit` where
+/// there is none before it.
+fn first_decided(start: f64, mut distance: f64, limit: f64, is_decided: impl Fn(f64) -> bool) -> f64 {
+    loop {
+        let point = start * (1.0 + distance);
+        if distance.signum() * (point - limit) >= 0.0 {
+            return limit;
         }
-    };
-    let lower = decide(-1.0, low, &|value| value.lower() > delta);
-    Enclosure::new(lower, decide(1.0, high, &|value| value.upper() <= delta))
+        if is_decided(point) {
+            return point;
+        }
+        distance *= 2.0;
+    }
 }

@@ -49,7 +49,7 @@ impl<'a> Search<'a> {
         Self { crowds: self.crowds.without_enumeration() }
     }
 
-    /// The δ that no ε gets below, with the crowd that shows it.
+    /// The smallest δ that any ε reaches, with the crowd that shows it.
     pub(crate) fn floor(&self) -> Found {
         self.crowds.floor()
     }
@@ -80,16 +80,16 @@ impl<'a> Search<'a> {
     }
 
     /// δ at one ε for the two crowds of one truth and for `crowds` besides, where only values near `delta` matter: far below
-    /// it, what is left out counts for more than what is there. Once one of them is above it the others are left out.
+    /// it, what is left out may be more than what is computed. Once one crowd is above it, the others are skipped.
     pub(crate) fn delta_near(&self, epsilon: f64, delta: f64, crowds: &[u64]) -> Enclosure {
         if let Some(floor) = self.crowds.beyond_all_ratios(epsilon) {
             return floor.value;
         }
-        // Enumerating is for the last digits.
+        // Without enumeration, which is for the last digits.
         let question = self.crowds.question(epsilon, Crowds::log_cut(delta, 14.0), delta);
         let mut found = self.crowds.ends_by_formula(question);
         for &crowd in crowds.iter().filter(|_| self.crowds.view.is_exact_in_every_crowd()) {
-            if found.value.lower() > delta {
+            if found.lower() > delta {
                 break;
             }
             found = found.larger(self.crowds.directly(crowd, self.crowds.rough_question(epsilon, delta)));
@@ -100,22 +100,18 @@ impl<'a> Search<'a> {
     /// A crowd whose δ at one ε is certainly above `delta`, if one is among a few that lie closer together towards the ends:
     /// the worst of these.
     pub(crate) fn worse_crowd(&self, epsilon: f64, delta: f64) -> Option<u64> {
-        let others = self.crowds.others;
-        let possible = self.crowds.view.is_exact_in_every_crowd() && self.crowds.beyond_all_ratios(epsilon).is_none();
+        if !self.crowds.view.is_exact_in_every_crowd() || self.crowds.beyond_all_ratios(epsilon).is_some() {
+            return None;
+        }
         let question = self.crowds.rough_question(epsilon, delta);
-        let counts = std::iter::successors(Some(1u64), |count| Some(count * 2));
-        let counts = counts.take_while(|count| possible && 2 * count <= others);
-        // Where the truths may be exchanged, a crowd is as bad as its mirror image.
-        let mirrored = |count: u64| (!self.crowds.view.is_symmetric()).then(|| others - count);
-        let crowds = counts.flat_map(|count| [Some(count), mirrored(count)]).flatten();
-        let may_be_worse = |crowd: &u64| self.crowds.directly(*crowd, question.glance()).value.upper() > delta;
-        let worse = crowds.filter(may_be_worse).map(|crowd| self.crowds.directly(crowd, question));
+        let may_be_worse = |crowd: &u64| self.crowds.directly(*crowd, question.glance()).upper() > delta;
+        let worse = self.crowds.by_doubling().filter(may_be_worse).map(|crowd| self.crowds.directly(crowd, question));
         let found = worse.reduce(Found::larger)?;
-        (found.value.lower() > delta).then_some(found.crowd)
+        (found.lower() > delta).then_some(found.crowd)
     }
 
     /// The search for the ε of one δ; none where δ is below the floor.
     fn epsilon_search(&self, delta: f64) -> Option<EpsilonSearch<'_, 'a>> {
-        (delta >= self.floor().value.upper()).then(|| EpsilonSearch::new(&self.crowds, delta))
+        (delta >= self.floor().upper()).then(|| EpsilonSearch::new(&self.crowds, delta))
     }
 }

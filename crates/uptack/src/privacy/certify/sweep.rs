@@ -8,7 +8,7 @@ use crate::privacy::divergence::{Attempt, Question};
 use crate::privacy::likelihood::Crowd;
 use crate::truth::Truth;
 
-/// A search that has used this share of the work it may do must have got a third as far, or it is given up for a wider one.
+/// A search that has used this share of its allowance must have come a third as far, or it is given up for a wider one.
 const EARLY: f64 = 0.3;
 
 /// What the sweep tries to show: at the question's ε no crowd has a divergence above `limit`; `largest` bounds all so far.
@@ -37,14 +37,14 @@ pub(super) struct Attained {
 impl Attained {
     /// The lower end of what was found.
     pub(super) fn by(found: Found) -> Self {
-        Self { value: found.value.lower(), crowd: found.crowd }
+        Self { value: found.lower(), crowd: found.crowd }
     }
 }
 
 impl Crowds<'_> {
     /// Covers all crowds by ranges, each bounded by the crowd of its fewest yes- and its fewest no-owners. Where a range
-    /// cannot be bounded by the limit although it is small, `weaken` weakens the proposition, and `learned` says what an
-    /// exact value there tells about the number sought. Returns whether all crowds were covered.
+    /// cannot be bounded by the limit although it is small, `weaken` weakens the proposition, and `learned` returns what an
+    /// exact value there implies for the number sought. Returns whether all crowds were covered.
     pub(super) fn sweep(
         &self,
         proposition: &mut Proposition,
@@ -71,26 +71,29 @@ impl Crowds<'_> {
     /// at what it would be without the losses of the method. An owner of unknown truth draws with some probability from the law
     /// of one known truth; where too few of them do, which is made rare, the bound for all crowds stands in.
     fn range_bound(&self, known: Crowd, proposition: &Proposition) -> (f64, f64) {
-        // A bound may be wrong by a hundred-thousandth of the limit.
-        let log_cut = proposition.question.log_cut.max(proposition.limit.max(1e-300).ln() - 13.0);
         // Ranges end at the half, so that the bound for every crowd, which is one of half crowds, stands in for this one, too.
         debug_assert!(
             known.yes.max(known.no) >= self.others.div_ceil(2),
             "a range beyond the half: {known:?} of {}",
             self.others
         );
+        let log_cut = proposition.log_cut();
         let rarely = (5e-4 * proposition.limit / proposition.everywhere).clamp(log_cut.exp(), 0.05);
         let crowd = self.with_owners_alike(known, rarely);
         // The known owners alone are a bound for certain.
         let price = if crowd.size() > known.size() { rarely * proposition.everywhere } else { 0.0 };
         let goal = proposition.limit - price;
         let question = Question { log_cut, goal, precision: proposition.precision(), ..proposition.question };
-        let attempt = if self.view.is_exact_in_every_crowd() {
-            Attempt::exact(self.view.both_truths(crowd, question, &self.work).upper())
-        } else {
-            self.view.bound(crowd, question, &self.work)
-        };
+        let attempt = self.attempt(crowd, question);
         (attempt.bound.largest() + price, attempt.guess.largest() + price)
+    }
+
+    /// A bound for all crowds of at least these owners.
+    fn attempt(&self, crowd: Crowd, question: Question) -> Attempt {
+        if self.view.is_exact_in_every_crowd() {
+            return Attempt::exact(self.view.both_truths(crowd, question, &self.work).upper());
+        }
+        self.view.bound(crowd, question, &self.work)
     }
 
     /// The known owners and those of unknown truth who draw from the law of one truth, but for a probability of `rarely`.
@@ -108,6 +111,16 @@ impl Crowds<'_> {
 }
 
 impl Proposition {
+    /// Whether it needs no proof.
+    fn is_trivial(&self) -> bool {
+        self.question.growth >= self.trivial
+    }
+
+    /// The logarithm of what may be left out: a bound may be wrong by a hundred-thousandth of the limit.
+    fn log_cut(&self) -> f64 {
+        self.question.log_cut.max(self.limit.max(1e-300).ln() - 13.0)
+    }
+
     /// Precise enough to use most of the room that there is.
     fn precision(&self) -> f64 {
         (0.04 * (self.limit / self.base - 1.0)).clamp(1e-9, 1e-3)
@@ -126,40 +139,38 @@ struct Sweep<'s, 'a, W, L> {
 impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &Found) -> f64> Sweep<'_, '_, W, L> {
     /// The crowds with at most `last` owners of one truth among the others, starting from none.
     fn half(&mut self, truth: Truth, last: u64) -> bool {
-        let others = self.crowds.others;
         let smallest = self.crowds.smallest_range();
-        let (mut from, mut width) = (0, (others / 1000).max(1));
-        let mut widths = RangeWidth::new();
-        // What the method lost in the last range.
-        let mut loss = 0.0;
+        let (mut from, mut width) = (0, (self.crowds.others / 1000).max(1));
+        let mut widths = RangeWidth::default();
         while from <= last {
-            if self.proposition.question.growth >= self.proposition.trivial {
+            if self.proposition.is_trivial() {
                 return true;
             }
             if self.is_too_slow(from, last) {
                 return false;
             }
             let to = (from + (width - 1)).min(last);
-            let known = Crowd::oriented(truth, from, others - to);
-            let (bound, guess) = self.crowds.range_bound(known, self.proposition);
-            let holds = bound <= self.proposition.limit;
-            if holds {
-                loss = (bound / guess).ln();
-            }
-            let tried = Tried { from, width: to - from + 1, guess, holds };
-            let next = widths.next(tried, self.proposition.base, self.proposition.limit, 1.1 * loss).max(smallest);
-            if holds {
-                self.proposition.largest = self.proposition.largest.max(bound);
+            let tried = self.try_range(truth, from, to);
+            let next = widths.next(tried, self.proposition.base, self.proposition.limit).max(smallest);
+            if tried.holds {
+                self.proposition.largest = self.proposition.largest.max(tried.bound);
                 (from, width) = (to + 1, next);
             } else if width > smallest {
                 width = next.clamp(smallest, width - 1);
             } else {
                 self.learn_at(truth, [from, to]);
-                (self.weaken)(self.proposition, guess);
+                (self.weaken)(self.proposition, tried.guess);
                 width = smallest.saturating_mul(16);
             }
         }
         true
+    }
+
+    /// Bounds the crowds with `from` to `to` owners of one truth among the others.
+    fn try_range(&self, truth: Truth, from: u64, to: u64) -> Tried {
+        let known = Crowd::oriented(truth, from, self.crowds.others - to);
+        let (bound, guess) = self.crowds.range_bound(known, self.proposition);
+        Tried { from, width: to - from + 1, bound, guess, holds: bound <= self.proposition.limit }
     }
 
     /// Whether the work is spent, or so much of it that a wider search is the better way.

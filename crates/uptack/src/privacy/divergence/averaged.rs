@@ -7,7 +7,7 @@ use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Direction, PerDirection};
 
-/// A bound that was tried for: it holds, and without the losses of the method it would be about the guess.
+/// An upper bound, and a guess at what it would be without the losses of the method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) bound: PerDirection<f64>,
@@ -21,7 +21,7 @@ impl Attempt {
     }
 }
 
-/// More blocks than this are not worth it: a smaller range of crowds is the better way.
+/// With more blocks than this, a smaller range of crowds is the cheaper way.
 const MOST_BLOCKS: f64 = 40.0;
 
 /// What is known of falling functions of a binomial number before their expectation is bounded.
@@ -54,7 +54,7 @@ impl Falling {
         let mut fineness = self.first_fineness(single, distance, law.deviation);
         while law.blocks_at(fineness) <= MOST_BLOCKS && !work.exhausted() {
             let blocks = Blocks::of(&law, fineness);
-            let finer = blocks.expectation(log_cut.exp(), &enclosed).upper();
+            let finer = blocks.expectation(&enclosed).upper();
             best = best.min(finer);
             if self.reached(best) || blocks.are_single() {
                 break;
@@ -80,12 +80,17 @@ impl Falling {
 
     /// A bound from a single number, below which the number rarely is, and how far that is from the mean.
     fn at_a_rare_number(&self, log_cut: f64, function: &impl Fn(u64) -> PerDirection<f64>) -> (PerDirection<f64>, f64) {
-        let share = self.goals.with(self.everywhere, |goal, everywhere| 5e-4 * goal / (everywhere - goal).max(1e-300));
-        let rarely = share.yes_over_no.min(share.no_over_yes).clamp(log_cut.exp(), 0.05);
+        let rarely = self.how_rarely().clamp(log_cut.exp(), 0.05);
         let (number, _) = window(&[self.law], rarely.ln());
         let values = function(number);
         let bound = values.with(self.everywhere, |value, everywhere| value + rarely * (everywhere - value).max(0.0));
         (bound, self.law.mean() - number as f64)
+    }
+
+    /// The probability with which the bounds for all numbers may stand in: that costs a small share of the goals.
+    fn how_rarely(&self) -> f64 {
+        let share = self.goals.with(self.everywhere, |goal, everywhere| 5e-4 * goal / (everywhere - goal).max(1e-300));
+        share.yes_over_no.min(share.no_over_yes)
     }
 
     fn reached(&self, values: PerDirection<f64>) -> bool {
@@ -104,16 +109,26 @@ impl Falling {
 struct CutLaw {
     counts: Counts,
     deviation: f64,
+    /// The mass that is left out on either side at most.
+    cut: f64,
 }
 
 impl CutLaw {
     fn new(law: Binomial, log_cut: f64) -> Self {
         let (low, high) = window(&[law], log_cut);
         let counts = sum_of_two(law, Binomial::new(0, law.coin), low, high);
-        Self { counts, deviation: (law.mean() * law.coin.failure).sqrt() }
+        Self { counts, deviation: (law.mean() * law.coin.failure).sqrt(), cut: log_cut.exp() }
     }
 
-    /// About how many blocks there are with so many to a standard deviation.
+    /// Whether the ends of expectations with `fineness` blocks to a standard deviation are within a factor of `near`. The smaller
+    /// expectation need not be so close where the blocks are fine.
+    fn is_close_enough(&self, values: PerDirection<Enclosure>, near: f64, fineness: f64) -> bool {
+        let close = |value: &Enclosure| value.upper() <= near * value.lower() || value.upper() <= 2.0 * self.cut;
+        let largest = values.upper().largest();
+        values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0)
+    }
+
+    /// About how many blocks there are with `fineness` of them to a standard deviation.
     fn blocks_at(&self, fineness: f64) -> f64 {
         3.5 * fineness.min(self.counts.probability.len() as f64 / 4.0)
     }
@@ -124,6 +139,8 @@ struct Blocks {
     starts: Vec<u64>,
     probability: Vec<f64>,
     error: f64,
+    /// The probability beyond the blocks on either side at most.
+    cut: f64,
 }
 
 /// Blocks get finer until the two ends of an expectation are this close, or [`FINEST`] to a standard deviation.
@@ -132,24 +149,28 @@ const FINEST: f64 = 128.0;
 
 impl Blocks {
     /// Blocks for which probability times width is about the same, `fineness` to a standard deviation in the middle.
-    fn of(CutLaw { counts, deviation }: &CutLaw, fineness: f64) -> Self {
+    fn of(CutLaw { counts, deviation, cut }: &CutLaw, fineness: f64) -> Self {
         let most = deviation / (2.5 * fineness * fineness);
         let error = counts.relative_error + counts.probability.len() as f64 * f64::EPSILON;
-        let mut blocks = Self { starts: vec![counts.first], probability: vec![0.0], error };
-        let mut width = 0.0;
+        let mut blocks = Self { starts: vec![counts.first], probability: vec![0.0], error, cut: *cut };
         for (number, mass) in (counts.first..).zip(&counts.probability) {
-            let last = blocks.probability.len() - 1;
-            if width > 0.0 && (blocks.probability[last] + mass) * width > most {
-                blocks.starts.push(number);
-                blocks.probability.push(*mass);
-                width = 1.0;
-            } else {
-                blocks.probability[last] += mass;
-                width += 1.0;
-            }
+            blocks.add(number, *mass, most);
         }
         blocks.starts.push(counts.first + counts.probability.len() as u64 - 1);
         blocks
+    }
+
+    /// Adds the next number to the last block, or to a new one where probability times width would be more than `most`.
+    #[inline]
+    fn add(&mut self, number: u64, mass: f64, most: f64) {
+        let last = self.probability.len() - 1;
+        let width = number - self.starts[last];
+        if width > 0 && (self.probability[last] + mass) * width as f64 > most {
+            self.starts.push(number);
+            self.probability.push(mass);
+        } else {
+            self.probability[last] += mass;
+        }
     }
 
     /// Whether no block has more than one number.
@@ -158,16 +179,16 @@ impl Blocks {
     }
 
     /// The expectation of two falling functions of the number.
-    fn expectation(&self, cut: f64, function: &impl Fn(u64) -> PerDirection<Enclosure>) -> PerDirection<Enclosure> {
+    fn expectation(&self, function: &impl Fn(u64) -> PerDirection<Enclosure>) -> PerDirection<Enclosure> {
         let values: Vec<PerDirection<Enclosure>> = self.starts.iter().map(|&start| function(start)).collect();
         PerDirection::each(|direction| {
             let values: Vec<Enclosure> = values.iter().map(|value| value[direction]).collect();
-            self.between_starts(&values, cut)
+            self.between_starts(&values)
         })
     }
 
     /// The expectation of a falling function with these values at the starts.
-    fn between_starts(&self, values: &[Enclosure], cut: f64) -> Enclosure {
+    fn between_starts(&self, values: &[Enclosure]) -> Enclosure {
         let (mut lower, mut upper) = (0.0, 0.0);
         for (index, (probability, ends)) in self.probability.iter().zip(values.windows(2)).enumerate() {
             // A block's largest number is below the next block's smallest; a block of one number is that number.
@@ -175,7 +196,7 @@ impl Blocks {
             lower += probability * end.lower().min(ends[0].lower());
             upper += probability * ends[0].upper();
         }
-        let upper = (upper * (1.0 + self.error) + 2.0 * cut).max(lower);
+        let upper = (upper * (1.0 + self.error) + 2.0 * self.cut).max(lower);
         Enclosure::of_probability(lower * (1.0 - self.error), upper)
     }
 
@@ -193,19 +214,15 @@ pub(crate) fn expected(
     work: &Work,
     function: impl Fn(u64) -> PerDirection<Enclosure>,
 ) -> PerDirection<Enclosure> {
-    let cut = question.log_cut.exp();
     let law = CutLaw::new(law, question.log_cut);
     let near = CLOSE.max(1.0 + question.precision);
     // Few numbers are taken one by one, which is exact.
     let mut fineness = if law.counts.probability.len() <= 64 { f64::INFINITY } else { 2.0 };
     loop {
         work.spend(law.counts.steps);
-        let values = Blocks::of(&law, fineness).expectation(cut, &function);
-        let close = |value: &Enclosure| value.upper() <= near * value.lower() || value.upper() <= 2.0 * cut;
-        let largest = values.upper().largest();
-        let enough = values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0);
+        let values = Blocks::of(&law, fineness).expectation(&function);
         // Wide ends are sound; a stranger's card must not cost more than was allowed for it.
-        if enough || fineness >= FINEST || work.exhausted() {
+        if law.is_close_enough(values, near, fineness) || fineness >= FINEST || work.exhausted() {
             return values;
         }
         fineness *= 4.0;

@@ -31,7 +31,7 @@ pub(super) fn divergences(outcome: &DetailedOutcome, others: u64, growth: f64) -
 }
 
 /// The array of all histograms of a crowd with the target. The last class needs no axis: its count is what the others leave. The
-/// first classes are the target's.
+/// classes that the target may be in come first.
 struct Histograms<'a> {
     outcome: &'a DetailedOutcome,
     others: u64,

@@ -8,10 +8,11 @@
 //! | one truth | up to three | [`one_truth`]: tails of binomials | A crowd of one truth |
 //! | both truths | two | [`two_classes`]: the law of a sum of two binomials | Two classes |
 //! | any, and noise | two | [`with_noise`]: the same law, convolved with the noise | One honest aggregator |
+//! | both truths | three, one rare | [`rare_class`]: two classes, the third given away | A class that hardly anybody is in |
 //! | both truths | three | [`three_classes`]: the generating function on two circles | Three classes |
 //! | any | any | [`many_classes`]: sums of scores, from above and from below | Any number of classes |
 //!
-//! Where an answer is seen too and its outcome has three classes besides the outside, the adversary is told who is outside
+//! Where an answer is seen, too, and its outcome has three classes besides the outside, the adversary is told who is outside
 //! ([`outside_told`]), and the expectation over their number is bounded in blocks ([`averaged`]).
 
 pub(crate) mod averaged;
@@ -21,6 +22,7 @@ mod one_truth;
 mod outcome;
 mod outside_told;
 mod question;
+mod rare_class;
 mod three_classes;
 mod two_classes;
 mod with_noise;
@@ -29,12 +31,11 @@ pub(crate) use averaged::Attempt;
 pub(crate) use question::{Divergences, Ends, Question};
 
 use super::effort::Work;
-use super::likelihood::{Crowd, PerDirection, WeightedClass};
+use super::likelihood::{Crowd, OneTruth, PerDirection, WeightedClass};
 use super::views::{DetailedOutcome, Outcome, ReducedView};
 use crate::certified::enclosure::Enclosure;
-use crate::truth::Truth;
 use many_classes::{Fineness, PairLaw, refined};
-use outside_told::OutcomeBound;
+use outside_told::OutcomeBounds;
 
 impl ReducedView {
     /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
@@ -58,43 +59,40 @@ impl ReducedView {
     }
 
     /// A crowd of one truth, in both directions. The upper end bounds the view, the lower end what the tallies show.
-    pub(crate) fn one_truth(&self, truth: Truth, others: u64, question: Question, work: &Work) -> Divergences {
+    pub(crate) fn one_truth(&self, crowd: OneTruth, question: Question, work: &Work) -> Divergences {
         if self.noise.is_some() {
-            return self.both_truths(Crowd::of_one_truth(truth, others), question, work);
+            return self.both_truths(crowd.into(), question, work);
         }
         if self.is_exact() {
-            return outcomes_in_one_truth(&self.above, truth, others, question, work);
+            return outcomes_in_one_truth(&self.above, crowd, question, work);
         }
-        let lower = self.one_truth_from_below(truth, others, question, work);
-        let upper = self.one_truth_from_above(truth, others, question, work);
+        let lower = self.one_truth_from_below(crowd, question, work);
+        let upper = self.one_truth_from_above(crowd, question, work);
         lower.with(upper, |lower, upper| Enclosure::of_probability(lower.min(upper), upper))
     }
 
     /// The lower ends of a crowd of one truth: by the best tests where there are many classes, else the most that a coarser view
     /// shows.
-    fn one_truth_from_below(&self, truth: Truth, others: u64, question: Question, work: &Work) -> PerDirection<f64> {
-        let nothing = PerDirection::both(0.0);
+    fn one_truth_from_below(&self, crowd: OneTruth, question: Question, work: &Work) -> PerDirection<f64> {
         if question.ends == Ends::Upper {
-            return nothing;
+            return PerDirection::both(0.0);
         }
-        let crowd = Crowd::of_one_truth(truth, others);
-        let tests = if self.needs_sums() { self.best_tests(crowd, question, work) } else { None };
-        tests.unwrap_or_else(|| {
-            let shown =
-                self.below.iter().map(|outcomes| outcomes_in_one_truth(outcomes, truth, others, question, work));
-            shown.fold(nothing, |most, value| most.with(value, |most, value| most.max(value.lower())))
-        })
+        let tests = if self.needs_sums() { self.best_tests(crowd.into(), question, work) } else { None };
+        tests.unwrap_or_else(|| self.most_of_coarser_views(crowd, question, work))
+    }
+
+    /// The most that any of the coarser views shows in a crowd of one truth.
+    fn most_of_coarser_views(&self, crowd: OneTruth, question: Question, work: &Work) -> PerDirection<f64> {
+        let shown = self.below.iter().map(|outcomes| outcomes_in_one_truth(outcomes, crowd, question, work));
+        shown.fold(PerDirection::both(0.0), |most, value| most.with(value, |most, value| most.max(value.lower())))
     }
 
     /// The upper ends of a crowd of one truth.
-    fn one_truth_from_above(&self, truth: Truth, others: u64, question: Question, work: &Work) -> PerDirection<f64> {
+    fn one_truth_from_above(&self, crowd: OneTruth, question: Question, work: &Work) -> PerDirection<f64> {
         match question.ends {
             Ends::Lower => PerDirection::both(1.0),
-            _ if !self.needs_sums() => outcomes_in_one_truth(&self.above, truth, others, question, work).upper(),
-            _ => {
-                let crowd = Crowd::of_one_truth(truth, others);
-                self.sums_of_scores(crowd, question, Fineness::for_one_truth(others), work)
-            }
+            _ if !self.needs_sums() => outcomes_in_one_truth(&self.above, crowd, question, work).upper(),
+            _ => self.sums_of_scores(crowd.into(), question, Fineness::for_one_truth(crowd.owners), work),
         }
     }
 
@@ -107,8 +105,8 @@ impl ReducedView {
         PerDirection::sum(self.above.iter().map(value))
     }
 
-    /// What a crowd shows of the target in both directions, from below. There are several answers where the tallies are only
-    /// known to show several coarser views.
+    /// What a crowd shows of the target in both directions, from below. There are several laws where the tallies are only known
+    /// to show several coarser views.
     pub(crate) fn pair_laws(&self, crowd: Crowd, work: &Work) -> Vec<PerDirection<PairLaw>> {
         match &self.noise {
             Some(noise) => {
@@ -118,7 +116,7 @@ impl ReducedView {
         }
     }
 
-    /// A crowd of at least these owners, in both directions, from above. Nothing is bounded where a guess says that the
+    /// A crowd of at least these owners, in both directions, from above. The bound is trivial where a guess shows that the
     /// question's goal is out of reach.
     pub(crate) fn bound(&self, crowd: Crowd, question: Question, work: &Work) -> Attempt {
         if !self.has_few_classes() {
@@ -130,22 +128,15 @@ impl ReducedView {
 
     /// The same for few classes, where each outcome is bounded by itself.
     fn bound_by_outcomes(&self, crowd: Crowd, question: Question, work: &Work) -> Attempt {
-        let parts: Vec<OutcomeBound<'_>> =
-            self.above.iter().map(|outcome| OutcomeBound::new(outcome, crowd, question, work)).collect();
-        let guess = parts.iter().fold(PerDirection::both(0.0), |sum, part| sum.with(part.guess, |a, b| a + b));
+        let outcomes = OutcomeBounds::new(&self.above, crowd, question, work);
+        let guess = outcomes.guess();
         if guess.largest() > question.goal {
             return Attempt { bound: PerDirection::both(1.0), guess };
         }
-        let mut bound = PerDirection::both(0.0);
-        for part in &parts {
-            let goals = part.guess.with(guess, |own, all| part_of_goal(question.goal, own, all, parts.len()));
-            let value = part.bound(goals, question, work);
-            bound = bound.with(value, |sum, value| (sum + value) * (1.0 + f64::EPSILON));
-        }
-        Attempt { bound, guess }
+        Attempt { bound: outcomes.bound(question, work), guess }
     }
 
-    /// A bound for every crowd of so many others at once: the privacy blanket.
+    /// A bound for every crowd of `others` owners at once: the privacy blanket.
     pub(crate) fn blanket(&self, others: u64, question: Question, work: &Work) -> f64 {
         let fineness = Fineness::for_one_truth(others);
         let bound =
@@ -176,20 +167,6 @@ impl ReducedView {
 }
 
 /// The sum over some outcomes in a crowd of one truth, in both directions.
-fn outcomes_in_one_truth(
-    outcomes: &[Outcome],
-    truth: Truth,
-    others: u64,
-    question: Question,
-    work: &Work,
-) -> Divergences {
-    PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(truth, others, question, work)))
-}
-
-/// The goal for one of `outcomes` outcomes: its own guess and, in proportion to it, what all guesses together leave of the goal.
-fn part_of_goal(goal: f64, own: f64, all: f64, outcomes: usize) -> f64 {
-    // An outcome whose guess is next to nothing needs some room, too.
-    let tiny = 1e-3 * goal;
-    let share = (own + tiny) / (all + tiny * outcomes as f64);
-    own + (goal - all) * share
+fn outcomes_in_one_truth(outcomes: &[Outcome], crowd: OneTruth, question: Question, work: &Work) -> Divergences {
+    PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(crowd, question, work)))
 }

@@ -37,18 +37,23 @@ impl OneTruthClass {
 
 /// Σ over histograms of (first − e^ε·second)₊, where the crowd's probabilities sum to one.
 pub(crate) fn divergence(classes: &[OneTruthClass], others: u64, log_cut: f64, work: &Work) -> Enclosure {
-    let (mut reached, alone): (Vec<OneTruthClass>, Vec<OneTruthClass>) =
+    let (reached, alone): (Vec<OneTruthClass>, Vec<OneTruthClass>) =
         classes.iter().partition(|class| class.crowd != 0.0 && others != 0);
-    reached.sort_by(|a, b| b.score().total_cmp(&a.score()));
-    let rest = match reached[..] {
+    // A class that the crowd does not reach shows the target by itself.
+    let shown_alone = Weight::positive_parts(alone.iter().map(|class| &class.weight));
+    shown_alone.plus(where_reached(reached, others, log_cut, work))
+}
+
+/// The same over the classes that the crowd reaches.
+fn where_reached(mut classes: Vec<OneTruthClass>, others: u64, log_cut: f64, work: &Work) -> Enclosure {
+    classes.sort_by(|a, b| b.score().total_cmp(&a.score()));
+    match classes[..] {
         [] => Enclosure::ZERO,
         [only] => only.weight.positive_part(),
         [high, low] => two(high, low, others, log_cut, work),
         [high, middle, low] => three([high, middle, low], others, log_cut, work),
         _ => unreachable!("classes are reduced to at most three before they come here"),
-    };
-    // A class that the crowd does not reach shows the target by itself.
-    Weight::positive_parts(alone.iter().map(|class| &class.weight)).plus(rest)
+    }
 }
 
 /// How the owners, the target among them, are split: how many are in the outer class (b), and how many in the other two (k).
@@ -92,7 +97,8 @@ impl Sum {
         Self { score, magnitude, value: 0.0, absolute: 0.0, error: 0.0 }
     }
 
-    /// Whether the score is positive, or so close to zero that rounding may hide it: what is counted in excess is within the error.
+    /// Whether the score is positive, or so close to zero that rounding may hide that it is: what is counted in excess is within
+    /// the error.
     #[inline]
     fn positive(&self, row: Row, count: u64) -> bool {
         let slack = 16.0 * ROUNDOFF * self.magnitude.at(row, count);
@@ -141,6 +147,24 @@ impl Sum {
         self.error += value * tail.relative_error;
     }
 
+    /// Adds all rows of the window; returns the relative error of their probabilities.
+    fn add_rows(&mut self, windows: &Windows, work: &Work) -> f64 {
+        let mut tails = Tails { bottom: windows.bottom, carried: None };
+        let mut threshold = windows.outer.trials + 1;
+        let (first, last) = windows.rows;
+        let start = windows.outer.probability(last);
+        for (row, probability) in windows.rows_down(start.value) {
+            threshold = self.threshold_below(row, threshold);
+            if threshold <= row.inner && threshold <= windows.top.saturating_add(1) {
+                let tail = tails.at(Binomial::new(row.inner, windows.coin), threshold, work);
+                self.add(probability, row, threshold, &tail);
+            }
+        }
+        let rows = last - first + 1;
+        work.spend(rows);
+        start.relative_error + 8.0 * ROUNDOFF * rows as f64
+    }
+
     /// A cut that is deep enough for what is cut to stay below the given one after multiplication by the largest score.
     fn deepened(&self, log_cut: f64, owners: u64) -> f64 {
         log_cut - (owners as f64 + 2.0).ln() - self.magnitude.high.max(self.score.high).ln_1p()
@@ -164,13 +188,17 @@ fn two(high: OneTruthClass, low: OneTruthClass, others: u64, log_cut: f64, work:
         return Enclosure::ZERO;
     }
     let law = Binomial::new(owners, Coin::between(high.crowd, low.crowd));
-    let deepened = sum.deepened(log_cut, owners);
-    let bottom = if (threshold as f64) < law.mean() { window(&[law], deepened).0 } else { 0 };
+    let bottom = bottom(law, threshold, sum.deepened(log_cut, owners));
     let tail = law.tail(threshold, bottom);
     work.spend(tail.steps);
     sum.add(1.0, row, threshold, &tail);
     let cut = if threshold <= bottom && threshold > 0 { log_cut.exp() } else { 0.0 };
     sum.enclosure(owners, 0.0, cut)
+}
+
+/// A count below which a law has negligible mass. It is needed for thresholds below the mean only.
+fn bottom(law: Binomial, threshold: u64, log_cut: f64) -> u64 {
+    if (threshold as f64) < law.mean() { window(&[law], log_cut).0 } else { 0 }
 }
 
 /// Three classes: a walk over the window of the lowest one's count.
@@ -182,25 +210,7 @@ fn three(classes: [OneTruthClass; 3], others: u64, log_cut: f64, work: &Work) ->
         return Enclosure::ZERO;
     }
     let windows = Windows::new(classes, owners, sum.deepened(log_cut, owners));
-    let (first, last) = windows.rows;
-    let start = windows.outer.probability(last);
-    let mut probability = start.value;
-    let mut tails = Tails { bottom: windows.bottom, carried: None };
-    let mut threshold = owners + 1;
-    for outer in (first..=last).rev() {
-        let row = Row { outer, inner: owners - outer };
-        threshold = sum.threshold_below(row, threshold);
-        if threshold <= row.inner && threshold <= windows.top.saturating_add(1) {
-            let tail = tails.at(Binomial::new(row.inner, windows.coin), threshold, work);
-            sum.add(probability, row, threshold, &tail);
-        }
-        if outer > first {
-            probability *= windows.outer.ratio_down(outer);
-        }
-    }
-    let rows = last - first + 1;
-    work.spend(rows);
-    let relative_error = start.relative_error + 8.0 * ROUNDOFF * rows as f64;
+    let relative_error = sum.add_rows(&windows, work);
     // Left out: outer counts on both sides of the window, thresholds above the top, tails below the bottom, tails that
     // underflow. Each has at most the cut's mass under the first law.
     sum.enclosure(owners, relative_error, 5.0 * log_cut.exp())
@@ -226,6 +236,16 @@ impl Windows {
         let (bottom, _) = window(&[Binomial::new(owners - last, coin)], log_cut);
         let (_, top) = window(&[Binomial::new(owners - first, coin)], log_cut);
         Self { outer, rows, coin, bottom, top }
+    }
+
+    /// The rows from the last one down, with their probabilities, of which that of the last is given.
+    fn rows_down(&self, last: f64) -> impl Iterator<Item = (Row, f64)> {
+        let (first, start) = self.rows;
+        let probabilities = std::iter::successors(Some((start, last)), move |&(outer, probability)| {
+            (outer > first).then(|| (outer - 1, probability * self.outer.ratio_down(outer)))
+        });
+        let row = move |outer: u64| Row { outer, inner: self.outer.trials - outer };
+        probabilities.map(move |(outer, probability)| (row(outer), probability))
     }
 }
 

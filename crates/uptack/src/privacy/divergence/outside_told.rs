@@ -1,4 +1,4 @@
-//! One outcome in a crowd of both truths where it can only be bounded: the adversary is told who is outside
+//! Outcomes in a crowd of both truths where they can only be bounded: the adversary is told who is outside
 //! (`docs/accounting.md`, "Telling").
 
 use super::averaged::Falling;
@@ -9,18 +9,41 @@ use crate::privacy::likelihood::{Crowd, PerDirection};
 use crate::privacy::views::Outcome;
 use crate::truth::Truth;
 
+/// All outcomes in a crowd, each bounded by itself.
+pub(super) struct OutcomeBounds<'a>(Vec<OutcomeBound<'a>>);
+
+impl<'a> OutcomeBounds<'a> {
+    pub(super) fn new(outcomes: &'a [Outcome], crowd: Crowd, question: Question, work: &Work) -> Self {
+        Self(outcomes.iter().map(|outcome| OutcomeBound::new(outcome, crowd, question, work)).collect())
+    }
+
+    /// A guess at the sum of the divergences.
+    pub(super) fn guess(&self) -> PerDirection<f64> {
+        let guesses = self.0.iter().map(|outcome| outcome.guess);
+        guesses.fold(PerDirection::both(0.0), |sum, guess| sum.with(guess, |a, b| a + b))
+    }
+
+    /// The sum of the divergences from above: at most the question's goal, if that is within reach.
+    pub(super) fn bound(&self, question: Question, work: &Work) -> PerDirection<f64> {
+        let (guess, count) = (self.guess(), self.0.len());
+        let goals = |outcome: &OutcomeBound<'_>| outcome.goals(question.goal, guess, count);
+        let bounds = self.0.iter().map(|outcome| outcome.bound(goals(outcome), question, work));
+        bounds.fold(PerDirection::both(0.0), |sum, bound| sum.with(bound, |a, b| (a + b) * (1.0 + f64::EPSILON)))
+    }
+}
+
 /// One outcome in a crowd of both truths: a guess at its divergence, and how to bound it.
-pub(super) struct OutcomeBound<'a> {
-    pub(super) guess: PerDirection<f64>,
+struct OutcomeBound<'a> {
+    guess: PerDirection<f64>,
     /// None where the guess is a bound.
     told: Option<OutsideTold<'a>>,
 }
 
 impl<'a> OutcomeBound<'a> {
-    pub(super) fn new(outcome: &'a Outcome, crowd: Crowd, question: Question, work: &'a Work) -> Self {
+    fn new(outcome: &'a Outcome, crowd: Crowd, question: Question, work: &Work) -> Self {
         work.spend(200);
-        if let Some((truth, owners)) = crowd.one_truth() {
-            return Self { guess: outcome.one_truth(truth, owners, question, work).upper(), told: None };
+        if let Some(crowd) = crowd.one_truth() {
+            return Self { guess: outcome.one_truth(crowd, question, work).upper(), told: None };
         }
         if outcome.has_few_classes() {
             return Self { guess: outcome.both_truths(crowd, question, work).upper(), told: None };
@@ -29,8 +52,19 @@ impl<'a> OutcomeBound<'a> {
         Self { guess: told.divergence(told.inside.mean() as u64, question, work), told: Some(told) }
     }
 
+    /// The goals for this outcome, one of `outcomes`: its own guess and, in proportion to it, what all guesses together leave of
+    /// the goal.
+    fn goals(&self, goal: f64, all: PerDirection<f64>, outcomes: usize) -> PerDirection<f64> {
+        // An outcome whose guess is next to nothing needs some room, too.
+        let tiny = 1e-3 * goal;
+        self.guess.with(all, |own, all| {
+            let share = (own + tiny) / (all + tiny * outcomes as f64);
+            own + (goal - all) * share
+        })
+    }
+
     /// A bound that does not exceed the goals, if that is within reach.
-    pub(super) fn bound(&self, goals: PerDirection<f64>, question: Question, work: &Work) -> PerDirection<f64> {
+    fn bound(&self, goals: PerDirection<f64>, question: Question, work: &Work) -> PerDirection<f64> {
         let Some(told) = &self.told else { return self.guess };
         let everywhere = PerDirection::both(1.0);
         let falling = Falling { law: told.inside, center: self.guess, everywhere, goals };
@@ -46,7 +80,7 @@ struct OutsideTold<'a> {
     common: Truth,
     /// The law of the number inside of the commoner truth's owners.
     inside: Binomial,
-    /// A number of the rarer truth's owners that are inside but for a negligible probability.
+    /// At least this many of the rarer truth's owners are inside, but for a negligible probability.
     rare: u64,
 }
 
@@ -58,7 +92,7 @@ impl<'a> OutsideTold<'a> {
         Self { outcome, common, inside: inside(common), rare }
     }
 
-    /// The divergence from above where so many of the commoner truth's owners are inside.
+    /// The divergence from above where `inside` of the commoner truth's owners are inside.
     fn divergence(&self, inside: u64, question: Question, work: &Work) -> PerDirection<f64> {
         self.outcome.both_truths(Crowd::oriented(self.common, inside, self.rare), question, work).upper()
     }

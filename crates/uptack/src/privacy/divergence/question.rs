@@ -17,7 +17,7 @@ pub(crate) struct Question {
     pub(crate) ends: Ends,
 }
 
-/// The precision of a glance. A larger one makes the first look cheaper and more often in vain.
+/// The precision of a glance. With a larger one, a glance costs less but decides less often.
 const GLANCE: f64 = 0.25;
 
 /// Which ends of an enclosure are asked for. Where both come from one computation, both are given in any case.
@@ -39,7 +39,7 @@ impl Question {
         self.precision * self.goal.max(value)
     }
 
-    /// The same question to a crowd of which little must be seen to tell that it is not the worst one.
+    /// The same question about a crowd that a rough value may show not to be the worst one.
     pub(crate) fn glance(self) -> Self {
         Self { precision: GLANCE, ..self }
     }

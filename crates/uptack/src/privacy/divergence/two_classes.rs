@@ -7,26 +7,32 @@ use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{CrowdLaws, PerDirection, Weight};
 
-/// Two classes: the count of the first is a sum of two binomials. Exact, for a target with these weights.
+/// The divergence for a target with these weights, exactly: the count of the first class is a sum of two binomials.
 pub(crate) fn two_classes(
     weights: PerDirection<[Weight; 2]>,
     crowd: CrowdLaws<2>,
     log_cut: f64,
     work: &Work,
 ) -> PerDirection<Enclosure> {
-    let parts = crowd.each().map(|(owners, law)| Binomial::new(owners, Coin::between(law[0], law[1])));
+    let parts = crowd.counts_of_first();
     let (low, high) = window(&parts, log_cut);
     let counts = sum_of_two(parts[0], parts[1], low, high);
     work.spend(counts.steps);
     weights.map(|[first, second]| positive_part(first, second, &counts, log_cut))
 }
 
+impl CrowdLaws<2> {
+    /// How many owners of each truth are in the first class.
+    pub(super) fn counts_of_first(&self) -> [Binomial; 2] {
+        self.each().map(|(owners, [first, second])| Binomial::new(owners, Coin::between(first, second)))
+    }
+}
+
 /// Σ over a of (first·g(a−1) + second·g(a))₊, g the law of the count.
 fn positive_part(first: Weight, second: Weight, counts: &Counts, log_cut: f64) -> Enclosure {
     // The ratio of neighbours may be off, and so may each weight.
-    let one = Coefficient { value: first.value(), slack: 16.0 * ROUNDOFF * first.magnitude() };
-    let ratio_slack = 2.0 * counts.ratio_error * second.value().abs();
-    let other = Coefficient { value: second.value(), slack: 16.0 * ROUNDOFF * second.magnitude() + ratio_slack };
+    let one = Coefficient::new(first, 16.0);
+    let other = Coefficient::new(second, 16.0).with_ratio_error(counts.ratio_error);
     let sum = positive_sum(one, other, Law { values: &counts.probability, decay: 0.0, gap: 1.0 });
     let error = sum.error + (counts.relative_error + 2.0 * log_cut.exp()) * (sum.value + sum.error);
     Enclosure::around(sum.value, error, 3.0 * log_cut.exp() * (first.first + second.first))
@@ -68,6 +74,16 @@ impl Law<'_> {
 }
 
 impl Coefficient {
+    /// The value of a weight that is off by at most this many roundings of its magnitude.
+    pub(super) fn new(weight: Weight, roundings: f64) -> Self {
+        Self { value: weight.value(), slack: roundings * ROUNDOFF * weight.magnitude() }
+    }
+
+    /// The same where the value of the law that it multiplies may be off by `ratio_error` relative to the neighbouring one.
+    pub(super) fn with_ratio_error(self, ratio_error: f64) -> Self {
+        Self { slack: self.slack + 2.0 * ratio_error * self.value.abs(), ..self }
+    }
+
     fn is_certainly_not_positive(self) -> bool {
         self.value <= -self.slack
     }

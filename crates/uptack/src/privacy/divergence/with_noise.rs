@@ -12,7 +12,7 @@ use crate::certified::binomial_sum::sum_of_two;
 use crate::certified::enclosure::Enclosure;
 use crate::certified::rounding::{ROUNDOFF, down, up};
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, Weight};
+use crate::privacy::likelihood::{Crowd, CrowdLaws, Direction, Likelihood, PerDirection, PerTruth, Weight};
 use crate::privacy::views::{AddedNoise, Outcome};
 use crate::truth::Truth;
 
@@ -47,7 +47,7 @@ pub(super) fn pair_laws(outcome: &Outcome, noise: &AddedNoise, crowd: Crowd, wor
 /// a composition no better.
 const PAIR_CUT: f64 = -100.0;
 
-/// Up to so many owners are added one by one, which is precise where a class is very rare, too.
+/// Up to this many owners are added one by one, which is precise even where a class is very rare.
 const FEW_OWNERS: u64 = 64;
 
 /// The law of the crowd's count of the first class plus noise, on the window of the count.
@@ -62,8 +62,8 @@ struct NoisyCount {
 
 impl NoisyCount {
     fn new(classes: [Likelihood; 2], noise: &AddedNoise, crowd: Crowd, log_cut: f64, work: &Work) -> Self {
-        let part = |truth: Truth| Binomial::new(crowd[truth], Coin::between(classes[0][truth], classes[1][truth]));
-        let count = PlainCount::new([part(Truth::Yes), part(Truth::No)], log_cut);
+        let laws = PerTruth::each(|truth| classes.map(|class| class[truth]));
+        let count = PlainCount::new(CrowdLaws { owners: crowd, laws }.counts_of_first(), log_cut);
         let length = count.values.len();
         work.spend(4 * length as u64);
         let relative_error = count.relative_error + ROUNDOFF * (8.0 * length as f64 + 16.0);
@@ -76,10 +76,8 @@ impl NoisyCount {
 
     /// Σ over k of (first·g(k−1) + second·g(k))₊.
     fn positive_part(&self, first: Weight, second: Weight, growth: f64) -> Enclosure {
-        let slack = |weight: Weight| 32.0 * ROUNDOFF * weight.magnitude();
-        let one = Coefficient { value: first.value(), slack: slack(first) };
-        let ratio_slack = 2.0 * self.relative_error * second.value().abs();
-        let other = Coefficient { value: second.value(), slack: slack(second) + ratio_slack };
+        let one = Coefficient::new(first, 32.0);
+        let other = Coefficient::new(second, 32.0).with_ratio_error(self.relative_error);
         let sum = positive_sum(one, other, self.law());
         let error = sum.error + (self.relative_error + self.cut) * (sum.value + sum.error) + growth * self.cut;
         Enclosure::around(sum.value, error, 2.0 * self.cut)
@@ -117,20 +115,20 @@ impl PlainCount {
     fn new(parts: [Binomial; 2], log_cut: f64) -> Self {
         let owners = parts[0].trials + parts[1].trials;
         if owners <= FEW_OWNERS {
-            let relative_error = 8.0 * ROUNDOFF * (owners + 1) as f64;
-            return Self { values: added_one_by_one(parts), relative_error, cut: 0.0 };
+            return Self::one_by_one(parts);
         }
         let (low, high) = window(&parts, log_cut);
         let counts = sum_of_two(parts[0], parts[1], low, high);
         let cut = if (low, high) == (0, owners) { 0.0 } else { 2.0 * log_cut.exp() };
         Self { values: counts.probability, relative_error: counts.relative_error, cut }
     }
-}
 
-/// The law of the sum of binomials of few trials.
-fn added_one_by_one(parts: [Binomial; 2]) -> Vec<f64> {
-    let coins = parts.into_iter().flat_map(|part| (0..part.trials).map(move |_| part.coin));
-    coins.fold(vec![1.0], with_one_trial)
+    /// The law of few owners, who are added one by one.
+    fn one_by_one(parts: [Binomial; 2]) -> Self {
+        let coins = parts.into_iter().flat_map(|part| (0..part.trials).map(move |_| part.coin));
+        let values = coins.fold(vec![1.0], with_one_trial);
+        Self { relative_error: 8.0 * ROUNDOFF * values.len() as f64, values, cut: 0.0 }
+    }
 }
 
 /// The law of one more trial added.

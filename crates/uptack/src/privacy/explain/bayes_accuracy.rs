@@ -1,8 +1,11 @@
 //! How well anybody can guess an owner's truth (`docs/accounting.md`, "What a guesser gains").
 
-use crate::channel::{Channel, Law, Output};
+use crate::channel::Channel;
+use crate::privacy::likelihood::ExactLikelihood;
+use crate::privacy::views::{cells, marginal};
 use crate::privacy::{Accountant, Guarantee, Target};
 use crate::probability::Probability;
+use crate::truth::Truth;
 
 /// The best possible accuracy of a guess at one owner's truth, whatever the guesser knows of the others.
 ///
@@ -23,47 +26,47 @@ const RARE_ODDS: f64 = 99.0;
 impl BayesAccuracy {
     /// For somebody who sees one answer of a known owner.
     pub fn from_answer(channel: &Channel, answer: usize) -> Self {
-        let output_law = |output: Output, law: Law| -> u128 {
-            let members = channel.cells().iter().filter(|cell| cell.outputs()[answer] == output);
-            members.map(|cell| law(cell).numerator()).sum()
-        };
-        let outputs = channel.answers()[answer].iter();
-        Self::local(outputs.map(|&output| (output_law(output, crate::Cell::yes), output_law(output, crate::Cell::no))))
+        Self::local(&marginal(channel, answer))
     }
 
     /// For somebody who sees all answers of a known owner.
     pub fn from_linked(channel: &Channel) -> Self {
-        Self::local(channel.cells().iter().map(|cell| (cell.yes().numerator(), cell.no().numerator())))
+        Self::local(&cells(channel))
     }
 
     /// For somebody who sees the tallies and knows everybody else's truth.
     pub fn from_release(accountant: &Accountant, claim: &Guarantee) -> Self {
         let even = 0.5 + 0.5 * accountant.delta_upper(0.0);
-        // δ falls with ε: where the claim is below ln 99, its own δ bounds the one there.
-        let claimed = match (claim.target(), claim.value()) {
-            (Target::Delta(delta), Some(value)) if value.upper() <= RARE_ODDS.ln() => Some(delta.value()),
-            (Target::Epsilon(epsilon), Some(value)) if epsilon.value() <= RARE_ODDS.ln() => Some(value.upper()),
-            _ => None,
-        };
-        let rare = claimed.filter(|&delta| delta < 1e-3).unwrap_or_else(|| accountant.delta_upper(RARE_ODDS.ln()));
+        let claimed = delta_at_rare_odds(claim).filter(|&delta| delta < 1e-3);
+        let rare = claimed.unwrap_or_else(|| accountant.delta_upper(RARE_ODDS.ln()));
         Self { even: up(even), rare: up(0.99 + 0.01 * rare) }
     }
 
     /// In integers, so that at most the last bit of a double is off: 57 % does not become 57.0001 %.
-    fn local(law: impl Iterator<Item = (u128, u128)>) -> Self {
-        let (mut even, mut rare_yes, mut rare_no) = (0, 0, 0);
-        for (yes, no) in law {
-            even += yes.saturating_sub(no);
-            rare_yes += yes.saturating_sub(RARE_ODDS as u128 * no);
-            rare_no += no.saturating_sub(RARE_ODDS as u128 * yes);
-        }
+    fn local(classes: &[ExactLikelihood]) -> Self {
         let whole = Probability::ONE.numerator();
-        let rare = match rare_yes.max(rare_no) {
+        let even = excess(classes, Truth::Yes, 1);
+        let rare_odds = RARE_ODDS as u128;
+        let rare = match excess(classes, Truth::Yes, rare_odds).max(excess(classes, Truth::No, rare_odds)) {
             0 => 0.99,
             excess => up(0.99 + 0.01 * (excess as f64 / whole as f64)),
         };
         Self { even: (whole + even) as f64 / (2.0 * whole as f64), rare }
     }
+}
+
+/// δ at ε = ln 99 from above, by a claim alone: δ falls with ε, so where a claim's ε is below that, its own δ is a bound.
+fn delta_at_rare_odds(claim: &Guarantee) -> Option<f64> {
+    match (claim.target(), claim.value()) {
+        (Target::Delta(delta), Some(value)) if value.upper() <= RARE_ODDS.ln() => Some(delta.value()),
+        (Target::Epsilon(epsilon), Some(value)) if epsilon.value() <= RARE_ODDS.ln() => Some(value.upper()),
+        _ => None,
+    }
+}
+
+/// Σ over the classes of (p − odds·q)₊, p being the probability under `truth` and q that under the other one: δ at e^ε = odds.
+fn excess(classes: &[ExactLikelihood], truth: Truth, odds: u128) -> u128 {
+    classes.iter().map(|class| class[truth].saturating_sub(odds * class[truth.other()])).sum()
 }
 
 /// Slightly more than `accuracy`, which covers the rounding of a few operations.

@@ -5,14 +5,10 @@ use crate::channel::{Channel, answer_name};
 use crate::display::{self, Rounding};
 use crate::privacy::{self, Accountant, Enclosure, Guarantee, Repeated, Target, View, Views, answer_epsilon};
 
-/// What somebody can conclude from each view, and what is not protected, for a reader without mathematics.
+/// What somebody can conclude from each view, and what is not protected, for readers who are not mathematicians.
 pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repeated: Option<&Repeated>) -> String {
     let mut parts = vec![answers(channel)];
-    if channel.answers().len() > 1 {
-        let accuracy = BayesAccuracy::from_linked(channel);
-        let what = "Whoever sees all answers of one person, side by side,";
-        parts.push(format!("{what} {}", conclusion(accuracy, views.linked.is_some())));
-    }
+    parts.extend(linked(channel, views));
     parts.extend(one_aggregator(channel, views));
     parts.push(release(views, accountant));
     parts.extend(owners_alone(views, accountant));
@@ -23,27 +19,34 @@ pub fn statement(channel: &Channel, views: &Views, accountant: &Accountant, repe
 }
 
 fn answers(channel: &Channel) -> String {
-    let accuracies: Vec<BayesAccuracy> =
-        (0..channel.answers().len()).map(|answer| BayesAccuracy::from_answer(channel, answer)).collect();
-    let finite = |answer: usize| answer_epsilon(channel, answer).is_ok_and(|epsilon| epsilon.is_some());
-    if let ([accuracy], true) = (&accuracies[..], channel.noise().is_some()) {
-        return format!(
+    match channel.answers().len() {
+        1 if channel.noise().is_some() => format!(
             "If nobody is honest, neither an aggregator nor anybody else: whoever sees one person's answer, and whatever \
              else they know, {}",
-            conclusion(*accuracy, finite(0))
-        );
+            conclusion_from_answer(channel, 0)
+        ),
+        1 => format!("Whoever sees one person's answer {}", conclusion_from_answer(channel, 0)),
+        count => (0..count).map(|answer| one_of_many_answers(channel, answer)).collect::<Vec<_>>().join("\n"),
     }
-    if let [accuracy] = accuracies[..] {
-        return format!("Whoever sees one person's answer {}", conclusion(accuracy, finite(0)));
+}
+
+fn one_of_many_answers(channel: &Channel, answer: usize) -> String {
+    let name = answer_name(answer);
+    format!("Whoever sees one person's answer {name}, alone, {}", conclusion_from_answer(channel, answer))
+}
+
+fn conclusion_from_answer(channel: &Channel, answer: usize) -> String {
+    let finite = answer_epsilon(channel, answer).is_ok_and(|epsilon| epsilon.is_some());
+    conclusion(BayesAccuracy::from_answer(channel, answer), finite)
+}
+
+/// What all answers together show, where there are several.
+fn linked(channel: &Channel, views: &Views) -> Option<String> {
+    if channel.answers().len() < 2 {
+        return None;
     }
-    let sentence = |(answer, accuracy): (usize, &BayesAccuracy)| {
-        format!(
-            "Whoever sees one person's answer {}, alone, {}",
-            answer_name(answer),
-            conclusion(*accuracy, finite(answer))
-        )
-    };
-    accuracies.iter().enumerate().map(sentence).collect::<Vec<_>>().join("\n")
+    let conclusion = conclusion(BayesAccuracy::from_linked(channel), views.linked.is_some());
+    Some(format!("Whoever sees all answers of one person, side by side, {conclusion}"))
 }
 
 fn conclusion(accuracy: BayesAccuracy, finite: bool) -> String {
@@ -59,7 +62,7 @@ fn conclusion(accuracy: BayesAccuracy, finite: bool) -> String {
     )
 }
 
-/// What holds if one aggregator is honest: the crowd is nobody.
+/// What holds if one aggregator is honest, as if there were no crowd.
 fn one_aggregator(channel: &Channel, views: &Views) -> Option<String> {
     let epsilon = views.one_aggregator?;
     let alone = privacy::release(channel, 1).ok()?;
@@ -93,8 +96,8 @@ fn owners_alone(views: &Views, accountant: &Accountant) -> Option<String> {
 fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
     if claim.floor() > 0.0 {
         return format!(
-            "{who} can be certain of one person's truth with a probability of {}: a lone person among {} others of \
-             whom {} hold yes shows. That is no guarantee.",
+            "{who} can be certain of one person's truth with a probability of {}: one person stands out among {} others, \
+             {} of whom hold yes. That is no guarantee.",
             percent(claim.floor()),
             claim.owners() - 1,
             claim.crowd()
@@ -118,8 +121,7 @@ fn joint(views: &Views) -> Option<String> {
                 .to_owned(),
         );
     }
-    let worse = |claim: &&Guarantee| loss(claim) > loss(&views.release) * 1.01 + 1e-12;
-    let worst = views.answers_with_release.iter().filter(worse).max_by(|a, b| loss(a).total_cmp(&loss(b)))?;
+    let worst = worst_joint_view(views)?;
     let View::AnswerWithRelease(answer) = worst.view() else { return None };
     let which = match views.answers.len() {
         1 => "one person's answer".to_owned(),
@@ -130,6 +132,12 @@ fn joint(views: &Views) -> Option<String> {
          only while nobody sees a single answer; that is what the private write is for.",
         claim_words(worst)
     ))
+}
+
+/// The answer that gives most away together with the counts, if that is more than the counts alone.
+fn worst_joint_view(views: &Views) -> Option<&Guarantee> {
+    let worse = |claim: &&Guarantee| loss(claim) > loss(&views.release) * 1.01 + 1e-12;
+    views.answers_with_release.iter().filter(worse).max_by(|a, b| loss(a).total_cmp(&loss(b)))
 }
 
 /// A number that grows with what is given away.
@@ -169,15 +177,15 @@ fn sums_together(times: u64, epsilon: Enclosure) -> String {
     )
 }
 
-/// What is left where people are invented: with noise the guarantee of one honest aggregator, before that of nobody.
+/// What is left where people are invented: with noise, what one honest aggregator guarantees.
 fn kept_by_noise(views: &Views, repeated: Option<&Repeated>) -> Option<String> {
     let epsilon = repeated.map_or(views.one_aggregator, |repeated| repeated.one_aggregator)?;
     Some(format!("what one honest aggregator guarantees (ε = {}), and without one ", display::claim(epsilon.upper())))
 }
 
-fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
-    let kept = kept_by_noise(views, repeated).unwrap_or_default();
-    let linked = match (repeated, views.linked) {
+/// What is left even without an honest aggregator.
+fn kept_by_coins(views: &Views, repeated: Option<&Repeated>) -> String {
+    match (repeated, views.linked) {
         (Some(Repeated { times, linked: Some(epsilon), .. }), _) if *times > 1 => {
             format!(
                 "what all answers of one person to all {times} queries give away (ε = {})",
@@ -186,7 +194,12 @@ fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
         }
         (_, Some(epsilon)) => format!("what all answers of one person give away (ε = {})", display::claim(epsilon)),
         (_, None) => "no guarantee at all".to_owned(),
-    };
+    }
+}
+
+fn limits(views: &Views, repeated: Option<&Repeated>) -> String {
+    let kept = kept_by_noise(views, repeated).unwrap_or_default();
+    let linked = kept_by_coins(views, repeated);
     format!(
         "Not protected: that somebody was asked; what is true of the whole crowd, or follows from it for anybody; and \
          other places where the truth can be seen. Whoever can invent people or drop reports leaves {kept}{linked}. Every \

@@ -115,8 +115,7 @@ fn views(channel: &Channel, owners: u64) -> Vec<(Option<usize>, Accountant)> {
     std::iter::once((None, all)).chain((0..channel.answers().len()).map(joint)).collect()
 }
 
-/// So many that a test takes some ten seconds.
-/// The same cases every time, so that a run takes as long as the one before.
+/// Enough for a test to take about ten seconds. The cases are the same every time, and so is the time that a run takes.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, max_shrink_iters: 100, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() }
 }
@@ -149,7 +148,7 @@ proptest! {
         }
     }
 
-    /// Beyond what can be enumerated outcome by outcome: both ways to the same number, crowd by crowd and range by range.
+    /// Crowds too large to enumerate outcome by outcome: the same number by two methods, crowd by crowd and range by range.
     #[test]
     fn ranges_enclose_what_all_crowds_show(f in 0.05_f64..1.0, share in 0.001_f64..0.45, owners in 9_u64..32, at in 0.0_f64..1.5) {
         let channel = super::channel(&format!("normal-form(f={f},r={})", f * share));
@@ -170,7 +169,7 @@ proptest! {
                 let above = truth(&channel, answer, owners, value.upper()).0;
                 prop_assert!(above <= given + ROUNDING, "{answer:?}: δ({}) = {above} > {given}", value.upper());
                 if value.lower() > 0.0 {
-                    // At what is said to be too small an ε, the view that the lower end speaks of breaks δ.
+                    // At an ε that is claimed to be too small, the view behind the lower end exceeds δ.
                     let below = truth(&channel, answer, owners, value.lower()).0;
                     prop_assert!(below >= given - ROUNDING, "{answer:?}: δ({}) = {below} < {given}", value.lower());
                 }

@@ -1,4 +1,4 @@
-//! What the claims must say, and how they must move.
+//! Values that claims must have, and how they must change with ε, δ and the crowd.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn local_views_are_those_of_the_laws_rounded_up() {
     assert!((linked_epsilon(&paired).expect("finite") - 1.386_294_361_119_890_6).abs() < 1e-14);
     assert_eq!(linked_epsilon(&channel("sampling(sy=0.05,sn=0.05)")), None);
     assert_eq!(answer_epsilon(&channel("sampling(sy=0.05,sn=0.05)"), 0), Ok(None));
-    // Equal laws say nothing, to the last bit.
+    // Equal laws reveal nothing, exactly.
     assert_eq!(linked_epsilon(&channel("noisy-sampling(sy=0.3,sn=0.3)")), Some(0.0));
 }
 
@@ -101,7 +101,7 @@ fn five_classes() -> Channel {
     Channel::parse_cells(cells).expect("a channel")
 }
 
-/// An answer that tells nearly all: tests of the rest have tails below all numbers.
+/// An answer that reveals nearly everything: tests on what is left have tails that underflow.
 #[test]
 fn joint_views_of_five_classes_are_bounded_in_a_large_crowd() {
     for answer in [0, 1] {
@@ -111,7 +111,7 @@ fn joint_views_of_five_classes_are_bounded_in_a_large_crowd() {
     }
 }
 
-/// Lattice effects move the worst crowd inside, more than anywhere else where hardly anybody lies.
+/// Lattice effects move the worst crowd away from the ends, most of all where hardly anybody lies.
 #[test]
 fn two_classes_close_where_hardly_anybody_lies() {
     for (mechanism, owners) in
@@ -132,7 +132,7 @@ fn a_handful_of_flips_closes_in_a_huge_crowd() {
     assert!(claim.certificate().closed(), "{claim:?}");
 }
 
-/// The integers of three pairs leave a cell that hardly anybody is ever in.
+/// Rounding to integers leaves a cell of three pairs that hardly anybody is ever in.
 #[test]
 fn a_cell_that_is_left_by_rounding_costs_nothing_in_a_huge_crowd() {
     let spread = release_of("spread(pairs=3,f=1,r=4.95299e-7)", 100_000_000).epsilon(delta(1e-8));
@@ -210,7 +210,7 @@ fn normal_form_closes_at_a_hundred_million_owners() {
     }
 }
 
-/// The certificate over all crowds closes for these; each speaks for a kind of channel and a size.
+/// The certificate over all crowds closes for these; each stands for a kind of channel and a size.
 #[test]
 fn certificates_close_over_the_family() {
     for (mechanism, owners) in [
@@ -324,7 +324,7 @@ fn a_profile_falls_from_the_divergence_at_zero_to_the_floor() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The exact functions are monotone; the two ends of a claim are so within the certificate's tolerance.
+    /// The exact functions are monotone; the two ends of a claim are monotone within the certificate's tolerance.
     #[test]
     fn claims_are_monotone(f in 0.05_f64..1.0, share in 0.001_f64..0.4, owners in 20_u64..30_000, at in 0.01_f64..1.5) {
         let mechanism = format!("normal-form(f={f},r={})", f * share);

@@ -103,7 +103,7 @@ fn randomized_response_is_a_binomial_sum() {
             let bounds = composition.delta(epsilon).unwrap();
             assert!(bounds.upper() >= truth * (1.0 - 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
             assert!(bounds.lower() <= truth * (1.0 + 1e-9), "{own} {times} {epsilon}: {bounds:?} {truth}");
-            // In ε the excess is tiny: the truth a hair to the left is above the claim.
+            // In ε the excess is tiny: the true δ at a slightly smaller ε is above the claim.
             let left = exact_randomized_response(own, times, (epsilon - 0.02 * epsilon.max(own)).max(0.0));
             if epsilon > 0.0 && truth > delta_scale {
                 assert!(bounds.upper() <= left, "{own} {times} {epsilon}: {bounds:?} {left}");

@@ -52,7 +52,7 @@ fn crowds(owners: u64) -> impl Iterator<Item = Crowd> {
     (0..owners).map(move |yes| Crowd { yes, no: owners - 1 - yes })
 }
 
-/// Every crowd and direction of at most twelve owners: single crowds, the certified δ and the certified ε, by both ways to them.
+/// Every crowd and direction of at most twelve owners: single crowds, the certified δ and the certified ε, each by both methods.
 #[test]
 fn every_crowd_of_few_owners_is_enclosed() {
     let mut cases = Cases(0x5eed_0000_0014_0002);
@@ -123,7 +123,7 @@ fn crowds_of_thousands_are_enclosed() {
     }
 }
 
-/// Divergences of crowds of one truth, or of half of each, that another program computed.
+/// Divergences of crowds of one truth, and of crowds with half of each, computed by another program.
 #[test]
 fn values_of_an_independent_program() {
     for (text, owners, yes, at, value) in [
@@ -193,7 +193,7 @@ fn claims_fall_with_owners_and_stay_below_both_of_their_parts() {
     }
 }
 
-/// Exchanging the truths, or the bit with its complement, changes nothing; bits that do not depend on the truth tell nothing.
+/// Exchanging the truths, or the bit with its complement, changes nothing; bits that do not depend on the truth reveal nothing.
 #[test]
 fn which_truth_writes_more_ones_does_not_matter() {
     let claim = |text: &str| release(&channel(text), 500).unwrap().epsilon(delta(1e-6)).value().unwrap();
@@ -226,7 +226,7 @@ fn tiny_deltas_and_huge_crowds_have_closed_claims() {
     }
 }
 
-/// The target's answer tells its bit: what is published besides does not depend on the target.
+/// The target's answer reveals its bit: what else is published does not depend on the target.
 #[test]
 fn an_answer_with_the_sum_is_the_answer_alone() {
     let noisy = channel("normal-form(f=0.5,r=0.05) + laplace(scale=2)");

@@ -11,7 +11,7 @@ use crate::{Channel, Probability};
 const CASES: usize = 1000;
 const SEED: u64 = 0x5eed_0000_0014_0001;
 
-/// Digits behind the point of the rationals, in the base 10.
+/// Decimal places of the rationals.
 const DIGITS: u32 = 90;
 
 /// e^x for |x| of at most some hundred: the plain series, in whole multiples of 10^−90 and with the error of its roundings.
@@ -34,7 +34,7 @@ fn rational(probability: Probability) -> BigRational {
     BigRational::new(probability.numerator().into(), BigInt::one() << 64_u32)
 }
 
-/// A claim as the decimal of twelve places that it is.
+/// A claim as a decimal of twelve places, which it is exactly.
 fn decimal(claim: f64) -> BigRational {
     BigRational::new(BigInt::from((claim * 1e12).round() as u64), BigInt::from(10).pow(12))
 }
@@ -78,7 +78,7 @@ fn law(channel: &Channel, k: i64) -> (f64, f64) {
     (at(bit.yes), at(bit.no))
 }
 
-/// The law itself, cut where less than e^−45 is left: its largest ratio is ε, and its divergences are those of a crowd of nobody.
+/// The law itself, cut where less than e^−45 is left: its largest ratio is ε, and its divergences are those of an empty crowd.
 #[test]
 fn the_law_of_a_bit_and_noise_has_this_epsilon() {
     let mut cases = Cases(SEED ^ 0xffff);

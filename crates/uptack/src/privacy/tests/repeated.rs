@@ -91,7 +91,7 @@ const CASES: usize = 500;
 /// Rounding of the enumeration.
 const ROUNDING: f64 = 1e-12;
 
-/// Both ends in every case, and lower ends that say something in most of those where there is anything to say.
+/// Both ends in every case, and lower ends above zero in most of the cases where the true value is.
 #[test]
 fn repeated_releases_are_enclosed_in_every_history() {
     let mut cases = Cases(0x5eed_0000_0012_0001);
@@ -130,13 +130,13 @@ fn repeated_releases_are_enclosed_in_every_history() {
     assert!(positive > CASES / 2 && 10 * positive > 9 * told, "{positive} lower ends of {told} are positive");
 }
 
-/// Every histogram of the outcomes of so many draws, with its probability in both worlds.
+/// Every histogram of the outcomes of several draws, with its probability in both worlds.
 fn histograms(pair: &[(f64, f64)], draws: u64) -> Pair {
     let [(one, other), rest @ ..] = pair else {
         return if draws == 0 { vec![(1.0, 1.0)] } else { Vec::new() };
     };
     let mut all = Pair::new();
-    // The binomial coefficient of so many of the first outcome among those drawn.
+    // The binomial coefficient of the first outcome's count among those drawn.
     let mut coefficient = 1.0;
     for count in 0..=draws {
         let (first, second) = (coefficient * one.powi(count as i32), other.powi(count as i32));
@@ -147,7 +147,7 @@ fn histograms(pair: &[(f64, f64)], draws: u64) -> Pair {
     all
 }
 
-/// The divergences of the histories that a lower end may speak of: the crowd stays, the target changes in all, none or half of the
+/// The divergences of the histories that a lower end may stand for: the crowd stays, the target changes in all, none or half of the
 /// queries.
 fn same_crowd(pairs: &[Pair], crowds: &[u64], times: u64) -> impl Fn(f64) -> f64 + use<> {
     let histories = |crowd: &u64| {

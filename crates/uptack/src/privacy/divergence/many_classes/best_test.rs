@@ -1,10 +1,10 @@
 //! The best test on a sum of scores, as a bound from below (`docs/accounting.md`, "From below").
 
-use super::lattice::RealLaw;
+use super::lattice::{DEEPEST_WINDOW, RealLaw, law_on};
 use super::oriented::{OrientedClass, OrientedCrowd};
 use crate::certified::draws::Draws;
 use crate::certified::rounding::ROUNDOFF;
-use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
+use crate::certified::score_sum::{ScoreSum, TiltedLaw, Window};
 use crate::privacy::effort::Work;
 
 /// No lattice of a test has many more cells than this: where very rare classes would need more, it is coarser, and the test a
@@ -29,7 +29,7 @@ pub(super) fn lower(crowd: &OrientedCrowd, log_cut: f64, work: &Work) -> f64 {
 
 /// What the others add to the evidence by their classes, counted from the likeliest class, and where it is even.
 struct Evidence {
-    /// For the commoner and the rarer truth: how many hold it, and the influences with their probabilities.
+    /// For the commoner and the rarer truth: the number of its owners, and the influences with their probabilities.
     groups: [(u64, Vec<(f64, f64)>); 2],
     turn: f64,
 }
@@ -38,10 +38,8 @@ impl Evidence {
     fn new(crowd: &OrientedCrowd) -> Self {
         let (influences, centre) = crowd.influences();
         let zero = crowd.at_likeliest(&influences);
-        let law = |of: fn(&OrientedClass) -> f64| -> Vec<(f64, f64)> {
-            influences.iter().zip(&crowd.classes).map(|(value, class)| (*value - zero, of(class))).collect()
-        };
-        let groups = [(crowd.common, law(|class| class.common)), (crowd.rare, law(|class| class.rare))];
+        let values: Vec<f64> = influences.iter().map(|value| value - zero).collect();
+        let groups = [(crowd.common, crowd.law_of(&values)), (crowd.rare, crowd.rare_law_of(&values))];
         let turn = if crowd.rare == 0 {
             -crowd.drawn() * zero
         } else {
@@ -61,7 +59,7 @@ impl Evidence {
         let most = (MOST_CELLS as f64).max(100.0 * others.sqrt());
         loop {
             let sum = self.rounded_sum(spacing);
-            let window = sum.window(sum.tilt_for(self.turn / spacing), log_cut.max(-60.0));
+            let window = sum.window(sum.tilt_for(self.turn / spacing), log_cut.max(DEEPEST_WINDOW));
             let excess = window.span() as f64 / most;
             if excess <= 1.0 {
                 return (sum, spacing);
@@ -94,15 +92,17 @@ impl Test<'_> {
         let Some((law, window)) = self.law_around_turn(log_cut, work) else { return 0.0 };
         let focus = self.turn.round() as i64;
         let around = (3.0 * self.sum.moments(law.tilt).1.sqrt()) as i64;
-        let reach = self.scores.iter().map(|score| score.abs()).max().unwrap_or(0);
+        let reach = self.largest_score();
         let tails = Tails::new(&law, window, window.low.max(focus - around - 2 * reach), focus);
         let last = (focus + around + reach).min(window.high);
         let first = (tails.from + reach).min(last);
         let best = (first..=last).map(|threshold| self.value(&tails, threshold)).fold(0.0, f64::max);
-        let scale = (law.log_scale - law.tilt * focus as f64).exp();
-        let value = best * scale * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
-        // A scale beyond all numbers goes with tails below all numbers, of which nothing is known.
-        if value.is_finite() { value } else { 0.0 }
+        with_factor(best, &law, focus)
+    }
+
+    /// The size of the largest score.
+    fn largest_score(&self) -> i64 {
+        self.scores.iter().map(|score| score.abs()).max().unwrap_or(0)
     }
 
     /// The law of the others' sum with its mean tilted to the turn, and its window. None where it is too long, or where nothing turns
@@ -112,12 +112,8 @@ impl Test<'_> {
             return None;
         }
         let tilt = self.sum.tilt_for(self.turn);
-        let window = self.sum.window(tilt, log_cut.max(-60.0));
-        if window.span() > LONGEST / 2 {
-            return None;
-        }
-        work.spend(20 * window.span() as u64);
-        Some((self.sum.law(tilt, window), window))
+        let window = self.sum.window(tilt, log_cut.max(DEEPEST_WINDOW));
+        Some((law_on(window, self.sum, tilt, work)?, window))
     }
 
     /// Σ w_c·P(s_c + S ≥ threshold) from below, but for the factor of the tails.
@@ -127,6 +123,14 @@ impl Test<'_> {
         };
         self.classes.iter().zip(self.scores).map(part).sum()
     }
+}
+
+/// A value that was computed from tails times their factor e^(log_scale − tilt·focus), from below.
+fn with_factor(value: f64, law: &TiltedLaw, focus: i64) -> f64 {
+    let factor = (law.log_scale - law.tilt * focus as f64).exp();
+    let lower = value * factor * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
+    // A factor that overflows goes with tails that underflow, of which nothing is known.
+    if lower.is_finite() { lower } else { 0.0 }
 }
 
 /// The tails P(sum ≥ j) for j from `from` on, but for the factor e^(log_scale − tilt·focus): each from below and from above.

@@ -1,15 +1,15 @@
-//! A crowd of both truths whose labels are told, from above (`docs/accounting.md`, "Labels").
+//! A crowd of both truths whose labels are revealed, from above (`docs/accounting.md`, "Labels").
 
-use super::lattice::{Fineness, OnLattice, RealLaw, lattice_sum};
+use super::lattice::{DEEPEST_WINDOW, OnLattice, Precision, RealLaw, lattice_sum, law_on};
 use super::oriented::{OrientedClass, OrientedCrowd};
 use crate::certified::rounding::ROUNDOFF;
-use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
+use crate::certified::score_sum::{ScoreSum, TiltedLaw, Window};
 use crate::privacy::effort::Work;
 
 /// The logarithm of the mass of B below the window that is left out; the inner expectation is tiny there.
 const LOG_LEFT: f64 = -50.0;
 
-/// The bound with labels told, by the mean B of the influences of the rarer truth's owners.
+/// The bound with labels revealed, by the mean B of the influences of the rarer truth's owners.
 pub(super) struct Labelled<'a> {
     crowd: &'a OrientedCrowd,
     /// x − a: what an owner of the commoner truth adds in each class if B is zero.
@@ -29,7 +29,7 @@ impl<'a> Labelled<'a> {
             crowd,
             plain: crowd.classes.iter().zip(&influences).map(plain).collect(),
             slopes: crowd.classes.iter().map(|class| class.ratio() * (1.0 + 8.0 * ROUNDOFF)).collect(),
-            influences: influences.iter().copied().zip(crowd.classes.iter().map(|class| class.rare)).collect(),
+            influences: crowd.rare_law_of(&influences),
         }
     }
 
@@ -39,50 +39,38 @@ impl<'a> Labelled<'a> {
     }
 
     /// The inner expectation, given B.
-    fn given(&self, mean: f64, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
-        self.crowd.mean_of_positive_part(&self.values(mean), log_cut, fineness, work)
+    fn given(&self, mean: f64, precision: Precision<'_>) -> f64 {
+        self.crowd.mean_of_positive_part(&self.values(mean), precision)
     }
 
-    /// E[(mean_no(x) + T)₊], the bound by labels that are told.
-    pub(super) fn bound(&self, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
+    /// E[(mean_no(x) + T)₊], the bound with labels revealed.
+    pub(super) fn bound(&self, precision: Precision<'_>) -> f64 {
         let deviation = RealLaw(&self.influences).deviation();
         if deviation <= 0.0 || !deviation.is_finite() {
-            return self.given(0.0, log_cut, fineness, work);
+            return self.given(0.0, precision);
         }
+        let (rare, fineness) = (self.crowd.rare, precision.fineness);
         let OnLattice { sum, spacing, .. } =
-            lattice_sum(&self.influences, self.crowd.rare, deviation / fineness.scores, fineness, LOG_LEFT);
-        let Some(mean) = self.law_of_mean(&sum, spacing, log_cut, fineness, work) else { return 1.0 };
-        let inner = |j: i64| self.given(j as f64 * spacing / self.crowd.rare as f64, log_cut, fineness, work);
-        self.expectation(&mean, inner, work) * (1.0 + 1e-9 + 2.0 * mean.law.relative_error)
+            lattice_sum(&self.influences, rare, deviation / fineness.scores, fineness, LOG_LEFT);
+        let Some(mean) = self.law_of_mean(&sum, spacing, precision) else { return 1.0 };
+        let inner = |j: i64| self.given(j as f64 * spacing / rare as f64, precision);
+        self.expectation(&mean, inner, precision.work) * (1.0 + 1e-9 + 2.0 * mean.law.relative_error)
     }
 
     /// The law of B, tilted to where most of the bound comes from; none where it is too long.
-    fn law_of_mean(
-        &self,
-        sum: &ScoreSum,
-        spacing: f64,
-        log_cut: f64,
-        fineness: Fineness,
-        work: &Work,
-    ) -> Option<LawOfMean> {
+    fn law_of_mean(&self, sum: &ScoreSum, spacing: f64, precision: Precision<'_>) -> Option<LawOfMean> {
         let tilt = self.joint_tilt(sum, spacing);
-        let (left, right) = (sum.window(0.0, LOG_LEFT), sum.window(tilt, log_cut.max(-60.0)));
+        let (left, right) = (sum.window(0.0, LOG_LEFT), sum.window(tilt, precision.log_cut.max(DEEPEST_WINDOW)));
         let window = Window { low: left.low.min(right.low), ..right };
-        if window.span() > LONGEST / 2 {
-            return None;
-        }
-        work.spend(20 * window.span() as u64);
-        let law = sum.law(tilt, window);
-        let step = ((sum.moments(tilt).1.sqrt() / fineness.mean) as i64).max(1);
+        let law = law_on(window, sum, tilt, precision.work)?;
+        let step = ((sum.moments(tilt).1.sqrt() / precision.fineness.mean) as i64).max(1);
         let above = (law.log_scale - tilt * window.high as f64 + window.log_outside).exp();
         Some(LawOfMean { law, step, above })
     }
 
     /// The expectation of the inner expectation, which grows with B, over the law of B.
     fn expectation(&self, LawOfMean { law, step, above }: &LawOfMean, inner: impl Fn(i64) -> f64, work: &Work) -> f64 {
-        let top = self.influences.iter().map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
-        let most = self.values(top).into_iter().fold(0.0, f64::max);
-        let mut total = above * most;
+        let mut total = above * self.largest_value();
         let mut last = f64::INFINITY;
         for (index, mass) in coarse(law, *step).iter().enumerate().rev() {
             let value = inner(law.first + index as i64 * step).min(last);
@@ -96,20 +84,31 @@ impl<'a> Labelled<'a> {
         total + LOG_LEFT.exp() * last.min(1.0)
     }
 
+    /// The most that an owner of the commoner truth adds in any class, whatever B is; at least zero.
+    fn largest_value(&self) -> f64 {
+        let top = self.influences.iter().map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
+        self.values(top).into_iter().fold(0.0, f64::max)
+    }
+
     /// The tilt of the rarer truth's scores that goes with that of the commoner truth's: where most of the expectation comes from.
     fn joint_tilt(&self, sum: &ScoreSum, spacing: f64) -> f64 {
         let rare = self.crowd.rare as f64;
         let mut tilt = 0.0;
         for _ in 0..6 {
             let mean = sum.moments(tilt).0 * spacing / rare;
-            let law = self.crowd.law_of(&self.values(mean));
-            let real = RealLaw(&law);
-            let own = real.tilt_for_zero();
-            let slope = real.tilted_mean(own, &self.slopes);
-            let wanted = own * self.crowd.drawn() * slope * spacing / rare;
+            let wanted = self.tilt_of_mean(mean) * spacing / rare;
             tilt = 0.5 * (tilt + wanted);
         }
         if tilt.is_finite() { tilt.clamp(0.0, 50.0) } else { 0.0 }
+    }
+
+    /// By how much the logarithm of the inner expectation grows with B, about: the tilt of the commoner truth's values at which
+    /// they sum to zero, times what a unit of B adds to the sum there.
+    fn tilt_of_mean(&self, mean: f64) -> f64 {
+        let law = self.crowd.law_of(&self.values(mean));
+        let real = RealLaw(&law);
+        let tilt = real.tilt_for_zero();
+        tilt * self.crowd.drawn() * real.tilted_mean(tilt, &self.slopes)
     }
 }
 
@@ -132,12 +131,16 @@ fn plain_part(class: &OrientedClass, influence: f64, largest: f64) -> f64 {
 fn coarse(law: &TiltedLaw, step: i64) -> Vec<f64> {
     let count = (law.values.len() as i64 - 1).div_euclid(step) + 2;
     let mut masses = vec![0.0; count as usize];
-    for (index, value) in law.values.iter().enumerate() {
-        let j = law.first + index as i64;
-        let mass = law.upper_bound(*value) * (law.log_scale - law.tilt * j as f64).exp() * (1.0 + 1e-12);
-        let (below, part) = (index as i64 / step, (index as i64 % step) as f64 / step as f64);
+    for (index, mass) in (0..).zip(masses_from_above(law)) {
+        let (below, part) = (index / step, (index % step) as f64 / step as f64);
         masses[below as usize] += mass * (1.0 - part);
         masses[below as usize + 1] += mass * part;
     }
     masses
+}
+
+/// The masses of a law without its tilt, from above.
+fn masses_from_above(law: &TiltedLaw) -> impl Iterator<Item = f64> {
+    let untilt = move |j: i64| (law.log_scale - law.tilt * j as f64).exp();
+    (law.first..).zip(&law.values).map(move |(j, value)| law.upper_bound(*value) * untilt(j) * (1.0 + 1e-12))
 }

@@ -2,10 +2,14 @@
 
 use crate::certified::draws::{Draws, tilted_moments};
 use crate::certified::root::newton;
-use crate::certified::score_sum::{LONGEST, ScoreSum};
+use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
+use crate::privacy::effort::Work;
 
 /// With more owners than this, lattices are coarser.
 pub(super) const VERY_MANY: u64 = 300_000;
+
+/// The windows of sums leave out at least this mass, as a logarithm. A smaller one would make them longer and no bound better.
+pub(super) const DEEPEST_WINDOW: f64 = -60.0;
 
 /// How finely scores are put on lattices: cells per standard deviation of one owner's score, and of the rarer truth's mean.
 /// Twice as many cost about twice as much and lose a quarter as much.
@@ -22,13 +26,13 @@ impl Fineness {
     pub(crate) const COARSE: Self = Self { scores: 4.0, mean: 4.0, most_cells: 1 << 14 };
     /// For very large crowds, where a lattice has many cells.
     pub(crate) const LARGE: Self = Self { scores: 8.0, mean: 6.0, most_cells: 1 << 20 };
-    /// For bounds by the thousand in tests: loose, and as sound as any.
+    /// For tests that compute thousands of bounds: loose, and as sound as any.
     #[cfg(test)]
     pub(crate) const TINY: Self = Self { scores: 4.0, mean: 4.0, most_cells: 1 << 10 };
     /// Loses less than a thousandth of the variance.
     pub(crate) const FINE: Self = Self { scores: 24.0, mean: 16.0, most_cells: 1 << 18 };
 
-    /// How many cells the lattice of a sum of so many scores may have.
+    /// How many cells the lattice of a sum of `owners` scores may have.
     fn most_cells(&self, owners: u64) -> f64 {
         // In a large crowd the usual number of cells is larger, and no class is so rare.
         (self.most_cells as f64).max(100.0 * (owners as f64).sqrt()).min(LONGEST as f64 / 2.0)
@@ -40,6 +44,15 @@ impl Fineness {
     }
 }
 
+/// How sums of scores are computed: the logarithm of the mass that may be left out, how fine the lattices are, and where the work
+/// is counted.
+#[derive(Clone, Copy)]
+pub(super) struct Precision<'a> {
+    pub(super) log_cut: f64,
+    pub(super) fineness: Fineness,
+    pub(super) work: &'a Work,
+}
+
 /// A sum of scores on a lattice.
 pub(super) struct OnLattice {
     pub(super) sum: ScoreSum,
@@ -48,20 +61,29 @@ pub(super) struct OnLattice {
     pub(super) tilt: f64,
 }
 
-/// The sum of so many draws on a lattice of about the spacing wanted.
+/// The sum of `owners` draws on a lattice of about the spacing wanted; a wider one where that would have too many cells.
 pub(super) fn lattice_sum(law: &[(f64, f64)], owners: u64, wanted: f64, fineness: Fineness, log_cut: f64) -> OnLattice {
     let largest = law.iter().map(|(value, _)| value.abs()).fold(0.0, f64::max);
     let mut spacing = wanted.max(largest * 1e-9);
     loop {
         let sum = ScoreSum { groups: vec![Draws { owners, atoms: on_lattice(law, spacing) }] };
         let tilt = sum.tilt_for(0.0);
-        let window = sum.window(tilt, log_cut.max(-60.0));
+        let window = sum.window(tilt, log_cut.max(DEEPEST_WINDOW));
         let excess = window.span() as f64 / fineness.most_cells(owners);
         if excess <= 1.0 {
             return OnLattice { sum, spacing, tilt };
         }
         spacing *= 1.5 * excess;
     }
+}
+
+/// The tilted law of a sum on a window; none where that is too long for a transform.
+pub(super) fn law_on(window: Window, sum: &ScoreSum, tilt: f64, work: &Work) -> Option<TiltedLaw> {
+    if window.span() > LONGEST / 2 {
+        return None;
+    }
+    work.spend(20 * window.span() as u64);
+    Some(sum.law(tilt, window))
 }
 
 /// Values on a lattice: one between two cells is split so that its mean stays.
@@ -108,18 +130,18 @@ impl RealLaw<'_> {
 
     /// The tilt, not negative, at which the mean is zero.
     pub(super) fn tilt_for_zero(&self) -> f64 {
-        let is_below = |tilt: f64| self.moments(tilt).0 < 0.0;
         let largest = self.0.iter().map(|(value, _)| *value).fold(0.0, f64::max);
         if self.moments(0.0).0 >= 0.0 || largest <= 0.0 {
             return 0.0;
         }
-        let (mut low, mut high) = (0.0, 1e-3 / largest);
-        while is_below(high) {
-            (low, high) = (high, 2.0 * high);
-            if high * largest > 700.0 {
-                return low;
+        let mut range = (0.0, 1e-3 / largest);
+        while self.moments(range.1).0 < 0.0 {
+            range = (range.1, 2.0 * range.1);
+            // Further out the exponentials overflow.
+            if range.1 * largest > 700.0 {
+                return range.0;
             }
         }
-        newton((low, high), 1e-4, |tilt| self.moments(tilt))
+        newton(range, 1e-4, |tilt| self.moments(tilt))
     }
 }

@@ -2,7 +2,7 @@
 //! of classes").
 //!
 //! From above: given the histogram, the divergence is a conditional expectation, over which owners are *yes*, of a mean over the
-//! owners of the commoner truth; so telling the labels bounds it (Jensen). Adding terms whose conditional expectation is zero
+//! owners of the commoner truth; so revealing the labels bounds it (Jensen). Adding terms whose conditional expectation is zero
 //! makes that bound sharp to second order ([`labelled`]). From below: any test on a sum of scores ([`best_test`]).
 
 mod best_test;
@@ -17,20 +17,24 @@ pub(crate) use pair_law::{PairLaw, pair_laws};
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Likelihood, PerDirection, PerTruth, WeightedClass};
 use labelled::Labelled;
+use lattice::Precision;
 use oriented::OrientedCrowd;
 
 /// The divergence of one direction in a crowd, from above.
 pub(crate) fn upper(classes: &[WeightedClass], crowd: Crowd, log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
     let (alone, crowd) = OrientedCrowd::split(classes, crowd);
-    let value = match &crowd {
-        None => 0.0,
-        Some(crowd) if crowd.rare == 0 => {
-            let scores: Vec<f64> = crowd.classes.iter().map(|class| class.score + class.slack).collect();
-            crowd.mean_of_positive_part(&scores, log_cut, fineness, work)
-        }
-        Some(crowd) => Labelled::new(crowd).bound(log_cut, fineness, work),
-    };
+    let precision = Precision { log_cut, fineness, work };
+    let value = crowd.map_or(0.0, |crowd| upper_where_reached(&crowd, precision));
     ((alone + value) * (1.0 + 1e-12)).min(1.0)
+}
+
+/// The same for the classes that owners of the commoner truth reach.
+fn upper_where_reached(crowd: &OrientedCrowd, precision: Precision<'_>) -> f64 {
+    if crowd.rare > 0 {
+        return Labelled::new(crowd).bound(precision);
+    }
+    let scores: Vec<f64> = crowd.classes.iter().map(|class| class.score + class.slack).collect();
+    crowd.mean_of_positive_part(&scores, precision)
 }
 
 /// The same from below, by the best test on a sum of scores.
@@ -54,17 +58,16 @@ pub(crate) fn blanket(classes: &[WeightedClass], owners: u64, log_cut: f64, fine
 
 /// The classes as owners draw them from the blanket, whatever their truth, and one for those who do not.
 fn under_blanket(classes: &[WeightedClass]) -> Vec<WeightedClass> {
-    let of_either = |mass: f64| Likelihood { yes: mass, no: mass };
     let covered: f64 = classes.iter().map(|class| class.likelihood.in_common()).sum();
     let told = (1.0 - covered).max(0.0);
     let drawn = classes.iter().map(|class| {
-        let likelihood = of_either(class.likelihood.in_common());
+        let likelihood = Likelihood::of_either(class.likelihood.in_common());
         WeightedClass { likelihood, ..*class }
     });
-    drawn.chain((told > 0.0).then(|| of_either(told).without_target())).collect()
+    drawn.chain((told > 0.0).then(|| Likelihood::of_either(told).without_target())).collect()
 }
 
-/// A bound on a coarse lattice, and on a finer one where it misses the goal by little; without a goal on the finer one.
+/// A bound on a coarse lattice, and on a finer one if it misses the goal by little; without a goal, on the finer one at once.
 pub(super) fn refined(
     owners: u64,
     goal: f64,

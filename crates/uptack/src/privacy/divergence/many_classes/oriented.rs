@@ -1,8 +1,7 @@
 //! A crowd as the commoner truth sees it (`docs/accounting.md`, "Any number of classes").
 
-use super::lattice::{Fineness, OnLattice, RealLaw, lattice_sum};
+use super::lattice::{OnLattice, Precision, RealLaw, lattice_sum};
 use crate::certified::rounding::ROUNDOFF;
-use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Weight, WeightedClass};
 use crate::truth::Truth;
 
@@ -12,7 +11,7 @@ const STEPS_PER_NODE: u64 = 6;
 /// What finding a tilt and a window costs, in nodes.
 const NODES_OF_A_TILT: u64 = 300;
 
-/// How many owners hold the commoner and the rarer truth, and the classes that the commoner truth reaches.
+/// How many owners there are of the commoner and of the rarer truth, and the classes that the commoner truth reaches.
 pub(super) struct OrientedCrowd {
     pub(super) classes: Vec<OrientedClass>,
     pub(super) common: u64,
@@ -53,26 +52,33 @@ pub(super) fn commoner(crowd: Crowd) -> Truth {
 }
 
 impl OrientedCrowd {
-    /// Separates classes that nobody else is in, where the target shows by itself: their positive part, and the rest.
+    /// Separates the classes that nobody else is in, where the target shows by itself: their positive part, and the other classes.
     pub(super) fn split(classes: &[WeightedClass], crowd: Crowd) -> (f64, Option<Self>) {
         let truth = commoner(crowd);
+        let is_reached = |class: &&WeightedClass| class.likelihood[truth] != 0.0 && crowd[truth] != 0;
+        let alone = classes.iter().filter(|class| !is_reached(class)).map(|class| class.weight.shown_alone());
+        let alone = alone.fold(0.0, |sum, shown| sum + shown);
+        let reached: Vec<_> = classes.iter().filter(is_reached).map(|class| OrientedClass::new(class, truth)).collect();
+        let one_sided = classes.iter().any(|class| class.likelihood.is_one_sided());
+        (alone, (!reached.is_empty()).then(|| Self::new(reached, crowd, one_sided)))
+    }
+
+    /// A crowd over the classes that its commoner truth reaches; `one_sided` is whether some class is reached by one truth only.
+    fn new(classes: Vec<OrientedClass>, crowd: Crowd, one_sided: bool) -> Self {
+        let truth = commoner(crowd);
         let (common, rare) = (crowd[truth], crowd[truth.other()]);
-        let dropped = rare > 0 && classes.iter().any(|class| class.likelihood.is_one_sided());
-        let (reached, alone): (Vec<WeightedClass>, Vec<WeightedClass>) =
-            classes.iter().partition(|class| class.likelihood[truth] != 0.0 && common != 0);
-        let alone = alone.iter().fold(0.0, |sum, class| sum + class.weight.shown_alone());
-        let crowd = (!reached.is_empty()).then(|| Self {
-            classes: reached.iter().map(|class| OrientedClass::new(class, truth)).collect(),
-            common,
-            rare: if dropped { 0 } else { rare },
-            dropped,
-        });
-        (alone, crowd)
+        let dropped = one_sided && rare > 0;
+        Self { classes, common, rare: if dropped { 0 } else { rare }, dropped }
     }
 
     /// Values of the classes with their probabilities under the commoner truth.
     pub(super) fn law_of(&self, values: &[f64]) -> Vec<(f64, f64)> {
         values.iter().copied().zip(self.classes.iter().map(|class| class.common)).collect()
+    }
+
+    /// The same with their probabilities under the rarer truth.
+    pub(super) fn rare_law_of(&self, values: &[f64]) -> Vec<(f64, f64)> {
+        values.iter().copied().zip(self.classes.iter().map(|class| class.rare)).collect()
     }
 
     /// The value of the class that is likeliest under the commoner truth.
@@ -113,19 +119,26 @@ impl OrientedCrowd {
     }
 
     /// E[(mean of the values of all drawn)₊] from above.
-    pub(super) fn mean_of_positive_part(&self, values: &[f64], log_cut: f64, fineness: Fineness, work: &Work) -> f64 {
+    pub(super) fn mean_of_positive_part(&self, values: &[f64], precision: Precision<'_>) -> f64 {
         if values.iter().all(|value| *value <= 0.0) {
             return 0.0;
         }
         let law = self.law_of(values);
-        let real = RealLaw(&law);
-        let deviation = real.moments(real.tilt_for_zero()).1.sqrt();
-        let OnLattice { sum, spacing, tilt } =
-            lattice_sum(&law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
-        let (value, nodes) = sum.positive_part(tilt, log_cut);
-        work.spend((nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE));
+        let mean = self.positive_part_of_sum(&law, precision) / self.drawn();
         // Without a guarantee from the transform there is still the sum of all positive values.
         let simple: f64 = law.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
-        (value * spacing / self.drawn()).min(simple) * (1.0 + 1e-12)
+        mean.min(simple) * (1.0 + 1e-12)
+    }
+
+    /// E[(sum of the values of all drawn)₊] by a transform on a lattice.
+    fn positive_part_of_sum(&self, law: &[(f64, f64)], precision: Precision<'_>) -> f64 {
+        let Precision { log_cut, fineness, work } = precision;
+        let real = RealLaw(law);
+        let deviation = real.moments(real.tilt_for_zero()).1.sqrt();
+        let OnLattice { sum, spacing, tilt } =
+            lattice_sum(law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
+        let (value, nodes) = sum.positive_part(tilt, log_cut);
+        work.spend((nodes + NODES_OF_A_TILT) * (self.classes.len() as u64 + STEPS_PER_NODE));
+        value * spacing
     }
 }

@@ -1,15 +1,17 @@
 //! What a crowd shows when the target is *yes* against *no*, from below: losses and masses that compose
 //! (`docs/composition.md`, "The lower value").
 
-use super::lattice::RealLaw;
+use std::ops::RangeInclusive;
+
+use super::lattice::{DEEPEST_WINDOW, RealLaw, law_on};
 use super::oriented::{OrientedCrowd, commoner};
 use crate::certified::draws::Draws;
-use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw};
+use crate::certified::score_sum::{ScoreSum, TiltedLaw};
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, WeightedClass};
 use crate::truth::Truth;
 
-/// Outcomes of one query in a pair of worlds, coarsened as one likes: losses from below with their masses from below.
+/// Outcomes of one query in a pair of worlds, possibly coarsened: losses from below with their masses from below.
 #[derive(Debug, Clone)]
 pub(crate) struct PairLaw {
     /// (ln of the ratio of the two laws, mass under the first).
@@ -26,27 +28,24 @@ impl PairLaw {
             self.losses.push(((one / other).ln(), one));
         }
     }
+
+    /// Adds a class of these probabilities in which the target shows by itself.
+    fn add_alone(&mut self, one: f64, other: f64) {
+        let (one, other) = (one * (1.0 - 1e-14), other * (1.0 + 1e-14));
+        self.add(one, other);
+        self.infinite += if other > 0.0 { 0.0 } else { one };
+    }
 }
 
 /// What a sum of scores shows in a crowd when the target is *yes* against *no*: the losses and masses of its outcomes, from
-/// below, in both directions. None where it cannot be told.
+/// below, in both directions. None where that is not known.
 pub(crate) fn pair_laws(classes: &[Likelihood], crowd: Crowd, work: &Work) -> Option<PerDirection<PairLaw>> {
-    let scores = integer_scores(classes, crowd)?;
-    let scored = |(class, score): (&Likelihood, i64)| ScoredClass::new(*class, score, crowd);
-    let classes: Vec<ScoredClass> = classes.iter().zip(scores).map(scored).collect();
+    let classes = ScoredClass::all(classes, crowd)?;
     if classes.iter().any(|class| class.alone) && crowd.one_truth().is_none() {
         return None;
     }
-    let sum = others_sum(&classes, crowd);
-    let window = sum.window(0.0, -60.0);
-    if window.span() > LONGEST / 2 {
-        return None;
-    }
-    work.spend(20 * window.span() as u64);
-    let reach = classes.iter().map(|class| class.score.abs()).max().unwrap_or(0);
-    let range = window.low - reach..=window.high + reach;
-    let shown = Shown { classes, law: sum.law(0.0, window), outside: window.log_outside.exp() };
-    Some(PerDirection::each(|direction| shown.pair_law(direction, range.clone())))
+    let shown = Shown::new(classes, crowd, work)?;
+    Some(PerDirection::each(|direction| shown.pair_law(direction)))
 }
 
 /// A class with its score. Where the target is `alone` in it, nobody else reaches it, and the target shows by itself.
@@ -57,6 +56,12 @@ struct ScoredClass {
 }
 
 impl ScoredClass {
+    /// The classes with scores by what they add to the evidence; none where there are no such scores.
+    fn all(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<Self>> {
+        let scores = integer_scores(classes, crowd)?;
+        Some(classes.iter().zip(scores).map(|(class, score)| Self::new(*class, score, crowd)).collect())
+    }
+
     fn new(likelihood: Likelihood, score: i64, crowd: Crowd) -> Self {
         let unreached = |truth: Truth| crowd[truth] > 0 && likelihood[truth] <= 0.0;
         let nobody = crowd.size() == 0 && likelihood.no <= 0.0;
@@ -80,20 +85,30 @@ struct Shown {
     /// The law of the others' sum, and the mass beyond it on either side.
     law: TiltedLaw,
     outside: f64,
+    /// All sums with the target that are looked at.
+    sums: RangeInclusive<i64>,
 }
 
 impl Shown {
-    fn pair_law(&self, direction: Direction, range: std::ops::RangeInclusive<i64>) -> PairLaw {
+    /// None where the law would be too long.
+    fn new(classes: Vec<ScoredClass>, crowd: Crowd, work: &Work) -> Option<Self> {
+        let sum = others_sum(&classes, crowd);
+        let window = sum.window(0.0, DEEPEST_WINDOW);
+        let law = law_on(window, &sum, 0.0, work)?;
+        let reach = classes.iter().map(|class| class.score.abs()).max().unwrap_or(0);
+        let sums = window.low - reach..=window.high + reach;
+        Some(Self { classes, law, outside: window.log_outside.exp(), sums })
+    }
+
+    fn pair_law(&self, direction: Direction) -> PairLaw {
         let (first, second) = direction.truths();
         let mut pair = PairLaw { losses: Vec::new(), infinite: 0.0 };
         let relative = 1.0 - 4.0 * self.law.relative_error - 1e-12;
-        for j in range {
+        for j in self.sums.clone() {
             pair.add(self.below(j, first) * relative, self.above(j, second) / relative);
         }
-        for ScoredClass { likelihood, .. } in self.classes.iter().filter(|class| class.alone) {
-            let (one, other) = (likelihood[first] * (1.0 - 1e-14), likelihood[second] * (1.0 + 1e-14));
-            pair.add(one, other);
-            pair.infinite += if other > 0.0 { 0.0 } else { one };
+        for class in self.classes.iter().filter(|class| class.alone) {
+            pair.add_alone(class.likelihood[first], class.likelihood[second]);
         }
         pair
     }
@@ -125,20 +140,26 @@ fn integer_scores(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<i64>> {
     if crowd.size() == 0 {
         return Some((0..classes.len() as i64).collect());
     }
+    let mut places = places_where_reached(classes, crowd)?.into_iter();
+    let score = |class: &Likelihood| -> Option<i64> {
+        if class[commoner(crowd)] == 0.0 {
+            return Some(0);
+        }
+        places.next().filter(|place| place.abs() < 1e9).map(|place| place as i64)
+    };
+    classes.iter().map(score).collect()
+}
+
+/// What the classes that the commoner truth reaches add to the evidence, in steps of an integer score. None where the influences
+/// of the rarer truth's owners are unknown.
+fn places_where_reached(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<f64>> {
     let weighted: Vec<WeightedClass> = classes.iter().map(|class| class.weighted(Direction::YesOverNo, 1.0)).collect();
     let (_, oriented) = OrientedCrowd::split(&weighted, crowd);
     let oriented = oriented.filter(|oriented| !oriented.dropped)?;
     let (influences, _) = oriented.influences();
     let zero = oriented.at_likeliest(&influences);
     let spacing = score_spacing(&oriented.law_of(&influences), crowd.size());
-    let mut places = influences.iter().map(|influence| ((influence - zero) / spacing).round());
-    let place = |class: &Likelihood| -> Option<i64> {
-        if class[commoner(crowd)] == 0.0 {
-            return Some(0);
-        }
-        places.next().filter(|place| place.abs() < 1e9).map(|place| place as i64)
-    };
-    classes.iter().map(place).collect()
+    Some(influences.iter().map(|influence| ((influence - zero) / spacing).round()).collect())
 }
 
 /// The influence that one step of an integer score stands for. Two classes are apart by one step, whatever their influences.
@@ -146,7 +167,7 @@ fn score_spacing(influences: &[(f64, f64)], owners: u64) -> f64 {
     if let [first, second] = influences {
         return (first.0 - second.0).abs();
     }
-    // So many cells per owner, but not more than a transform has room for.
+    // This many cells per standard deviation of one owner's score, but not more than a transform has room for.
     let cells = (2e4 / (owners as f64).sqrt()).clamp(0.5, 8.0);
     RealLaw(influences).deviation() / cells
 }

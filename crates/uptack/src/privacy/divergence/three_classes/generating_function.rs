@@ -6,7 +6,7 @@
 
 use std::f64::consts::TAU;
 
-use super::nodes::{Nodes, Polar, UsedNodes, chord};
+use super::nodes::{Nodes, Polar, UsedNodes, chord, mirrored};
 use super::tilt::{HighRow, Tilt};
 use crate::certified::fourier::Complex;
 use crate::certified::rounding::ROUNDOFF;
@@ -24,7 +24,7 @@ pub(super) struct Signed {
 impl Signed {
     /// The weights of the classes high, row and low under a tilt.
     pub(super) fn new(weights: &[Weight; 3], tilt: Tilt) -> Self {
-        let factors = [tilt.high.exp(), tilt.row.exp(), 1.0];
+        let factors = tilt.factors();
         let scaled = [0, 1, 2].map(|class: usize| weights[class].value() * factors[class]);
         let magnitude = (0..3).map(|class| weights[class].magnitude() * factors[class]).sum();
         Self { sum: scaled.iter().sum(), high: scaled[0], row: scaled[1], magnitude }
@@ -59,8 +59,8 @@ pub(super) struct Row {
 }
 
 impl Transform {
-    /// The transform of a tilted crowd with the target, where values below e^`noise` are left out; `tilt` is that of the
-    /// high count. None where it would have too many values.
+    /// The transform of a tilted crowd with the target, without the values below e^`noise`; `tilt` is that of the high count. None
+    /// where it would have too many values.
     pub(super) fn new(
         crowd: &CrowdLaws<3>,
         signed: Signed,
@@ -83,22 +83,27 @@ impl Transform {
 
     /// Computes one column of nodes, and adds how far all its values together may be off.
     fn fill(&mut self, node: i64, crowd: &CrowdLaws<3>, signed: Signed) {
-        let scale = mirrored(node) / (self.nodes.high as f64 * self.nodes.row as f64);
+        let share = mirrored(node) / (self.nodes.high as f64 * self.nodes.row as f64);
         let theta = TAU * node as f64 / self.nodes.high as f64;
         let (from, to) = self.used.columns[node as usize];
         let horner = self.horner_error();
         let mut error = 0.0;
-        for other in from..=to {
+        for (place, other) in (from..=to).enumerate() {
             let phi = TAU * other as f64 / self.nodes.row as f64;
             let Polar { size, angle } = generating(crowd, theta, phi, self.center);
             let factor = weight(signed, theta, phi);
-            let value = factor.times(turned(angle));
-            let index = self.used.starts[(other - from) as usize] + node as usize;
-            (self.real[index], self.imaginary[index]) = (scale * size * value.real, scale * size * value.imaginary);
+            self.set(self.used.starts[place] + node as usize, share * size, factor.times(turned(angle)));
             let roundings = 64.0 + 16.0 * crowd.owners.size() as f64 * (theta.abs() + phi.abs());
             error += node_error(size, factor, ROUNDOFF * roundings + horner, signed.magnitude);
         }
         self.add_error(node, error, signed);
+    }
+
+    /// Stores `scale` times a value.
+    #[inline]
+    fn set(&mut self, index: usize, scale: f64, value: Complex) {
+        self.real[index] = scale * value.real;
+        self.imaginary[index] = scale * value.imaginary;
     }
 
     /// Adds how far the values of one column together may be off, what is left out of it included.
@@ -174,15 +179,20 @@ impl Transform {
         }
     }
 
+    /// What turns the phase of one high node into that of the next, for the high count `count`.
+    fn turn_to(&self, count: i64) -> Complex {
+        turn(self.center.high - count, self.nodes.high)
+    }
+
     /// The tilted term at the high count `count`.
     pub(super) fn term(&self, row: &Row, count: i64) -> f64 {
-        let turn = turn(self.center.high - count, self.nodes.high);
+        let turn = self.turn_to(count);
         row.values().rev().fold(Complex::ZERO, |sum, value| sum.times(turn).plus(value)).real
     }
 
     /// The sum of the terms from the high count `count` on, with the tilt of the first of them.
     pub(super) fn beyond(&self, row: &Row, count: i64) -> f64 {
-        let turn = turn(self.center.high - count, self.nodes.high);
+        let turn = self.turn_to(count);
         let values = row.values().zip(&self.series);
         values.rev().fold(Complex::ZERO, |sum, (value, series)| sum.times(turn).plus(value.times(*series))).real
     }
@@ -228,11 +238,6 @@ fn turn(steps: i64, nodes: i64) -> Complex {
     turned(TAU * near as f64 / nodes as f64)
 }
 
-/// How many nodes a node stands for: its mirror image has the conjugate value.
-fn mirrored(node: i64) -> f64 {
-    if node == 0 { 1.0 } else { 2.0 }
-}
-
 /// 1/(1 − e^(−tilt − iθ)).
 fn geometric(tilt: f64, theta: f64) -> Complex {
     let shrink = (-tilt).exp();
@@ -247,15 +252,21 @@ fn geometric(tilt: f64, theta: f64) -> Complex {
 fn generating(crowd: &CrowdLaws<3>, theta: f64, phi: f64, center: HighRow<i64>) -> Polar {
     let chords = [theta, phi, theta - phi].map(chord);
     let (mut logarithm, mut angle) = (0.0, -theta * center.high as f64 - phi * center.row as f64);
-    for (owners, law @ [high, row, low]) in crowd.each() {
-        let (imaginary, real) = (high * theta.sin() + row * phi.sin(), high * theta.cos() + row * phi.cos() + low);
+    for (owners, law) in crowd.each() {
+        let value = value_of_one(law, theta, phi);
         let lost = lost_square(law, chords);
-        // Near a zero of the factor 1 − |…|² says little, but the factor itself is accurate.
-        let factor = if lost > 0.5 { real.hypot(imaginary).ln() } else { 0.5 * (-lost).ln_1p() };
+        // Near a zero of the value 1 − |…|² says little, but the value itself is accurate.
+        let factor = if lost > 0.5 { value.real.hypot(value.imaginary).ln() } else { 0.5 * (-lost).ln_1p() };
         logarithm += owners as f64 * factor;
-        angle += owners as f64 * imaginary.atan2(real);
+        angle += owners as f64 * value.imaginary.atan2(value.real);
     }
     Polar { size: logarithm.exp(), angle }
+}
+
+/// p₁z + p₂w + p₃ on the circles: the generating function of one owner.
+#[inline]
+fn value_of_one([high, row, low]: [f64; 3], theta: f64, phi: f64) -> Complex {
+    Complex { real: high * theta.cos() + row * phi.cos() + low, imaginary: high * theta.sin() + row * phi.sin() }
 }
 
 /// 1 − |p₁z + p₂w + p₃|² on the circles, a sum of positive parts. The chords are those of θ, φ and θ − φ.

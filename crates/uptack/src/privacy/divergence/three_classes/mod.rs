@@ -21,7 +21,7 @@ use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
 use rows::{Rows, Turn};
 use tail_bound::{RowSide, Stair, TailBound};
-use tilt::Tilt;
+use tilt::{HighRow, Tilt};
 
 /// Which class is which: one that speaks for the event, one that speaks against it, and the one whose count numbers the rows.
 /// Whether exchanging an owner's class for another moves the evidence up or down must be known for all pairs: the row
@@ -38,9 +38,9 @@ impl Roles {
     fn new(weights: &[Weight; 3], row: usize) -> Option<Self> {
         let (one, other) = ((row + 1) % 3, (row + 2) % 3);
         let (high, low) = if weights[one].value() >= weights[other].value() { (one, other) } else { (other, one) };
-        let decided = |class: usize| weights[class].value().abs() > 64.0 * ROUNDOFF * weights[class].magnitude();
-        let opposed = weights[high].value() > 0.0 && weights[low].value() < 0.0;
-        (opposed && decided(high) && decided(low)).then_some(Self { high, row, low })
+        let slack = |class: usize| 64.0 * ROUNDOFF * weights[class].magnitude();
+        let opposed = weights[high].value() > slack(high) && weights[low].value() < -slack(low);
+        opposed.then_some(Self { high, row, low })
     }
 
     /// The roles for the opposite event.
@@ -63,24 +63,23 @@ pub(crate) fn three_classes(
     work: &Work,
 ) -> Enclosure {
     let Some(roles) = Roles::new(&weights, row) else { return one_sign(&weights) };
-    let surplus: f64 = weights.iter().map(Weight::value).sum();
+    let surplus = Weight::sum_of_values(&weights);
     if surplus <= 0.0 {
         return Divergence::new(weights, roles, crowd, question).sum(work);
     }
     // The positive part is the sum of all weights and the negative part, which is the smaller one here.
     let against = weights.map(Weight::exchanged);
     let rest = Divergence::new(against, roles.exchanged(), crowd, question).sum(work);
-    let magnitude: f64 = weights.iter().map(Weight::magnitude).sum();
-    Enclosure::around(surplus, 16.0 * ROUNDOFF * magnitude, 0.0).plus(rest)
+    let rounding = 16.0 * ROUNDOFF * Weight::sum_of_magnitudes(&weights);
+    Enclosure::around(surplus, rounding, 0.0).plus(rest)
 }
 
-/// All weights of one sign, but for rounding: the histogram tells nothing that changes the sum.
+/// All weights have one sign, but for rounding: nothing that the histogram tells changes the sum.
 fn one_sign(weights: &[Weight; 3]) -> Enclosure {
-    let magnitude: f64 = weights.iter().map(Weight::magnitude).sum();
-    let value: f64 = weights.iter().map(Weight::value).sum();
+    let rounding = 200.0 * ROUNDOFF * Weight::sum_of_magnitudes(weights);
     let upper = Weight::positive_parts(weights).upper();
-    let lower = (value - 200.0 * ROUNDOFF * magnitude).clamp(0.0, upper);
-    Enclosure::of_probability(lower, upper + 200.0 * ROUNDOFF * magnitude)
+    let lower = (Weight::sum_of_values(weights) - rounding).clamp(0.0, upper);
+    Enclosure::of_probability(lower, upper + rounding)
 }
 
 /// One direction in one crowd, the classes in the order high, row, low.
@@ -102,17 +101,18 @@ impl Divergence {
         if let Some(negligible) = self.negligible(tilt, work) {
             return Enclosure::of_probability(0.0, negligible);
         }
-        let unknown = Enclosure::of_probability(0.0, whole);
-        let Some(mut rows) = Rows::new(&self.crowd, &self.weights, tilt, self.question.precision) else {
-            return unknown;
-        };
-        let Some(start) = rows.add(rows.center().row, rows.center().high) else { return unknown };
-        let mut beyond = 0.0;
-        for side in [RowSide::Fewer, RowSide::More] {
-            beyond += self.walk(&mut rows, start, side, work);
-        }
+        self.by_rows(tilt, whole, work).unwrap_or_else(|| Enclosure::of_probability(0.0, whole))
+    }
+
+    /// The sum over the rows, which is at most `whole`. None where the first row is lost in the noise, or where too much would have
+    /// to be computed.
+    fn by_rows(&self, tilt: Tilt, whole: f64, work: &Work) -> Option<Enclosure> {
+        let mut rows = Rows::new(&self.crowd, &self.weights, tilt, self.question.precision)?;
+        let start = rows.add(rows.center().row, rows.center().high)?;
+        let fewer = self.walk(&mut rows, start, RowSide::Fewer, work);
+        let more = self.walk(&mut rows, start, RowSide::More, work);
         work.spend(rows.steps());
-        rows.enclosure(beyond, whole)
+        Some(rows.enclosure(fewer + more, whole))
     }
 
     /// A bound at little cost, where it shows that the divergence does not matter.
@@ -123,45 +123,75 @@ impl Divergence {
         if !likely {
             return None;
         }
-        let row = center.row.round() as i64;
-        let slope = (tilt.row / tilt.high).clamp(0.0, 1.0);
-        let side = |side: RowSide, row: i64, slope: f64| {
-            let tail = TailBound::new(&self.crowd, self.weights, tilt, side);
-            let turn = tail.turn(row, center.high.round() as i64);
-            tail.bound(Stair { row, turn, slope }, 0.1 * negligible, work)
-        };
-        let bound = side(RowSide::Fewer, row + 1, slope) + side(RowSide::More, row, -slope);
+        let bound = self.bound_without_rows(tilt, center.map(|mean| mean.round() as i64), 0.1 * negligible, work);
         (bound <= negligible).then_some(bound + f64::MIN_POSITIVE)
+    }
+
+    /// A bound on all positive terms, from the tails on both sides of the tilted mean.
+    fn bound_without_rows(&self, tilt: Tilt, HighRow { high, row }: HighRow<i64>, negligible: f64, work: &Work) -> f64 {
+        let slope = (tilt.row / tilt.high).clamp(0.0, 1.0);
+        let bound = |side: RowSide, row: i64, slope: f64| {
+            let tail = TailBound::new(&self.crowd, self.weights, tilt, side);
+            let turn = tail.turn(row, high);
+            tail.bound(Stair { row, turn, slope }, negligible, work)
+        };
+        bound(RowSide::Fewer, row + 1, slope) + bound(RowSide::More, row, -slope)
     }
 
     /// Adds the rows on one side of the first until the rest does not matter; returns a bound on the rest.
     fn walk(&self, rows: &mut Rows, start: Turn, side: RowSide, work: &Work) -> f64 {
         let tail = TailBound::new(&self.crowd, self.weights, rows.tilt(), side);
-        let first = rows.center().row;
-        let stair = |row: i64, turn: Turn| {
-            // By how much the turn moves from row to row, on average since the first.
-            let slope = (turn.count - start.count) as f64 / (row - first).abs().max(1) as f64;
-            Stair { row, turn: turn.certain, slope }
-        };
-        let (mut row, mut turn, mut before) = (first, start, start);
-        let mut next_look = 0;
+        let mut walk = Walk::new(rows.center().row, start);
+        let mut rows_to_next_look = 0;
         loop {
             let enough = self.question.tolerance(rows.value());
-            let end = row == rows.last(side);
-            next_look -= 1;
-            if end || next_look < 0 && rows.last_added() * rows.deviation() <= enough {
-                let rest = tail.bound(stair(row, turn), 0.2 * enough, work);
+            let end = walk.row == rows.last(side);
+            rows_to_next_look -= 1;
+            if end || rows_to_next_look < 0 && rows.last_added() * rows.deviation() <= enough {
+                let rest = tail.bound(walk.stair(), 0.2 * enough, work);
                 if rest <= enough || end {
                     return rest;
                 }
-                next_look = rows.deviation() as i64 / 4;
+                rows_to_next_look = rows.deviation() as i64 / 4;
             }
-            let next = row + side.step();
-            let Some(found) = rows.add(next, 2 * turn.count - before.count) else {
-                return tail.bound(stair(row, turn), 0.2 * enough, work);
+            let next = walk.row + side.step();
+            let Some(turn) = rows.add(next, walk.next_turn()) else {
+                return tail.bound(walk.stair(), 0.2 * enough, work);
             };
-            (before, turn, row) = (turn, found, next);
+            walk.advance(next, turn);
         }
+    }
+}
+
+/// A walk from row to row: the row and the turn that it started with, and those that it has reached.
+struct Walk {
+    first: i64,
+    start: Turn,
+    row: i64,
+    turn: Turn,
+    /// The turn of the row before.
+    before: Turn,
+}
+
+impl Walk {
+    fn new(row: i64, turn: Turn) -> Self {
+        Self { first: row, start: turn, row, turn, before: turn }
+    }
+
+    fn advance(&mut self, row: i64, turn: Turn) {
+        (self.before, self.turn, self.row) = (self.turn, turn, row);
+    }
+
+    /// Where the terms of the next row probably turn: as far from the last turn as that is from the one before.
+    fn next_turn(&self) -> i64 {
+        2 * self.turn.count - self.before.count
+    }
+
+    /// The present row, and by how much the turn moved from row to row, on average since the first.
+    fn stair(&self) -> Stair {
+        let rows = (self.row - self.first).abs().max(1);
+        let slope = (self.turn.count - self.start.count) as f64 / rows as f64;
+        Stair { row: self.row, turn: self.turn.certain, slope }
     }
 }
 
@@ -169,7 +199,7 @@ impl Divergence {
 mod tests {
     use super::*;
     use crate::privacy::effort::WorkLimit;
-    use crate::privacy::likelihood::{Crowd, Direction};
+    use crate::privacy::likelihood::{Crowd, Direction, OneTruth};
     use crate::privacy::tests::channel;
     use crate::privacy::{Accountant, answer_with_release, release};
     use crate::truth::Truth;
@@ -233,7 +263,8 @@ mod tests {
         let view = accountant.reduced_view();
         let work = Work::within(WorkLimit::default(), 100_001);
         let question = Question { precision: 1e-6, ..Question::new(0.008_f64.exp(), -80.0, 0.0) };
-        let [fewer, all] = [99_998, 100_000].map(|owners| view.one_truth(Truth::No, owners, question, &work));
+        let of_no = |owners: u64| view.one_truth(OneTruth { truth: Truth::No, owners }, question, &work);
+        let [fewer, all] = [99_998, 100_000].map(of_no);
         let mixed = view.both_truths(Crowd { yes: 1, no: 99_999 }, question, &work);
         for which in Direction::BOTH {
             assert!(mixed[which].upper() >= all[which].lower() * 0.999 && mixed[which].lower() <= fewer[which].upper());

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{PI, TAU};
 
-use super::tilt::HighRow;
+use super::tilt::{HighRow, Products};
 use crate::privacy::likelihood::CrowdLaws;
 
 /// Nodes on the circles of both counts; odd, so that every node but the first has a mirror image.
@@ -31,14 +31,10 @@ impl UsedNodes {
     pub(super) fn new(crowd: &CrowdLaws<3>, nodes: Nodes, cut: f64) -> Option<Self> {
         let circles = Circles::new(Decay::of(crowd), nodes, cut);
         let columns: Vec<(i64, i64)> = (0..=nodes.high / 2).map_while(|node| circles.column(node)).collect();
-        let lengths: Vec<usize> = columns.iter().map(|(from, to)| (to - from + 1) as usize).collect();
-        if lengths.iter().sum::<usize>() > MOST_VALUES {
-            return None;
-        }
-        let widths = widths(&lengths);
+        let widths = widths(&columns)?;
         let used = columns.len() as i64;
         let used_nodes = Self {
-            starts: widths.iter().scan(0, |sum, width| Some(std::mem::replace(sum, *sum + width))).collect(),
+            starts: starts(&widths),
             widths,
             left_out: (0..used).map(|node| circles.left_out(node)).collect(),
             columns_left_out: circles.columns_left_out(used),
@@ -53,11 +49,20 @@ impl UsedNodes {
     }
 }
 
-/// How many of the columns of these lengths reach each place, up to the last column that does.
-fn widths(lengths: &[usize]) -> Vec<usize> {
+/// How many of these columns reach each place, up to the last column that does; none where they have too many values.
+fn widths(columns: &[(i64, i64)]) -> Option<Vec<usize>> {
+    let lengths: Vec<usize> = columns.iter().map(|(from, to)| (to - from + 1) as usize).collect();
+    if lengths.iter().sum::<usize>() > MOST_VALUES {
+        return None;
+    }
     let depth = lengths.iter().copied().max().unwrap_or(0);
     let width = |at: usize| lengths.iter().rposition(|length| *length > at).map_or(0, |last| last + 1);
-    (0..depth).map(width).collect()
+    Some((0..depth).map(width).collect())
+}
+
+/// Where each of some consecutive stretches of these widths starts.
+fn starts(widths: &[usize]) -> Vec<usize> {
+    widths.iter().scan(0, |sum, width| Some(std::mem::replace(sum, *sum + width))).collect()
 }
 
 /// A bound on the size of the generating function: it is at most exp(−E) with E = high·(1 − cos θ) + row·(1 − cos φ) +
@@ -70,9 +75,10 @@ struct Decay {
 
 impl Decay {
     fn of(crowd: &CrowdLaws<3>) -> Self {
+        let Products { high_low, row_low, high_row } = crowd.products();
         // Slightly less, which covers rounding.
-        let least = |one, other| crowd.product(one, other) * (1.0 - 1e-9);
-        Self { high: least(0, 2), row: least(1, 2), both: least(0, 1) }
+        let [high, row, both] = [high_low, row_low, high_row].map(|product| product * (1.0 - 1e-9));
+        Self { high, row, both }
     }
 
     /// The exponent for a fixed θ.
@@ -151,6 +157,11 @@ impl Circles {
         2.0 * self.nodes.row as f64
             * falling_sum(self.theta(from), self.step.high, |theta| self.decay.column(theta).base)
     }
+}
+
+/// How many nodes a node stands for: its mirror image has the conjugate value.
+pub(super) fn mirrored(node: i64) -> f64 {
+    if node == 0 { 1.0 } else { 2.0 }
 }
 
 /// A value of a generating function by its size and its angle.

@@ -19,7 +19,7 @@ const FARTHEST_ROW: f64 = -20.0;
 const NOISE: f64 = -18.0;
 /// A sum beyond a turn takes up what is folded back from below it, damped by e^−this.
 const DAMPED: f64 = 26.0;
-/// So many terms may be undecided around a change of sign; more mean that the row is lost in the noise.
+/// At most this many terms may be undecided around a change of sign; more mean that the row is lost in the noise.
 const UNDECIDED: u32 = 64;
 
 /// Where the terms of a row turn positive: computed, and a count below which they certainly do not.
@@ -34,9 +34,7 @@ pub(super) struct Rows {
     transform: Transform,
     row: Row,
     untilt: Untilt,
-    /// The rows that can be told from noise, and the high counts that the transform keeps apart.
-    range: (i64, i64),
-    counts: (i64, i64),
+    windows: Windows,
     /// All owners with the target.
     owners: i64,
     /// The row count's standard deviation.
@@ -89,6 +87,11 @@ impl Untilt {
             self.tilt.high * (high - self.center.high) as f64 + self.tilt.row * (row - self.center.row) as f64;
         (self.level - exponent).exp()
     }
+
+    /// How far the factor may be off, relatively, in a crowd of this many owners.
+    fn relative_error(&self, owners: u64) -> f64 {
+        64.0 * ROUNDOFF * (owners as f64 * (self.tilt.high.abs() + self.tilt.row.abs()) + 16.0)
+    }
 }
 
 /// How much of the tilted law has to be kept for a precision.
@@ -107,6 +110,16 @@ impl Depth {
         let noise = noise(tilted, target, deeper);
         Self { noise, windows: Windows::new(tilted, noise, deeper), damped: DAMPED + deeper }
     }
+
+    /// The tilted mass that the transform folds back into a term.
+    fn folded(&self, target: &Signed) -> f64 {
+        8.0 * target.magnitude * self.noise.exp()
+    }
+
+    /// The same into the sums beyond turns, over all rows.
+    fn folded_beyond(&self, target: &Signed) -> f64 {
+        self.folded(target) + 4.0 * target.magnitude * (-self.damped).exp()
+    }
 }
 
 /// Windows of the tilted counts with the target.
@@ -114,7 +127,7 @@ struct Windows {
     /// Of both counts, but for what is lost in the noise.
     high: (i64, i64),
     row: (i64, i64),
-    /// The rows and the turns that are looked at.
+    /// The rows that can be distinguished from noise, and the turns that the transform keeps apart: only these are examined.
     rows: (i64, i64),
     turns: (i64, i64),
 }
@@ -127,7 +140,7 @@ impl Windows {
         Self { high: high(noise), row: row(noise), rows: row(farthest), turns: high(farthest) }
     }
 
-    /// So many nodes on each circle that what folds back is outside of the windows; `damping` is over how many counts a sum
+    /// Enough nodes on each circle for what folds back to be outside of the windows; `damping` is over how many counts a sum
     /// beyond a turn is damped.
     fn nodes(&self, damping: i64) -> Nodes {
         Nodes {
@@ -164,24 +177,22 @@ impl Rows {
         let tilted = crowd.tilted(tilt);
         let center = tilted.mean().map(|mean| mean.round() as i64);
         let target = Signed::new(weights, tilt);
-        let Depth { noise, windows, damped } = Depth::new(&tilted, &target, precision);
-        let nodes = windows.nodes((damped / tilt.high).ceil() as i64);
-        let transform = Transform::new(&tilted, target, center, nodes, tilt.high, noise)?;
-        let folded = 8.0 * target.magnitude * noise.exp();
-        let owners = crowd.owners.size();
+        let depth = Depth::new(&tilted, &target, precision);
+        let nodes = depth.windows.nodes((depth.damped / tilt.high).ceil() as i64);
+        let transform = Transform::new(&tilted, target, center, nodes, tilt.high, depth.noise)?;
+        let untilt = Untilt::new(crowd, tilt, center);
         Some(Self {
-            total: Total::default(),
             row: transform.new_row(),
-            slack: transform.term_error() + folded,
+            slack: transform.term_error() + depth.folded(&target),
             steps: (transform.size() * 8) as u64,
             transform,
-            untilt: Untilt::new(crowd, tilt, center),
-            range: windows.rows,
-            counts: windows.turns,
-            owners: owners as i64 + 1,
+            relative_error: untilt.relative_error(crowd.owners.size()),
+            untilt,
+            folded: depth.folded_beyond(&target),
+            windows: depth.windows,
+            owners: crowd.owners.size() as i64 + 1,
             deviation: tilted.covariance().row.sqrt(),
-            folded: folded + 4.0 * target.magnitude * (-damped).exp(),
-            relative_error: 64.0 * ROUNDOFF * (owners as f64 * (tilt.high.abs() + tilt.row.abs()) + 16.0),
+            total: Total::default(),
         })
     }
 
@@ -210,9 +221,9 @@ impl Rows {
         self.steps
     }
 
-    /// The last row on one side that can be told from noise.
+    /// The last row on one side that can be distinguished from noise.
     pub(super) fn last(&self, side: RowSide) -> i64 {
-        if side == RowSide::Fewer { self.range.0 } else { self.range.1 }
+        if side == RowSide::Fewer { self.windows.rows.0 } else { self.windows.rows.1 }
     }
 
     /// The sum of all positive terms, where those beyond the rows are at most `beyond` and all together at most `whole`.
@@ -266,7 +277,7 @@ impl Rows {
         (row, end): (i64, i64),
         undecided: &mut Undecided,
     ) -> Option<i64> {
-        let (lowest, highest) = self.counts;
+        let (lowest, highest) = self.windows.turns;
         while (0..end).contains(&count) {
             let term = step as f64 * self.transform.term(&self.row, count);
             if term > self.slack {
@@ -283,17 +294,22 @@ impl Rows {
         Some(count)
     }
 
+    /// Whether rounding does not exclude that the term at this count of the present row is positive.
+    fn may_be_positive(&self, count: i64) -> bool {
+        self.transform.term(&self.row, count) >= -self.slack
+    }
+
     /// The first count of the present row with a term that is not certainly negative, `end` if there is none.
     fn turn(&self, guess: i64, end: i64) -> Option<i64> {
-        let (bottom, top) = (self.counts.0.max(0), end.min(self.counts.1 + 1));
+        let (lowest, highest) = self.windows.turns;
+        let (bottom, top) = (lowest.max(0), end.min(highest + 1));
         if bottom >= top {
             return None;
         }
-        let is_positive = |count: i64| self.transform.term(&self.row, count) >= -self.slack;
-        let is_below = |count: i64| !is_positive(count);
+        let is_below = |count: i64| !self.may_be_positive(count);
         let around = doubling(guess.clamp(bottom, top - 1), (bottom - 1, top), is_below);
         let (below, turn) = bisect_integers(around, is_below);
-        // At an edge that is not one of the row itself the transform does not tell.
+        // At an edge that is not one of the row itself, the transform does not decide.
         let lost = turn == top && top < end || below == bottom - 1 && bottom > 0;
         (!lost).then_some(turn)
     }
@@ -302,30 +318,26 @@ impl Rows {
 /// Two counts around a root, found by ever longer steps from `start`: the first is below the root or the lower limit, the
 /// second is not below it or the upper limit. The limits themselves are not looked at.
 fn doubling(start: i64, (lowest, highest): (i64, i64), is_below: impl Fn(i64) -> bool) -> (i64, i64) {
-    let mut step = 1;
     if is_below(start) {
-        let mut below = start;
-        loop {
-            let above = below + step;
-            if above >= highest {
-                return (below, highest);
-            }
-            if !is_below(above) {
-                return (below, above);
-            }
-            (below, step) = (above, 2 * step);
-        }
+        return steps_while(start, 1, highest, is_below);
     }
-    let mut above = start;
+    let (above, below) = steps_while(start, -1, lowest, |count| !is_below(count));
+    (below, above)
+}
+
+/// Ever longer steps from `start` towards a limit, as long as a condition holds: the last count at which it does, and the first
+/// at which it does not, or the limit.
+fn steps_while(start: i64, mut step: i64, limit: i64, holds: impl Fn(i64) -> bool) -> (i64, i64) {
+    let mut last = start;
     loop {
-        let below = above - step;
-        if below <= lowest {
-            return (lowest, above);
+        let next = last + step;
+        if (next - limit) * step.signum() >= 0 {
+            return (last, limit);
         }
-        if is_below(below) {
-            return (below, above);
+        if !holds(next) {
+            return (last, next);
         }
-        (above, step) = (below, 2 * step);
+        (last, step) = (next, 2 * step);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A bound on what the rows that are too far away to be added up may add (`docs/accounting.md`, "What is beyond the rows").
 
 use super::term_sign::is_negative;
-use super::tilt::{Corner, Tilt};
+use super::tilt::{Bound, Corner, Tilt};
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
 
@@ -46,6 +46,18 @@ pub(super) struct Stair {
 /// A direction, and the number that the counts reach in it.
 type Shape = ([f64; 2], f64);
 
+impl Stair {
+    /// What the high count of a crowd one step before the turn reaches. The turn counts the target, too.
+    fn by_high_count(self) -> Shape {
+        ([1.0, 0.0], self.turn as f64 - 1.0)
+    }
+
+    /// What the counts high and row together reach there.
+    fn by_both_counts(self) -> Shape {
+        ([1.0, 1.0], (self.turn + self.row) as f64 - 1.0)
+    }
+}
+
 /// The staircase ends after this many steps; the rows beyond are bounded as a whole.
 const MOST_STEPS: usize = 200;
 /// What a step costs, in elementary steps.
@@ -64,15 +76,12 @@ impl<'a> TailBound<'a> {
         let mut stair = start;
         let last = self.side.last(self.crowd.owners.size());
         let length = self.length(start.slope);
-        let mut sum = 0.0;
-        for step in 0..MOST_STEPS {
+        let mut sum = if start.row == last { 0.0 } else { self.edge(start) + self.inside(start) };
+        for _ in 0..MOST_STEPS {
             work.spend(STEP_COST);
             let left = (last - stair.row).abs();
             if left == 0 {
                 return sum;
-            }
-            if step == 0 {
-                sum += self.edge(stair) + self.inside(stair);
             }
             let rest = self.all(stair.row, self.natural(stair));
             if rest <= negligible {
@@ -109,57 +118,62 @@ impl<'a> TailBound<'a> {
         rows.min(0.5 * deviation + 1.0) as i64
     }
 
-    /// What the counts one step before a turn reach in all rows beyond one whose turn is known. The turn counts the target, too.
-    fn natural(&self, Stair { row, turn, .. }: Stair) -> Shape {
+    /// What the counts one step before a turn reach in all rows beyond one whose turn is known.
+    fn natural(&self, stair: Stair) -> Shape {
         match self.side {
-            RowSide::Fewer => ([1.0, 0.0], turn as f64 - 1.0),
-            RowSide::More => ([1.0, 1.0], (turn + row) as f64 - 1.0),
+            RowSide::Fewer => stair.by_high_count(),
+            RowSide::More => stair.by_both_counts(),
         }
     }
 
     /// The same in the rows before one whose turn is known.
-    fn opposite(&self, Stair { row, turn, .. }: Stair) -> Shape {
+    fn opposite(&self, stair: Stair) -> Shape {
         match self.side {
-            RowSide::Fewer => ([1.0, 1.0], (turn + row) as f64 - 1.0),
-            RowSide::More => ([1.0, 0.0], turn as f64 - 1.0),
+            RowSide::Fewer => stair.by_both_counts(),
+            RowSide::More => stair.by_high_count(),
         }
     }
 
     /// A bound for the histograms one step before a turn in `length` rows beyond `row`, weighted.
     fn strip(&self, row: i64, length: i64, shape: Shape) -> f64 {
-        let bound = self.crowd.chernoff(&self.corner(row, shape, true));
+        let bound = self.corner_bound(row, shape, true);
         // One row more: the corner starts at the row itself.
         self.before() * bound.all * bound.single * series(bound.at[1], Some(length + 1)) * (1.0 + 1e-9)
     }
 
     /// The same for all rows beyond `row`.
     fn all(&self, row: i64, shape: Shape) -> f64 {
-        let bound = self.crowd.chernoff(&self.corner(row, shape, false));
+        let bound = self.corner_bound(row, shape, false);
         // Without an outward tilt the series is infinite, but all histograms of the corner have at most the corner's mass.
         self.before() * bound.all * (bound.single * series(bound.at[1], None)).min(1.0) * (1.0 + 1e-9)
     }
 
     /// A bound for the crowds at the edge, from which a target in the row class moves across it.
     fn edge(&self, stair: Stair) -> f64 {
-        let middle = self.weights[1];
-        let signed = if self.side == RowSide::Fewer { -middle.value() } else { middle.value() };
-        let weight = (signed + middle.value_error()).max(0.0);
+        let weight = self.across_edge();
         if weight == 0.0 {
             return 0.0;
         }
         // It is a single row, so any tilt outwards will do.
-        let bound = self.crowd.chernoff(&self.corner(stair.row, self.natural(stair), true));
+        let bound = self.corner_bound(stair.row, self.natural(stair), true);
         weight * bound.all * (bound.single * series(bound.at[0], None)).min(1.0) * (1.0 + 1e-9)
+    }
+
+    /// The most that a target in the row class adds by moving across the edge.
+    fn across_edge(&self) -> f64 {
+        let middle = self.weights[1];
+        let signed = if self.side == RowSide::Fewer { -middle.value() } else { middle.value() };
+        (signed + middle.value_error()).max(0.0)
     }
 
     /// Where rounding does not exclude that Σ_c x_c > 0, crowds h with all three h + e_c beyond the row count, too.
     fn inside(&self, stair: Stair) -> f64 {
-        let sum: f64 = self.weights.iter().map(Weight::value).sum();
+        let sum = Weight::sum_of_values(&self.weights);
         let error: f64 = 2.0 * self.weights.iter().map(Weight::value_error).sum::<f64>();
         if sum < -error {
             return 0.0;
         }
-        (sum + error) * self.crowd.chernoff(&self.corner(stair.row, self.natural(stair), false)).all
+        (sum + error) * self.corner_bound(stair.row, self.natural(stair), false).all
     }
 
     /// The most that a crowd one step before a turn adds.
@@ -168,13 +182,14 @@ impl<'a> TailBound<'a> {
         high + middle.max(0.0)
     }
 
-    fn corner(&self, row: i64, (direction, reached): Shape, ends: bool) -> Corner {
+    /// A bound for the histograms of this shape in the rows beyond `row`; `ends` is whether the rows end.
+    fn corner_bound(&self, row: i64, (direction, reached): Shape, ends: bool) -> Bound {
         // The edge is the row below or the row itself.
         let (outwards, first) = match self.side {
             RowSide::Fewer => ([0.0, -1.0], 1.0 - row as f64),
             RowSide::More => ([0.0, 1.0], row as f64),
         };
-        Corner { directions: [direction, outwards], reached: [reached, first], ends }
+        self.crowd.chernoff(&Corner { directions: [direction, outwards], reached: [reached, first], ends })
     }
 
     /// A count before which the terms do not turn in the row `row`, given one (`turn`) for the row `length` rows earlier.

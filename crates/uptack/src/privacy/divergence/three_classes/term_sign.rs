@@ -6,7 +6,7 @@
 
 use std::f64::consts::TAU;
 
-use super::nodes::{Polar, chord, falling_sum};
+use super::nodes::{Polar, chord, falling_sum, mirrored};
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Likelihood};
@@ -17,14 +17,11 @@ const NOISE: f64 = -36.0;
 /// Whether a target with the weights `x` (each with its rounding error) makes the first law certainly the less likely one at the
 /// histogram of all, which is given by the counts of the classes.
 pub(super) fn is_negative(crowd: &CrowdLaws<3>, x: [(f64, f64); 3], counts: [i64; 3]) -> bool {
-    let likelihood = |class: usize| crowd.laws.map(|law| law[class]);
-    let present: Vec<usize> = (0..3).filter(|class| counts[*class] > 0).collect();
-    let rest: Vec<_> = present.iter().map(|&class| (counts[class] as u64 - 1, likelihood(class))).collect();
-    let Some(coefficients) = Coefficients::new(&rest, crowd.owners.yes) else { return false };
+    let histogram = Histogram { crowd, counts };
+    let Some(coefficients) = histogram.coefficients() else { return false };
     let (mut sum, mut slack) = (0.0, 0.0);
-    for &class in &present {
-        let others = present.iter().filter(|other| **other != class).map(|&other| likelihood(other));
-        let (part, error) = coefficients.times(product(others));
+    for class in histogram.classes() {
+        let (part, error) = coefficients.times(histogram.product_without(class));
         let (scale, (value, value_error)) = (counts[class] as f64, x[class]);
         sum += value * scale * part;
         slack += scale * (value_error * part + value.abs() * (error + 16.0 * ROUNDOFF * part));
@@ -32,9 +29,34 @@ pub(super) fn is_negative(crowd: &CrowdLaws<3>, x: [(f64, f64); 3], counts: [i64
     sum < -slack
 }
 
-/// The coefficients of ∏(q + p·z) over at most two classes.
-fn product(classes: impl Iterator<Item = Likelihood>) -> [f64; 3] {
-    classes.fold([1.0, 0.0, 0.0], |[a, b, c], Likelihood { yes: p, no: q }| [a * q, b * q + a * p, c * q + b * p])
+/// A histogram of all owners, the target included.
+struct Histogram<'a> {
+    crowd: &'a CrowdLaws<3>,
+    counts: [i64; 3],
+}
+
+impl Histogram<'_> {
+    /// The classes that somebody is in.
+    fn classes(&self) -> impl Iterator<Item = usize> {
+        (0..3).filter(move |class| self.counts[*class] > 0)
+    }
+
+    fn likelihood(&self, class: usize) -> Likelihood {
+        self.crowd.laws.map(|law| law[class])
+    }
+
+    /// The coefficients with one owner less in each class that somebody is in: what all terms have in common.
+    fn coefficients(&self) -> Option<Coefficients> {
+        let one_less = |class: usize| (self.counts[class] as u64 - 1, self.likelihood(class));
+        let classes = self.classes().map(one_less).filter(|(_, class)| class.yes + class.no > 0.0);
+        Coefficients::new(&classes.collect::<Vec<_>>(), self.crowd.owners.yes)
+    }
+
+    /// The coefficients of ∏(q + p·z) over the classes that somebody is in, but for one: at most two.
+    fn product_without(&self, class: usize) -> [f64; 3] {
+        let others = self.classes().filter(|other| *other != class).map(|other| self.likelihood(other));
+        others.fold([1.0, 0.0, 0.0], |[a, b, c], Likelihood { yes: p, no: q }| [a * q, b * q + a * p, c * q + b * p])
+    }
 }
 
 /// The coefficients of z^k, z^(k−1) and z^(k−2) in ∏(q + p·z)^count, up to a factor, and how far each may be off.
@@ -44,13 +66,17 @@ struct Coefficients {
 }
 
 impl Coefficients {
-    /// None where they leave the range of doubles.
+    /// The coefficients for classes that owners reach; none where they leave the range of doubles.
     fn new(classes: &[(u64, Likelihood)], k: u64) -> Option<Self> {
-        let reached: Vec<_> = classes.iter().copied().filter(|(_, class)| class.yes + class.no > 0.0).collect();
-        let tilt = tilt_to(&reached, k as f64 - 1.0);
-        let parts: Vec<Binomial> =
-            reached.iter().map(|(count, class)| Binomial::new(*count, tilted_coin(*class, tilt))).collect();
+        let tilt = tilt_to(classes, k as f64 - 1.0);
+        let part = |(count, class): &(u64, Likelihood)| Binomial::new(*count, tilted_coin(*class, tilt));
+        let parts: Vec<Binomial> = classes.iter().map(part).collect();
         let (probabilities, error) = probabilities(&parts, k as i64);
+        Self::without_tilt(probabilities, error, tilt)
+    }
+
+    /// The coefficients from probabilities under a tilt, each of which may be off by `error`.
+    fn without_tilt(probabilities: [f64; 3], error: f64, tilt: f64) -> Option<Self> {
         let factor = tilt.exp();
         let scales = [1.0, factor, factor * factor];
         let values = [0, 1, 2].map(|index: usize| probabilities[index] * scales[index]);
@@ -74,40 +100,49 @@ fn tilted_coin(Likelihood { yes: p, no: q }: Likelihood, tilt: f64) -> Coin {
 fn probabilities(parts: &[Binomial], k: i64) -> ([f64; 3], f64) {
     let nodes = nodes_around(parts, k);
     let step = TAU / nodes as f64;
-    let owners: u64 = parts.iter().map(|part| part.trials).sum();
+    // Slightly less, which covers rounding.
     let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum::<f64>() * (1.0 - 1e-9);
-    let mut sums = NeighbourSums { values: [0.0; 3], error: 0.0 };
+    let mut sums = NeighbourSums::new(parts);
     for node in 0..=nodes / 2 {
         let theta = node as f64 * step;
         if variance * chord(theta) > -NOISE {
             sums.error += 2.0 * falling_sum(theta, step, |theta| variance * chord(theta));
             break;
         }
-        let Polar { size, angle } = generating(parts, theta, k - 1);
-        // A node stands for its mirror image, too.
-        let scale = if node == 0 { size } else { 2.0 * size };
-        sums.add(Polar { size: scale, angle }, theta);
-        sums.error += scale * ROUNDOFF * (64.0 + 16.0 * owners as f64 * theta);
+        sums.add(generating(parts, theta, k - 1), mirrored(node), theta);
     }
-    (sums.values.map(|value| value.max(0.0) / nodes as f64), sums.error / nodes as f64 + 4.0 * NOISE.exp())
+    sums.means(nodes as f64)
 }
 
 /// Fourier sums for three neighbouring coefficients, around the middle one, and how far each may be off.
 struct NeighbourSums {
+    owners: f64,
     values: [f64; 3],
     error: f64,
 }
 
 impl NeighbourSums {
-    /// Adds what the generating function has at one node.
-    fn add(&mut self, Polar { size, angle }: Polar, theta: f64) {
+    fn new(parts: &[Binomial]) -> Self {
+        let owners: u64 = parts.iter().map(|part| part.trials).sum();
+        Self { owners: owners as f64, values: [0.0; 3], error: 0.0 }
+    }
+
+    /// Adds a value of the generating function, which stands for this many nodes.
+    fn add(&mut self, Polar { size, angle }: Polar, nodes: f64, theta: f64) {
+        let size = nodes * size;
         for (index, sum) in self.values.iter_mut().enumerate() {
             *sum += size * (angle - theta * (1.0 - index as f64)).cos();
         }
+        self.error += size * ROUNDOFF * (64.0 + 16.0 * self.owners * theta);
+    }
+
+    /// The means over all nodes, and how far each may be off, what folds back included.
+    fn means(&self, nodes: f64) -> ([f64; 3], f64) {
+        (self.values.map(|value| value.max(0.0) / nodes), self.error / nodes + 4.0 * NOISE.exp())
     }
 }
 
-/// So many nodes that nothing but noise folds back to k, k − 1 and k − 2; odd.
+/// Enough nodes for nothing but noise to fold back to k, k − 1 and k − 2; odd.
 fn nodes_around(parts: &[Binomial], k: i64) -> i64 {
     let (low, high) = window(parts, NOISE);
     let reach = (k - low as i64).max(high as i64 - k + 2).max(1);

@@ -32,6 +32,20 @@ impl<T> HighRow<T> {
 /// Exponents for both counts.
 pub(super) type Tilt = HighRow<f64>;
 
+impl Tilt {
+    /// The factors on the probabilities of high, row and low.
+    pub(super) fn factors(self) -> [f64; 3] {
+        [self.high.exp(), self.row.exp(), 1.0]
+    }
+}
+
+/// For each pair of classes, Σ over the owners of the product of their probabilities.
+pub(super) struct Products {
+    pub(super) high_low: f64,
+    pub(super) row_low: f64,
+    pub(super) high_row: f64,
+}
+
 /// Variances of both counts, and their covariance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Covariance {
@@ -97,7 +111,7 @@ impl Corner {
         let determinant = a * c - b * b;
         match free {
             [true, true] if determinant > 0.0 => {
-                [(b * gradient[1] - c * gradient[0]) / determinant, (b * gradient[0] - a * gradient[1]) / determinant]
+                [b * gradient[1] - c * gradient[0], b * gradient[0] - a * gradient[1]].map(|step| step / determinant)
             }
             [true, _] => [-gradient[0] / a, 0.0],
             [false, true] => [0.0, -gradient[1] / c],
@@ -150,17 +164,8 @@ impl TurningCurve {
 impl CrowdLaws<3> {
     /// ln E exp(tilt·counts). Its absolute error is some roundings of the owners times the tilt.
     pub(super) fn cumulant(&self, tilt: Tilt) -> f64 {
-        let (high, row) = (tilt.high.exp_m1(), tilt.row.exp_m1());
-        let of_one = |law: [f64; 3]| {
-            let change = law[0] * high + law[1] * row;
-            // Where 1 + change is small, it is computed without the difference.
-            if change < -0.5 {
-                (law[0] * tilt.high.exp() + law[1] * tilt.row.exp() + law[2]).ln()
-            } else {
-                change.ln_1p()
-            }
-        };
-        self.each().into_iter().map(|(owners, law)| owners as f64 * of_one(law)).sum()
+        let growth = tilt.map(f64::exp_m1);
+        self.sum_over_owners(|law| cumulant_of_one(law, tilt, growth))
     }
 
     /// How unlikely the mean of the tilted law is, as a negative logarithm to first order: τ·mean − K(τ).
@@ -172,13 +177,8 @@ impl CrowdLaws<3> {
 
     /// The crowd whose owners draw from the tilted laws.
     pub(super) fn tilted(&self, tilt: Tilt) -> Self {
-        let factors = [tilt.high.exp(), tilt.row.exp(), 1.0];
-        let laws = self.laws.map(|law| {
-            let weights = [0, 1, 2].map(|class: usize| law[class] * factors[class]);
-            let total: f64 = weights.iter().sum();
-            weights.map(|weight| weight / total)
-        });
-        Self { laws, ..*self }
+        let factors = tilt.factors();
+        Self { laws: self.laws.map(|law| reweighted(law, factors)), ..*self }
     }
 
     /// Expected counts of high and row.
@@ -186,14 +186,25 @@ impl CrowdLaws<3> {
         HighRow { high: self.expected(0), row: self.expected(1) }
     }
 
+    /// Expected counts of high and low.
+    fn mean_of_high_and_low(&self) -> [f64; 2] {
+        let HighRow { high, row } = self.mean();
+        [high, self.owners.size() as f64 - high - row]
+    }
+
+    /// The products of all pairs of classes.
+    pub(super) fn products(&self) -> Products {
+        Products { high_low: self.product(0, 2), row_low: self.product(1, 2), high_row: self.product(0, 1) }
+    }
+
     /// Σ over the owners of the product of two classes' probabilities.
-    pub(super) fn product(&self, one: usize, other: usize) -> f64 {
+    fn product(&self, one: usize, other: usize) -> f64 {
         self.each().into_iter().map(|(owners, law)| owners as f64 * law[one] * law[other]).sum()
     }
 
     /// Variances of the counts of high and row, and their covariance.
     pub(super) fn covariance(&self) -> Covariance {
-        let [both, high, row] = [self.product(0, 1), self.product(0, 2), self.product(1, 2)];
+        let Products { high_low: high, row_low: row, high_row: both } = self.products();
         Covariance { high: high + both, row: row + both, both: -both }
     }
 
@@ -213,14 +224,10 @@ impl CrowdLaws<3> {
 
     /// Shrinks a tilt that would empty a class: the evidence then turns at the edge of what there is.
     fn within_reach(&self, mut tilt: Tilt) -> Tilt {
-        let counts = |crowd: &Self| {
-            let HighRow { high, row } = crowd.mean();
-            [high, self.owners.size() as f64 - high - row]
-        };
         // A class that is nearly empty without a tilt may stay so.
-        let least = counts(self).map(|count| NEARLY_NOBODY.min(0.01 * count));
+        let least = self.mean_of_high_and_low().map(|count| NEARLY_NOBODY.min(0.01 * count));
         for _ in 0..40 {
-            let [high, low] = counts(&self.tilted(tilt));
+            let [high, low] = self.tilted(tilt).mean_of_high_and_low();
             if high >= least[0] && low >= least[1] {
                 break;
             }
@@ -273,7 +280,7 @@ impl CrowdLaws<3> {
     /// A bound on the probability of any single histogram: (2π)⁻²·∬|F̃| over both circles, where |F̃| is at most
     /// exp(−e·(1 − cos θ) − c·(1 − cos φ)) with c depending on θ (see `Decay`), and 1 − cos x ≥ 2x²/π².
     fn largest_probability(&self) -> f64 {
-        let [both, high, row] = [self.product(0, 1), self.product(0, 2), self.product(1, 2)];
+        let Products { high_low: high, row_low: row, high_row: both } = self.products();
         let whole = row + both;
         let narrow = high + if whole > 0.0 { row * both / whole } else { 0.0 };
         // For |θ| ≤ π/2, c is at least (row + both)/√2; beyond, the first factor is small by itself.
@@ -281,4 +288,18 @@ impl CrowdLaws<3> {
         let bound = near + 0.5 * (-narrow).exp();
         if bound.is_nan() { 1.0 } else { bound.min(1.0) }
     }
+}
+
+/// ln E exp(tilt·counts) of one owner, where `growth` is e^tilt − 1.
+fn cumulant_of_one([high, row, low]: [f64; 3], tilt: Tilt, growth: HighRow<f64>) -> f64 {
+    let change = high * growth.high + row * growth.row;
+    // Where 1 + change is small, it is computed without the difference.
+    if change < -0.5 { (high * tilt.high.exp() + row * tilt.row.exp() + low).ln() } else { change.ln_1p() }
+}
+
+/// The law in proportion to a law's probabilities times these factors.
+fn reweighted(law: [f64; 3], factors: [f64; 3]) -> [f64; 3] {
+    let weights = [0, 1, 2].map(|class: usize| law[class] * factors[class]);
+    let total: f64 = weights.iter().sum();
+    weights.map(|weight| weight / total)
 }
