@@ -3,6 +3,8 @@
 //! Every quantity here is a sum or product of positive numbers, so its relative error is at most the number of
 //! roundings times the unit roundoff. Each function says how many it spends; `docs/accounting.md` adds them up.
 
+use std::f64::consts::TAU;
+
 use super::root::{Middle, bisect};
 use super::rounding::ROUNDOFF;
 
@@ -27,9 +29,29 @@ impl Coin {
         Self { success: success / total, failure: failure / total }
     }
 
-    /// The same coin, read from the other side.
+    /// The same coin with success and failure exchanged.
     pub(crate) fn reversed(self) -> Self {
         Self { success: self.failure, failure: self.success }
+    }
+
+    /// Success against failure.
+    pub(super) fn odds(self) -> f64 {
+        self.success / self.failure
+    }
+
+    /// ln(`success`), from the failure if that is the smaller one.
+    fn log_success(self) -> f64 {
+        if self.success > 0.5 { (-self.failure).ln_1p() } else { self.success.ln() }
+    }
+
+    /// ln(failure + success·e^tilt), without overflow and without cancellation for small tilts.
+    fn cumulant(self, tilt: f64) -> f64 {
+        if tilt < 1.0 { (self.success * tilt.exp_m1()).ln_1p() } else { tilt + self.tilted_mass(tilt).ln() }
+    }
+
+    /// success + failure·e^(−tilt).
+    fn tilted_mass(self, tilt: f64) -> f64 {
+        self.success + self.failure * (-tilt).exp()
     }
 }
 
@@ -49,6 +71,12 @@ pub(crate) struct Approximate {
     pub(crate) relative_error: f64,
 }
 
+impl Approximate {
+    fn exact(value: f64) -> Self {
+        Self { value, relative_error: 0.0 }
+    }
+}
+
 /// The tail above a threshold `t`: `mass` = P(X ≥ t) and `excess` = E(X − t)₊.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tail {
@@ -61,7 +89,7 @@ pub(crate) struct Tail {
     pub(crate) steps: u64,
 }
 
-/// A count as a double. By way of a signed integer, which processors convert in one instruction: no count is near 2⁶³.
+/// A count as a double, by way of a signed integer, which processors convert in one instruction: no count is near 2⁶³.
 #[inline]
 pub(crate) fn real(count: u64) -> f64 {
     count as i64 as f64
@@ -73,41 +101,50 @@ impl Binomial {
         Self { trials, coin }
     }
 
+    /// The same law with successes and failures exchanged.
+    pub(super) fn reversed(&self) -> Self {
+        Self::new(self.trials, self.coin.reversed())
+    }
+
     /// Expected number of successes.
     pub(crate) fn mean(&self) -> f64 {
         self.trials as f64 * self.coin.success
     }
 
-    /// Probability of exactly `count` successes, by Stirling's series around the deviance (which is stationary at the
-    /// mean, so that the rounding of the coin hardly matters).
+    /// Probability of exactly `count` successes.
     pub(crate) fn probability(&self, count: u64) -> Approximate {
         if count > self.trials {
-            return Approximate { value: 0.0, relative_error: 0.0 };
+            return Approximate::exact(0.0);
         }
         if self.trials == 0 {
-            return Approximate { value: 1.0, relative_error: 0.0 };
+            return Approximate::exact(1.0);
         }
-        let rest = self.trials - count;
-        if count == 0 || rest == 0 {
-            return self.all_alike(rest == 0);
+        match count {
+            0 => self.all_alike(self.coin.reversed()),
+            _ if count == self.trials => self.all_alike(self.coin),
+            _ => self.by_stirling(count),
         }
-        let (n, k, l) = (self.trials as f64, count as f64, rest as f64);
+    }
+
+    /// Probability that all tosses succeed with this coin.
+    fn all_alike(&self, coin: Coin) -> Approximate {
+        let exponent = self.trials as f64 * coin.log_success();
+        Approximate { value: exponent.exp(), relative_error: ROUNDOFF * (16.0 + 8.0 * exponent.abs()) }
+    }
+
+    /// Probability of a count strictly between none and all, by Stirling's series around the deviance (which is stationary at the
+    /// mean, so that the rounding of the coin hardly matters).
+    fn by_stirling(&self, count: u64) -> Approximate {
+        let (n, k, l) = (self.trials as f64, count as f64, (self.trials - count) as f64);
         let Coin { success, failure } = self.coin;
         let deviance = deviance(k, n * success) + deviance(l, n * failure);
         let correction = stirling(n) - stirling(k) - stirling(l);
-        let scale = (n / (k * l) / std::f64::consts::TAU).sqrt();
+        let scale = (n / (k * l) / TAU).sqrt();
         let distance = (k - n * success).abs();
         Approximate {
             value: scale * (correction - deviance).exp(),
             relative_error: ROUNDOFF * (512.0 + 8.0 * distance + 64.0 * deviance),
         }
-    }
-
-    /// Probability that all tosses succeed, or that all fail.
-    fn all_alike(&self, succeed: bool) -> Approximate {
-        let coin = if succeed { self.coin } else { self.coin.reversed() };
-        let exponent = self.trials as f64 * logarithm_of(coin.success, coin.failure);
-        Approximate { value: exponent.exp(), relative_error: ROUNDOFF * (16.0 + 8.0 * exponent.abs()) }
     }
 
     /// P(X ≥ `threshold`) and E(X − `threshold`)₊ by direct summation; `bottom` is a count below which the law has
@@ -122,22 +159,20 @@ impl Binomial {
             return self.upper_tail(threshold);
         }
         let center = mean as u64;
-        let above = self.upper_tail(center);
-        let mut weight = above.at;
-        let (mut mass, mut excess) = (above.mass, above.excess);
-        for count in (threshold..center).rev() {
-            weight *= self.ratio_down(count + 1);
-            excess += mass;
-            mass += weight;
+        self.lower_threshold(self.upper_tail(center), center, threshold)
+    }
+
+    /// Extends the tail above `from` down to the threshold `to`.
+    fn lower_threshold(&self, mut tail: Tail, from: u64, to: u64) -> Tail {
+        for count in (to..from).rev() {
+            tail.at *= self.ratio_down(count + 1);
+            tail.excess += tail.mass;
+            tail.mass += tail.at;
         }
-        let steps = center - threshold;
-        Tail {
-            mass,
-            excess,
-            at: weight,
-            relative_error: above.relative_error + 8.0 * ROUNDOFF * steps as f64,
-            steps: above.steps + steps,
-        }
+        let steps = from - to;
+        tail.relative_error += 8.0 * ROUNDOFF * steps as f64;
+        tail.steps += steps;
+        tail
     }
 
     /// P(X = count − 1) / P(X = count), for a count of at least one.
@@ -150,7 +185,7 @@ impl Binomial {
         real(self.trials - count) * self.coin.success / (real(count + 1) * self.coin.failure)
     }
 
-    /// Sums upwards until what is left cannot change the sums; the ratio of neighbours falls, so the rest is at most a
+    /// Sums upwards until what is left cannot change the sums; the ratio of neighbours falls, so what is left is at most a
     /// geometric series.
     fn upper_tail(&self, threshold: u64) -> Tail {
         let at = self.probability(threshold);
@@ -163,7 +198,7 @@ impl Binomial {
             excess += weight * steps as f64;
             steps += 1;
             let gap = 1.0 - ratio;
-            // Once a weight has underflown, all further ones have; without this the loop would run to the last trial.
+            // Once a weight has underflowed, so have all that follow; without this the loop would run to the last trial.
             if weight == 0.0 || gap > 0.0 && weight * (steps as f64 * gap + 1.0) < ROUNDOFF * excess * gap * gap {
                 break;
             }
@@ -176,21 +211,28 @@ impl Binomial {
 /// Counts outside of which the sum of independent binomials has little mass: P(X < low) and P(X > high) are each at
 /// most exp(`log_cut`), by Chernoff's bound at the best tilt.
 pub(crate) fn window(parts: &[Binomial], log_cut: f64) -> (u64, u64) {
-    let trials: u64 = parts.iter().map(|part| part.trials).sum();
-    let high = reach(parts, -log_cut).map_or(trials, |count| (count.ceil() as u64).min(trials));
-    let mirrored: Vec<Binomial> = parts.iter().map(|part| Binomial::new(part.trials, part.coin.reversed())).collect();
-    let low = reach(&mirrored, -log_cut).map_or(0, |count| trials.saturating_sub(count.ceil() as u64));
-    (low, high)
+    let reversed: Vec<Binomial> = parts.iter().map(Binomial::reversed).collect();
+    (all_trials(parts) - reach(&reversed, -log_cut), reach(parts, -log_cut))
 }
 
-/// The count whose upper tail has the exponent `rate`, rounded away from the mean; none where even the largest count
-/// has a smaller exponent.
-fn reach(parts: &[Binomial], rate: f64) -> Option<f64> {
-    let exponent = |tilt: f64| tilted(parts, tilt).exponent;
+fn all_trials(parts: &[Binomial]) -> u64 {
+    parts.iter().map(|part| part.trials).sum()
+}
+
+/// A count whose upper tail has at least the exponent `rate`, rounded away from the mean; all trials if there is none.
+fn reach(parts: &[Binomial], rate: f64) -> u64 {
     let wanted = rate * (1.0 + 1e-9) + 1e-3;
-    let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum();
-    // Any tilt with a sufficient exponent gives a valid count. The first guess is a Gaussian's, and two per cent are close enough.
-    let mut high = (2.0 * wanted / variance.max(1e-12)).sqrt().min(300.0);
+    let Some(bracket) = tilt_bracket(parts, wanted) else { return all_trials(parts) };
+    let is_below = |tilt: f64| TiltedCount::new(parts, tilt).exponent < wanted;
+    // Any tilt with a sufficient exponent gives a valid count, and two per cent are close enough.
+    let (_, tilt) = bisect(bracket, Middle::Arithmetic, 4, |_, _| false, is_below);
+    ((TiltedCount::new(parts, tilt).count + 1.0).ceil() as u64).min(all_trials(parts))
+}
+
+/// Two tilts, the lower with too small an exponent and the upper with a sufficient one.
+fn tilt_bracket(parts: &[Binomial], wanted: f64) -> Option<(f64, f64)> {
+    let exponent = |tilt: f64| TiltedCount::new(parts, tilt).exponent;
+    let mut high = gaussian_tilt(parts, wanted);
     while exponent(high) < wanted {
         high *= 1.5;
         if high > 700.0 {
@@ -201,8 +243,13 @@ fn reach(parts: &[Binomial], rate: f64) -> Option<f64> {
     while exponent(low) >= wanted {
         (high, low) = (low, low / 1.5);
     }
-    let (_, high) = bisect((low, high), Middle::Arithmetic, 4, |_, _| false, |tilt| exponent(tilt) < wanted);
-    Some(tilted(parts, high).count + 1.0)
+    Some((low, high))
+}
+
+/// The tilt at which a Gaussian of the same variance has this exponent, where the search starts.
+fn gaussian_tilt(parts: &[Binomial], exponent: f64) -> f64 {
+    let variance: f64 = parts.iter().map(|part| part.mean() * part.coin.failure).sum();
+    (2.0 * exponent / variance.max(1e-12)).sqrt().min(300.0)
 }
 
 /// A sum of binomials under a tilt: its mean count, and the exponent of Chernoff's bound on the tail above that count.
@@ -211,25 +258,16 @@ struct TiltedCount {
     exponent: f64,
 }
 
-fn tilted(parts: &[Binomial], tilt: f64) -> TiltedCount {
-    let (mut count, mut cumulant) = (0.0, 0.0);
-    for part in parts {
-        let n = part.trials as f64;
-        let Coin { success, failure } = part.coin;
-        count += n * success / (success + failure * (-tilt).exp());
-        // ln(failure + success·e^t), without overflow and without cancellation for small tilts.
-        cumulant += n * if tilt < 1.0 {
-            (success * tilt.exp_m1()).ln_1p()
-        } else {
-            tilt + (success + failure * (-tilt).exp()).ln()
-        };
+impl TiltedCount {
+    fn new(parts: &[Binomial], tilt: f64) -> Self {
+        let (mut count, mut cumulant) = (0.0, 0.0);
+        for part in parts {
+            let n = part.trials as f64;
+            count += n * part.coin.success / part.coin.tilted_mass(tilt);
+            cumulant += n * part.coin.cumulant(tilt);
+        }
+        Self { count, exponent: tilt * count - cumulant }
     }
-    TiltedCount { count, exponent: tilt * count - cumulant }
-}
-
-/// ln(`coin`) where `other` is its complement.
-fn logarithm_of(coin: f64, other: f64) -> f64 {
-    if coin > 0.5 { (-other).ln_1p() } else { coin.ln() }
 }
 
 /// x·ln(x/m) − x + m without cancellation.
@@ -240,6 +278,11 @@ pub(crate) fn deviance(x: f64, m: f64) -> f64 {
     }
     // With v = u/(2+u): ln(1+u) = 2·atanh(v), so the value is (x−m)·v + 2x·(v³/3 + v⁵/5 + …).
     let v = (x - m) / (x + m);
+    (x - m) * v + 2.0 * x * atanh_series(v)
+}
+
+/// v³/3 + v⁵/5 + … for |v| of at most 1/7.
+fn atanh_series(v: f64) -> f64 {
     let square = v * v;
     let mut power = v * square;
     let mut series = 0.0;
@@ -251,26 +294,24 @@ pub(crate) fn deviance(x: f64, m: f64) -> f64 {
             break;
         }
     }
-    (x - m) * v + 2.0 * x * series
+    series
 }
 
 /// ln(n!) − ½ln(2πn) − n·ln n + n.
 pub(crate) fn stirling(n: f64) -> f64 {
     if n < 16.0 {
         let factorial: f64 = (1..=n as u64).map(|factor| factor as f64).product();
-        return factorial.ln() - 0.5 * (std::f64::consts::TAU * n).ln() - n * n.ln() + n;
+        return factorial.ln() - 0.5 * (TAU * n).ln() - n * n.ln() + n;
     }
-    let inverse = 1.0 / n;
+    stirling_series(1.0 / n)
+}
+
+/// The series of [`stirling`] in 1/n, with terms to the 13th power, by Horner's rule.
+fn stirling_series(inverse: f64) -> f64 {
+    const COEFFICIENTS: [f64; 5] = [1.0 / 1188.0, 1.0 / 1680.0, 1.0 / 1260.0, 1.0 / 360.0, 1.0 / 12.0];
     let square = inverse * inverse;
-    inverse
-        * (1.0 / 12.0
-            - square
-                * (1.0 / 360.0
-                    - square
-                        * (1.0 / 1260.0
-                            - square
-                                * (1.0 / 1680.0
-                                    - square * (1.0 / 1188.0 - square * (691.0 / 360_360.0 - square / 156.0))))))
+    let last = 691.0 / 360_360.0 - square / 156.0;
+    inverse * COEFFICIENTS.iter().fold(last, |series, coefficient| coefficient - square * series)
 }
 
 #[cfg(test)]

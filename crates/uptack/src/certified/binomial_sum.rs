@@ -2,10 +2,11 @@
 //!
 //! The probabilities g satisfy γ(k)·g(k+1) = α(k)·g(k) + β(k)·g(k−1). Below the point where α changes sign all parts are
 //! positive, so that relative errors only add up; above that point the same holds for the law read backwards. Far from the
-//! bottom the recurrence needs a first ratio of neighbours: any guess will do some steps earlier, because an error in the
-//! ratio is damped at every step; where that takes too many, the ratio is a mean over the ways in which the count may arise.
+//! bottom the recurrence needs a first ratio of neighbours. Any guess will do some steps earlier, because an error in the
+//! ratio is damped at every step; where that would take too many steps, the ratio is a mean over the ways in which the count may
+//! arise.
 
-use super::binomial::{Binomial, Coin};
+use super::binomial::Binomial;
 use super::root::bisect_integers;
 use super::rounding::ROUNDOFF;
 
@@ -28,15 +29,12 @@ pub(crate) fn sum_of_two(left: Binomial, right: Binomial, low: u64, high: u64) -
     let (left, shift_left) = without_certainty(left);
     let (right, shift_right) = without_certainty(right);
     let shift = shift_left + shift_right;
-    let (low, high) = (low.saturating_sub(shift), high.saturating_sub(shift));
-    let high = high.min(left.trials + right.trials);
-    let low = low.min(high);
-    let mut counts = if left.trials == 0 {
-        single(right, low, high)
-    } else if right.trials == 0 {
-        single(left, low, high)
-    } else {
-        double(left, right, low, high)
+    let high = high.saturating_sub(shift).min(left.trials + right.trials);
+    let low = low.saturating_sub(shift).min(high);
+    let mut counts = match (left.trials, right.trials) {
+        (0, _) => single(right, low, high),
+        (_, 0) => single(left, low, high),
+        _ => double(left, right, low, high),
     };
     counts.first += shift;
     counts
@@ -58,7 +56,7 @@ fn single(law: Binomial, low: u64, high: u64) -> Counts {
     let mode = (law.mean() as u64).clamp(low, high);
     let mut probability = vec![0.0; (high - low + 1) as usize];
     probability[(mode - low) as usize] = 1.0;
-    let odds = if law.coin.failure > 0.0 { law.coin.success / law.coin.failure } else { 0.0 };
+    let odds = law.coin.odds();
     // P(count + 1) / P(count).
     let ratio = |count: u64| (law.trials - count) as f64 / (count + 1) as f64 * odds;
     for count in mode..high {
@@ -72,19 +70,15 @@ fn single(law: Binomial, low: u64, high: u64) -> Counts {
     normalized(low, probability, 8.0 * ROUNDOFF, 0.0)
 }
 
+/// Two binomials, by the recurrence from either end.
 fn double(left: Binomial, right: Binomial, low: u64, high: u64) -> Counts {
     let forward = Recurrence::new(left, right);
-    let backward = forward.reversed();
-    // Weights up to the turn come from below, the rest from above; both know the weight at the turn.
+    // Weights up to the turn come from below, the others from above; both know the weight at the turn.
     let turn = forward.turn().map_or(low, |turn| (turn + 1).clamp(low, high));
-    let mut weights = Weights { values: vec![1.0], error: 0.0, step_error: 0.0, lead: 0 };
-    if turn > low {
-        weights = forward.weights(low, turn);
-    }
+    let mut weights = if turn > low { forward.weights(low, turn) } else { Weights::of_one_count() };
     if high > turn {
-        let total = forward.trials;
-        let rest = backward.weights(total - high, total - turn);
-        weights.join(rest);
+        let trials = forward.trials;
+        weights.join(forward.reversed().weights(trials - high, trials - turn));
     }
     let mut counts = normalized(low, weights.values, weights.step_error, weights.error);
     counts.steps += weights.lead;
@@ -112,19 +106,24 @@ struct Weights {
     values: Vec<f64>,
     error: f64,
     step_error: f64,
+    /// Steps taken to find the first ratio.
     lead: u64,
 }
 
 impl Weights {
+    fn of_one_count() -> Self {
+        Self { values: vec![1.0], error: 0.0, step_error: 0.0, lead: 0 }
+    }
+
     /// Continues with weights that run backwards from above and end where these end.
-    fn join(&mut self, rest: Self) {
+    fn join(&mut self, other: Self) {
         let here = self.values[self.values.len() - 1];
-        let there = rest.values[rest.values.len() - 1];
+        let there = other.values[other.values.len() - 1];
         let scale = here / there;
-        self.values.extend(rest.values.iter().rev().skip(1).map(|value| value * scale));
-        self.error += rest.error + 4.0 * ROUNDOFF;
-        self.step_error = self.step_error.max(rest.step_error);
-        self.lead += rest.lead;
+        self.values.extend(other.values.iter().rev().skip(1).map(|value| value * scale));
+        self.error += other.error + 4.0 * ROUNDOFF;
+        self.step_error = self.step_error.max(other.step_error);
+        self.lead += other.lead;
     }
 }
 
@@ -135,11 +134,11 @@ struct FirstRatio {
     steps: u64,
 }
 
-/// Sums of weights, and of weights times ratios: both are log-concave sequences, whose rests are less than geometric series.
+/// Sums of weights, and of weights times ratios: both are log-concave sequences, whose remainders are less than geometric series.
 struct WeightedSum {
     weights: f64,
     ratios: f64,
-    /// The weight and the ratio added last; a weight of zero where the rest was left out.
+    /// The weight and the ratio added last; the weight is zero if what follows was left out.
     last: (f64, f64),
     terms: u64,
 }
@@ -150,25 +149,78 @@ impl WeightedSum {
         Self { weights: 1.0, ratios: ratio, last: (1.0, ratio), terms: 1 }
     }
 
-    /// Adds terms, each by its weight over the one before and its ratio, until the rest cannot change the sums.
+    /// Adds terms, each given by its weight over the one before and its ratio, until what follows cannot change the sums.
     fn add_falling(&mut self, terms: impl Iterator<Item = (f64, f64)>) {
-        let is_done =
-            |sum: f64, term: f64, factor: f64| factor < 1.0 && term * factor < ROUNDOFF * sum * (1.0 - factor);
         for (factor, ratio) in terms {
-            let (weight, previous) = self.last;
-            let growth = if previous > 0.0 { factor * ratio / previous } else { f64::INFINITY };
-            if is_done(self.weights, weight, factor) && is_done(self.ratios, weight * previous, growth) {
+            if self.is_complete_before(factor, ratio) {
                 self.last.0 = 0.0;
                 return;
             }
-            self.last = (weight * factor, ratio);
+            self.last = (self.last.0 * factor, ratio);
             self.weights += self.last.0;
             self.ratios += self.last.0 * ratio;
             self.terms += 1;
         }
     }
+
+    /// Whether both sums stay as they are if this term, and those that follow, are left out.
+    #[inline]
+    fn is_complete_before(&self, factor: f64, ratio: f64) -> bool {
+        let is_done =
+            |sum: f64, term: f64, factor: f64| factor < 1.0 && term * factor < ROUNDOFF * sum * (1.0 - factor);
+        let (weight, previous) = self.last;
+        let growth = if previous > 0.0 { factor * ratio / previous } else { f64::INFINITY };
+        is_done(self.weights, weight, factor) && is_done(self.ratios, weight * previous, growth)
+    }
 }
 
+/// The ways in which a count is the sum of a part of left's and the rest of right's.
+struct Splits {
+    left: Binomial,
+    right: Binomial,
+    count: u64,
+    /// The least and the largest part of left's.
+    least: u64,
+    most: u64,
+}
+
+impl Splits {
+    fn new(left: Binomial, right: Binomial, count: u64) -> Self {
+        Self { left, right, count, least: count.saturating_sub(right.trials), most: count.min(left.trials) }
+    }
+
+    /// The probability with one more of left's over that with `part`. It falls with the part.
+    #[inline]
+    fn growth(&self, part: u64) -> f64 {
+        self.left.ratio_up(part) * self.right.ratio_down(self.count - part)
+    }
+
+    /// Right's own ratio of neighbours.
+    #[inline]
+    fn ratio(&self, part: u64) -> f64 {
+        self.right.ratio_up(self.count - part)
+    }
+
+    /// The likeliest part.
+    fn peak(&self) -> u64 {
+        if self.most == self.least || self.growth(self.least) < 1.0 {
+            return self.least;
+        }
+        bisect_integers((self.least as i64, self.most as i64), |part| self.growth(part as u64) >= 1.0).1 as u64
+    }
+
+    /// The parts after one: how much likelier each is than the one before, and its ratio.
+    fn upwards(&self, part: u64) -> impl Iterator<Item = (f64, f64)> {
+        (part..self.most).map(move |part| (self.growth(part), self.ratio(part + 1)))
+    }
+
+    /// The parts before one: how much likelier each is than the one after, and its ratio.
+    fn downwards(&self, part: u64) -> impl Iterator<Item = (f64, f64)> {
+        (self.least..part).rev().map(move |part| (1.0 / self.growth(part), self.ratio(part)))
+    }
+}
+
+/// γ(k)·g(k+1) = α(k)·g(k) + β(k)·g(k−1) for the sum of two binomials.
 struct Recurrence {
     left: Binomial,
     right: Binomial,
@@ -206,8 +258,8 @@ impl Recurrence {
         }
     }
 
-    /// The count from which α is reckoned, and α there: of those at which it is known without cancellation the one where it is
-    /// nearest to zero, so that its differences lose least.
+    /// The count from which α is computed, and α there: of the counts at which it is known without cancellation the one where it
+    /// is nearest to zero, so that its differences lose least.
     fn anchored(left: Binomial, right: Binomial) -> (i64, f64) {
         let (p, q) = (left.coin, right.coin);
         let (own, others) = (left.trials as i64, right.trials as i64);
@@ -226,9 +278,20 @@ impl Recurrence {
         (self.level - self.slope * (count as i64 - self.anchor) as f64).max(0.0)
     }
 
+    /// β(k).
+    #[inline]
+    fn carried(&self, count: u64) -> f64 {
+        self.product * (self.trials - count + 1) as f64
+    }
+
+    /// γ(k).
+    #[inline]
+    fn divisor(&self, count: u64) -> f64 {
+        self.failures * (count as f64 + 1.0)
+    }
+
     fn reversed(&self) -> Self {
-        let reverse = |law: Binomial| Binomial::new(law.trials, law.coin.reversed());
-        Self::new(reverse(self.left), reverse(self.right))
+        Self::new(self.left.reversed(), self.right.reversed())
     }
 
     /// The last count at which α is certainly not negative.
@@ -246,16 +309,13 @@ impl Recurrence {
         Weights { values, error, step_error, lead: steps }
     }
 
-    /// The ratio at a count: by a recurrence that starts far enough below for the error of its start to die out, or, where that
-    /// would be far away, by summing two convolutions.
+    /// The ratio at a count: by a recurrence that starts far enough below for the error of its start to die out, or, if that would
+    /// be far away, by summing two convolutions.
     fn first_ratio(&self, count: u64) -> FirstRatio {
         let mut steps = 0;
         for lead in LEADS {
             let start = count.saturating_sub(lead);
-            let (mut ratio, mut error) = self.start(start);
-            for below in start + 1..=count {
-                (ratio, error) = self.next(below, ratio, error);
-            }
+            let (ratio, error) = self.ratio_from(start, count);
             steps += count - start;
             if start == 0 || error < 1e3 * ROUNDOFF {
                 return FirstRatio { ratio, error, steps };
@@ -265,26 +325,28 @@ impl Recurrence {
         FirstRatio { steps: steps + summed.steps, ..summed }
     }
 
+    /// The ratio at a count by the recurrence from `start` on, with the error of its logarithm.
+    fn ratio_from(&self, start: u64, count: u64) -> (f64, f64) {
+        let (mut ratio, mut error) = self.start(start);
+        for below in start + 1..=count {
+            (ratio, error) = self.next(below, ratio, error);
+        }
+        (ratio, error)
+    }
+
     /// The ratio at a count as the mean of right's own ratios, weighted by the products that sum to the probability of the count:
     /// from the largest product in both directions.
     fn summed_ratio(&self, count: u64) -> FirstRatio {
-        let (least, most) = (count.saturating_sub(self.right.trials), count.min(self.left.trials));
-        let up = |part: u64| self.left.ratio_up(part) * self.right.ratio_down(count - part);
-        // The factors fall with left's part.
-        let peak = if most == least || up(least) < 1.0 {
-            least
-        } else {
-            bisect_integers((least as i64, most as i64), |part| up(part as u64) >= 1.0).1 as u64
-        };
-        let ratio = |part: u64| self.right.ratio_up(count - part);
-        let mut sum = WeightedSum::new(ratio(peak));
-        sum.add_falling((peak..most).map(|part| (up(part), ratio(part + 1))));
-        // Nothing of the next count is right's.
-        if most == count && count < self.left.trials && sum.last.0 > 0.0 {
+        let splits = Splits::new(self.left, self.right, count);
+        let peak = splits.peak();
+        let mut sum = WeightedSum::new(splits.ratio(peak));
+        sum.add_falling(splits.upwards(peak));
+        // The next count may also be all left's, which no ratio of right's stands for.
+        if splits.most == count && count < self.left.trials && sum.last.0 > 0.0 {
             sum.ratios += sum.last.0 * self.left.ratio_up(count);
         }
-        sum.last = (1.0, ratio(peak));
-        sum.add_falling((least..peak).rev().map(|part| (1.0 / up(part), ratio(part))));
+        sum.last = (1.0, splits.ratio(peak));
+        sum.add_falling(splits.downwards(peak));
         FirstRatio {
             ratio: sum.ratios / sum.weights,
             error: 26.0 * ROUNDOFF * (sum.terms as f64 + 2.0),
@@ -292,16 +354,14 @@ impl Recurrence {
         }
     }
 
-    /// The recurrence itself from the first two weights on.
+    /// The recurrence itself, from the first two weights on.
     fn carry_on(&self, from: u64, to: u64, ratio: f64) -> Vec<f64> {
         let mut values = Vec::with_capacity((to - from + 1) as usize);
         let (mut before, mut here) = (SMALL, SMALL * ratio);
         values.extend([before, here]);
         for count in from + 1..to {
-            let k = count as f64;
-            let carried = self.product * (self.trials - count + 1) as f64;
-            let scale = 1.0 / (self.failures * (k + 1.0));
-            (before, here) = (here, (self.fresh(count) * here + carried * before) * scale);
+            let sum = self.fresh(count) * here + self.carried(count) * before;
+            (before, here) = (here, sum * (1.0 / self.divisor(count)));
             values.push(here);
         }
         values
@@ -317,38 +377,41 @@ impl Recurrence {
     /// The ratio at `count` from the one before, with the error of its logarithm, which shrinks by the share that the
     /// previous ratio has in the sum.
     fn next(&self, count: u64, previous: f64, error: f64) -> (f64, f64) {
-        let k = count as f64;
         let fresh = self.fresh(count);
-        let carried = self.product * ((self.trials - count + 1) as f64) / previous;
+        let carried = self.carried(count) / previous;
         let sum = fresh + carried;
         // The difference in `fresh` has an absolute error in proportion to its parts: to itself, and twice the level.
         let cancelled = 6.0 * ROUNDOFF * self.level.abs();
         // The share is largest at the smallest previous ratio that the error allows.
         let worst = carried * if error < 1e-3 { 1.0 + 1.01 * error } else { error.min(600.0).exp() };
         let share = if worst.is_finite() { worst / (fresh + worst) } else { 1.0 };
-        (sum / (self.failures * (k + 1.0)), error * share + STEP_ERROR + cancelled / sum)
+        (sum / self.divisor(count), error * share + STEP_ERROR + cancelled / sum)
     }
 
     /// A first ratio with the error of its logarithm: exact at zero, elsewhere the geometric mean of what the coins with the smaller
     /// and those with the larger odds alone would give.
     fn start(&self, count: u64) -> (f64, f64) {
         if count == 0 {
-            let odds = |law: Binomial| law.trials as f64 * law.coin.success / law.coin.failure;
-            return (odds(self.left) + odds(self.right), STEP_ERROR);
+            return (self.ratio_at_zero(), STEP_ERROR);
         }
-        let odds = |coin: Coin| coin.success / coin.failure;
-        let (one, other) = (odds(self.left.coin), odds(self.right.coin));
+        let (one, other) = (self.left.coin.odds(), self.right.coin.odds());
         let scale = (self.trials - count) as f64 / (count + 1) as f64;
         let (small, large) = (one.min(other), one.max(other));
         (small.sqrt() * large.sqrt() * scale, 0.5 * (large / small).ln() + STEP_ERROR)
+    }
+
+    fn ratio_at_zero(&self) -> f64 {
+        let ratio = |law: Binomial| law.trials as f64 * law.coin.success / law.coin.failure;
+        ratio(self.left) + ratio(self.right)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::binomial::Coin;
     use super::*;
 
-    /// In small crowds at every count, against the probabilities themselves.
+    /// At every count of small crowds, against the probabilities themselves.
     #[test]
     fn summed_ratios_are_those_of_the_law() {
         for (left, right) in [((40, 0.3), (60, 0.6)), ((7, 0.999), (300, 1e-3)), ((1, 0.5), (50, 0.2))] {
@@ -371,7 +434,7 @@ mod tests {
         }
     }
 
-    /// In large crowds, against the recurrence from so far below that nothing is left of its start.
+    /// In large crowds, against the recurrence from so far below that nothing of the error of its start is left.
     #[test]
     fn summed_ratios_are_those_of_the_recurrence() {
         let law = |trials: u64, success: f64| Binomial::new(trials, Coin::of(success));
@@ -383,10 +446,7 @@ mod tests {
             let recurrence = Recurrence::new(left, right);
             let turn = recurrence.turn().unwrap_or(0);
             for count in [turn - 300, turn - 10] {
-                let (mut ratio, mut error) = recurrence.start(count.saturating_sub(2_000_000));
-                for below in count.saturating_sub(2_000_000) + 1..=count {
-                    (ratio, error) = recurrence.next(below, ratio, error);
-                }
+                let (ratio, error) = recurrence.ratio_from(count.saturating_sub(2_000_000), count);
                 let summed = recurrence.summed_ratio(count);
                 let distance = (summed.ratio / ratio).ln().abs();
                 assert!(distance <= summed.error + error && error < 1e-9, "{left:?}, {right:?}: {distance}");

@@ -1,6 +1,7 @@
 //! Roots of unity, and the transform of the positive part on them (`docs/accounting.md`, "Sums of scores").
 
 use std::cell::RefCell;
+use std::f64::consts::PI;
 use std::rc::Rc;
 
 use super::fourier::Complex;
@@ -19,14 +20,23 @@ pub(super) struct FallingTerms<'a> {
 
 impl<'a> FallingTerms<'a> {
     pub(super) fn new(tilt: f64, last: i64, roots: &'a Roots) -> Self {
-        let (size, gap, last_size) = ((-tilt).exp(), -(-tilt).exp_m1(), (-tilt * last as f64).exp());
-        Self { tilt, last, roots, size, gap, last_size }
+        let last_size = (-tilt * last as f64).exp();
+        Self { tilt, last, roots, size: (-tilt).exp(), gap: -(-tilt).exp_m1(), last_size }
     }
 
     /// The sum at a node, and how far it may be off.
-    pub(super) fn at(&self, node: usize) -> (Complex, f64) {
-        // The closed form cancels where the terms hardly fall.
+    fn at(&self, node: usize) -> (Complex, f64) {
+        // At angle zero the closed form cancels if the terms hardly fall.
         if node == 0 && self.tilt * self.last as f64 <= 2.0 { self.at_angle_zero() } else { self.closed_form(node) }
+    }
+
+    /// What a node of the spectrum adds to the sum of the terms times the law, and how far that may be off, given the value at the
+    /// node and its error times the number of nodes it stands for.
+    pub(super) fn product_with(&self, node: usize, value: Complex, weighted_error: f64) -> (f64, f64) {
+        let (term, term_error) = self.at(node);
+        let weight = self.roots.weight(node);
+        let product = weight * (term.real * value.real - term.imaginary * value.imaginary);
+        (product, weighted_error * term.magnitude() + weight * value.magnitude() * term_error)
     }
 
     fn at_angle_zero(&self) -> (Complex, f64) {
@@ -41,41 +51,46 @@ impl<'a> FallingTerms<'a> {
         let z = self.turned(self.size, node);
         let to_last = self.turned(self.last_size, node * self.last as usize);
         let difference = self.one_minus(z, node);
-        let scaled = to_last.times(difference);
-        let numerator = Complex {
-            real: 1.0 - to_last.real - last * scaled.real,
-            imaginary: -to_last.imaginary - last * scaled.imaginary,
-        };
+        let numerator = Complex::ONE.minus(to_last).minus(to_last.times(difference).scaled(last));
         let square = difference.times(difference);
-        let norm = square.real * square.real + square.imaginary * square.imaginary;
-        let inverse = Complex { real: square.real / norm, imaginary: -square.imaginary / norm };
-        let value = z.times(numerator).times(inverse);
-        let size = (1.0 + to_last.magnitude() * (1.0 + last * difference.magnitude())) / norm.sqrt();
+        let value = z.times(numerator).times(square.reciprocal());
+        let size = (1.0 + to_last.magnitude() * (1.0 + last * difference.magnitude())) / square.magnitude();
         (value, ROUNDOFF * (64.0 + 4.0 * self.tilt * last) * size)
     }
 
-    /// The number of this size whose angle is that of the root with this number.
+    /// The complex number of this size whose angle is that of the root with this number, mirrored.
     fn turned(&self, size: f64, number: usize) -> Complex {
-        let root = self.roots.root(number).conjugate();
-        Complex { real: size * root.real, imaginary: size * root.imaginary }
+        self.roots.root(number).conjugate().scaled(size)
     }
 
     /// 1 − z without cancellation: 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·2·sin²(θ/2).
     fn one_minus(&self, z: Complex, node: usize) -> Complex {
-        let half_angle = std::f64::consts::PI * node as f64 / self.roots.length as f64;
+        let half_angle = PI * node as f64 / self.roots.length as f64;
         Complex { real: self.gap + self.size * 2.0 * half_angle.sin().powi(2), imaginary: -z.imaginary }
     }
 }
 
-/// Σ j·e^(−tilt·j) for j from 1 to `last`, by positive additions: block after block, each a power times the sums of the first.
+/// Σ j·e^(−tilt·j) for j from 1 to `last`, by positive additions: block by block, then what is left after the last whole block.
 fn falling_sum(tilt: f64, last: i64) -> f64 {
-    let power = |j: i64| (-tilt * j as f64).exp();
-    let each = |j: i64| j as f64 * power(j);
     let block = ((last as f64).sqrt() as i64).max(1);
-    let (plain, weighted): (f64, f64) = ((1..=block).map(power).sum(), (1..=block).map(each).sum());
-    let blocks = last / block;
-    let whole = (0..blocks).map(|index| index * block).map(|start| power(start) * (start as f64 * plain + weighted));
-    whole.sum::<f64>() + (blocks * block + 1..=last).map(each).sum::<f64>()
+    let in_blocks = last / block * block;
+    sum_of_blocks(tilt, block, in_blocks) + (in_blocks + 1..=last).map(|j| falling_term(tilt, j)).sum::<f64>()
+}
+
+/// The same sum up to a multiple of `block`: each block is a power times the sums of the first.
+fn sum_of_blocks(tilt: f64, block: i64, last: i64) -> f64 {
+    let powers: f64 = (1..=block).map(|j| falling_power(tilt, j)).sum();
+    let terms: f64 = (1..=block).map(|j| falling_term(tilt, j)).sum();
+    let starts = (0..last).step_by(block as usize);
+    starts.map(|start| falling_power(tilt, start) * (start as f64 * powers + terms)).sum()
+}
+
+fn falling_term(tilt: f64, j: i64) -> f64 {
+    j as f64 * falling_power(tilt, j)
+}
+
+fn falling_power(tilt: f64, j: i64) -> f64 {
+    (-tilt * j as f64).exp()
 }
 
 /// Roots of unity on a circle, e^(−2πi·k/length), the length a power of two.
@@ -87,8 +102,8 @@ pub(super) struct Roots {
     fine: Vec<Complex>,
 }
 
-/// Of longer circles not all roots are kept: the table would be far away in memory, and take longer to make than most of what it
-/// is made for.
+/// Of longer circles not all roots are kept: the table would not fit into the caches, and making it would take longer than most of
+/// what it is used for.
 const LONGEST_TABLE: usize = 1 << 16;
 /// How far apart the coarse roots of a long circle are.
 const LONG_STEP: usize = 1 << 10;
@@ -99,21 +114,26 @@ thread_local! {
 }
 
 impl Roots {
+    /// The roots on a circle of this length, from those made before if possible.
     pub(super) fn of(length: usize) -> Rc<Self> {
         CIRCLES.with_borrow_mut(|circles| {
             if let Some(known) = circles.iter().find(|roots| roots.length == length) {
                 return Rc::clone(known);
             }
-            let (step, fine) = if length > LONGEST_TABLE { (LONG_STEP, LONG_STEP) } else { (1, 0) };
-            let root = |index: usize| root_of_unity(index, length);
-            let coarse = (0..length / 2).step_by(step).map(root).collect();
-            let roots = Rc::new(Self { length, coarse, fine: (0..fine).map(root).collect() });
+            let roots = Rc::new(Self::new(length));
             circles.push(Rc::clone(&roots));
             roots
         })
     }
 
-    /// How many nodes of the whole circle one of half the circle stands for.
+    fn new(length: usize) -> Self {
+        let (step, fine) = if length > LONGEST_TABLE { (LONG_STEP, LONG_STEP) } else { (1, 0) };
+        let root = |index: usize| Complex::root_of_unity(index, length);
+        let coarse = (0..length / 2).step_by(step).map(root).collect();
+        Self { length, coarse, fine: (0..fine).map(root).collect() }
+    }
+
+    /// How many nodes of the whole circle a node of its first half stands for.
     pub(super) fn weight(&self, node: usize) -> f64 {
         if node == 0 || 2 * node == self.length { 1.0 } else { 2.0 }
     }
@@ -121,11 +141,11 @@ impl Roots {
     /// The root with this number, modulo the length. Its sine and its cosine have small relative errors.
     pub(super) fn root(&self, number: usize) -> Complex {
         self.by_halves(number, |index| {
-            if self.fine.is_empty() { self.coarse[index] } else { root_of_unity(index, self.length) }
+            if self.fine.is_empty() { self.coarse[index] } else { Complex::root_of_unity(index, self.length) }
         })
     }
 
-    /// The same more quickly where the circle is long, and with [`Self::quick_error`].
+    /// The same, faster on a long circle, with an error of up to [`Self::quick_error`].
     #[inline]
     pub(super) fn quick(&self, number: usize) -> Complex {
         self.by_halves(number, |index| {
@@ -137,8 +157,8 @@ impl Roots {
         })
     }
 
-    /// The absolute error of [`Self::quick`] on a circle of this length: an angle below π carries two roundings, sine and cosine add
-    /// theirs, which is below 12 units; a product has twice that and its own.
+    /// The absolute error of [`Self::quick`] on a circle of this length: below 12 roundings for a root of unity; a product has
+    /// twice that and its own.
     pub(super) fn quick_error_on(length: usize) -> f64 {
         if length > LONGEST_TABLE { 25.0 * ROUNDOFF + Complex::PRODUCT_ERROR } else { 12.0 * ROUNDOFF }
     }
@@ -147,21 +167,12 @@ impl Roots {
         Self::quick_error_on(self.length)
     }
 
-    /// A root by those of the first half: the others have the opposite sign.
+    /// A root from those of the first half of the circle: the others have the opposite sign.
     #[inline]
     fn by_halves(&self, number: usize, of_first_half: impl Fn(usize) -> Complex) -> Complex {
         let (index, half) = (number & (self.length - 1), self.length / 2);
-        if index < half {
-            return of_first_half(index);
-        }
-        let Complex { real, imaginary } = of_first_half(index - half);
-        Complex { real: -real, imaginary: -imaginary }
+        if index < half { of_first_half(index) } else { of_first_half(index - half).negated() }
     }
-}
-
-fn root_of_unity(index: usize, length: usize) -> Complex {
-    let (imaginary, real) = (-2.0 * std::f64::consts::PI / length as f64 * index as f64).sin_cos();
-    Complex { real, imaginary }
 }
 
 #[cfg(test)]

@@ -9,50 +9,94 @@ pub(crate) struct Draws {
 }
 
 impl Draws {
+    /// ln E\[e^(tilt·score)\].
     pub(super) fn log_normalizer(&self, tilt: f64) -> f64 {
-        let peak = self.atoms.iter().map(|(score, _)| tilt * *score as f64).fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = self.atoms.iter().map(|(score, mass)| mass * (tilt * *score as f64 - peak).exp()).sum();
+        let peak = self.law().map(|(score, _)| tilt * score).fold(f64::NEG_INFINITY, f64::max);
         if peak.abs() < 1e-3 {
             // Near zero the sum of the probabilities themselves is one, exactly.
-            let excess: f64 = self.atoms.iter().map(|(score, mass)| mass * (tilt * *score as f64).exp_m1()).sum();
-            return excess.ln_1p();
+            return self.expectation(|score| (tilt * score).exp_m1()).ln_1p();
         }
-        peak + sum.ln()
+        peak + self.expectation(|score| (tilt * score - peak).exp()).ln()
     }
 
+    fn expectation(&self, function: impl Fn(f64) -> f64) -> f64 {
+        self.law().map(|(score, mass)| mass * function(score)).sum()
+    }
+
+    /// Scores, as doubles, with their probabilities.
+    fn law(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        self.atoms.iter().map(|(score, mass)| (*score as f64, *mass))
+    }
+
+    /// Scores with their probabilities under a tilt, whose log normalizer is known.
+    pub(super) fn tilted(&self, tilt: f64, log_normalizer: f64) -> Vec<(i64, f64)> {
+        let weight = |&(score, mass): &(i64, f64)| (score, mass * (tilt * score as f64 - log_normalizer).exp());
+        self.atoms.iter().map(weight).collect()
+    }
+
+    /// Mean and variance of one score under a tilt.
     pub(super) fn moments(&self, tilt: f64) -> (f64, f64) {
-        tilted_moments(self.atoms.iter().map(|(score, mass)| (*score as f64, *mass)), tilt)
+        tilted_moments(self.law(), tilt)
     }
 
+    /// The mean of one score without a tilt, by one addition after another.
+    pub(super) fn plain_mean(&self) -> f64 {
+        self.law().map(|(score, mass)| score * mass).sum()
+    }
+
+    /// The largest absolute value of a score.
     pub(super) fn reach(&self) -> i64 {
-        self.atoms.iter().map(|(score, _)| score.abs()).max().unwrap_or(0)
+        self.scores().map(i64::abs).max().unwrap_or(0)
     }
 
     pub(super) fn lowest(&self) -> i64 {
-        self.atoms.iter().map(|(score, _)| *score).min().unwrap_or(0)
+        self.scores().min().unwrap_or(0)
     }
 
     pub(super) fn highest(&self) -> i64 {
-        self.atoms.iter().map(|(score, _)| *score).max().unwrap_or(0)
+        self.scores().max().unwrap_or(0)
+    }
+
+    fn scores(&self) -> impl Iterator<Item = i64> + '_ {
+        self.atoms.iter().map(|(score, _)| *score)
     }
 }
 
-/// Mean and variance of the tilted law of values with these masses, whatever these sum to, in one pass (the update of West). For
-/// choosing tilts and lattices, not for claims: a large value with a small mass that comes first costs digits.
+/// Mean and variance of the tilted law of values with these masses, whatever these sum to, in one pass. For choosing tilts and
+/// lattices, not for claims: a large value with a small mass that comes first costs digits.
 pub(crate) fn tilted_moments(law: impl Iterator<Item = (f64, f64)> + Clone, tilt: f64) -> (f64, f64) {
     let occurring = law.filter(|(_, mass)| *mass > 0.0);
     let peak = occurring.clone().map(|(value, _)| tilt * value).fold(f64::NEG_INFINITY, f64::max);
-    let (mut total, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    let mut moments = RunningMoments::default();
     for (value, mass) in occurring {
-        let weight = mass * (tilt * value - peak).exp();
-        total += weight;
-        if total > 0.0 {
-            let distance = value - mean;
-            mean += distance * weight / total;
-            squares += weight * distance * (value - mean);
+        moments.add(value, mass * (tilt * value - peak).exp());
+    }
+    (moments.mean, moments.variance())
+}
+
+/// Mean and variance of weighted values, updated value by value (West 1979).
+#[derive(Default)]
+struct RunningMoments {
+    total: f64,
+    mean: f64,
+    /// Σ weight·(value − mean)².
+    squares: f64,
+}
+
+impl RunningMoments {
+    #[inline]
+    fn add(&mut self, value: f64, weight: f64) {
+        self.total += weight;
+        if self.total > 0.0 {
+            let distance = value - self.mean;
+            self.mean += distance * weight / self.total;
+            self.squares += weight * distance * (value - self.mean);
         }
     }
-    (mean, if total > 0.0 { squares / total } else { 0.0 })
+
+    fn variance(&self) -> f64 {
+        if self.total > 0.0 { self.squares / self.total } else { 0.0 }
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +108,7 @@ mod tests {
         let law = [(-2.0, 0.25), (1.0, 0.5), (3.0, 0.25)];
         let (mean, variance) = tilted_moments(law.into_iter(), 0.0);
         assert!((mean - 0.75).abs() < 1e-15 && (variance - (0.25 * 4.0 + 0.5 + 0.25 * 9.0 - 0.5625)).abs() < 1e-14);
-        // Tilted far enough, only the largest is left.
+        // Under a steep tilt only the largest value is left.
         let (mean, variance) = tilted_moments(law.into_iter(), 200.0);
         assert!((mean - 3.0).abs() < 1e-12 && variance < 1e-12);
     }

@@ -7,17 +7,17 @@ use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{One, Signed, Zero};
 
-/// Bits behind the point. What is exponentiated is at most some hundred, so that e^−x keeps more than 150 of them.
+/// Bits after the binary point. Arguments are at most about a hundred, so that e^−x keeps more than 150 of them.
 const BITS: u32 = 320;
 
-/// Two numbers between which e^x lies, both over 2^[`BITS`].
+/// Two numbers between which e^x lies, both in units of 2^−[`BITS`].
 pub(crate) struct Exponential {
     lower: BigInt,
     upper: BigInt,
 }
 
 impl Exponential {
-    /// Of a number of at most some hundred.
+    /// e^x for an absolute value of at most about a hundred.
     pub(crate) fn of(x: &BigRational) -> Self {
         let positive = Self::of_positive(&x.abs());
         if x.is_negative() { positive.reciprocal() } else { positive }

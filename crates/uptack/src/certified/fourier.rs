@@ -5,6 +5,8 @@
 //! and Stability of Numerical Algorithms*, theorem 24.2) proves ‖error‖₂ ≤ tη/(1−tη)·‖result‖₂ with t = log₂ n,
 //! η = μ + γ₄(√2 + μ), where μ bounds the error of the roots of unity.
 
+use std::f64::consts::{PI, SQRT_2};
+
 use super::rounding::ROUNDOFF;
 
 /// A complex number.
@@ -21,6 +23,13 @@ impl Complex {
     /// Relative error of one product: √2·γ₂ (Higham, lemma 3.5), with a little room.
     pub(crate) const PRODUCT_ERROR: f64 = 4.0 * ROUNDOFF;
 
+    /// e^(−2πi·index/length). For an index below half the length the angle is below π and carries two roundings, and sine and
+    /// cosine add theirs: each part is off by less than 12 roundings.
+    pub(super) fn root_of_unity(index: usize, length: usize) -> Self {
+        let (imaginary, real) = (-2.0 * PI / length as f64 * index as f64).sin_cos();
+        Self { real, imaginary }
+    }
+
     pub(crate) fn times(self, other: Self) -> Self {
         Self {
             real: self.real * other.real - self.imaginary * other.imaginary,
@@ -36,6 +45,19 @@ impl Complex {
         Self { real: self.real - other.real, imaginary: self.imaginary - other.imaginary }
     }
 
+    pub(super) fn negated(self) -> Self {
+        Self { real: -self.real, imaginary: -self.imaginary }
+    }
+
+    pub(super) fn scaled(self, factor: f64) -> Self {
+        Self { real: factor * self.real, imaginary: factor * self.imaginary }
+    }
+
+    pub(super) fn reciprocal(self) -> Self {
+        let square = self.squared_magnitude();
+        Self { real: self.real / square, imaginary: -self.imaginary / square }
+    }
+
     pub(crate) fn conjugate(self) -> Self {
         Self { imaginary: -self.imaginary, ..self }
     }
@@ -46,7 +68,11 @@ impl Complex {
     }
 
     pub(crate) fn magnitude(self) -> f64 {
-        (self.real * self.real + self.imaginary * self.imaginary).sqrt()
+        self.squared_magnitude().sqrt()
+    }
+
+    fn squared_magnitude(self) -> f64 {
+        self.real * self.real + self.imaginary * self.imaginary
     }
 
     /// The power by repeated squaring: at most `exponent` products' worth of relative error.
@@ -72,18 +98,13 @@ pub(crate) struct Fourier {
 }
 
 impl Fourier {
-    /// Room for transforms of `length`, a power of two and at least 2.
+    /// Prepares transforms of `length`, a power of two and at least 2.
     pub(crate) fn new(length: usize) -> Self {
         debug_assert!(length.is_power_of_two() && length >= 2);
-        let step = -2.0 * std::f64::consts::PI / length as f64;
-        let root = |index: usize| {
-            let (imaginary, real) = (step * index as f64).sin_cos();
-            Complex { real, imaginary }
-        };
-        Self { roots: (0..length / 2).map(root).collect() }
+        Self { roots: (0..length / 2).map(|index| Complex::root_of_unity(index, length)).collect() }
     }
 
-    /// Replaces `values` by its transform, not normalized.
+    /// Replaces `values` by their transform, not normalized.
     pub(crate) fn forward(&self, values: &mut [Complex]) {
         let length = values.len();
         debug_assert_eq!(length, 2 * self.roots.len());
@@ -92,27 +113,34 @@ impl Fourier {
         while width < length {
             let stride = length / (2 * width);
             for block in values.chunks_exact_mut(2 * width) {
-                let (low, high) = block.split_at_mut(width);
-                for (index, (left, right)) in low.iter_mut().zip(high).enumerate() {
-                    let turned = right.times(self.roots[index * stride]);
-                    *right = left.minus(turned);
-                    *left = left.plus(turned);
-                }
+                self.combine_halves(block, stride);
             }
             width *= 2;
         }
     }
 
+    /// Makes the transform of a block from those of its halves.
+    #[inline]
+    fn combine_halves(&self, block: &mut [Complex], stride: usize) {
+        let (low, high) = block.split_at_mut(block.len() / 2);
+        for (index, (left, right)) in low.iter_mut().zip(high).enumerate() {
+            let turned = right.times(self.roots[index * stride]);
+            *right = left.minus(turned);
+            *left = left.plus(turned);
+        }
+    }
+
     /// The bound on ‖error‖₂/‖result‖₂ of [`Self::forward`].
     pub(crate) fn relative_error(&self) -> f64 {
-        // The angle is below π and carries two roundings, sine and cosine add theirs: below 12 units.
+        // See `Complex::root_of_unity`.
         let root_error = 12.0 * ROUNDOFF;
-        let stage = root_error + 4.1 * ROUNDOFF * (std::f64::consts::SQRT_2 + root_error);
+        let stage = root_error + 4.1 * ROUNDOFF * (SQRT_2 + root_error);
         let total = (2.0 * self.roots.len() as f64).log2() * stage;
         total / (1.0 - total) * 1.01
     }
 }
 
+/// Moves every value to the index whose bits are those of its own, reversed.
 fn bit_reverse(values: &mut [Complex]) {
     let shift = usize::BITS - values.len().trailing_zeros();
     for index in 0..values.len() {
@@ -140,14 +168,14 @@ mod tests {
         for (frequency, value) in fast.iter().enumerate() {
             let mut exact = Complex::ZERO;
             for (index, sample) in signal.iter().enumerate() {
-                let angle = -2.0 * std::f64::consts::PI * ((frequency * index) % length) as f64 / length as f64;
+                let angle = -2.0 * PI * ((frequency * index) % length) as f64 / length as f64;
                 let turned = sample.times(Complex { real: angle.cos(), imaginary: angle.sin() });
                 exact = Complex { real: exact.real + turned.real, imaginary: exact.imaginary + turned.imaginary };
             }
             error += (exact.real - value.real).powi(2) + (exact.imaginary - value.imaginary).powi(2);
             norm += exact.magnitude().powi(2);
         }
-        // The definition itself is summed with an error of a few units a term.
+        // The sum by definition is itself off by a few roundings per term.
         assert!((error / norm).sqrt() < fourier.relative_error() + 64.0 * ROUNDOFF);
         assert!(fourier.relative_error() < 1e-13);
     }

@@ -1,4 +1,6 @@
-//! The least value of a function of one number. It chooses tilts and decides no claim (`docs/accounting.md`, "Tilting").
+//! The minimum of a function of one number. It chooses tilts and decides no claim (`docs/accounting.md`, "Tilting").
+
+use std::ops::RangeInclusive;
 
 /// Where a function that falls and then rises is least, by golden section: in at most `steps` steps, to `precision` of the
 /// interval's width.
@@ -8,23 +10,66 @@ pub(crate) fn golden_section(
     precision: f64,
     function: impl Fn(f64) -> f64,
 ) -> f64 {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let (mut low, mut high) = (from, to);
-    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-    let (mut at_left, mut at_right) = (function(left), function(right));
+    let mut bracket = Bracket::new(from, to, &function);
     for _ in 0..steps {
-        if high - low <= precision * (to - from) {
+        if bracket.high - bracket.low <= precision * (to - from) {
             break;
         }
-        if at_left <= at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - GOLDEN * (high - low);
-            at_left = function(left);
+        bracket.narrow(&function);
+    }
+    0.5 * (bracket.low + bracket.high)
+}
+
+/// The factors 2^(k/2) for all k in a range: where to look around a good guess.
+pub(crate) fn half_octaves(range: RangeInclusive<i32>) -> impl Iterator<Item = f64> {
+    range.map(|k| f64::from(k).exp2().sqrt())
+}
+
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
+/// An interval that holds the minimum, and two places inside with the function's values there.
+struct Bracket {
+    low: f64,
+    high: f64,
+    left: Sample,
+    right: Sample,
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    place: f64,
+    value: f64,
+}
+
+impl Sample {
+    fn at(place: f64, function: &impl Fn(f64) -> f64) -> Self {
+        Self { place, value: function(place) }
+    }
+}
+
+impl Bracket {
+    fn new(low: f64, high: f64, function: &impl Fn(f64) -> f64) -> Self {
+        let left = Sample::at(left_place(low, high), function);
+        let right = Sample::at(right_place(low, high), function);
+        Self { low, high, left, right }
+    }
+
+    /// Drops the part of the interval beyond the higher of the two samples.
+    fn narrow(&mut self, function: &impl Fn(f64) -> f64) {
+        if self.left.value <= self.right.value {
+            (self.high, self.right) = (self.right.place, self.left);
+            self.left = Sample::at(left_place(self.low, self.high), function);
         } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + GOLDEN * (high - low);
-            at_right = function(right);
+            (self.low, self.left) = (self.left.place, self.right);
+            self.right = Sample::at(right_place(self.low, self.high), function);
         }
     }
-    0.5 * (low + high)
+}
+
+fn left_place(low: f64, high: f64) -> f64 {
+    high - GOLDEN * (high - low)
+}
+
+fn right_place(low: f64, high: f64) -> f64 {
+    low + GOLDEN * (high - low)
 }

@@ -2,15 +2,15 @@
 //!
 //! What is certified never rests on how close to a root the search came: a caller keeps the side on which its condition
 //! was seen to hold. Three methods are enough. [`bisect`] needs to know on which side of the root a point lies, and nothing
-//! else. [`FalsePosition`] also uses values, and takes a fraction of the steps where each costs a certificate
-//! (`docs/accounting.md`, "From δ to ε").
+//! else. [`newton`] also uses values and slopes. [`FalsePosition`] uses values alone, and takes a fraction of the steps where each
+//! costs a certificate (`docs/accounting.md`, "From δ to ε").
 
 /// Where a bisection looks next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Middle {
     /// Half way between the ends.
     Arithmetic,
-    /// At the geometric mean of the ends, which are not negative; at a quarter of the upper end where the lower one is zero.
+    /// At the geometric mean of the ends, which are not negative; at a quarter of the upper end if the lower one is zero.
     Geometric,
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn bisect(
     (low, high)
 }
 
-/// Where a growing function is zero, by Newton's steps within the ends and by halving where these lead outside, until a step is
-/// this small a share of the place. `function` tells the value and the slope.
+/// Where a growing function is zero, by Newton's method within the ends, until a step is smaller than `close` times the place.
+/// `function` returns the value and the slope.
 pub(crate) fn newton((mut low, mut high): (f64, f64), close: f64, function: impl Fn(f64) -> (f64, f64)) -> f64 {
     let mut place = 0.5 * (low + high);
     for _ in 0..30 {
@@ -60,8 +60,7 @@ pub(crate) fn newton((mut low, mut high): (f64, f64), close: f64, function: impl
         } else {
             high = place;
         }
-        let next = place - value / slope;
-        let next = if next > low && next < high { next } else { 0.5 * (low + high) };
+        let next = newton_step((low, high), place, value, slope);
         let step = (next - place).abs();
         place = next;
         if step < close * place || high - low < close * high {
@@ -71,7 +70,13 @@ pub(crate) fn newton((mut low, mut high): (f64, f64), close: f64, function: impl
     place
 }
 
-/// [`bisect`] on integers, to two neighbours.
+/// The next place of Newton's method, or half way between the ends if that lies outside them.
+pub(crate) fn newton_step((low, high): (f64, f64), place: f64, value: f64, slope: f64) -> f64 {
+    let next = place - value / slope;
+    if next > low && next < high { next } else { 0.5 * (low + high) }
+}
+
+/// Like [`bisect`], on integers, until the ends are neighbours.
 pub(crate) fn bisect_integers((mut low, mut high): (i64, i64), is_below: impl Fn(i64) -> bool) -> (i64, i64) {
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -85,11 +90,17 @@ pub(crate) fn bisect_integers((mut low, mut high): (i64, i64), is_below: impl Fn
 }
 
 /// The Illinois variant of false position: a root between two points, given with their levels, which are positive below the
-/// root and negative above it. An end that stays twice in a row has its level halved, so that no end stays for ever.
+/// root and negative above it. An end that stays twice in a row has its level halved, so that no end stays forever.
 pub(crate) struct FalsePosition {
-    low: (f64, f64),
-    high: (f64, f64),
+    low: Point,
+    high: Point,
     moved_last: Option<End>,
+}
+
+#[derive(Clone, Copy)]
+struct Point {
+    place: f64,
+    level: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -101,44 +112,46 @@ enum End {
 impl FalsePosition {
     /// A root between zero, where the level is known, and a point whose level is not.
     pub(crate) fn new(level_at_zero: f64, high: f64) -> Self {
-        Self { low: (0.0, level_at_zero), high: (high, f64::NEG_INFINITY), moved_last: None }
+        let low = Point { place: 0.0, level: level_at_zero };
+        Self { low, high: Point { place: high, level: f64::NEG_INFINITY }, moved_last: None }
     }
 
     /// The two points between which the root is.
     pub(crate) fn ends(&self) -> (f64, f64) {
-        (self.low.0, self.high.0)
+        (self.low.place, self.high.place)
     }
 
     /// Notes a point below the root.
     pub(crate) fn raise_low(&mut self, point: f64, level: f64) {
         if self.moved_last == Some(End::Low) {
-            self.high.1 *= 0.5;
+            self.high.level *= 0.5;
         }
-        self.low = (point, level.max(f64::MIN_POSITIVE));
+        self.low = Point { place: point, level: level.max(f64::MIN_POSITIVE) };
         self.moved_last = Some(End::Low);
     }
 
     /// Notes a point above the root.
     pub(crate) fn lower_high(&mut self, point: f64, level: f64) {
         if self.moved_last == Some(End::High) {
-            self.low.1 *= 0.5;
+            self.low.level *= 0.5;
         }
-        self.high = (point, level.min(-f64::MIN_POSITIVE));
+        self.high = Point { place: point, level: level.min(-f64::MIN_POSITIVE) };
         self.moved_last = Some(End::High);
     }
 
     /// A point well inside, for functions that are far from straight.
     pub(crate) fn middle(&self) -> f64 {
-        if self.low.0 > 0.0 { (self.low.0 * self.high.0).sqrt() } else { 0.25 * self.high.0 }
+        Middle::Geometric.of(self.low.place, self.high.place)
     }
 
-    /// Where a straight line between both ends has its root.
+    /// Where the straight line between both ends has its root.
     pub(crate) fn guess(&self) -> f64 {
-        let ((low, above), (high, below)) = (self.low, self.high);
-        if !below.is_finite() {
-            return if low == 0.0 { high / 4.0 } else { (low * high).sqrt().min(2.0 * low) };
+        let (low, high) = self.ends();
+        if !self.high.level.is_finite() {
+            return if low == 0.0 { self.middle() } else { self.middle().min(2.0 * low) };
         }
-        let (width, share) = (high - low, above / (above - below));
+        let width = high - low;
+        let share = self.low.level / (self.low.level - self.high.level);
         (low + width * share).clamp(low + 1e-6 * width, high - 1e-6 * width)
     }
 }

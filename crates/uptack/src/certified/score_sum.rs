@@ -1,13 +1,16 @@
 //! Sums of independent integer scores, by their characteristic function under a tilt.
 //!
-//! A score stands for a real number on a lattice. The transform's error is absolute; with a tilt that puts the mean of the
-//! sum where the question is, it is relative to the answer (`docs/accounting.md`, "Sums of scores").
+//! A score stands for a real number on a lattice. The transform's error is absolute; a tilt that moves the mean of the sum to
+//! the place that is asked about makes it relative to the answer (`docs/accounting.md`, "Sums of scores").
+
+use std::f64::consts::E;
 
 use super::circle::{FallingTerms, Roots};
 use super::draws::Draws;
+use super::minimum::half_octaves;
 use super::root::newton;
 use super::rounding::ROUNDOFF;
-use super::spectrum::{self, Scanned, VANISHING};
+use super::spectrum::{self, VANISHING};
 
 /// The sum of the scores of several groups of owners.
 #[derive(Clone, Debug)]
@@ -31,7 +34,12 @@ impl Window {
 
     /// The nodes of a circle on which no two sums of the window fall together.
     fn length(&self) -> usize {
-        ((self.high - self.low + 1) as usize).next_power_of_two().max(2)
+        ((self.span() + 1) as usize).next_power_of_two().max(2)
+    }
+
+    /// How much of the tilted law lies outside on either side, at most.
+    fn outside(&self) -> f64 {
+        self.log_outside.exp()
     }
 }
 
@@ -89,10 +97,13 @@ impl ScoreSum {
 
     /// The smallest and the largest possible sum.
     pub(crate) fn extremes(&self) -> (i64, i64) {
-        let extreme = |pick: fn(&Draws) -> i64| -> i64 {
-            self.groups.iter().map(|group| pick(group).saturating_mul(group.owners as i64)).fold(0, i64::saturating_add)
-        };
-        (extreme(Draws::lowest), extreme(Draws::highest))
+        (self.extreme(Draws::lowest), self.extreme(Draws::highest))
+    }
+
+    /// The sum if every owner has this score of its group.
+    fn extreme(&self, score: fn(&Draws) -> i64) -> i64 {
+        let of_group = |group: &Draws| score(group).saturating_mul(group.owners as i64);
+        self.groups.iter().map(of_group).fold(0, i64::saturating_add)
     }
 
     /// The tilt at which the mean is `wanted`, or the nearest one that is neither negative nor too steep for doubles.
@@ -108,6 +119,11 @@ impl ScoreSum {
                 return low;
             }
         }
+        self.tilt_between(low, high, wanted)
+    }
+
+    /// The tilt at which the mean is `wanted`, given two tilts at which it is smaller and larger.
+    fn tilt_between(&self, low: f64, high: f64, wanted: f64) -> f64 {
         newton((low, high), 1e-3, |tilt| {
             let (mean, variance) = self.moments(tilt);
             (mean - wanted, variance)
@@ -119,28 +135,25 @@ impl ScoreSum {
         let base = self.cumulant(tilt);
         let (_, variance) = self.moments(tilt);
         let (lowest, highest) = self.extremes();
+        // The best step for a Gaussian; some octaves around it are tried.
         let usual = (-2.0 * log_cut / variance.max(1e-12)).sqrt();
         let (mut low, mut high) = (lowest as f64, highest as f64);
-        for quarter in -12..=8 {
-            let (below, above) = self.chernoff(tilt, base, log_cut, usual * f64::from(quarter).exp2().sqrt());
-            // Slightly wider, which covers the rounding of the cumulants.
-            let room = 1.0 + 1e-6 * (above.abs() + below.abs());
-            if above.is_finite() {
-                high = high.min(above + room);
-            }
-            if below.is_finite() {
-                low = low.max(below - room);
-            }
+        for factor in half_octaves(-12..=8) {
+            let (below, above) = self.chernoff(tilt, base, log_cut, usual * factor);
+            low = low.max(below);
+            high = high.min(above);
         }
         Window { low: (low.floor() as i64).max(lowest), high: (high.ceil() as i64).min(highest), log_outside: log_cut }
     }
 
     /// Sums below and above which the tilted law, of the cumulant `base`, has at most e^`log_cut`: by a tilt that is one
-    /// step further.
+    /// step further. Infinite, or not numbers, if a cumulant overflows.
     fn chernoff(&self, tilt: f64, base: f64, log_cut: f64, step: f64) -> (f64, f64) {
         let above = (self.cumulant(tilt + step) - base - log_cut) / step;
         let below = -(self.cumulant(tilt - step) - base - log_cut) / step;
-        (below, above)
+        // Slightly wider, which covers the rounding of the cumulants.
+        let room = 1.0 + 1e-6 * (above.abs() + below.abs());
+        (below - room, above + room)
     }
 
     /// The tilted law on a window.
@@ -152,17 +165,11 @@ impl ScoreSum {
             first: window.low,
             values: (window.low..=window.high).map(value).collect(),
             error,
-            folded: 4.0 * window.log_outside.exp(),
+            folded: 4.0 * window.outside(),
             log_scale: self.cumulant(tilt),
             relative_error: self.relative_error(tilt),
             tilt,
         }
-    }
-
-    /// The mean without a tilt, by one addition after another: relative errors do not grow where no score is negative.
-    fn plain_mean(&self) -> f64 {
-        let own = |group: &Draws| group.atoms.iter().map(|(score, mass)| *score as f64 * mass).sum::<f64>();
-        self.groups.iter().map(|group| group.owners as f64 * own(group)).sum()
     }
 
     /// E[(sum)₊] from above, in units of the lattice, and what it cost in nodes. Any tilt will do; with the mean at zero the terms
@@ -173,20 +180,26 @@ impl ScoreSum {
             return (0.0, 0);
         }
         if lowest >= 0 {
-            return (self.plain_mean().max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0)), 0);
+            return (self.mean_of_nonnegative(), 0);
         }
         let window = self.window(tilt, log_cut.max(-VANISHING + 10.0));
         if window.high <= 0 {
-            let bound = self.cumulant(tilt).exp() * window.log_outside.exp() * largest_term(tilt, highest) * 1.01;
+            let bound = self.cumulant(tilt).exp() * window.outside() * largest_term(tilt, highest) * 1.01;
             return (bound, 0);
         }
-        if window.high - window.low + 1 > LONGEST {
+        if window.span() + 1 > LONGEST {
             return (f64::INFINITY, 0);
         }
         let (inside, cost) = self.tilted_positive_part(tilt, window);
-        let outside = window.log_outside.exp() * largest_term(tilt, highest);
+        let outside = window.outside() * largest_term(tilt, highest);
         let scale = self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12);
         ((inside + outside) * scale, cost)
+    }
+
+    /// The mean without a tilt, from above, by one addition after another: relative errors do not grow if no score is negative.
+    fn mean_of_nonnegative(&self) -> f64 {
+        let mean: f64 = self.groups.iter().map(|group| group.owners as f64 * group.plain_mean()).sum();
+        mean.max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0))
     }
 
     /// Σ j·e^(−tilt·j) times the tilted law, over the positive sums j of the window, from above, and what it cost in nodes.
@@ -194,23 +207,22 @@ impl ScoreSum {
         let roots = Roots::of(window.length());
         let terms = FallingTerms::new(tilt, window.high, &roots);
         let (mut sum, mut error) = (0.0, 0.0);
-        let Scanned { left_out, evaluated } = spectrum::scan(&self.groups, tilt, &roots, |node, value, off| {
-            let (term, term_error) = terms.at(node);
-            let weight = roots.weight(node);
-            sum += weight * (term.real * value.real - term.imaginary * value.imaginary);
-            error += off * term.magnitude() + weight * value.magnitude() * term_error;
+        let scanned = spectrum::scan(&self.groups, tilt, &roots, |node, value, value_error| {
+            let (product, product_error) = terms.product_with(node, value, value_error);
+            sum += product;
+            error += product_error;
         });
         // At a node that is left out, the sum over j has at most as many terms as there are positive sums.
-        error += left_out * largest_term(tilt, window.high) * window.high as f64;
+        error += scanned.left_out * largest_term(tilt, window.high) * window.high as f64;
         let scale = 1.0 / roots.length as f64;
-        ((sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12), evaluated)
+        ((sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12), scanned.evaluated)
     }
 }
 
 /// The largest j·e^(−tilt·j) for j from 1 to `last`.
 fn largest_term(tilt: f64, last: i64) -> f64 {
     let last = last.max(1) as f64;
-    if tilt * last <= 1.0 { last } else { (1.0 / (std::f64::consts::E * tilt)).max(1.0) }
+    if tilt * last <= 1.0 { last } else { (1.0 / (E * tilt)).max(1.0) }
 }
 
 #[cfg(test)]
@@ -232,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Where no score is negative, the positive part is the mean, to the last digits whatever the order of the scores.
+    /// If no score is negative, the positive part is the mean, to the last digits whatever the order of the scores.
     #[test]
     fn the_mean_of_scores_that_are_not_negative_is_exact() {
         let atoms = vec![(1_000_000_000, 1e-15), (1, 1.0 - 1e-15)];

@@ -1,8 +1,10 @@
 //! The characteristic function of a sum of scores under a tilt, at the nodes of a circle, and the law that it gives back
 //! (`docs/accounting.md`, "Sums of scores").
 //!
-//! In a large crowd it vanishes at nearly all nodes. How far from a node it does so for certain is known from its value there,
-//! so that most nodes are never looked at.
+//! In a large crowd it vanishes at nearly all nodes. Its value at one node shows how far beyond that node it certainly vanishes,
+//! so that most nodes are never evaluated.
+
+use std::f64::consts::PI;
 
 use super::circle::Roots;
 use super::draws::Draws;
@@ -13,9 +15,9 @@ use super::rounding::ROUNDOFF;
 /// Spectral values below e^(−this) are left out and counted as error.
 pub(super) const VANISHING: f64 = 80.0;
 
-/// What was not evaluated, or was too small to be used, and what the rest cost.
+/// What was not evaluated, or was too small to be used, and what the scan cost.
 pub(super) struct Scanned {
-    /// A bound on what all nodes that are left out may add.
+    /// A bound on what all nodes that were left out may add.
     pub(super) left_out: f64,
     /// How many nodes were evaluated.
     pub(super) evaluated: u64,
@@ -30,17 +32,16 @@ pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl Fn
     let (mut node, mut evaluated) = (0, 0);
     while node <= last {
         let product = Product::at(node, &parts, roots);
-        let (weight, bound) = (roots.weight(node), product.log_bound.exp());
+        let weight = roots.weight(node);
         evaluated += 1;
-        node += 1;
         if product.vanishes {
-            let skipped = stride.beyond(product.missing).min(last + 1 - node);
-            left_out += weight * bound + 2.0 * skipped as f64 * stride.log_most.exp();
+            let skipped = stride.beyond(product.missing).min(last - node);
+            left_out += weight * product.bound() + stride.skipped_mass(skipped);
             node += skipped;
         } else {
-            let error = 1.1 * bound * product.relative_error.min(2.0);
-            each(node - 1, product.value, weight * error);
+            each(node, product.value, weight * product.error());
         }
+        node += 1;
     }
     Scanned { left_out, evaluated }
 }
@@ -48,76 +49,122 @@ pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl Fn
 /// The tilted law at all places of the circle, and how far each value may be off.
 pub(super) fn law(groups: &[Draws], tilt: f64, length: usize) -> (Vec<f64>, f64) {
     let roots = Roots::of(length);
-    let (mut nodes, mut error, mut norm) = (Vec::new(), 0.0, 0.0);
-    let scanned = scan(groups, tilt, &roots, |node, value, off| {
-        error += off;
-        norm += value.magnitude().powi(2) * 2.0;
-        nodes.resize(node, Complex::ZERO);
-        // The inverse transform is the conjugate of the transform of the conjugate, and the law is real.
-        nodes.push(value.conjugate());
-    });
-    let (mut values, transform) = real_transform(&nodes, &roots);
+    let mut spectrum = FirstNodes::default();
+    let scanned = scan(groups, tilt, &roots, |node, value, error| spectrum.push(node, value, error));
+    let transform = RealTransform::new(spectrum.nodes.len(), &roots);
     let scale = 1.0 / length as f64;
+    let mut values = transform.forward(&spectrum.nodes);
     values.iter_mut().for_each(|value| *value *= scale);
-    (values, (error + scanned.left_out + transform * norm.sqrt()) * scale * 1.01 + 1e-290)
+    let error = spectrum.error + scanned.left_out + transform.error() * spectrum.square_norm.sqrt();
+    (values, error * scale * 1.01 + 1e-290)
 }
 
-/// The transform, at all places of the circle, of the first nodes with their mirror images, and how far it may be off for a norm
-/// of one.
+/// The conjugate of the spectrum, up to the last node at which it does not vanish. The inverse transform is the conjugate of the
+/// transform of the conjugate, and the law is real.
+#[derive(Default)]
+struct FirstNodes {
+    nodes: Vec<Complex>,
+    error: f64,
+    /// The squared norm, mirror images included.
+    square_norm: f64,
+}
+
+impl FirstNodes {
+    fn push(&mut self, node: usize, value: Complex, error: f64) {
+        self.error += error;
+        self.square_norm += value.magnitude().powi(2) * 2.0;
+        self.nodes.resize(node, Complex::ZERO);
+        self.nodes.push(value.conjugate());
+    }
+}
+
+/// The transform, at all places of a circle, of its first nodes with their mirror images.
 ///
-/// Where the nodes reach over a small part of the circle only, the places are taken apart by their remainders: those of one
-/// remainder are a short transform of the same nodes, each turned by its own angle. All results are real, so that two remainders
-/// go through one transform, the second as its imaginary part.
-fn real_transform(first: &[Complex], roots: &Roots) -> (Vec<f64>, f64) {
-    let short = (2 * first.len()).next_power_of_two().clamp(2, roots.length);
-    let (fourier, apart) = (Fourier::new(short), roots.length / short);
-    let (mut values, mut both) = (vec![0.0; roots.length], vec![Complex::ZERO; short]);
-    for remainder in (0..apart).step_by(2) {
-        both.fill(Complex::ZERO);
-        for (node, value) in first.iter().enumerate() {
-            let one = value.times(roots.quick(node * remainder));
-            let other = if apart > 1 { value.times(roots.quick(node * (remainder + 1))) } else { Complex::ZERO };
-            both[node] = one.plus(other.turned_left());
-            if node > 0 && 2 * node < short {
-                both[short - node] = one.conjugate().plus(other.conjugate().turned_left());
-            }
+/// If the nodes cover only a small part of the circle, the places are taken apart by their remainders: those of one remainder are
+/// a short transform of the same nodes, each turned by its own angle. All results are real, so that two remainders go through one
+/// transform, the second as its imaginary part.
+struct RealTransform<'a> {
+    roots: &'a Roots,
+    fourier: Fourier,
+    /// The length of a short transform.
+    short: usize,
+    /// How many remainders there are, and how far apart the places of one are: 1, or even.
+    apart: usize,
+}
+
+impl<'a> RealTransform<'a> {
+    /// A transform of this many nodes.
+    fn new(nodes: usize, roots: &'a Roots) -> Self {
+        let short = (2 * nodes).next_power_of_two().clamp(2, roots.length);
+        Self { roots, fourier: Fourier::new(short), short, apart: roots.length / short }
+    }
+
+    fn forward(&self, nodes: &[Complex]) -> Vec<f64> {
+        let mut values = vec![0.0; self.roots.length];
+        let mut pair = vec![Complex::ZERO; self.short];
+        for remainder in (0..self.apart).step_by(2) {
+            self.turn_nodes(nodes, remainder, &mut pair);
+            self.fourier.forward(&mut pair);
+            self.scatter(&pair, remainder, &mut values);
         }
-        fourier.forward(&mut both);
-        for (index, value) in both.iter().enumerate() {
-            values[index * apart + remainder] = value.real;
-            if apart > 1 {
-                values[index * apart + remainder + 1] = value.imaginary;
+        values
+    }
+
+    /// The nodes and their mirror images, turned for a remainder and, times i, for the next one.
+    fn turn_nodes(&self, nodes: &[Complex], remainder: usize, pair: &mut [Complex]) {
+        pair.fill(Complex::ZERO);
+        for (node, value) in nodes.iter().enumerate() {
+            let turned = |remainder: usize| value.times(self.roots.quick(node * remainder));
+            let one = turned(remainder);
+            let other = if self.apart > 1 { turned(remainder + 1) } else { Complex::ZERO };
+            pair[node] = one.plus(other.turned_left());
+            if node > 0 && 2 * node < self.short {
+                pair[self.short - node] = one.conjugate().plus(other.conjugate().turned_left());
             }
         }
     }
-    let turning = roots.quick_error() + Complex::PRODUCT_ERROR + ROUNDOFF;
-    (values, (fourier.relative_error() + 1.01 * turning) * (2.0 * short as f64).sqrt())
+
+    /// Puts the results for a remainder and the next one in their places.
+    fn scatter(&self, pair: &[Complex], remainder: usize, values: &mut [f64]) {
+        for (value, places) in pair.iter().zip(values.chunks_exact_mut(self.apart)) {
+            places[remainder] = value.real;
+            if self.apart > 1 {
+                places[remainder + 1] = value.imaginary;
+            }
+        }
+    }
+
+    /// How far each value may be off, for nodes with a norm of one.
+    fn error(&self) -> f64 {
+        let turning = self.roots.quick_error() + Complex::PRODUCT_ERROR + ROUNDOFF;
+        (self.fourier.relative_error() + 1.01 * turning) * (2.0 * self.short as f64).sqrt()
+    }
 }
 
 /// The last node that is evaluated, and a bound on what all nodes beyond it may add: the spectrum certainly vanishes there.
-///
-/// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
-/// crowd of millions all but some dozens of a million nodes are beyond.
 fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
-    let bound = |node: usize| {
-        let half_angle = std::f64::consts::PI * node as f64 / length as f64;
-        parts.iter().map(|part| part.log_bound(half_angle)).sum::<f64>()
-    };
+    let log_bound = |node: usize| log_bound(parts, node, length);
     let enough = log_vanishing(length);
     let last = length / 2;
     // The bound falls with the node: if it is too large at the last one, it is so everywhere.
-    if bound(last) >= enough {
+    if log_bound(last) >= enough {
         return (last, 0.0);
     }
-    let is_below = |node: i64| {
-        let vanishes = bound(node as usize) < enough;
-        !vanishes
-    };
-    let first = bisect_integers((0, last as i64), is_below).1 as usize;
-    (first, (length - 2 * first) as f64 * bound(first).exp())
+    let vanishes = |node: i64| log_bound(node as usize) < enough;
+    let first = bisect_integers((0, last as i64), |node| !vanishes(node)).1 as usize;
+    (first, (length - 2 * first) as f64 * log_bound(first).exp())
 }
 
-/// The logarithm of what nodes that are not evaluated may have, each, so that all of them together have less than e^(−[`VANISHING`]).
+/// A bound on the logarithm of the spectrum at a node.
+///
+/// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
+/// crowd of millions it is negligible at all but some dozens of a million nodes.
+fn log_bound(parts: &[Tilted], node: usize, length: usize) -> f64 {
+    let half_angle = PI * node as f64 / length as f64;
+    parts.iter().map(|part| part.log_bound(half_angle)).sum()
+}
+
+/// The logarithm of the largest value at a node that is not evaluated: all of them together have less than e^(−[`VANISHING`]).
 fn log_vanishing(length: usize) -> f64 {
     -VANISHING - (length as f64).ln()
 }
@@ -136,14 +183,19 @@ struct Stride {
 impl Stride {
     fn new(parts: &[Tilted], length: usize) -> Self {
         let variance: f64 = parts.iter().map(|part| part.owners * part.variance).sum();
-        let angle = 2.0 * std::f64::consts::PI / length as f64;
+        let angle = 2.0 * PI / length as f64;
         Self { log_most: log_vanishing(length), change: variance.sqrt() * angle * (1.0 + 1e-9) }
     }
 
-    /// The nodes after one at which all owners together miss so much of |φ|² = 1.
+    /// How many nodes to skip after one at which all owners together miss this much of |φ|² = 1.
     fn beyond(&self, missing: f64) -> usize {
         let room = missing.sqrt() - (-2.0 * self.log_most).sqrt();
         if room > 0.0 && self.change > 0.0 { (room / self.change * (1.0 - 1e-9)) as usize } else { 0 }
+    }
+
+    /// A bound on what skipped nodes and their mirror images may add.
+    fn skipped_mass(&self, nodes: usize) -> f64 {
+        2.0 * nodes as f64 * self.log_most.exp()
     }
 }
 
@@ -164,19 +216,34 @@ impl Product {
         let relative_error = 4.0 * ROUNDOFF * (total + 16.0);
         let mut product = Self { value: Complex::ONE, log_bound: 0.0, relative_error, vanishes: false, missing: 0.0 };
         for part in parts {
-            let own = part.at(node, roots);
-            let magnitude = own.magnitude();
-            let most = magnitude + part.error;
-            product.log_bound += part.owners * most.ln();
-            product.missing += part.owners * (1.0 - most * most).max(0.0) * (1.0 - 1e-12);
-            if product.log_bound < -VANISHING {
-                product.vanishes = true;
-                continue;
-            }
-            product.relative_error += (part.owners * part.error / magnitude).min(1.0);
-            product.value = product.value.times(own.power(part.owners as u64));
+            product.multiply(part, part.at(node, roots));
         }
         product
+    }
+
+    /// Multiplies by a group's value at the node, once for each owner.
+    #[inline]
+    fn multiply(&mut self, part: &Tilted, value: Complex) {
+        let magnitude = value.magnitude();
+        let most = magnitude + part.error;
+        self.log_bound += part.owners * most.ln();
+        self.missing += part.owners * (1.0 - most * most).max(0.0) * (1.0 - 1e-12);
+        if self.log_bound < -VANISHING {
+            self.vanishes = true;
+            return;
+        }
+        self.relative_error += (part.owners * part.error / magnitude).min(1.0);
+        self.value = self.value.times(value.power(part.owners as u64));
+    }
+
+    /// A bound on the magnitude.
+    fn bound(&self) -> f64 {
+        self.log_bound.exp()
+    }
+
+    /// How far the value may be off.
+    fn error(&self) -> f64 {
+        1.1 * self.bound() * self.relative_error.min(2.0)
     }
 }
 
@@ -194,8 +261,7 @@ struct Tilted {
 impl Tilted {
     fn new(group: &Draws, tilt: f64, length: usize) -> Self {
         let normalizer = group.log_normalizer(tilt);
-        let tilted = |&(score, mass): &(i64, f64)| (score, mass * (tilt * score as f64 - normalizer).exp());
-        let atoms: Vec<(i64, f64)> = group.atoms.iter().map(tilted).collect();
+        let atoms = group.tilted(tilt, normalizer);
         let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
         let error = Roots::quick_error_on(length) + ROUNDOFF * (20.0 + 2.0 * atoms.len() as f64 + 4.0 * exponent);
         let place = |&(score, weight): &(i64, f64)| (score.rem_euclid(length as i64) as usize, weight);
@@ -208,7 +274,7 @@ impl Tilted {
         }
     }
 
-    /// A bound on the logarithm of what all owners' factors multiply to at a node of this half angle.
+    /// A bound on the logarithm of the product of all owners' factors at a node of this half angle.
     fn log_bound(&self, half_angle: f64) -> f64 {
         let squared = -4.0 * self.neighbours * half_angle.sin().powi(2);
         // The weights sum to one up to their error, which counts for little while the square is not near zero.
@@ -228,14 +294,12 @@ impl Tilted {
 
 /// The largest product of the weights of two scores that differ by one.
 fn largest_neighbour_product(atoms: &[(i64, f64)]) -> f64 {
-    let product = |&(score, weight): &(i64, f64)| {
-        let above = atoms.iter().filter(|(other, _)| *other == score + 1);
-        above.map(|(_, other)| weight * other).fold(0.0, f64::max)
-    };
-    atoms.iter().map(product).fold(0.0, f64::max)
+    let weight_of = |score: i64| atoms.iter().filter(move |(other, _)| *other == score).map(|(_, weight)| *weight);
+    let products = atoms.iter().flat_map(|&(score, weight)| weight_of(score + 1).map(move |above| weight * above));
+    products.fold(0.0, f64::max)
 }
 
-/// The mean square of the distance from about the mean, which no choice of that place makes smaller than the variance.
+/// The mean square of the distance from the computed mean: at least the variance, since the true mean makes it least.
 fn variance(atoms: &[(i64, f64)]) -> f64 {
     let mean: f64 = atoms.iter().map(|(score, weight)| *score as f64 * weight).sum();
     atoms.iter().map(|(score, weight)| (*score as f64 - mean).powi(2) * weight).sum()
@@ -273,7 +337,9 @@ mod tests {
         let first: Vec<Complex> =
             (0..40).map(|node| Complex { real: 1.0 / f64::from(node + 1), imaginary: f64::from(node).sin() }).collect();
         let first = [&[Complex::ONE], &first[1..]].concat();
-        let (values, error) = real_transform(&first, &Roots::of(length));
+        let roots = Roots::of(length);
+        let transform = RealTransform::new(first.len(), &roots);
+        let (values, error) = (transform.forward(&first), transform.error());
         let mut whole = vec![Complex::ZERO; length];
         for (node, value) in first.iter().enumerate() {
             whole[node] = *value;

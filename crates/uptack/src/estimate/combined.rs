@@ -1,11 +1,11 @@
 //! The combined estimator: generalized least squares over all that the tallies show.
 
-use super::least_squares::{covariance, dot, independent, solve_positive};
-use super::observation::{Observation, Reader, Statistic};
+use super::least_squares::{LeastSquares, Weights};
+use super::observation::{Observation, Reader, Statistic, probability_of};
 use crate::channel::{Bin, Cell, Channel};
 use crate::error::Error;
 use crate::noise::DiscreteLaplace;
-use crate::probability::Probability;
+
 use crate::tally::Tally;
 
 /// Estimates the number of yes-owners from tallies of one channel.
@@ -29,14 +29,9 @@ pub struct Estimator {
     pub(super) reader: Reader,
     bins: Vec<Bin>,
     source: Source,
-    /// Indices of the statistics that are combined.
-    chosen: Vec<usize>,
-    /// d = p − q of the chosen.
-    difference: Vec<f64>,
-    /// Their covariance for one yes-owner and for one no-owner, row by row.
-    yes_covariance: Vec<f64>,
-    no_covariance: Vec<f64>,
-    /// Where the two truths never meet: the number of yes-owners is simply counted.
+    /// The statistics that are combined.
+    system: LeastSquares,
+    /// A statistic that counts the yes-owners and nobody else, if there is one.
     counted: Option<usize>,
     /// τ, the share of draws that depend on the truth.
     dependence: f64,
@@ -44,7 +39,7 @@ pub struct Estimator {
     noise_variance: f64,
 }
 
-/// Which statistics are combined.
+/// What kind of statistics are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Classes,
@@ -75,18 +70,18 @@ pub struct Estimate {
 pub struct BinEstimate {
     /// Which bin.
     pub bin: Bin,
-    /// The estimate, or none where the bin does not depend on the truth.
+    /// The estimate, or none if the bin does not depend on the truth.
     pub estimate: Option<f64>,
     /// Its standard deviation, in owners.
     pub sd: Option<f64>,
-    /// σ of the bin's count, as the paper has it, and with the noise of both aggregators where they add any.
+    /// σ of the bin's count, as the paper has it, and with the noise of both aggregators if they add any.
     pub sigma: f64,
     /// The estimates from the count − σ and + σ, the smaller one first.
     pub bounds: Option<(f64, f64)>,
 }
 
 impl Estimator {
-    /// An estimator for this channel; a channel whose tallies do not depend on the truth has none.
+    /// An estimator for this channel. A channel whose tallies do not depend on the truth is refused.
     ///
     /// With noise, what is observed is a published sum, and the estimate is (sum − owners·q)/(p − q).
     ///
@@ -102,25 +97,40 @@ impl Estimator {
     pub fn new(channel: &Channel) -> Result<Self, Error> {
         let reader = Reader::new(channel);
         let source = if reader.classes_visible { Source::Classes } else { Source::Bins };
-        let statistics = if source == Source::Classes { &reader.classes } else { &reader.bins };
-        if statistics.iter().all(|statistic| statistic.yes == statistic.no) {
+        if !source.statistics(&reader).iter().any(Statistic::is_informative) {
             return Err(Error::parameter("the tallies of this mechanism do not depend on the truth")
                 .with_hint("yes-owners and no-owners must answer by different laws"));
         }
-        let noisy = channel.noise().is_some();
-        let chosen = if noisy { vec![0] } else { independent(channel, statistics) };
-        Ok(Self {
+        Ok(match channel.noise() {
+            None => Self::of_tallies(channel, reader, source),
+            Some(noise) => Self::of_sum(channel, reader, source, noise),
+        })
+    }
+
+    fn of_tallies(channel: &Channel, reader: Reader, source: Source) -> Self {
+        let statistics = source.statistics(&reader);
+        Self {
             bins: channel.published_bins(),
             source,
-            difference: chosen.iter().map(|&index| statistics[index].difference()).collect(),
-            yes_covariance: covariance(channel, statistics, &chosen, Cell::yes),
-            no_covariance: covariance(channel, statistics, &chosen, Cell::no),
-            counted: statistics.iter().position(Statistic::counts_yes).filter(|_| !noisy),
-            dependence: if noisy { statistics[0].difference().abs() } else { dependence(channel) },
-            noise_variance: channel.noise().map_or(0.0, |noise| 2.0 * noise.variance()),
-            chosen,
+            system: LeastSquares::new(channel, statistics),
+            counted: statistics.iter().position(Statistic::counts_yes),
+            dependence: dependence(channel),
+            noise_variance: 0.0,
             reader,
-        })
+        }
+    }
+
+    fn of_sum(channel: &Channel, reader: Reader, source: Source, noise: &DiscreteLaplace) -> Self {
+        let statistics = source.statistics(&reader);
+        Self {
+            bins: channel.published_bins(),
+            source,
+            system: LeastSquares::of_first(channel, statistics),
+            counted: None,
+            dependence: statistics[0].difference().abs(),
+            noise_variance: 2.0 * noise.variance(),
+            reader,
+        }
     }
 
     /// The estimate with its standard deviation.
@@ -128,20 +138,20 @@ impl Estimator {
         Ok(self.estimate_observed(&self.observe(tally)?))
     }
 
-    /// Reads a tally, for several questions to it. With noise there is none to read, and it is refused.
+    /// Reads a tally, once for several questions about it. A channel with noise has none, and refuses it.
     pub fn observe(&self, tally: &Tally) -> Result<Observation, Error> {
         self.reader.read(tally)
     }
 
     /// Reads the published sum of a channel with noise.
     ///
-    /// Refused are channels without noise, and sums farther outside 0 to `owners` than
+    /// It refuses if the channel has no noise, and if the sum lies farther outside 0 to `owners` than
     /// [`DiscreteLaplace::plausible_reach`](crate::DiscreteLaplace::plausible_reach).
     pub fn observe_sum(&self, owners: u64, sum: i64) -> Result<Observation, Error> {
         self.reader.read_sum(owners, sum)
     }
 
-    /// The same from the counts of cells, in the channel's order; with noise, the sum as it is where the noise happens to be 0.
+    /// The same from the counts of cells, in the channel's order; with noise, the sum as it is if the noise happens to be 0.
     pub fn observe_cells(&self, cells: &[u64]) -> Observation {
         self.reader.read_cells(cells)
     }
@@ -171,37 +181,37 @@ impl Estimator {
         if self.counted.is_some() {
             return Ok(0.0);
         }
-        // At the very ends a one-sided class has no variance; the limit is what the estimator has there.
-        let n = owners as f64;
-        let edge = 1e-18 * n.min(1.0);
-        let (_, information) = self.weights(n, yes.clamp(edge, n - edge));
-        Ok((1.0 / information).sqrt())
+        Ok(self.variance(owners as f64, away_from_ends(owners, yes)).sqrt())
     }
 
-    /// The standard deviation of the estimate from each bin alone, at `yes` of `owners`; none where the bin does not
+    /// The standard deviation of the estimate from each bin alone, at `yes` of `owners`; none if the bin does not
     /// depend on the truth.
     pub fn bin_sds(&self, owners: u64, yes: f64) -> Result<Vec<Option<f64>>, Error> {
         check_yes(owners, yes)?;
-        let added = |bin: &Statistic| self.noise_variance / bin.difference().powi(2);
-        let sd = |bin: &Statistic| (bin.yes != bin.no).then(|| (bin.variance(owners as f64, yes) + added(bin)).sqrt());
+        let variance =
+            |bin: &Statistic| bin.variance(owners as f64, yes) + self.noise_variance / bin.difference().powi(2);
+        let sd = |bin: &Statistic| bin.is_informative().then(|| variance(bin).sqrt());
         Ok(self.reader.bins.iter().map(sd).collect())
     }
 
     /// The estimate alone and its variance.
     pub(crate) fn solve(&self, observation: &Observation) -> (f64, f64) {
-        if let Some(counted) = self.counted {
-            return (self.counts(observation)[counted] as f64, 0.0);
+        match self.counted {
+            Some(counted) => (self.counts(observation)[counted] as f64, 0.0),
+            None => self.solve_system(observation),
         }
+    }
+
+    /// The solution of the system with the covariance taken at the solution itself, by fixed-point iteration.
+    fn solve_system(&self, observation: &Observation) -> (f64, f64) {
         let owners = observation.owners as f64;
         let (low, high) = self.clipping(owners);
         let excess = self.excess(observation);
         let mut at = owners / 2.0;
         let mut solution = (at, f64::INFINITY);
         for round in 0..200 {
-            let (weights, information) = self.weights(owners, at);
-            let estimate = dot(&weights, &excess) / information;
-            solution = (estimate, 1.0 / information);
-            let next = estimate.clamp(low, high);
+            solution = self.solve_at(owners, at, &excess);
+            let next = solution.0.clamp(low, high);
             if (next - at).abs() <= 1e-10 * solution.1.sqrt().max(1e-6) {
                 break;
             }
@@ -211,6 +221,12 @@ impl Estimator {
         solution
     }
 
+    /// The estimate and its variance with the covariance at `yes` of `owners`.
+    fn solve_at(&self, owners: f64, yes: f64, excess: &[f64]) -> (f64, f64) {
+        let weights = self.weights(owners, yes);
+        (weights.combine(excess) / weights.information, weights.variance())
+    }
+
     /// The least and the greatest number of yes-owners at which the covariance is taken. Noise has a variance whatever
     /// the crowd; without it there may be none at the very ends.
     fn clipping(&self, owners: f64) -> (f64, f64) {
@@ -218,44 +234,49 @@ impl Estimator {
         (room, owners - room)
     }
 
-    /// The standardized residual of the hypothesis that `yes` owners hold *yes*; it falls in `yes`.
+    /// The standardized residual of the hypothesis that `yes` owners are yes-owners; it falls in `yes`.
     pub(super) fn score(&self, observation: &Observation, excess: &[f64], yes: f64) -> f64 {
-        let (weights, information) = self.weights(observation.owners as f64, yes);
-        (dot(&weights, excess) - yes * information) / information.sqrt()
+        let weights = self.weights(observation.owners as f64, yes);
+        (weights.combine(excess) - yes * weights.information) / weights.information.sqrt()
     }
 
-    /// Count − owners·q of the chosen statistics.
+    /// Count − owners·q of the combined statistics.
     pub(super) fn excess(&self, observation: &Observation) -> Vec<f64> {
         let (statistics, counts) = (self.statistics(), self.counts(observation));
-        self.chosen.iter().map(|&index| statistics[index].excess(counts[index], observation.owners)).collect()
+        let excess = |&index: &usize| statistics[index].excess(counts[index], observation.owners);
+        self.system.chosen.iter().map(excess).collect()
     }
 
+    /// Whether the two truths never give the same answer, so that the yes-owners are simply counted.
     pub(super) fn is_counted(&self) -> bool {
         self.counted.is_some()
     }
 
     /// How much more an owner counted by each statistic speaks for *yes*, at `yes` of `owners`.
-    ///
-    /// For classes, S⁻¹d is (p−q)/(yes·p + no·q) up to a factor and a constant that all classes share: S differs from the
-    /// covariance of a multinomial by a multiple of ddᵀ (Sherman and Morrison).
     pub(super) fn scores(&self, owners: f64, yes: f64) -> Vec<f64> {
         match self.source {
-            Source::Classes => {
-                let score = |class: &Statistic| class.difference() / (yes * class.p() + (owners - yes) * class.q());
-                self.reader.classes.iter().map(score).collect()
-            }
-            Source::Bins => {
-                let mut scores = vec![0.0; self.reader.bins.len()];
-                let (weights, _) = self.weights(owners, yes);
-                self.chosen.iter().zip(weights).for_each(|(&index, weight)| scores[index] = weight);
-                scores
-            }
+            Source::Classes => self.class_scores(owners, yes),
+            Source::Bins => self.bin_scores(owners, yes),
         }
+    }
+
+    /// For classes, S⁻¹d is (p−q)/(yes·p + no·q) up to a factor and a constant that all classes share: S differs from the
+    /// covariance of a multinomial by a multiple of ddᵀ (Sherman and Morrison).
+    fn class_scores(&self, owners: f64, yes: f64) -> Vec<f64> {
+        let score = |class: &Statistic| class.difference() / (yes * class.p() + (owners - yes) * class.q());
+        self.reader.classes.iter().map(score).collect()
+    }
+
+    fn bin_scores(&self, owners: f64, yes: f64) -> Vec<f64> {
+        let mut scores = vec![0.0; self.reader.bins.len()];
+        let weights = self.weights(owners, yes).values;
+        self.system.chosen.iter().zip(weights).for_each(|(&index, weight)| scores[index] = weight);
+        scores
     }
 
     /// The variance of the estimate at `yes` of `owners`.
     pub(super) fn variance(&self, owners: f64, yes: f64) -> f64 {
-        1.0 / self.weights(owners, yes).1
+        self.weights(owners, yes).variance()
     }
 
     pub(crate) fn noise(&self) -> Option<DiscreteLaplace> {
@@ -267,10 +288,7 @@ impl Estimator {
     }
 
     pub(super) fn statistics(&self) -> &[Statistic] {
-        match self.source {
-            Source::Classes => &self.reader.classes,
-            Source::Bins => &self.reader.bins,
-        }
+        self.source.statistics(&self.reader)
     }
 
     pub(super) fn counts<'a>(&self, observation: &'a Observation) -> &'a [i128] {
@@ -280,40 +298,60 @@ impl Estimator {
         }
     }
 
-    /// S⁻¹d and dᵀS⁻¹d for the covariance S at `yes`.
-    fn weights(&self, owners: f64, yes: f64) -> (Vec<f64>, f64) {
-        let no = owners - yes;
-        // With noise there is one count alone, so that this is its variance.
-        let mixed =
-            self.yes_covariance.iter().zip(&self.no_covariance).map(|(p, q)| yes * p + no * q + self.noise_variance);
-        let weights = solve_positive(mixed.collect(), self.difference.clone());
-        let information = dot(&weights, &self.difference);
-        (weights, information)
+    /// The weights for the covariance at `yes` of `owners`.
+    fn weights(&self, owners: f64, yes: f64) -> Weights {
+        // With noise there is one count alone, so that what is added is its variance.
+        self.system.weights(yes, owners - yes, self.noise_variance)
     }
 
+    /// The variance if every draw that does not depend on the truth were flagged.
     fn sampling_variance(&self, owners: f64, yes: f64) -> f64 {
         (1.0 - self.dependence) / self.dependence * yes * (owners - yes) / owners
     }
 
     /// What the noise of both aggregators adds to the variance of the estimate.
     fn aggregator_variance(&self) -> f64 {
-        if self.noise_variance == 0.0 { 0.0 } else { self.noise_variance / (self.difference[0] * self.difference[0]) }
+        let difference = self.system.difference[0];
+        if self.noise_variance == 0.0 { 0.0 } else { self.noise_variance / (difference * difference) }
     }
 
     fn by_bin(&self, observation: &Observation, yes: f64) -> Vec<BinEstimate> {
+        let owners = observation.owners;
         let counted = self.reader.bins.iter().zip(&self.bins).zip(&observation.bins);
         let estimate = |((statistic, &bin), &count): ((&Statistic, &Bin), &i128)| {
-            let spread = statistic.count_variance(observation.owners as f64, yes);
-            let sigma = (spread + self.noise_variance).sqrt();
-            let difference = statistic.difference();
-            let informative = statistic.yes != statistic.no;
-            let estimate = informative.then(|| statistic.excess(count, observation.owners) / difference);
-            let sd = estimate.map(|_| sigma / difference.abs());
-            let bounds = estimate.zip(sd).map(|(estimate, sd)| (estimate - sd, estimate + sd));
-            BinEstimate { bin, estimate, sd, sigma, bounds }
+            let sigma = (statistic.count_variance(owners as f64, yes) + self.noise_variance).sqrt();
+            BinEstimate::new(bin, statistic, statistic.excess(count, owners), sigma)
         };
         counted.map(estimate).collect()
     }
+}
+
+impl BinEstimate {
+    /// From count − owners·q, and σ of the count.
+    fn new(bin: Bin, statistic: &Statistic, excess: f64, sigma: f64) -> Self {
+        let difference = statistic.difference();
+        let estimate = statistic.is_informative().then(|| excess / difference);
+        let sd = estimate.map(|_| sigma / difference.abs());
+        let bounds = estimate.zip(sd).map(|(estimate, sd)| (estimate - sd, estimate + sd));
+        Self { bin, estimate, sd, sigma, bounds }
+    }
+}
+
+impl Source {
+    fn statistics(self, reader: &Reader) -> &[Statistic] {
+        match self {
+            Self::Classes => &reader.classes,
+            Self::Bins => &reader.bins,
+        }
+    }
+}
+
+/// A number of yes-owners that is neither 0 nor all of them: at the very ends a one-sided class has no variance, and the limit is
+/// what the estimator has there.
+pub(super) fn away_from_ends(owners: u64, yes: f64) -> f64 {
+    let n = owners as f64;
+    let edge = 1e-18 * n.min(1.0);
+    yes.clamp(edge, n - edge)
 }
 
 pub(crate) fn check_yes(owners: u64, yes: f64) -> Result<(), Error> {
@@ -329,7 +367,7 @@ pub(crate) fn check_yes(owners: u64, yes: f64) -> Result<(), Error> {
 /// τ = Σ(p−q)₊.
 fn dependence(channel: &Channel) -> f64 {
     let parts = channel.cells().iter().map(|cell| cell.yes().numerator().saturating_sub(cell.no().numerator()));
-    parts.sum::<u128>() as f64 / Probability::ONE.numerator() as f64
+    probability_of(parts.sum())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::combined::Estimator;
+use super::combined::{Estimator, away_from_ends};
 use super::hypothesis::{Verdict, Zone};
 use super::observation::Observation;
 use crate::error::Error;
@@ -86,8 +86,8 @@ pub struct Interval {
 impl Estimator {
     /// An interval for the number of yes-owners, within 0 and the number of owners.
     ///
-    /// It is the smallest that has every number which is not rejected, and the estimate, moved into the range where it is outside.
-    /// At a higher confidence it is never narrower.
+    /// It is the smallest that has every number that is not rejected, and the estimate, moved to the nearer end if it is outside
+    /// the range. At a higher confidence it is never narrower.
     pub fn interval(&self, observation: &Observation, confidence: Confidence, kind: IntervalKind) -> Interval {
         let (estimate, _) = self.solve(observation);
         if self.is_counted() {
@@ -107,15 +107,24 @@ impl Estimator {
         if self.is_counted() {
             return self.solve(observation).0 == yes as f64;
         }
-        let Some(rule) = Rule::of(kind) else {
-            let at = inside(observation.owners(), yes as f64);
-            return self.score(observation, &self.excess(observation), at).abs() <= confidence.z();
-        };
+        match Rule::of(kind) {
+            Some(rule) => self.test_accepts(observation, confidence, rule, yes),
+            None => self.score_accepts(observation, confidence, yes),
+        }
+    }
+
+    fn test_accepts(&self, observation: &Observation, confidence: Confidence, rule: Rule, yes: u64) -> bool {
         let zone = self.zone_of(observation.owners(), yes);
         let verdict = zone.test(yes, zone.statistic(self.counts(observation)), confidence.miss());
         rule.accepts(&verdict, confidence.miss())
     }
 
+    fn score_accepts(&self, observation: &Observation, confidence: Confidence, yes: u64) -> bool {
+        let at = away_from_ends(observation.owners(), yes as f64);
+        self.score(observation, &self.excess(observation), at).abs() <= confidence.z()
+    }
+
+    /// The first and the last number that a test accepts, if it accepts any.
     fn tested_interval(&self, observation: &Observation, confidence: Confidence, rule: Rule) -> Option<(f64, f64)> {
         let zones = self.zones(observation.owners());
         let search = |zone| Search::new(zone, self.counts(observation), rule, confidence.miss());
@@ -125,11 +134,12 @@ impl Estimator {
         Some((low as f64, high as f64))
     }
 
+    /// The range of numbers around the estimate whose standardized residual is within the normal quantile.
     fn score_interval(&self, observation: &Observation, confidence: Confidence, estimate: f64) -> (f64, f64) {
         let owners = observation.owners();
         let z = confidence.z();
         let excess = self.excess(observation);
-        let score = |yes: f64| self.score(observation, &excess, inside(owners, yes));
+        let score = |yes: f64| self.score(observation, &excess, away_from_ends(owners, yes));
         let n = owners as f64;
         let low = if score(0.0) <= z { 0.0 } else { crossing(0.0, estimate, |yes| score(yes) > z) };
         let high = if score(n) >= -z { n } else { crossing(n, estimate, |yes| score(yes) < -z) };
@@ -220,7 +230,7 @@ impl<'a> Search<'a> {
         *self.bracket.get_or_init(|| self.find_bracket())
     }
 
-    /// The hypotheses neither of whose tails is as small as α/2. They include all that are accepted but 0 and all
+    /// The hypotheses neither of whose tails is as small as α/2. They include all that are accepted, except 0 and all
     /// owners, since p is at most twice the smaller tail.
     fn find_bracket(&self) -> Option<(u64, u64)> {
         let (first, last) = (self.zone.first, self.zone.last);
@@ -230,19 +240,16 @@ impl<'a> Search<'a> {
             return None;
         }
         let low = first_true((first, last), self.guess, self.spread, |yes| self.verdict(yes).upper > half);
-        let mirrored = |yes: u64| last - (yes - first);
-        let high = first_true((first, last), mirrored(self.guess), self.spread, |yes| {
-            self.verdict(mirrored(yes)).lower > half
-        });
-        (low <= mirrored(high)).then_some((low, mirrored(high)))
+        let high = last_true((first, last), self.guess, self.spread, |yes| self.verdict(yes).lower > half);
+        (low <= high).then_some((low, high))
     }
 }
 
 /// The first number in `from..=to` whose verdict is accepted.
 ///
-/// As long as the same tail is the smaller one and the opposite tail ends at the same value, p is one less the probability of what lies between two fixed
-/// values, which first rises and then falls with the hypothesis: so p has no peak inside such a stretch, and what is accepted of it
-/// reaches one of its ends. The stretches are walked one after the other; seldom more than three.
+/// As long as the same tail is the smaller one and the opposite tail ends at the same value, p is one less the probability of what
+/// lies between two fixed values, which first rises and then falls with the hypothesis: so p has no peak inside such a stretch, and
+/// what is accepted of it reaches one of its ends. The stretches are walked one after the other; there are rarely more than three.
 fn first_accepted(
     from: u64,
     to: u64,
@@ -255,8 +262,8 @@ fn first_accepted(
         if accepted(&at_start) {
             return Some(start);
         }
-        let same = |yes: u64| verdict(yes).stretch() == at_start.stretch();
-        let end = last_true_from(start, to, same);
+        let is_same_stretch = |yes: u64| verdict(yes).stretch() == at_start.stretch();
+        let end = last_true((start, to), start, 1.0, is_same_stretch);
         if end > start && accepted(&verdict(end)) {
             return Some(first_true((start, end), end, 1.0, |yes| accepted(&verdict(yes))));
         }
@@ -265,13 +272,6 @@ fn first_accepted(
         }
         start = end + 1;
     }
-}
-
-/// A hypothesis at the very end is tested as the limit, where a one-sided class still has a variance.
-fn inside(owners: u64, yes: f64) -> f64 {
-    let n = owners as f64;
-    let edge = 1e-18 * n.min(1.0);
-    yes.clamp(edge, n - edge)
 }
 
 /// Where `excluded` turns false between an excluded end and a middle that is not.
@@ -286,26 +286,19 @@ fn crossing(mut out: f64, mut within: f64, excluded: impl Fn(f64) -> bool) -> f6
     within
 }
 
-/// The smallest number in a range for which the monotone `holds` is true; the last if none is.
+/// The smallest number in a range for which the monotone `holds` is true; the last if it is true for none.
 fn first_true((first, last): (u64, u64), guess: u64, spread: f64, holds: impl Fn(u64) -> bool) -> u64 {
     // Gallop from the guess until `low` fails and `high` holds, so that a search costs the same in any crowd.
-    let (mut low, mut high, mut step) = (guess, guess, spread.max(1.0) as u64);
-    while holds(low) {
-        if low == first {
-            return first;
-        }
-        high = low;
-        low = low.saturating_sub(step).max(first);
-        step = step.saturating_mul(2);
-    }
-    while !holds(high) {
-        if high == last {
-            return last;
-        }
-        low = high;
-        high = high.saturating_add(step).min(last);
-        step = step.saturating_mul(2);
-    }
+    let step = spread.max(1.0) as u64;
+    let bracket = if holds(guess) {
+        gallop_down(first, guess, step, &holds).ok_or(first)
+    } else {
+        gallop_up(last, guess, step, &holds).ok_or(last)
+    };
+    let (mut low, mut high) = match bracket {
+        Ok(ends) => ends,
+        Err(end) => return end,
+    };
     while high - low > 1 {
         let half = low + (high - low) / 2;
         if holds(half) { high = half } else { low = half }
@@ -313,10 +306,40 @@ fn first_true((first, last): (u64, u64), guess: u64, spread: f64, holds: impl Fn
     high
 }
 
-/// The largest number up to `last` for which the monotone `holds` is true, given that it is for `first`.
-fn last_true_from(first: u64, last: u64, holds: impl Fn(u64) -> bool) -> u64 {
+/// From a guess for which `holds` is true, a smaller number for which it is not, and one for which it is; none if it is true down
+/// to `first`.
+fn gallop_down(first: u64, guess: u64, mut step: u64, holds: &impl Fn(u64) -> bool) -> Option<(u64, u64)> {
+    let mut high = guess;
+    while high > first {
+        let low = high.saturating_sub(step).max(first);
+        if !holds(low) {
+            return Some((low, high));
+        }
+        high = low;
+        step = step.saturating_mul(2);
+    }
+    None
+}
+
+/// From a guess for which `holds` is not true, a number for which it is not, and a larger one for which it is; none if it is true
+/// for none up to `last`.
+fn gallop_up(last: u64, guess: u64, mut step: u64, holds: &impl Fn(u64) -> bool) -> Option<(u64, u64)> {
+    let mut low = guess;
+    while low < last {
+        let high = low.saturating_add(step).min(last);
+        if holds(high) {
+            return Some((low, high));
+        }
+        low = high;
+        step = step.saturating_mul(2);
+    }
+    None
+}
+
+/// The largest number in a range for which the monotone `holds` is true; the first if it is true for none.
+fn last_true((first, last): (u64, u64), guess: u64, spread: f64, holds: impl Fn(u64) -> bool) -> u64 {
     let mirrored = |yes: u64| last - (yes - first);
-    mirrored(first_true((first, last), mirrored(first), 1.0, |yes| holds(mirrored(yes))))
+    mirrored(first_true((first, last), mirrored(guess), spread, |yes| holds(mirrored(yes))))
 }
 
 #[cfg(test)]
@@ -335,7 +358,7 @@ mod tests {
             for edge in 0..=most.min(50) {
                 for guess in [0, edge, most / 2, most] {
                     assert_eq!(first_true((0, most), guess, 1.0, |x| x >= edge), edge, "{most} {guess}");
-                    assert_eq!(last_true_from(0, most, |x| x <= edge), edge, "{most} {guess}");
+                    assert_eq!(last_true((0, most), guess, 1.0, |x| x <= edge), edge, "{most} {guess}");
                 }
             }
         }

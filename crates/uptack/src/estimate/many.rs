@@ -14,7 +14,7 @@ pub enum Sharing {
 
 /// The confidence that each of `queries` intervals needs, so that all of them hold at once with confidence `all`.
 ///
-/// Such intervals are made from exact tails, as all kinds but `Score` are: the score interval's far tails are wrong.
+/// Use a kind that is made from exact tails, as all but `Score` are: the score interval's far tails are wrong.
 ///
 /// ```
 /// use uptack::estimate::{Confidence, many::{Sharing, simultaneous}};
@@ -43,9 +43,9 @@ pub struct Consistent {
     pub sd: f64,
 }
 
-/// Makes estimates consistent where every owner holds exactly one yes: non-negative, and summing to `owners`.
+/// Makes estimates consistent if every owner is a yes-owner of exactly one query: non-negative, and summing to `owners`.
 ///
-/// It is the nearest such vector with each difference measured in its own variance: the excess of the sum is shared
+/// The result is the nearest such vector, each difference measured in its own variance: the excess of the sum is shared
 /// out in proportion to the variances, and what would become negative is 0. Intervals are clipped, not projected.
 ///
 /// ```
@@ -62,15 +62,24 @@ pub fn consistent(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consisten
     if total_variance == 0.0 {
         return certain(estimates, owners);
     }
-    let price = price(estimates, owners as f64);
-    let adjust = |&(estimate, sd): &(f64, f64)| {
+    let projection = Projection { price: price(estimates, owners as f64), total_variance };
+    Ok(estimates.iter().map(|&(estimate, sd)| projection.of(estimate, sd)).collect())
+}
+
+/// The projection onto consistent estimates.
+struct Projection {
+    price: f64,
+    total_variance: f64,
+}
+
+impl Projection {
+    fn of(&self, estimate: f64, sd: f64) -> Consistent {
         let variance = sd * sd;
         Consistent {
-            estimate: (estimate - price * variance).max(0.0),
-            sd: (variance - variance * variance / total_variance).max(0.0).sqrt(),
+            estimate: (estimate - self.price * variance).max(0.0),
+            sd: (variance - variance * variance / self.total_variance).max(0.0).sqrt(),
         }
-    };
-    Ok(estimates.iter().map(adjust).collect())
+    }
 }
 
 fn check_estimates(estimates: &[(f64, f64)]) -> Result<(), Error> {
@@ -89,8 +98,7 @@ fn check_estimates(estimates: &[(f64, f64)]) -> Result<(), Error> {
 /// The sum is piecewise linear and falls in μ; each estimate drops out at estimate/variance. Certain estimates
 /// (variance 0) do not move.
 fn price(estimates: &[(f64, f64)], owners: f64) -> f64 {
-    let fixed: f64 = estimates.iter().filter(|(_, sd)| *sd == 0.0).map(|(estimate, _)| estimate.max(0.0)).sum();
-    let (mut sum, mut variance) = (fixed - owners, 0.0);
+    let (mut sum, mut variance) = (sum_of_certain(estimates) - owners, 0.0);
     let mut price = 0.0;
     let mut active = by_falling_price(estimates).into_iter().peekable();
     while let Some((estimate, own)) = active.next() {
@@ -105,14 +113,19 @@ fn price(estimates: &[(f64, f64)], owners: f64) -> f64 {
     price
 }
 
-/// The uncertain estimates with their variances; those first that reach 0 at the highest price.
+fn sum_of_certain(estimates: &[(f64, f64)]) -> f64 {
+    estimates.iter().filter(|(_, sd)| *sd == 0.0).map(|(estimate, _)| estimate.max(0.0)).sum()
+}
+
+/// The uncertain estimates with their variances, those that reach 0 at the highest price first.
 fn by_falling_price(estimates: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut active: Vec<(f64, f64)> =
-        estimates.iter().map(|&(estimate, sd)| (estimate, sd * sd)).filter(|e| e.1 > 0.0).collect();
+    let with_variance = estimates.iter().map(|&(estimate, sd)| (estimate, sd * sd));
+    let mut active: Vec<(f64, f64)> = with_variance.filter(|(_, variance)| *variance > 0.0).collect();
     active.sort_by(|a, b| (b.0 / b.1).total_cmp(&(a.0 / a.1)));
     active
 }
 
+/// Estimates that are all certain are consistent, or cannot be made so.
 fn certain(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>, Error> {
     let sum: f64 = estimates.iter().map(|(estimate, _)| estimate).sum();
     if sum != owners as f64 {

@@ -10,7 +10,9 @@ mod interval;
 mod least_squares;
 pub mod many;
 mod observation;
+mod owner_law;
 pub mod paper;
+mod zones;
 
 pub use acceptance::Acceptance;
 pub use combined::{BinEstimate, Estimate, Estimator};

@@ -5,9 +5,10 @@ use num_integer::Integer;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-use crate::channel::{Channel, Output};
+use crate::channel::{Bin, Cell, Channel, Class, Output};
 use crate::error::Error;
 use crate::linear;
+use crate::noise::DiscreteLaplace;
 use crate::probability::Probability;
 use crate::sums::check_owners;
 use crate::tally::Tally;
@@ -31,6 +32,11 @@ struct Reading {
     denominator: i128,
 }
 
+/// A sum of numerators of probabilities, as a double.
+pub(super) fn probability_of(numerator: u128) -> f64 {
+    numerator as f64 / Probability::ONE.numerator() as f64
+}
+
 impl Statistic {
     pub(super) fn p(&self) -> f64 {
         self.yes.to_f64()
@@ -45,16 +51,21 @@ impl Statistic {
         (self.yes.numerator() as i128 - self.no.numerator() as i128) as f64 / Probability::ONE.numerator() as f64
     }
 
+    /// Whether the count depends on the truth.
+    pub(super) fn is_informative(&self) -> bool {
+        self.yes != self.no
+    }
+
     /// count − owners·q, exact before it is rounded.
     pub(super) fn excess(&self, count: i128, owners: u64) -> f64 {
         let expected = u128::from(owners) * self.no.numerator();
         if count < 0 {
             // Only noise makes a count negative, and then nothing cancels.
-            return count as f64 - expected as f64 / Probability::ONE.numerator() as f64;
+            return count as f64 - probability_of(expected);
         }
         // Both products are at most 2^127; i128 holds one less, and their difference always.
         let counted = count.unsigned_abs() << Probability::BITS;
-        let size = counted.abs_diff(expected) as f64 / Probability::ONE.numerator() as f64;
+        let size = probability_of(counted.abs_diff(expected));
         if counted >= expected { size } else { -size }
     }
 
@@ -74,6 +85,12 @@ impl Statistic {
     pub(super) fn counts_yes(&self) -> bool {
         self.yes == Probability::ONE && self.no == Probability::ZERO
     }
+
+    /// The count, given the counts of all cells.
+    fn count_in(&self, cells: &[u64]) -> i128 {
+        let counted = self.cells.iter().zip(cells).filter(|(is_counted, _)| **is_counted);
+        counted.map(|(_, &count)| i128::from(count)).sum()
+    }
 }
 
 /// How the tallies of a channel are read and checked.
@@ -82,37 +99,36 @@ pub(super) struct Reader {
     pub(super) channel: Channel,
     /// One for each bin that is shown.
     pub(super) bins: Vec<Statistic>,
-    /// One a class of equal ratio, where the tallies show its count; the class's place in the falling ratios beside it.
+    /// One for each class of equal ratio whose count the tallies show, by falling ratio.
     pub(super) classes: Vec<Statistic>,
     /// Whether the counts of all classes are visible; then they say all that the cells say about the truth.
     pub(super) classes_visible: bool,
     /// Combinations of bins that are 0 whatever the owners wrote.
     identities: Vec<Reading>,
-    /// The count of each cell, where the tallies fix it.
+    /// The name and the count of each cell, if the tallies fix them.
     cells: Vec<(String, Reading)>,
 }
 
 impl Reader {
     pub(super) fn new(channel: &Channel) -> Self {
-        let matrix = channel.matrix();
-        let bins = (0..matrix.len()).map(|bin| bin_statistic(channel, &matrix, bin)).collect();
+        let bins = bin_statistics(channel);
         if channel.noise().is_some() {
             return Self::of_sum(channel, bins);
         }
-        let rows: Vec<Vec<BigRational>> = matrix.iter().map(|row| row.iter().map(|&e| rational(e)).collect()).collect();
+        let matrix = PossibleMatrix::new(channel);
         let all = channel.classes();
-        let classes: Vec<Statistic> = all.iter().filter_map(|class| class_statistic(channel, &rows, class)).collect();
+        let classes: Vec<Statistic> = all.iter().filter_map(|class| class_statistic(channel, &matrix, class)).collect();
         Self {
             channel: channel.clone(),
             bins,
             classes_visible: classes.len() == all.len(),
             classes,
-            identities: identities(&rows, channel),
-            cells: if channel.determined() { cell_readings(channel, &rows) } else { Vec::new() },
+            identities: matrix.identities(),
+            cells: if channel.determined() { cell_readings(channel, &matrix) } else { Vec::new() },
         }
     }
 
-    /// Where aggregators add noise, the number of answers `1` is all that is shown.
+    /// If aggregators add noise, the number of answers `1` is all that is shown.
     fn of_sum(channel: &Channel, bins: Vec<Statistic>) -> Self {
         let shown = bins.into_iter().zip(channel.bins()).filter(|(_, bin)| bin.output == Output::ONE);
         Self {
@@ -132,15 +148,8 @@ impl Reader {
                 .with_hint("give the tally, or name the noise that was added, as in `… + laplace(scale=2)`"));
         };
         check_owners(owners)?;
-        let (reach, sum) = (i128::from(noise.plausible_reach()), i128::from(sum));
-        if sum < -reach || sum > i128::from(owners) + reach {
-            return Err(Error::counts(format!(
-                "a sum of {sum} for {owners} owners cannot be explained by noise of scale {}",
-                noise.scale()
-            ))
-            .with_hint(format!("the noise is within ±{reach}; was the sum made by another mechanism?")));
-        }
-        Ok(Observation { owners, bins: vec![sum], classes: Vec::new() })
+        check_sum(noise, owners, sum)?;
+        Ok(Observation { owners, bins: vec![i128::from(sum)], classes: Vec::new() })
     }
 
     /// Reads a tally; one that no owners of this channel can have written is refused.
@@ -153,43 +162,34 @@ impl Reader {
         let classes = self
             .class_counts(&bins, tally.owners())
             .map_err(|message| Error::counts(message).with_hint("was the tally made by another mechanism?"))?;
-        let signed = |counts: Vec<u64>| counts.into_iter().map(i128::from).collect();
-        Ok(Observation { owners: tally.owners(), bins: signed(bins), classes: signed(classes) })
+        let bins = bins.into_iter().map(i128::from).collect();
+        Ok(Observation { owners: tally.owners(), bins, classes })
     }
 
     /// The counts of the classes, or how the counts of the bins contradict each other.
-    fn class_counts(&self, bins: &[u64], owners: u64) -> Result<Vec<u64>, String> {
+    fn class_counts(&self, bins: &[u64], owners: u64) -> Result<Vec<i128>, String> {
+        self.check_bins(bins)?;
+        let count = |class: &Statistic| class.reading.count(bins).filter(|count| *count <= i128::from(owners));
+        let counts = self.classes.iter().map(count).collect::<Option<_>>();
+        counts.ok_or_else(|| "the answers contradict each other".to_owned())
+    }
+
+    fn check_bins(&self, bins: &[u64]) -> Result<(), String> {
         if let Some(identity) = self.identities.iter().find(|identity| identity.apply(bins) != Some(0)) {
             return Err(self.contradiction(identity));
         }
-        let negative = |cell: &Reading| cell.apply(bins).is_none_or(|count| count < 0);
-        if let Some((name, _)) = self.cells.iter().find(|(_, cell)| negative(cell)) {
-            return Err(format!(
-                "the answers contradict each other: the cell {name} would be counted less than 0 times"
-            ));
+        match self.cells.iter().find(|(_, cell)| cell.count(bins).is_none()) {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(format!("the answers contradict each other: the cell {name} would be counted less than 0 times"))
+            }
         }
-        let count = |class: &Statistic| class.reading.apply(bins).and_then(|count| u64::try_from(count).ok());
-        let classes = self.classes.iter().map(count).collect::<Option<Vec<u64>>>();
-        let classes = classes.filter(|counts| counts.iter().all(|&count| count <= owners));
-        classes.ok_or_else(|| "the answers contradict each other".to_owned())
     }
 
     /// From the counts of the cells themselves.
     pub(super) fn read_cells(&self, cells: &[u64]) -> Observation {
-        let count = |statistic: &Statistic| {
-            statistic
-                .cells
-                .iter()
-                .zip(cells)
-                .filter(|(counted, _)| **counted)
-                .map(|(_, &count)| i128::from(count))
-                .sum()
-        };
-        Observation {
-            owners: cells.iter().sum(),
-            bins: self.bins.iter().map(count).collect(),
-            classes: self.classes.iter().map(count).collect(),
-        }
+        let counts = |statistics: &[Statistic]| statistics.iter().map(|statistic| statistic.count_in(cells)).collect();
+        Observation { owners: cells.iter().sum(), bins: counts(&self.bins), classes: counts(&self.classes) }
     }
 
     fn contradiction(&self, identity: &Reading) -> String {
@@ -198,6 +198,17 @@ impl Reader {
         let names: Vec<String> = named.map(|(bin, _)| bin.name()).collect();
         format!("the answers contradict each other: the counts {} do not go together", names.join(", "))
     }
+}
+
+/// Refuses a sum that noise cannot explain.
+fn check_sum(noise: &DiscreteLaplace, owners: u64, sum: i64) -> Result<(), Error> {
+    let reach = i128::from(noise.plausible_reach());
+    if (-reach..=i128::from(owners) + reach).contains(&i128::from(sum)) {
+        return Ok(());
+    }
+    let scale = noise.scale();
+    Err(Error::counts(format!("a sum of {sum} for {owners} owners cannot be explained by noise of scale {scale}"))
+        .with_hint(format!("the noise is within ±{reach}; was the sum made by another mechanism?")))
 }
 
 /// The counts read off a tally, or a published sum.
@@ -241,59 +252,77 @@ impl Reading {
         }
     }
 
+    /// The count of one of `bins` bins.
+    fn of_bin(index: usize, bins: usize) -> Self {
+        Self { coefficients: (0..bins).map(|other| i128::from(other == index)).collect(), denominator: 1 }
+    }
+
     /// The value, if it is a whole number.
     fn apply(&self, bins: &[u64]) -> Option<i128> {
         let sum: i128 = self.coefficients.iter().zip(bins).map(|(c, &count)| c * i128::from(count)).sum();
         (sum % self.denominator == 0).then_some(sum / self.denominator)
     }
-}
 
-fn rational(entry: i64) -> BigRational {
-    BigRational::from_integer(entry.into())
-}
-
-fn bin_statistic(channel: &Channel, matrix: &[Vec<i64>], bin: usize) -> Statistic {
-    let (yes, no) = channel.bin_law(channel.bins()[bin]);
-    let coefficients = (0..matrix.len()).map(|other| i128::from(other == bin)).collect();
-    let cells = matrix[bin].iter().map(|&entry| entry == 1).collect();
-    Statistic { yes, no, cells, reading: Reading { coefficients, denominator: 1 } }
-}
-
-fn class_statistic(channel: &Channel, rows: &[Vec<BigRational>], class: &crate::channel::Class) -> Option<Statistic> {
-    let cells: Vec<bool> = (0..channel.cells().len()).map(|cell| class.cells.contains(&cell)).collect();
-    let target: Vec<BigRational> = cells.iter().map(|&counted| rational(i64::from(counted))).collect();
-    let reading = Reading::of(&over_possible(channel, rows, &target)?);
-    Some(Statistic { yes: class.yes, no: class.no, cells, reading })
-}
-
-/// The combination of bins that equals `target` on every cell that can occur.
-fn over_possible(channel: &Channel, rows: &[Vec<BigRational>], target: &[BigRational]) -> Option<Vec<BigRational>> {
-    let possible = |row: &[BigRational]| -> Vec<BigRational> {
-        channel.possible_cells().into_iter().map(|cell| row[cell].clone()).collect()
-    };
-    let rows: Vec<_> = rows.iter().map(|row| possible(row)).collect();
-    linear::combination(&rows, &possible(target))
-}
-
-fn identities(rows: &[Vec<BigRational>], channel: &Channel) -> Vec<Reading> {
-    let mut identities = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        let Some(mut coefficients) = over_possible(channel, &rows[..index], row) else { continue };
-        coefficients.push(-BigRational::one());
-        coefficients.resize(rows.len(), BigRational::zero());
-        identities.push(Reading::of(&coefficients));
+    /// The value, if it is a whole number and not negative.
+    fn count(&self, bins: &[u64]) -> Option<i128> {
+        self.apply(bins).filter(|count| *count >= 0)
     }
-    identities
 }
 
-fn cell_readings(channel: &Channel, rows: &[Vec<BigRational>]) -> Vec<(String, Reading)> {
-    let unit = |cell: usize| (0..channel.cells().len()).map(|other| rational(i64::from(other == cell))).collect();
-    let reading = |cell: usize| {
-        let target: Vec<BigRational> = unit(cell);
-        let coefficients = over_possible(channel, rows, &target)?;
-        Some((channel.cells()[cell].name(), Reading::of(&coefficients)))
+/// [`Channel::matrix`] without the columns of impossible cells.
+struct PossibleMatrix {
+    /// Indices of the cells that can occur.
+    cells: Vec<usize>,
+    /// One row for each bin, one column for each of these cells.
+    rows: Vec<Vec<BigRational>>,
+}
+
+impl PossibleMatrix {
+    fn new(channel: &Channel) -> Self {
+        Self { cells: channel.possible_cells(), rows: channel.matrix_of_possible_cells() }
+    }
+
+    /// How the count of some cells is read off the bins, if they show it.
+    fn reading(&self, is_counted: impl Fn(usize) -> bool) -> Option<Reading> {
+        let entry = |&cell: &usize| if is_counted(cell) { BigRational::one() } else { BigRational::zero() };
+        let target: Vec<BigRational> = self.cells.iter().map(entry).collect();
+        linear::combination(&self.rows, &target).map(|coefficients| Reading::of(&coefficients))
+    }
+
+    /// For each bin that is a combination of those before it, the difference of the two.
+    fn identities(&self) -> Vec<Reading> {
+        let mut identities = Vec::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            let Some(mut coefficients) = linear::combination(&self.rows[..index], row) else { continue };
+            coefficients.push(-BigRational::one());
+            coefficients.resize(self.rows.len(), BigRational::zero());
+            identities.push(Reading::of(&coefficients));
+        }
+        identities
+    }
+}
+
+fn bin_statistics(channel: &Channel) -> Vec<Statistic> {
+    let matrix = channel.matrix();
+    let statistic = |(index, bin): (usize, Bin)| {
+        let (yes, no) = channel.bin_law(bin);
+        let cells = matrix[index].iter().map(|&entry| entry == 1).collect();
+        Statistic { yes, no, cells, reading: Reading::of_bin(index, matrix.len()) }
     };
-    (0..channel.cells().len()).filter_map(reading).collect()
+    channel.bins().into_iter().enumerate().map(statistic).collect()
+}
+
+/// The count of a class, if the bins show it.
+fn class_statistic(channel: &Channel, matrix: &PossibleMatrix, class: &Class) -> Option<Statistic> {
+    let is_counted = |cell: usize| class.cells.contains(&cell);
+    let cells = (0..channel.cells().len()).map(is_counted).collect();
+    Some(Statistic { yes: class.yes, no: class.no, cells, reading: matrix.reading(is_counted)? })
+}
+
+/// The names and the counts of the cells that the bins show; impossible ones are shown to be 0.
+fn cell_readings(channel: &Channel, matrix: &PossibleMatrix) -> Vec<(String, Reading)> {
+    let reading = |(index, cell): (usize, &Cell)| Some((cell.name(), matrix.reading(|other| other == index)?));
+    channel.cells().iter().enumerate().filter_map(reading).collect()
 }
 
 #[cfg(test)]

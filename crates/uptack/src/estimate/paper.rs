@@ -9,6 +9,7 @@ use num_traits::{Signed, Zero};
 
 use crate::channel::{Bin, Cell, Channel, Law, Output};
 use crate::error::Error;
+use crate::fraction::Fraction;
 use crate::linear;
 use crate::probability::Probability;
 use crate::tally::Tally;
@@ -20,7 +21,7 @@ pub struct Combination {
     pub name: String,
     /// Its value in the tally.
     pub value: f64,
-    /// The estimate, or none where the combination does not depend on the truth.
+    /// The estimate, or none if the combination does not depend on the truth.
     pub estimate: Option<f64>,
     /// Its standard deviation at the estimate.
     pub sd: Option<f64>,
@@ -45,23 +46,18 @@ pub struct Combination {
 pub fn differences(channel: &Channel, tally: &Tally) -> Result<Vec<Combination>, Error> {
     tally.bin_counts(channel)?;
     let answers = channel.answers().len();
-    let mut all = Vec::new();
-    for (first, second) in (0..answers).flat_map(|first| (first + 1..answers).map(move |second| (first, second))) {
-        for &output in channel.answers()[first].iter().filter(|output| channel.answers()[second].contains(output)) {
-            let terms = [(Bin { answer: first, output }, 1), (Bin { answer: second, output }, -1)];
-            all.push(combination(channel, tally, &terms));
-        }
-    }
-    Ok(all)
+    let pairs = (0..answers).flat_map(|first| (first + 1..answers).map(move |second| (first, second)));
+    let all = pairs.flat_map(|(first, second)| Difference::of_answers(channel, first, second));
+    Ok(all.map(|difference| difference.estimate(channel, tally)).collect())
 }
 
 /// The chain of subtractions by which YES is found from the answers of
 /// [`Blended`](crate::mechanism::Blended).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backward {
-    /// NO_f21 = C2 − B2: who was moved on from ⊥3 to ⊥2.
+    /// NO_f21 = C2 − B2: those who were moved on from ⊥3 to ⊥2.
     pub moved_on: Combination,
-    /// YES_f2 + NO_f2 = B3 − A3: who was moved to ⊥3 at first.
+    /// YES_f2 + NO_f2 = B3 − A3: those who were moved to ⊥3 at first.
     pub moved: Combination,
     /// What is left of it, C3 − A3, and the estimate of YES from it.
     pub left: Combination,
@@ -84,49 +80,104 @@ pub struct Backward {
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn backward(channel: &Channel, tally: &Tally) -> Result<Backward, Error> {
-    let names: Vec<String> = channel.cells().iter().map(|cell| cell.name()).collect();
-    if names != ["111", "222", "333", "122", "133", "132"] {
+    if !channel.cells().iter().map(Cell::name).eq(["111", "222", "333", "122", "133", "132"]) {
         return Err(Error::request("only a `blended` mechanism is solved backwards"));
     }
     tally.bin_counts(channel)?;
-    let difference = |symbol, first: usize, second: usize| {
+    let difference = |symbol, first, second| {
         let output = Output::new(symbol).expect("digits are outputs");
-        let bin = |answer| Bin { answer, output };
-        combination(channel, tally, &[(bin(first), 1), (bin(second), -1)])
+        Difference { output, first, second }.estimate(channel, tally)
     };
     Ok(Backward { moved_on: difference('2', 2, 1), moved: difference('3', 1, 0), left: difference('3', 2, 0) })
 }
 
-/// Σ coefficient·bin, and YES solved from its expectation.
-fn combination(channel: &Channel, tally: &Tally, terms: &[(Bin, i64)]) -> Combination {
-    let value: f64 = terms.iter().map(|(bin, sign)| *sign as f64 * tally.count(bin.answer, bin.output) as f64).sum();
-    let moments = |law: Law| Moments::of(channel, terms, law);
-    let (yes, no) = (moments(Cell::yes), moments(Cell::no));
-    let owners = tally.owners() as f64;
-    let difference = (yes.sum - no.sum) as f64 / GRID;
-    let estimate = (yes.sum != no.sum).then(|| (value - no.mean() * owners) / difference);
-    let sd = estimate.map(|estimate| {
-        let yes_owners = estimate.clamp(0.0, owners);
-        let total = yes_owners * yes.variance() + (owners - yes_owners) * no.variance();
-        total.max(0.0).sqrt() / difference.abs()
-    });
-    Combination { name: name(terms), value, estimate, sd }
+/// How much more often the first of two answers gave an output than the second.
+struct Difference {
+    output: Output,
+    first: usize,
+    second: usize,
+}
+
+impl Difference {
+    /// One for each output that both answers may give.
+    fn of_answers(channel: &Channel, first: usize, second: usize) -> impl Iterator<Item = Self> {
+        let (outputs, others) = (&channel.answers()[first], &channel.answers()[second]);
+        let shared = outputs.iter().filter(move |output| others.contains(output));
+        shared.map(move |&output| Self { output, first, second })
+    }
+
+    fn bins(&self) -> [Bin; 2] {
+        [self.first, self.second].map(|answer| Bin { answer, output: self.output })
+    }
+
+    /// What an owner who writes a cell adds.
+    fn value_of(&self, cell: &Cell) -> i128 {
+        let [first, second] = self.bins();
+        i128::from(cell.value_in([(first, 1), (second, -1)]))
+    }
+
+    fn name(&self) -> String {
+        let [first, second] = self.bins();
+        format!("{} - {}", first.name(), second.name())
+    }
+
+    fn value_in(&self, tally: &Tally) -> f64 {
+        tally.count(self.first, self.output) as f64 - tally.count(self.second, self.output) as f64
+    }
+
+    /// The value in the tally, and YES solved from its expectation.
+    fn estimate(&self, channel: &Channel, tally: &Tally) -> Combination {
+        let (value, owners) = (self.value_in(tally), tally.owners() as f64);
+        let expectation = Expectation::of(self, channel);
+        let estimate = expectation.solve(value, owners);
+        let sd = estimate.map(|yes| expectation.sd(yes.clamp(0.0, owners), owners));
+        Combination { name: self.name(), value, estimate, sd }
+    }
+}
+
+/// What one owner adds to a difference, by truth.
+struct Expectation {
+    yes: Moments,
+    no: Moments,
+}
+
+impl Expectation {
+    fn of(difference: &Difference, channel: &Channel) -> Self {
+        let moments = |law: Law| Moments::of(channel, difference, law);
+        Self { yes: moments(Cell::yes), no: moments(Cell::no) }
+    }
+
+    /// How much more a yes-owner adds.
+    fn slope(&self) -> f64 {
+        (self.yes.sum - self.no.sum) as f64 / GRID
+    }
+
+    /// YES solved from the expected value.
+    fn solve(&self, value: f64, owners: f64) -> Option<f64> {
+        (self.yes.sum != self.no.sum).then(|| (value - self.no.mean() * owners) / self.slope())
+    }
+
+    /// The standard deviation of the solution at `yes` of `owners`.
+    fn sd(&self, yes: f64, owners: f64) -> f64 {
+        let total = yes * self.yes.variance() + (owners - yes) * self.no.variance();
+        total.max(0.0).sqrt() / self.slope().abs()
+    }
 }
 
 /// 2⁶⁴, over which probabilities are whole numbers.
 const GRID: f64 = (1u128 << Probability::BITS) as f64;
 
-/// What one owner adds to a combination under one law: Σ value·law and Σ value²·law over 2⁶⁴.
+/// What one owner adds to a difference under one law: Σ value·law and Σ value²·law, over 2⁶⁴.
 struct Moments {
     sum: i128,
     squares: i128,
 }
 
 impl Moments {
-    fn of(channel: &Channel, terms: &[(Bin, i64)], law: Law) -> Self {
+    fn of(channel: &Channel, difference: &Difference, law: Law) -> Self {
         let moment = |power: u32| {
-            let value = |cell: &Cell| i128::from(cell.value_in(terms.iter().copied()));
-            channel.cells().iter().map(|cell| value(cell).pow(power) * law(cell).numerator() as i128).sum()
+            let terms = channel.cells().iter().map(|cell| (difference.value_of(cell), law(cell).numerator() as i128));
+            terms.map(|(value, mass)| value.pow(power) * mass).sum()
         };
         Self { sum: moment(1), squares: moment(2) }
     }
@@ -140,24 +191,13 @@ impl Moments {
     }
 }
 
-fn name(terms: &[(Bin, i64)]) -> String {
-    let term = |(index, (bin, sign)): (usize, &(Bin, i64))| {
-        let sign = match (*sign < 0, index) {
-            (true, _) => " - ",
-            (false, 0) => "",
-            (false, _) => " + ",
-        };
-        format!("{sign}{}", bin.name())
-    };
-    terms.iter().enumerate().map(term).collect()
-}
-
 /// The paper's system: E\["Yes"\] ± σ = Observed("Yes"), E\[⊥\] ± σ = Observed(⊥), and the two together DO.
 ///
 /// It is linear in YES and σ. The third equation as printed leaves no room for "No" answers: it fits mechanisms that
 /// give none, such as [`NoisySampling`](crate::mechanism::NoisySampling), to which the paper's π1 = π2 = π3 = 1 leads,
-/// and contradicts the first two elsewhere. (There σ("No") = 0 and σ("Yes") = σ(⊥); the paper has all three equal.) Equal signs force σ = 0; opposite signs leave one equation for two
-/// unknowns. What "E ± σ = observed, solved for YES" becomes once σ is a function of YES is the score interval.
+/// and contradicts the first two elsewhere. (There σ("No") = 0 and σ("Yes") = σ(⊥); the paper has all three equal.) Equal
+/// signs force σ = 0; opposite signs leave one equation for two unknowns. Once σ is a function of YES, "E ± σ = observed,
+/// solved for YES" becomes the score interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignSystem {
     /// One for each choice of the two signs.
@@ -169,7 +209,7 @@ pub struct SignSystem {
 pub struct SignSolution {
     /// The signs of σ in the equations for "Yes" and for ⊥; true is plus.
     pub signs: [bool; 2],
-    /// The rank of the equations' coefficients: 2 where YES and σ are fixed.
+    /// The rank of the equations' coefficients: 2 if YES and σ are determined.
     pub rank: usize,
     /// What came of it.
     pub outcome: SignOutcome,
@@ -202,15 +242,21 @@ impl SignSystem {
     /// Solves the system for a one-answer mechanism with the outputs `1` and ⊥; others have no such system.
     pub fn solve(channel: &Channel, tally: &Tally) -> Result<Option<Self>, Error> {
         tally.bin_counts(channel)?;
-        let has = |output| channel.answers()[0].contains(&output);
-        if channel.answers().len() != 1 || !has(Output::ONE) || !has(Output::BOTTOM) {
-            return Ok(None);
+        let outputs = [Output::ONE, Output::BOTTOM];
+        match channel.answers() {
+            [only] if outputs.iter().all(|output| only.contains(output)) => {
+                let [ones, bottoms] = outputs.map(|output| Line::new(channel, tally, output));
+                Ok(Some(Self::of(&ones, &bottoms, tally.owners())))
+            }
+            _ => Ok(None),
         }
-        let [ones, bottoms] = [Output::ONE, Output::BOTTOM].map(|output| Line::new(channel, tally, output));
-        let owners = BigRational::from_integer(tally.owners().into());
+    }
+
+    fn of(ones: &Line, bottoms: &Line, owners: u64) -> Self {
+        let owners = BigRational::from_integer(owners.into());
         let signs = [[true, true], [true, false], [false, true], [false, false]];
-        let solutions = signs.map(|signs| solve_signs(&ones, &bottoms, &owners, signs)).to_vec();
-        Ok(Some(Self { solutions }))
+        let solve = |signs| Equations::new(ones, bottoms, &owners, signs).solve(signs);
+        Self { solutions: signs.map(solve).to_vec() }
     }
 }
 
@@ -224,7 +270,7 @@ struct Line {
 impl Line {
     fn new(channel: &Channel, tally: &Tally, output: Output) -> Self {
         let (yes, no) = channel.bin_law(Bin { answer: 0, output });
-        let exact = |part: Probability| crate::Fraction::from_probability(part).exact().clone();
+        let exact = |part: Probability| Fraction::from_probability(part).exact().clone();
         let whole = |count: u64| BigRational::from_integer(count.into());
         Self {
             slope: exact(yes) - exact(no),
@@ -243,32 +289,48 @@ impl Line {
 /// The coefficients of YES and of σ, and the right side.
 type Equation = [BigRational; 3];
 
-fn solve_signs(ones: &Line, bottoms: &Line, owners: &BigRational, signs: [bool; 2]) -> SignSolution {
-    let (first, second) = (ones.equation(signs[0]), bottoms.equation(signs[1]));
-    let together = owners - &ones.constant - &bottoms.constant;
-    let third = [&first[0] + &second[0], &first[1] + &second[1], together];
-    let equations = [first, second, third];
-    let rank = linear::rank(equations.iter().map(|equation| equation[..2].to_vec()).collect());
-    let consistent = linear::rank(equations.iter().map(|equation| equation.to_vec()).collect()) == rank;
-    let outcome = match (consistent, rank) {
-        (false, _) => SignOutcome::Contradictory,
-        (true, 2) => fixed(&equations),
-        (true, _) => SignOutcome::Underdetermined,
-    };
-    SignSolution { signs, rank, outcome }
-}
+/// The paper's three equations under one choice of signs.
+struct Equations([Equation; 3]);
 
-/// Cramer's rule on two independent ones of consistent equations.
-fn fixed(equations: &[Equation; 3]) -> SignOutcome {
-    let [first, second, third] = equations;
-    let pairs = [(first, second), (first, third), (second, third)];
-    let independent = pairs.into_iter().find(|(a, b)| !determinant(a, b, 0, 1).is_zero());
-    let (a, b) = independent.expect("rank 2 means that two equations are independent");
-    let denominator = determinant(a, b, 0, 1);
-    let exact = determinant(a, b, 2, 1) / &denominator;
-    let yes = linear::to_f64(&exact);
-    let sigma = linear::to_f64(&(determinant(a, b, 0, 2) / &denominator));
-    if exact.is_negative() { SignOutcome::Negative { yes, sigma } } else { SignOutcome::Kept { yes, sigma } }
+impl Equations {
+    fn new(ones: &Line, bottoms: &Line, owners: &BigRational, signs: [bool; 2]) -> Self {
+        let (first, second) = (ones.equation(signs[0]), bottoms.equation(signs[1]));
+        let together = owners - &ones.constant - &bottoms.constant;
+        let third = [&first[0] + &second[0], &first[1] + &second[1], together];
+        Self([first, second, third])
+    }
+
+    fn solve(&self, signs: [bool; 2]) -> SignSolution {
+        let rank = self.rank(2);
+        let outcome = match rank {
+            _ if self.rank(3) != rank => SignOutcome::Contradictory,
+            2 => self.solution(),
+            _ => SignOutcome::Underdetermined,
+        };
+        SignSolution { signs, rank, outcome }
+    }
+
+    /// The rank of the first columns.
+    fn rank(&self, columns: usize) -> usize {
+        linear::rank(self.0.iter().map(|equation| equation[..columns].to_vec()).collect())
+    }
+
+    /// Cramer's rule on two independent ones of consistent equations.
+    fn solution(&self) -> SignOutcome {
+        let (a, b) = self.independent_pair();
+        let denominator = determinant(a, b, 0, 1);
+        let exact = determinant(a, b, 2, 1) / &denominator;
+        let yes = linear::to_f64(&exact);
+        let sigma = linear::to_f64(&(determinant(a, b, 0, 2) / &denominator));
+        if exact.is_negative() { SignOutcome::Negative { yes, sigma } } else { SignOutcome::Kept { yes, sigma } }
+    }
+
+    fn independent_pair(&self) -> (&Equation, &Equation) {
+        let [first, second, third] = &self.0;
+        let mut pairs = [(first, second), (first, third), (second, third)].into_iter();
+        let independent = pairs.find(|(a, b)| !determinant(a, b, 0, 1).is_zero());
+        independent.expect("rank 2 means that two equations are independent")
+    }
 }
 
 /// The determinant of two columns of two equations.

@@ -1,5 +1,7 @@
 //! Draws from the binomial distribution.
 
+use std::f64::consts::PI;
+
 use crate::certified::binomial::{deviance, stirling};
 
 /// One draw, from uniform doubles in \[0, 1).
@@ -19,22 +21,28 @@ pub(crate) fn draw(trials: u64, p: f64, mut uniform: impl FnMut() -> f64) -> u64
     if trials as f64 * p < 10.0 { invert(trials, p, &mut uniform) } else { reject(trials, p, &mut uniform) }
 }
 
-/// Walks up the distribution until it exceeds a uniform number.
+/// Draws by inverting the distribution.
 fn invert(trials: u64, p: f64, uniform: &mut impl FnMut() -> f64) -> u64 {
-    let odds = p / (1.0 - p);
-    let n = trials as f64;
-    let start = (n * (-p).ln_1p()).exp();
     loop {
-        let (mut left, mut mass) = (uniform(), start);
-        // Beyond 200 at a mean below 10 the mass is under 1e-180: only rounding of the sum leads there.
-        for hits in 0..=trials.min(200) {
-            if left < mass {
-                return hits;
-            }
-            left -= mass;
-            mass *= (n - hits as f64) / (hits as f64 + 1.0) * odds;
+        if let Some(hits) = quantile(uniform(), trials, p) {
+            return hits;
         }
     }
+}
+
+/// Walks up the distribution until it exceeds a number below one.
+fn quantile(mut left: f64, trials: u64, p: f64) -> Option<u64> {
+    let (n, odds) = (trials as f64, p / (1.0 - p));
+    let mut mass = (n * (-p).ln_1p()).exp();
+    // At a mean below 10, the mass beyond 200 is under 1e-180: only the rounding of the sum leads there.
+    for hits in 0..=trials.min(200) {
+        if left < mass {
+            return Some(hits);
+        }
+        left -= mass;
+        mass *= (n - hits as f64) / (hits as f64 + 1.0) * odds;
+    }
+    None
 }
 
 /// Rejection from a table-mountain envelope around the mode.
@@ -46,15 +54,14 @@ fn reject(trials: u64, p: f64, uniform: &mut impl FnMut() -> f64) -> u64 {
         let v = uniform();
         let u = uniform() - 0.5;
         let centred = 0.5 - u.abs();
-        let hits = ((2.0 * hat.a / centred + hat.b) * u + hat.c).floor();
+        let hits = hat.hits(u, centred);
         if centred >= 0.07 && v <= hat.shortcut {
             return hits as u64;
         }
         if hits < 0.0 || hits > n {
             continue;
         }
-        let height = (v * hat.alpha / (hat.a / (centred * centred) + hat.b)).ln();
-        if height <= log_ratio(hits, mode, n, p) {
+        if hat.log_height(v, centred) <= log_mass(hits, n, p) - log_mass(mode, n, p) {
             return hits as u64;
         }
     }
@@ -82,30 +89,31 @@ impl Hat {
             shortcut: 0.92 - 4.2 / b,
         }
     }
+
+    /// The count proposed by u, which is `centred` away from the nearer end of its range.
+    fn hits(&self, u: f64, centred: f64) -> f64 {
+        ((2.0 * self.a / centred + self.b) * u + self.c).floor()
+    }
+
+    /// The logarithm of the height at which v falls under the hat, in units of P(mode).
+    fn log_height(&self, v: f64, centred: f64) -> f64 {
+        (v * self.alpha / (self.a / (centred * centred) + self.b)).ln()
+    }
 }
 
-/// ln of P(hits) / P(mode).
-fn log_ratio(hits: f64, mode: f64, n: f64, p: f64) -> f64 {
-    let log_mass = |k: f64| {
-        let (rest, mut sum) = (n - k, 0.0);
-        if k > 0.0 {
-            sum += stirling(k) + deviance(k, n * p) + 0.5 * k.ln();
-        }
-        if rest > 0.0 {
-            sum += stirling(rest) + deviance(rest, n * (1.0 - p)) + 0.5 * rest.ln();
-        }
-        // At an end of the range the whole mass is n·ln(p) or n·ln(1−p), of which the other terms are not formed.
-        if k == 0.0 || rest == 0.0 {
-            sum += deviance_at_zero(if k == 0.0 { n * p } else { n * (1.0 - p) });
-        }
-        -sum
-    };
-    log_mass(hits) - log_mass(mode)
+/// ln P(k), up to a constant that all counts share.
+fn log_mass(k: f64, n: f64, p: f64) -> f64 {
+    -(negative_log_part(k, n * p) + negative_log_part(n - k, n * (1.0 - p)))
 }
 
-/// The deviance and the Stirling term of a count of 0: ½·ln 2π less than the general form has.
-fn deviance_at_zero(mean: f64) -> f64 {
-    mean - 0.5 * (2.0 * std::f64::consts::PI).ln()
+/// What the successes, or the failures, add to −ln P, given their number and its mean.
+fn negative_log_part(count: f64, mean: f64) -> f64 {
+    if count > 0.0 {
+        stirling(count) + deviance(count, mean) + 0.5 * count.ln()
+    } else {
+        // The exact value is the mean, and the general form leaves out ½·ln 2π.
+        mean - 0.5 * (2.0 * PI).ln()
+    }
 }
 
 #[cfg(test)]

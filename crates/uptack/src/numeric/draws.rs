@@ -21,7 +21,23 @@ pub(super) struct Cumulants {
     pub(super) variance: f64,
 }
 
-impl Draws<'_> {
+impl Cumulants {
+    /// Of the sum of two independent numbers.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { value: self.value + other.value, mean: self.mean + other.mean, variance: self.variance + other.variance }
+    }
+
+    /// Of the sum of this many independent numbers.
+    fn times(self, count: f64) -> Self {
+        Self { value: count * self.value, mean: count * self.mean, variance: count * self.variance }
+    }
+}
+
+impl<'a> Draws<'a> {
+    fn law(&self) -> impl Iterator<Item = (i64, f64)> + 'a {
+        self.values.iter().copied().zip(self.masses.iter().copied())
+    }
+
     /// The likeliest value under an exponential tilt. Everything is computed relative to it, so that
     /// a large count of a nearly certain law loses no digits.
     fn base(&self, tilt: f64) -> i64 {
@@ -31,44 +47,42 @@ impl Draws<'_> {
     }
 
     pub(super) fn cumulants(&self, tilt: f64) -> Cumulants {
-        if self.count == 0 {
-            return Cumulants::default();
-        }
+        if self.count == 0 { Cumulants::default() } else { self.cumulants_of_one(tilt).times(self.count as f64) }
+    }
+
+    fn cumulants_of_one(&self, tilt: f64) -> Cumulants {
         let base = self.base(tilt);
         let (mut growth, mut first, mut second) = (0.0, 0.0, 0.0);
-        for (&value, &mass) in self.values.iter().zip(self.masses) {
+        for (value, mass) in self.law() {
             let distance = (value - base) as f64;
             let change = mass * (tilt * distance).exp_m1();
             growth += change;
             first += distance * (mass + change);
             second += distance * distance * (mass + change);
         }
-        let (count, total) = (self.count as f64, 1.0 + growth);
+        let (base, total) = (base as f64, 1.0 + growth);
         let mean = first / total;
-        Cumulants {
-            value: count * (growth.ln_1p() + tilt * base as f64),
-            mean: count * (mean + base as f64),
-            variance: count * (second / total - mean * mean).max(0.0),
-        }
+        let variance = (second / total - mean * mean).max(0.0);
+        Cumulants { value: growth.ln_1p() + tilt * base, mean: mean + base, variance }
     }
 
-    pub(super) fn tilted(&self, tilt: f64) -> Tilted<'_> {
+    pub(super) fn tilted(&self, tilt: f64) -> Tilted<'a> {
         let base = self.base(tilt);
-        let weights: Vec<f64> =
-            self.values.iter().zip(self.masses).map(|(&v, &m)| m * (tilt * (v - base) as f64).exp()).collect();
-        let total: f64 = weights.iter().sum();
-        let masses = weights.into_iter().map(|weight| weight / total).collect();
+        let mut masses: Vec<f64> =
+            self.law().map(|(value, mass)| mass * (tilt * (value - base) as f64).exp()).collect();
+        let total: f64 = masses.iter().sum();
+        masses.iter_mut().for_each(|mass| *mass /= total);
         Tilted { count: self.count, values: self.values, masses, base }
     }
 
+    /// The least and the greatest sum that can occur.
     pub(super) fn ends(&self) -> (i128, i128) {
         let count = i128::from(self.count);
-        let possible = || {
-            self.values.iter().zip(self.masses).filter(|(_, mass)| **mass > 0.0).map(|(value, _)| i128::from(*value))
-        };
+        let possible = || self.law().filter(|(_, mass)| *mass > 0.0).map(|(value, _)| i128::from(value));
         (possible().min().unwrap_or(0) * count, possible().max().unwrap_or(0) * count)
     }
 
+    /// The distance between the least and the greatest value.
     pub(super) fn range(&self) -> f64 {
         let (low, high) = (self.values.iter().min(), self.values.iter().max());
         low.zip(high).map_or(0.0, |(low, high)| (high - low) as f64)

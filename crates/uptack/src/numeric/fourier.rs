@@ -9,7 +9,7 @@ pub(crate) struct Sines {
     sines: Vec<f64>,
 }
 
-/// The largest size is 2 to the power of one less than this many.
+/// There is a table for each of the sizes 2⁰, 2¹, …: this many.
 const SIZES: usize = 24;
 
 impl Sines {
@@ -43,22 +43,29 @@ pub(crate) fn transform(real: &mut [f64], imaginary: &mut [f64]) {
     let sines = Sines::of(size);
     let mut half = 1;
     while half < size {
-        let stride = size / (2 * half);
-        for start in (0..size).step_by(2 * half) {
-            for offset in 0..half {
-                let (sine, cosine) = sines.root(offset * stride);
-                let (low, high) = (start + offset, start + offset + half);
-                let re = real[high] * cosine + imaginary[high] * sine;
-                let im = imaginary[high] * cosine - real[high] * sine;
-                (real[high], imaginary[high]) = (real[low] - re, imaginary[low] - im);
-                (real[low], imaginary[low]) = (real[low] + re, imaginary[low] + im);
-            }
-        }
+        combine_halves(real, imaginary, half, sines);
         half *= 2;
     }
 }
 
-/// Puts every entry where the bits of its index, read backwards, say.
+/// Makes the transforms of all blocks of twice `half` from those of their halves.
+#[inline]
+fn combine_halves(real: &mut [f64], imaginary: &mut [f64], half: usize, sines: &Sines) {
+    let size = real.len();
+    let stride = size / (2 * half);
+    for start in (0..size).step_by(2 * half) {
+        for offset in 0..half {
+            let (sine, cosine) = sines.root(offset * stride);
+            let (low, high) = (start + offset, start + offset + half);
+            let re = real[high] * cosine + imaginary[high] * sine;
+            let im = imaginary[high] * cosine - real[high] * sine;
+            (real[high], imaginary[high]) = (real[low] - re, imaginary[low] - im);
+            (real[low], imaginary[low]) = (real[low] + re, imaginary[low] + im);
+        }
+    }
+}
+
+/// Moves every entry to the index whose bits are those of its own, reversed.
 fn permute(real: &mut [f64], imaginary: &mut [f64]) {
     let size = real.len();
     if size < 2 {

@@ -1,8 +1,11 @@
 //! Sums of many independent whole numbers: what any weighted count of answers is.
 
+use std::f64::consts::PI;
+
 use super::draws::{Cumulants, Draws, Tilted};
 use super::fourier::{self, Sines};
 use super::normal;
+use crate::certified::root::newton_step;
 use crate::noise::DiscreteLaplace;
 
 /// The sum of several groups of independent draws.
@@ -24,6 +27,35 @@ pub(crate) struct Tails {
     pub(crate) point: f64,
 }
 
+/// Which tail is meant: that of greater or that of smaller values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Upper,
+    Lower,
+}
+
+impl Side {
+    /// The direction in which the tail lies.
+    pub(super) fn sign(self) -> f64 {
+        match self {
+            Self::Upper => 1.0,
+            Self::Lower => -1.0,
+        }
+    }
+}
+
+impl Tails {
+    const BELOW_ALL: Self = Self { upper: 1.0, lower: 0.0, point: 0.0 };
+    const ABOVE_ALL: Self = Self { upper: 0.0, lower: 1.0, point: 0.0 };
+    /// The tails at `x`, given P(sum ≥ value) and P(sum ≤ value) as a function.
+    pub(super) fn at(x: i128, tail: impl Fn(i128, Side) -> f64) -> Self {
+        let (upper, lower) = (tail(x, Side::Upper), tail(x, Side::Lower));
+        // Either difference is exact in theory; the one on the side of the smaller tail loses fewer digits.
+        let point = if upper < lower { upper - tail(x + 1, Side::Upper) } else { lower - tail(x - 1, Side::Lower) };
+        Self { upper, lower, point: point.max(0.0) }
+    }
+}
+
 /// The probabilities of all values that matter, and their sums from either side.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactLaw {
@@ -39,7 +71,7 @@ const NEGLIGIBLE: f64 = 42.0;
 const FAR_NEGLIGIBLE: f64 = 120.0;
 /// More than any count.
 const ENDLESS: i128 = i128::MAX / 4;
-/// From here on masses of the plain transform are too inexact, in relation to themselves, and tilted ones are used.
+/// Below this the masses of the plain transform are too inexact, in relation to themselves, and tilted ones are used.
 const WELL_RESOLVED: f64 = 1e-7;
 
 impl LatticeSum<'_> {
@@ -56,19 +88,18 @@ impl LatticeSum<'_> {
         self.groups.iter().map(Draws::range).fold(0.0, f64::max)
     }
 
-    /// What is left of the sum without its noise, whose law [`noisy`](super::noisy) puts back.
+    /// The sum without its noise, which [`noisy`](super::noisy) adds again.
     pub(crate) fn without_noise(&self) -> Self {
         Self { noise: None, ..*self }
     }
 
     fn cumulants(&self, tilt: f64) -> Cumulants {
+        let groups = self.groups.iter().map(|group| group.cumulants(tilt));
         let noise = self.noise.map(|noise| noise_cumulants(&noise, tilt));
-        self.groups.iter().map(|group| group.cumulants(tilt)).chain(noise).fold(Cumulants::default(), |a, b| {
-            Cumulants { value: a.value + b.value, mean: a.mean + b.mean, variance: a.variance + b.variance }
-        })
+        groups.chain(noise).fold(Cumulants::default(), Cumulants::plus)
     }
 
-    /// The least and the greatest value of the sum; with noise there is none.
+    /// The least and the greatest value of the sum; with noise, more than any count on either side.
     fn ends(&self) -> (i128, i128) {
         if self.noise.is_some() {
             return (-ENDLESS, ENDLESS);
@@ -98,88 +129,107 @@ impl LatticeSum<'_> {
         let (first, last) = self.window(if far { FAR_NEGLIGIBLE } else { NEGLIGIBLE });
         let mut masses = self.masses(first, last, 0.0);
         if far {
-            self.resolve_tail(first, &mut masses, -1.0);
-            self.resolve_tail(first, &mut masses, 1.0);
+            self.resolve_tail(first, &mut masses, Side::Lower);
+            self.resolve_tail(first, &mut masses, Side::Upper);
         }
         ExactLaw::new(first, masses)
     }
 
-    /// Replaces small masses below (−1) or above (1) the mean by those of a law that is tilted to that side.
-    fn resolve_tail(&self, first: i128, masses: &mut [f64], side: f64) {
-        let Cumulants { mean, variance, .. } = self.cumulants(0.0);
-        let (low, high) = self.ends();
-        // Not to the very end of the range, where the tilted law would have only one value.
-        let room = 0.8 * (if side < 0.0 { mean - low as f64 } else { high as f64 - mean });
-        let tilt = self.tilt_for(mean + side * room.min(6.5 * variance.sqrt()));
+    /// Replaces small masses on one side of the mean by those of a law that is tilted to that side.
+    fn resolve_tail(&self, first: i128, masses: &mut [f64], side: Side) {
+        let mean = self.mean();
         let last = first + masses.len() as i128 - 1;
-        for (index, resolved) in self.masses(first, last, tilt).into_iter().enumerate() {
-            let beyond = side * ((first + index as i128) as f64 - mean) > 0.0;
-            if beyond && masses[index] < WELL_RESOLVED {
-                masses[index] = resolved;
+        let resolved = self.masses(first, last, self.tail_tilt(side));
+        for ((mass, resolved), value) in masses.iter_mut().zip(resolved).zip(first..) {
+            let is_on_side = side.sign() * (value as f64 - mean) > 0.0;
+            if is_on_side && *mass < WELL_RESOLVED {
+                *mass = resolved;
             }
         }
+    }
+
+    /// The tilt that moves the mean several standard deviations to one side, but not to the very end of the range, where the tilted
+    /// law would have only one value.
+    fn tail_tilt(&self, side: Side) -> f64 {
+        let Cumulants { mean, variance, .. } = self.cumulants(0.0);
+        let (low, high) = self.ends();
+        let room = match side {
+            Side::Upper => high as f64 - mean,
+            Side::Lower => mean - low as f64,
+        };
+        self.tilt_for(mean + side.sign() * (0.8 * room).min(6.5 * variance.sqrt()))
     }
 
     /// The masses of `first..=last`, transformed under a tilt and tilted back.
     fn masses(&self, first: i128, last: i128, tilt: f64) -> Vec<f64> {
         let length = (last - first + 1) as usize;
-        let (mut real, mut imaginary) = Spectrum::new(self, first, length.next_power_of_two(), tilt).whole();
-        fourier::transform(&mut real, &mut imaginary);
-        let log_total = self.cumulants(tilt).value;
-        let back = |(index, mass): (usize, f64)| {
-            let value = (first + index as i128) as f64;
-            if tilt == 0.0 { mass.max(0.0) } else { mass.max(0.0) * (log_total - tilt * value).exp() }
-        };
-        real.truncate(length);
-        real.into_iter().enumerate().map(back).collect()
+        let (mut masses, mut imaginary) = Spectrum::new(self, first, length.next_power_of_two(), tilt).whole();
+        fourier::transform(&mut masses, &mut imaginary);
+        masses.truncate(length);
+        masses.iter_mut().for_each(|mass| *mass = mass.max(0.0));
+        if tilt != 0.0 {
+            self.undo_tilt(first, &mut masses, tilt);
+        }
+        masses
     }
 
-    /// A bound on the upper tail at `x`, or on the lower one; the flag says which.
-    pub(crate) fn tail_bound(&self, x: i128) -> (f64, bool) {
+    fn undo_tilt(&self, first: i128, masses: &mut [f64], tilt: f64) {
+        let log_total = self.cumulants(tilt).value;
+        for (mass, value) in masses.iter_mut().zip(first..) {
+            *mass *= (log_total - tilt * value as f64).exp();
+        }
+    }
+
+    /// A bound on the tail at `x` that lies away from the mean, and which tail that is.
+    pub(crate) fn tail_bound(&self, x: i128) -> (f64, Side) {
         let (low, high) = self.ends();
         if x < low || x > high {
-            return (0.0, x > high);
+            return (0.0, if x > high { Side::Upper } else { Side::Lower });
         }
         let tilt = self.tilt_for(x as f64);
-        ((self.cumulants(tilt).value - tilt * x as f64).exp().min(1.0), tilt > 0.0)
+        let bound = (self.cumulants(tilt).value - tilt * x as f64).exp().min(1.0);
+        (bound, if tilt > 0.0 { Side::Upper } else { Side::Lower })
     }
 
     /// The tails at `x` by the Lugannani–Rice formula for lattice variables (Daniels' second continuity correction,
     /// 1987). Its relative error falls like range²/variance.
     pub(crate) fn saddle_point(&self, x: i128) -> Tails {
-        let (upper, lower) = (self.saddle_point_from(x, 1.0), self.saddle_point_from(x, -1.0));
-        // Either difference is exact in theory; the one on the side of the smaller tail loses fewer digits.
-        let point = if upper < lower {
-            upper - self.saddle_point_from(x + 1, 1.0)
-        } else {
-            lower - self.saddle_point_from(x - 1, -1.0)
-        };
-        Tails { upper, lower, point: point.max(0.0) }
+        Tails::at(x, |x, side| self.saddle_point_from(x, side))
     }
 
-    /// P(sum ≥ x) for sign 1 and P(sum ≤ x) for sign −1.
-    fn saddle_point_from(&self, x: i128, sign: f64) -> f64 {
+    /// P(sum ≥ x) or P(sum ≤ x).
+    fn saddle_point_from(&self, x: i128, side: Side) -> f64 {
+        self.certain_tail(x, side).unwrap_or_else(|| self.saddle_point_beyond(x as f64 - side.sign() * 0.5, side))
+    }
+
+    /// The same if it is certain, because all values are on one side of `x`.
+    fn certain_tail(&self, x: i128, side: Side) -> Option<f64> {
         let (low, high) = self.ends();
-        let (all, none) = if sign > 0.0 { (x <= low, x > high) } else { (x >= high, x < low) };
-        match (all, none) {
-            (true, _) => 1.0,
-            (_, true) => 0.0,
-            _ => self.saddle_point_beyond(x as f64 - sign * 0.5, sign),
-        }
+        let (is_all, is_none) = match side {
+            Side::Upper => (x <= low, x > high),
+            Side::Lower => (x >= high, x < low),
+        };
+        if is_all { Some(1.0) } else { is_none.then_some(0.0) }
     }
 
-    /// P(sum > at) for sign 1 and P(sum < at) for sign −1, where `at` lies half way between two values.
-    pub(crate) fn saddle_point_beyond(&self, at: f64, sign: f64) -> f64 {
+    /// P(sum > at) or P(sum < at), where `at` lies half way between two values.
+    pub(super) fn saddle_point_beyond(&self, at: f64, side: Side) -> f64 {
         let tilt = self.tilt_for(at);
         let cumulants = self.cumulants(tilt);
         let deviation = (2.0 * (tilt * at - cumulants.value)).max(0.0).sqrt().copysign(tilt);
+        // Near the mean both terms of the correction are large, and cancel.
         if deviation.abs() < 1e-3 {
-            let plain = self.cumulants(0.0);
-            return normal::upper_tail(sign * (at - plain.mean) / plain.variance.sqrt());
+            return self.normal_beyond(at, side);
         }
         let lattice = 2.0 * (tilt / 2.0).sinh() * cumulants.variance.sqrt();
         let correction = normal::density(deviation) * (1.0 / lattice - 1.0 / deviation);
-        (normal::upper_tail(sign * deviation) + sign * correction).clamp(0.0, 1.0)
+        (normal::upper_tail(side.sign() * deviation) + side.sign() * correction).clamp(0.0, 1.0)
+    }
+
+    /// The same of a normal law with this mean and variance.
+    fn normal_beyond(&self, at: f64, side: Side) -> f64 {
+        let Cumulants { mean, variance, .. } = self.cumulants(0.0);
+        normal::upper_tail(side.sign() * (at - mean) / variance.sqrt())
     }
 
     /// The tilt under which the mean is `target`, by Newton's method safeguarded by bisection.
@@ -193,8 +243,7 @@ impl LatticeSum<'_> {
             } else {
                 high = tilt
             }
-            let newton = tilt - (mean - target) / variance;
-            let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+            let next = newton_step((low, high), tilt, mean - target, variance);
             if (next - tilt).abs() <= 1e-14 * tilt.abs().max(1e-3 / self.range().max(1.0)) {
                 return next;
             }
@@ -240,19 +289,24 @@ impl<'a> Spectrum<'a> {
         (real, imaginary)
     }
 
-    /// The value at one angle; none where it is negligible.
+    /// The value at one angle; none if it is negligible.
     #[inline]
     fn at(&self, index: usize) -> Option<(f64, f64)> {
         let single = self.groups.each_ref().map(|group| group.characteristic(self.sines, index as i64));
         let log_size = self.groups[0].log_size(single[0]) + self.groups[1].log_size(single[1]);
         (log_size > -NEGLIGIBLE).then(|| {
-            let size = self.size as f64;
-            let turned: f64 = self.groups.iter().zip(single).map(|(group, single)| group.angle(single)).sum();
-            let angle = turned - 2.0 * std::f64::consts::PI * ((index as f64 * self.shift) % size) / size;
-            let (sine, cosine) = angle.sin_cos();
-            let magnitude = log_size.exp() / size;
+            let (sine, cosine) = self.angle(index, single).sin_cos();
+            let magnitude = log_size.exp() / self.size as f64;
             (magnitude * cosine, magnitude * sine)
         })
+    }
+
+    /// The angle of the value, given the groups' characteristic functions of one draw.
+    #[inline]
+    fn angle(&self, index: usize, single: [(f64, f64); 2]) -> f64 {
+        let size = self.size as f64;
+        let turned: f64 = self.groups.iter().zip(single).map(|(group, single)| group.angle(single)).sum();
+        turned - 2.0 * PI * ((index as f64 * self.shift) % size) / size
     }
 }
 
@@ -270,16 +324,20 @@ fn noise_cumulants(noise: &DiscreteLaplace, tilt: f64) -> Cumulants {
     }
 }
 
+/// Replaces each number by the sum of those so far.
+fn add_up_in_order<'a>(numbers: impl Iterator<Item = &'a mut f64>) {
+    let mut sum = 0.0;
+    for number in numbers {
+        sum += *number;
+        *number = sum;
+    }
+}
+
 impl ExactLaw {
     pub(super) fn new(first: i128, masses: Vec<f64>) -> Self {
-        let mut at_least = masses.clone();
-        for index in (0..masses.len().saturating_sub(1)).rev() {
-            at_least[index] += at_least[index + 1];
-        }
-        let mut at_most = masses.clone();
-        for index in 1..masses.len() {
-            at_most[index] += at_most[index - 1];
-        }
+        let (mut at_least, mut at_most) = (masses.clone(), masses.clone());
+        add_up_in_order(at_least.iter_mut().rev());
+        add_up_in_order(at_most.iter_mut());
         Self { first, masses, at_least, at_most }
     }
 
@@ -288,13 +346,18 @@ impl ExactLaw {
         (self.first, &self.masses)
     }
 
+    /// The values with their probabilities.
+    pub(super) fn values(&self) -> impl Iterator<Item = (i128, f64)> + '_ {
+        (self.first..).zip(self.masses.iter().copied())
+    }
+
     /// The tails at `x`.
     pub(crate) fn tails(&self, x: i128) -> Tails {
         let offset = x - self.first;
         match usize::try_from(offset).ok().filter(|&index| index < self.masses.len()) {
             Some(index) => Tails { upper: self.at_least[index], lower: self.at_most[index], point: self.masses[index] },
-            None if offset < 0 => Tails { upper: 1.0, lower: 0.0, point: 0.0 },
-            None => Tails { upper: 0.0, lower: 1.0, point: 0.0 },
+            None if offset < 0 => Tails::BELOW_ALL,
+            None => Tails::ABOVE_ALL,
         }
     }
 
@@ -304,14 +367,22 @@ impl ExactLaw {
         self.first + index as i128
     }
 
-    /// The greatest value whose lower tail is at most `tail`, with that tail; none below which something is left.
-    pub(crate) fn low_end(&self, tail: f64) -> Option<(i128, f64)> {
+    /// The innermost value whose tail on this side is at most `tail`, with that tail; none if every tail is larger.
+    pub(crate) fn end(&self, side: Side, tail: f64) -> Option<(i128, f64)> {
+        match side {
+            Side::Upper => self.high_end(tail),
+            Side::Lower => self.low_end(tail),
+        }
+    }
+
+    /// The greatest value whose lower tail is at most `tail`, with that tail.
+    fn low_end(&self, tail: f64) -> Option<(i128, f64)> {
         let count = self.at_most.partition_point(|&lower| lower <= tail);
         count.checked_sub(1).map(|index| (self.first + index as i128, self.at_most[index]))
     }
 
     /// The least value whose upper tail is at most `tail`, with that tail.
-    pub(crate) fn high_end(&self, tail: f64) -> Option<(i128, f64)> {
+    fn high_end(&self, tail: f64) -> Option<(i128, f64)> {
         let index = self.at_least.partition_point(|&upper| upper > tail);
         self.at_least.get(index).map(|&upper| (self.first + index as i128, upper))
     }

@@ -2,10 +2,10 @@
 //!
 //! One draw of discrete Laplace noise is the difference of two geometric ones, and adding a geometric draw to a law is a
 //! recursion of positive terms: so the exact law with noise is that without it, run through four recursions that lose no digits.
-//! Where that would take too many values, the narrower of count and noise is lumped into blocks that are narrow in relation to
+//! If that would take too many values, the narrower of count and noise is lumped into blocks that are narrow in relation to
 //! the other, and tails are sums over them.
 
-use super::lattice_sum::{ExactLaw, LatticeSum, Tails};
+use super::lattice_sum::{ExactLaw, LatticeSum, Side, Tails};
 use crate::noise::DiscreteLaplace;
 
 /// An exact law with noise is formed up to this many values.
@@ -19,9 +19,9 @@ const FAR_NEGLIGIBLE: f64 = 1e-52;
 const NOISE_BLOCKS: f64 = 64.0;
 /// Blocks of the count for each of its standard deviations, where the noise is at least as wide as that.
 const COUNT_BLOCKS: f64 = 16.0;
-/// How many of its standard deviations the count goes on either side: e^−42 is beyond.
+/// How many standard deviations the blocks of the count reach on either side: e^−42 lies beyond.
 const COUNT_REACH: f64 = 10.0;
-/// In relation to itself, more than what lumping adds to the error of a tail.
+/// More than the relative error that lumping adds to a tail.
 pub(crate) const LUMPING_ERROR: f64 = 5e-4;
 
 /// A law with noise that is too long to be written out.
@@ -32,7 +32,7 @@ pub(crate) struct Lumped<'a> {
     blocks: Blocks,
 }
 
-/// What is summed over.
+/// The blocks that tails are summed over.
 #[derive(Clone, Debug)]
 enum Blocks {
     /// The mean of the noise in each block, and the probability of the block.
@@ -51,11 +51,16 @@ pub(crate) fn exact(count: &LatticeSum<'_>, noise: &DiscreteLaplace, far: bool) 
     let (first, masses) = law.parts();
     let room = vec![0.0; reach as usize];
     let mut sum = [&room, masses, &room].concat();
-    for _ in 0..2 {
-        add_geometric(sum.iter_mut(), noise);
-        add_geometric(sum.iter_mut().rev(), noise);
-    }
+    add_both_draws(&mut sum, noise);
     Some(ExactLaw::new(first - i128::from(reach), sum))
+}
+
+/// Adds two draws of the noise, each the difference of two geometric ones.
+fn add_both_draws(masses: &mut [f64], noise: &DiscreteLaplace) {
+    for _ in 0..2 {
+        add_geometric(masses.iter_mut(), noise);
+        add_geometric(masses.iter_mut().rev(), noise);
+    }
 }
 
 /// Adds an independent geometric draw, in the direction of the masses.
@@ -71,39 +76,46 @@ fn add_geometric<'a>(masses: impl Iterator<Item = &'a mut f64>, noise: &Discrete
 impl<'a> Lumped<'a> {
     /// `count` is a sum without noise.
     pub(crate) fn new(count: LatticeSum<'a>, noise: DiscreteLaplace, far: bool) -> Self {
-        let sd = count.variance().sqrt();
-        let blocks = if count.exact_size() <= MOST_VALUES && noise.scale().to_f64() >= sd {
-            let law = count.exact(far);
-            let (first, masses) = law.parts();
-            Blocks::Count(masses.iter().enumerate().map(|(at, &mass)| (first + at as i128, mass)).collect())
-        } else if noise.scale().to_f64() >= sd {
-            Blocks::Count(count_blocks(&count, sd))
-        } else {
-            Blocks::Noise(noise_blocks(&noise, (sd / NOISE_BLOCKS).max(1.0) as i64))
-        };
-        Self { count, noise, blocks }
+        Self { count, noise, blocks: Blocks::new(&count, &noise, far) }
     }
 
     /// The tails at `x`.
     pub(crate) fn tails(&self, x: i128) -> Tails {
-        let (upper, lower) = (self.beyond(x, 1), self.beyond(x, -1));
-        let point = if upper < lower { upper - self.beyond(x + 1, 1) } else { lower - self.beyond(x - 1, -1) };
-        Tails { upper, lower, point: point.max(0.0) }
+        Tails::at(x, |x, side| self.tail(x, side))
     }
 
-    /// P(sum ≥ x) for sign 1 and P(sum ≤ x) for sign −1.
-    fn beyond(&self, x: i128, sign: i128) -> f64 {
+    /// P(sum ≥ x) or P(sum ≤ x).
+    fn tail(&self, x: i128, side: Side) -> f64 {
         let tail: f64 = match &self.blocks {
-            Blocks::Count(blocks) => {
-                blocks.iter().map(|&(at, mass)| mass * self.noise.sum_tail_beyond(sign * (x - at))).sum()
-            }
+            Blocks::Count(blocks) => blocks.iter().map(|&(at, mass)| mass * self.noise_tail(x - at, side)).sum(),
             Blocks::Noise(blocks) => {
-                let sign = sign as f64;
-                let tail = |noise: f64| self.count.saddle_point_beyond(x as f64 - noise - 0.5 * sign, sign);
-                blocks.iter().map(|&(noise, mass)| mass * tail(noise)).sum()
+                let at = x as f64;
+                blocks.iter().map(|&(noise, mass)| mass * self.count_tail(at - noise, side)).sum()
             }
         };
         tail.min(1.0)
+    }
+
+    /// P(noise ≥ x) or P(noise ≤ x).
+    fn noise_tail(&self, x: i128, side: Side) -> f64 {
+        self.noise.sum_tail_beyond(if side == Side::Upper { x } else { -x })
+    }
+
+    /// P(count ≥ x) or P(count ≤ x).
+    fn count_tail(&self, x: f64, side: Side) -> f64 {
+        self.count.saddle_point_beyond(x - 0.5 * side.sign(), side)
+    }
+}
+
+impl Blocks {
+    /// Lumps the narrower of count and noise.
+    fn new(count: &LatticeSum<'_>, noise: &DiscreteLaplace, far: bool) -> Self {
+        let sd = count.variance().sqrt();
+        if noise.scale().to_f64() < sd {
+            return Self::Noise(noise_blocks(noise, (sd / NOISE_BLOCKS).max(1.0) as i64));
+        }
+        let is_short = count.exact_size() <= MOST_VALUES;
+        Self::Count(if is_short { count.exact(far).values().collect() } else { count_blocks(count, sd) })
     }
 }
 
@@ -112,17 +124,21 @@ fn noise_blocks(noise: &DiscreteLaplace, width: i64) -> Vec<(f64, f64)> {
     let reach = noise.reach(FAR_NEGLIGIBLE);
     let mut blocks = vec![(0.0, noise.sum_probability(0))];
     for start in (1..=reach.max(1)).step_by(width as usize) {
-        let end = start + width;
-        let (tail, next) = (noise.sum_upper_tail(start), noise.sum_upper_tail(end));
-        // Σ k·P(k) of the block, by parts.
-        let within = noise.sum_of_tails(start + 1) - noise.sum_of_tails(end + 1);
-        let (mass, moment) = (tail - next, start as f64 * tail - end as f64 * next + within);
+        let (mean, mass) = noise_block(noise, start, start + width);
         if mass > 0.0 {
-            let mean = (moment / mass).clamp(start as f64, (end - 1) as f64);
             blocks.extend([(mean, mass), (-mean, mass)]);
         }
     }
     blocks
+}
+
+/// The mean and the probability of the block `start..end`.
+fn noise_block(noise: &DiscreteLaplace, start: i64, end: i64) -> (f64, f64) {
+    let (tail, next) = (noise.sum_upper_tail(start), noise.sum_upper_tail(end));
+    // Σ k·P(k) of the block, by parts.
+    let within = noise.sum_of_tails(start + 1) - noise.sum_of_tails(end + 1);
+    let (mass, moment) = (tail - next, start as f64 * tail - end as f64 * next + within);
+    ((moment / mass).clamp(start as f64, (end - 1) as f64), mass)
 }
 
 /// The count in blocks of a part of its standard deviation, by saddle points.
@@ -130,18 +146,23 @@ fn count_blocks(count: &LatticeSum<'_>, sd: f64) -> Vec<(i128, f64)> {
     let width = (sd / COUNT_BLOCKS).max(1.0) as i128;
     let middle = count.mean().round() as i128;
     let blocks = (COUNT_REACH * sd / width as f64) as i128;
-    let beyond = |at: i128, sign: i128| count.saddle_point_beyond(at as f64 - 0.5, sign as f64);
     let block = |index: i128| {
         let start = middle + index * width;
         // The difference of the smaller tails loses fewer digits.
-        let mass = if index >= 0 {
-            beyond(start, 1) - beyond(start + width, 1)
-        } else {
-            beyond(start + width, -1) - beyond(start, -1)
-        };
-        (start + width / 2, mass.max(0.0))
+        let side = if index >= 0 { Side::Upper } else { Side::Lower };
+        (start + width / 2, count_block_mass(count, start, start + width, side))
     };
     (-blocks..=blocks).map(block).collect()
+}
+
+/// The probability of the block `start..end`, as a difference of tails on one side.
+fn count_block_mass(count: &LatticeSum<'_>, start: i128, end: i128, side: Side) -> f64 {
+    let beyond = |at: i128| count.saddle_point_beyond(at as f64 - 0.5, side);
+    let mass = match side {
+        Side::Upper => beyond(start) - beyond(end),
+        Side::Lower => beyond(end) - beyond(start),
+    };
+    mass.max(0.0)
 }
 
 #[cfg(test)]

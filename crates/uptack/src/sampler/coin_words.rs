@@ -1,11 +1,11 @@
-//! Random words, read some KiB at a time.
+//! Random words, read from a source a few KiB at a time.
 
 use crate::coins::Coins;
 use crate::error::Error;
 
 const BUFFER_BYTES: usize = 4096;
 
-/// Random words, some KiB at a time.
+/// Random words, read from coins a few KiB at a time.
 pub(super) struct CoinWords<'a, C> {
     coins: &'a mut C,
     buffer: [u8; BUFFER_BYTES],
@@ -25,7 +25,7 @@ impl<'a, C: Coins> CoinWords<'a, C> {
         Ok(())
     }
 
-    /// Reads words of which the buffer holds but the first, or none.
+    /// Reads words of which the buffer holds only the first few, or none.
     #[cold]
     fn read_across(&mut self, words: &mut [u64]) -> Result<(), Error> {
         for word in words {

@@ -1,11 +1,11 @@
-//! Drawing cells, exactly and without a side channel that would tell the truth.
+//! Drawing cells, exactly and without a side channel that would reveal the truth.
 //!
 //! A coin is a uniform 64-bit integer u, and the cell drawn is the number of cumulative thresholds that u reaches. The
 //! thresholds are the channel's integers, so the law drawn is the law accounted for. Both laws are walked whatever the
 //! truth, and the truth enters only as a mask at the end.
 //!
 //! For many owners the leading bits of 512 coins are compared at a time: a word holds one bit of 64 coins, and each
-//! step compares 64 of them. Some ten bits decide all but a few coins against every threshold of *both* laws; each of
+//! step compares 64 of them. About ten bits decide all but a few coins against every threshold of *both* laws; each of
 //! those few then gets the rest of its 64 bits and is compared by itself. So the bits read depend on the coins alone.
 
 mod coin_words;
@@ -32,7 +32,7 @@ use sliced::{MOST_LEADING_BITS, SlicedLaws, lanes, replace};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    /// For each law, the coin from which on the cell is number 1, 2, …; one fewer than there are cells.
+    /// For each law, the smallest coins that give the cells number 1, 2, …; one fewer than there are cells.
     yes: Vec<u128>,
     no: Vec<u128>,
     sliced: SlicedLaws,
@@ -86,7 +86,7 @@ impl Sampler {
         Ok(cells)
     }
 
-    /// The cells of `WORDS` times 64 owners, again and again.
+    /// The cells of many owners, `WORDS` times 64 at a time.
     fn draw_groups<const WORDS: usize, C: Coins>(
         &self,
         groups: &[[u64; WORDS]],
@@ -112,7 +112,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// The cell that a coin means; `mask` is all ones for *yes*.
+    /// The cell that a coin gives; `mask` is all ones for *yes*.
     #[inline]
     fn cell(&self, coin: u64, mask: u64) -> u64 {
         let (yes, no) = (cell_of(coin.into(), &self.yes), cell_of(coin.into(), &self.no));
@@ -132,7 +132,7 @@ fn thresholds(law: impl Iterator<Item = Probability>) -> Vec<u128> {
     sums
 }
 
-/// How many thresholds the coin reaches; every one is looked at.
+/// How many thresholds the coin reaches; it is compared with every one.
 fn cell_of(coin: u128, thresholds: &[u128]) -> u64 {
     thresholds.iter().map(|&threshold| u64::from(coin >= threshold)).sum()
 }

@@ -1,4 +1,4 @@
-//! Both laws of a channel as far as the leading bits of 64 coins at a time tell.
+//! Both laws of a channel, as far as the leading bits of a coin decide them, for 64 coins at a time.
 
 use super::coin_words::CoinWords;
 use crate::channel::MOST_CELLS;
@@ -13,12 +13,12 @@ const DECIDED: usize = 512;
 pub(super) const MOST_LEADING_BITS: usize = 16;
 const _: () = assert!(2 * (MOST_CELLS - 1) * DECIDED <= 1 << MOST_LEADING_BITS);
 
-/// Both laws as far as the leading bits of a coin tell.
+/// Both laws as far as the leading bits of a coin decide them.
 #[derive(Clone, Debug)]
 pub(super) struct SlicedLaws {
-    /// How many bits lead.
+    /// How many leading bits are compared.
     pub(super) bits: usize,
-    /// The leading bits of the thresholds, each different one once, in the top bits of a word.
+    /// The leading bits of the thresholds, without repetition and in order, in the top bits of a word.
     pub(super) prefixes: Vec<u64>,
     /// For each bit of a cell's number, where it flips.
     planes: Vec<Plane>,
@@ -36,7 +36,7 @@ struct Plane {
 struct Flips {
     /// The bit before the first of them: all ones or zero.
     start: u64,
-    /// Indices of prefixes; the bit is another one for coins above.
+    /// Indices of prefixes; at each the bit flips for coins above it.
     prefixes: Vec<usize>,
 }
 
@@ -45,8 +45,7 @@ pub(super) type Planes<const WORDS: usize> = [[u64; WORDS]; MOST_PLANES];
 
 impl SlicedLaws {
     pub(super) fn new(yes: &[u128], no: &[u128]) -> Self {
-        let enough = |&bits: &usize| leading_bits(yes, no, bits).len() * DECIDED <= 1 << bits;
-        let bits = (1..MOST_LEADING_BITS).find(enough).unwrap_or(MOST_LEADING_BITS);
+        let bits = enough_leading_bits(yes, no);
         let prefixes = leading_bits(yes, no, bits);
         let flips = |law, plane| Flips::new(law, plane, bits, &prefixes);
         let plane = |plane| Plane { yes: flips(yes, plane), no: flips(no, plane) };
@@ -97,21 +96,27 @@ impl SlicedLaws {
     }
 }
 
-/// A threshold that some coins reach and others do not.
-fn inner(threshold: u128) -> Option<u64> {
+/// How many leading bits it takes to decide nearly all coins.
+fn enough_leading_bits(yes: &[u128], no: &[u128]) -> usize {
+    let is_enough = |&bits: &usize| leading_bits(yes, no, bits).len() * DECIDED <= 1 << bits;
+    (1..MOST_LEADING_BITS).find(is_enough).unwrap_or(MOST_LEADING_BITS)
+}
+
+/// A threshold, if some coins reach it and others do not.
+fn inner_threshold(threshold: u128) -> Option<u64> {
     u64::try_from(threshold).ok().filter(|&threshold| threshold != 0)
 }
 
-/// The top `bits` bits of a word.
-/// What the thresholds of both laws begin with, each once and in order.
+/// The leading bits of the thresholds of both laws, without repetition and in order.
 fn leading_bits(yes: &[u128], no: &[u128], bits: usize) -> Vec<u64> {
-    let inner = yes.iter().chain(no).filter_map(|&threshold| inner(threshold));
+    let inner = yes.iter().chain(no).filter_map(|&threshold| inner_threshold(threshold));
     let mut prefixes: Vec<u64> = inner.map(|threshold| leading(threshold, bits)).collect();
     prefixes.sort_unstable();
     prefixes.dedup();
     prefixes
 }
 
+/// The top `bits` bits of a word, in their places.
 fn leading(word: u64, bits: usize) -> u64 {
     word & !(u64::MAX >> bits)
 }
@@ -142,7 +147,7 @@ pub(super) fn lanes(mut word: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Puts the number of one owner's cell in place of what the leading bits made of it.
+/// Replaces the number of one owner's cell, which its leading bits did not decide.
 pub(super) fn replace<const WORDS: usize>(planes: &mut Planes<WORDS>, word: usize, lane: u32, cell: u64) {
     for (bit, plane) in planes.iter_mut().enumerate() {
         plane[word] = (plane[word] & !(1 << lane)) | (((cell >> bit) & 1) << lane);
@@ -154,8 +159,8 @@ impl Flips {
     fn new(law: &[u128], plane: usize, bits: usize, prefixes: &[u64]) -> Self {
         let mut flips = Self { start: 0, prefixes: Vec::new() };
         for &threshold in law.iter().skip((1 << plane) - 1).step_by(1 << plane) {
-            match inner(threshold).map(|inner| prefixes.binary_search(&leading(inner, bits))) {
-                // A coin above a prefix is above all thresholds that begin with it, and two flips are none.
+            match inner_threshold(threshold).map(|inner| prefixes.binary_search(&leading(inner, bits))) {
+                // A coin above a prefix is above all thresholds that begin with it, and two flips cancel.
                 Some(Ok(prefix)) if flips.prefixes.last() == Some(&prefix) => drop(flips.prefixes.pop()),
                 Some(Ok(prefix)) => flips.prefixes.push(prefix),
                 Some(Err(_)) => unreachable!("the prefix of every threshold is listed"),

@@ -1,9 +1,10 @@
-//! What a fixed pair of neighbouring worlds gives away at least: a lower bound that somebody attains (`docs/composition.md`, "The
-//! lower value").
+//! A lower bound on what is given away: some fixed pair of neighbouring worlds attains it (`docs/composition.md`, "The lower
+//! value").
 
 use super::composed::Composition;
 use super::convolution::{Part, Tail, Window};
 use super::loss_distribution::LossDistribution;
+use crate::certified::minimum::half_octaves;
 use crate::certified::root::{Middle, bisect};
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::divergence::many_classes::PairLaw;
@@ -11,12 +12,12 @@ use crate::privacy::divergence::many_classes::PairLaw;
 /// Cells of the grid for each standard deviation of one query's loss. Rounding down to the grid costs at most about
 /// 0.4 / this of ε, and a grid of twice as many costs twice as much time.
 const CELLS_PER_DEVIATION: f64 = 128.0;
-/// The longest transform that is worth it; some five are made for one lower end. With a shorter one grids are coarser.
+/// The longest transform that is worth its time; about five are made for one lower end. With a shorter one grids are coarser.
 const LONGEST: usize = 1 << 18;
-/// Outcomes of the lowest losses are left out as long as all queries together lose less than this of δ. Where only the error
-/// bound of a transform is left of a probability, its loss seems very low, and would make for a long grid.
+/// Outcomes of the lowest losses are left out as long as all queries together lose less than this of δ. A probability of which only
+/// the error bound of a transform is left seems to have a very low loss, which would make the grid long.
 const LEFT_OUT: f64 = 1e-5;
-/// The part of δ that is given up to residuals that are improbably small together.
+/// The part of δ that is given up for residuals that are improbably small together.
 const IMPROBABLE: f64 = 1e-3;
 
 /// A composition of pairs, each with its number of repetitions, from below.
@@ -28,20 +29,15 @@ pub(in crate::privacy) struct Attained {
 }
 
 impl Attained {
-    /// Puts the pairs on one grid; none where all losses are zero.
+    /// Puts the pairs on one grid; none if all losses are zero.
     pub(in crate::privacy) fn new(pairs: &[(&PairLaw, u64)]) -> Option<Self> {
         let total: f64 = pairs.iter().map(|(_, times)| *times as f64).sum();
         let used = pairs.iter().filter(|(_, times)| *times > 0);
-        let pairs: Vec<(PairLaw, u64)> =
-            used.map(|(pair, times)| (without_lowest(pair, LEFT_OUT / total), *times)).collect();
-        let mut spacing = finest_spacing(&pairs)?;
-        loop {
-            if let Some(parts) = on_grid(&pairs, spacing) {
-                let residuals = pairs.iter().map(|(pair, times)| Residuals::new(pair, *times, spacing)).collect();
-                return Some(Self { rounded: Composition::on_grid(parts, spacing), residuals });
-            }
-            spacing *= 2.0;
-        }
+        let pairs: Vec<Pair> =
+            used.map(|(law, times)| Pair { law: without_lowest(law, LEFT_OUT / total), times: *times }).collect();
+        let (parts, spacing) = on_finest_grid(&pairs)?;
+        let residuals = pairs.iter().map(|pair| Residuals::new(pair, spacing)).collect();
+        Some(Self { rounded: Composition::on_grid(parts, spacing), residuals })
     }
 
     /// δ at `epsilon` is at least this.
@@ -72,43 +68,69 @@ impl Attained {
         if best > 0.0 { best + self.lost(improbable) } else { 0.0 }.min(above)
     }
 
-    /// What rounding down has taken from the sum of all losses at least, but for outcomes of at most this mass together.
-    ///
-    /// By Chernoff: where λ > 0, the measure of the outcomes whose residuals r sum to less than c is at most
-    /// e^(λc)·∏E[e^(−λr)]. See `docs/composition.md`, "The lower value".
+    /// What rounding down has taken from the sum of all losses at least, except for outcomes of at most this mass together.
     fn lost(&self, improbable: f64) -> f64 {
         if improbable <= 0.0 {
             return 0.0;
         }
-        let at = |order: f64| {
-            let moments: f64 = self.residuals.iter().map(|residuals| residuals.log_moment(order)).sum();
-            (improbable.ln() - moments) / order * (1.0 - 1e-9)
-        };
-        let steps = (-8..=24).map(|half_octave| f64::from(half_octave).exp2().sqrt() / self.rounded.spacing());
-        steps.map(at).filter(|lost| lost.is_finite()).fold(0.0, f64::max)
+        let orders = half_octaves(-8..=24).map(|factor| factor / self.rounded.spacing());
+        let lost = orders.map(|order| self.lost_at(order, improbable));
+        lost.filter(|lost| lost.is_finite()).fold(0.0, f64::max)
+    }
+
+    /// By Chernoff: for λ > 0, the measure of the outcomes whose residuals r sum to less than c is at most
+    /// e^(λc)·∏E[e^(−λr)]. See `docs/composition.md`, "The lower value".
+    fn lost_at(&self, order: f64, improbable: f64) -> f64 {
+        let moments: f64 = self.residuals.iter().map(|residuals| residuals.log_moment(order)).sum();
+        (improbable.ln() - moments) / order * (1.0 - 1e-9)
     }
 }
 
-/// The spacing of the finest grid that is worth it, a power of two; none where all losses are zero.
-fn finest_spacing(pairs: &[(PairLaw, u64)]) -> Option<f64> {
-    let square = |pair: &PairLaw| pair.losses.iter().map(|(loss, mass)| loss * loss * mass).sum::<f64>();
-    let deviation = pairs.iter().map(|(pair, _)| square(pair)).fold(0.0, f64::max).sqrt();
+/// The law of one query under two neighbouring worlds, and how often it is repeated.
+struct Pair {
+    law: PairLaw,
+    times: u64,
+}
+
+impl Pair {
+    /// The mean square of the finite losses.
+    fn mean_square(&self) -> f64 {
+        self.law.losses.iter().map(|(loss, mass)| loss * loss * mass).sum()
+    }
+
+    /// With losses rounded down to a grid.
+    fn rounded_down(&self, spacing: f64) -> Part {
+        Part { loss: LossDistribution::from_below(&self.law.losses, self.law.infinite, spacing), times: self.times }
+    }
+}
+
+/// The pairs with their losses rounded down to the finest grid whose transform is not too long, and its spacing; none if all
+/// losses are zero.
+fn on_finest_grid(pairs: &[Pair]) -> Option<(Vec<Part>, f64)> {
+    let mut spacing = finest_spacing(pairs)?;
+    loop {
+        if let Some(parts) = on_grid(pairs, spacing) {
+            return Some((parts, spacing));
+        }
+        spacing *= 2.0;
+    }
+}
+
+/// The spacing of the finest grid that is worth its time, a power of two; none if all losses are zero.
+fn finest_spacing(pairs: &[Pair]) -> Option<f64> {
+    let deviation = pairs.iter().map(Pair::mean_square).fold(0.0, f64::max).sqrt();
     let spacing = (deviation / CELLS_PER_DEVIATION).log2().floor().exp2();
     (spacing.is_finite() && spacing > 1e-12).then_some(spacing)
 }
 
-/// The pairs with their losses rounded down to a grid; none where their transform would be too long.
-fn on_grid(pairs: &[(PairLaw, u64)], spacing: f64) -> Option<Vec<Part>> {
-    let part = |(pair, times): &(PairLaw, u64)| Part {
-        loss: LossDistribution::from_below(&pair.losses, pair.infinite, spacing),
-        times: *times,
-    };
-    let parts: Vec<Part> = pairs.iter().map(part).collect();
+/// The pairs with their losses rounded down to a grid; none if their transform would be too long.
+fn on_grid(pairs: &[Pair], spacing: f64) -> Option<Vec<Part>> {
+    let parts: Vec<Part> = pairs.iter().map(|pair| pair.rounded_down(spacing)).collect();
     let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);
     (longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST).then_some(parts)
 }
 
-/// The largest ε up to `above` at which the tail is certainly above `delta`; zero where there is none.
+/// The largest ε up to `above` at which the tail is certainly above `delta`; zero if there is none.
 fn largest_above(tail: &Tail, delta: f64, above: f64) -> f64 {
     let close = |low: f64, high: f64| high - low <= 1e-5 * high || high <= 1e-9;
     bisect((0.0, above), Middle::Arithmetic, usize::MAX, close, |epsilon| tail.lower(epsilon) > delta).0
@@ -123,9 +145,10 @@ struct Residuals {
 }
 
 impl Residuals {
-    fn new(pair: &PairLaw, times: u64, spacing: f64) -> Self {
+    fn new(pair: &Pair, spacing: f64) -> Self {
         let residual = |loss: f64| loss - (loss / spacing).floor() * spacing;
-        Self { atoms: pair.losses.iter().map(|(loss, mass)| (residual(*loss), *mass)).collect(), times }
+        let atoms = pair.law.losses.iter().map(|(loss, mass)| (residual(*loss), *mass)).collect();
+        Self { atoms, times: pair.times }
     }
 
     /// An upper bound of ln E\[e^(−order·residual)\], of all queries together.
@@ -146,8 +169,8 @@ fn without_lowest(pair: &PairLaw, mass: f64) -> PairLaw {
         left_out += own;
         *loss < 0.0 && left_out <= mass
     });
-    let lowest = lowest.count();
-    PairLaw { losses: losses.split_off(lowest), infinite: pair.infinite }
+    let count = lowest.count();
+    PairLaw { losses: losses.split_off(count), infinite: pair.infinite }
 }
 
 #[cfg(test)]
@@ -156,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_coin_thrice() {
-        // Randomized response with ln 3: three times the same way, by hand at ε = ln 3: losses ln 27, ln 3 (thrice), ….
+        // Randomized response with ln 3, three times the same way; at ε = ln 3 by hand: the losses are ln 27, ln 3 (thrice), ….
         let loss = 3.0_f64.ln();
         let pair = PairLaw { losses: vec![(loss, 0.75), (-loss, 0.25)], infinite: 0.0 };
         let attained = Attained::new(&[(&pair, 3)]).unwrap();

@@ -7,7 +7,7 @@ use crate::Error;
 ///
 /// Replacing one owner's ballot by another moves at most k truths from yes to no and at most k from no to yes; the
 /// answers to all other queries keep their law whatever the truth. So only min(2k, K) queries count. Needs that
-/// **everybody answers all K**: whoever answers only where the truth is yes tells it.
+/// **everybody answers all K**: an owner who answers only when the truth is yes reveals it.
 ///
 /// ```
 /// use uptack::privacy::composition::Ballot;
@@ -34,7 +34,7 @@ impl Ballot {
         Ok(Self { queries, most_yes })
     }
 
-    /// The number of queries that differ at most between two ballots of one owner.
+    /// The largest number of queries in which two ballots of one owner differ.
     pub fn changing_queries(&self) -> u64 {
         self.most_yes.saturating_mul(2).min(self.queries)
     }

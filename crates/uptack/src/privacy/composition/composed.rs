@@ -1,6 +1,6 @@
 //! The guarantee of a list of queries that was fixed in advance (`docs/composition.md`, "What is claimed, and when it holds").
 
-use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, tilted_moments};
+use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, sum_over_queries, tilted_moments};
 use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
 use crate::Error;
 use crate::certified::enclosure::Enclosure;
@@ -9,25 +9,25 @@ use crate::certified::rounding::{ROUNDOFF, up};
 
 /// The most queries in one composition.
 const MOST_REPETITIONS: u64 = 1_000_000_000;
-/// The longest transform; a sum that wants more is put on a coarser grid.
+/// The longest transform; a sum that needs more is put on a coarser grid.
 const LONGEST_TRANSFORM: usize = 1 << 21;
 /// Halvings of an interval; more change nothing in a double.
 const HALVINGS: usize = 64;
-/// The part of δ that a lower bound gives up to the improbable rounding of many cells the same way.
+/// The part of δ that a lower bound gives up for the improbable case that many losses are rounded the same way.
 const IMPROBABLE: f64 = 1e-3;
 
 /// Queries whose channels, or profiles that dominate them, were fixed before the first coin was tossed, each answered
 /// with fresh coins.
 ///
-/// The list is closed when it is made: there is no way to add a query later. What is decided on the way goes
-/// through a [`Filter`](super::Filter).
+/// The list is closed when it is made: there is no way to add a query later. Queries that are decided on the way need
+/// a [`Filter`](super::Filter).
 #[derive(Debug, Clone)]
 pub struct FixedInAdvance {
     parts: Vec<Part>,
 }
 
 impl FixedInAdvance {
-    /// The same query (or different queries that one profile dominates), `times` over.
+    /// The same query (or different queries that one profile dominates), `times` times.
     pub fn repeated(loss: LossDistribution, times: u64) -> Result<Self, Error> {
         Self::new([(loss, times)])
     }
@@ -39,7 +39,7 @@ impl FixedInAdvance {
         for part in &parts {
             at_least_one("the number of repetitions", part.times)?;
         }
-        let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.times));
+        let total = parts.iter().map(|part| part.times).fold(0, u64::saturating_add);
         if total > MOST_REPETITIONS {
             return Err(Error::request(format!("{total} queries are more than the {MOST_REPETITIONS} supported")));
         }
@@ -89,14 +89,14 @@ impl Composition {
 
     /// The mass at infinite loss: below this δ there is no guarantee (upper bound).
     pub fn floor(&self) -> f64 {
-        infinite_mass(&self.parts).1
+        infinite_mass(&self.parts).upper()
     }
 
     /// δ at `epsilon` ≥ 0.
     pub fn delta(&self, epsilon: f64) -> Result<Enclosure, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let tail = self.tail_at(epsilon);
-        let upper = self.single_delta(epsilon).map_or(tail.upper(epsilon), |single| single.min(tail.upper(epsilon)));
+        let upper = self.single_delta(epsilon).unwrap_or(f64::INFINITY).min(tail.upper(epsilon));
         let improbable = (upper * IMPROBABLE).max(f64::MIN_POSITIVE);
         let lower = self.lower_delta(&tail, epsilon, improbable);
         Ok(Enclosure::new(lower.min(upper), upper))
@@ -131,19 +131,25 @@ impl Composition {
 
     /// The least ε of a query that is asked once, without a convolution.
     fn single_epsilon(&self, delta: f64) -> Option<f64> {
-        let [Part { loss, times: 1 }] = &self.parts[..] else { return None };
+        let loss = self.single()?;
         least_epsilon(loss.largest_finite_loss(), delta, |epsilon| loss.delta(epsilon).unwrap_or(1.0))
+    }
+
+    /// δ of a query that is asked once, without a convolution.
+    fn single_delta(&self, epsilon: f64) -> Option<f64> {
+        self.single()?.delta(epsilon).ok()
+    }
+
+    /// The loss of the only query, if it is asked once.
+    fn single(&self) -> Option<&LossDistribution> {
+        match &self.parts[..] {
+            [Part { loss, times: 1 }] => Some(loss),
+            _ => None,
+        }
     }
 
     fn tail(&self, order: f64, focus: f64) -> Tail {
         Tail::new(&self.parts, Window::new(&self.parts, order, self.spacing), focus)
-    }
-
-    fn single_delta(&self, epsilon: f64) -> Option<f64> {
-        match &self.parts[..] {
-            [Part { loss, times: 1 }] => loss.delta(epsilon).ok(),
-            _ => None,
-        }
     }
 
     /// A tilt beyond one cell's worth gains nothing.
@@ -184,17 +190,19 @@ impl Composition {
     fn shift(&self, improbable: f64) -> f64 {
         let (mut drift, mut squares, mut most) = (0.0, 0.0, 0.0);
         for part in &self.parts {
-            let (count, spacing) = (part.times as f64, part.loss.spacing());
+            let (count, spacing) = (part.count(), part.loss.spacing());
             drift += count * spacing * spacing / 8.0 * (1.0 + spacing);
             squares += count * spacing * spacing;
             most += count * spacing;
         }
-        up(f64::min(most, drift + (squares * -improbable.ln() / 2.0).sqrt()), 64.0 * ROUNDOFF * self.parts.len() as f64)
+        let likely = drift + (squares * -improbable.ln() / 2.0).sqrt();
+        up(f64::min(most, likely), 64.0 * ROUNDOFF * self.parts.len() as f64)
     }
 
+    /// δ is at least this, up to the probability `improbable` of being shifted further.
     fn lower_delta(&self, tail: &Tail, epsilon: f64, improbable: f64) -> f64 {
-        let log_inflation: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.inflation().ln()).sum();
-        let moved: f64 = self.parts.iter().map(|part| part.times as f64 * part.loss.moved()).sum();
+        let log_inflation = sum_over_queries(&self.parts, |part| part.loss.inflation().ln());
+        let moved = sum_over_queries(&self.parts, |part| part.loss.moved());
         let measured = tail.lower(epsilon + self.shift(improbable)) * (-log_inflation).exp() * (1.0 - 1e-12);
         (measured - (improbable + moved) * (1.0 + 1e-12)).max(0.0)
     }
@@ -210,10 +218,7 @@ impl Composition {
 
 /// The coarsest grid, a power of two times the finest of all parts, with enough cells for the usual deviation of one query.
 fn common_spacing(parts: &[Part]) -> f64 {
-    let total: f64 = parts.iter().map(|part| part.times as f64).sum();
-    let square = |part: &Part| part.times as f64 * part.loss.deviation().powi(2);
-    let deviation = (parts.iter().map(square).sum::<f64>() / total).sqrt();
-    let wanted = deviation / f64::from(Accuracy::CELLS_PER_DEVIATION);
+    let wanted = usual_deviation(parts) / f64::from(Accuracy::CELLS_PER_DEVIATION);
     let mut spacing = parts.iter().map(|part| part.loss.spacing()).fold(f64::INFINITY, f64::min);
     while 2.0 * spacing <= wanted {
         spacing *= 2.0;
@@ -221,6 +226,13 @@ fn common_spacing(parts: &[Part]) -> f64 {
     spacing
 }
 
+/// The root mean square of the deviations of all queries.
+fn usual_deviation(parts: &[Part]) -> f64 {
+    let total: f64 = parts.iter().map(Part::count).sum();
+    (sum_over_queries(parts, |part| part.loss.deviation().powi(2)) / total).sqrt()
+}
+
+/// Puts all parts on a grid of at least this spacing.
 fn coarsen(parts: &mut [Part], spacing: f64) {
     for part in parts {
         while part.loss.spacing() < spacing {
@@ -238,9 +250,6 @@ fn least_epsilon(top: f64, delta: f64, curve: impl Fn(f64) -> f64) -> Option<f64
     if curve(0.0) <= delta {
         return Some(0.0);
     }
-    let is_below = |epsilon: f64| {
-        let holds = curve(epsilon) <= delta;
-        !holds
-    };
-    Some(bisect((0.0, top), Middle::Arithmetic, HALVINGS, |_, _| false, is_below).1)
+    let holds = |epsilon: f64| curve(epsilon) <= delta;
+    Some(bisect((0.0, top), Middle::Arithmetic, HALVINGS, |_, _| false, |epsilon| !holds(epsilon)).1)
 }

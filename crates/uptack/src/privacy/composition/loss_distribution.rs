@@ -5,7 +5,7 @@
 //! and composition survive that. Whether the measure dominates is checked after it was built, from the masses
 //! as stored; nothing rests on how they were computed.
 
-use super::profile_curve::{LARGEST_LOSS, Reader, lower_hull, slope};
+use super::profile_curve::{LARGEST_LOSS, ProfileCurve, Reader};
 use super::{Profile, at_least_one, not_negative, open_probability};
 use crate::Error;
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, up};
@@ -19,7 +19,7 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// Cells of the grid for each standard deviation of one query's loss, unless told otherwise. The excess in
+    /// Cells of the grid for each standard deviation of one query's loss, by default. The excess in
     /// ε is about one part in 12·64²; lower bounds are about 1 % below.
     pub const CELLS_PER_DEVIATION: u32 = 64;
 
@@ -28,8 +28,8 @@ impl Accuracy {
         Self { repetitions, smallest_delta, cells_per_deviation: Self::CELLS_PER_DEVIATION }
     }
 
-    /// Another number of cells for each standard deviation. A profile that is costly to evaluate is asked about
-    /// ten to twenty times this often; 8 still keeps ε within a fraction of a percent. More than
+    /// Another number of cells for each standard deviation. A profile is evaluated ten to twenty times as often as
+    /// this, which matters if that is costly; 8 still keeps ε within a fraction of a percent. More than
     /// [`Self::CELLS_PER_DEVIATION`] sharpen a single query only: a composition goes back to that.
     pub fn cells_per_deviation(self, cells_per_deviation: u32) -> Self {
         Self { cells_per_deviation: cells_per_deviation.clamp(2, 1024), ..self }
@@ -57,7 +57,7 @@ pub struct LossDistribution {
 }
 
 impl LossDistribution {
-    /// The most cells on one side; a profile that wants more is read more coarsely.
+    /// The most cells on one side; a profile that needs more is read more coarsely.
     const MOST_CELLS: f64 = 16_384.0;
 
     /// Reads the profile and connects the dots: between two knots the curve is replaced by its chord in e^ε.
@@ -69,13 +69,8 @@ impl LossDistribution {
         let mut spacing = power_of_two_below(largest / 32.0);
         loop {
             let loss = Self::on_grid(&mut reader, spacing, (largest / spacing).ceil() as usize + 2)?;
-            let wanted = loss.deviation() / f64::from(accuracy.cells_per_deviation);
-            let finer = power_of_two_below(wanted).max(finest);
-            if finer >= spacing || loss.deviation() <= 0.0 {
-                return Ok(loss);
-            }
-            // A coarse grid overstates the deviation, so the goal recedes: approach it in steps of at most 8.
-            spacing = finer.max(spacing / 8.0);
+            let Some(finer) = loss.finer_spacing(accuracy, finest) else { return Ok(loss) };
+            spacing = finer;
         }
     }
 
@@ -109,12 +104,9 @@ impl LossDistribution {
     /// An upper bound of δ at `epsilon` ≥ 0 for a single query.
     pub fn delta(&self, epsilon: f64) -> Result<f64, Error> {
         let epsilon = not_negative("epsilon", epsilon)?;
+        let above = self.losses().filter(|(loss, _)| *loss > epsilon);
+        let finite: f64 = above.map(|(loss, mass)| mass * -(epsilon - loss).exp_m1()).sum();
         let relative = 2.0 * ELEMENTARY + 8.0 * ROUNDOFF * self.masses.len() as f64;
-        let finite: f64 = self
-            .losses()
-            .filter(|(loss, _)| *loss > epsilon)
-            .map(|(loss, mass)| mass * -(epsilon - loss).exp_m1())
-            .sum();
         Ok(up(finite + self.infinite, relative).min(1.0))
     }
 
@@ -135,7 +127,7 @@ impl LossDistribution {
         self.masses.iter().enumerate().map(move |(index, mass)| ((index as f64 - half) * spacing, *mass))
     }
 
-    /// Losses that carry mass: a pair of laws may have a few only, on a fine grid.
+    /// Losses that carry mass: a pair of laws may have only a few, on a fine grid.
     pub(super) fn carrying(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.losses().filter(|(_, mass)| *mass > 0.0)
     }
@@ -163,6 +155,14 @@ impl LossDistribution {
         self.losses().map(|(loss, mass)| mass * loss * loss).sum::<f64>().sqrt()
     }
 
+    /// The spacing to try next, unless the grid is fine enough.
+    fn finer_spacing(&self, accuracy: Accuracy, finest: f64) -> Option<f64> {
+        let deviation = self.deviation();
+        let finer = power_of_two_below(deviation / f64::from(accuracy.cells_per_deviation)).max(finest);
+        // A coarse grid overstates the deviation, so the goal recedes: approach it in steps of at most 8.
+        (finer < self.spacing && deviation > 0.0).then(|| finer.max(self.spacing / 8.0))
+    }
+
     /// The same on a grid twice as coarse: a mass between two knots is split so that its likelihood ratio is kept
     /// in the mean, which connects the dots once more.
     pub(super) fn coarsened(&self) -> Self {
@@ -180,18 +180,17 @@ impl LossDistribution {
 
     /// The masses on the knots of a grid twice as coarse, rounded to nearest.
     fn masses_on_every_other_knot(&self) -> Vec<f64> {
-        let half = self.half();
-        let coarse_half = half.div_ceil(2);
+        let coarse_half = self.half().div_ceil(2);
         let mut masses = vec![0.0; 2 * coarse_half + 1];
         let upwards = 1.0 / (1.0 + (-self.spacing).exp());
         for (index, mass) in self.masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
-            let knot = index as i64 - half as i64;
-            let below = (knot.div_euclid(2) + coarse_half as i64) as usize;
-            if knot.rem_euclid(2) == 0 {
-                masses[below] += mass;
+            // Counted in fine knots from the first coarse one.
+            let knot = index + 2 * coarse_half - self.half();
+            if knot.is_multiple_of(2) {
+                masses[knot / 2] += mass;
             } else {
-                masses[below] += mass * (1.0 - upwards);
-                masses[below + 1] += mass * upwards;
+                masses[knot / 2] += mass * (1.0 - upwards);
+                masses[knot / 2 + 1] += mass * upwards;
             }
         }
         masses
@@ -199,10 +198,9 @@ impl LossDistribution {
 
     fn on_grid<P: Profile + ?Sized>(reader: &mut Reader<'_, P>, spacing: f64, half: usize) -> Result<Self, Error> {
         let curve = reader.curve(spacing, half)?;
-        let hull = lower_hull(&curve, spacing);
-        let infinite = curve[half];
-        let mut loss = Self { spacing, masses: connect(&curve, &hull, spacing), infinite, inflation: 1.0, moved: 0.0 };
-        loss.dominate(&curve, &hull)?;
+        let infinite = curve.deltas[half];
+        let mut loss = Self { spacing, masses: connect(&curve), infinite, inflation: 1.0, moved: 0.0 };
+        loss.dominate(&curve)?;
         loss.moved = up((infinite - reader.floor()).max(0.0) + loss.masses[0], 4.0 * ROUNDOFF);
         Ok(loss)
     }
@@ -212,23 +210,28 @@ impl LossDistribution {
     /// Negative losses need no check of their own: where every mass is at least e^loss times its mirror image, and
     /// the total at least one, domination at ε carries over to −ε (`docs/composition.md`), without the cancellation
     /// that comparing numbers close to one would bring.
-    fn dominate(&mut self, curve: &[f64], hull: &[usize]) -> Result<(), Error> {
+    fn dominate(&mut self, curve: &ProfileCurve) -> Result<(), Error> {
         let implied = self.finite_curve().split_off(self.half());
-        let error = 16.0 * ROUNDOFF * self.masses.len() as f64 + 24.0 * ELEMENTARY;
         let total: f64 = self.masses.iter().sum();
-        let factor = self.missing_factor(total, &implied, curve, hull);
+        let factor = self.missing_factor(total, &implied, curve);
         if !factor.is_finite() || factor > 1.5 {
             return Err(Error::request("the privacy profile falls faster than doubles can represent"));
         }
+        let error = 16.0 * ROUNDOFF * self.masses.len() as f64 + 24.0 * ELEMENTARY;
         let factor = up(factor.max(1.0), error);
+        let excess = self.largest_excess(factor, &implied, curve);
+        self.inflation = up(excess.max(total * factor + self.infinite), error);
+        self.raise(factor);
+        Ok(())
+    }
+
+    /// The largest factor by which the curve of the masses, raised by `factor`, lies above the profile.
+    fn largest_excess(&self, factor: f64, implied: &[f64], curve: &ProfileCurve) -> f64 {
         let excess = |(own, wanted): (&f64, &f64)| {
             let own = own * factor + self.infinite;
             if own > 0.0 { own / wanted } else { 1.0 }
         };
-        let largest = implied.iter().zip(curve).map(excess).fold(1.0, f64::max);
-        self.inflation = up(largest.max(total * factor + self.infinite), error);
-        self.raise(factor);
-        Ok(())
+        implied.iter().zip(&curve.deltas).map(excess).fold(1.0, f64::max)
     }
 
     /// Multiplies all masses by a factor; those of positive losses are rounded up.
@@ -241,10 +244,10 @@ impl LossDistribution {
     }
 
     /// The factor by which the masses, whose curve is `implied`, fall short of the curve at some vertex of its hull.
-    fn missing_factor(&self, total: f64, implied: &[f64], curve: &[f64], hull: &[usize]) -> f64 {
+    fn missing_factor(&self, total: f64, implied: &[f64], curve: &ProfileCurve) -> f64 {
         let mut factor = (1.0 - self.infinite) / total;
-        for &vertex in hull {
-            let wanted = curve[vertex] - self.infinite;
+        for &vertex in &curve.hull {
+            let wanted = curve.deltas[vertex] - self.infinite;
             if wanted > 0.0 {
                 factor = factor.max(wanted / implied[vertex]);
             }
@@ -272,14 +275,14 @@ impl LossDistribution {
     }
 }
 
-/// The masses at the knots below the losses; what is beyond the largest loss is left out.
+/// The masses at the knots below the losses; those beyond the largest loss are left out.
 fn rounded_down(losses: &[(f64, f64)], spacing: f64) -> Vec<f64> {
     let kept = losses.iter().filter(|(loss, mass)| loss.abs() < LARGEST_LOSS && *mass > 0.0);
     let cells: Vec<(i64, f64)> = kept.map(|(loss, mass)| ((loss / spacing).floor() as i64, *mass)).collect();
-    let half = cells.iter().map(|(cell, _)| cell.unsigned_abs() as usize).max().unwrap_or(0) + 1;
-    let mut masses = vec![0.0; 2 * half + 1];
+    let half = cells.iter().map(|(cell, _)| cell.abs()).max().unwrap_or(0) + 1;
+    let mut masses = vec![0.0; 2 * half as usize + 1];
     for (cell, mass) in cells {
-        masses[(cell + half as i64) as usize] += mass * (1.0 - 4.0 * ROUNDOFF);
+        masses[(cell + half) as usize] += mass * (1.0 - 4.0 * ROUNDOFF);
     }
     masses
 }
@@ -290,18 +293,16 @@ fn power_of_two_below(value: f64) -> f64 {
 }
 
 /// The masses whose hockey-stick curve is the hull's, up to rounding; mirrored to negative losses by symmetry.
-fn connect(curve: &[f64], hull: &[usize], spacing: f64) -> Vec<f64> {
-    let half = curve.len() - 1;
+fn connect(curve: &ProfileCurve) -> Vec<f64> {
+    let half = curve.half();
     let mut masses = vec![0.0; 2 * half + 1];
-    let slopes: Vec<f64> = hull.windows(2).map(|pair| slope(curve, pair[0], pair[1], spacing)).collect();
-    masses[half] = (1.0 - curve[0] + 2.0 * slopes[0]).max(0.0);
-    for (index, &vertex) in hull.iter().enumerate().skip(1) {
-        let after = slopes.get(index).copied().unwrap_or(0.0);
+    masses[half] = (1.0 - curve.deltas[0] + 2.0 * curve.first_slope()).max(0.0);
+    for (vertex, change) in curve.slope_changes() {
         // The mass of the second law is the change of slope; its double for negative losses is the same number.
-        let second = (after - slopes[index - 1]).max(0.0);
+        let second = change.max(0.0);
         masses[half - vertex] = second;
         if second > 0.0 {
-            masses[half + vertex] = up(second * (vertex as f64 * spacing).exp(), 2.0 * ELEMENTARY);
+            masses[half + vertex] = up(second * (vertex as f64 * curve.spacing).exp(), 2.0 * ELEMENTARY);
         }
     }
     masses

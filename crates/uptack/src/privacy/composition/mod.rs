@@ -1,8 +1,8 @@
-//! One owner answers many queries: what all the releases together may tell.
+//! One owner answers many queries: what all the releases together may reveal.
 //!
-//! The way: a certified [`Profile`] δ(ε) becomes a dominating [`LossDistribution`] on a grid, several of
-//! them a [`Composition`], which answers δ(ε) and ε(δ) with every rounding against ourselves. Where the
-//! queries are chosen as one goes, a [`Filter`] decides before each toss whether the budget still covers it.
+//! A certified [`Profile`] δ(ε) becomes a dominating [`LossDistribution`] on a grid; several of them become a
+//! [`Composition`], which answers δ(ε) and ε(δ) with every rounding on the safe side. If the queries are chosen as
+//! one goes, a [`Filter`] decides before each toss whether the budget still covers it.
 //!
 //! # Conditions
 //!

@@ -6,7 +6,7 @@ use super::Profile;
 use crate::Error;
 use crate::certified::rounding::{ELEMENTARY, up};
 
-/// Losses beyond this are called infinite: e^(−128) is no longer a probability anybody states.
+/// Losses beyond this are called infinite: nobody states a probability as small as e^(−128).
 pub(super) const LARGEST_LOSS: f64 = 128.0;
 
 /// Asks the profile, and never twice for the same ε.
@@ -63,17 +63,17 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
         Ok(high)
     }
 
-    /// The profile at the knots 0, spacing, …, half·spacing, as far down as monotony and symmetry allow.
-    pub(super) fn curve(&mut self, spacing: f64, half: usize) -> Result<Vec<f64>, Error> {
+    /// The profile at the knots 0, spacing, …, half·spacing, as far down as monotonicity and symmetry allow.
+    pub(super) fn curve(&mut self, spacing: f64, half: usize) -> Result<ProfileCurve, Error> {
         self.learn_all((0..=half).map(|knot| knot as f64 * spacing))?;
-        let mut curve = Vec::with_capacity(half + 1);
+        let mut deltas = Vec::with_capacity(half + 1);
         let mut least = 1.0_f64;
         for knot in 0..=half {
             least = least.min(self.delta(knot as f64 * spacing)?);
-            curve.push(least);
+            deltas.push(least);
         }
-        curve[0] = bound_at_zero(&curve, spacing);
-        Ok(curve)
+        deltas[0] = bound_at_zero(&deltas, spacing);
+        Ok(ProfileCurve::new(deltas, spacing))
     }
 
     /// Asks about all ε at once, except for those that are known.
@@ -87,30 +87,65 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
 }
 
 /// δ(0) from above. The chord from −ε to ε bounds it, too: by symmetry it meets zero at (2δ(ε) + e^ε − 1)/(e^ε + 1).
-fn bound_at_zero(curve: &[f64], spacing: f64) -> f64 {
+fn bound_at_zero(deltas: &[f64], spacing: f64) -> f64 {
     let chord = |(knot, delta): (usize, &f64)| {
         let growth = (knot as f64 * spacing).exp_m1();
         up((2.0 * delta + growth) / (growth + 2.0), 4.0 * ELEMENTARY)
     };
-    curve.iter().enumerate().skip(1).map(chord).fold(curve[0], f64::min)
+    deltas.iter().enumerate().skip(1).map(chord).fold(deltas[0], f64::min)
 }
 
-/// The slope, in e^ε, of the chord between two knots.
-pub(super) fn slope(curve: &[f64], left: usize, right: usize, spacing: f64) -> f64 {
-    (curve[right] - curve[left]) / ((left as f64 * spacing).exp() * ((right - left) as f64 * spacing).exp_m1())
+/// A falling profile at the knots 0, spacing, …, and its greatest convex minorant. The true profile is convex and below every dot,
+/// hence below the minorant.
+pub(super) struct ProfileCurve {
+    pub(super) spacing: f64,
+    /// δ at each knot, from above.
+    pub(super) deltas: Vec<f64>,
+    /// The knots that the minorant goes through.
+    pub(super) hull: Vec<usize>,
 }
 
-/// The knots of the greatest convex minorant. The true profile is convex and below every dot, hence below this.
-pub(super) fn lower_hull(curve: &[f64], spacing: f64) -> Vec<usize> {
-    let mut hull: Vec<usize> = Vec::new();
-    for knot in 0..curve.len() {
-        while let [.., before, last] = hull[..] {
-            if slope(curve, before, last, spacing) <= slope(curve, last, knot, spacing) {
+impl ProfileCurve {
+    fn new(deltas: Vec<f64>, spacing: f64) -> Self {
+        let mut curve = Self { spacing, deltas, hull: Vec::new() };
+        for knot in 0..curve.deltas.len() {
+            curve.extend_hull(knot);
+        }
+        curve
+    }
+
+    /// Adds a knot to the hull, and drops those that no longer belong to it.
+    fn extend_hull(&mut self, knot: usize) {
+        while let [.., before, last] = self.hull[..] {
+            if self.slope(before, last) <= self.slope(last, knot) {
                 break;
             }
-            hull.pop();
+            self.hull.pop();
         }
-        hull.push(knot);
+        self.hull.push(knot);
     }
-    hull
+
+    /// The slope, in e^ε, of the chord between two knots.
+    fn slope(&self, left: usize, right: usize) -> f64 {
+        let width = (left as f64 * self.spacing).exp() * ((right - left) as f64 * self.spacing).exp_m1();
+        (self.deltas[right] - self.deltas[left]) / width
+    }
+
+    /// The slope of the minorant after zero.
+    pub(super) fn first_slope(&self) -> f64 {
+        self.slope(self.hull[0], self.hull[1])
+    }
+
+    /// By how much the slope of the minorant changes at each vertex after zero; after the last it is flat.
+    pub(super) fn slope_changes(&self) -> Vec<(usize, f64)> {
+        let slopes: Vec<f64> = self.hull.windows(2).map(|pair| self.slope(pair[0], pair[1])).collect();
+        let after = slopes[1..].iter().chain(&[0.0]);
+        let changes = slopes.iter().zip(after).map(|(before, after)| after - before);
+        self.hull[1..].iter().copied().zip(changes).collect()
+    }
+
+    /// The number of knots after the first.
+    pub(super) fn half(&self) -> usize {
+        self.deltas.len() - 1
+    }
 }

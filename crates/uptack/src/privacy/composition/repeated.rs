@@ -14,7 +14,7 @@ use crate::privacy::one_aggregator;
 use crate::privacy::{Accountant, Delta, Guarantee, Target, Views};
 use crate::threads::on_all_cores;
 
-/// What all releases, and all of an owner's answers, together give away.
+/// What all releases together, and all of an owner's answers together, give away.
 #[derive(Clone, Debug)]
 pub struct Repeated {
     /// How often the owner answers.
@@ -23,13 +23,13 @@ pub struct Repeated {
     pub answers: Vec<Option<f64>>,
     /// Local ε of all cells.
     pub linked: Option<f64>,
-    /// ε of all published sums if one aggregator is honest and nobody else; δ is 0. None without noise.
+    /// ε of all published sums if one aggregator and nobody else is honest; δ is 0. None without noise.
     pub one_aggregator: Option<Enclosure>,
-    /// Whichever of ε and δ the target leaves open, of all releases together; none where δ is below the floor.
+    /// Whichever of ε and δ the target leaves open, of all releases together; none if δ is below the floor.
     pub release: Option<Enclosure>,
 }
 
-/// Enough that ε is off by less than a per mille; each cell costs a certificate.
+/// Enough that ε is off by less than one part in a thousand; each cell costs a certificate.
 const CELLS_PER_DEVIATION: u32 = 8;
 
 impl Repeated {
@@ -40,7 +40,7 @@ impl Repeated {
         Self::with_profile(views, &ReleaseProfile::new(accountant), target, times)
     }
 
-    /// The same from a profile that several compositions share, so that no certificate is asked for twice.
+    /// The same from a profile that several compositions share, so that no certificate is computed twice.
     pub fn with_profile(
         views: &Views,
         profile: &ReleaseProfile<'_>,
@@ -51,17 +51,13 @@ impl Repeated {
             return Err(Error::request("the number of repetitions must be at least 1"));
         }
         let add = |epsilon: &Option<f64>| epsilon.map(|epsilon| add_local(epsilon, times)).transpose();
+        let answers = views.answers.iter().map(add).collect::<Result<_, _>>()?;
         let linked = add(&views.linked)?;
         let one_aggregator = views.one_aggregator.map(|once| one_aggregator::together(once, times));
-        let pure = [linked, one_aggregator.map(|all| all.upper())].into_iter().flatten().reduce(f64::min);
+        let pure = linked.into_iter().chain(one_aggregator.map(|all| all.upper())).reduce(f64::min);
         let composed = releases_together(&views.release, profile, target, times)?;
-        Ok(Self {
-            times,
-            answers: views.answers.iter().map(add).collect::<Result<_, _>>()?,
-            linked,
-            one_aggregator,
-            release: composed.map(|value| cap(value, target, pure)),
-        })
+        let release = composed.map(|value| cap(value, target, pure));
+        Ok(Self { times, answers, linked, one_aggregator, release })
     }
 }
 
@@ -84,13 +80,22 @@ impl<'a> ReleaseProfile<'a> {
         Self { accountant, known: RefCell::new(BTreeMap::new()) }
     }
 
-    /// An ε that bounds `times` releases together at `delta`: what [`Repeated`] has as the upper end, before the bound by the
-    /// linked ε, and without the cost of the lower end. None where δ is below the floor.
+    /// An ε that bounds `times` releases together at `delta`: the upper end that [`Repeated`] has before it is capped by the
+    /// linked ε, without the cost of the lower end. None if δ is below the floor.
     pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>, Error> {
         let composition = self.composition(times, delta.value())?;
         let noise = self.accountant.noise_epsilon();
         let pure = noise.map_or(f64::INFINITY, |once| one_aggregator::together_upper(once, times));
         Ok(composition.epsilon(delta.value())?.map(|bounds| bounds.upper().min(pure)))
+    }
+
+    /// Evaluates the profile at all ε that it was not asked about before.
+    fn learn(&self, epsilons: &[f64]) {
+        let mut known = self.known.borrow_mut();
+        let unknown: Vec<f64> =
+            epsilons.iter().copied().filter(|epsilon| !known.contains_key(&epsilon.to_bits())).collect();
+        let found = on_all_cores(&unknown, |epsilon| self.accountant.delta_upper(epsilon));
+        known.extend(unknown.iter().map(|epsilon| epsilon.to_bits()).zip(found));
     }
 
     fn composition(&self, times: u64, smallest_delta: f64) -> Result<Composition, Error> {
@@ -114,11 +119,8 @@ impl Profile for ReleaseProfile<'_> {
     }
 
     fn deltas_upper(&self, epsilons: &[f64]) -> Vec<f64> {
-        let unknown: Vec<f64> =
-            epsilons.iter().copied().filter(|epsilon| !self.known.borrow().contains_key(&epsilon.to_bits())).collect();
-        let found = on_all_cores(&unknown, |epsilon| self.accountant.delta_upper(epsilon));
-        let mut known = self.known.borrow_mut();
-        known.extend(unknown.iter().map(|epsilon| epsilon.to_bits()).zip(found));
+        self.learn(epsilons);
+        let known = self.known.borrow();
         epsilons.iter().map(|epsilon| known[&epsilon.to_bits()]).collect()
     }
 
@@ -130,16 +132,16 @@ impl Profile for ReleaseProfile<'_> {
 /// A composed δ at a given ε is sharp down to this.
 const SMALLEST_DELTA: f64 = 1e-12;
 
-/// Whichever of ε and δ the target leaves open, of so many releases of which one has this guarantee.
+/// Whichever of ε and δ the target leaves open, of `times` releases of which one has this guarantee.
 fn releases_together(
     once: &Guarantee,
     profile: &ReleaseProfile<'_>,
     target: Target,
     times: u64,
 ) -> Result<Option<Enclosure>, Error> {
-    // Where one release has no guarantee at this δ, several have none.
-    let none = matches!(target, Target::Delta(_)) && once.value().is_none();
-    if times == 1 || none {
+    // If one release has no guarantee at this δ, several have none.
+    let has_none = matches!(target, Target::Delta(_)) && once.value().is_none();
+    if times == 1 || has_none {
         return Ok(once.value());
     }
     if matches!(target, Target::Delta(delta) if delta.value() >= 1.0) {
@@ -152,7 +154,7 @@ fn releases_together(
     }))
 }
 
-/// The upper end of a composition; none where δ is below the floor.
+/// The upper end of a composition; none if δ is below the floor.
 fn composed_upper(profile: &ReleaseProfile<'_>, target: Target, times: u64) -> Result<Option<f64>, Error> {
     let smallest = match target {
         Target::Delta(delta) => delta.value(),
@@ -168,21 +170,23 @@ fn composed_upper(profile: &ReleaseProfile<'_>, target: Target, times: u64) -> R
 
 /// The largest value of the histories. For an ε they are compared a little below its upper end, and the worst one is solved.
 fn attained_value(histories: &[Attained], target: Target, upper: f64) -> f64 {
-    let epsilon = match target {
-        Target::Epsilon(epsilon) => epsilon.value(),
-        Target::Delta(_) => 0.97 * upper,
-    };
-    let values = histories.iter().map(|history| (history, history.delta(epsilon)));
-    let worst = values.max_by(|a, b| a.1.total_cmp(&b.1));
-    match (target, worst) {
-        (_, None) => 0.0,
-        (Target::Epsilon(_), Some((_, value))) => value,
-        (Target::Delta(delta), Some((history, _))) => history.epsilon(delta.value(), upper),
+    match target {
+        Target::Epsilon(epsilon) => worst_history(histories, epsilon.value()).map_or(0.0, |(_, delta)| delta),
+        Target::Delta(delta) => {
+            let worst = worst_history(histories, 0.97 * upper);
+            worst.map_or(0.0, |(history, _)| history.epsilon(delta.value(), upper))
+        }
     }
 }
 
+/// The history with the largest δ at this ε, and that δ.
+fn worst_history(histories: &[Attained], epsilon: f64) -> Option<(&Attained, f64)> {
+    let deltas = histories.iter().map(|history| (history, history.delta(epsilon)));
+    deltas.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 /// Pairs of neighbouring histories: the crowd is the same one in every query, and the target is *yes* in the first and *no* in
-/// the second history in all, none or half of the queries. What any of them gives away, the truth does.
+/// the second history in all, none or half of the queries. The composition gives away at least what any of them does.
 fn attained(accountant: &Accountant, worst_crowd: u64, times: u64) -> Vec<Attained> {
     let mut crowds = vec![worst_crowd, 0, accountant.owners() - 1];
     crowds.sort_unstable();
@@ -202,8 +206,8 @@ fn histories(PerDirection { yes_over_no, no_over_yes }: &PerDirection<PairLaw>, 
     pairs.into_iter().flatten().collect()
 }
 
-/// All releases together say no more than all cells, nor more than all sums of bits and noise: ε is never above what these
-/// guarantee with a δ of 0.
+/// All releases together say no more than all cells do, and no more than all sums of bits and noise do: ε is never above what
+/// these guarantee with a δ of 0.
 fn cap(value: Enclosure, target: Target, pure: Option<f64>) -> Enclosure {
     match (target, pure) {
         (Target::Delta(_), Some(pure)) if pure < value.upper() => Enclosure::new(value.lower().min(pure), pure),

@@ -8,7 +8,7 @@
 //!
 //! # Algorithm
 //!
-//! A Rényi filter at several orders at once, and basic composition beside it. With θ an order, λ the logarithm of the
+//! A Rényi filter at several orders at once, and basic composition as well. With θ an order, λ the logarithm of the
 //! moment E\[e^(θ·loss)\] of a charge over its finite losses and c(θ) = θ^θ/(1+θ)^(1+θ), the expectation of
 //! Σ_θ c(θ)·e^(Λ(θ) − θ·ε) does not grow when the Λ pay for λ and ε for the loss; at the end one non-negative Λ suffices.
 //! Hence a query is permitted while **at least one** order, or the plain sum of losses, is within its budget, and the
@@ -48,7 +48,7 @@ impl Charge {
         Self { cost: Cost::Loss(loss), times: 1 }
     }
 
-    /// The same, `times` over, permitted or refused as a whole.
+    /// The same, `times` times, permitted or refused as a whole.
     pub fn repeated(self, times: u64) -> Result<Self, Error> {
         let times = self.times.saturating_mul(at_least_one("the number of repetitions", times)?);
         Ok(Self { times, ..self })
@@ -56,19 +56,18 @@ impl Charge {
 
     /// The largest finite loss.
     fn largest(&self) -> f64 {
-        let one = match &self.cost {
+        self.of_all(match &self.cost {
             Cost::Pure(epsilon) => *epsilon,
             Cost::Loss(loss) => loss.largest_finite_loss(),
-        };
-        add_local(one, self.times).unwrap_or(f64::INFINITY)
+        })
     }
 
+    /// The mass at infinite loss.
     fn infinite(&self) -> f64 {
-        let one = match &self.cost {
+        self.of_all(match &self.cost {
             Cost::Pure(_) => 0.0,
             Cost::Loss(loss) => loss.infinite_mass(),
-        };
-        add_local(one, self.times).unwrap_or(f64::INFINITY)
+        })
     }
 
     /// An upper bound of ln E\[e^(order·loss)\], never negative.
@@ -77,7 +76,12 @@ impl Charge {
             Cost::Pure(epsilon) => pure_log_moment(*epsilon, order),
             Cost::Loss(loss) => loss.log_moment(order),
         };
-        add_local(one.max(0.0), self.times).unwrap_or(f64::INFINITY)
+        self.of_all(one.max(0.0))
+    }
+
+    /// What all repetitions add up to, each of this much.
+    fn of_all(&self, one: f64) -> f64 {
+        add_local(one, self.times).unwrap_or(f64::INFINITY)
     }
 }
 
@@ -109,8 +113,11 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq)]
 struct Spent {
     queries: u64,
+    /// The sum of the largest finite losses.
     largest: f64,
+    /// The sum of the masses at infinite loss.
     infinite: f64,
+    /// The sum of the logarithms of moments, at each order.
     moments: [f64; ORDERS],
 }
 
@@ -206,23 +213,21 @@ impl Filter {
 
     /// How much of the least exhausted measure is spent, between 0 and 1.
     pub fn fraction_spent(&self) -> f64 {
-        let ratio = |spent: f64, room: f64| {
-            if spent <= 0.0 { 0.0 } else { (spent / room).clamp(0.0, 1.0) }
-        };
-        let by_order = (0..ORDERS).map(|index| match self.allotment(self.orders[index]) {
-            room if room > 0.0 => ratio(self.spent.moments[index], room),
-            _ => 1.0,
+        let by_order = self.orders.iter().zip(self.spent.moments).map(|(order, spent)| {
+            let room = self.allotment(*order);
+            if room > 0.0 { fraction(spent, room) } else { 1.0 }
         });
-        let losses = by_order.fold(ratio(self.spent.largest, self.epsilon), f64::min);
-        losses.max(ratio(self.spent.infinite, self.infinite_room()))
+        let losses = by_order.fold(fraction(self.spent.largest, self.epsilon), f64::min);
+        losses.max(fraction(self.spent.infinite, self.infinite_room()))
     }
 
     fn check(&self, after: &Spent) -> Result<(), Refusal> {
         if after.infinite > self.infinite_room() {
             return Err(Refusal::InfiniteLosses);
         }
-        let by_order = (0..ORDERS).any(|index| after.moments[index] <= self.allotment(self.orders[index]));
-        if by_order || after.largest <= self.epsilon { Ok(()) } else { Err(Refusal::Losses) }
+        let mut by_order = self.orders.iter().zip(after.moments);
+        let is_within = by_order.any(|(order, moment)| moment <= self.allotment(*order));
+        if is_within || after.largest <= self.epsilon { Ok(()) } else { Err(Refusal::Losses) }
     }
 
     fn infinite_room(&self) -> f64 {
@@ -244,17 +249,19 @@ impl Filter {
 
 impl Spent {
     fn plus(&self, charge: &Charge, orders: &[f64; ORDERS]) -> Result<Self, Refusal> {
-        let mut moments = self.moments;
-        for (moment, order) in moments.iter_mut().zip(orders) {
-            *moment = add_up(*moment, charge.log_moment(*order));
-        }
+        let moment = |index: usize| add_up(self.moments[index], charge.log_moment(orders[index]));
         Ok(Self {
             queries: self.queries.checked_add(charge.times).ok_or(Refusal::Count)?,
             largest: add_up(self.largest, charge.largest()),
             infinite: add_up(self.infinite, charge.infinite()),
-            moments,
+            moments: std::array::from_fn(moment),
         })
     }
+}
+
+/// The part of some room that is spent.
+fn fraction(spent: f64, room: f64) -> f64 {
+    if spent <= 0.0 { 0.0 } else { (spent / room).clamp(0.0, 1.0) }
 }
 
 /// The orders, from the budget alone: around √(ln(1/δ)/ρ), where ρ is the zero-concentrated budget that (ε, δ) buys.

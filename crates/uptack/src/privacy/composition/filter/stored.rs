@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Filter, ORDERS};
+use super::{Filter, ORDERS, Spent};
 
 /// The form in which a filter is stored: numbers as decimal text, which reads back to the same bits in every format.
 #[derive(Serialize, Deserialize)]
@@ -46,17 +46,23 @@ impl TryFrom<Stored> for Filter {
         }
         let mut filter = Self::new(number("epsilon", &stored.epsilon)?, number("delta", &stored.delta)?)
             .map_err(|error| error.to_string())?;
-        filter.spent.queries = stored.queries;
-        filter.spent.largest = number("largest", &stored.largest)?;
-        filter.spent.infinite = number("infinite", &stored.infinite)?;
-        for (moment, text) in filter.spent.moments.iter_mut().zip(&stored.moments) {
-            *moment = number("moments", text)?;
-        }
+        filter.spent = stored.spent()?;
         for (order, text) in filter.orders.iter_mut().zip(&stored.orders) {
             *order = order_of(text)?;
         }
         filter.check(&filter.spent).map_err(|_| "the stored privacy budget is overspent".to_owned())?;
         Ok(filter)
+    }
+}
+
+impl Stored {
+    fn spent(&self) -> Result<Spent, String> {
+        let mut moments = [0.0; ORDERS];
+        let (largest, infinite) = (number("largest", &self.largest)?, number("infinite", &self.infinite)?);
+        for (moment, text) in moments.iter_mut().zip(&self.moments) {
+            *moment = number("moments", text)?;
+        }
+        Ok(Spent { queries: self.queries, largest, infinite, moments })
     }
 }
 
