@@ -198,7 +198,7 @@ fn at_equal_guarantee(evaluation: &Evaluation, comparison: Comparison) -> String
 }
 
 fn error(evaluation: &Evaluation, row: &Row) -> String {
-    measured(row.at(&evaluation.vehicles(), evaluation.traffic.median()).measured)
+    measured(row.at(evaluation.traffic.median()).measured)
 }
 
 /// `HH:MM` as minutes after midnight.
