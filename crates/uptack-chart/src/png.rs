@@ -4,23 +4,16 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::fontdb::Database;
-use resvg::usvg::{Options, Tree};
+use resvg::usvg::{self, Options, Tree, fontdb};
 
 use crate::{Chart, Map, Sheet};
 
-/// Wider pictures are refused, so that a mistyped width cannot exhaust memory.
+/// Wider pictures are refused, so that a mistyped width does not fill the memory.
 const WIDEST: u32 = 10_000;
 
 /// A picture that could not be made.
 #[derive(Debug)]
 pub struct RenderError(String);
-
-impl RenderError {
-    fn drawing(cause: impl fmt::Display) -> Self {
-        Self(format!("the picture could not be drawn: {cause}"))
-    }
-}
 
 impl fmt::Display for RenderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,35 +48,27 @@ fn render(svg: &str, width: u32) -> Result<Vec<u8>, RenderError> {
     if width == 0 || width > WIDEST {
         return Err(RenderError(format!("a picture cannot be {width} pixels wide; 1 to {WIDEST} are possible")));
     }
-    let tree = Tree::from_str(svg, &options()).map_err(RenderError::drawing)?;
-    let pixels = rasterized(&tree, width).ok_or_else(|| RenderError::drawing("it is too large"))?;
-    pixels.encode_png().map_err(RenderError::drawing)
+    let failed = |error: &dyn fmt::Display| RenderError(format!("the picture could not be drawn: {error}"));
+    let tree = Tree::from_str(svg, &options()).map_err(|error| failed(&error))?;
+    let scale = width as f32 / tree.size().width();
+    let height = (tree.size().height() * scale).ceil() as u32;
+    let mut pixels = Pixmap::new(width, height).ok_or_else(|| failed(&"it is too large"))?;
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| failed(&error))
 }
 
 fn options() -> Options<'static> {
-    static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
-    let fonts = FONTS.get_or_init(|| Arc::new(fonts()));
+    static FONTS: OnceLock<Arc<fontdb::Database>> = OnceLock::new();
+    let fonts = FONTS.get_or_init(|| {
+        let mut fonts = usvg::fontdb::Database::new();
+        fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
+        let family = fonts.faces().next().and_then(|face| face.families.first().map(|(name, _)| name.clone()));
+        if let Some(family) = family {
+            fonts.set_sans_serif_family(family);
+        }
+        Arc::new(fonts)
+    });
     Options { fontdb: Arc::clone(fonts), ..Options::default() }
-}
-
-/// A single font, which is the sans-serif one.
-fn fonts() -> Database {
-    let mut fonts = Database::new();
-    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
-    let family = fonts.faces().next().and_then(|face| face.families.first().map(|(name, _)| name.clone()));
-    if let Some(family) = family {
-        fonts.set_sans_serif_family(family);
-    }
-    fonts
-}
-
-/// The picture in pixels; none if it is too large.
-fn rasterized(tree: &Tree, width: u32) -> Option<Pixmap> {
-    let scale = width as f32 / tree.size().width();
-    let height = (tree.size().height() * scale).ceil() as u32;
-    let mut pixels = Pixmap::new(width, height)?;
-    resvg::render(tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
-    Some(pixels)
 }
 
 #[cfg(test)]
