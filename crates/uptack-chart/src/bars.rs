@@ -2,8 +2,9 @@
 
 use crate::heading::{Heading, TEXT, WIDTH, text_lines};
 use crate::look::Look;
+use crate::plot::grid_column;
 use crate::scale::{Ruler, Scale};
-use crate::svg::{Anchor, Svg, number};
+use crate::svg::{Anchor, INK, Svg};
 
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +30,7 @@ pub struct Bars {
     pub bars: Vec<Bar>,
 }
 
-/// More bars than that do not fit a page; the rest is counted.
+/// More bars than this do not fit on a page; how many are left out is said below them.
 const MOST: usize = 40;
 const ROW: f64 = 28.0;
 const LEFT: f64 = 170.0;
@@ -38,7 +39,7 @@ const RIGHT: f64 = WIDTH - 24.0;
 const LONGEST_NAME: usize = 20;
 
 impl Bars {
-    /// The bars as an SVG document that needs nothing else.
+    /// The bars as a self-contained SVG document.
     ///
     /// ```
     /// use uptack_chart::{Bar, Bars};
@@ -49,50 +50,71 @@ impl Bars {
     /// ```
     pub fn to_svg(&self) -> String {
         let heading = Heading::new(&self.title, &self.subtitle);
-        let shown = &self.bars[..self.bars.len().min(MOST)];
-        let (top, left_out) = (heading.height(), self.bars.len() - shown.len());
-        let bottom = top + shown.len() as f64 * ROW;
-        let mut svg =
-            Svg::new(WIDTH, bottom + 34.0 + if left_out > 0 { 24.0 } else { 0.0 }, &self.title, &self.subtitle);
+        let (shown, left_out) = self.bars.split_at(self.bars.len().min(MOST));
+        let plot = BarPlot::new(shown, heading.height());
+        let note_height = if left_out.is_empty() { 0.0 } else { 24.0 };
+        let mut svg = Svg::new(WIDTH, plot.bottom() + 34.0 + note_height, &self.title, &self.subtitle);
         heading.draw(&mut svg);
-        let ends = shown.iter().flat_map(|bar| [bar.low, bar.high, bar.value]);
-        let ruler = Ruler::new(Scale::Linear, None, ends.chain([0.0]));
-        for tick in ruler.ticks() {
-            let x = across(tick.place);
-            svg.rule((x, top), (x, bottom), tick.label.is_none());
-            if let Some(label) = tick.label {
-                svg.text((x, bottom + 20.0), TEXT, Anchor::Middle, &label);
-            }
-        }
-        for (index, bar) in shown.iter().enumerate() {
-            bar.draw(&mut svg, &ruler, top + index as f64 * ROW);
-        }
-        if left_out > 0 {
-            text_lines(&mut svg, bottom + 26.0, TEXT, 4.0, &[format!("and {left_out} more, each of them smaller")]);
+        plot.draw(&mut svg);
+        if !left_out.is_empty() {
+            let note = format!("and {} more, each of them smaller", left_out.len());
+            text_lines(&mut svg, plot.bottom() + 26.0, TEXT, 4.0, &[note]);
         }
         svg.finish()
     }
 }
 
-impl Bar {
-    fn draw(&self, svg: &mut Svg, ruler: &Ruler, top: f64) {
-        let look = Look::numbered(0);
-        let at = |value: f64| across(ruler.nearest(value));
-        let (zero, end, middle) = (at(0.0), at(self.value), top + ROW / 2.0);
-        let (x, width) = (zero.min(end), (end - zero).abs());
-        svg.raw(&format!(
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" fill-opacity=\"0.55\"/>",
-            number(x),
-            number(top + 5.0),
-            number(width),
-            number(ROW - 10.0),
-            look.colour()
-        ));
-        svg.stroke((at(self.low), middle), (at(self.high), middle), "#1a1a1a", 1.8);
-        for end in [self.low, self.high] {
-            svg.stroke((at(end), middle - 5.0), (at(end), middle + 5.0), "#1a1a1a", 1.8);
+/// The bars that are shown, on one scale.
+struct BarPlot<'a> {
+    bars: &'a [Bar],
+    top: f64,
+    ruler: Ruler,
+}
+
+impl<'a> BarPlot<'a> {
+    fn new(bars: &'a [Bar], top: f64) -> Self {
+        let values = bars.iter().flat_map(|bar| [bar.low, bar.high, bar.value]);
+        let ruler = Ruler::new(Scale::Linear, None, values.chain([0.0]));
+        Self { bars, top, ruler }
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + self.bars.len() as f64 * ROW
+    }
+
+    fn draw(&self, svg: &mut Svg) {
+        for tick in self.ruler.ticks() {
+            grid_column(svg, &tick, across(tick.place), (self.top, self.bottom()));
         }
-        svg.text((LEFT - 8.0, middle + 5.0), TEXT, Anchor::End, &shortened(&self.name));
+        for (index, bar) in self.bars.iter().enumerate() {
+            self.draw_bar(svg, bar, self.top + index as f64 * ROW);
+        }
+    }
+
+    fn draw_bar(&self, svg: &mut Svg, bar: &Bar, top: f64) {
+        let middle = top + ROW / 2.0;
+        self.draw_value(svg, bar.value, top);
+        self.draw_interval(svg, [bar.low, bar.high], middle);
+        svg.text((LEFT - 8.0, middle + 5.0), TEXT, Anchor::End, &shortened(&bar.name));
+    }
+
+    /// The bar itself, from zero to its value.
+    fn draw_value(&self, svg: &mut Svg, value: f64, top: f64) {
+        let (zero, end) = (self.x(0.0), self.x(value));
+        let paint = format!("fill=\"{}\" fill-opacity=\"0.55\"", Look::numbered(0).colour());
+        svg.rectangle((zero.min(end), top + 5.0), (end - zero).abs(), ROW - 10.0, &paint);
+    }
+
+    fn draw_interval(&self, svg: &mut Svg, ends: [f64; 2], y: f64) {
+        let [low, high] = ends.map(|end| self.x(end));
+        svg.stroke((low, y), (high, y), INK, 1.8);
+        for end in [low, high] {
+            svg.stroke((end, y - 5.0), (end, y + 5.0), INK, 1.8);
+        }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        across(self.ruler.nearest(value))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lines and points over two axes.
 
-use crate::heading::{Heading, TEXT, WIDTH, text_lines};
+use crate::heading::{Heading, LINE_WIDTH, TEXT, WIDTH, text_lines};
 use crate::legend::Legend;
 use crate::look::Look;
 use crate::plot::{PLOT_HEIGHT, Plot};
@@ -8,7 +8,7 @@ use crate::scale::Ruler;
 use crate::series::{Axis, Band, Level, Point, Series};
 use crate::svg::{Svg, lines};
 
-/// A chart.
+/// Series over two axes, with a heading, a legend and notes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// What it shows.
@@ -21,21 +21,27 @@ pub struct Chart {
     pub y: Axis,
     /// What is drawn.
     pub series: Vec<Series>,
-    /// Values to compare with.
+    /// Values to compare the series with, marked across the chart.
     pub levels: Vec<Level>,
-    /// What is behind the series.
+    /// Regions behind the series.
     pub bands: Vec<Band>,
     /// What to know when reading it, below the legend.
     pub notes: Vec<String>,
 }
 
-const NOTE_GAP: f64 = 5.0;
-
 impl Chart {
     /// A chart with nothing on it yet.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
-        let (title, subtitle) = (title.into(), String::new());
-        Self { title, subtitle, x, y, series: Vec::new(), levels: Vec::new(), bands: Vec::new(), notes: Vec::new() }
+        Self {
+            title: title.into(),
+            subtitle: String::new(),
+            x,
+            y,
+            series: Vec::new(),
+            levels: Vec::new(),
+            bands: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// The same with one more series.
@@ -73,70 +79,110 @@ impl Chart {
         self
     }
 
-    /// The chart as an SVG document that needs nothing else.
+    /// The chart as a self-contained SVG document.
     pub fn to_svg(&self) -> String {
         self.picture().finish()
     }
 
     fn picture(&self) -> Svg {
-        let heading = Heading::new(&self.title, &self.subtitle);
-        let series = self.looking();
-        let legend = Legend::new(&series, &self.bands);
-        let notes: Vec<String> = self.notes.iter().flat_map(|note| lines(note, TEXT, WIDTH - 30.0)).collect();
-        let bottom = heading.height() + PLOT_HEIGHT;
-        let below = bottom + 58.0 + legend.height();
-        let room = if notes.is_empty() { 0.0 } else { notes.len() as f64 * (TEXT + NOTE_GAP) + 8.0 };
-        let mut svg = Svg::new(WIDTH, below + room, &self.title, &self.subtitle);
-        heading.draw(&mut svg);
-        self.plot(&mut svg, &series, heading.height(), bottom);
-        legend.draw(&mut svg, bottom + 72.0);
-        text_lines(&mut svg, below - 8.0, TEXT, NOTE_GAP, &notes);
+        let series = self.series_with_looks();
+        let layout = self.layout(&series);
+        let mut svg = Svg::new(WIDTH, layout.height(), &self.title, &self.subtitle);
+        layout.heading.draw(&mut svg);
+        self.draw_plot(&mut svg, &series, &layout);
+        layout.legend.draw(&mut svg, layout.plot_bottom() + 72.0);
+        text_lines(&mut svg, layout.legend_bottom() - 8.0, TEXT, NOTE_GAP, &layout.notes);
         svg
     }
 
-    fn plot(&self, svg: &mut Svg, series: &[(&Series, Look)], top: f64, bottom: f64) {
-        let plot = Plot { top, bottom, x: self.ruler_x(), y: self.ruler_y() };
+    fn series_with_looks(&self) -> Vec<(&Series, Look)> {
+        let look = |index, series: &Series| series.look.unwrap_or_else(|| Look::numbered(index));
+        self.series.iter().enumerate().map(|(index, series)| (series, look(index, series))).collect()
+    }
+
+    fn layout<'a>(&'a self, series: &'a [(&'a Series, Look)]) -> Layout<'a> {
+        Layout {
+            heading: Heading::new(&self.title, &self.subtitle),
+            legend: Legend::new(series, &self.bands),
+            notes: self.notes.iter().flat_map(|note| lines(note, TEXT, LINE_WIDTH)).collect(),
+        }
+    }
+
+    fn draw_plot(&self, svg: &mut Svg, series: &[(&Series, Look)], layout: &Layout<'_>) {
+        let (top, bottom) = (layout.heading.height(), layout.plot_bottom());
+        let plot = Plot { top, bottom, x: self.horizontal_ruler(), y: self.vertical_ruler() };
         plot.axes(svg, &self.x.label, &self.y.label);
-        self.bands.iter().for_each(|band| plot.band(svg, band));
-        self.levels.iter().for_each(|level| plot.level(svg, level));
-        series.iter().for_each(|(series, look)| plot.series(svg, series, *look));
+        for band in &self.bands {
+            plot.band(svg, band);
+        }
+        for level in &self.levels {
+            plot.level(svg, level);
+        }
+        for (series, look) in series {
+            plot.series(svg, series, *look);
+        }
     }
 
-    /// The series, each with its look.
-    fn looking(&self) -> Vec<(&Series, Look)> {
-        let look = |(index, series): (usize, &Series)| series.look.unwrap_or_else(|| Look::numbered(index));
-        self.series.iter().enumerate().map(|(index, series)| (series, look((index, series)))).collect()
+    fn horizontal_ruler(&self) -> Ruler {
+        let points = self.points().map(|point| point.x);
+        let bands = self.band_points().map(|&(x, _, _)| x);
+        self.x.ruler(points.chain(bands))
     }
 
-    fn ruler_x(&self) -> Ruler {
-        let points = self.series.iter().flat_map(|series| series.points.iter().map(|point| point.x));
-        let bands = self.bands.iter().flat_map(|band| band.points.iter().map(|point| point.0));
-        Ruler::new(self.x.scale, self.x.range, points.chain(bands))
-    }
-
-    fn ruler_y(&self) -> Ruler {
-        let ends = |point: &Point| {
-            let (low, high) = point.interval.unwrap_or((point.y, point.y));
-            [point.y, low, high]
-        };
-        let points = self.series.iter().flat_map(|series| series.points.iter().flat_map(ends));
-        let bands = self.bands.iter().flat_map(|band| band.points.iter().flat_map(|&(_, low, high)| [low, high]));
+    fn vertical_ruler(&self) -> Ruler {
+        let points = self.points().flat_map(Point::heights);
+        let bands = self.band_points().flat_map(|&(_, low, high)| [low, high]);
         let levels = self.levels.iter().map(|level| level.y);
-        Ruler::new(self.y.scale, self.y.range, points.chain(bands).chain(levels))
+        self.y.ruler(points.chain(bands).chain(levels))
+    }
+
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.series.iter().flat_map(|series| &series.points)
+    }
+
+    fn band_points(&self) -> impl Iterator<Item = &(f64, f64, f64)> {
+        self.bands.iter().flat_map(|band| &band.points)
+    }
+}
+
+/// The parts of a chart's picture, from the top: heading, plot, legend, notes.
+struct Layout<'a> {
+    heading: Heading,
+    legend: Legend<'a>,
+    notes: Vec<String>,
+}
+
+const NOTE_GAP: f64 = 5.0;
+
+impl Layout<'_> {
+    fn plot_bottom(&self) -> f64 {
+        self.heading.height() + PLOT_HEIGHT
+    }
+
+    fn legend_bottom(&self) -> f64 {
+        self.plot_bottom() + 58.0 + self.legend.height()
+    }
+
+    fn height(&self) -> f64 {
+        let notes = match self.notes.len() {
+            0 => 0.0,
+            count => count as f64 * (TEXT + NOTE_GAP) + 8.0,
+        };
+        self.legend_bottom() + notes
     }
 }
 
 /// Charts one below the other in one picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sheet {
-    /// What they show together.
+    /// What the charts show together.
     pub title: String,
     /// The charts, from the top.
     pub charts: Vec<Chart>,
 }
 
 impl Sheet {
-    /// The sheet as an SVG document that needs nothing else.
+    /// The sheet as a self-contained SVG document.
     pub fn to_svg(&self) -> String {
         Svg::stacked(WIDTH, &self.title, self.charts.iter().map(Chart::picture).collect()).finish()
     }

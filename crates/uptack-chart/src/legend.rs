@@ -3,14 +3,14 @@
 use crate::heading::{TEXT, WIDTH};
 use crate::look::Look;
 use crate::plot::BAND;
-use crate::series::{Band, Draw, Series};
-use crate::svg::{Anchor, Svg, number};
+use crate::series::{Band, Series};
+use crate::svg::{Anchor, Position, Svg};
 
 const ENTRY_HEIGHT: f64 = 23.0;
-const SAMPLE: f64 = 40.0;
-const ROOM: f64 = WIDTH - 28.0;
+const SAMPLE_WIDTH: f64 = 40.0;
+const LEGEND_WIDTH: f64 = WIDTH - 28.0;
 
-/// The names, in as many columns as they fit.
+/// The names, in as many columns as fit.
 pub(crate) struct Legend<'a> {
     entries: Vec<Entry<'a>>,
     columns: usize,
@@ -21,22 +21,19 @@ struct Entry<'a> {
     sample: Sample,
 }
 
-/// What stands before a name.
+/// The sample to the left of a name.
 enum Sample {
     Series { look: Look, line: bool, marker: bool },
     Band,
 }
 
 impl<'a> Legend<'a> {
-    /// Series without a name have no entry; where one draws the line of a look, the look's named series shows it.
+    /// Series without a name have no entry. If one of them draws the line of a look, the look's named series shows it.
     pub(crate) fn new(series: &'a [(&'a Series, Look)], bands: &'a [Band]) -> Self {
-        let lined = |look: Look| series.iter().any(|(other, drawn)| other.draw != Draw::Points && *drawn == look);
-        let named = series.iter().filter(|(series, _)| !series.name.is_empty()).map(|&(series, look)| Entry {
-            name: &series.name,
-            sample: Sample::Series { look, line: lined(look), marker: series.draw != Draw::Line },
-        });
-        let bands = bands.iter().map(|band| Entry { name: &band.name, sample: Sample::Band });
-        let entries: Vec<Entry<'a>> = named.chain(bands).collect();
+        let has_line = |look: Look| series.iter().any(|(other, drawn)| other.draw.has_line() && *drawn == look);
+        let named = series.iter().filter(|(series, _)| !series.name.is_empty());
+        let of_series = named.map(|&(series, look)| Entry::of_series(series, look, has_line(look)));
+        let entries: Vec<Entry<'a>> = of_series.chain(bands.iter().map(Entry::of_band)).collect();
         let columns = columns(&entries);
         Self { entries, columns }
     }
@@ -46,7 +43,7 @@ impl<'a> Legend<'a> {
     }
 
     pub(crate) fn draw(&self, svg: &mut Svg, top: f64) {
-        let width = ROOM / self.columns as f64;
+        let width = LEGEND_WIDTH / self.columns as f64;
         for (index, entry) in self.entries.iter().enumerate() {
             let x = 16.0 + (index % self.columns) as f64 * width;
             let y = top + (index / self.columns) as f64 * ENTRY_HEIGHT;
@@ -57,27 +54,38 @@ impl<'a> Legend<'a> {
 
 fn columns(entries: &[Entry<'_>]) -> usize {
     let longest = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
-    let wide = SAMPLE + 20.0 + longest as f64 * TEXT * 0.5;
-    (ROOM / wide).floor().clamp(1.0, 3.0) as usize
+    let width = SAMPLE_WIDTH + 20.0 + longest as f64 * TEXT * 0.5;
+    (LEGEND_WIDTH / width).floor().clamp(1.0, 3.0) as usize
 }
 
-impl Entry<'_> {
-    fn draw(&self, svg: &mut Svg, (x, y): (f64, f64)) {
-        match self.sample {
-            Sample::Series { look, line, marker } => {
+impl<'a> Entry<'a> {
+    fn of_series(series: &'a Series, look: Look, line: bool) -> Self {
+        let sample = Sample::Series { look, line, marker: series.draw.has_markers() };
+        Self { name: &series.name, sample }
+    }
+
+    fn of_band(band: &'a Band) -> Self {
+        Self { name: &band.name, sample: Sample::Band }
+    }
+
+    fn draw(&self, svg: &mut Svg, (x, y): Position) {
+        self.sample.draw(svg, (x, y));
+        svg.text((x + SAMPLE_WIDTH + 8.0, y + 5.0), TEXT, Anchor::Start, self.name);
+    }
+}
+
+impl Sample {
+    fn draw(&self, svg: &mut Svg, (x, y): Position) {
+        match *self {
+            Self::Series { look, line, marker } => {
                 if line {
-                    look.line(svg, &[(x, y), (x + SAMPLE, y)]);
+                    look.line(svg, [(x, y), (x + SAMPLE_WIDTH, y)]);
                 }
                 if marker {
-                    look.mark(svg, x + SAMPLE / 2.0, y);
+                    look.mark(svg, (x + SAMPLE_WIDTH / 2.0, y));
                 }
             }
-            Sample::Band => svg.raw(&format!(
-                "<rect x=\"{}\" y=\"{}\" width=\"{SAMPLE}\" height=\"14\" {BAND}/>",
-                number(x),
-                number(y - 7.0)
-            )),
+            Self::Band => svg.rectangle((x, y - 7.0), SAMPLE_WIDTH, 14.0, BAND),
         }
-        svg.text((x + SAMPLE + 8.0, y + 5.0), TEXT, Anchor::Start, self.name);
     }
 }

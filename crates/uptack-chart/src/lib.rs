@@ -1,8 +1,8 @@
 //! Charts and maps of counts, as SVG text and, with the feature `png`, as PNG.
 //!
-//! Every series has a colour *and* a marker *and* a dash pattern, so that a chart reads in black and white and with any
-//! colour vision. Text is real text of a size that stays legible when the picture is
-//! shown 400 pixels wide. Nothing here reads a file, a clock or the network: the same chart is the same bytes.
+//! Every series has a colour *and* a marker *and* a dash pattern, so that a chart can be read in black and white and with
+//! any colour vision. Text is real text, of a size that stays legible when the picture is 400 pixels wide. Nothing here
+//! reads a file, a clock or the network: the same chart always gives the same bytes.
 //!
 //! ```
 //! use uptack_chart::{Axis, Chart, Scale, Series};

@@ -1,10 +1,10 @@
-//! How series are told apart: by colour, by marker and by dashes.
+//! What tells series apart: colour, marker and dashes.
 
 use crate::marker::Marker;
-use crate::svg::{Svg, number};
+use crate::svg::{Position, Svg, points};
 
-/// Okabe and Ito's colours first, in an order of falling contrast with the background and without their yellow, which
-/// white swallows; then darker and further ones for pictures, or sets of pictures, of more series.
+/// First the colours of Okabe and Ito, in order of falling contrast with the background and without their yellow, which is
+/// hard to see on white; then darker and other ones for pictures, or sets of pictures, with more series.
 const COLOURS: [&str; 26] = [
     "#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#5D3A9B", "#8C510A",
     "#01665E", "#A50026", "#7A8B00", "#003C67", "#8B3A00", "#00573F", "#9E9E9E", "#A3006F", "#B8860B", "#2A4BD7",
@@ -16,7 +16,7 @@ const COLOURS: [&str; 26] = [
 pub struct Dash(&'static str);
 
 impl Dash {
-    /// No gaps.
+    /// A line without gaps.
     pub const SOLID: Self = Self("");
     const ALL: [Self; 8] = [
         Self::SOLID,
@@ -28,6 +28,14 @@ impl Dash {
         Self("2 6"),
         Self("7 2 2 2 2 2"),
     ];
+
+    /// The attribute of a dashed line, with a space before it; nothing for a solid one.
+    fn attribute(self) -> String {
+        match self {
+            Self::SOLID => String::new(),
+            Self(pattern) => format!(" stroke-dasharray=\"{pattern}\""),
+        }
+    }
 }
 
 /// The colour, the marker and the dashes of a series.
@@ -56,7 +64,7 @@ impl Look {
         }
     }
 
-    /// What is chosen among points of other looks.
+    /// The look of a point that is chosen among others.
     pub fn chosen() -> Self {
         Self { colour: "#000000", marker: Marker::Halo, dash: Dash::SOLID }
     }
@@ -72,23 +80,17 @@ impl Look {
         self.colour
     }
 
-    pub(crate) fn line(self, svg: &mut Svg, points: &[(f64, f64)]) {
-        let path: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
-        let dash =
-            if self.dash.0.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", self.dash.0) };
-        svg.raw(&format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{dash}/>",
-            path.join(" "),
-            self.colour
-        ));
+    pub(crate) fn line(self, svg: &mut Svg, positions: impl IntoIterator<Item = Position>) {
+        let (points, colour, dash) = (points(positions), self.colour, self.dash.attribute());
+        svg.raw(&format!("<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>"));
     }
 
     pub(crate) fn whisker(self, svg: &mut Svg, x: f64, low: f64, high: f64) {
         svg.stroke((x, low), (x, high), self.colour, 1.5);
     }
 
-    pub(crate) fn mark(self, svg: &mut Svg, x: f64, y: f64) {
-        self.marker.draw(svg, self.colour, (x, y));
+    pub(crate) fn mark(self, svg: &mut Svg, at: Position) {
+        self.marker.draw(svg, self.colour, at);
     }
 }
 

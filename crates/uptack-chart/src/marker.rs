@@ -1,6 +1,6 @@
 //! The shapes of points.
 
-use crate::svg::{Svg, number};
+use crate::svg::{Position, Svg, coordinates, number, points};
 
 /// The shape of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,17 +33,18 @@ pub enum Marker {
     Star,
     /// A small dot that others may overlap, for thousands of points.
     Dot,
-    /// A wide open circle with a dot's room in its middle, around what is chosen.
+    /// A wide open circle around the marker of a chosen point.
     Halo,
 }
 
-const SQUARE: &[(f64, f64)] = &[(-4.2, -4.2), (4.2, -4.2), (4.2, 4.2), (-4.2, 4.2)];
-const DIAMOND: &[(f64, f64)] = &[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)];
-const TRIANGLE: &[(f64, f64)] = &[(0.0, -5.6), (5.2, 4.2), (-5.2, 4.2)];
-const TRIANGLE_DOWN: &[(f64, f64)] = &[(0.0, 5.6), (5.2, -4.2), (-5.2, -4.2)];
-/// Strokes by their ends.
-const CROSS: &[[(f64, f64); 2]] = &[[(-4.4, -4.4), (4.4, 4.4)], [(-4.4, 4.4), (4.4, -4.4)]];
-const PLUS: &[[(f64, f64); 2]] = &[[(-5.4, 0.0), (5.4, 0.0)], [(0.0, -5.4), (0.0, 5.4)]];
+/// Corners relative to the marker's centre.
+const SQUARE: &[Position] = &[(-4.2, -4.2), (4.2, -4.2), (4.2, 4.2), (-4.2, 4.2)];
+const DIAMOND: &[Position] = &[(0.0, -6.0), (6.0, 0.0), (0.0, 6.0), (-6.0, 0.0)];
+const TRIANGLE: &[Position] = &[(0.0, -5.6), (5.2, 4.2), (-5.2, 4.2)];
+const TRIANGLE_DOWN: &[Position] = &[(0.0, 5.6), (5.2, -4.2), (-5.2, -4.2)];
+/// Strokes, each by its ends.
+const CROSS: &[[Position; 2]] = &[[(-4.4, -4.4), (4.4, 4.4)], [(-4.4, 4.4), (4.4, -4.4)]];
+const PLUS: &[[Position; 2]] = &[[(-5.4, 0.0), (5.4, 0.0)], [(0.0, -5.4), (0.0, 5.4)]];
 
 /// How the inside of a shape is painted.
 #[derive(Clone, Copy)]
@@ -53,7 +54,7 @@ enum Fill {
 }
 
 impl Marker {
-    /// Those that series are numbered by, each different from the others without any colour.
+    /// The markers that numbered series take in turn; they differ from each other even without colour.
     pub(crate) const NUMBERED: [Self; 13] = [
         Self::Circle,
         Self::Square,
@@ -70,8 +71,7 @@ impl Marker {
         Self::Star,
     ];
 
-    /// Draws it around a point.
-    pub(crate) fn draw(self, svg: &mut Svg, colour: &str, at: (f64, f64)) {
+    pub(crate) fn draw(self, svg: &mut Svg, colour: &str, at: Position) {
         let brush = Brush { colour, at };
         let shape = match self {
             Self::Circle => brush.circle(4.2, colour),
@@ -94,15 +94,15 @@ impl Marker {
     }
 }
 
-/// A colour at a place.
+/// What draws a marker: a colour at a position.
 struct Brush<'a> {
     colour: &'a str,
-    at: (f64, f64),
+    at: Position,
 }
 
 impl Brush<'_> {
-    fn corner(&self, (dx, dy): (f64, f64)) -> String {
-        format!("{},{}", number(self.at.0 + dx), number(self.at.1 + dy))
+    fn corner(&self, (dx, dy): Position) -> Position {
+        (self.at.0 + dx, self.at.1 + dy)
     }
 
     fn centre(&self) -> String {
@@ -122,18 +122,18 @@ impl Brush<'_> {
         format!("<circle {} r=\"2\" fill=\"{}\" fill-opacity=\"0.45\"/>", self.centre(), self.colour)
     }
 
-    fn polygon(&self, corners: &[(f64, f64)], fill: Fill) -> String {
-        let corners: Vec<String> = corners.iter().map(|&corner| self.corner(corner)).collect();
+    fn polygon(&self, corners: &[Position], fill: Fill) -> String {
+        let points = points(corners.iter().map(|&corner| self.corner(corner)));
         let paint = match fill {
             Fill::Solid => format!("fill=\"{}\"", self.colour),
             Fill::Open => format!("fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"1.6\"", self.colour),
         };
-        format!("<polygon points=\"{}\" {paint}/>", corners.join(" "))
+        format!("<polygon points=\"{points}\" {paint}/>")
     }
 
-    fn strokes(&self, strokes: &[[(f64, f64); 2]]) -> String {
-        let path: String =
-            strokes.iter().map(|[from, to]| format!("M{}L{}", self.corner(*from), self.corner(*to))).collect();
+    fn strokes(&self, strokes: &[[Position; 2]]) -> String {
+        let ends = strokes.iter().map(|ends| ends.map(|end| coordinates(self.corner(end))));
+        let path: String = ends.map(|[from, to]| format!("M{from}L{to}")).collect();
         format!("<path d=\"{path}\" stroke=\"{}\" stroke-width=\"2.2\"/>", self.colour)
     }
 }

@@ -4,20 +4,21 @@ use uptack::display::{claim, grouped, nearest};
 use uptack::plan::{Plan, Request, Trust};
 use uptack::privacy::{Epsilon, MOST_OWNERS};
 
+use crate::scale::extent;
 use crate::{Axis, Chart, Look, Scale, Series};
 
-/// From a fourth of the planned ε to four times it.
+/// From a quarter of the planned ε to four times it.
 const EPSILON_REACH: f64 = 4.0;
 const EPSILON_POINTS: i32 = 11;
-/// From a sixteenth of the planned owners to sixteen times them.
+/// From a sixteenth of the planned number of owners to sixteen times it.
 const OWNERS_REACH: f64 = 16.0;
 const OWNERS_POINTS: i32 = 9;
 
-/// The least error of each family at one point of a chart, by its name, as
-/// [`errors_by_family`](uptack::plan::errors_by_family) gives it; empty where no family keeps the constraints.
+/// The least error of each family by its name at one point of a chart, as
+/// [`errors_by_family`](uptack::plan::errors_by_family) returns it; empty if no family keeps the constraints.
 pub type Errors = Vec<(&'static str, f64)>;
 
-/// The charts around a plan, without the errors at their points, which take a search each.
+/// The charts around a plan, without the errors at their points, each of which takes a search.
 ///
 /// ```
 /// use uptack::plan::{Prior, Request, errors_by_family, plan};
@@ -43,37 +44,21 @@ impl<'a> PlanCharts<'a> {
         Self { request, plan, by_epsilon: by_epsilon(request), by_owners: by_owners(request) }
     }
 
-    /// What has to be searched for them, in the order in which [`PlanCharts::draw`] takes the errors.
+    /// The requests to search, in the order in which [`PlanCharts::draw`] takes their errors.
     pub fn requests(&self) -> Vec<&Request> {
         self.by_epsilon.points.iter().chain(&self.by_owners.points).map(|(_, request)| request).collect()
     }
 
-    /// The charts: against ε, against the owners and, where the aggregators add noise, against the linked ε.
+    /// The charts: against ε, against the number of owners and, if the aggregators add noise, against the linked ε.
     pub fn draw(&self, errors: &[Errors]) -> Vec<Chart> {
-        let sd = self.plan.best.sd;
         let (first, second) = errors.split_at(self.by_epsilon.points.len().min(errors.len()));
-        let mut charts =
-            vec![self.by_epsilon.chart(self.request, first, sd), self.by_owners.chart(self.request, second, sd)];
+        let mut charts = vec![
+            self.by_epsilon.chart(self.request, first, self.plan.best.sd),
+            self.by_owners.chart(self.request, second, self.plan.best.sd),
+        ];
         charts.extend(tradeoff_chart(self.request, self.plan));
         charts
     }
-}
-
-/// The error against the bound on the linked ε, if there is noise; what is had without any bound is a level line.
-fn tradeoff_chart(request: &Request, plan: &Plan) -> Option<Chart> {
-    let bounded: Vec<(f64, f64)> = plan.tradeoff.iter().filter_map(|entry| Some((entry.linked?, entry.sd))).collect();
-    let (first, last) = (bounded.first()?.0, bounded.last()?.0);
-    let x = Axis::new("largest linked ε, which holds if nobody is honest", Scale::Linear);
-    let y = error_axis(plan.tradeoff.iter().map(|entry| entry.sd));
-    let free = plan.tradeoff.iter().find(|entry| entry.linked.is_none());
-    let mut chart = Chart::new("Error against the linked ε", x, y).subtitled(conditions(request, Varies::Linked));
-    chart = chart.with(Series::line("with that bound", bounded).looking(Look::numbered(0)));
-    if let Some(free) = free {
-        let level = [(last, free.sd), (first, free.sd)];
-        chart = chart.with(Series::line("without any", level).looking(Look::numbered(1)));
-    }
-    let chosen = request.linked_epsilon.map(|linked| (linked, plan.best.sd));
-    Some(chart.with(Series::points("the plan", chosen).looking(Look::chosen())))
 }
 
 /// A request with one of its numbers varied.
@@ -81,59 +66,105 @@ struct Varied {
     varies: Varies,
     title: &'static str,
     label: String,
-    /// Its value in the plan.
+    /// The number in the plan.
     chosen: f64,
     points: Vec<(f64, Request)>,
 }
 
-/// Varies ε of the release; where that is not bounded, the local ε which is.
+/// What differs between the points of a chart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Varies {
+    Epsilon(Bound),
+    Owners,
+}
+
+/// One of the bounds on ε in a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Release,
+    Answer,
+    Linked,
+}
+
+impl Bound {
+    /// The bound on the release or, without one, the local bound that there is.
+    fn of(request: &Request) -> Self {
+        match (request.release, request.answer_epsilon) {
+            (Some(_), _) => Self::Release,
+            (None, Some(_)) => Self::Answer,
+            (None, None) => Self::Linked,
+        }
+    }
+
+    fn value(self, request: &Request) -> Option<f64> {
+        match self {
+            Self::Release => request.release.map(|(epsilon, _)| epsilon.value()),
+            Self::Answer => request.answer_epsilon,
+            Self::Linked => request.linked_epsilon,
+        }
+    }
+
+    /// The same request with another value of this bound.
+    fn replaced(self, request: &Request, value: f64) -> Option<Request> {
+        let mut request = request.clone();
+        match self {
+            Self::Release => request.release = Some((Epsilon::new(value).ok()?, request.release?.1)),
+            Self::Answer => request.answer_epsilon = Some(value),
+            Self::Linked => request.linked_epsilon = Some(value),
+        }
+        Some(request)
+    }
+
+    fn label(self, request: &Request) -> String {
+        match (self, request.release) {
+            (Self::Release, Some((_, delta))) if request.trust == Trust::Owners => {
+                format!("ε of the published counts, δ = {:e}", delta.value())
+            }
+            (Self::Release, _) => "ε of the published count with one honest aggregator".to_owned(),
+            (Self::Answer, _) => "ε of a single answer".to_owned(),
+            (Self::Linked, _) => "ε of all answers of an owner".to_owned(),
+        }
+    }
+}
+
 fn by_epsilon(request: &Request) -> Varied {
-    type With = fn(&Request, f64) -> Option<Request>;
-    let (label, chosen, with): (String, f64, With) = match (request.release, request.answer_epsilon) {
-        (Some((epsilon, _)), _) if request.trust == Trust::OneAggregator => {
-            ("ε of the published count with one honest aggregator".to_owned(), epsilon.value(), with_release)
-        }
-        (Some((epsilon, delta)), _) => {
-            (format!("ε of the published counts, δ = {:e}", delta.value()), epsilon.value(), with_release)
-        }
-        (None, Some(epsilon)) => ("ε of a single answer".to_owned(), epsilon, |request, value| {
-            Some(Request { answer_epsilon: Some(value), ..request.clone() })
-        }),
-        (None, None) => {
-            let chosen = request.linked_epsilon.unwrap_or(1.0);
-            ("ε of all answers of an owner".to_owned(), chosen, |request, value| {
-                Some(Request { linked_epsilon: Some(value), ..request.clone() })
-            })
-        }
-    };
+    let bound = Bound::of(request);
+    let chosen = bound.value(request).unwrap_or(1.0);
     let values = around(chosen, EPSILON_REACH, EPSILON_POINTS);
-    let points = values.filter_map(|value| Some((value, with(request, value)?))).collect();
-    Varied { varies: Varies::Epsilon, title: "Error against ε", label, chosen, points }
+    Varied {
+        varies: Varies::Epsilon(bound),
+        title: "Error against ε",
+        label: bound.label(request),
+        chosen,
+        points: values.filter_map(|value| Some((value, bound.replaced(request, value)?))).collect(),
+    }
 }
 
-fn with_release(request: &Request, value: f64) -> Option<Request> {
-    let (_, delta) = request.release?;
-    Some(Request { release: Some((Epsilon::new(value).ok()?, delta)), ..request.clone() })
-}
-
-/// Varies the owners; the same number holds yes, and the minimum batch keeps its share.
 fn by_owners(request: &Request) -> Varied {
-    let share = request.minimum_batch as f64 / request.owners as f64;
     let chosen = request.owners as f64;
-    // With nearly everybody holding yes, an estimate lives on that knowledge instead of on the answers.
+    // If nearly everybody holds *yes*, an estimate rests on that knowledge instead of on the answers.
     let fewest = (2 * request.yes.high).max(2) as f64;
     let possible = |value: &f64| *value <= MOST_OWNERS as f64 && (*value >= fewest || *value == chosen);
-    let with = |value: f64| {
-        let owners = value.round() as u64;
-        let minimum_batch = ((value * share).ceil() as u64).clamp(1, owners);
-        (owners as f64, Request { owners, minimum_batch, ..request.clone() })
-    };
-    let points = around(chosen, OWNERS_REACH, OWNERS_POINTS).filter(possible).map(with).collect();
-    let title = "Error against the number of owners";
-    Varied { varies: Varies::Owners, title, label: "owners".to_owned(), chosen, points }
+    let requests =
+        around(chosen, OWNERS_REACH, OWNERS_POINTS).filter(possible).map(|value| with_owners(request, value));
+    Varied {
+        varies: Varies::Owners,
+        title: "Error against the number of owners",
+        label: "owners".to_owned(),
+        chosen,
+        points: requests.map(|request| (request.owners as f64, request)).collect(),
+    }
 }
 
-/// Values in equal ratios around one, which is the middle of them.
+/// The request with another number of owners: as many of them hold *yes*, and the minimum batch is the same share.
+fn with_owners(request: &Request, value: f64) -> Request {
+    let share = request.minimum_batch as f64 / request.owners as f64;
+    let owners = value.round() as u64;
+    let minimum_batch = ((value * share).ceil() as u64).clamp(1, owners);
+    Request { owners, minimum_batch, ..request.clone() }
+}
+
+/// Values in equal ratios around the chosen one, which is in their middle.
 fn around(chosen: f64, reach: f64, points: i32) -> impl Iterator<Item = f64> {
     let half = points / 2;
     (-half..=half)
@@ -145,29 +176,62 @@ impl Varied {
         let x = Axis::new(&self.label, Scale::Log);
         let y = error_axis(errors.iter().flatten().map(|(_, sd)| *sd).chain([sd]));
         let mut chart = Chart::new(self.title, x, y).subtitled(conditions(request, self.varies));
+        chart.series = self.series_of_families(errors);
+        chart.with(the_plan([(self.chosen, sd)]))
+    }
+
+    /// A line and markers for each family.
+    fn series_of_families(&self, errors: &[Errors]) -> Vec<Series> {
         let families = families(errors);
+        let mut series = Vec::new();
         for (number, family) in families.iter().enumerate() {
-            let look = Look::numbered(number);
-            let at = |errors: &Errors| errors.iter().find(|(name, _)| name == family).map_or(f64::NAN, |(_, sd)| *sd);
-            let points: Vec<(f64, f64)> =
-                self.points.iter().zip(errors).map(|((value, _), errors)| (*value, at(errors))).collect();
-            // Families often do equally well: each has its markers at other points, so that none hides another's.
-            let marked = points.iter().skip(number).step_by(families.len()).copied().collect::<Vec<_>>();
-            chart =
-                chart.with(Series::line("", points).looking(look)).with(Series::points(*family, marked).looking(look));
+            let points = self.points_of(family, errors);
+            // Families often do equally well. Each has its markers at other points, so that none hides another's.
+            let marked: Vec<(f64, f64)> = points.iter().skip(number).step_by(families.len()).copied().collect();
+            let both = [Series::line("", points), Series::points(*family, marked)];
+            series.extend(both.map(|series| series.looking(Look::numbered(number))));
         }
-        chart.with(Series::points("the plan", [(self.chosen, sd)]).looking(Look::chosen()))
+        series
+    }
+
+    /// The errors of one family; NaN where it does not keep the constraints.
+    fn points_of(&self, family: &str, errors: &[Errors]) -> Vec<(f64, f64)> {
+        let error = |errors: &Errors| errors.iter().find(|(name, _)| *name == family).map_or(f64::NAN, |(_, sd)| *sd);
+        self.points.iter().zip(errors).map(|((value, _), errors)| (*value, error(errors))).collect()
     }
 }
 
-/// What differs by less than the search's own accuracy must not look like mountains.
+/// The error against the bound on the linked ε, if there is noise; the error without any bound is a level line.
+fn tradeoff_chart(request: &Request, plan: &Plan) -> Option<Chart> {
+    let bounded: Vec<(f64, f64)> = plan.tradeoff.iter().filter_map(|entry| Some((entry.linked?, entry.sd))).collect();
+    let ends = [bounded.last()?.0, bounded.first()?.0];
+    let unbounded = plan.tradeoff.iter().find(|entry| entry.linked.is_none());
+    let level = unbounded.map(|entry| Series::line("without any", ends.map(|linked| (linked, entry.sd))));
+    let mut chart = tradeoff_axes(plan).subtitled(conditions(request, Varies::Epsilon(Bound::Linked)));
+    chart.series.push(Series::line("with that bound", bounded).looking(Look::numbered(0)));
+    chart.series.extend(level.map(|level| level.looking(Look::numbered(1))));
+    chart.series.push(the_plan(request.linked_epsilon.map(|linked| (linked, plan.best.sd))));
+    Some(chart)
+}
+
+fn tradeoff_axes(plan: &Plan) -> Chart {
+    let x = Axis::new("largest linked ε, which holds if nobody is honest", Scale::Linear);
+    let y = error_axis(plan.tradeoff.iter().map(|entry| entry.sd));
+    Chart::new("Error against the linked ε", x, y)
+}
+
+fn the_plan(point: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    Series::points("the plan", point).looking(Look::chosen())
+}
+
+/// Errors that differ by less than the search's own accuracy must not look like mountains.
 fn error_axis(errors: impl Iterator<Item = f64>) -> Axis {
     let axis = Axis::new("standard deviation", Scale::Log);
-    let (low, high) = errors.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), sd| (low.min(sd), high.max(sd)));
+    let (low, high) = extent(errors);
     if high < 1.5 * low { axis.within(low / 1.5, high * 1.5) } else { axis }
 }
 
-/// By their names, so that both charts agree as far as they can.
+/// The families in the order of their names, so that they look the same in both charts if both have all of them.
 fn families(errors: &[Errors]) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = errors.iter().flatten().map(|(name, _)| *name).collect();
     names.sort_unstable();
@@ -175,45 +239,37 @@ fn families(errors: &[Errors]) -> Vec<&'static str> {
     names
 }
 
-/// What differs between the points of a chart.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Varies {
-    Epsilon,
-    Owners,
-    Linked,
-}
-
 /// What is the same at all points.
 fn conditions(request: &Request, varies: Varies) -> String {
+    let mut conditions = vec![crowd_condition(request, varies)];
+    if varies != Varies::Epsilon(Bound::Release) {
+        conditions.extend(release_condition(request));
+    }
+    for (bound, name) in [(Bound::Answer, "one answer"), (Bound::Linked, "linked answers")] {
+        if let Some(epsilon) = bound.value(request).filter(|_| varies != Varies::Epsilon(bound)) {
+            conditions.push(format!("{name} ε ≤ {}", claim(epsilon)));
+        }
+    }
+    conditions.extend(request.participation.map(|share| format!("at most {} % take part", nearest(100.0 * share))));
+    conditions.join("; ")
+}
+
+fn crowd_condition(request: &Request, varies: Varies) -> String {
     let yes = match (request.yes.low, request.yes.high) {
         (low, high) if low == high => grouped(low),
         (low, high) => format!("{} to {}", grouped(low), grouped(high)),
     };
-    let mut text = match varies {
+    match varies {
         Varies::Owners => format!("{yes} owners hold yes"),
-        _ => format!("{yes} of {} owners hold yes", grouped(request.owners)),
-    };
-    if let Some((epsilon, delta)) = request.release.filter(|_| varies != Varies::Epsilon) {
-        let (epsilon, delta) = (claim(epsilon.value()), claim(delta.value()));
-        text += &match request.trust {
-            Trust::OneAggregator => format!("; one honest aggregator ε ≤ {epsilon}"),
-            Trust::Owners => format!("; published counts ε ≤ {epsilon}, δ = {delta}"),
-        };
+        Varies::Epsilon(_) => format!("{yes} of {} owners hold yes", grouped(request.owners)),
     }
-    for (name, epsilon) in local_conditions(request, varies) {
-        text += &format!("; {name} ε ≤ {}", claim(epsilon));
-    }
-    if let Some(share) = request.participation {
-        text += &format!("; at most {} % take part", nearest(100.0 * share));
-    }
-    text
 }
 
-/// The local bounds, without the one that varies: it is on the axis.
-fn local_conditions(request: &Request, varies: Varies) -> Vec<(&'static str, f64)> {
-    let locally = varies == Varies::Epsilon && request.release.is_none();
-    let answer = request.answer_epsilon.filter(|_| !locally).map(|epsilon| ("one answer", epsilon));
-    let on_axis = varies == Varies::Linked || (locally && request.answer_epsilon.is_none());
-    let linked = request.linked_epsilon.filter(|_| !on_axis).map(|epsilon| ("linked answers", epsilon));
-    answer.into_iter().chain(linked).collect()
+fn release_condition(request: &Request) -> Option<String> {
+    let (epsilon, delta) = request.release?;
+    let (epsilon, delta) = (claim(epsilon.value()), claim(delta.value()));
+    Some(match request.trust {
+        Trust::OneAggregator => format!("one honest aggregator ε ≤ {epsilon}"),
+        Trust::Owners => format!("published counts ε ≤ {epsilon}, δ = {delta}"),
+    })
 }

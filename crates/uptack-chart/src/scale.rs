@@ -1,17 +1,19 @@
 //! From values to places on an axis.
 
+use crate::svg::without_trailing_zeros;
+
 /// How values are spread along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences are equally far apart.
     Linear,
-    /// Equal ratios are; values that are not positive cannot be shown and are left out.
+    /// Equal ratios are equally far apart; values that are not positive cannot be shown and are left out.
     Log,
-    /// Equal differences of the root are, with the sign kept: for counts from none to many.
+    /// Equal differences of the square root, with the sign kept, are equally far apart: for counts from none to many.
     Root,
 }
 
-/// A tick: its place between 0 and 1, and its label; a minor one has none.
+/// A tick: its place between 0 and 1, and its label; a minor tick has none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) place: f64,
@@ -42,43 +44,43 @@ impl Scale {
 }
 
 impl Ruler {
-    /// A ruler that holds all values, with some air; `wanted` is shown as it is.
+    /// A ruler over the wanted range exactly or, without a valid one, over all values with some margin.
     pub(crate) fn new(scale: Scale, wanted: Option<(f64, f64)>, values: impl Iterator<Item = f64>) -> Self {
-        if let Some((low, high)) = wanted.filter(|&(low, high)| scale.shows(low) && scale.shows(high) && low < high) {
-            return Self { scale, low: scale.transform(low), high: scale.transform(high) };
+        match wanted {
+            Some((low, high)) if scale.shows(low) && scale.shows(high) && low < high => {
+                Self { scale, low: scale.transform(low), high: scale.transform(high) }
+            }
+            _ => Self::around(scale, values),
         }
+    }
+
+    fn around(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let shown = values.filter(|&value| scale.shows(value)).map(|value| scale.transform(value));
-        let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-        let (low, high) = match (low, high) {
-            (low, high) if low > high => (0.0, 1.0),
-            (low, high) if low == high => (low - 0.5, high + 0.5),
-            ends => ends,
-        };
-        let air = 0.04 * (high - low);
-        // A linear axis of counts starts at zero rather than a little below it.
+        let (low, high) = widened(extent(shown));
+        let margin = 0.04 * (high - low);
+        // An axis of counts starts at zero rather than a little below it.
         let from_zero = scale != Scale::Log && low >= 0.0 && low < 0.35 * high;
-        Self { scale, low: if from_zero { 0.0 } else { low - air }, high: high + air }
+        Self { scale, low: if from_zero { 0.0 } else { low - margin }, high: high + margin }
     }
 
-    /// Where on the axis the value stands, from 0 to 1; none where it cannot be shown or is outside.
+    /// The place of the value on the axis, from 0 to 1; none if it cannot be shown or is outside.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
-        let place =
-            (self.scale.shows(value)).then(|| (self.scale.transform(value) - self.low) / (self.high - self.low))?;
-        (-1e-9..=1.0 + 1e-9).contains(&place).then_some(place)
+        self.unbounded_place(value).filter(|place| (-1e-9..=1.0 + 1e-9).contains(place))
     }
 
-    /// As [`Ruler::place`], moved to the nearer end where it is outside.
+    /// Like [`Ruler::place`], but a value outside is moved to the nearer end.
     pub(crate) fn nearest(&self, value: f64) -> f64 {
-        if !self.scale.shows(value) {
-            return 0.0;
-        }
-        ((self.scale.transform(value) - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+        self.unbounded_place(value).map_or(0.0, |place| place.clamp(0.0, 1.0))
+    }
+
+    fn unbounded_place(&self, value: f64) -> Option<f64> {
+        self.scale.shows(value).then(|| (self.scale.transform(value) - self.low) / (self.high - self.low))
     }
 
     pub(crate) fn ticks(&self) -> Vec<Tick> {
         match self.scale {
             Scale::Linear => self.even_ticks(self.low, self.high),
-            // Within less than a decade there would be hardly a round number.
+            // A range of less than a decade holds hardly any power of ten or simple multiple of one.
             Scale::Log if self.high - self.low < 0.7 => self.even_ticks(10f64.powf(self.low), 10f64.powf(self.high)),
             Scale::Log => self.log_ticks(),
             Scale::Root => self.root_ticks(),
@@ -86,10 +88,7 @@ impl Ruler {
     }
 
     fn even_ticks(&self, low: f64, high: f64) -> Vec<Tick> {
-        let rough = (high - low) / 5.0;
-        let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|unit| unit * power).into_iter().find(|step| *step >= rough);
-        let step = step.unwrap_or(rough);
+        let step = round_step((high - low) / 5.0);
         let first = (low / step).ceil() as i64;
         let last = (high / step).floor() as i64;
         (first..=last).filter_map(|index| self.tick(index as f64 * step, true)).collect()
@@ -97,17 +96,10 @@ impl Ruler {
 
     fn log_ticks(&self) -> Vec<Tick> {
         let decades = self.high - self.low;
-        let labelled: &[u32] = if decades < 1.2 {
-            &[1, 2, 3, 5, 7]
-        } else if decades < 2.6 {
-            &[1, 2, 5]
-        } else {
-            &[1]
-        };
+        let labelled = labelled_units(decades);
         let every = (decades / 7.0).ceil().max(1.0) as i32;
-        let powers = self.low.floor() as i32..=self.high.ceil() as i32;
         let mut ticks = Vec::new();
-        for power in powers {
+        for power in self.low.floor() as i32..=self.high.ceil() as i32 {
             for unit in 1..=9u32 {
                 let label = labelled.contains(&unit) && power % every == 0;
                 ticks.extend(self.tick(f64::from(unit) * 10f64.powi(power), label));
@@ -116,17 +108,24 @@ impl Ruler {
         ticks
     }
 
-    /// Zero and round numbers on both sides of it, labelled unless they are too near the one before.
+    /// Zero, and round numbers on both sides of it.
     fn root_ticks(&self) -> Vec<Tick> {
         let mut ticks: Vec<Tick> = self.tick(0.0, true).into_iter().collect();
         for sign in [1.0, -1.0] {
-            let mut last = self.nearest(0.0);
-            for size in (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|unit| unit * 10f64.powi(power))) {
-                let Some(place) = self.place(sign * size) else { continue };
-                if (place - last).abs() >= ROOM {
-                    ticks.extend(self.tick(sign * size, true));
-                    last = place;
-                }
+            ticks.extend(self.root_ticks_on_side(sign));
+        }
+        ticks
+    }
+
+    /// Round numbers of one sign, without those too near the one before.
+    fn root_ticks_on_side(&self, sign: f64) -> Vec<Tick> {
+        let mut ticks = Vec::new();
+        let mut last = self.nearest(0.0);
+        for size in (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|unit| unit * 10f64.powi(power))) {
+            let Some(place) = self.place(sign * size) else { continue };
+            if (place - last).abs() >= LABEL_DISTANCE {
+                ticks.extend(self.tick(sign * size, true));
+                last = place;
             }
         }
         ticks
@@ -138,8 +137,41 @@ impl Ruler {
     }
 }
 
-/// The least distance of two labels on a scale of roots, as a share of the axis.
-const ROOM: f64 = 0.085;
+/// The least and the largest value; infinities in the wrong order if there is none.
+pub(crate) fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let nothing = (f64::INFINITY, f64::NEG_INFINITY);
+    values.fold(nothing, |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// A range that is not empty, around one that may be.
+fn widened(extent: (f64, f64)) -> (f64, f64) {
+    match extent {
+        (low, high) if low > high => (0.0, 1.0),
+        (low, high) if low == high => (low - 0.5, high + 0.5),
+        ends => ends,
+    }
+}
+
+/// The least round number that is not below a rough step.
+fn round_step(rough: f64) -> f64 {
+    let power = 10f64.powf(rough.log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|unit| unit * power);
+    steps.into_iter().find(|step| *step >= rough).unwrap_or(rough)
+}
+
+/// The multiples of a power of ten that carry a label: the fewer, the more decades there are.
+fn labelled_units(decades: f64) -> &'static [u32] {
+    if decades < 1.2 {
+        &[1, 2, 3, 5, 7]
+    } else if decades < 2.6 {
+        &[1, 2, 5]
+    } else {
+        &[1]
+    }
+}
+
+/// The least distance between two labels on a scale of roots, as a share of the axis.
+const LABEL_DISTANCE: f64 = 0.085;
 
 /// A value as an axis shows it: 50 k, 5 M, 0.02, 1e-8.
 pub(crate) fn short(value: f64) -> String {
@@ -154,13 +186,13 @@ pub(crate) fn short(value: f64) -> String {
     };
     let places = if size < 0.01 { 4 } else { 3 };
     let text = format!("{value:.places$}");
-    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}{unit}", without_trailing_zeros(&text))
 }
 
 fn trimmed_exponent(value: f64) -> String {
     let text = format!("{value:.2e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    format!("{}e{exponent}", mantissa.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}e{exponent}", without_trailing_zeros(mantissa))
 }
 
 #[cfg(test)]

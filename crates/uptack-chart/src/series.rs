@@ -1,34 +1,38 @@
-//! What is drawn over two axes.
+//! The data of a chart: its axes, series, levels and bands.
 
 use crate::look::Look;
-use crate::scale::Scale;
+use crate::scale::{Ruler, Scale};
 
-/// What an axis says and how it spreads its values.
+/// An axis: its label, and how it spreads values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is along it, with its unit.
+    /// The quantity along it, with its unit.
     pub label: String,
     /// How values are spread.
     pub scale: Scale,
-    /// From where to where; by default whatever holds all values.
+    /// The ends of the axis; by default all values fit.
     pub range: Option<(f64, f64)>,
 }
 
 impl Axis {
-    /// An axis that holds all values.
+    /// An axis that fits all values.
     pub fn new(label: impl Into<String>, scale: Scale) -> Self {
         Self { label: label.into(), scale, range: None }
     }
 
-    /// The same from `low` to `high`; what is outside is left out.
+    /// The same axis from `low` to `high`; values outside are left out.
     #[must_use]
     pub fn within(mut self, low: f64, high: f64) -> Self {
         self.range = Some((low, high));
         self
     }
+
+    pub(crate) fn ruler(&self, values: impl Iterator<Item = f64>) -> Ruler {
+        Ruler::new(self.scale, self.range, values)
+    }
 }
 
-/// One point, with an interval where there is one.
+/// One point, with its interval if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Along the horizontal axis.
@@ -39,7 +43,15 @@ pub struct Point {
     pub interval: Option<(f64, f64)>,
 }
 
-/// What is drawn of a series.
+impl Point {
+    /// The values on the vertical axis that the point and its interval reach.
+    pub(crate) fn heights(&self) -> [f64; 3] {
+        let (low, high) = self.interval.unwrap_or((self.y, self.y));
+        [self.y, low, high]
+    }
+}
+
+/// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// A line through its points.
@@ -50,43 +62,53 @@ pub enum Draw {
     Both,
 }
 
+impl Draw {
+    pub(crate) fn has_line(self) -> bool {
+        self != Self::Points
+    }
+
+    pub(crate) fn has_markers(self) -> bool {
+        self != Self::Line
+    }
+}
+
 /// Points that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What the legend calls it; a series without a name is not in the legend.
+    /// Its name in the legend; a series without a name is not in the legend.
     pub name: String,
     /// Its points, in the order of the line.
     pub points: Vec<Point>,
-    /// What is drawn of it.
+    /// How it is drawn.
     pub draw: Draw,
-    /// Its colour, marker and dashes; by default those of its number in the chart.
+    /// Its colour, marker and dashes; by default those of its place in the chart.
     pub look: Option<Look>,
 }
 
 impl Series {
-    /// A line.
+    /// A series drawn as a line.
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self::plain(name, points, Draw::Line)
+        Self::drawn(name, points, Draw::Line)
     }
 
-    /// Markers.
+    /// A series drawn as markers.
     pub fn points(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self::plain(name, points, Draw::Points)
+        Self::drawn(name, points, Draw::Points)
     }
 
-    /// A line with markers.
+    /// A series drawn as a line with markers.
     pub fn both(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self::plain(name, points, Draw::Both)
+        Self::drawn(name, points, Draw::Both)
     }
 
-    /// The same with this look.
+    /// The same series with this look.
     #[must_use]
     pub fn looking(mut self, look: Look) -> Self {
         self.look = Some(look);
         self
     }
 
-    fn plain(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>, draw: Draw) -> Self {
+    fn drawn(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>, draw: Draw) -> Self {
         let points = points.into_iter().map(|(x, y)| Point { x, y, interval: None }).collect();
         Self { name: name.into(), points, draw, look: None }
     }
@@ -97,15 +119,15 @@ impl Series {
 pub struct Level {
     /// The value.
     pub y: f64,
-    /// What it is.
+    /// Its label.
     pub label: String,
 }
 
 /// A region between two curves, behind everything else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// Along the horizontal axis, with the lower and the upper end there.
+    /// Values on the horizontal axis, each with the lower and the upper end of the region there.
     pub points: Vec<(f64, f64, f64)>,
 }

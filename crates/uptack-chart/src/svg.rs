@@ -6,7 +6,10 @@ pub(crate) struct Svg {
     height: f64,
 }
 
-/// Where a text stands with respect to its point.
+/// Pixels from the left and from the top of a picture.
+pub(crate) type Position = (f64, f64);
+
+/// Where text is placed relative to its position.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -14,36 +17,52 @@ pub(crate) enum Anchor {
     End,
 }
 
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Middle => "middle",
+            Self::End => "end",
+        }
+    }
+}
+
 pub(crate) const INK: &str = "#1a1a1a";
 pub(crate) const FAINT: &str = "#d9d9d9";
 const FAINTER: &str = "#efefef";
+const FRAME: &str = "fill=\"none\" stroke=\"#7a7a7a\"";
 
 impl Svg {
     pub(crate) fn new(width: f64, height: f64, title: &str, description: &str) -> Self {
-        let tall = height;
+        let mut svg = Self { body: String::new(), height };
         let (width, height) = (number(width), number(height));
         let (title, description) = (escaped(title), escaped(description));
-        let body = format!(
+        svg.raw(&format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
              height=\"{height}\" role=\"img\" font-family=\"sans-serif\" fill=\"{INK}\">\
              <title>{title}</title><desc>{description}</desc>\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
-        );
-        Self { body, height: tall }
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
+        ));
+        svg
     }
 
-    /// Pictures one below the other, in one document that needs nothing else.
+    /// Pictures one below the other, in one self-contained document.
     pub(crate) fn stacked(width: f64, title: &str, pictures: Vec<Self>) -> Self {
-        let description = format!("{} charts", pictures.len());
-        let mut sheet = Self::new(width, pictures.iter().map(|picture| picture.height).sum(), title, &description);
+        let height = pictures.iter().map(|picture| picture.height).sum();
+        let mut sheet = Self::new(width, height, title, &format!("{} charts", pictures.len()));
         let mut top = 0.0;
         for picture in pictures {
             let height = picture.height;
-            let nested = picture.finish().replacen("<svg ", &format!("<svg y=\"{}\" ", number(top)), 1);
-            sheet.raw(nested.trim_end());
+            sheet.raw(&picture.nested(top));
             top += height;
         }
         sheet
+    }
+
+    /// The document as an element of another one, this far from its top.
+    fn nested(self, top: f64) -> String {
+        let opening = format!("<svg y=\"{}\" ", number(top));
+        self.finish().replacen("<svg ", &opening, 1).trim_end().to_owned()
     }
 
     pub(crate) fn raw(&mut self, element: &str) {
@@ -51,43 +70,42 @@ impl Svg {
         self.body.push('\n');
     }
 
-    pub(crate) fn text(&mut self, (x, y): (f64, f64), size: f64, anchor: Anchor, text: &str) {
+    pub(crate) fn text(&mut self, (x, y): Position, size: f64, anchor: Anchor, text: &str) {
         let attributes = format!("x=\"{}\" y=\"{}\"", number(x), number(y));
-        self.any_text(&attributes, size, anchor, text);
+        self.placed_text(&attributes, size, anchor, text);
     }
 
-    /// Text that reads upwards.
-    pub(crate) fn upward_text(&mut self, (x, y): (f64, f64), size: f64, text: &str) {
+    /// Text that reads upwards, centred.
+    pub(crate) fn upward_text(&mut self, (x, y): Position, size: f64, text: &str) {
         let attributes = format!("transform=\"translate({} {}) rotate(-90)\"", number(x), number(y));
-        self.any_text(&attributes, size, Anchor::Middle, text);
+        self.placed_text(&attributes, size, Anchor::Middle, text);
     }
 
-    fn any_text(&mut self, place: &str, size: f64, anchor: Anchor, text: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
-        let (size, text) = (number(size), escaped(text));
+    fn placed_text(&mut self, place: &str, size: f64, anchor: Anchor, text: &str) {
+        let (size, anchor, text) = (number(size), anchor.name(), escaped(text));
         self.raw(&format!("<text {place} font-size=\"{size}\" text-anchor=\"{anchor}\">{text}</text>"));
     }
 
-    pub(crate) fn rule(&mut self, from: (f64, f64), to: (f64, f64), minor: bool) {
+    /// A line of the grid.
+    pub(crate) fn rule(&mut self, from: Position, to: Position, minor: bool) {
         self.stroke(from, to, if minor { FAINTER } else { FAINT }, 1.0);
     }
 
-    pub(crate) fn stroke(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), colour: &str, width: f64) {
+    pub(crate) fn stroke(&mut self, (x1, y1): Position, (x2, y2): Position, colour: &str, width: f64) {
         let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(number);
         self.raw(&format!(
             "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
         ));
     }
 
-    pub(crate) fn frame(&mut self, (x, y): (f64, f64), width: f64, height: f64) {
+    pub(crate) fn frame(&mut self, corner: Position, width: f64, height: f64) {
+        self.rectangle(corner, width, height, FRAME);
+    }
+
+    /// A rectangle by its top left corner; `paint` is the attributes that colour it.
+    pub(crate) fn rectangle(&mut self, (x, y): Position, width: f64, height: f64, paint: &str) {
         let [x, y, width, height] = [x, y, width, height].map(number);
-        self.raw(&format!(
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#7a7a7a\"/>"
-        ));
+        self.raw(&format!("<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" {paint}/>"));
     }
 
     pub(crate) fn finish(mut self) -> String {
@@ -96,14 +114,30 @@ impl Svg {
     }
 }
 
-/// Hundredths of a pixel are enough, and keep the text short and the same everywhere.
+/// A number rounded to hundredths of a pixel, which is enough, and keeps the text short and the same everywhere.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let text = without_trailing_zeros(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Text that cannot be mistaken for markup; characters that XML does not allow are left out.
+/// A decimal number without the zeros that end its fraction.
+pub(crate) fn without_trailing_zeros(decimal: &str) -> &str {
+    decimal.trim_end_matches('0').trim_end_matches('.')
+}
+
+/// A position as paths and polygons write it.
+pub(crate) fn coordinates((x, y): Position) -> String {
+    format!("{},{}", number(x), number(y))
+}
+
+/// The value of a `points` attribute.
+pub(crate) fn points(positions: impl IntoIterator<Item = Position>) -> String {
+    let positions: Vec<String> = positions.into_iter().map(coordinates).collect();
+    positions.join(" ")
+}
+
+/// Text that cannot be mistaken for markup; characters that XML does not allow become spaces.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for symbol in text.chars() {
@@ -119,14 +153,14 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Breaks a text into lines of about `width` pixels at this size of letters.
+/// Breaks text into lines of about `width` pixels at this font size.
 pub(crate) fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
-    // A letter of a sans-serif face is on average about half as wide as the size says; taken a little wider.
-    let most = (width / (0.54 * size)).max(8.0) as usize;
+    // The average letter of a sans-serif face is about half as wide as the font size; this allows for a little more.
+    let longest = (width / (0.54 * size)).max(8.0) as usize;
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= longest => {
                 line.push(' ');
                 line.push_str(word);
             }

@@ -1,4 +1,4 @@
-//! What is set side by side, and at which guarantee.
+//! Which methods are compared, and at which guarantee.
 
 use std::fmt;
 
@@ -57,6 +57,18 @@ pub struct Levels {
     pub linked: f64,
 }
 
+impl Levels {
+    /// The ε at which a comparison is made; none if its methods differ in it.
+    pub(crate) fn epsilon(&self, comparison: Comparison) -> Option<f64> {
+        match comparison {
+            Comparison::Trust | Comparison::Release | Comparison::Ballot => Some(self.release.epsilon),
+            Comparison::Answer => Some(self.answer),
+            Comparison::Linked => Some(self.linked),
+            Comparison::Paper => None,
+        }
+    }
+}
+
 impl Default for Levels {
     fn default() -> Self {
         let three = 3f64.ln();
@@ -72,32 +84,32 @@ pub fn methods(
     levels: &Levels,
     plans: &Plans,
 ) -> Result<Vec<Method>, Error> {
-    let all = Comparing { crowd, stations, levels, plans };
+    let choice = Choice { crowd, stations, levels, plans };
     match comparison {
-        Comparison::Trust => all.by_trust(),
-        Comparison::Release => all.by_release(),
-        Comparison::Answer => all.by_answer(),
-        Comparison::Linked => all.by_linked(),
-        Comparison::Ballot => all.by_ballot(),
-        Comparison::Paper => settings(&PAPER),
+        Comparison::Trust => choice.by_trust(),
+        Comparison::Release => choice.by_release(),
+        Comparison::Answer => choice.by_answer(),
+        Comparison::Linked => choice.by_linked(),
+        Comparison::Ballot => choice.by_ballot(),
+        Comparison::Paper => fixed_settings(&PAPER),
     }
 }
 
-/// For whom, at which guarantees.
-struct Comparing<'a> {
+/// The choice of methods for a crowd and its guarantees.
+struct Choice<'a> {
     crowd: Crowd,
     stations: u64,
     levels: &'a Levels,
     plans: &'a Plans,
 }
 
-impl Comparing<'_> {
-    /// From no trust to all of it: randomized response, the owners' coins, noise of aggregators, a curator.
+impl Choice<'_> {
+    /// From no trust to full trust: randomized response, the owners' coins, the aggregators' noise, a curator.
     fn by_trust(&self) -> Result<Vec<Method>, Error> {
         let epsilon = self.levels.release.epsilon;
         let mut methods = vec![
             Method::baseline(RANDOMIZED_RESPONSE, randomized_response(epsilon)?),
-            self.normal_form()?,
+            self.normal_form(self.levels.release)?,
             noise_alone(epsilon)?,
         ];
         for linked in LINKED_WITH_NOISE {
@@ -110,9 +122,9 @@ impl Comparing<'_> {
     fn by_release(&self) -> Result<Vec<Method>, Error> {
         let release = self.levels.release;
         let shuffled = self.plans.of_family(self.crowd, "randomized-response", release)?;
-        // Blended with the bound on its answers, so that it is the same as in their comparison.
+        // The blended one keeps the bound on single answers, so that it is the same as in that comparison.
         let mut methods = vec![
-            self.normal_form()?,
+            self.normal_form(release)?,
             self.several("blended")?,
             Method::baseline("shuffled randomized response", shuffled),
         ];
@@ -128,38 +140,35 @@ impl Comparing<'_> {
     }
 
     fn by_linked(&self) -> Result<Vec<Method>, Error> {
-        let linked = self.levels.linked;
-        let planned = |label: &str, form| Ok(Method::family(label, self.plans.linked(self.crowd, form, linked)?));
-        let mut methods: Vec<Method> =
-            [("planned, one answer", Form::One), ("planned, several answers", Form::Several)]
-                .into_iter()
-                .map(|(label, form)| planned(label, form))
-                .collect::<Result<_, Error>>()?;
-        methods.extend(settings(&LINKED_AT_THREE)?);
-        methods.extend(local(linked, self.stations)?);
+        let mut methods = vec![
+            self.linked("planned, one answer", Form::One)?,
+            self.linked("planned, several answers", Form::Several)?,
+        ];
+        methods.extend(fixed_settings(&LINKED_AT_THREE)?);
+        methods.extend(local(self.levels.linked, self.stations)?);
         Ok(methods)
     }
 
-    /// Every owner is at exactly one station, so that two published counts change if it moves: each has half of what all may
-    /// give away. The frequency oracles are made for this.
+    /// Every owner is at exactly one station, so that two published counts change if it moves. Each count has half of what
+    /// both may give away. The frequency oracles are made for this.
     fn by_ballot(&self) -> Result<Vec<Method>, Error> {
         let release = self.levels.release;
         let half = Wanted { epsilon: release.epsilon / 2.0, delta: release.delta / 2.0 };
         let [linked, ..] = LINKED_WITH_NOISE;
-        let mut methods: Vec<Method> = [
-            Method::family(NORMAL_FORM, self.plans.normal_form(self.crowd, half)?),
-            noise_alone(half.epsilon)?,
-            self.with_noise(half.epsilon, linked / 2.0, linked)?,
-        ]
-        .map(Method::in_a_ballot)
-        .into();
+        let one_count =
+            [self.normal_form(half)?, noise_alone(half.epsilon)?, self.with_noise(half.epsilon, linked / 2.0, linked)?];
+        let mut methods: Vec<Method> = one_count.map(Method::in_a_ballot).into();
         methods.extend(oracles(release.epsilon, self.stations)?);
         methods.extend(curators(release, Changes::Two)?.map(Method::in_a_ballot));
         Ok(methods)
     }
 
-    fn normal_form(&self) -> Result<Method, Error> {
-        Ok(Method::family(NORMAL_FORM, self.plans.normal_form(self.crowd, self.levels.release)?))
+    fn normal_form(&self, wanted: Wanted) -> Result<Method, Error> {
+        Ok(Method::family(NORMAL_FORM, self.plans.normal_form(self.crowd, wanted)?))
+    }
+
+    fn linked(&self, label: &str, form: Form) -> Result<Method, Error> {
+        Ok(Method::family(label, self.plans.linked(self.crowd, form, self.levels.linked)?))
     }
 
     fn several(&self, family: &str) -> Result<Method, Error> {
@@ -167,34 +176,34 @@ impl Comparing<'_> {
         Ok(Method::family(format!("planned {family}"), mechanism))
     }
 
-    /// Planned for one honest aggregator; `linked` bounds one question, `stated` all that an owner writes.
+    /// Planned for one honest aggregator; `linked` is the bound of one question, `stated` that of all that an owner writes.
     fn with_noise(&self, epsilon: f64, linked: f64, stated: f64) -> Result<Method, Error> {
         Ok(Method::family(planned_with_noise(stated), self.plans.with_noise(self.crowd, epsilon, linked)?))
     }
 }
 
-/// The linked ε that plans with noise keep.
+/// The bounds on the linked ε of plans with noise.
 const LINKED_WITH_NOISE: [f64; 3] = [12.0, 9.0, 7.0];
 
-/// What people call a plan with noise.
+/// The label of a plan with noise.
 pub fn planned_with_noise(linked: f64) -> String {
     format!("planned with noise, linked ε ≤ {linked}")
 }
 
-/// Noise as libprio adds it, with nothing before it: owners write the truth.
+/// Noise as libprio adds it, and nothing else: owners write the truth.
 pub fn noise_alone(epsilon: f64) -> Result<Method, Error> {
-    // The scale is a ratio, and 1/ε rounded up to nine places is towards more privacy.
+    // The scale is a ratio: 1/ε to nine places, rounded up towards more privacy.
     let scale = (1e9 / epsilon).ceil() as u64;
     let mechanism: Mechanism = format!("randomized-response(t=1) + laplace(scale={scale}/1000000000)").parse()?;
     Ok(Method::baseline(NOISE_ALONE, mechanism))
 }
 
-/// What people call the aggregators' noise without a channel.
+/// The label of the aggregators' noise without a channel.
 pub const NOISE_ALONE: &str = "Prio with noise, no channel";
-/// What people call randomized response under a local ε.
+/// The label of randomized response under a local ε.
 pub const RANDOMIZED_RESPONSE: &str = "randomized response";
 
-/// Trusted curators at this guarantee of everything that changes.
+/// Trusted curators at this guarantee for all counts that change.
 pub fn curators(wanted: Wanted, changes: Changes) -> Result<[Method; 2], Error> {
     Ok([
         Method::curator(Curator::gaussian(wanted.epsilon, wanted.delta, changes)?),
@@ -202,7 +211,7 @@ pub fn curators(wanted: Wanted, changes: Changes) -> Result<[Method; 2], Error> 
     ])
 }
 
-/// What people call the planned mechanism of one answer.
+/// The label of the planned mechanism of one answer.
 pub const NORMAL_FORM: &str = "planned normal form";
 
 /// The paper's settings where it names them (5 % sampled; truth told more than 80 % of the time), and values of the same
@@ -218,8 +227,8 @@ const PAPER: [(&str, &str); 8] = [
     ("blended", "blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=0.0001,rn=0.0001)"),
 ];
 
-/// Members of the family whose largest ratio over the cells is exactly 3, where a plan would not put them: it makes
-/// randomized response of each.
+/// Members of the family whose largest likelihood ratio over the cells is exactly 3. A plan would not choose them: it
+/// turns each family into randomized response.
 const LINKED_AT_THREE: [(&str, &str); 5] = [
     ("normal form, f = ½", "normal-form(f=0.5,r=0.125)"),
     ("sampling and noise", "noisy-sampling(sy=0.3,sn=0.1)"),
@@ -228,13 +237,14 @@ const LINKED_AT_THREE: [(&str, &str); 5] = [
     ("spread, two pairs", "spread(pairs=2,f=1,r=0.25)"),
 ];
 
-fn settings(list: &[(&str, &str)]) -> Result<Vec<Method>, Error> {
-    let method = |(label, text): &(&str, &str)| -> Result<Method, Error> {
-        let mechanism: Mechanism = text.parse()?;
-        let of = if text.starts_with("randomized") { Method::baseline } else { Method::family };
-        Ok(of((*label).to_owned(), mechanism))
-    };
-    list.iter().map(method).collect()
+fn fixed_settings(list: &[(&str, &str)]) -> Result<Vec<Method>, Error> {
+    list.iter().map(|(label, mechanism)| fixed_setting(label, mechanism)).collect()
+}
+
+fn fixed_setting(label: &str, text: &str) -> Result<Method, Error> {
+    let mechanism: Mechanism = text.parse()?;
+    let method = if text.starts_with("randomized") { Method::baseline } else { Method::family };
+    Ok(method(label, mechanism))
 }
 
 /// Randomized response and the frequency oracles under a local ε.
@@ -248,10 +258,10 @@ fn oracles(epsilon: f64, stations: u64) -> Result<Vec<Method>, Error> {
     OracleKind::ALL.into_iter().map(|kind| Ok(Method::oracle(Oracle::new(kind, epsilon, stations)?))).collect()
 }
 
-/// Randomized response whose ε is at most this, to six digits.
+/// Randomized response with an ε of at most this, to six digits.
 pub fn randomized_response(epsilon: f64) -> Result<Mechanism, Error> {
     let truth = epsilon.exp() / (1.0 + epsilon.exp());
-    // A truth of 3/4 comes out as 0.7500000000000001 or so; downwards is towards more privacy.
+    // A truth of 3/4 comes out as 0.7500000000000001 or so; rounding down is towards more privacy.
     let truth = ((truth * 1e6 + 1e-6).floor() / 1e6).max(0.5);
     Ok(format!("randomized-response(t={truth})").parse()?)
 }
@@ -327,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_linked_settings_are_at_three_exactly() {
-        for method in settings(&LINKED_AT_THREE).unwrap() {
+        for method in fixed_settings(&LINKED_AT_THREE).unwrap() {
             let epsilon = privacy::linked_epsilon(&method.channel().unwrap().unwrap()).unwrap();
             assert!((epsilon - 3f64.ln()).abs() < 1e-9, "{}: {epsilon}", method.label);
         }

@@ -4,7 +4,7 @@ use uptack::simulate::Progress;
 
 use crate::compare::{NORMAL_FORM, curators, local, noise_alone, planned_with_noise};
 use crate::error::Error;
-use crate::measure::measure;
+use crate::measure::{StationResult, measure};
 use crate::method::{Changes, Method};
 use crate::parallel::in_parallel;
 use crate::planned::{Crowd, Plans, Wanted};
@@ -14,7 +14,7 @@ use crate::traffic::Traffic;
 /// A point of the curve of error against ε.
 #[derive(Clone, Debug)]
 pub struct CurvePoint {
-    /// What people call the method.
+    /// The name of the method.
     pub label: String,
     /// The ε of the release.
     pub epsilon: f64,
@@ -26,31 +26,30 @@ pub struct CurvePoint {
 
 const EPSILONS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
-/// What the plan with noise gives away if nobody is honest.
+/// The bound on what the plan with noise gives away if nobody is honest.
 const LINKED: f64 = 12.0;
 
-/// Trials a point: the error is known to 0.7 % two times out of three, that of Laplace's long tails less exactly.
+/// Trials per point. The standard error of an error is 0.7 %, and larger for the long tails of Laplace noise.
 const TRIALS: u64 = 10_000;
 
-/// The whole curve for the population as it is; what was not begun when stopped is left out.
+/// The whole curve for the first population; if stopped, without the values of ε that were not begun.
 pub(crate) fn error_against_epsilon(
     traffic: &Traffic,
     settings: &Settings,
     plans: &Plans,
     progress: &Progress,
 ) -> Result<Vec<CurvePoint>, Error> {
-    let crowd = Crowd { owners: traffic.total() * settings.factors[0], yes: traffic.median() };
+    let crowd = Crowd::at_median(traffic, settings.factors[0]);
     let stations = traffic.stations.len() as u64;
-    let points = |index: usize| -> Result<Vec<CurvePoint>, Error> {
+    let points = in_parallel(settings.threads, &EPSILONS, |index, &epsilon| {
         if progress.stopped() {
             return Ok(Vec::new());
         }
-        let wanted = Wanted { epsilon: EPSILONS[index], delta: settings.levels.release.delta };
-        let methods = methods(crowd, wanted, stations, plans)?.into_iter().enumerate();
-        let stream = |number: usize| 1_000_000 + 100 * index as u64 + number as u64;
-        methods.map(|(number, method)| point(method, crowd, wanted, (settings.seed, stream(number)))).collect()
-    };
-    Ok(in_parallel(settings.threads, EPSILONS.len(), &points)?.into_iter().flatten().collect())
+        let wanted = Wanted { epsilon, delta: settings.levels.release.delta };
+        let first_stream = 1_000_000 + 100 * index as u64;
+        points(methods(crowd, wanted, stations, plans)?, crowd, wanted, (settings.seed, first_stream))
+    })?;
+    Ok(points.into_iter().flatten().collect())
 }
 
 fn methods(crowd: Crowd, wanted: Wanted, stations: u64, plans: &Plans) -> Result<Vec<Method>, Error> {
@@ -63,7 +62,18 @@ fn methods(crowd: Crowd, wanted: Wanted, stations: u64, plans: &Plans) -> Result
     Ok(methods)
 }
 
+/// One point for each method, each with coins of its own.
+fn points(
+    methods: Vec<Method>,
+    crowd: Crowd,
+    wanted: Wanted,
+    (seed, first_stream): (u64, u64),
+) -> Result<Vec<CurvePoint>, Error> {
+    (first_stream..).zip(methods).map(|(stream, method)| point(method, crowd, wanted, (seed, stream))).collect()
+}
+
 fn point(method: Method, crowd: Crowd, wanted: Wanted, coins: (u64, u64)) -> Result<CurvePoint, Error> {
-    let one = measure(&method, &[crowd.yes], crowd.owners, TRIALS, coins, &Progress::default())?.stations[0];
-    Ok(CurvePoint { label: method.label, epsilon: wanted.epsilon, predicted: one.predicted, measured: one.rmse })
+    let measured = measure(&method, &[crowd.yes], crowd.owners, TRIALS, coins, &Progress::default())?;
+    let StationResult { predicted, rmse, .. } = measured.stations[0];
+    Ok(CurvePoint { label: method.label, epsilon: wanted.epsilon, predicted, measured: rmse })
 }

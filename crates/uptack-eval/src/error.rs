@@ -14,7 +14,7 @@ impl Error {
         Self { message: message.into(), hint: None }
     }
 
-    /// A field of a line that is not what it should be; lines count from 1.
+    /// An error in a field of a line; both are counted from 1.
     pub(crate) fn field(line: u64, field: impl fmt::Display, message: impl fmt::Display) -> Self {
         Self::new(format!("line {line}, field {field}: {message}"))
     }

@@ -1,13 +1,15 @@
 //! The whole evaluation: plan, measure, compare.
 
+use uptack::privacy::MOST_OWNERS;
 use uptack::simulate::Progress;
 
 use crate::compare::Comparison;
 use crate::curve::{CurvePoint, error_against_epsilon};
 use crate::error::Error;
 use crate::longitudinal::Longitudinal;
+use crate::parallel::joined;
 use crate::planned::Plans;
-use crate::row::Row;
+use crate::row::{ErrorAt, Row};
 use crate::settings::Settings;
 use crate::tasks;
 use crate::traffic::Traffic;
@@ -20,18 +22,18 @@ pub struct Evaluation {
     pub traffic: Traffic,
     /// What was asked for.
     pub settings: Settings,
-    /// One row a method, comparison and population.
+    /// One row for each method, comparison and population.
     pub rows: Vec<Row>,
     /// Error against ε at the median station.
     pub curve: Vec<CurvePoint>,
     /// One day of windows.
     pub longitudinal: Option<Longitudinal>,
-    /// Whether all of it was done.
+    /// Whether the evaluation was finished.
     pub complete: bool,
 }
 
 impl Evaluation {
-    /// Runs everything; stopped early, it has the rows that were begun.
+    /// Runs everything. If stopped early, the result has the rows that were begun.
     pub fn run(traffic: Traffic, settings: Settings, watch: &Watch) -> Result<Self, Error> {
         check(&traffic, &settings)?;
         let plans = Plans::default();
@@ -40,7 +42,7 @@ impl Evaluation {
         let rows = tasks::rows(&tasks, &found, &settings);
         watch.will_compose();
         let (curve, longitudinal) = curve_and_day(&traffic, &settings, &plans, watch.progress())?;
-        // The day comes last and is left out by whoever is stopped.
+        // The day comes last, and is left out if the evaluation is stopped.
         let complete = longitudinal.is_some();
         Ok(Self { traffic, settings, rows, curve, longitudinal, complete })
     }
@@ -54,6 +56,16 @@ impl Evaluation {
     pub fn of(&self, comparison: Comparison) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.comparison == comparison)
     }
+
+    /// The rows of one comparison and population.
+    pub(crate) fn at_factor(&self, comparison: Comparison, factor: u64) -> impl Iterator<Item = &Row> {
+        self.of(comparison).filter(move |row| row.factor == factor)
+    }
+
+    /// The error of a row at the median station.
+    pub(crate) fn median_error(&self, row: &Row) -> ErrorAt {
+        row.at(self.traffic.median())
+    }
 }
 
 /// What does not depend on the rows, on two threads.
@@ -66,7 +78,7 @@ fn curve_and_day(
     std::thread::scope(|scope| {
         let curve = scope.spawn(|| error_against_epsilon(traffic, settings, plans, progress));
         let day = Longitudinal::of(traffic, settings, plans, progress);
-        Ok((curve.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?, day?))
+        Ok((joined(curve)?, day?))
     })
 }
 
@@ -74,15 +86,24 @@ fn check(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {
     if settings.trials == 0 || settings.trials > u64::from(u32::MAX) {
         return Err(Error::new(format!("{} trials cannot be run", settings.trials)));
     }
-    if traffic.stations.len() < 2 || traffic.total() < 100 {
-        let (stations, total) = (traffic.stations.len(), traffic.total());
-        return Err(Error::new(format!("{total} vehicles at {stations} stations are too few to hide among"))
-            .with_hint("give at least two stations and 100 vehicles"));
+    check_crowd(traffic)?;
+    check_population(traffic, settings)
+}
+
+fn check_crowd(traffic: &Traffic) -> Result<(), Error> {
+    let (stations, total) = (traffic.stations.len(), traffic.total());
+    if stations >= 2 && total >= 100 {
+        return Ok(());
     }
-    let largest = settings.factors.iter().max().and_then(|factor| traffic.total().checked_mul(*factor));
+    Err(Error::new(format!("{total} vehicles at {stations} stations are too few to hide among"))
+        .with_hint("give at least two stations and 100 vehicles"))
+}
+
+fn check_population(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {
+    let largest = settings.largest_factor().and_then(|factor| traffic.total().checked_mul(factor));
     match largest {
-        Some(owners) if owners <= uptack::privacy::MOST_OWNERS => Ok(()),
-        _ => Err(Error::new(format!("a population of more than {}", uptack::privacy::MOST_OWNERS))
+        Some(owners) if owners <= MOST_OWNERS => Ok(()),
+        _ => Err(Error::new(format!("a population of more than {MOST_OWNERS}"))
             .with_hint("give smaller factors or fewer vehicles")),
     }
 }

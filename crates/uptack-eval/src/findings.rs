@@ -1,4 +1,4 @@
-//! What the rows say, in the few numbers that somebody may hold us to.
+//! What the rows show, in a few numbers that anybody may check.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
-use crate::measure::{LEVEL, Measured, SMALL, StationResult};
+use crate::measure::{LEVEL, Measured};
 use crate::method::Kind;
-use crate::row::{Honest, Row};
+use crate::row::{Coverages, Honest, Row};
 
-/// How a method's error changes as the population grows and the stations' vehicles do not.
+/// How a method's error changes if the population grows and the stations' vehicles do not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {
-    /// What people call the method.
+    /// The name of the method.
     pub label: String,
-    /// Where it comes from.
+    /// Where the method comes from.
     pub kind: Kind,
     /// The owners of the smallest and of the largest population.
     pub owners: [u64; 2],
@@ -26,12 +26,12 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// By which factor the population grows.
+    /// The factor by which the population grows.
     pub fn population(&self) -> f64 {
         self.owners[1] as f64 / self.owners[0] as f64
     }
 
-    /// By which factor the error grows: at the median station, and over all of them.
+    /// The factors by which the error grows, at the median station and over all stations.
     pub fn errors(&self) -> [f64; 2] {
         [self.median, self.all].map(|[from, to]| to / from)
     }
@@ -42,28 +42,28 @@ impl Growth {
 pub struct BestByTrust {
     /// Who must be honest.
     pub honest: Honest,
-    /// What people call the method.
+    /// The name of the method.
     pub label: String,
-    /// In words that every command accepts, where there is a channel.
+    /// The mechanism in the notation that every command accepts, if there is a channel.
     pub mechanism: String,
-    /// All owners.
+    /// The number of owners.
     pub owners: u64,
     /// The measured error at the median station.
     pub median: f64,
     /// What theory predicts.
     pub predicted: f64,
-    /// What it gives away if nobody is honest; none where that is everything.
+    /// The ε that is left if nobody is honest; none if that is no guarantee at all.
     pub linked: Option<f64>,
 }
 
 /// The error at the median station, at equal guarantee of the release.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AtRelease {
-    /// What people call the method.
+    /// The name of the method.
     pub label: String,
-    /// Where it comes from.
+    /// Where the method comes from.
     pub kind: Kind,
-    /// All owners.
+    /// The number of owners.
     pub owners: u64,
     /// As measured.
     pub median: f64,
@@ -73,7 +73,7 @@ pub struct AtRelease {
     pub all: f64,
 }
 
-/// What the intervals hold, over all rows.
+/// How often the intervals hold the truth, over all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Intervals {
     /// The lowest coverage of a row.
@@ -82,71 +82,69 @@ pub struct Intervals {
     pub lowest_small: Option<f64>,
     /// The lowest and the highest of a row over the stations whose rarest informative count expects at least 50.
     pub many: Option<[f64; 2]>,
-    /// The share of all methods' trials in which the simultaneous intervals of all stations held.
+    /// The share of the trials of all methods in which the simultaneous intervals of all stations held.
     pub simultaneous: f64,
-    /// How many such trials there were.
+    /// The number of these trials.
     pub trials: u64,
     /// The lowest share of a row.
     pub lowest_simultaneous: f64,
-    /// The least share that a row of as many trials has by chance once in a thousand such evaluations, if its intervals
-    /// hold exactly as often as they say.
+    /// The share below which the worst row falls by chance in one of a thousand such evaluations, if its intervals hold
+    /// exactly as often as they say.
     pub by_chance: f64,
 }
 
 impl Evaluation {
-    /// How errors grow at equal ε of a single answer; none with one population.
+    /// How errors grow at equal ε of a single answer; nothing if there is only one population.
     pub fn growth(&self) -> Vec<Growth> {
-        let (Some(&least), Some(&most)) = (self.settings.factors.iter().min(), self.settings.factors.iter().max())
-        else {
-            return Vec::new();
-        };
-        if least == most {
-            return Vec::new();
-        }
-        let of = |factor: u64| self.of(Comparison::Answer).filter(move |row| row.factor == factor);
-        let pair = |from: &Row| {
-            let to = of(most).find(|to| to.label == from.label)?;
-            Some(self.growth_between(from, to))
-        };
-        of(least).filter_map(pair).collect()
+        let (smallest, largest) = (self.settings.smallest_factor(), self.settings.largest_factor());
+        let Some((from, to)) = smallest.zip(largest).filter(|(from, to)| from < to) else { return Vec::new() };
+        let grown = |row: &Row| self.at_factor(Comparison::Answer, to).find(|other| other.label == row.label);
+        let rows = self.at_factor(Comparison::Answer, from);
+        rows.filter_map(|row| Some(self.growth_between(row, grown(row)?))).collect()
     }
 
     fn growth_between(&self, from: &Row, to: &Row) -> Growth {
-        let vehicles = self.vehicles();
         let both = [from, to];
         Growth {
             label: from.label.clone(),
             kind: from.kind,
             owners: both.map(|row| row.owners),
-            median: both.map(|row| row.at(&vehicles, self.traffic.median()).measured),
+            median: both.map(|row| self.median_error(row).measured),
             all: both.map(Row::rmse),
         }
     }
 
     /// The best mechanism under each trust model in the smallest and in the largest population; with one honest
-    /// aggregator, also the best that keeps a promise if nobody is honest.
+    /// aggregator, also the best one that keeps a guarantee if nobody is honest.
     pub fn best_by_trust(&self) -> Vec<BestByTrust> {
-        let (least, most) = (self.settings.factors.iter().min(), self.settings.factors.iter().max());
-        let factors = least.into_iter().chain(most.filter(|most| Some(*most) != least));
-        factors.flat_map(|&factor| self.best_at(factor)).collect()
+        let (smallest, largest) = (self.settings.smallest_factor(), self.settings.largest_factor());
+        let factors = smallest.into_iter().chain(largest.filter(|_| largest != smallest));
+        factors.flat_map(|factor| self.best_at(factor)).map(|row| self.best(row)).collect()
     }
 
-    fn best_at(&self, factor: u64) -> Vec<BestByTrust> {
-        let rows =
-            |honest: Honest| self.of(Comparison::Trust).filter(move |row| row.factor == factor && row.honest == honest);
+    fn best_at(&self, factor: u64) -> Vec<&Row> {
         let mut best = Vec::new();
         for honest in [Honest::Nobody, Honest::Owners, Honest::OneAggregator, Honest::Curator] {
-            let first = least_predicted(rows(honest));
+            let first = least_predicted(self.by_trust(factor, honest));
             best.extend(first);
             if first.is_some_and(|row| honest == Honest::OneAggregator && row.claims.linked().is_none()) {
-                best.extend(least_predicted(rows(honest).filter(|row| row.claims.linked().is_some())));
+                best.extend(self.best_with_linked(factor, honest));
             }
         }
-        best.into_iter().map(|row| self.best(row)).collect()
+        best
+    }
+
+    /// The best mechanism under a trust model among those that keep a guarantee if nobody is honest.
+    pub(crate) fn best_with_linked(&self, factor: u64, honest: Honest) -> Option<&Row> {
+        least_predicted(self.by_trust(factor, honest).filter(|row| row.claims.linked().is_some()))
+    }
+
+    fn by_trust(&self, factor: u64, honest: Honest) -> impl Iterator<Item = &Row> {
+        self.at_factor(Comparison::Trust, factor).filter(move |row| row.honest == honest)
     }
 
     fn best(&self, row: &Row) -> BestByTrust {
-        let error = row.at(&self.vehicles(), self.traffic.median());
+        let error = self.median_error(row);
         BestByTrust {
             honest: row.honest,
             label: row.label.clone(),
@@ -162,17 +160,20 @@ impl Evaluation {
     pub fn at_release(&self) -> Vec<AtRelease> {
         let mut found = Vec::new();
         for &factor in &self.settings.factors {
-            let rows = || self.of(Comparison::Release).filter(move |row| row.factor == factor);
-            let of = |row: &Row| self.row_at_release(row);
-            let planned = rows().filter(|row| row.kind == Kind::Family).map(of);
+            let planned = self.rows_at_release(factor, Kind::Family);
             found.extend(planned.min_by(|a, b| a.predicted.total_cmp(&b.predicted)));
-            found.extend(rows().filter(|row| row.kind == Kind::Curator).map(of));
+            found.extend(self.rows_at_release(factor, Kind::Curator));
         }
         found
     }
 
+    fn rows_at_release(&self, factor: u64, kind: Kind) -> impl Iterator<Item = AtRelease> {
+        let rows = self.at_factor(Comparison::Release, factor).filter(move |row| row.kind == kind);
+        rows.map(move |row| self.row_at_release(row))
+    }
+
     fn row_at_release(&self, row: &Row) -> AtRelease {
-        let error = row.at(&self.vehicles(), self.traffic.median());
+        let error = self.median_error(row);
         AtRelease {
             label: row.label.clone(),
             kind: row.kind,
@@ -183,29 +184,24 @@ impl Evaluation {
         }
     }
 
-    /// What the intervals hold; none without rows.
+    /// How often the intervals hold; none without rows.
     pub fn intervals(&self) -> Option<Intervals> {
-        let vehicles = self.vehicles();
-        let coverages = |counted: fn(&StationResult, u64) -> bool| -> Vec<f64> {
-            self.rows.iter().filter_map(|row| row.coverage(&vehicles, counted)).collect()
-        };
-        let many = coverages(|station, _| station.many);
-        let once = self.measured_once();
-        let trials: u64 = once.iter().map(|measured| measured.trials).sum();
-        let held: f64 = once.iter().map(|measured| measured.simultaneous * measured.trials as f64).sum();
-        let together: Vec<f64> = once.iter().map(|measured| measured.simultaneous).collect();
+        let rows: Vec<Coverages> = self.rows.iter().map(Row::coverages).collect();
+        let measured = self.measured_once();
+        let (simultaneous, trials) = simultaneous_share(&measured);
+        let fewest = measured.iter().map(|measured| measured.trials).min()?;
         Some(Intervals {
-            lowest: least(&coverages(|_, _| true))?,
-            lowest_small: least(&coverages(|_, yes| yes < SMALL)),
-            many: least(&many).zip(many.iter().copied().max_by(f64::total_cmp)).map(|(low, high)| [low, high]),
-            simultaneous: held / trials as f64,
+            lowest: least(rows.iter().filter_map(|row| row.all))?,
+            lowest_small: least(rows.iter().filter_map(|row| row.small)),
+            many: range(rows.iter().filter_map(|row| row.many)),
+            simultaneous,
             trials,
-            lowest_simultaneous: least(&together)?,
-            by_chance: least_by_chance(once.iter().map(|one| one.trials).min()?, LEVEL, RARELY / once.len() as f64),
+            lowest_simultaneous: least(measured.iter().map(|measured| measured.simultaneous))?,
+            by_chance: least_by_chance(fewest, LEVEL, RARELY / measured.len() as f64),
         })
     }
 
-    /// What is in several comparisons was measured once.
+    /// The measurements of all rows; one that is in several comparisons is here once.
     fn measured_once(&self) -> Vec<&Arc<Measured>> {
         let mut once: Vec<&Arc<Measured>> = Vec::new();
         for row in &self.rows {
@@ -224,19 +220,33 @@ fn least_predicted<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
     rows.min_by(|a, b| a.predicted().total_cmp(&b.predicted()))
 }
 
-fn least(values: &[f64]) -> Option<f64> {
-    values.iter().copied().min_by(f64::total_cmp)
+fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.min_by(f64::total_cmp)
 }
 
-/// The shares outside of which as many trials of this chance fall with a probability of at most `alpha` on either side.
+/// The least and the largest value.
+pub(crate) fn range(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    Some([*values.first()?, *values.last()?])
+}
+
+/// The share of all trials in which the simultaneous intervals of all stations held, and the number of trials.
+fn simultaneous_share(measured: &[&Arc<Measured>]) -> (f64, u64) {
+    let trials: u64 = measured.iter().map(|measured| measured.trials).sum();
+    let held: f64 = measured.iter().map(|measured| measured.simultaneous * measured.trials as f64).sum();
+    (held / trials as f64, trials)
+}
+
+/// The shares outside of which this many trials of this chance fall with a probability of at most `alpha` on each side.
 pub fn by_chance(trials: u64, chance: f64, alpha: f64) -> (f64, f64) {
     (least_by_chance(trials, chance, alpha), 1.0 - least_by_chance(trials, 1.0 - chance, alpha))
 }
 
-/// The largest share below which as many trials of this chance fall with a probability of at most `alpha`.
+/// The largest share below which this many trials of this chance fall with a probability of at most `alpha`.
 pub fn least_by_chance(trials: u64, chance: f64, alpha: f64) -> f64 {
     let miss = 1.0 - chance;
-    // P(misses > m) by the terms of the binomial law from none upwards.
+    // P(misses > m), by subtracting the terms of the binomial law from 0 misses upwards.
     let (mut term, mut left) = (trials as f64 * (-miss).ln_1p(), 1.0);
     for misses in 0..=trials {
         left -= term.exp();

@@ -1,8 +1,8 @@
 //! The paper's evaluation, at equal guarantees.
 //!
-//! For every station of a road network the question is "are you at this station?". The truth is the vehicles that a
-//! loop detector counted, the population all vehicles, which grows by vehicles elsewhere. This crate reads or
-//! generates [`traffic`], sets [`method`]s side by side at equal guarantee, and measures them.
+//! For every station of a road network the question is "are you at this station?". The truth is the number of vehicles
+//! that a loop detector counted. The population is all vehicles, and it grows by vehicles elsewhere. This crate reads or
+//! generates [`traffic`], compares [`method`]s at equal guarantee, and measures them.
 
 pub mod compare;
 pub mod curve;
@@ -19,6 +19,7 @@ pub mod row;
 pub mod settings;
 mod tasks;
 pub mod traffic;
+mod uniform;
 pub mod watch;
 
 pub use error::Error;

@@ -17,13 +17,14 @@ pub const WINDOWS: u64 = 288;
 /// What the releases of several windows give away together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composed {
-    /// What people call the method.
+    /// The name of the method.
     pub label: String,
     /// The mechanism of every window.
     pub mechanism: String,
-    /// How many windows are answered, with fresh coins each.
+    /// The number of windows that are answered, each with fresh coins.
     pub windows: u64,
-    /// The ε of all releases together at the δ of the evaluation, from below and as claimed; none below the floor.
+    /// The ε of all releases together at the δ of the evaluation, as a lower bound and as claimed; none if δ is below the
+    /// floor.
     pub release: Option<(f64, f64)>,
     /// The ε of all of the owner's reports together.
     pub linked: Option<f64>,
@@ -34,7 +35,7 @@ pub struct Composed {
 /// The error of the day's mean at a station whose count does not change, with fresh and with memoized coins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memoized {
-    /// What people call the method.
+    /// The name of the method.
     pub label: String,
     /// The mechanism.
     pub mechanism: String,
@@ -42,7 +43,7 @@ pub struct Memoized {
     pub window: f64,
     /// The error of the mean of the day with fresh coins in every window.
     pub fresh: f64,
-    /// The same where every owner tosses once and repeats itself.
+    /// The same if every owner tosses once and repeats its answer.
     pub memoized: f64,
     /// The local ε of the day's reports of an owner with fresh coins.
     pub fresh_linked: Option<f64>,
@@ -50,7 +51,7 @@ pub struct Memoized {
     pub memoized_linked: Option<f64>,
 }
 
-/// All of the longitudinal part.
+/// All results about a day.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Longitudinal {
     /// The δ at which the composed ε are stated.
@@ -61,11 +62,11 @@ pub struct Longitudinal {
     pub memoized: Vec<Memoized>,
 }
 
-/// Days that are simulated.
+/// The number of days that are simulated.
 const DAYS: u64 = 400;
 
 impl Longitudinal {
-    /// For the population as it is and the median station; none if stopped.
+    /// For the first population and the median station; none if stopped.
     pub fn of(
         traffic: &Traffic,
         settings: &Settings,
@@ -75,58 +76,100 @@ impl Longitudinal {
         if progress.stopped() {
             return Ok(None);
         }
-        let crowd = Crowd { owners: traffic.total() * settings.factors[0], yes: traffic.median() };
+        let crowd = Crowd::at_median(traffic, settings.factors[0]);
         let wanted = settings.levels.release;
         let best = plans.normal_form(crowd, wanted)?;
         // In the family of randomized response everybody takes part.
         let always = plans.of_family(crowd, "randomized-response", wanted)?;
-        let mut composed = Vec::new();
-        for (label, mechanism) in [(NORMAL_FORM, &best), ("planned, everybody takes part", &always)] {
-            if progress.stopped() {
-                return Ok(None);
-            }
-            composed.extend(compose(label, mechanism, crowd, &[1, 12, 72, WINDOWS], wanted.delta)?);
-        }
-        let Some(day) = planned_for_the_day(crowd, &always, wanted, progress)? else { return Ok(None) };
-        composed.push(day);
+        let Some(composed) = compose_all([&best, &always], crowd, wanted, progress)? else { return Ok(None) };
         let response = randomized_response(wanted.epsilon)?;
         let memoized = vec![
-            memoize(NORMAL_FORM, &best, crowd, settings.seed)?,
-            memoize("randomized response", &response, crowd, settings.seed)?,
+            Window::new(NORMAL_FORM, &best, crowd).memoize(settings.seed)?,
+            Window::new("randomized response", &response, crowd).memoize(settings.seed)?,
         ];
         Ok(Some(Self { delta: wanted.delta, composed, memoized }))
     }
 }
 
-/// The releases of so many windows together, as `uptack privacy --repeat` has them: by the same function with the same work.
-fn compose(
-    label: &str,
-    mechanism: &Mechanism,
-    Crowd { owners, yes }: Crowd,
-    windows: &[u64],
-    delta: f64,
-) -> Result<Vec<Composed>, Error> {
-    let channel = mechanism.channel();
-    let target = Target::Delta(Delta::new(delta)?);
-    let accountant = release(&channel, owners)?;
-    let views = release_only(&channel, &accountant, target);
-    let profile = ReleaseProfile::new(&accountant);
-    let error = Estimator::new(&channel)?.sd(owners, yes as f64)?;
-    let composed = |&windows: &u64| -> Result<Composed, Error> {
-        let repeated = Repeated::with_profile(&views, &profile, target, windows)?;
-        Ok(Composed {
-            label: label.to_owned(),
-            mechanism: mechanism.to_string(),
-            windows,
-            release: repeated.release.map(|value| (value.lower(), value.upper())),
-            linked: repeated.linked,
-            error,
-        })
-    };
-    windows.iter().map(composed).collect()
+/// Two plans for a window over parts of the day, and one for the whole day; none if stopped.
+fn compose_all(
+    [best, always]: [&Mechanism; 2],
+    crowd: Crowd,
+    wanted: Wanted,
+    progress: &Progress,
+) -> Result<Option<Vec<Composed>>, Error> {
+    let mut composed = Vec::new();
+    for (label, mechanism) in [(NORMAL_FORM, best), ("planned, everybody takes part", always)] {
+        if progress.stopped() {
+            return Ok(None);
+        }
+        composed.extend(Window::new(label, mechanism, crowd).compose(&[1, 12, 72, WINDOWS], wanted.delta)?);
+    }
+    let Some(flips) = least_flips_of_a_day(crowd.owners, always, wanted, progress)? else { return Ok(None) };
+    let planned = flipped(flips)?;
+    let day = Window::new("planned for the whole day, everybody takes part", &planned, crowd);
+    composed.extend(day.compose(&[WINDOWS], wanted.delta)?);
+    Ok(Some(composed))
 }
 
-/// The views that a composition needs; the joint ones would only cost time.
+/// A method that answers every window.
+struct Window<'a> {
+    label: &'a str,
+    mechanism: &'a Mechanism,
+    crowd: Crowd,
+}
+
+impl<'a> Window<'a> {
+    fn new(label: &'a str, mechanism: &'a Mechanism, crowd: Crowd) -> Self {
+        Self { label, mechanism, crowd }
+    }
+
+    /// The releases of these numbers of windows together, as `uptack privacy --repeat` computes them: by the same function
+    /// with the same amount of work.
+    fn compose(&self, windows: &[u64], delta: f64) -> Result<Vec<Composed>, Error> {
+        let channel = self.mechanism.channel();
+        let target = Target::Delta(Delta::new(delta)?);
+        let accountant = release(&channel, self.crowd.owners)?;
+        let views = release_only(&channel, &accountant, target);
+        let profile = ReleaseProfile::new(&accountant);
+        let repeated = windows.iter().map(|&windows| Repeated::with_profile(&views, &profile, target, windows));
+        repeated.map(|repeated| self.composed(&repeated?)).collect()
+    }
+
+    fn composed(&self, repeated: &Repeated) -> Result<Composed, Error> {
+        Ok(Composed {
+            label: self.label.to_owned(),
+            mechanism: self.mechanism.to_string(),
+            windows: repeated.times,
+            release: repeated.release.map(|value| (value.lower(), value.upper())),
+            linked: repeated.linked,
+            error: self.error()?,
+        })
+    }
+
+    fn memoize(&self, seed: u64) -> Result<Memoized, Error> {
+        let channel = self.mechanism.channel();
+        let errors = simulate_days(&channel, self.crowd, seed)?;
+        let linked = uptack::privacy::linked_epsilon(&channel);
+        Ok(Memoized {
+            label: self.label.to_owned(),
+            mechanism: self.mechanism.to_string(),
+            window: self.error()?,
+            fresh: errors.fresh,
+            memoized: errors.memoized,
+            fresh_linked: linked.map(|epsilon| epsilon * WINDOWS as f64),
+            memoized_linked: linked,
+        })
+    }
+
+    /// The error of one window, by theory.
+    fn error(&self) -> Result<f64, Error> {
+        let estimator = Estimator::new(&self.mechanism.channel())?;
+        Ok(estimator.sd(self.crowd.owners, self.crowd.yes as f64)?)
+    }
+}
+
+/// The views that a composition needs, without the joint ones, which would only cost time.
 fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> Views {
     Views {
         answers: Vec::new(),
@@ -138,26 +181,25 @@ fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> V
     }
 }
 
-/// Everybody takes part with so many flips that the whole day keeps what the others keep in a window.
+/// The least share of flipped answers with which the releases of a whole day, in which everybody takes part, keep the
+/// guarantee that `window` keeps in one window; none if stopped.
 ///
 /// By bisection here: a request to the planner bounds one release, not a composition of many.
-fn planned_for_the_day(
-    crowd: Crowd,
+fn least_flips_of_a_day(
+    owners: u64,
     window: &Mechanism,
     wanted: Wanted,
     progress: &Progress,
-) -> Result<Option<Composed>, Error> {
+) -> Result<Option<f64>, Error> {
     let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
     while high / low > 1.02 {
         if progress.stopped() {
             return Ok(None);
         }
-        let half = (low * high).sqrt();
-        if day_keeps(&flipped(half)?, crowd.owners, wanted)? { high = half } else { low = half }
+        let middle = (low * high).sqrt();
+        if day_keeps(&flipped(middle)?, owners, wanted)? { high = middle } else { low = middle }
     }
-    let label = "planned for the whole day, everybody takes part";
-    let composed = compose(label, &flipped(high)?, crowd, &[WINDOWS], wanted.delta)?;
-    composed.into_iter().next().map(Some).ok_or_else(|| Error::new("no window was composed"))
+    Ok(Some(high))
 }
 
 /// Everybody takes part, and this share of the answers is flipped.
@@ -165,36 +207,34 @@ fn flipped(flip: f64) -> Result<Mechanism, Error> {
     Ok(format!("normal-form(f=1,r={flip:.6})").parse()?)
 }
 
-/// Whether the releases of all windows of a day together keep a guarantee.
+/// Whether the releases of all windows of a day together keep the guarantee.
 fn day_keeps(mechanism: &Mechanism, owners: u64, wanted: Wanted) -> Result<bool, Error> {
     let accountant = release(&mechanism.channel(), owners)?;
     let upper = ReleaseProfile::new(&accountant).epsilon_upper(WINDOWS, Delta::new(wanted.delta)?)?;
     Ok(upper.is_some_and(|upper| upper <= wanted.epsilon))
 }
 
-/// Nearer to a half nothing is told any more.
+/// The most flips that are tried; answers flipped half of the time say nothing.
 const MOST_FLIPS: f64 = 0.49;
 
-fn memoize(label: &str, mechanism: &Mechanism, crowd: Crowd, seed: u64) -> Result<Memoized, Error> {
-    let channel = mechanism.channel();
-    let estimator = Estimator::new(&channel)?;
-    let (mut fresh, mut once) = (0.0, 0.0);
+/// The root mean squared errors of a day's mean, by its coins.
+struct DayErrors {
+    fresh: f64,
+    memoized: f64,
+}
+
+fn simulate_days(channel: &Channel, crowd: Crowd, seed: u64) -> Result<DayErrors, Error> {
+    let estimator = Estimator::new(channel)?;
+    let (mut fresh, mut memoized) = (0.0, 0.0);
     for day in 0..DAYS {
-        let errors = errors_of_day(&channel, &estimator, crowd, SeededCoins::stream(seed, (2_000_000 << 32) + day))?;
+        let coins = SeededCoins::stream(seed, (2_000_000 << 32) + day);
+        let errors = errors_of_day(channel, &estimator, crowd, coins)?;
         // With memoized coins every window shows the same tallies, so that the first one is the day.
-        once += errors[0] * errors[0];
+        memoized += errors[0] * errors[0];
         fresh += (errors.iter().sum::<f64>() / WINDOWS as f64).powi(2);
     }
-    let linked = uptack::privacy::linked_epsilon(&channel);
-    Ok(Memoized {
-        label: label.to_owned(),
-        mechanism: mechanism.to_string(),
-        window: estimator.sd(crowd.owners, crowd.yes as f64)?,
-        fresh: (fresh / DAYS as f64).sqrt(),
-        memoized: (once / DAYS as f64).sqrt(),
-        fresh_linked: linked.map(|epsilon| epsilon * WINDOWS as f64),
-        memoized_linked: linked,
-    })
+    let root_mean = |squares: f64| (squares / DAYS as f64).sqrt();
+    Ok(DayErrors { fresh: root_mean(fresh), memoized: root_mean(memoized) })
 }
 
 /// The error of each window of one day, with fresh coins in every window.
@@ -238,7 +278,8 @@ mod tests {
         let card = series();
         let (channel, owners) = (card.mechanism.channel(), card.claim_owners().unwrap());
         let target = Target::Delta(Delta::new(1e-6).unwrap());
-        let report = compose("", &card.mechanism, Crowd { owners, yes: 20 }, &[1, TIMES], 1e-6).unwrap();
+        let window = Window::new("", &card.mechanism, Crowd { owners, yes: 20 });
+        let report = window.compose(&[1, TIMES], 1e-6).unwrap();
         let (lower, upper) = report[1].release.unwrap();
         assert!(lower <= upper && lower > 0.95 * upper, "{lower} and {upper}");
 

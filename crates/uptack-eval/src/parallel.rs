@@ -1,25 +1,36 @@
-//! Pieces of work on several threads.
+//! Work on several threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use crate::error::Error;
 
-/// Does `count` pieces of work on several threads; results are in order, whatever the number of threads.
-pub(crate) fn in_parallel<T: Send>(
+/// Works on all items, on several threads. The results are in order, whatever the number of threads.
+pub(crate) fn in_parallel<I: Sync, T: Send>(
     threads: usize,
-    count: usize,
-    work: &(impl Fn(usize) -> Result<T, Error> + Sync),
+    items: &[I],
+    work: impl Fn(usize, &I) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let next = AtomicUsize::new(0);
-    let worker = || {
-        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|&index| index < count);
-        taken.map(|index| (index, work(index))).collect::<Vec<_>>()
+    let take = || {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        items.get(index).map(|item| (index, work(index, item)))
     };
-    let mut results: Vec<(usize, Result<T, Error>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(worker)).collect();
-        let done = workers.into_iter().map(|worker| worker.join());
-        done.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
+    let worker = || std::iter::from_fn(take).collect::<Vec<_>>();
+    let mut results = on_threads(threads.clamp(1, items.len().max(1)), &worker);
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs a worker on each thread, and returns the results of all of them.
+fn on_threads<T: Send>(threads: usize, worker: &(impl Fn() -> Vec<T> + Sync)) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(joined).collect()
+    })
+}
+
+/// Waits for what a thread returns; if it panicked, so does the caller.
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

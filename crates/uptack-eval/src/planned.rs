@@ -1,4 +1,4 @@
-//! Mechanisms at a wanted guarantee, by the core's planner: for the median station of each population.
+//! Mechanisms that the core's planner finds for a wanted guarantee, for the median station of each population.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +8,7 @@ use uptack::plan::{Form, Noise, Prior, Request, Trust, USUAL_DELTA, least_error}
 use uptack::privacy::{Delta, Epsilon};
 
 use crate::error::Error;
+use crate::traffic::Traffic;
 
 /// A guarantee of the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,16 +19,21 @@ pub struct Wanted {
     pub delta: f64,
 }
 
-/// Whom a mechanism is planned for.
+/// The owners that a mechanism is planned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
     /// All owners.
     pub owners: u64,
-    /// Those who hold *yes* where the error is to be least.
+    /// The number of them that hold *yes* where the error is to be least.
     pub yes: u64,
 }
 
 impl Crowd {
+    /// The traffic's population times `factor`, at the median station.
+    pub(crate) fn at_median(traffic: &Traffic, factor: u64) -> Self {
+        Self { owners: traffic.total() * factor, yes: traffic.median() }
+    }
+
     fn request(self) -> Request {
         Request::new(self.owners, Prior::at(self.yes))
     }
@@ -38,10 +44,10 @@ impl Crowd {
     }
 }
 
-/// One plan, or the place of one that somebody is working on.
+/// A plan, or the place of one that some thread is working on.
 type Place = Arc<Mutex<Option<Mechanism>>>;
 
-/// The planned mechanisms of an evaluation. Several comparisons ask for the same one, which is planned once.
+/// The planned mechanisms of an evaluation. If several comparisons ask for the same one, it is planned once.
 #[derive(Debug, Default)]
 pub struct Plans {
     known: Mutex<HashMap<String, Place>>,
@@ -50,8 +56,8 @@ pub struct Plans {
 impl Plans {
     /// The `normal-form` of least error under the guarantee of the release.
     ///
-    /// The planner's other families of one answer are left out: they have been better by a tenth of a per cent at most,
-    /// and in a crowd of 50 million each takes a minute to account for. A test looks for a better one in a smaller crowd.
+    /// The planner's other families of one answer are left out: they were better by a tenth of a per cent at most, and in
+    /// a crowd of 50 million each takes a minute to account for. A test looks for a better one in a smaller crowd.
     pub fn normal_form(&self, crowd: Crowd, wanted: Wanted) -> Result<Mechanism, Error> {
         self.of_family(crowd, "normal-form", wanted)
     }
@@ -61,28 +67,29 @@ impl Plans {
         self.least_error(&Request { family: Some(family.to_owned()), ..crowd.released(wanted)? })
     }
 
-    /// The best member of a family of several answers none of which gives away more than `answer` by itself.
+    /// The best member of a family of several answers, none of which gives away more than `answer` by itself.
     ///
-    /// The release keeps its guarantee, too: what bounds one answer of several does not bound their tallies at all.
+    /// The release keeps its guarantee, too: a bound on each of several answers does not bound their tallies at all.
     pub fn several_answers(&self, crowd: Crowd, family: &str, wanted: Wanted, answer: f64) -> Result<Mechanism, Error> {
         let request = Request { family: Some(family.to_owned()), form: Form::Several, ..crowd.released(wanted)? };
         self.least_error(&Request { answer_epsilon: Some(answer), ..request })
     }
 
-    /// The best mechanism of a form whose whole report gives away `linked`.
+    /// The best mechanism of a form whose whole report gives away at most `linked`.
     pub fn linked(&self, crowd: Crowd, form: Form, linked: f64) -> Result<Mechanism, Error> {
         self.least_error(&Request { form, linked_epsilon: Some(linked), ..crowd.request() })
     }
 
-    /// The best mechanism with noise whose release gives away `epsilon` if one aggregator is honest, and `linked` if nobody is.
+    /// The best mechanism with noise whose release gives away at most `epsilon` if one aggregator is honest, and `linked`
+    /// if nobody is.
     pub fn with_noise(&self, crowd: Crowd, epsilon: f64, linked: f64) -> Result<Mechanism, Error> {
-        // One honest aggregator's claim is pure: the planner asks for a δ and does not use it.
+        // The claim with one honest aggregator is pure: the planner requires a δ but does not use it.
         let request = crowd.released(Wanted { epsilon, delta: USUAL_DELTA })?;
         let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
         self.least_error(&Request { linked_epsilon: Some(linked), noise, trust, ..request })
     }
 
-    /// The planner's answer. Whoever asks for what another thread is planning waits for it.
+    /// The planner's answer. A thread that asks for what another one is planning waits for it.
     fn least_error(&self, request: &Request) -> Result<Mechanism, Error> {
         let place = {
             // A place is added or read in one step, so that a panic elsewhere cannot leave the map half changed.

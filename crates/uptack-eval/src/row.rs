@@ -1,4 +1,4 @@
-//! One line of the tables.
+//! One row of the tables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,33 +6,33 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::compare::Comparison;
-use crate::measure::{Measured, StationResult};
+use crate::measure::{Measured, SMALL, StationResult};
 use crate::method::{Claims, Kind};
 
 /// One method in one comparison with one population.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it has in common with others.
+    /// The comparison it belongs to.
     pub comparison: Comparison,
-    /// What people call it.
+    /// The name of the method.
     pub label: String,
-    /// Where it comes from.
+    /// Where the method comes from.
     pub kind: Kind,
-    /// In words that every command accepts, where there is a channel.
+    /// The mechanism in the notation that every command accepts, if there is a channel.
     pub mechanism: String,
-    /// By how much the population has grown.
+    /// The factor by which the population has grown.
     pub factor: u64,
-    /// All owners.
+    /// The number of owners.
     pub owners: u64,
-    /// What came of it.
+    /// The result of the trials.
     pub measured: Arc<Measured>,
-    /// What it gives away.
+    /// What the method gives away.
     pub claims: Arc<Claims>,
-    /// Bytes an owner, and whether they answer for all stations at once.
+    /// Bytes per owner, and whether they answer for all stations at once.
     pub bytes: (u64, bool),
-    /// Coins an owner.
+    /// Coins per owner.
     pub coins: u64,
-    /// Who must be honest for what it has in common with others.
+    /// Who must be honest for the guarantee of the comparison.
     pub honest: Honest,
 }
 
@@ -42,28 +42,30 @@ impl Row {
         self.root_mean(|station| station.rmse)
     }
 
-    /// What theory says it is.
+    /// What theory predicts for it.
     pub fn predicted(&self) -> f64 {
         self.root_mean(|station| station.predicted)
     }
 
     fn root_mean(&self, value: impl Fn(&StationResult) -> f64) -> f64 {
         let stations = &self.measured.stations;
-        (stations.iter().map(|station| value(station).powi(2)).sum::<f64>() / stations.len() as f64).sqrt()
+        let squares: f64 = stations.iter().map(|station| value(station).powi(2)).sum();
+        (squares / stations.len() as f64).sqrt()
     }
 
-    /// The error at all stations that have this many vehicles, taken together.
-    pub fn at(&self, vehicles: &[u64], yes: u64) -> ErrorAt {
-        let same = || self.with_vehicles(vehicles).filter(|(_, other)| *other == yes).map(|(station, _)| station);
-        let squared: f64 = same().map(|station| station.rmse * station.rmse).sum();
-        let predicted = same().next().map_or(0.0, |station| station.predicted);
-        ErrorAt { measured: (squared / (same().count().max(1) as f64)).sqrt(), predicted }
+    /// The error over all stations that have this many vehicles.
+    pub fn at(&self, vehicles: u64) -> ErrorAt {
+        let stations = &self.measured.stations;
+        let same: Vec<&StationResult> = stations.iter().filter(|station| station.vehicles == vehicles).collect();
+        let squares: f64 = same.iter().map(|station| station.rmse * station.rmse).sum();
+        let measured = (squares / same.len().max(1) as f64).sqrt();
+        ErrorAt { measured, predicted: same.first().map_or(0.0, |station| station.predicted) }
     }
 
-    /// The median over the stations that have vehicles of error over vehicles.
-    pub fn relative_error(&self, vehicles: &[u64]) -> f64 {
-        let some = self.with_vehicles(vehicles).filter(|(_, yes)| *yes > 0);
-        let mut ratios: Vec<f64> = some.map(|(station, yes)| station.rmse / yes as f64).collect();
+    /// The median of error over vehicles, over the stations that have vehicles.
+    pub fn relative_error(&self) -> f64 {
+        let crossed = self.measured.stations.iter().filter(|station| station.vehicles > 0);
+        let mut ratios: Vec<f64> = crossed.map(|station| station.rmse / station.vehicles as f64).collect();
         ratios.sort_unstable_by(f64::total_cmp);
         ratios.get(ratios.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
     }
@@ -75,19 +77,35 @@ impl Row {
         worst.map_or((0, f64::NAN), |(index, station)| (index, station.rmse))
     }
 
-    /// The mean coverage over the stations that are counted in; none where there are none.
-    pub fn coverage(&self, vehicles: &[u64], counted: impl Fn(&StationResult, u64) -> bool) -> Option<f64> {
-        let chosen = self.with_vehicles(vehicles).filter(|(station, yes)| counted(station, *yes));
-        let (sum, count) = chosen.fold((0.0, 0.0), |(sum, count), (station, _)| (sum + station.coverage, count + 1.0));
-        (count > 0.0).then(|| sum / count)
+    /// How often the intervals hold the truth.
+    pub(crate) fn coverages(&self) -> Coverages {
+        Coverages {
+            all: self.coverage(|_| true),
+            small: self.coverage(|station| station.vehicles < SMALL),
+            many: self.coverage(|station| station.many),
+        }
     }
 
-    fn with_vehicles<'a>(&'a self, vehicles: &'a [u64]) -> impl Iterator<Item = (&'a StationResult, u64)> {
-        self.measured.stations.iter().zip(vehicles.iter().copied())
+    /// The mean coverage over the stations that are counted; none if there are none.
+    fn coverage(&self, counted: impl Fn(&StationResult) -> bool) -> Option<f64> {
+        let counted = self.measured.stations.iter().filter(|station| counted(station));
+        let (sum, count) = counted.fold((0.0, 0.0), |(sum, count), station| (sum + station.coverage, count + 1.0));
+        (count > 0.0).then(|| sum / count)
     }
 }
 
-/// The error at stations of equally many vehicles.
+/// The mean coverages of a row, each over some of the stations; none if there are no such stations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coverages {
+    /// Over all stations.
+    pub(crate) all: Option<f64>,
+    /// Over the stations with fewer than [`SMALL`] vehicles.
+    pub(crate) small: Option<f64>,
+    /// Over the stations whose rarest informative count expects enough for the interval to be nearly exact.
+    pub(crate) many: Option<f64>,
+}
+
+/// The error at stations that have the same number of vehicles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ErrorAt {
     /// As measured.
@@ -100,15 +118,15 @@ pub struct ErrorAt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Honest {
-    /// It holds against whoever sees the report itself.
+    /// Nobody: it holds against anyone who sees the report itself.
     Nobody,
-    /// Parties that hold different answers must not put them together.
+    /// The parties that hold different answers of an owner: they must not put them together.
     Holders,
-    /// The other owners toss their coins as they should, and nobody sees a single report.
+    /// The other owners: they toss their coins as they should, and nobody sees a single report.
     Owners,
-    /// One of the two aggregators adds its noise and keeps it and its shares to itself.
+    /// One of the two aggregators: it adds its noise, and keeps the noise and its shares to itself.
     OneAggregator,
-    /// A party that sees every truth.
+    /// The curator, who sees every truth.
     Curator,
 }
 

@@ -1,20 +1,30 @@
-//! What an evaluation is asked for.
+//! What to evaluate.
 
 use crate::compare::Levels;
 
 /// What to evaluate.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// By how much the population grows; vehicles are added elsewhere.
+    /// The factors by which the population grows, by vehicles elsewhere.
     pub factors: Vec<u64>,
     /// How often every question is asked.
     pub trials: u64,
-    /// Where the coins come from.
+    /// The seed of all coins.
     pub seed: u64,
-    /// At which guarantees to compare.
+    /// The guarantees at which methods are compared.
     pub levels: Levels,
     /// How many threads to use.
     pub threads: usize,
+}
+
+impl Settings {
+    pub(crate) fn smallest_factor(&self) -> Option<u64> {
+        self.factors.iter().copied().min()
+    }
+
+    pub(crate) fn largest_factor(&self) -> Option<u64> {
+        self.factors.iter().copied().max()
+    }
 }
 
 impl Default for Settings {

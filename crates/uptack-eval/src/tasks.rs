@@ -1,7 +1,9 @@
-//! What there is to measure: every method of every comparison and population once.
+//! The work of an evaluation: every method of every comparison and population, once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use uptack::simulate::Progress;
 
 use crate::compare::{Comparison, methods};
 use crate::error::Error;
@@ -14,16 +16,22 @@ use crate::settings::Settings;
 use crate::traffic::Traffic;
 use crate::watch::Watch;
 
-/// A method that is in one or several comparisons.
+/// A method in one population, for one or several comparisons.
 pub(crate) struct Task {
     method: Method,
     mechanism: String,
-    factor: u64,
-    owners: u64,
+    population: Population,
     uses: Vec<Use>,
 }
 
-/// Where a task's result is shown.
+/// How many times as large as the traffic a population is, and how many owners it has.
+#[derive(Clone, Copy)]
+struct Population {
+    factor: u64,
+    owners: u64,
+}
+
+/// A comparison that shows the result of a task.
 struct Use {
     comparison: Comparison,
     label: String,
@@ -31,49 +39,35 @@ struct Use {
     place: usize,
 }
 
-/// What came of a task.
+/// The result of a task.
 pub(crate) struct Found {
     measured: Arc<Measured>,
     claims: Arc<Claims>,
 }
 
-/// All methods of all comparisons and populations; the same method of several comparisons once.
+/// All methods of all comparisons and populations. A method that is in several comparisons is one task.
 pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>, Error> {
-    let jobs: Vec<(u64, Comparison)> =
-        settings.factors.iter().flat_map(|&factor| Comparison::ALL.map(|comparison| (factor, comparison))).collect();
+    let jobs = jobs(&settings.factors);
     watch.will_plan(jobs.len());
-    let work = |index: usize| -> Result<Vec<Method>, Error> {
-        let (factor, comparison) = jobs[index];
-        let found = match watch.progress().stopped() {
-            true => Vec::new(),
-            false => methods_of(traffic, settings, plans, factor, comparison)?,
-        };
+    let stations = traffic.stations.len() as u64;
+    let planned = in_parallel(settings.threads, &jobs, |_, &(factor, comparison)| {
+        let crowd = Crowd::at_median(traffic, factor);
+        let stopped = watch.progress().stopped();
+        let planned = if stopped { Vec::new() } else { methods(comparison, crowd, stations, &settings.levels, plans)? };
         watch.planned_one();
-        Ok(found)
-    };
-    let planned = in_parallel(settings.threads, jobs.len(), &work)?;
-    let mut tasks = Tasks::default();
-    for ((factor, comparison), methods) in jobs.into_iter().zip(planned) {
-        for (place, method) in methods.into_iter().enumerate() {
-            let owners = traffic.total() * factor;
-            tasks.add(method, factor, owners, |label| Use { comparison, label, place })?;
-        }
-    }
-    Ok(tasks.list)
+        Ok(planned)
+    })?;
+    Tasks::merged(jobs.into_iter().zip(planned), traffic.total())
 }
 
-fn methods_of(
-    traffic: &Traffic,
-    settings: &Settings,
-    plans: &Plans,
-    factor: u64,
-    comparison: Comparison,
-) -> Result<Vec<Method>, Error> {
-    let crowd = Crowd { owners: traffic.total() * factor, yes: traffic.median() };
-    methods(comparison, crowd, traffic.stations.len() as u64, &settings.levels, plans)
+/// A factor by which the population grows, and a comparison.
+type Job = (u64, Comparison);
+
+fn jobs(factors: &[u64]) -> Vec<Job> {
+    factors.iter().flat_map(|&factor| Comparison::ALL.map(|comparison| (factor, comparison))).collect()
 }
 
-/// Tasks, found again by what they do.
+/// Tasks, which are found again by what they do.
 #[derive(Default)]
 struct Tasks {
     list: Vec<Task>,
@@ -81,22 +75,42 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn add(&mut self, method: Method, factor: u64, owners: u64, shown: impl Fn(String) -> Use) -> Result<(), Error> {
+    /// The tasks of all jobs' methods in a population that starts with `owners` owners.
+    fn merged(planned: impl Iterator<Item = (Job, Vec<Method>)>, owners: u64) -> Result<Vec<Task>, Error> {
+        let mut tasks = Self::default();
+        for ((factor, comparison), methods) in planned {
+            tasks.add_all(methods, Population { factor, owners: owners * factor }, comparison)?;
+        }
+        Ok(tasks.list)
+    }
+
+    fn add_all(&mut self, methods: Vec<Method>, population: Population, comparison: Comparison) -> Result<(), Error> {
+        for (place, method) in methods.into_iter().enumerate() {
+            let label = method.label.clone();
+            self.add(method, population, Use { comparison, label, place })?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, method: Method, population: Population, shown: Use) -> Result<(), Error> {
         let mechanism = method.mechanism()?;
-        // An oracle's channel says nothing of the rest of its report, so that its name counts too.
-        let oracle = if matches!(method.law, Law::Oracle(_)) { method.label.as_str() } else { "" };
-        let index =
-            *self.known.entry((format!("{mechanism} {oracle}"), method.changes, factor)).or_insert(self.list.len());
-        let shown = shown(method.label.clone());
+        let key = (identity(&method, &mechanism), method.changes, population.factor);
+        let index = *self.known.entry(key).or_insert(self.list.len());
         match self.list.get_mut(index) {
             Some(task) => task.uses.push(shown),
-            None => self.list.push(Task { method, mechanism, factor, owners, uses: vec![shown] }),
+            None => self.list.push(Task { method, mechanism, population, uses: vec![shown] }),
         }
         Ok(())
     }
 }
 
-/// Measures every task; none where it was stopped before the first trial.
+/// What a method does. The channel of an oracle does not determine the rest of its report, so its name counts, too.
+fn identity(method: &Method, mechanism: &str) -> String {
+    let oracle = if matches!(method.law, Law::Oracle(_)) { method.label.as_str() } else { "" };
+    format!("{mechanism} {oracle}")
+}
+
+/// Measures every task; a result is none if it was stopped before the first trial.
 pub(crate) fn measure_all(
     tasks: &[Task],
     vehicles: &[u64],
@@ -104,17 +118,9 @@ pub(crate) fn measure_all(
     watch: &Watch,
 ) -> Result<Vec<Option<Found>>, Error> {
     watch.will_measure(tasks.len() * settings.trials as usize);
-    let work = |index: usize| -> Result<Option<Found>, Error> {
-        let task = &tasks[index];
-        let coins = (settings.seed, index as u64 + 1);
-        let measured = measure(&task.method, vehicles, task.owners, settings.trials, coins, watch.progress())?;
-        if measured.trials == 0 {
-            return Ok(None);
-        }
-        let claims = task.method.claims(task.owners, settings.levels.release.delta)?;
-        Ok(Some(Found { measured: Arc::new(measured), claims: Arc::new(claims) }))
-    };
-    in_parallel(settings.threads, tasks.len(), &work)
+    in_parallel(settings.threads, tasks, |index, task| {
+        task.measure(index as u64 + 1, vehicles, settings, watch.progress())
+    })
 }
 
 /// The rows by comparison, population and place.
@@ -122,40 +128,53 @@ pub(crate) fn rows(tasks: &[Task], found: &[Option<Found>], settings: &Settings)
     let mut rows = Vec::new();
     for (task, found) in tasks.iter().zip(found) {
         let Some(found) = found else { continue };
-        rows.extend(task.uses.iter().map(|shown| (shown.place, row(task, found, shown, settings))));
+        rows.extend(task.uses.iter().map(|shown| (shown.place, task.row(found, shown, settings))));
     }
     rows.sort_by_key(|(place, row)| (row.comparison, row.factor, *place));
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-fn row(task: &Task, found: &Found, shown: &Use, settings: &Settings) -> Row {
-    Row {
-        comparison: shown.comparison,
-        label: shown.label.clone(),
-        kind: task.method.kind,
-        mechanism: task.mechanism.clone(),
-        factor: task.factor,
-        owners: task.owners,
-        measured: Arc::clone(&found.measured),
-        claims: Arc::clone(&found.claims),
-        bytes: task.method.bytes(),
-        coins: task.method.coins(),
-        honest: honest(&task.method, &found.claims, shown.comparison, settings),
+impl Task {
+    fn measure(
+        &self,
+        stream: u64,
+        vehicles: &[u64],
+        settings: &Settings,
+        progress: &Progress,
+    ) -> Result<Option<Found>, Error> {
+        let (owners, coins) = (self.population.owners, (settings.seed, stream));
+        let measured = measure(&self.method, vehicles, owners, settings.trials, coins, progress)?;
+        if measured.trials == 0 {
+            return Ok(None);
+        }
+        let claims = self.method.claims(owners, settings.levels.release.delta)?;
+        Ok(Some(Found { measured: Arc::new(measured), claims: Arc::new(claims) }))
+    }
+
+    fn row(&self, found: &Found, shown: &Use, settings: &Settings) -> Row {
+        let level = settings.levels.epsilon(shown.comparison).unwrap_or(0.0);
+        Row {
+            comparison: shown.comparison,
+            label: shown.label.clone(),
+            kind: self.method.kind,
+            mechanism: self.mechanism.clone(),
+            factor: self.population.factor,
+            owners: self.population.owners,
+            measured: Arc::clone(&found.measured),
+            claims: Arc::clone(&found.claims),
+            bytes: self.method.bytes(),
+            coins: self.method.coins(),
+            honest: honest(&self.method, &found.claims, shown.comparison, level),
+        }
     }
 }
 
-/// Who must be honest for the guarantee that the comparison is about.
-fn honest(method: &Method, claims: &Claims, comparison: Comparison, settings: &Settings) -> Honest {
-    let level = match comparison {
-        Comparison::Trust | Comparison::Release | Comparison::Ballot => settings.levels.release.epsilon,
-        Comparison::Answer => settings.levels.answer,
-        Comparison::Linked => settings.levels.linked,
-        Comparison::Paper => 0.0,
-    };
+/// Who must be honest for the guarantee that the comparison is about, which is at this ε.
+fn honest(method: &Method, claims: &Claims, comparison: Comparison, epsilon: f64) -> Honest {
     match &method.law {
         Law::Curator(_) => Honest::Curator,
-        // What the whole report keeps, every view keeps, whoever sees it.
-        _ if claims.linked().is_some_and(|linked| linked <= level + 1e-9) => Honest::Nobody,
+        // A guarantee of the whole report holds in every view.
+        _ if claims.linked().is_some_and(|linked| linked <= epsilon + 1e-9) => Honest::Nobody,
         _ if method.is_noisy() => Honest::OneAggregator,
         _ if comparison == Comparison::Answer => Honest::Holders,
         _ => Honest::Owners,

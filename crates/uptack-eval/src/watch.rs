@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use uptack::simulate::Progress;
 
-/// Where an evaluation is.
+/// What an evaluation is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Mechanisms are planned for the guarantees.
+    /// Planning mechanisms for the guarantees.
     Planning,
-    /// Trials run.
+    /// Running trials.
     Measuring,
-    /// The day of windows is composed.
+    /// Composing the windows of a day.
     Composing,
 }
 
-/// Followed by whoever shows progress or wants to stop.
+/// Shared with whoever shows the progress of an evaluation, or stops it.
 #[derive(Debug, Default)]
 pub struct Watch {
     progress: Progress,
@@ -31,7 +31,7 @@ impl Watch {
         self.progress.stop();
     }
 
-    /// Where it is, with what is done and what there is to do.
+    /// The stage, how much of it is done, and how much there is to do.
     pub fn now(&self) -> (Stage, u64, u64) {
         let load = |value: &AtomicUsize| value.load(Ordering::Relaxed) as u64;
         match load(&self.stage) {

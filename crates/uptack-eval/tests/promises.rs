@@ -1,4 +1,4 @@
-//! What the evaluation is to show, measured and held against what is promised.
+//! What the evaluation should show, measured and compared with what is promised.
 
 use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, IntervalKind};
@@ -15,14 +15,14 @@ use uptack_eval::traffic::{Traffic, generate};
 use uptack_eval::watch::Watch;
 
 const OWNERS: u64 = 50_186;
-/// The vehicles of the stations whose intervals are tested, from none to the largest of the real window.
+/// The vehicles of the stations whose intervals are tested, from none to the largest number in the real window.
 const VEHICLES: [u64; 26] =
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 26, 33, 42, 50, 62, 75, 90, 100, 120, 140, 200, 320, 509];
 const TRIALS: u64 = 10_000;
-/// The chance that a test fails though what it tests holds just as often as it is to.
+/// The chance that a test fails although what it tests holds just as often as it should.
 const ALPHA: f64 = 1e-3;
 
-/// Whether as many trials show that something holds less often than it is to, where there are so many such checks.
+/// Whether this many trials show that something holds less often than promised, if it is one of this many checks.
 fn too_low(share: f64, trials: u64, promised: f64, checks: usize) -> bool {
     share < least_by_chance(trials, promised, ALPHA / checks as f64)
 }
@@ -46,9 +46,9 @@ fn mean(stations: &[StationResult], counted: impl Fn(usize, &StationResult) -> b
 }
 
 /// The 95 % intervals of every method hold at least 94 % of the time: on average, on average over the small stations
-/// (an average of 5 × 10 000 is known to 0.1 %), and at every single station, where α = 1e-3 over all of them lets a
-/// station's share be 4.9 standard errors or 1.2 % lower, so that 92 % are caught. Where counts are large they are not
-/// too wide, either. All of them together, at 95 %: likewise, and 93.5 % are caught.
+/// (an average of 5 × 10 000 is known to 0.1 %), and at every single station, where α = 1e-3 over all of them allows a
+/// station's share to be 4.9 standard errors or 1.2 % lower, so that 92 % is caught. Where counts are large, they are not
+/// too wide, either. The simultaneous intervals hold together at 95 %, and 93.5 % is caught.
 #[test]
 fn intervals_hold_as_often_as_they_say() {
     let methods = all_methods();
@@ -69,8 +69,8 @@ fn intervals_hold_as_often_as_they_say() {
     }
 }
 
-/// Shared among the 2 221 stations of generated traffic the tails are those of one in 44 420. With 600 trials of all
-/// stations and α = 1e-3 over the methods, 11 % of misses instead of 5 % are caught; the score interval would have more.
+/// Shared among the 2 221 stations of generated traffic, the tails are those of one in 44 420. With 600 trials of all
+/// stations and α = 1e-3 over the methods, 11 % of misses instead of 5 % is caught; the score interval would have more.
 #[test]
 fn intervals_of_thousands_of_stations_hold_together() {
     let vehicles = generate(1).unwrap().vehicles();
@@ -85,7 +85,7 @@ fn intervals_of_thousands_of_stations_hold_together() {
     }
 }
 
-/// The same checks catch intervals that are broken on purpose: at 90 % instead of 95, and far tails by the score.
+/// The same checks catch intervals that are broken on purpose: at 90 % instead of 95 %, and far tails by the score interval.
 #[test]
 fn broken_intervals_are_caught() {
     let channel = "normal-form(f=0.6257483,r=0.000117229)".parse::<uptack::Mechanism>().unwrap().channel();
@@ -111,10 +111,10 @@ fn small_network() -> Traffic {
     Traffic::read(format!("sensor,vehicles\n{rows}").as_bytes(), None).unwrap()
 }
 
-/// With the stations as they are and the population ×1000, at equal ε of a single answer: the planned mechanisms of several
-/// answers change their error by less than 10 %, that of randomized response grows by √1000. With 100 trials of 80
-/// stations an error is known to 0.8 %. At equal guarantee of the release, the curators and the best plan as theory
-/// says. And the report says it.
+/// With the stations as they are and the population ×1000, at equal ε of a single answer: the error of the planned
+/// mechanisms of several answers changes by less than 10 %, that of randomized response grows by √1000. With 100 trials
+/// of 80 stations an error is known to 0.8 %. At equal guarantee of the release, the errors of the curators and of the best
+/// plan are as theory says. And the report says so.
 #[test]
 fn the_report_shows_that_the_planned_error_does_not_grow_with_the_crowd() {
     let settings = Settings { factors: vec![1, 1000], trials: 100, ..Settings::default() };

@@ -238,7 +238,7 @@ fn error_at(evaluation: &Evaluation, row: &Row, factor: u64) -> String {
 }
 
 fn error(evaluation: &Evaluation, row: &Row) -> String {
-    measured(row.at(&evaluation.vehicles(), evaluation.traffic.median()).measured)
+    measured(row.at(evaluation.traffic.median()).measured)
 }
 
 /// `HH:MM` as minutes after midnight.

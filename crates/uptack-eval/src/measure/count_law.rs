@@ -1,13 +1,14 @@
 //! The estimator of the core for one channel and crowd, unrolled for millions of trials.
 //!
-//! Every channel that is compared has two or three classes of equal likelihood ratio, and its tallies show their counts. Then
-//! the combined estimate and its interval depend on these counts alone, and for a known truth the core tells once which
-//! counts are accepted. A test holds every number against the core's own [`Estimator`].
+//! Every channel that is compared has two or three classes of equal likelihood ratio, and its tallies show their counts.
+//! The combined estimate and its interval depend on these counts alone, and for a known truth the core says once which
+//! counts are accepted. A test compares every number with the core's own [`Estimator`].
 
-use uptack::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
+use uptack::estimate::Estimator;
 use uptack::simulate::draw_counts;
 use uptack::{Channel, Probability, SeededCoins};
 
+use super::coverage::{Confidences, Coverage};
 use crate::error::Error;
 use crate::method::by_class;
 
@@ -16,10 +17,11 @@ pub(crate) struct CountLaw {
     channel: Channel,
     owners: u64,
     classes: Vec<Class>,
-    /// The classes that are used; the likeliest follows from them.
+    /// The classes that are used; the count of the likeliest one follows from theirs.
     kept: Vec<usize>,
 }
 
+/// A class of cells with its probabilities if the truth is *yes* (p) and *no* (q), and p − q.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     p: f64,
@@ -35,9 +37,7 @@ impl CountLaw {
         if classes.len() > 3 || classes.len() < 2 {
             return Err(Error::new(format!("{} classes of cells where two or three are supported", classes.len())));
         }
-        let mut kept: Vec<usize> = (0..classes.len()).collect();
-        kept.sort_by(|&a, &b| classes[a].likelier().total_cmp(&classes[b].likelier()));
-        kept.pop();
+        let kept = all_but_likeliest(&classes);
         Ok(Self { channel: by_class(channel)?, owners, classes, kept })
     }
 
@@ -68,14 +68,9 @@ impl CountLaw {
         estimate
     }
 
+    /// The excess of each kept class.
     fn excess(&self, counts: &[u64; 3]) -> [f64; 2] {
-        let one = Probability::ONE.numerator() as f64;
-        let of = |class: usize| {
-            let counted = u128::from(counts[class]) << Probability::BITS;
-            let expected = u128::from(self.owners) * self.classes[class].no.numerator();
-            let size = counted.abs_diff(expected) as f64 / one;
-            if counted >= expected { size } else { -size }
-        };
+        let of = |class: usize| self.classes[class].excess(counts[class], self.owners);
         [of(self.kept[0]), self.kept.get(1).map_or(0.0, |&class| of(class))]
     }
 
@@ -96,12 +91,32 @@ impl CountLaw {
         Weights { weights, information: weights[0] * d1 + weights[1] * d2 }
     }
 
-    /// What the rarest informative class expects if `yes` owners hold *yes*.
-    pub(crate) fn smallest_expected(&self, yes: f64) -> f64 {
-        let informative = (0..self.classes.len()).filter(|&class| self.classes[class].informative);
-        let expected = |class: usize| yes * self.classes[class].p + (self.owners as f64 - yes) * self.classes[class].q;
-        informative.map(expected).fold(f64::INFINITY, f64::min)
+    /// The coverage of the truth that `yes` owners hold *yes*.
+    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage, Error> {
+        Coverage::new(&Estimator::new(&self.channel)?, self.owners, yes, by)
     }
+
+    /// The standard deviation of the estimate if `yes` owners hold *yes*.
+    pub(crate) fn sd(&self, yes: f64) -> f64 {
+        let owners = self.owners as f64;
+        let edge = 1e-18 * owners.min(1.0);
+        (1.0 / self.weights(yes.clamp(edge, owners - edge)).information).sqrt()
+    }
+
+    /// The expected count of the rarest informative class if `yes` owners hold *yes*.
+    pub(crate) fn smallest_expected(&self, yes: f64) -> f64 {
+        let no = self.owners as f64 - yes;
+        let informative = self.classes.iter().filter(|class| class.informative);
+        informative.map(|class| yes * class.p + no * class.q).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The classes in order of their probability, without the likeliest.
+fn all_but_likeliest(classes: &[Class]) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..classes.len()).collect();
+    kept.sort_by(|&a, &b| classes[a].likelier().total_cmp(&classes[b].likelier()));
+    kept.pop();
+    kept
 }
 
 impl From<&uptack::Class> for Class {
@@ -122,6 +137,14 @@ impl Class {
         self.p.max(self.q)
     }
 
+    /// The count beyond what is expected if nobody holds *yes*: the difference is exact, and rounded once.
+    fn excess(&self, count: u64, owners: u64) -> f64 {
+        let counted = u128::from(count) << Probability::BITS;
+        let expected = u128::from(owners) * self.no.numerator();
+        let size = counted.abs_diff(expected) as f64 / Probability::ONE.numerator() as f64;
+        if counted >= expected { size } else { -size }
+    }
+
     /// The variance of the count.
     #[inline]
     fn variance(&self, yes: f64, no: f64) -> f64 {
@@ -129,6 +152,7 @@ impl Class {
     }
 }
 
+/// The weights of the kept classes in the combined estimate, and its information.
 #[derive(Clone, Copy)]
 struct Weights {
     weights: [f64; 2],
@@ -141,51 +165,11 @@ impl Weights {
     }
 }
 
-/// Whether intervals hold one known truth, prepared.
-pub(crate) struct Coverage {
-    sd: f64,
-    /// The station's own interval, and the one that holds together with all others'.
-    each: Acceptance,
-    all: Acceptance,
-}
-
-/// The two confidences at which intervals are made: each alone, and all stations at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Confidences {
-    pub(crate) each: Confidence,
-    pub(crate) all: Confidence,
-}
-
-impl Coverage {
-    pub(crate) fn new(law: &CountLaw, yes: u64, by: &Confidences) -> Result<Self, Error> {
-        let n = law.owners as f64;
-        let edge = 1e-18 * n.min(1.0);
-        let sd = (1.0 / law.weights((yes as f64).clamp(edge, n - edge)).information).sqrt();
-        let estimator = Estimator::new(&law.channel)?;
-        let acceptance = |confidence| estimator.acceptance(law.owners, yes, confidence, IntervalKind::Auto);
-        Ok(Self { sd, each: acceptance(by.each)?, all: acceptance(by.all)? })
-    }
-
-    /// The standard deviation of the estimate at the truth.
-    pub(crate) fn sd(&self) -> f64 {
-        self.sd
-    }
-
-    /// Whether the interval of these counts holds the truth.
-    pub(crate) fn each(&self, counts: &[u64; 3]) -> bool {
-        self.each.holds(counts)
-    }
-
-    /// Whether the simultaneous interval holds it.
-    pub(crate) fn all(&self, counts: &[u64; 3]) -> bool {
-        self.all.holds(counts)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use uptack::Mechanism;
+    use uptack::estimate::{Confidence, IntervalKind};
 
     const FAMILY: [&str; 13] = [
         "randomized-response(t=0.8)",
@@ -204,7 +188,7 @@ mod tests {
     ];
 
     /// Every estimate, and every verdict on a 95 % and on a simultaneous interval, is the core's, for the whole family: at
-    /// the truth, and as many deviations from it as bring the counts about the ends of the intervals.
+    /// the truth, and so many deviations from it that the counts are near the ends of the intervals.
     #[test]
     fn unrolled_is_the_same_as_the_core() {
         let each = Confidence::new(0.95).unwrap();
@@ -214,10 +198,11 @@ mod tests {
             let channel = text.parse::<Mechanism>().unwrap().channel();
             let (law, estimator) = (CountLaw::new(&channel, owners).unwrap(), Estimator::new(&channel).unwrap());
             for yes in [0u64, 4, 60, 500] {
-                let coverage = Coverage::new(&law, yes, &by).unwrap();
-                assert!((coverage.sd() / estimator.sd(owners, yes as f64).unwrap() - 1.0).abs() < 1e-6, "{text} {yes}");
+                let coverage = law.coverage(yes, &by).unwrap();
+                let sd = law.sd(yes as f64);
+                assert!((sd / estimator.sd(owners, yes as f64).unwrap() - 1.0).abs() < 1e-6, "{text} {yes}");
                 for trial in 0..60 {
-                    let away = [0.0, 0.0, 2.0, -2.0, 4.2, -4.2][trial as usize % 6] * coverage.sd();
+                    let away = [0.0, 0.0, 2.0, -2.0, 4.2, -4.2][trial as usize % 6] * sd;
                     let truth = (yes as f64 + away).clamp(0.0, owners as f64) as u64;
                     let counts = law.draw(truth, &mut SeededCoins::stream(11, trial)).unwrap();
                     let cells = cells(&channel, &counts);
@@ -226,13 +211,13 @@ mod tests {
                     let estimate = law.estimate(&counts);
                     let difference = (estimate - reference.estimate).abs() / reference.sd.max(1.0);
                     assert!(difference < 1e-6, "{text} {owners} {yes}: {estimate} against {}", reference.estimate);
-                    let one = coverage.each(&counts);
+                    let one = coverage.each.holds(&counts);
                     assert_eq!(
                         one,
                         estimator.covers(&observation, each, IntervalKind::Auto, yes),
                         "{text} {owners} {yes}"
                     );
-                    let many = coverage.all(&counts);
+                    let many = coverage.all.holds(&counts);
                     assert_eq!(
                         many,
                         estimator.covers(&observation, all, IntervalKind::Auto, yes),

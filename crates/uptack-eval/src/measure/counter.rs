@@ -1,4 +1,4 @@
-//! Whoever answers for a station: a channel, a channel with noise, or a curator.
+//! What answers for a station: a channel, a channel with noise, or a curator.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,63 +7,65 @@ use uptack::SeededCoins;
 use uptack::estimate::Confidence;
 
 use super::MANY;
-use super::count_law::{Confidences, CountLaw, Coverage};
-use super::noisy_sum::{NoisySum, SumCoverage};
+use super::count_law::CountLaw;
+use super::coverage::{Confidences, Coverage};
+use super::noisy_sum::NoisySum;
 use crate::error::Error;
 use crate::method::Curator;
 
-/// One estimate and what its intervals are worth.
+/// One estimate, and whether its intervals hold the truth.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub(super) estimate: f64,
+    /// Whether the station's own interval holds the truth.
     pub(super) holds: bool,
+    /// Whether its simultaneous interval does.
     pub(super) holds_together: bool,
 }
 
 /// Something that answers for a station.
 pub(super) trait Counter {
     fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen, Error>;
-    fn predicted(&self, station: usize) -> f64;
-    fn many(&self, station: usize) -> bool;
+    /// The standard deviation of the estimate if `yes` owners hold *yes*, by theory.
+    fn predicted(&self, yes: u64) -> Result<f64, Error>;
+    /// Whether the rarest informative count then expects at least [`MANY`].
+    fn many(&self, yes: u64) -> bool;
 }
 
 /// Every owner answers by a channel.
 pub(super) struct Questions {
     law: CountLaw,
-    /// One for each distinct number of vehicles.
-    coverages: Vec<Coverage>,
-    /// Which of them is a station's.
-    index: Vec<usize>,
-    many: Vec<bool>,
+    coverages: ByStation<Coverage>,
 }
 
 impl Questions {
     pub(super) fn new(law: CountLaw, vehicles: &[u64], confidences: &Confidences) -> Result<Self, Error> {
-        let (coverages, index) = for_each_number(vehicles, |yes| Coverage::new(&law, yes, confidences))?;
-        let many = vehicles.iter().map(|&yes| law.smallest_expected(yes as f64) >= MANY).collect();
-        Ok(Self { law, coverages, index, many })
+        let coverages = ByStation::new(vehicles, |yes| law.coverage(yes, confidences))?;
+        Ok(Self { law, coverages })
     }
 }
 
 impl Counter for Questions {
     fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen, Error> {
         let counts = self.law.draw(yes, coins)?;
-        let estimate = self.law.estimate(&counts);
-        let coverage = &self.coverages[self.index[station]];
-        let (holds, holds_together) = (coverage.each(&counts), coverage.all(&counts));
-        Ok(Seen { estimate, holds, holds_together })
+        let coverage = self.coverages.at(station);
+        Ok(Seen {
+            estimate: self.law.estimate(&counts),
+            holds: coverage.each.holds(&counts),
+            holds_together: coverage.all.holds(&counts),
+        })
     }
 
-    fn predicted(&self, station: usize) -> f64 {
-        self.coverages[self.index[station]].sd()
+    fn predicted(&self, yes: u64) -> Result<f64, Error> {
+        Ok(self.law.sd(yes as f64))
     }
 
-    fn many(&self, station: usize) -> bool {
-        self.many[station]
+    fn many(&self, yes: u64) -> bool {
+        self.law.smallest_expected(yes as f64) >= MANY
     }
 }
 
-/// A curator adds noise.
+/// A curator adds noise to the truth.
 pub(super) struct Noise<'a> {
     curator: &'a Curator,
     each: u64,
@@ -84,56 +86,70 @@ impl Counter for Noise<'_> {
         Ok(Seen { estimate: yes as f64 + noise as f64, holds: size <= self.each, holds_together: size <= self.all })
     }
 
-    fn predicted(&self, _: usize) -> f64 {
-        self.curator.law().sd()
+    fn predicted(&self, _: u64) -> Result<f64, Error> {
+        Ok(self.curator.law().sd())
     }
 
-    fn many(&self, _: usize) -> bool {
+    fn many(&self, _: u64) -> bool {
         false
     }
 }
 
-/// Every owner answers by a channel, and the aggregators add noise to the number of answers 1.
+/// Every owner answers by a channel, and the aggregators add noise to the number of ones.
 pub(super) struct NoisyQuestions {
     law: NoisySum,
-    coverages: Vec<SumCoverage>,
-    index: Vec<usize>,
+    coverages: ByStation<Coverage>,
 }
 
 impl NoisyQuestions {
     pub(super) fn new(law: NoisySum, vehicles: &[u64], confidences: &Confidences) -> Result<Self, Error> {
-        let (coverages, index) = for_each_number(vehicles, |yes| law.coverage(yes, confidences))?;
-        Ok(Self { law, coverages, index })
+        let coverages = ByStation::new(vehicles, |yes| law.coverage(yes, confidences))?;
+        Ok(Self { law, coverages })
     }
 }
 
 impl Counter for NoisyQuestions {
     fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen, Error> {
         let sum = self.law.draw(yes, coins)?;
-        let coverage = &self.coverages[self.index[station]];
-        let (holds, holds_together) = (coverage.each.holds_sum(sum), coverage.all.holds_sum(sum));
-        Ok(Seen { estimate: self.law.estimate(sum), holds, holds_together })
+        let coverage = self.coverages.at(station);
+        Ok(Seen {
+            estimate: self.law.estimate(sum),
+            holds: coverage.each.holds_sum(sum),
+            holds_together: coverage.all.holds_sum(sum),
+        })
     }
 
-    fn predicted(&self, station: usize) -> f64 {
-        self.coverages[self.index[station]].sd
+    fn predicted(&self, yes: u64) -> Result<f64, Error> {
+        self.law.sd(yes as f64)
     }
 
-    fn many(&self, _: usize) -> bool {
+    fn many(&self, _: u64) -> bool {
         false
     }
 }
 
-/// Makes something for each distinct number of vehicles, and says which of them is a station's.
-fn for_each_number<T>(vehicles: &[u64], make: impl Fn(u64) -> Result<T, Error>) -> Result<(Vec<T>, Vec<usize>), Error> {
-    let (mut made, mut known) = (Vec::new(), HashMap::new());
-    let mut index = Vec::with_capacity(vehicles.len());
-    for &yes in vehicles {
-        if let Entry::Vacant(entry) = known.entry(yes) {
-            entry.insert(made.len());
-            made.push(make(yes)?);
+/// An item for every station, which stations with the same number of vehicles share.
+struct ByStation<T> {
+    items: Vec<T>,
+    /// The item of each station.
+    index: Vec<usize>,
+}
+
+impl<T> ByStation<T> {
+    fn new(vehicles: &[u64], make: impl Fn(u64) -> Result<T, Error>) -> Result<Self, Error> {
+        let (mut items, mut known) = (Vec::new(), HashMap::new());
+        let mut index = Vec::with_capacity(vehicles.len());
+        for &yes in vehicles {
+            if let Entry::Vacant(entry) = known.entry(yes) {
+                entry.insert(items.len());
+                items.push(make(yes)?);
+            }
+            index.push(known[&yes]);
         }
-        index.push(known[&yes]);
+        Ok(Self { items, index })
     }
-    Ok((made, index))
+
+    fn at(&self, station: usize) -> &T {
+        &self.items[self.index[station]]
+    }
 }

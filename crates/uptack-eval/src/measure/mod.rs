@@ -1,37 +1,39 @@
-//! Trials: every station's question is asked, answered and estimated, many times.
+//! Trials: every station's question is asked, answered and estimated many times.
 
 mod count_law;
 mod counter;
+mod coverage;
 mod noisy_sum;
 mod ranks;
 
 use uptack::SeededCoins;
-use uptack::estimate::Confidence;
-use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::simulate::Progress;
 
 use crate::error::Error;
 use crate::method::{Law, Method};
-use count_law::{Confidences, CountLaw};
+use count_law::CountLaw;
 use counter::{Counter, Noise, NoisyQuestions, Questions, Seen};
+use coverage::Confidences;
 use noisy_sum::NoisySum;
 use ranks::TrueRanks;
 
-/// The level of every station's own interval, and of all of them at once.
+/// The confidence level of every station's own interval, and of the simultaneous intervals of all stations.
 pub const LEVEL: f64 = 0.95;
-/// A station with fewer vehicles is small.
+/// Stations with fewer vehicles are small.
 pub const SMALL: u64 = 5;
-/// Where the rarest informative count expects at least this many, intervals should not be too wide either.
+/// If the rarest informative count expects at least this many, intervals should not be too wide, either.
 pub const MANY: f64 = 50.0;
 
-/// What came of one station's trials.
+/// The result of one station's trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StationResult {
-    /// The mean of the estimates less the truth.
+    /// The truth.
+    pub vehicles: u64,
+    /// The mean of the estimates minus the truth.
     pub bias: f64,
-    /// The root of their mean squared error.
+    /// The root mean squared error of the estimates.
     pub rmse: f64,
-    /// What theory says it is.
+    /// What theory predicts for it.
     pub predicted: f64,
     /// The share of 95 % intervals that held the truth.
     pub coverage: f64,
@@ -41,12 +43,12 @@ pub struct StationResult {
     pub many: bool,
 }
 
-/// What came of a method's trials.
+/// The result of a method's trials.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Trials that were done; fewer than asked for if stopped.
+    /// The number of trials; fewer than asked for if stopped.
     pub trials: u64,
-    /// A result a station, in the order of the traffic.
+    /// One result per station, in the order of the traffic.
     pub stations: Vec<StationResult>,
     /// The share of stations whose rank was right, over all trials.
     pub ranks: f64,
@@ -54,9 +56,9 @@ pub struct Measured {
     pub simultaneous: f64,
 }
 
-/// Repeats the whole way for every station.
+/// Asks the question of every station in every trial.
 ///
-/// `stream` numbers the coins, so that methods do not share any.
+/// `stream` numbers the streams of coins, so that methods do not share any.
 pub fn measure(
     method: &Method,
     vehicles: &[u64],
@@ -71,13 +73,12 @@ pub fn measure(
         run.trial(&mut *counter, &mut SeededCoins::stream(seed, (stream << 32) + run.trials))?;
         progress.advance();
     }
-    Ok(run.measured(&*counter))
+    run.measured(&*counter)
 }
 
-/// Whoever answers for the stations by this method.
+/// What answers for the stations by this method.
 fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<dyn Counter + 'a>, Error> {
-    let each = Confidence::new(LEVEL)?;
-    let confidences = Confidences { each, all: simultaneous(each, vehicles.len(), Sharing::Bonferroni)? };
+    let confidences = Confidences::of_stations(vehicles.len())?;
     if let Law::Curator(curator) = &method.law {
         return Ok(Box::new(Noise::new(curator, &confidences)));
     }
@@ -88,12 +89,12 @@ fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<
     })
 }
 
-/// Trials of all stations, as far as they are done.
+/// The trials of all stations so far.
 struct Run<'a> {
     vehicles: &'a [u64],
     ranks: TrueRanks,
     sums: Vec<Sums>,
-    /// Of the trial at hand.
+    /// The estimates of the current trial.
     estimates: Vec<f64>,
     trials: u64,
     ranks_right: u64,
@@ -127,19 +128,33 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn measured(&self, counter: &dyn Counter) -> Measured {
+    fn measured(&self, counter: &dyn Counter) -> Result<Measured, Error> {
         let trials = self.trials.max(1) as f64;
-        let result =
-            |(station, sums): (usize, &Sums)| sums.result(trials, counter.predicted(station), counter.many(station));
-        Measured {
+        let results = (0..self.vehicles.len()).map(|station| self.result(station, counter));
+        Ok(Measured {
             trials: self.trials,
-            stations: self.sums.iter().enumerate().map(result).collect(),
+            stations: results.collect::<Result<_, _>>()?,
             ranks: self.ranks_right as f64 / (trials * self.vehicles.len() as f64),
             simultaneous: self.all_held as f64 / trials,
-        }
+        })
+    }
+
+    fn result(&self, station: usize, counter: &dyn Counter) -> Result<StationResult, Error> {
+        let (vehicles, sums) = (self.vehicles[station], &self.sums[station]);
+        let trials = self.trials.max(1) as f64;
+        Ok(StationResult {
+            vehicles,
+            bias: sums.error / trials,
+            rmse: (sums.squared / trials).sqrt(),
+            predicted: counter.predicted(vehicles)?,
+            coverage: sums.held as f64 / trials,
+            example: sums.example,
+            many: counter.many(vehicles),
+        })
     }
 }
 
+/// Sums over the trials of one station.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     error: f64,
@@ -156,17 +171,6 @@ impl Sums {
         self.held += u64::from(seen.holds);
         if first {
             self.example = seen.estimate;
-        }
-    }
-
-    fn result(&self, trials: f64, predicted: f64, many: bool) -> StationResult {
-        StationResult {
-            bias: self.error / trials,
-            rmse: (self.squared / trials).sqrt(),
-            predicted,
-            coverage: self.held as f64 / trials,
-            example: self.example,
-            many,
         }
     }
 }

@@ -1,17 +1,17 @@
 //! A published sum with the aggregators' noise, for one channel and crowd and millions of trials.
 //!
-//! The sum of both draws is taken from a table of its law: the core's own sampler is exact in rationals, and much slower than
-//! an evaluation that needs no secret noise can wait for.
+//! The sum of both aggregators' draws is sampled from a table of its law. The core's own sampler is exact in rationals, and
+//! too slow for an evaluation, which needs no secret noise.
 
-use uptack::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
+use uptack::estimate::Estimator;
 use uptack::simulate::draw_counts;
 use uptack::{Channel, Output, Probability, SeededCoins};
 
-use super::count_law::Confidences;
+use super::coverage::{Confidences, Coverage};
 use crate::error::Error;
 use crate::method::IntegerLaw;
 
-/// The number of answers 1 of a crowd plus what both aggregators add.
+/// The number of ones among a crowd's answers plus the noise of both aggregators.
 pub(crate) struct NoisySum {
     channel: Channel,
     estimator: Estimator,
@@ -19,29 +19,20 @@ pub(crate) struct NoisySum {
     /// The cells whose answer is 1.
     ones: Vec<usize>,
     noise: IntegerLaw,
-    /// By how much a *yes* raises the expected sum, and what the sum is expected to be without any.
+    /// How much a *yes* raises the expected sum (p − q), and the expected sum without any (nq).
     difference: f64,
     none: f64,
 }
 
-/// Whether intervals hold one known truth, prepared.
-pub(crate) struct SumCoverage {
-    /// The standard deviation of the estimate at the truth.
-    pub(crate) sd: f64,
-    pub(crate) each: Acceptance,
-    pub(crate) all: Acceptance,
-}
-
 impl NoisySum {
-    /// None where the channel has no noise.
+    /// None if the channel has no noise.
     pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Option<Self>, Error> {
         let (Some(noise), Some(bit)) = (channel.noise(), channel.summed_bit()) else { return Ok(None) };
-        let ones = |cell: &uptack::Cell| cell.outputs() == [Output::ONE];
         let no = bit.no.numerator() as f64 / Probability::ONE.numerator() as f64;
         Ok(Some(Self {
             estimator: Estimator::new(channel)?,
             owners,
-            ones: (0..channel.cells().len()).filter(|&at| ones(&channel.cells()[at])).collect(),
+            ones: cells_of_one(channel),
             noise: IntegerLaw::new(noise.plausible_reach(), |value| noise.sum_probability(value)),
             difference: bit.difference(),
             none: owners as f64 * no,
@@ -61,18 +52,28 @@ impl NoisySum {
         (sum as f64 - self.none) / self.difference
     }
 
-    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<SumCoverage, Error> {
-        let acceptance =
-            |confidence: Confidence| self.estimator.acceptance(self.owners, yes, confidence, IntervalKind::Auto);
-        let sd = self.estimator.sd(self.owners, yes as f64)?;
-        Ok(SumCoverage { sd, each: acceptance(by.each)?, all: acceptance(by.all)? })
+    /// The coverage of the truth that `yes` owners hold *yes*.
+    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage, Error> {
+        Coverage::new(&self.estimator, self.owners, yes, by)
     }
+
+    /// The standard deviation of the estimate if `yes` owners hold *yes*.
+    pub(crate) fn sd(&self, yes: f64) -> Result<f64, Error> {
+        Ok(self.estimator.sd(self.owners, yes)?)
+    }
+}
+
+/// The cells whose answer is 1.
+fn cells_of_one(channel: &Channel) -> Vec<usize> {
+    let cells = channel.cells().iter().enumerate();
+    cells.filter(|(_, cell)| cell.outputs() == [Output::ONE]).map(|(index, _)| index).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use uptack::Mechanism;
+    use uptack::estimate::{Confidence, IntervalKind};
 
     /// Every estimate and every verdict is the core's.
     #[test]

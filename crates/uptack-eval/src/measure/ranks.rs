@@ -1,25 +1,27 @@
-//! Which stations are in their right place.
+//! Ranks of stations by their vehicles.
 
-/// The places that a station may have among all, by falling vehicles; stations of equally many share theirs.
-pub(super) struct TrueRanks(Vec<(usize, usize)>);
+use std::ops::Range;
+
+/// For each station, the ranks that are right for it, from the most vehicles down. Stations with equally many vehicles
+/// share theirs.
+pub(super) struct TrueRanks(Vec<Range<usize>>);
 
 impl TrueRanks {
     pub(super) fn new(vehicles: &[u64]) -> Self {
         let mut sorted = vehicles.to_vec();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
-        let places =
-            |yes: &u64| (sorted.partition_point(|other| other > yes), sorted.partition_point(|other| other >= yes));
-        Self(vehicles.iter().map(places).collect())
+        let ranks = |yes: &u64| {
+            let larger = sorted.partition_point(|other| other > yes);
+            larger..sorted.partition_point(|other| other >= yes)
+        };
+        Self(vehicles.iter().map(ranks).collect())
     }
 
-    /// How many stations the estimates put in a right place.
+    /// The number of stations whose estimates have a right rank.
     pub(super) fn right(&self, estimates: &[f64]) -> u64 {
         let mut order: Vec<usize> = (0..estimates.len()).collect();
         order.sort_unstable_by(|&a, &b| estimates[b].total_cmp(&estimates[a]).then(a.cmp(&b)));
-        let right = order.into_iter().enumerate().filter(|&(place, station)| {
-            let (from, to) = self.0[station];
-            (from..to).contains(&place)
-        });
+        let right = order.into_iter().enumerate().filter(|(rank, station)| self.0[*station].contains(rank));
         right.count() as u64
     }
 }

@@ -1,5 +1,7 @@
 //! What a method gives away, view by view.
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 use uptack::Channel;
 use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
@@ -7,37 +9,37 @@ use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 use super::curator::Changes;
 use crate::error::Error;
 
-/// Steps for each joint view: about a tenth of a second. What does not close is
-/// printed with its gap.
+/// Steps for each joint view, about a tenth of a second. A claim that does not close within them is printed with its gap.
 const EFFORT: u64 = 40_000_000;
-/// Beyond this many owners the joint views are bounded by the linked one instead of being certified, which takes minutes.
+/// With more owners the joint views are bounded by the linked one; to certify them would take minutes.
 const MOST_FOR_JOINT: u64 = 200_000;
 
-/// What the accountant says of every view.
+/// What the accountant says about every view.
 #[derive(Clone, Debug)]
 pub struct Certificates {
     /// Local ε of each answer alone.
     pub answers: Vec<Option<f64>>,
-    /// Local ε of the whole cell; of a ballot, of the whole ballot.
+    /// Local ε of the whole cell or, in a ballot, of the whole ballot.
     pub linked: Option<f64>,
-    /// ε of what is published if one aggregator is honest and nobody else, from below and as claimed; none without noise.
+    /// ε of what is published if one aggregator is honest and nobody else, as a lower bound and as claimed; none without
+    /// noise.
     pub one_aggregator: Option<(f64, f64)>,
     /// All that is published.
     pub release: ReleaseClaim,
-    /// Each answer together with all tallies; none where only the linked ε was taken as its bound.
+    /// Each answer together with all tallies; none if its bound is the linked ε.
     pub joint: Vec<Option<Guarantee>>,
 }
 
 /// What is claimed of the release.
 #[derive(Clone, Copy, Debug)]
 pub enum ReleaseClaim {
-    /// By the accountant.
+    /// Certified by the accountant.
     Certified(Guarantee),
-    /// No more than this, by another claim.
+    /// Bounded by another claim.
     Bounded {
-        /// None where there is no bound.
+        /// None if there is no bound.
         epsilon: Option<f64>,
-        /// At which it is stated.
+        /// The δ at which the bound is stated.
         delta: f64,
     },
 }
@@ -58,7 +60,7 @@ impl ReleaseClaim {
         }
     }
 
-    /// The claimed ε; none where δ is below the floor.
+    /// The claimed ε; none if δ is below the floor.
     fn upper(&self) -> Option<f64> {
         match self {
             Self::Certified(guarantee) => guarantee.value().map(|value| value.upper()),
@@ -82,49 +84,61 @@ impl Certificates {
             "answers_with_release": self.joint.iter().map(joint).collect::<Vec<_>>(),
         })
     }
+}
 
-    pub(super) fn of(channel: &Channel, owners: u64, target: Target, changes: Changes) -> Result<Self, Error> {
-        let answers = 0..channel.answers().len();
-        let times = changes.count() as f64;
-        let alone = |answer| Ok::<_, Error>(privacy::answer_epsilon(channel, answer)?.map(|epsilon| times * epsilon));
-        let one_aggregator = privacy::one_aggregator(channel).map(|one| (times * one.lower(), times * one.upper()));
-        Ok(Self {
-            answers: answers.clone().map(alone).collect::<Result<_, _>>()?,
-            linked: privacy::linked_epsilon(channel).map(|epsilon| times * epsilon),
-            one_aggregator,
-            release: release(channel, owners, target, changes)?,
-            joint: answers.map(|answer| joint(channel, answer, owners, target, changes)).collect::<Result<_, _>>()?,
+/// A channel and its crowd, whose views are certified.
+pub(super) struct Account<'a> {
+    pub(super) channel: &'a Channel,
+    pub(super) owners: u64,
+    pub(super) target: Target,
+    pub(super) changes: Changes,
+}
+
+impl Account<'_> {
+    pub(super) fn certificates(&self) -> Result<Certificates, Error> {
+        let times = self.changes.count() as f64;
+        let one_aggregator = privacy::one_aggregator(self.channel);
+        Ok(Certificates {
+            answers: self.answers().map(|answer| self.answer(answer)).collect::<Result<_, _>>()?,
+            linked: privacy::linked_epsilon(self.channel).map(|epsilon| times * epsilon),
+            one_aggregator: one_aggregator.map(|one| (times * one.lower(), times * one.upper())),
+            release: self.release()?,
+            joint: self.answers().map(|answer| self.joint(answer)).collect::<Result<_, _>>()?,
         })
     }
-}
 
-/// The release: certified as `privacy` does, so that both print the same number, or by what bounds it.
-///
-/// With noise it counts on one aggregator and on the owners. Two published counts give away no more than the sum: (ε/2, δ/2)
-/// each is (ε, δ) together.
-fn release(channel: &Channel, owners: u64, target: Target, changes: Changes) -> Result<ReleaseClaim, Error> {
-    let (times, delta) = (changes.count() as f64, delta_of(target));
-    let accountant = privacy::release(channel, owners)?.with_limit(WorkLimit::default());
-    if changes == Changes::One {
-        return Ok(ReleaseClaim::Certified(accountant.guarantee(target)));
+    fn answers(&self) -> Range<usize> {
+        0..self.channel.answers().len()
     }
-    let each = accountant.guarantee(Target::Delta(Delta::new(delta / times)?));
-    Ok(ReleaseClaim::Bounded { epsilon: each.value().map(|value| times * value.upper()), delta })
-}
 
-fn joint(
-    channel: &Channel,
-    answer: usize,
-    owners: u64,
-    target: Target,
-    changes: Changes,
-) -> Result<Option<Guarantee>, Error> {
-    let bounded = owners > MOST_FOR_JOINT || !channel.determined() || channel.noise().is_some();
-    if bounded || changes == Changes::Two {
-        return Ok(None);
+    fn answer(&self, answer: usize) -> Result<Option<f64>, Error> {
+        let epsilon = privacy::answer_epsilon(self.channel, answer)?;
+        Ok(epsilon.map(|epsilon| self.changes.count() as f64 * epsilon))
     }
-    let accountant = privacy::answer_with_release(channel, answer, owners)?;
-    Ok(Some(accountant.with_limit(WorkLimit::steps(EFFORT)).guarantee(target)))
+
+    /// The release: certified as `uptack privacy` does, so that both print the same number, or by what bounds it.
+    ///
+    /// With noise, it assumes one honest aggregator and the owners. Two published counts give away no more than the sum:
+    /// (ε/2, δ/2) for each is (ε, δ) for both.
+    fn release(&self) -> Result<ReleaseClaim, Error> {
+        let (times, delta) = (self.changes.count() as f64, delta_of(self.target));
+        let accountant = privacy::release(self.channel, self.owners)?.with_limit(WorkLimit::default());
+        if self.changes == Changes::One {
+            return Ok(ReleaseClaim::Certified(accountant.guarantee(self.target)));
+        }
+        let each = accountant.guarantee(Target::Delta(Delta::new(delta / times)?));
+        Ok(ReleaseClaim::Bounded { epsilon: each.value().map(|value| times * value.upper()), delta })
+    }
+
+    /// An answer together with all tallies; none if its bound is the linked ε.
+    fn joint(&self, answer: usize) -> Result<Option<Guarantee>, Error> {
+        let bounded = self.owners > MOST_FOR_JOINT || !self.channel.determined() || self.channel.noise().is_some();
+        if bounded || self.changes == Changes::Two {
+            return Ok(None);
+        }
+        let accountant = privacy::answer_with_release(self.channel, answer, self.owners)?;
+        Ok(Some(accountant.with_limit(WorkLimit::steps(EFFORT)).guarantee(self.target)))
+    }
 }
 
 /// What a method gives away.
@@ -132,18 +146,18 @@ fn joint(
 pub enum Claims {
     /// Computed by the accountant, for every view.
     Certified(Box<Certificates>),
-    /// The local guarantee of the whole report, which bounds every other view; the release is not accounted for.
+    /// The local guarantee of the whole report, which bounds every other view; the release has no account of its own.
     Local {
-        /// Of the report.
+        /// The ε of the report.
         epsilon: f64,
-        /// At which the release is stated.
+        /// The δ at which the release is stated.
         delta: f64,
     },
-    /// Of the released count; the curator sees the truth.
+    /// The guarantee of the released count; the curator sees the truth.
     Curator {
-        /// Of the release.
+        /// The ε of the release.
         epsilon: f64,
-        /// Of the release.
+        /// The δ of the release.
         delta: f64,
     },
 }
@@ -167,7 +181,7 @@ impl Claims {
         }
     }
 
-    /// The largest ε of a single answer; none where there is no guarantee.
+    /// The largest ε of a single answer; none if there is no guarantee.
     pub fn answer(&self) -> Option<f64> {
         match self {
             Self::Certified(views) => {
@@ -179,7 +193,7 @@ impl Claims {
         }
     }
 
-    /// The ε of the whole report; none where there is no guarantee.
+    /// The ε of the whole report; none if there is no guarantee.
     pub fn linked(&self) -> Option<f64> {
         match self {
             Self::Certified(views) => views.linked,
@@ -188,7 +202,7 @@ impl Claims {
         }
     }
 
-    /// The claimed ε of the release; none where δ is below the floor.
+    /// The claimed ε of the release; none if δ is below the floor.
     pub fn release(&self) -> Option<f64> {
         match self {
             Self::Certified(views) => views.release.upper(),
@@ -205,7 +219,7 @@ impl Claims {
     }
 }
 
-/// A view of which nothing is known but that it says no more than the whole report.
+/// A view of which it is only known that it gives away no more than the whole report.
 fn bound_json(delta: f64, linked: Option<f64>) -> Value {
     json!({"delta": delta, "epsilon": linked.map(|epsilon| json!({"lower": 0.0, "upper": epsilon})), "floor": null,
         "crowd": null, "certificate": {"gap": null, "closed": false}})

@@ -20,12 +20,12 @@ enum Shape {
     Gaussian { sigma: f64 },
 }
 
-/// How many published counts move, by 1 each, if one owner's truth is substituted.
+/// How many published counts change, by 1 each, if one owner's truth is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Changes {
     /// One station's question.
     One,
-    /// All stations at once, each owner being at one of them: the count that it leaves and the one that it joins.
+    /// All stations at once, where each owner is at one of them: the count that it leaves and the one that it joins.
     Two,
 }
 
@@ -40,8 +40,8 @@ impl Changes {
 }
 
 impl Curator {
-    /// Discrete Laplace noise (Ghosh, Roughgarden and Sundararajan, 2009): P(x) ∝ e^(−|x|/t), pure ε. As many counts as
-    /// change share ε.
+    /// Discrete Laplace noise (Ghosh, Roughgarden and Sundararajan, 2009): P(x) ∝ e^(−|x|/t), pure ε. The counts
+    /// that change share ε.
     pub fn laplace(epsilon: f64, changes: Changes) -> Result<Self, Error> {
         check(epsilon)?;
         let scale = changes.count() as f64 / epsilon;
@@ -60,7 +60,7 @@ impl Curator {
         Ok(Self { shape: Shape::Gaussian { sigma }, epsilon, delta, law: gaussian_law(sigma, 9.5) })
     }
 
-    /// Its name.
+    /// The name of its noise.
     pub fn name(&self) -> &'static str {
         match self.shape {
             Shape::Laplace { .. } => "discrete Laplace",
@@ -68,12 +68,12 @@ impl Curator {
         }
     }
 
-    /// Of all counts that are released.
+    /// The ε of all counts that are released.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
     }
 
-    /// Of all counts that are released.
+    /// The δ of all counts that are released.
     pub fn delta(&self) -> f64 {
         self.delta
     }
@@ -105,22 +105,22 @@ fn gaussian_law(sigma: f64, deviations: f64) -> IntegerLaw {
     IntegerLaw::new(reach, |x| (-((x * x) as f64) / (2.0 * sigma * sigma)).exp())
 }
 
-/// The least σ that is enough, where every larger one is.
+/// The least σ that is enough; every larger one must be, too.
 fn least_sigma(enough: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.05, 1.0);
     while !enough(high) {
         high *= 2.0;
     }
     while high - low > 1e-9 * high {
-        let half = 0.5 * (low + high);
-        if enough(half) { high = half } else { low = half }
+        let middle = 0.5 * (low + high);
+        if enough(middle) { high = middle } else { low = middle }
     }
     high
 }
 
-/// δ at ε of discrete Gaussian noise where one count moves by 1, or two do.
+/// The δ of discrete Gaussian noise at ε if one count changes by 1, or two do.
 ///
-/// One count's loss at x is (1 − 2x)/2σ², so that the losses of two depend on the sum of both draws alone.
+/// The loss of one count at x is (1 − 2x)/2σ², so that of two depends on the sum of both draws alone.
 fn divergence(sigma: f64, epsilon: f64, changes: Changes) -> f64 {
     let law = gaussian_law(sigma, 12.0);
     let law = if changes == Changes::Two { law.twice() } else { law };
@@ -150,7 +150,7 @@ mod tests {
     }
 
     /// The analytic Gaussian mechanism (Balle and Wang, 2018) needs σ = 5.10 for (1, 1e-8) and 9.86 for (0.5, 1e-8); the
-    /// discrete one is its equal to a per cent, and its variance is σ² (Canonne, Kamath and Steinke, corollary 9).
+    /// discrete one is within a per cent of it, and its variance is σ² (Canonne, Kamath and Steinke, corollary 9).
     #[test]
     fn discrete_gaussian_has_its_textbook_variance() {
         for (epsilon, sigma) in [(1.0, 5.10), (0.5, 9.86)] {
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Two counts that move are one that moves by √2 for Gaussian noise, and share ε for Laplace noise.
+    /// Two counts that change by 1 are like one that changes by √2 for Gaussian noise, and share ε for Laplace noise.
     #[test]
     fn two_changes_cost_what_they_must() {
         let sd = |curator: Result<Curator, Error>| curator.unwrap().law().sd();

@@ -1,8 +1,9 @@
-//! A symmetric law over the whole numbers, tabulated.
+//! A table of a symmetric distribution over the integers.
 
-use uptack::{Coins, SeededCoins};
+use uptack::SeededCoins;
 
 use crate::error::Error;
+use crate::uniform::uniform;
 
 /// Integer noise, with the probability of each value from −reach to reach.
 #[derive(Clone, Debug)]
@@ -13,16 +14,12 @@ pub(crate) struct IntegerLaw {
 }
 
 impl IntegerLaw {
-    /// The law in proportion to a weight that is the same on both sides of 0.
+    /// The law proportional to a weight that is the same on both sides of 0.
     pub(crate) fn new(reach: i64, weight: impl Fn(i64) -> f64) -> Self {
         let mut masses: Vec<f64> = (-reach..=reach).map(weight).collect();
         let all: f64 = masses.iter().sum();
         masses.iter_mut().for_each(|mass| *mass /= all);
-        let running = masses.iter().scan(0.0, |sum, mass| {
-            *sum += mass;
-            Some(*sum)
-        });
-        let cumulative = running.collect();
+        let cumulative = running_sums(&masses);
         Self { masses, cumulative }
     }
 
@@ -58,9 +55,7 @@ impl IntegerLaw {
 
     /// One draw.
     pub(crate) fn draw(&self, coins: &mut SeededCoins) -> Result<i64, Error> {
-        let mut bytes = [0; 8];
-        coins.fill(&mut bytes)?;
-        let unit = (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64;
+        let unit = uniform(coins)?;
         let index = self.cumulative.partition_point(|&sum| sum <= unit).min(self.masses.len() - 1);
         Ok(index as i64 - self.reach())
     }
@@ -68,6 +63,15 @@ impl IntegerLaw {
     fn reach(&self) -> i64 {
         (self.masses.len() as i64 - 1) / 2
     }
+}
+
+fn running_sums(values: &[f64]) -> Vec<f64> {
+    let mut sum = 0.0;
+    let add = |&value: &f64| {
+        sum += value;
+        sum
+    };
+    values.iter().map(add).collect()
 }
 
 #[cfg(test)]

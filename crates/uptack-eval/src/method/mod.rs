@@ -1,10 +1,11 @@
-//! What is compared: the family, the baselines that a user might pick instead, and a trusted curator.
+//! What is compared: the family, the baselines that a user might choose instead, and a trusted curator.
 
 mod claims;
 mod curator;
 mod integer_law;
 mod oracle;
 
+use claims::Account;
 pub use claims::{Certificates, Claims, ReleaseClaim};
 pub use curator::{Changes, Curator};
 pub(crate) use integer_law::IntegerLaw;
@@ -31,13 +32,13 @@ pub enum Kind {
 /// A way to count.
 #[derive(Clone, Debug)]
 pub struct Method {
-    /// What people call it.
+    /// Its name.
     pub label: String,
     /// Where it comes from.
     pub kind: Kind,
     /// What it does.
     pub law: Law,
-    /// How many published counts an owner's move changes.
+    /// How many published counts change if an owner moves.
     pub changes: Changes,
 }
 
@@ -70,7 +71,7 @@ impl Method {
 
     /// A frequency oracle.
     pub fn oracle(oracle: Oracle) -> Self {
-        // The guarantee of its report is for the whole place already.
+        // Its report already hides the whole place.
         Self { label: oracle.kind().to_string(), kind: Kind::Baseline, law: Law::Oracle(oracle), changes: Changes::One }
     }
 
@@ -84,7 +85,7 @@ impl Method {
         }
     }
 
-    /// The same for all stations in one ballot, each owner being at one of them.
+    /// The same method for all stations in one ballot, in which each owner is at one of them.
     #[must_use]
     pub fn in_a_ballot(self) -> Self {
         Self { changes: Changes::Two, ..self }
@@ -95,7 +96,7 @@ impl Method {
         matches!(&self.law, Law::Mechanism(mechanism) if mechanism.noise().is_some())
     }
 
-    /// The channel of one station's question; none with a curator.
+    /// The channel of one station's question; none for a curator.
     pub fn channel(&self) -> Result<Option<Channel>, Error> {
         Ok(match &self.law {
             Law::Mechanism(mechanism) => Some(mechanism.channel()),
@@ -104,7 +105,7 @@ impl Method {
         })
     }
 
-    /// The mechanism in words that every command accepts, where there is a channel.
+    /// The mechanism in the notation that every command accepts, if there is a channel.
     pub fn mechanism(&self) -> Result<String, Error> {
         Ok(match &self.law {
             Law::Mechanism(mechanism) => mechanism.to_string(),
@@ -125,7 +126,7 @@ impl Method {
         }
     }
 
-    /// Fair coins that one owner tosses; a choice takes 64 of them, which is what the core's sampler reads.
+    /// Fair coins that one owner tosses: 64 per choice, as many as the core's sampler reads.
     pub fn coins(&self) -> u64 {
         match &self.law {
             Law::Mechanism(_) => 64,
@@ -134,13 +135,13 @@ impl Method {
         }
     }
 
-    /// What it gives away with `owners` owners, in every view.
+    /// What it gives away in every view, with this many owners.
     pub fn claims(&self, owners: u64, delta: f64) -> Result<Claims, Error> {
         let target = Target::Delta(Delta::new(delta)?);
         Ok(match &self.law {
             Law::Mechanism(mechanism) => {
-                let channel = mechanism.channel();
-                Claims::Certified(Box::new(Certificates::of(&channel, owners, target, self.changes)?))
+                let account = Account { channel: &mechanism.channel(), owners, target, changes: self.changes };
+                Claims::Certified(Box::new(account.certificates()?))
             }
             Law::Oracle(oracle) => Claims::Local { epsilon: oracle.epsilon(), delta },
             Law::Curator(curator) => Claims::Curator { epsilon: curator.epsilon(), delta: curator.delta() },
@@ -148,7 +149,7 @@ impl Method {
     }
 }
 
-/// The channel that shows only the class of the cell.
+/// The channel that shows only the class of a cell.
 pub(crate) fn by_class(channel: &Channel) -> Result<Channel, Error> {
     let classes = channel.classes();
     if classes.len() > 9 {

@@ -1,4 +1,4 @@
-//! Frequency oracles: an owner reports on all stations at once, under one local ε for the whole place.
+//! Frequency oracles: an owner reports on all stations at once, under one local ε for its whole place.
 //!
 //! Each is *pure* in the sense of Wang, Blocki, Li and Jha (*Locally Differentially Private Protocols for Frequency
 //! Estimation*, USENIX Security 2017): a report supports the owner's own station with probability p* and any other with
@@ -14,13 +14,13 @@ use crate::error::Error;
 /// Which protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OracleKind {
-    /// Tell the true station, or any of the others (*k-ary randomized response*).
+    /// Report the true station, or any other one (*k-ary randomized response*).
     GeneralizedRandomizedResponse,
-    /// One bit per station: one's own by a fair coin, the others with probability 1/(e^ε+1).
+    /// One bit per station: the owner's own is set by a fair coin, the others with probability 1/(e^ε+1).
     OptimizedUnaryEncoding,
     /// Generalized randomized response over a hash with about e^ε+1 values.
     OptimizedLocalHashing,
-    /// A column of a Hadamard matrix that is +1 at the own station (Acharya, Sun and Zhang, *Hadamard Response*, 2019), in
+    /// A column of a Hadamard matrix that is +1 at the owner's station (Acharya, Sun and Zhang, *Hadamard Response*, 2019), in
     /// its one-block form.
     HadamardResponse,
     /// One bit per station, each flipped with probability 1/(e^(ε/2)+1): the permanent part of RAPPOR without a Bloom filter
@@ -81,7 +81,7 @@ impl Oracle {
         self.epsilon
     }
 
-    /// p* and q*: the probabilities that a report supports the own station, and another one.
+    /// p* and q*: the probabilities that a report supports the owner's station, and another one.
     pub fn support(&self) -> (f64, f64) {
         let growth = self.epsilon.exp();
         match self.kind {
@@ -110,7 +110,7 @@ impl Oracle {
         Ok(Channel::from_fractions(vec![(vec![Output::ONE], own, other), rest])?)
     }
 
-    /// Values of the hash in local hashing: e^ε+1 to the nearest whole number, at least 2.
+    /// The number of values of the hash in local hashing: e^ε+1 to the nearest whole number, at least 2.
     fn hash_values(&self) -> u64 {
         ((self.epsilon.exp() + 1.0).round() as u64).max(2)
     }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use uptack::estimate::Estimator;
 
-    /// The textbook's variance of the estimated count where the true one is 0, a formula each.
+    /// The textbook's variance of the estimated count if the true one is 0.
     fn textbook(kind: OracleKind, epsilon: f64, stations: f64, owners: f64) -> f64 {
         let growth = epsilon.exp();
         match kind {

@@ -1,16 +1,15 @@
-//! All of an evaluation as one JSON document.
+//! An evaluation as one JSON document.
 
 use serde_json::{Value, json};
 
 use crate::curve::CurvePoint;
 use crate::evaluation::Evaluation;
 use crate::longitudinal::{Composed, Longitudinal, Memoized};
-use crate::measure::SMALL;
 use crate::row::Row;
 use crate::traffic::{Flag, Traffic};
 
 impl Evaluation {
-    /// One JSON document.
+    /// The evaluation as one JSON document.
     pub fn json(&self) -> Value {
         json!({
             "data": data(&self.traffic),
@@ -28,8 +27,8 @@ impl Evaluation {
     }
 
     fn row_json(&self, row: &Row) -> Value {
-        let vehicles = self.vehicles();
-        let median = row.at(&vehicles, self.traffic.median());
+        let median = self.median_error(row);
+        let coverage = row.coverages();
         json!({
             "mechanism": row.mechanism,
             "label": row.label,
@@ -38,17 +37,17 @@ impl Evaluation {
             "comparison": row.comparison,
             "factor": row.factor,
             "owners": row.owners,
-            "stations": vehicles.len(),
+            "stations": self.traffic.stations.len(),
             "yes": self.traffic.median(),
             "trials": row.measured.trials,
             "rmse": row.rmse(),
             "predicted": row.predicted(),
             "median_station": {"rmse": median.measured, "predicted": median.predicted},
-            "relative_error": finite(row.relative_error(&vehicles)),
+            "relative_error": finite(row.relative_error()),
             "worst": self.worst(row),
-            "coverage": row.coverage(&vehicles, |_, _| true),
-            "coverage_small": row.coverage(&vehicles, |_, yes| yes < SMALL),
-            "coverage_many": row.coverage(&vehicles, |station, _| station.many),
+            "coverage": coverage.all,
+            "coverage_small": coverage.small,
+            "coverage_many": coverage.many,
             "simultaneous": row.measured.simultaneous,
             "ranks": row.measured.ranks,
             "bytes": row.bytes.0,

@@ -1,4 +1,4 @@
-//! The report: tables, plots, and one page that needs nothing else.
+//! The report: tables, plots, and one self-contained page.
 
 mod document;
 mod page;

@@ -5,7 +5,7 @@ use uptack::display;
 use super::text::{explanation, heading, level, measured, percent};
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
-use crate::findings::{AtRelease, BestByTrust, Growth};
+use crate::findings::{AtRelease, BestByTrust, Growth, range};
 use crate::measure::SMALL;
 use crate::method::Kind;
 use crate::row::{Honest, Row};
@@ -15,9 +15,9 @@ use crate::row::{Honest, Row};
 pub struct Table {
     /// Its name on the page.
     pub id: String,
-    /// What the columns are.
+    /// The names of the columns.
     pub header: Vec<String>,
-    /// As many cells each as there are columns.
+    /// The rows, each with as many cells as there are columns.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -28,7 +28,7 @@ impl Table {
     }
 }
 
-/// Something that the rows show.
+/// One thing that the rows show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its name on the page.
@@ -42,7 +42,7 @@ pub struct Finding {
 }
 
 impl Evaluation {
-    /// What was found, the most important first.
+    /// The findings, the most important first.
     pub fn summary(&self) -> Vec<Finding> {
         [self.trust_finding(), self.release_finding(), self.growth_finding(), self.interval_finding()]
             .into_iter()
@@ -54,119 +54,74 @@ impl Evaluation {
         let best = self.best_by_trust();
         let owners = best.first()?.owners;
         let here: Vec<String> = best.iter().filter(|part| part.owners == owners).map(best_in_words).collect();
-        Some(Finding {
-            id: "trust",
-            claim: format!(
-                "The best at ε = {}: {}.",
-                display::claim(self.settings.levels.release.epsilon),
-                here.join("; ")
-            ),
-            conditions: format!(
-                "Errors at the median station ({} vehicles) with {} owners; what each model assumes stands below.",
-                self.traffic.median(),
-                display::grouped(owners)
-            ),
-            table: Some(Table::new(
-                "trust-table",
-                ["who must be honest", "best mechanism", "owners", "median station", "theory", "ε linked"],
-                best.iter().map(best_row).collect(),
-            )),
-        })
+        let epsilon = display::claim(self.settings.levels.release.epsilon);
+        let conditions = format!(
+            "Errors at the median station ({} vehicles) with {} owners; what each model assumes stands below.",
+            self.traffic.median(),
+            display::grouped(owners)
+        );
+        let claim = format!("The best at ε = {epsilon}: {}.", here.join("; "));
+        Some(Finding { id: "trust", claim, conditions, table: Some(trust_table(&best)) })
     }
 
     fn growth_finding(&self) -> Option<Finding> {
         let growth = self.growth();
-        let first = growth.first()?;
-        let (times, root) = (measured(first.population()), display::rounded(first.population().sqrt(), 3, NEAREST));
-        let factors = |planned: bool| range(growth.iter().filter(|part| (part.kind == Kind::Family) == planned));
-        let owners = first.owners.map(display::grouped);
-        Some(Finding {
-            id: "growth",
-            claim: format!(
-                "With {times} times the population and the stations as they are, the error of the planned mechanisms \
-                 changes by the factor {}, that of the others by {}.",
-                factors(true)?,
-                factors(false)?
-            ),
-            conditions: format!(
-                "At equal ε of a single answer (ε = {}), at the median station. An error that does not grow has the \
-                 factor 1, one that grows like the root of the crowd {root}.",
-                display::claim(self.settings.levels.answer)
-            ),
-            table: Some(Table::new(
-                "growth-table",
-                [
-                    "method",
-                    &format!("{} owners", owners[0]),
-                    &format!("{} owners", owners[1]),
-                    "factor",
-                    "factor, all stations",
-                ],
-                growth.iter().map(growth_row).collect(),
-            )),
-        })
+        let population = growth.first()?.population();
+        let claim = format!(
+            "With {} times the population and the stations as they are, the error of the planned mechanisms changes by \
+             the factor {}, that of the others by {}.",
+            measured(population),
+            factors(growth.iter().filter(|part| part.kind == Kind::Family))?,
+            factors(growth.iter().filter(|part| part.kind != Kind::Family))?
+        );
+        let conditions = format!(
+            "At equal ε of a single answer (ε = {}), at the median station. An error that does not grow has the factor 1, \
+             one that grows like the root of the crowd {}.",
+            display::claim(self.settings.levels.answer),
+            display::rounded(population.sqrt(), 3, NEAREST)
+        );
+        Some(Finding { id: "growth", claim, conditions, table: growth_table(&growth) })
     }
 
     fn release_finding(&self) -> Option<Finding> {
         let found = self.at_release();
-        let of = |kind: Kind| found.iter().filter(move |part| part.kind == kind);
-        let ours = of(Kind::Family).next()?;
-        let curators: Vec<String> = of(Kind::Curator)
-            .filter(|part| part.owners == ours.owners)
-            .map(|part| format!("{} {}", part.label, measured(part.median)))
-            .collect();
-        Some(Finding {
-            id: "at-release",
-            claim: format!(
-                "At equal guarantee of the release the best planned mechanism without a trusted party has an error of {} \
-                 ({}); {}.",
-                measured(ours.median),
-                ours.label,
-                curators.join(", ")
-            ),
-            conditions: format!(
-                "{}, at the median station ({} vehicles). The curators see every truth; discrete Laplace noise keeps ε at \
-                 δ = 0.",
-                level(Comparison::Release, &self.settings.levels).unwrap_or_default(),
-                self.traffic.median()
-            ),
-            table: Some(Table::new(
-                "at-release-table",
-                ["method", "owners", "median station", "theory", "all stations"],
-                found.iter().map(release_row).collect(),
-            )),
-        })
+        let best = found.iter().find(|part| part.kind == Kind::Family)?;
+        let claim = format!(
+            "At equal guarantee of the release the best planned mechanism without a trusted party has an error of {} ({}); \
+             {}.",
+            measured(best.median),
+            best.label,
+            curators_in_words(&found, best.owners)
+        );
+        let conditions = format!(
+            "{}, at the median station ({} vehicles). The curators see every truth; discrete Laplace noise keeps ε at δ = 0.",
+            level(Comparison::Release, &self.settings.levels).unwrap_or_default(),
+            self.traffic.median()
+        );
+        Some(Finding { id: "at-release", claim, conditions, table: Some(release_table(&found)) })
     }
 
     fn interval_finding(&self) -> Option<Finding> {
         let found = self.intervals()?;
-        let many = found.many.map_or(String::new(), |[low, high]| {
-            let (low, high) = (percent(low), percent(high));
-            format!(
-                " Over the stations whose rarest informative count expects at least 50, every row is between {low} and \
-                 {high}."
-            )
-        });
-        Some(Finding {
-            id: "intervals",
-            claim: format!(
-                "The 95 % intervals of the worst row hold the truth {} of the time, at stations with fewer than {SMALL} \
-                 vehicles {}.",
-                percent(found.lowest),
-                percent(found.lowest_small)
-            ),
-            conditions: format!(
-                "{many} The simultaneous intervals of all stations hold together in {} of {} trials, where at least 95 % \
-                 are promised; of the worst row in {}, and below {} a row falls by chance in one of a thousand evaluations.",
-                percent(found.simultaneous),
-                display::grouped(found.trials),
-                percent(found.lowest_simultaneous),
-                percent(found.by_chance)
-            )
-            .trim_start()
-            .to_owned(),
-            table: None,
-        })
+        let claim = format!(
+            "The 95 % intervals of the worst row hold the truth {} of the time, at stations with fewer than {SMALL} \
+             vehicles {}.",
+            percent(found.lowest),
+            percent(found.lowest_small)
+        );
+        let together = format!(
+            "The simultaneous intervals of all stations hold together in {} of {} trials, where at least 95 % are promised; \
+             of the worst row in {}, and below {} a row falls by chance in one of a thousand evaluations.",
+            percent(found.simultaneous),
+            display::grouped(found.trials),
+            percent(found.lowest_simultaneous),
+            percent(found.by_chance)
+        );
+        let conditions = match found.many {
+            Some(range) => format!("{} {together}", many_in_words(range)),
+            None => together,
+        };
+        Some(Finding { id: "intervals", claim, conditions, table: None })
     }
 
     /// The heading of a comparison with its guarantee, and what it means.
@@ -194,13 +149,12 @@ impl Evaluation {
     }
 
     fn row_cells(&self, row: &Row) -> [String; 10] {
-        let vehicles = self.vehicles();
         [
             row.label.clone(),
             display::grouped(row.owners),
             measured(row.rmse()),
-            measured(row.at(&vehicles, self.traffic.median()).measured),
-            percent(row.coverage(&vehicles, |_, _| true)),
+            measured(self.median_error(row).measured),
+            percent(row.coverages().all),
             display::claim(row.claims.answer()),
             display::claim(row.claims.linked()),
             display::claim(row.claims.release()),
@@ -209,7 +163,7 @@ impl Evaluation {
         ]
     }
 
-    /// What else is known of them.
+    /// Everything else about the rows of a comparison.
     pub fn details_table(&self, comparison: Comparison) -> Table {
         let header = [
             "method",
@@ -229,18 +183,17 @@ impl Evaluation {
     }
 
     fn detail_cells(&self, row: &Row) -> [String; 11] {
-        let vehicles = self.vehicles();
         let (worst, worst_rmse) = row.worst();
         [
             row.label.clone(),
             display::grouped(row.owners),
             measured(row.predicted()),
-            measured(row.relative_error(&vehicles)),
+            measured(row.relative_error()),
             format!("{} ({})", measured(worst_rmse), self.traffic.stations[worst].name),
-            percent(row.coverage(&vehicles, |_, yes| yes < SMALL)),
+            percent(row.coverages().small),
             percent(row.measured.simultaneous),
             percent(row.measured.ranks),
-            format!("{}{}", display::grouped(row.bytes.0), if row.bytes.1 { " (all)" } else { "" }),
+            bytes_in_words(row.bytes),
             display::grouped(row.coins),
             row.mechanism.clone(),
         ]
@@ -249,13 +202,44 @@ impl Evaluation {
 
 const NEAREST: display::Rounding = display::Rounding::Nearest;
 
+fn trust_table(best: &[BestByTrust]) -> Table {
+    let header = ["who must be honest", "best mechanism", "owners", "median station", "theory", "ε linked"];
+    Table::new("trust-table", header, best.iter().map(best_row).collect())
+}
+
+fn growth_table(growth: &[Growth]) -> Option<Table> {
+    let [from, to] = growth.first()?.owners.map(|owners| format!("{} owners", display::grouped(owners)));
+    let header = ["method", &from, &to, "factor", "factor, all stations"];
+    Some(Table::new("growth-table", header, growth.iter().map(growth_row).collect()))
+}
+
+fn release_table(found: &[AtRelease]) -> Table {
+    let header = ["method", "owners", "median station", "theory", "all stations"];
+    Table::new("at-release-table", header, found.iter().map(release_row).collect())
+}
+
 /// The factors by which errors grow, from the least to the largest.
-fn range<'a>(parts: impl Iterator<Item = &'a Growth>) -> Option<String> {
-    let factors: Vec<f64> = parts.map(|part| part.errors()[0]).collect();
-    let low = factors.iter().copied().min_by(f64::total_cmp)?;
-    let high = factors.iter().copied().max_by(f64::total_cmp)?;
-    let [low, high] = [low, high].map(|factor| display::rounded(factor, 3, NEAREST));
+fn factors<'a>(parts: impl Iterator<Item = &'a Growth>) -> Option<String> {
+    let ends = range(parts.map(|part| part.errors()[0]))?;
+    let [low, high] = ends.map(|factor| display::rounded(factor, 3, NEAREST));
     Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+fn curators_in_words(found: &[AtRelease], owners: u64) -> String {
+    let curators = found.iter().filter(|part| part.kind == Kind::Curator && part.owners == owners);
+    let errors: Vec<String> = curators.map(|part| format!("{} {}", part.label, measured(part.median))).collect();
+    errors.join(", ")
+}
+
+fn many_in_words([low, high]: [f64; 2]) -> String {
+    let (low, high) = (percent(low), percent(high));
+    format!(
+        "Over the stations whose rarest informative count expects at least 50, every row is between {low} and {high}."
+    )
+}
+
+fn bytes_in_words((bytes, all): (u64, bool)) -> String {
+    format!("{}{}", display::grouped(bytes), if all { " (all)" } else { "" })
 }
 
 fn best_in_words(best: &BestByTrust) -> String {

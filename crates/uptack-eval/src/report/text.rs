@@ -4,7 +4,8 @@ use uptack::display::{self, Rounding};
 
 use crate::compare::{Comparison, Levels};
 
-/// A measured value to four digits, which is more than trials tell, with its thousands apart; a dash where there is none.
+/// A measured value to four digits, which is more than trials can tell, with its thousands separated; a dash if it is not
+/// finite.
 pub fn measured(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -32,21 +33,18 @@ pub(crate) fn heading(comparison: Comparison) -> &'static str {
     }
 }
 
-/// The guarantee itself; nothing where it differs.
+/// The guarantee itself; none if the methods differ in it.
 pub(crate) fn level(comparison: Comparison, levels: &Levels) -> Option<String> {
-    let epsilon = |value: f64| format!("ε = {}", display::claim(value));
-    match comparison {
-        Comparison::Paper => None,
+    let epsilon = format!("ε = {}", display::claim(levels.epsilon(comparison)?));
+    Some(match comparison {
         Comparison::Trust | Comparison::Release | Comparison::Ballot => {
-            let release = levels.release;
-            Some(format!("{}, δ = {}", epsilon(release.epsilon), display::claim(release.delta)))
+            format!("{epsilon}, δ = {}", display::claim(levels.release.delta))
         }
-        Comparison::Answer => Some(epsilon(levels.answer)),
-        Comparison::Linked => Some(epsilon(levels.linked)),
-    }
+        _ => epsilon,
+    })
 }
 
-/// What it means, and what it does not.
+/// What the guarantee means, and what it does not.
 pub(crate) fn explanation(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Trust => {
@@ -83,7 +81,7 @@ pub(crate) fn explanation(comparison: Comparison) -> &'static str {
     }
 }
 
-/// “A”, “A and B”, “A, B and C”.
+/// The names as “A”, “A and B” or “A, B and C”.
 pub(crate) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),

@@ -6,15 +6,23 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::lines::{Lines, number, optional};
-use super::plain::{observed_flags, percentage};
+use super::lines::Lines;
+use super::plain::observed_flag;
+use super::record::{Record, excerpt};
 use super::{Flag, MOST_VEHICLES, Station, Traffic};
 use crate::error::Error;
 
 /// The paper's population.
 const WANTED: u64 = 50_000;
+/// The fields of the station itself, and those of each lane after them.
 const STATION_FIELDS: usize = 12;
 const LANE_FIELDS: usize = 5;
+const TIME: usize = 0;
+const STATION: usize = 1;
+const OBSERVED: usize = 8;
+const TOTAL_FLOW: usize = 9;
+/// The flow among the fields of a lane.
+const LANE_FLOW: usize = 1;
 
 /// Whether the line starts with a time, as all of the clearinghouse's rows do.
 pub(super) fn is_row(line: &str) -> bool {
@@ -28,54 +36,53 @@ struct Count {
     observed: Option<f64>,
 }
 
-/// All that was read, by window and station.
+/// The counts of one window by the numbers of the stations.
+type Window = HashMap<usize, Count>;
+
+/// Everything that was read. Stations are numbered in the order in which the file names them.
 #[derive(Default)]
 struct Day {
     date: String,
-    windows: BTreeMap<u32, HashMap<usize, Count>>,
+    /// The windows by their minute after midnight.
+    windows: BTreeMap<u32, Window>,
     stations: Vec<String>,
     numbers: HashMap<String, usize>,
 }
 
 pub(super) fn read(first: &str, lines: &mut Lines<'_>, window: Option<u32>) -> Result<Traffic, Error> {
     let mut day = Day::default();
-    day.row(1, first)?;
+    day.add(&Record::new(1, first.split(',').collect()))?;
     while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        day.row(lines.number, &text)?;
+        day.add(&Record::new(lines.number, text.split(',').collect()))?;
     }
     day.traffic(window)
 }
 
 impl Day {
-    fn row(&mut self, line: u64, text: &str) -> Result<(), Error> {
-        let fields: Vec<&str> = text.split(',').collect();
-        check_shape(line, &fields)?;
-        let minute = self.minute(line, fields[0])?;
-        let name = fields[1].trim();
-        if name.is_empty() {
-            return Err(Error::field(line, 2, "empty where the station's number belongs"));
-        }
-        let observed = percentage(line, 9, fields[8])?;
+    fn add(&mut self, record: &Record<&str>) -> Result<(), Error> {
+        check_shape(record)?;
+        let minute = self.minute(record)?;
+        let name = record.required(STATION, "the station's number")?;
+        let observed = record.percentage(OBSERVED)?;
         let station = self.number(name);
-        let Some(vehicles) = vehicles(line, &fields)? else { return Ok(()) };
-        let before = self.windows.entry(minute).or_default().insert(station, Count { vehicles, observed });
-        match before {
-            Some(_) => Err(Error::field(line, 2, format!("station {name} stands twice in this window"))),
+        let Some(vehicles) = vehicles(record)? else { return Ok(()) };
+        let window = self.windows.entry(minute).or_default();
+        match window.insert(station, Count { vehicles, observed }) {
+            Some(_) => Err(record.error(STATION, format!("station {name} stands twice in this window"))),
             None => Ok(()),
         }
     }
 
-    /// The minutes after midnight of a row's time, which must be on the day of the rows before.
-    fn minute(&mut self, line: u64, time: &str) -> Result<u32, Error> {
-        let (date, minute) = parse_time(time)
-            .ok_or_else(|| Error::field(line, 1, format!("`{}` is not a time MM/DD/YYYY HH:MM:SS", short(time))))?;
+    /// The minutes after midnight of a row's time, which must be on the same day as the rows before it.
+    fn minute(&mut self, record: &Record<&str>) -> Result<u32, Error> {
+        let (date, minute) = parse_time(record.text(TIME)).ok_or_else(|| not_a_time(record))?;
         if self.date.is_empty() {
             date.clone_into(&mut self.date);
         }
         if date != self.date {
-            return Err(Error::field(line, 1, format!("another day, {date}, than {}", self.date))
-                .with_hint("give one day's file at a time"));
+            let message = format!("another day, {date}, than {}", self.date);
+            return Err(record.error(TIME, message).with_hint("give one day's file at a time"));
         }
         Ok(minute)
     }
@@ -91,23 +98,30 @@ impl Day {
 
     fn traffic(&self, window: Option<u32>) -> Result<Traffic, Error> {
         let minute = self.window(window)?;
-        let counts = &self.windows[&minute];
-        let outage = self.is_outage(minute);
-        let restless = self.never_quiet();
-        let station = |(number, name): (usize, &String)| {
-            let count = counts.get(&number)?;
-            let mut flags = observed_flags(count.observed);
-            flags.extend(outage.then_some(Flag::Outage));
-            flags.extend(restless.contains(&number).then_some(Flag::NeverQuiet));
-            Some(Station { name: name.clone(), vehicles: count.vehicles, flags, place: None })
-        };
-        let stations: Vec<Station> = self.stations.iter().enumerate().filter_map(station).collect();
-        let silent = (self.stations.len() - stations.len()) as u64;
-        let origin = format!("Caltrans station 5-minute file, {} {}", self.date, clock(minute));
-        Ok(Traffic { origin, stations, silent })
+        let stations = self.stations_at(minute);
+        Ok(Traffic {
+            origin: format!("Caltrans station 5-minute file, {} {}", self.date, clock(minute)),
+            silent: (self.stations.len() - stations.len()) as u64,
+            stations,
+        })
     }
 
-    /// The window asked for, else the one nearest to the paper's population.
+    /// The stations that report a count in this window.
+    fn stations_at(&self, minute: u32) -> Vec<Station> {
+        let window = &self.windows[&minute];
+        let outage = is_outage(window);
+        let restless = self.never_quiet();
+        let station = |(number, name): (usize, &String)| {
+            let count = window.get(&number)?;
+            let never_quiet = restless.contains(&number).then_some(Flag::NeverQuiet);
+            let flags = [observed_flag(count.observed), outage.then_some(Flag::Outage), never_quiet];
+            let flags = flags.into_iter().flatten().collect();
+            Some(Station { name: name.clone(), vehicles: count.vehicles, flags, place: None })
+        };
+        self.stations.iter().enumerate().filter_map(station).collect()
+    }
+
+    /// The window asked for, or else the one nearest to the paper's population.
     fn window(&self, asked: Option<u32>) -> Result<u32, Error> {
         match asked {
             Some(minute) if self.windows.contains_key(&minute) => Ok(minute),
@@ -119,43 +133,42 @@ impl Day {
 
     /// The window whose total is nearest to the paper's population.
     fn nearest(&self) -> Option<u32> {
-        let total = |counts: &HashMap<usize, Count>| counts.values().map(|count| count.vehicles).sum::<u64>();
-        let windows = self.windows.iter().filter(|(_, counts)| !counts.is_empty());
-        windows.min_by_key(|(minute, counts)| (total(counts).abs_diff(WANTED), **minute)).map(|(minute, _)| *minute)
+        let total = |window: &Window| window.values().map(|count| count.vehicles).sum::<u64>();
+        let windows = self.windows.iter().filter(|(_, window)| !window.is_empty());
+        windows.min_by_key(|(minute, window)| (total(window).abs_diff(WANTED), **minute)).map(|(minute, _)| *minute)
     }
 
-    /// Nothing observed anywhere, though the shares are told.
-    fn is_outage(&self, minute: u32) -> bool {
-        let counts = self.windows.get(&minute).map(|counts| counts.values());
-        counts.is_some_and(|mut counts| counts.all(|count| count.observed == Some(0.0)))
-    }
-
-    /// Stations whose emptiest window of a whole day, outages apart, has more than 40 % of their median and whose median
-    /// is at least 100: roads rest at night, broken detectors do not.
+    /// The stations whose detectors never rest, outages apart.
     fn never_quiet(&self) -> Vec<usize> {
-        const DAY: usize = 200;
         let mut counts: Vec<Vec<u64>> = vec![Vec::new(); self.stations.len()];
-        for (minute, window) in &self.windows {
-            if !self.is_outage(*minute) {
-                window.iter().for_each(|(station, count)| counts[*station].push(count.vehicles));
-            }
+        for window in self.windows.values().filter(|window| !is_outage(window)) {
+            window.iter().for_each(|(station, count)| counts[*station].push(count.vehicles));
         }
-        let restless = |counts: &mut Vec<u64>| {
-            counts.sort_unstable();
-            let median = counts.get(counts.len() / 2).copied().unwrap_or(0);
-            counts.len() >= DAY && median >= 100 && 10 * counts[0] > 4 * median
-        };
-        (0..counts.len()).filter(|&station| restless(&mut counts[station])).collect()
+        (0..counts.len()).filter(|&station| is_restless(&mut counts[station])).collect()
     }
 }
 
-fn check_shape(line: u64, fields: &[&str]) -> Result<(), Error> {
-    let has = fields.len();
-    if has >= STATION_FIELDS && (has - STATION_FIELDS).is_multiple_of(LANE_FIELDS) {
+/// Whether nothing was observed at any station, though all say what share was.
+fn is_outage(window: &Window) -> bool {
+    window.values().all(|count| count.observed == Some(0.0))
+}
+
+/// Whether a station's emptiest window of a whole day has more than 40 % of its median, and the median is at least 100:
+/// roads rest at night, broken detectors do not.
+fn is_restless(counts: &mut [u64]) -> bool {
+    const DAY: usize = 200;
+    counts.sort_unstable();
+    let median = counts.get(counts.len() / 2).copied().unwrap_or(0);
+    counts.len() >= DAY && median >= 100 && 10 * counts[0] > 4 * median
+}
+
+fn check_shape(record: &Record<&str>) -> Result<(), Error> {
+    let length = record.len();
+    if length >= STATION_FIELDS && (length - STATION_FIELDS).is_multiple_of(LANE_FIELDS) {
         return Ok(());
     }
-    let error = Error::line(line, format!("{has} fields where 12 and 5 more a lane belong"));
-    let raw = has == 26 && line == 1;
+    let error = Error::line(record.line(), format!("{length} fields where 12 and 5 more a lane belong"));
+    let raw = length == 26 && record.line() == 1;
     Err(if raw {
         error.with_hint("this looks like the 30-second `station raw` file; take `station 5-minute`")
     } else {
@@ -163,31 +176,36 @@ fn check_shape(line: u64, fields: &[&str]) -> Result<(), Error> {
     })
 }
 
-/// The total flow, or where it is missing the sum over the lanes that have one.
-fn vehicles(line: u64, fields: &[&str]) -> Result<Option<u64>, Error> {
-    if let Some(total) = flow(line, 10, fields[9])? {
+fn not_a_time(record: &Record<&str>) -> Error {
+    record.error(TIME, format!("`{}` is not a time MM/DD/YYYY HH:MM:SS", excerpt(record.text(TIME))))
+}
+
+/// The total flow or, if it is missing, the sum over the lanes that have one.
+fn vehicles(record: &Record<&str>) -> Result<Option<u64>, Error> {
+    if let Some(total) = flow(record, TOTAL_FLOW)? {
         return Ok(Some(total));
     }
     let mut sum = None;
-    for lane in 0..(fields.len() - STATION_FIELDS) / LANE_FIELDS {
-        let field = STATION_FIELDS + lane * LANE_FIELDS + 1;
-        if let Some(part) = flow(line, field + 1, fields[field])? {
+    for lane in (STATION_FIELDS..record.len()).step_by(LANE_FIELDS) {
+        if let Some(part) = flow(record, lane + LANE_FLOW)? {
             sum = Some(sum.unwrap_or(0) + part);
         }
     }
     Ok(sum)
 }
 
-fn flow(line: u64, field: usize, text: &str) -> Result<Option<u64>, Error> {
-    let value: Option<f64> = optional(line, field, text, "a number of vehicles")?;
-    let Some(value) = value else { return Ok(None) };
-    if !(value >= 0.0 && value <= MOST_VEHICLES as f64) {
-        return Err(Error::field(line, field, format!("{value} is not a number of vehicles")));
+fn flow(record: &Record<&str>, field: usize) -> Result<Option<u64>, Error> {
+    let value: Option<f64> = record.optional(field, "a number of vehicles")?;
+    match value {
+        None => Ok(None),
+        Some(value) if !(value >= 0.0 && value <= MOST_VEHICLES as f64) => {
+            Err(record.error(field, format!("{value} is not a number of vehicles")))
+        }
+        Some(value) if value.fract() != 0.0 => {
+            Err(record.error(field, format!("{value} vehicles is not a whole number")))
+        }
+        Some(value) => Ok(Some(value as u64)),
     }
-    if value.fract() != 0.0 {
-        return Err(Error::field(line, field, format!("{value} vehicles is not a whole number")));
-    }
-    Ok(Some(value as u64))
 }
 
 /// `MM/DD/YYYY HH:MM:SS` as the date and the minutes after midnight.
@@ -204,20 +222,17 @@ fn is_date(text: &str) -> bool {
 
 /// `HH:MM:SS` as the minutes after midnight.
 fn parse_clock(text: &str) -> Option<u32> {
-    let part = |part: &str| number::<u32>(0, 0, part, "").ok().filter(|_| part.len() == 2);
-    let parts: Vec<u32> = text.split(':').map(part).collect::<Option<_>>()?;
+    let two_digits = |part: &str| part.trim().parse().ok().filter(|_| part.len() == 2);
+    let parts: Vec<u32> = text.split(':').map(two_digits).collect::<Option<_>>()?;
     match parts[..] {
         [hour @ 0..24, minute @ 0..60, 0..60] => Some(hour * 60 + minute),
         _ => None,
     }
 }
 
+/// Minutes after midnight as `HH:MM`.
 fn clock(minute: u32) -> String {
     format!("{:02}:{:02}", minute / 60, minute % 60)
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 #[cfg(test)]

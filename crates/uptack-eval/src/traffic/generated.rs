@@ -1,16 +1,17 @@
-//! Traffic made up in the shape of the real one.
+//! Made-up traffic in the shape of a real window.
 
-use uptack::{Coins, SeededCoins};
+use uptack::SeededCoins;
 
 use super::{Place, Station, Traffic};
 use crate::error::Error;
+use crate::uniform::uniform;
 
 /// How many stations are made.
 pub(super) const STATIONS: usize = 2221;
 
-/// The quantiles of vehicles a station, as measured at the 2 221 stations of Caltrans District 12 (Orange County) in the
-/// five minutes from 00:55 of 8 October 2019, rounded; its one faulty detector is left out. Many stations (ramps,
-/// carpool lanes) are nearly empty, mainline stations are a broad hump, and a few are large.
+/// The quantiles of vehicles per station, as measured at the 2 221 stations of Caltrans District 12 (Orange County) in the
+/// five minutes from 00:55 on 8 October 2019, rounded; one faulty detector is left out. Many stations (ramps, carpool
+/// lanes) are nearly empty, mainline stations form a broad hump, and a few are large.
 const QUANTILES: [(f64, f64); 14] = [
     (0.0, -0.5),
     (0.207, 0.5),
@@ -28,7 +29,7 @@ const QUANTILES: [(f64, f64); 14] = [
     (1.0, 320.0),
 ];
 
-/// The share of stations beyond the last quantile but one, whose tail is bent so that few are large.
+/// The exponent that bends the tail beyond the last quantile but one, so that few stations are large.
 const BEND: f64 = 4.0;
 const FREEWAYS: usize = 14;
 
@@ -36,25 +37,16 @@ const FREEWAYS: usize = 14;
 /// window, and its place on one of a few straight freeways. The same seed gives the same traffic.
 pub fn generate(seed: u64) -> Result<Traffic, Error> {
     let mut coins = SeededCoins::stream(seed, u64::MAX);
-    let mut unit = || unit(&mut coins);
-    let mut freeways = Vec::with_capacity(FREEWAYS);
-    for _ in 0..FREEWAYS {
-        freeways.push(Freeway { from: (unit()?, unit()?), to: (unit()?, unit()?) });
-    }
-    let mut stations = Vec::with_capacity(STATIONS);
-    for index in 0..STATIONS {
-        let vehicles = quantile(unit()?);
-        let place = freeways[index % FREEWAYS].place(unit()?);
-        stations.push(Station { name: format!("G{index:04}"), vehicles, flags: Vec::new(), place: Some(place) });
-    }
+    let freeways: Vec<Freeway> = (0..FREEWAYS).map(|_| Freeway::draw(&mut coins)).collect::<Result<_, _>>()?;
+    let stations = (0..STATIONS).map(|index| station(index, &freeways[index % FREEWAYS], &mut coins));
+    let stations = stations.collect::<Result<_, _>>()?;
     Ok(Traffic { origin: format!("generated traffic, seed {seed}"), stations, silent: 0 })
 }
 
-/// A uniform number from 0 to 1.
-fn unit(coins: &mut SeededCoins) -> Result<f64, Error> {
-    let mut bytes = [0; 8];
-    coins.fill(&mut bytes)?;
-    Ok((u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64)
+fn station(index: usize, freeway: &Freeway, coins: &mut SeededCoins) -> Result<Station, Error> {
+    let vehicles = quantile(uniform(coins)?);
+    let place = freeway.place(uniform(coins)?);
+    Ok(Station { name: format!("G{index:04}"), vehicles, flags: Vec::new(), place: Some(place) })
 }
 
 /// A straight road between two points of the unit square.
@@ -64,20 +56,27 @@ struct Freeway {
 }
 
 impl Freeway {
+    fn draw(coins: &mut SeededCoins) -> Result<Self, Error> {
+        let from = (uniform(coins)?, uniform(coins)?);
+        let to = (uniform(coins)?, uniform(coins)?);
+        Ok(Self { from, to })
+    }
+
     /// The place at this share of the way.
-    fn place(&self, along: f64) -> Place {
-        let ((x1, y1), (x2, y2)) = (self.from, self.to);
-        Place { longitude: -0.4 + 0.8 * (x1 + along * (x2 - x1)), latitude: 0.5 * (y1 + along * (y2 - y1)) }
+    fn place(&self, share: f64) -> Place {
+        let between = |from: f64, to: f64| from + share * (to - from);
+        let (x, y) = (between(self.from.0, self.to.0), between(self.from.1, self.to.1));
+        Place { longitude: -0.4 + 0.8 * x, latitude: 0.5 * y }
     }
 }
 
+/// The vehicles of a station at this share of all stations in order of size.
 fn quantile(at: f64) -> u64 {
-    let above = QUANTILES.iter().position(|(share, _)| *share > at).unwrap_or(QUANTILES.len() - 1);
+    let last = QUANTILES.len() - 1;
+    let above = QUANTILES.iter().position(|(share, _)| *share > at).unwrap_or(last);
     let ((low, from), (high, to)) = (QUANTILES[above - 1], QUANTILES[above]);
-    let mut part = (at - low) / (high - low);
-    if above == QUANTILES.len() - 1 {
-        part = part.powf(BEND);
-    }
+    let part = (at - low) / (high - low);
+    let part = if above == last { part.powf(BEND) } else { part };
     (from + part * (to - from)).round().max(0.0) as u64
 }
 

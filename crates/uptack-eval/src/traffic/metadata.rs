@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use super::lines::{Lines, optional};
+use super::lines::Lines;
+use super::record::Record;
 use crate::error::Error;
 
 /// Where a station is, in degrees.
@@ -15,21 +16,22 @@ pub struct Place {
     pub longitude: f64,
 }
 
-/// Reads the places of stations; one without coordinates has none.
+/// Reads the places of stations; a station without coordinates is left out.
 pub fn read_places(file: impl Read) -> Result<HashMap<String, Place>, Error> {
     let mut lines = Lines::new(super::decompressed(file)?);
     let columns = Columns::of(lines.next()?.unwrap_or(""))?;
     let mut places = HashMap::new();
     while let Some(text) = lines.next()? {
         let text = text.to_owned();
-        if let (station, Some(place)) = columns.read(lines.number, &text)? {
+        let record = Record::new(lines.number, text.split('\t').collect());
+        if let (station, Some(place)) = columns.read(&record)? {
             places.insert(station.to_owned(), place);
         }
     }
     Ok(places)
 }
 
-/// Where a row has what is read of it.
+/// How many columns a row has, and those that are read.
 struct Columns {
     count: usize,
     id: usize,
@@ -40,38 +42,36 @@ struct Columns {
 impl Columns {
     fn of(header: &str) -> Result<Self, Error> {
         let names: Vec<String> = header.split('\t').map(|name| name.trim().to_ascii_lowercase()).collect();
-        let column = |name: &str| {
-            names.iter().position(|column| column == name).ok_or_else(|| {
-                Error::line(1, format!("no column {name}"))
-                    .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
-            })
-        };
-        let (id, latitude, longitude) = (column("id")?, column("latitude")?, column("longitude")?);
-        Ok(Self { count: names.len(), id, latitude, longitude })
+        let column = |name: &str| names.iter().position(|column| column == name).ok_or_else(|| no_column(name));
+        Ok(Self {
+            count: names.len(),
+            id: column("id")?,
+            latitude: column("latitude")?,
+            longitude: column("longitude")?,
+        })
     }
 
     /// The station's number and its place, if it has both coordinates.
-    fn read<'t>(&self, line: u64, text: &'t str) -> Result<(&'t str, Option<Place>), Error> {
-        let fields: Vec<&str> = text.split('\t').collect();
-        if fields.len() != self.count {
-            return Err(Error::line(line, format!("{} fields where {} belong", fields.len(), self.count)));
-        }
-        let latitude = degrees(line, self.latitude, fields[self.latitude], 90.0)?;
-        let longitude = degrees(line, self.longitude, fields[self.longitude], 180.0)?;
-        let place = latitude.zip(longitude);
-        let station = fields[self.id].trim();
-        if station.is_empty() {
-            return Err(Error::field(line, self.id + 1, "empty where the station's number belongs"));
-        }
-        Ok((station, place.map(|(latitude, longitude)| Place { latitude, longitude })))
+    fn read<'r>(&self, record: &'r Record<&str>) -> Result<(&'r str, Option<Place>), Error> {
+        record.check_length(self.count)?;
+        let latitude = degrees(record, self.latitude, 90.0)?;
+        let longitude = degrees(record, self.longitude, 180.0)?;
+        let station = record.required(self.id, "the station's number")?;
+        let place = latitude.zip(longitude).map(|(latitude, longitude)| Place { latitude, longitude });
+        Ok((station, place))
     }
 }
 
-fn degrees(line: u64, field: usize, text: &str, most: f64) -> Result<Option<f64>, Error> {
-    let value: Option<f64> = optional(line, field + 1, text, "a number of degrees")?;
+fn no_column(name: &str) -> Error {
+    Error::line(1, format!("no column {name}"))
+        .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
+}
+
+fn degrees(record: &Record<&str>, field: usize, most: f64) -> Result<Option<f64>, Error> {
+    let value: Option<f64> = record.optional(field, "a number of degrees")?;
     match value {
         Some(value) if !(-most..=most).contains(&value) => {
-            Err(Error::field(line, field + 1, format!("{value} degrees are not on Earth")))
+            Err(record.error(field, format!("{value} degrees are not on Earth")))
         }
         value => Ok(value),
     }

@@ -1,24 +1,26 @@
-//! How many vehicles are where: read from loop detectors' files, or generated.
+//! Vehicles by station, read from the files of loop detectors or generated.
 
 mod clearinghouse;
 mod generated;
 mod lines;
 mod metadata;
 mod plain;
+mod record;
 
 pub use generated::generate;
 pub use metadata::{Place, read_places};
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Read};
 
+use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 
 use crate::error::Error;
 use lines::Lines;
 
-/// More vehicles than cross any pavement in any window.
+/// The most vehicles at a station; far fewer cross any road in a window.
 const MOST_VEHICLES: u64 = 1_000_000_000;
 
 /// One station and its vehicles in the window.
@@ -28,10 +30,17 @@ pub struct Station {
     pub name: String,
     /// Vehicles that crossed it in the window.
     pub vehicles: u64,
-    /// Why to doubt them.
+    /// Why to doubt their number.
     pub flags: Vec<Flag>,
     /// Where it is.
     pub place: Option<Place>,
+}
+
+impl Station {
+    /// Whether its detector is in doubt.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.flags.iter().any(|flag| flag.is_suspect())
+    }
 }
 
 /// Why a station's count may not be what happened.
@@ -40,11 +49,11 @@ pub struct Station {
 pub enum Flag {
     /// Nothing was observed: the count is the publisher's own estimate.
     Imputed,
-    /// Some of it was observed and scaled up.
+    /// Part of the count was observed, and scaled up.
     PartlyObserved,
     /// Nothing was observed at any station in this window.
     Outage,
-    /// The detector never rests: even its emptiest window of the day has much of its median.
+    /// The detector never rests: its count in the emptiest window of the day is not far below its median.
     NeverQuiet,
     /// Far more vehicles than at any other station.
     Outlier,
@@ -76,7 +85,7 @@ pub struct Traffic {
     pub origin: String,
     /// The stations, in the order of the file.
     pub stations: Vec<Station>,
-    /// Stations of the file that reported no count in the window, which is not zero.
+    /// The number of stations in the file that reported no count in the window, which is not a count of zero.
     pub silent: u64,
 }
 
@@ -89,14 +98,12 @@ impl Traffic {
         let mut lines = Lines::new(decompressed(file)?);
         let first = lines.next()?.ok_or_else(|| Error::new("the file is empty"))?.to_owned();
         let mut traffic = if plain::is_header(&first) {
-            plain::read(&first, &mut lines)
+            plain::read(&first, &mut lines)?
         } else if clearinghouse::is_row(&first) {
-            clearinghouse::read(&first, &mut lines, window)
+            clearinghouse::read(&first, &mut lines, window)?
         } else {
-            Err(Error::line(1, "neither `sensor,vehicles` nor a row that starts with a time").with_hint(
-                "give a CSV with the header sensor,vehicles or Caltrans' station 5-minute file as it is published",
-            ))
-        }?;
+            return Err(unknown_format());
+        };
         if traffic.stations.is_empty() {
             return Err(Error::new("no station reports a count"));
         }
@@ -114,14 +121,14 @@ impl Traffic {
         self.vehicles().iter().sum()
     }
 
-    /// The median station's vehicles (the lower one of two).
+    /// The vehicles of the median station (of the lower one of two).
     pub fn median(&self) -> u64 {
         let mut vehicles = self.vehicles();
         vehicles.sort_unstable();
         vehicles[(vehicles.len() - 1) / 2]
     }
 
-    /// Gives the stations their places; how many were found.
+    /// Gives the stations their places, and returns how many were found.
     pub fn place(&mut self, places: &HashMap<String, Place>) -> usize {
         let mut found = 0;
         for station in &mut self.stations {
@@ -132,27 +139,38 @@ impl Traffic {
     }
 }
 
-/// The file itself, whether it is gzipped or not.
+fn unknown_format() -> Error {
+    Error::line(1, "neither `sensor,vehicles` nor a row that starts with a time")
+        .with_hint("give a CSV with the header sensor,vehicles or Caltrans' station 5-minute file as it is published")
+}
+
+/// The content of a file that may be gzipped.
 fn decompressed<'a>(file: impl Read + 'a) -> Result<Box<dyn BufRead + 'a>, Error> {
-    let mut file = std::io::BufReader::with_capacity(1 << 16, file);
+    let mut file = BufReader::with_capacity(BUFFER, file);
     let start = file.fill_buf().map_err(|error| Error::new(error.to_string()))?;
-    if start.starts_with(&[0x1f, 0x8b]) {
-        let decoder = flate2::bufread::MultiGzDecoder::new(file);
-        return Ok(Box::new(std::io::BufReader::with_capacity(1 << 16, decoder)));
+    if start.starts_with(&GZIP_MAGIC) {
+        return Ok(Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))));
     }
     Ok(Box::new(file))
 }
 
-/// A lone giant: half as much again as the next station, and three times the 99th percentile.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const BUFFER: usize = 1 << 16;
+
+/// Flags a single station that is far larger than all others.
 fn flag_outlier(stations: &mut [Station]) {
-    let mut vehicles: Vec<u64> = stations.iter().map(|station| station.vehicles).collect();
+    let vehicles = stations.iter().map(|station| station.vehicles).collect();
+    let Some(outlier) = outlier(vehicles) else { return };
+    let lone = stations.iter_mut().filter(|station| station.vehicles == outlier);
+    lone.for_each(|station| station.flags.push(Flag::Outlier));
+}
+
+/// The largest of at least 100 numbers if it is over 1.5 times the next one and over three times the 99th percentile.
+fn outlier(mut vehicles: Vec<u64>) -> Option<u64> {
     vehicles.sort_unstable();
-    let [.., next, largest] = vehicles[..] else { return };
+    let [.., next, largest] = vehicles[..] else { return None };
     let high = vehicles[(vehicles.len() - 1) * 99 / 100];
-    if vehicles.len() >= 100 && 2 * largest > 3 * next && largest > 3 * high {
-        let lone = stations.iter_mut().filter(|station| station.vehicles == largest);
-        lone.for_each(|station| station.flags.push(Flag::Outlier));
-    }
+    (vehicles.len() >= 100 && 2 * largest > 3 * next && largest > 3 * high).then_some(largest)
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
-//! `sensor,vehicles` with an optional `observed` in per cent.
+//! Tables of `sensor,vehicles`, with an optional column `observed` in per cent.
 
 use std::collections::HashSet;
 
-use super::lines::{Lines, number, optional};
+use super::lines::Lines;
+use super::record::Record;
 use super::{Flag, Station, Traffic};
 use crate::error::Error;
 
 const HEADERS: [&str; 2] = ["sensor,vehicles", "sensor,vehicles,observed"];
+const NAME: usize = 0;
+const VEHICLES: usize = 1;
+const OBSERVED: usize = 2;
 
 pub(super) fn is_header(line: &str) -> bool {
     HEADERS.contains(&line.trim().to_ascii_lowercase().as_str())
@@ -17,53 +21,37 @@ pub(super) fn read(header: &str, lines: &mut Lines<'_>) -> Result<Traffic, Error
     let (mut stations, mut names) = (Vec::new(), HashSet::new());
     while let Some(text) = lines.next()? {
         let fields = fields(text);
-        let station = station(lines.number, &fields, columns)?;
+        let record = Record::new(lines.number, fields);
+        record.check_length(columns)?;
+        let station = station(&record)?;
         if !names.insert(station.name.clone()) {
-            return Err(Error::field(lines.number, 1, format!("{} stands twice", station.name)));
+            return Err(record.error(NAME, format!("{} stands twice", station.name)));
         }
         stations.push(station);
     }
     Ok(Traffic { origin: "a table of sensors and vehicles".to_owned(), stations, silent: 0 })
 }
 
-fn station(line: u64, fields: &[String], columns: usize) -> Result<Station, Error> {
-    if fields.len() != columns {
-        let has = fields.len();
-        let fields = if has == 1 { "field" } else { "fields" };
-        return Err(Error::line(line, format!("{has} {fields} where {columns} belong")));
-    }
-    let name = fields[0].trim().to_owned();
-    if name.is_empty() {
-        return Err(Error::field(line, 1, "empty where the station's name belongs"));
-    }
-    let vehicles: u64 = number(line, 2, &fields[1], "a whole number of vehicles")?;
+fn station(record: &Record<String>) -> Result<Station, Error> {
+    let name = record.required(NAME, "the station's name")?.to_owned();
+    let vehicles: u64 = record.number(VEHICLES, "a whole number of vehicles")?;
     if vehicles > super::MOST_VEHICLES {
-        return Err(Error::field(line, 2, format!("{vehicles} vehicles at one station are too many")));
+        return Err(record.error(VEHICLES, format!("{vehicles} vehicles at one station are too many")));
     }
-    let observed = fields.get(2).map(|text| percentage(line, 3, text)).transpose()?.flatten();
-    Ok(Station { name, vehicles, flags: observed_flags(observed), place: None })
+    let flag = observed_flag(record.percentage(OBSERVED)?);
+    Ok(Station { name, vehicles, flags: flag.into_iter().collect(), place: None })
 }
 
-/// A share in per cent; empty where nobody knows.
-pub(super) fn percentage(line: u64, field: usize, text: &str) -> Result<Option<f64>, Error> {
-    let value: Option<f64> = optional(line, field, text, "a percentage")?;
-    match value {
-        Some(value) if !(0.0..=100.0).contains(&value) => {
-            Err(Error::field(line, field, format!("{value} is not between 0 and 100 per cent")))
-        }
-        value => Ok(value),
+/// The flag of a count of which this percentage was observed, if that is known.
+pub(super) fn observed_flag(observed: Option<f64>) -> Option<Flag> {
+    match observed? {
+        0.0 => Some(Flag::Imputed),
+        share if share < 100.0 => Some(Flag::PartlyObserved),
+        _ => None,
     }
 }
 
-pub(super) fn observed_flags(observed: Option<f64>) -> Vec<Flag> {
-    match observed {
-        Some(0.0) => vec![Flag::Imputed],
-        Some(share) if share < 100.0 => vec![Flag::PartlyObserved],
-        _ => Vec::new(),
-    }
-}
-
-/// Fields between commas; one in quotation marks may hold commas.
+/// The fields between commas; a quoted field may contain commas.
 fn fields(text: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;

@@ -29,11 +29,12 @@ pub(super) fn section(day: &Longitudinal) -> Markup {
 
 fn composed(parts: &[Composed]) -> Table {
     let header = ["method", "windows", "ε of the releases", "ε of all reports", "error of a window"];
-    let cells = |part: &Composed| {
-        let release = display::claim(part.release.map(|(_, upper)| upper));
-        [part.label.clone(), part.windows.to_string(), release, display::claim(part.linked), measured(part.error)]
-    };
-    Table::new("day-fresh", header, parts.iter().map(cells).collect())
+    Table::new("day-fresh", header, parts.iter().map(composed_row).collect())
+}
+
+fn composed_row(part: &Composed) -> [String; 5] {
+    let release = display::claim(part.release.map(|(_, upper)| upper));
+    [part.label.clone(), part.windows.to_string(), release, display::claim(part.linked), measured(part.error)]
 }
 
 fn memoized(parts: &[Memoized]) -> Table {
@@ -45,11 +46,16 @@ fn memoized(parts: &[Memoized]) -> Table {
         "ε of all reports, fresh",
         "ε memoized, truth unchanged",
     ];
-    let cells = |part: &Memoized| {
-        let errors = [part.window, part.fresh, part.memoized].map(measured);
-        let [window, fresh, once] = errors;
-        let [fresh_linked, once_linked] = [part.fresh_linked, part.memoized_linked].map(display::claim);
-        [part.label.clone(), window, fresh, once, fresh_linked, once_linked]
-    };
-    Table::new("day-memoized", header, parts.iter().map(cells).collect())
+    Table::new("day-memoized", header, parts.iter().map(memoized_row).collect())
+}
+
+fn memoized_row(part: &Memoized) -> [String; 6] {
+    [
+        part.label.clone(),
+        measured(part.window),
+        measured(part.fresh),
+        measured(part.memoized),
+        display::claim(part.fresh_linked),
+        display::claim(part.memoized_linked),
+    ]
 }

@@ -1,4 +1,4 @@
-//! The page: text, tables and plots in one file that asks nothing of the network.
+//! The page: text, tables and plots in one file that loads nothing from the network.
 
 mod day;
 
@@ -12,7 +12,7 @@ use crate::evaluation::Evaluation;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The plots that belong to no comparison, under their headings.
+/// The headings and names of the plots that do not belong to a comparison.
 const FIGURES: [(&str, &str); 4] = [
     ("Error against ε", "error-epsilon"),
     ("Coverage of the intervals", "coverage"),
@@ -45,7 +45,7 @@ impl Evaluation {
                 p.note { strong { "Partial." } " The run was stopped; rows have the trials that were done." }
             }
             h2 #findings { "What was found" }
-            @for finding in self.summary() { (found(&finding)) }
+            @for finding in self.summary() { (section(&finding)) }
             h2 { "What was counted, and how to read the tables" }
             (self.introduction())
             @for comparison in Comparison::ALL { (self.comparison(comparison, plots)) }
@@ -82,14 +82,17 @@ impl Evaluation {
             1 => "1 station carries".to_owned(),
             count => format!("{count} stations carry"),
         };
-        let suspects = self.traffic.stations.iter().filter(|one| one.flags.iter().any(|flag| flag.is_suspect()));
-        let doubtful: Vec<String> =
+        format!("{flagged} a flag (imputed, partly observed, doubtful).{}", self.suspects())
+    }
+
+    fn suspects(&self) -> String {
+        let suspects = self.traffic.stations.iter().filter(|station| station.is_suspect());
+        let names: Vec<String> =
             suspects.map(|station| format!("{} with {} vehicles", station.name, station.vehicles)).collect();
-        let doubt = match doubtful.is_empty() {
-            true => String::new(),
-            false => format!(" Detectors in doubt, kept as published: {}.", doubtful.join(", ")),
-        };
-        format!("{flagged} a flag (imputed, partly observed, doubtful).{doubt}")
+        if names.is_empty() {
+            return String::new();
+        }
+        format!(" Detectors in doubt, kept as published: {}.", names.join(", "))
     }
 
     fn comparison(&self, comparison: Comparison, plots: &[(String, Plot)]) -> Markup {
@@ -107,7 +110,7 @@ impl Evaluation {
     }
 }
 
-fn found(finding: &Finding) -> Markup {
+fn section(finding: &Finding) -> Markup {
     html! {
         section id=(finding.id) {
             p { strong { (finding.claim) } " " (finding.conditions) }
@@ -116,7 +119,7 @@ fn found(finding: &Finding) -> Markup {
     }
 }
 
-/// A table that becomes one card for each row where the window is narrow: every cell knows its column.
+/// A table that turns into one card per row in a narrow window: every cell names its column.
 fn table(table: &Table) -> Markup {
     html! {
         table id=(table.id) {

@@ -5,45 +5,64 @@ use uptack_chart::{Axis, Chart, Scale, Series};
 
 use super::looks::look;
 use crate::compare::Comparison;
+use crate::curve::CurvePoint;
 use crate::evaluation::Evaluation;
 use crate::report::text::{heading, level, listed};
+use crate::row::ErrorAt;
 
-/// What theory predicts of a method and what was measured, at the same places.
+/// The errors of a method that theory predicts and that were measured.
 struct Curve<'a> {
     label: &'a str,
-    /// Place, prediction, measurement.
-    points: Vec<(f64, f64, f64)>,
+    points: Vec<Errors>,
+}
+
+/// The two errors at one place of the horizontal axis.
+#[derive(Clone, Copy)]
+struct Errors {
+    x: f64,
+    predicted: f64,
+    measured: f64,
 }
 
 impl Evaluation {
     pub(super) fn error_against_population(&self, comparison: Comparison) -> Chart {
-        let (vehicles, yes) = (self.vehicles(), self.traffic.median());
-        let title = match comparison {
-            Comparison::Paper => "Error against population, the paper's settings (guarantees differ)".to_owned(),
-            _ => format!("Error against population {}", uncapitalized(heading(comparison))),
-        };
-        let at = level(comparison, &self.settings.levels).map_or(String::new(), |level| format!("{level}; "));
-        let trials = self.settings.trials;
-        let chart = Chart::new(title, Axis::new("population (owners)", Scale::Log), error_axis())
-            .subtitled(format!("{at}stations with {yes} vehicles; lines: theory, points: {trials} trials a station"));
         let points = self.of(comparison).map(|row| {
-            let error = row.at(&vehicles, yes);
-            (row.label.as_str(), (row.owners as f64, error.predicted, error.measured))
+            let ErrorAt { predicted, measured } = self.median_error(row);
+            (row.label.as_str(), Errors { x: row.owners as f64, predicted, measured })
         });
-        drawn(chart, &curves(points))
+        let chart = Chart::new(title(comparison), Axis::new("population (owners)", Scale::Log), error_axis());
+        with_curves(chart.subtitled(self.population_subtitle(comparison)), &curves(points))
+    }
+
+    fn population_subtitle(&self, comparison: Comparison) -> String {
+        let level = level(comparison, &self.settings.levels).map_or(String::new(), |level| format!("{level}; "));
+        let (yes, trials) = (self.traffic.median(), self.settings.trials);
+        format!("{level}stations with {yes} vehicles; lines: theory, points: {trials} trials a station")
     }
 
     pub(super) fn error_against_epsilon(&self) -> Chart {
-        let chart =
-            Chart::new("Error against ε of the release", Axis::new("ε", Scale::Log), error_axis()).subtitled(format!(
-                "{} owners, {} vehicles, δ = {}; lines: theory, points: measured",
-                display::grouped(self.traffic.total() * self.settings.factors[0]),
-                self.traffic.median(),
-                display::claim(self.settings.levels.release.delta)
-            ));
-        let points =
-            self.curve.iter().map(|point| (point.label.as_str(), (point.epsilon, point.predicted, point.measured)));
-        drawn(chart, &curves(points))
+        let points = self.curve.iter().map(|point| {
+            let CurvePoint { epsilon: x, predicted, measured, .. } = *point;
+            (point.label.as_str(), Errors { x, predicted, measured })
+        });
+        let chart = Chart::new("Error against ε of the release", Axis::new("ε", Scale::Log), error_axis());
+        with_curves(chart.subtitled(self.epsilon_subtitle()), &curves(points))
+    }
+
+    fn epsilon_subtitle(&self) -> String {
+        format!(
+            "{} owners, {} vehicles, δ = {}; lines: theory, points: measured",
+            display::grouped(self.traffic.total() * self.settings.factors[0]),
+            self.traffic.median(),
+            display::claim(self.settings.levels.release.delta)
+        )
+    }
+}
+
+fn title(comparison: Comparison) -> String {
+    match comparison {
+        Comparison::Paper => "Error against population, the paper's settings (guarantees differ)".to_owned(),
+        _ => format!("Error against population {}", uncapitalized(heading(comparison))),
     }
 }
 
@@ -51,8 +70,8 @@ fn error_axis() -> Axis {
     Axis::new("root mean squared error (vehicles)", Scale::Log)
 }
 
-/// One curve for each label, in the order in which they come.
-fn curves<'a>(points: impl Iterator<Item = (&'a str, (f64, f64, f64))>) -> Vec<Curve<'a>> {
+/// One curve for each label, in the order in which the labels come.
+fn curves<'a>(points: impl Iterator<Item = (&'a str, Errors)>) -> Vec<Curve<'a>> {
     let mut curves: Vec<Curve<'a>> = Vec::new();
     for (label, point) in points {
         match curves.iter_mut().find(|curve| curve.label == label) {
@@ -63,37 +82,43 @@ fn curves<'a>(points: impl Iterator<Item = (&'a str, (f64, f64, f64))>) -> Vec<C
     curves
 }
 
-/// The line of theory carries the name in the legend together with the marker of what was measured.
-fn drawn(chart: Chart, curves: &[Curve<'_>]) -> Chart {
-    let chart = curves.iter().fold(chart, |chart, curve| {
-        let look = look(curve.label);
-        let theory = curve.points.iter().map(|&(x, predicted, _)| (x, predicted));
-        let measured = curve.points.iter().map(|&(x, _, measured)| (x, measured));
-        chart.with(Series::line("", theory).looking(look)).with(Series::points(curve.label, measured).looking(look))
-    });
+fn with_curves(chart: Chart, curves: &[Curve<'_>]) -> Chart {
+    let chart = curves.iter().flat_map(Curve::series).fold(chart, Chart::with);
     coincident(curves)
         .into_iter()
         .fold(chart, |chart, names| chart.noted(format!("One on top of the other: {} coincide.", listed(&names))))
 }
 
-/// Curves that differ by less than this share of their value cannot be told apart in a picture.
-const TELLS: f64 = 0.015;
-
-/// Groups of curves that lie on top of each other, by theory.
-fn coincident<'a>(curves: &[Curve<'a>]) -> Vec<Vec<&'a str>> {
-    let mut groups: Vec<(&Curve<'a>, Vec<&'a str>)> = Vec::new();
-    for curve in curves {
-        match groups.iter_mut().find(|(first, _)| same(first, curve)) {
-            Some((_, names)) => names.push(curve.label),
-            None => groups.push((curve, vec![curve.label])),
-        }
+impl Curve<'_> {
+    /// The line of theory and the points that were measured, which have one entry in the legend together.
+    fn series(&self) -> [Series; 2] {
+        let predicted = self.points.iter().map(|point| (point.x, point.predicted));
+        let measured = self.points.iter().map(|point| (point.x, point.measured));
+        [Series::line("", predicted), Series::points(self.label, measured)]
+            .map(|series| series.looking(look(self.label)))
     }
-    groups.into_iter().map(|(_, names)| names).filter(|names| names.len() > 1).collect()
+
+    /// Whether two curves cannot be told apart in a picture, by theory.
+    fn coincides(&self, other: &Self) -> bool {
+        let close = |(a, b): (&Errors, &Errors)| a.x == b.x && (a.predicted / b.predicted - 1.0).abs() < VISIBLE;
+        self.points.len() == other.points.len() && self.points.iter().zip(&other.points).all(close)
+    }
 }
 
-fn same(one: &Curve<'_>, other: &Curve<'_>) -> bool {
-    let close = |(a, b): (&(f64, f64, f64), &(f64, f64, f64))| a.0 == b.0 && (a.1 / b.1 - 1.0).abs() < TELLS;
-    one.points.len() == other.points.len() && one.points.iter().zip(&other.points).all(close)
+/// Curves that differ by less than this share of their value cannot be told apart in a picture.
+const VISIBLE: f64 = 0.015;
+
+/// Groups of curves that lie on top of each other.
+fn coincident<'a>(curves: &[Curve<'a>]) -> Vec<Vec<&'a str>> {
+    let mut groups: Vec<Vec<&Curve<'a>>> = Vec::new();
+    for curve in curves {
+        match groups.iter_mut().find(|group| group[0].coincides(curve)) {
+            Some(group) => group.push(curve),
+            None => groups.push(vec![curve]),
+        }
+    }
+    let labels = |group: Vec<&Curve<'a>>| group.into_iter().map(|curve| curve.label).collect();
+    groups.into_iter().filter(|group| group.len() > 1).map(labels).collect()
 }
 
 fn uncapitalized(text: &str) -> String {
@@ -108,11 +133,12 @@ mod tests {
     #[test]
     fn curves_on_top_of_each_other_are_named_together() {
         let points = [("A", 1.0), ("B", 1.01), ("C", 2.0), ("D", 0.995)];
-        let points = points.into_iter().flat_map(|(label, y)| [(label, (1.0, y, y)), (label, (2.0, y, y))]);
+        let errors = |x: f64, y: f64| Errors { x, predicted: y, measured: y };
+        let points = points.into_iter().flat_map(|(label, y)| [(label, errors(1.0, y)), (label, errors(2.0, y))]);
         let curves = curves(points);
         assert_eq!(coincident(&curves), [["A", "B", "D"]]);
         let axis = || Axis::new("", Scale::Log);
-        let chart = drawn(Chart::new("", axis(), axis()), &curves);
+        let chart = with_curves(Chart::new("", axis(), axis()), &curves);
         assert_eq!(chart.notes, ["One on top of the other: A, B and D coincide."]);
     }
 }

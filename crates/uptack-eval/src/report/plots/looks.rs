@@ -2,10 +2,10 @@
 
 use uptack_chart::Look;
 
-/// The labels under which each method appears; its place is the number of its look.
+/// The labels of each method; its place is the number of its look.
 ///
-/// Markers repeat after 13 numbers, so no two methods of one figure stand 13 apart. A method in several settings is one
-/// method; no figure has it twice.
+/// Markers repeat after 13 numbers, so no two methods of one figure are 13 places apart. A method in several settings is
+/// one method, and no figure shows it twice.
 const METHODS: [&[&str]; 26] = [
     &["planned normal form", "normal form, f = ½"],
     &["planned blended", "blended, f = ½", "blended"],
@@ -35,7 +35,7 @@ const METHODS: [&[&str]; 26] = [
     &["planned with noise, linked ε ≤ 12"],
 ];
 
-/// A number that no method has, for what is none.
+/// The number of an empty place, for anything that is not a method.
 const UNKNOWN: usize = 16;
 
 /// The look of a method by its label.

@@ -10,11 +10,11 @@ use uptack_chart::{Chart, Map};
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
 
-/// A plot under its name.
+/// A chart or a map.
 pub enum Plot {
     /// Lines and points.
     Chart(Chart),
-    /// Places.
+    /// Dots at their places.
     Map(Map),
 }
 
@@ -38,15 +38,15 @@ impl Plot {
 }
 
 impl Evaluation {
-    /// All plots under their names.
+    /// All plots, each with its name.
     pub fn plots(&self) -> Vec<(String, Plot)> {
-        let mut plots: Vec<(String, Plot)> = Comparison::ALL
-            .iter()
-            .map(|&comparison| (format!("error-{comparison}"), Plot::Chart(self.error_against_population(comparison))))
-            .collect();
-        plots.push(("error-epsilon".to_owned(), Plot::Chart(self.error_against_epsilon())));
-        plots.push(("coverage".to_owned(), Plot::Chart(self.coverage_chart())));
-        plots.extend(self.scatter().map(|chart| ("scatter".to_owned(), Plot::Chart(chart))));
+        let named = |name: String, chart: Chart| (name, Plot::Chart(chart));
+        let by_population =
+            |comparison: Comparison| named(format!("error-{comparison}"), self.error_against_population(comparison));
+        let mut plots: Vec<(String, Plot)> = Comparison::ALL.map(by_population).into();
+        plots.push(named("error-epsilon".to_owned(), self.error_against_epsilon()));
+        plots.push(named("coverage".to_owned(), self.coverage_chart()));
+        plots.extend(self.scatter().map(|chart| named("scatter".to_owned(), chart)));
         plots.extend(self.difference_map().map(|map| ("map".to_owned(), Plot::Map(map))));
         plots
     }

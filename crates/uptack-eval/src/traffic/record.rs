@@ -1,0 +1,78 @@
+//! The fields of a line, and errors that say which one is wrong.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// One line as its fields, which are counted from 0 here and from 1 in errors.
+pub(super) struct Record<T> {
+    line: u64,
+    fields: Vec<T>,
+}
+
+impl<T: AsRef<str>> Record<T> {
+    pub(super) fn new(line: u64, fields: Vec<T>) -> Self {
+        Self { line, fields }
+    }
+
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// A field without the spaces around it; empty if the line has none there.
+    pub(super) fn text(&self, field: usize) -> &str {
+        self.fields.get(field).map_or("", |text| text.as_ref().trim())
+    }
+
+    /// An error about a field.
+    pub(super) fn error(&self, field: usize, message: impl fmt::Display) -> Error {
+        Error::field(self.line, field + 1, message)
+    }
+
+    pub(super) fn check_length(&self, expected: usize) -> Result<(), Error> {
+        match self.len() {
+            length if length == expected => Ok(()),
+            1 => Err(Error::line(self.line, format!("1 field where {expected} belong"))),
+            length => Err(Error::line(self.line, format!("{length} fields where {expected} belong"))),
+        }
+    }
+
+    /// A field that must not be empty; `what` says what it holds.
+    pub(super) fn required(&self, field: usize, what: &str) -> Result<&str, Error> {
+        match self.text(field) {
+            "" => Err(self.error(field, format!("empty where {what} belongs"))),
+            text => Ok(text),
+        }
+    }
+
+    pub(super) fn number<N: FromStr>(&self, field: usize, what: &str) -> Result<N, Error> {
+        let text = self.required(field, what)?;
+        text.parse().map_err(|_| self.error(field, format!("`{}` is not {what}", excerpt(text))))
+    }
+
+    /// A number, or none if the field is empty.
+    pub(super) fn optional<N: FromStr>(&self, field: usize, what: &str) -> Result<Option<N>, Error> {
+        if self.text(field).is_empty() { Ok(None) } else { self.number(field, what).map(Some) }
+    }
+
+    /// A percentage, or none if the field is empty.
+    pub(super) fn percentage(&self, field: usize) -> Result<Option<f64>, Error> {
+        let value: Option<f64> = self.optional(field, "a percentage")?;
+        match value {
+            Some(value) if !(0.0..=100.0).contains(&value) => {
+                Err(self.error(field, format!("{value} is not between 0 and 100 per cent")))
+            }
+            value => Ok(value),
+        }
+    }
+}
+
+/// As much of a field as an error shows.
+pub(super) fn excerpt(text: &str) -> String {
+    text.chars().take(40).collect()
+}
