@@ -311,8 +311,12 @@ impl Estimator {
 
     /// What the noise of both aggregators adds to the variance of the estimate.
     fn aggregator_variance(&self) -> f64 {
+        if self.noise_variance == 0.0 {
+            return 0.0;
+        }
+        // With noise there is one count alone.
         let difference = self.system.difference[0];
-        if self.noise_variance == 0.0 { 0.0 } else { self.noise_variance / (difference * difference) }
+        self.noise_variance / (difference * difference)
     }
 
     fn by_bin(&self, observation: &Observation, yes: f64) -> Vec<BinEstimate> {
