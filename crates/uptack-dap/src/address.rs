@@ -188,7 +188,9 @@ mod tests {
 
     #[test]
     fn an_error_does_not_repeat_a_password() {
-        for text in ["https://user:sec%ret@leader.example/", "ftp://user:sec%ret@leader.example/", "https://user:sec%ret@ü/"] {
+        for text in
+            ["https://user:sec%ret@leader.example/", "ftp://user:sec%ret@leader.example/", "https://user:sec%ret@ü/"]
+        {
             let told = parse(text).unwrap_err().to_string();
             assert!(!told.contains("sec%ret"), "{told}");
         }

@@ -273,7 +273,9 @@ fn addresses_that_others_can_listen_in_on() {
 #[test]
 fn addresses_that_are_not_what_they_seem() {
     let good = "https://two.example/";
-    for bad in ["https://Bü.example/", "https://B%C3%BC.example/", "https://one.example\\@two.example/", "https:one.example"] {
+    for bad in
+        ["https://Bü.example/", "https://B%C3%BC.example/", "https://one.example\\@two.example/", "https:one.example"]
+    {
         let reason = told(bad, good, |text| text).unwrap();
         assert!(reason.contains("aggregators.leader: "), "{reason}");
     }
