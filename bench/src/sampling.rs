@@ -88,7 +88,7 @@ fn against_generator(name: &str, text: &str, size: &Size) -> [Row; 3] {
     let owners = size.owners as f64;
     [
         rate(&format!("batch, {name}"), ours.median() / owners),
-        Row::new(format!("  bits an owner, {name}"), Target::None, bytes as f64 * 8.0 / owners, "bits"),
+        Row::new(format!("  bits per owner, {name}"), Target::None, bytes as f64 * 8.0 / owners, "bits"),
         Row::new(
             format!("  share of the rate of ChaCha12, {name}"),
             Target::AtLeast(50.0),

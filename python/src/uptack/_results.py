@@ -489,7 +489,7 @@ class Evaluation(Result):
 
     @property
     def rows(self) -> dict[str, list[Any]]:
-        """One row a method, comparison and population, as columns: ``pandas.DataFrame(evaluation.rows)``."""
+        """One row per method, comparison and population, as columns: ``pandas.DataFrame(evaluation.rows)``."""
         columns: dict[str, list[Any]] = {}
         flat = [_flat(row) for row in self.to_dict()["rows"]]
         names = list(dict.fromkeys(name for row in flat for name in row))

@@ -333,7 +333,7 @@ impl Card {
     fn check_form(&self, channel: &Channel) -> Result<(), Error> {
         let Some(ballot) = &self.ballot else { return Ok(()) };
         if self.predicate.is_some() {
-            return Err(Error::card("the card has a predicate beside its ballot"));
+            return Err(Error::card("the card has both a predicate and a ballot"));
         }
         let known = [Output::ONE, Output::ZERO, Output::BOTTOM];
         match channel.answers() {

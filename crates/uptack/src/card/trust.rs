@@ -38,7 +38,7 @@ const NOISE: &str = "Counts on the noise that an honest aggregator draws, once f
 
 /// Against whom the claim for all answers of an owner holds.
 const LINKED: &str =
-    "Against everybody, both aggregators in one hand included: nobody but the owner's own device is trusted.";
+    "Against everybody, even if one operator runs both aggregators: nobody but the owner's own device is trusted.";
 
 impl Card {
     /// The claims of this card, each with the trust model under which it holds.

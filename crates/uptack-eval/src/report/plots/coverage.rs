@@ -57,7 +57,7 @@ fn coverage_axes(trials: u64) -> Chart {
         Axis::new("share of intervals that hold the truth", Scale::Linear),
     )
     .subtitled(format!(
-        "at equal ε of the release, smallest population, {trials} trials a station; stations of about equally many \
+        "at equal ε of the release, smallest population, {trials} trials per station; stations of about equally many \
          vehicles together"
     ))
 }

@@ -37,7 +37,7 @@ impl Evaluation {
     fn population_subtitle(&self, comparison: Comparison) -> String {
         let level = level(comparison, &self.settings.levels).map_or(String::new(), |level| format!("{level}; "));
         let (yes, trials) = (self.traffic.median(), self.settings.trials);
-        format!("{level}stations with {yes} vehicles; lines: theory, points: {trials} trials a station")
+        format!("{level}stations with {yes} vehicles; lines: theory, points: {trials} trials per station")
     }
 
     pub(super) fn error_against_epsilon(&self) -> Chart {

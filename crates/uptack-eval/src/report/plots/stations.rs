@@ -71,7 +71,7 @@ fn place_in_rows(index: usize) -> Place {
 
 fn scatter_axes() -> Chart {
     Chart::new(
-        "Truth against estimate, one point a station",
+        "Truth against estimate, one point per station",
         Axis::new("vehicles (truth)", Scale::Root),
         Axis::new("vehicles (estimate)", Scale::Root),
     )

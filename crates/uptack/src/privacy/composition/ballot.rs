@@ -57,7 +57,7 @@ mod tests {
         let ballot = Ballot::new(40, 3).unwrap().guarantee(loss.clone()).unwrap();
         let direct = Composition::new(FixedInAdvance::repeated(loss, 6).unwrap());
         assert_eq!(ballot.epsilon(1e-6).unwrap(), direct.epsilon(1e-6).unwrap());
-        // At most the pure sum, up to the one cell a query that reading the profile may cost.
+        // At most the pure sum, up to the one cell per query that reading the profile may cost.
         assert!(ballot.epsilon(1e-6).unwrap().unwrap().upper() <= 3.0 + 6.0 / 64.0);
     }
 
