@@ -70,7 +70,9 @@ pub(crate) fn address(text: &str) -> Result<Url, String> {
 
 /// The address that was meant if only its scheme is missing or wrong: this machine in plaintext, or another one with TLS.
 fn with_scheme(text: &str) -> Option<String> {
-    let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let (_, bare) = text.split_once("://").unwrap_or(("", text));
+    let bare =
+        ["http:", "https:"].iter().find_map(|scheme| bare.strip_prefix(scheme)).unwrap_or(bare).trim_start_matches('/');
     let meant = uptack_dap::address::parse(&format!("https://{bare}")).ok()?;
     let scheme = if is_this_machine(&meant.host()?) { "http" } else { "https" };
     Some(format!("{scheme}://{bare}"))
@@ -97,13 +99,16 @@ mod tests {
             ("[::1]:8571", "write http://[::1]:8571"),
             ("desk.example", "write https://desk.example"),
             ("ftp://desk.example", "write https://desk.example"),
+            ("http:/127.0.0.1:8571", "write http://127.0.0.1:8571"),
+            ("https:desk.example", "write https://desk.example"),
             ("", "as in http://127.0.0.1:8080"),
-            ("/a/path", "as in http://127.0.0.1:8080"),
         ] {
             let told = address(bad).unwrap_err();
             assert!(told.contains("begins with http://") && told.ends_with(advice), "{bad}: {told}");
         }
-        for (bad, reason) in [("http://", "the host"), ("http://büro.example", "xn--"), ("https://a b", "no spaces")] {
+        for (bad, reason) in
+            [("http://", "a host after"), ("http://büro.example", "xn--"), ("https://a b", "no spaces")]
+        {
             let told = address(bad).unwrap_err();
             assert!(told.contains(reason) && told.ends_with("as in http://127.0.0.1:8080"), "{bad}: {told}");
         }

@@ -70,7 +70,7 @@ pub(crate) fn watched_steps<T: Send>(most: u64, work: impl FnOnce(&Arc<Progress>
 }
 
 /// The same if it is not known in advance how many steps the work takes.
-pub(crate) fn watched_endless<T: Send>(work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
+pub(crate) fn watched_without_total<T: Send>(work: impl FnOnce(&Arc<Progress>) -> T + Send) -> T {
     follow_steps(|millions| Step { what: "million steps", done: millions, all: 0 }, work)
 }
 

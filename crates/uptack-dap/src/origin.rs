@@ -39,12 +39,11 @@ impl FromStr for Origin {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let refuse = |error: &dyn fmt::Display| Error::input(format!("`{text}`: {error}"));
-        let url = address::parse(text).map_err(|error| refuse(&error))?;
-        address::check_address(&url).map_err(|error| refuse(&error))?;
+        let url = address::parse(text)?;
+        address::check_address(&url)?;
         match url.path() {
             "/" => Ok(Self(url.origin())),
-            _ => Err(refuse(&"an origin is a scheme, a host and a port, without a path")),
+            _ => Err(Error::input(format!("`{text}`: an origin is a scheme, a host and a port, without a path"))),
         }
     }
 }

@@ -63,12 +63,12 @@ class AboutMechanism(Result):
 
     @property
     def owners(self) -> int:
-        """The owners who answered, or who are counted on."""
+        """How many owners it is about."""
         return int(self._document["owners"])
 
     @property
     def mechanism(self) -> str:
-        """The mechanism."""
+        """The mechanism that it is about."""
         return str(self._document["mechanism"])
 
 

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result, ResultExt};
 use crate::layout;
 use crate::mechanism::{self, Named};
 use crate::output::{grouped, print_result};
-use crate::progress::{watched_endless, watched_steps};
+use crate::progress::{watched_steps, watched_without_total};
 use crate::views::views_table;
 
 /// Show what a mechanism gives away, in every view
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
 
 /// Composes this many answers and shows how many steps that has taken so far.
 fn compose(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Repeated> {
-    Ok(watched_endless(|progress| {
+    Ok(watched_without_total(|progress| {
         let accountant = accountant.clone().watched(Some(progress));
         Repeated::of(views, &accountant, target, times)
     })?)

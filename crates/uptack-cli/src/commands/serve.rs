@@ -155,11 +155,13 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     logging::init_verbose(arguments.verbose);
     block_on(desk::run(config, |desk| {
         // Perhaps nobody reads the address; the server runs all the same.
-        let _ = print_result(json, &document(desk), || describe(desk));
+        let sign_in = desk.sign_in_link().ok().flatten();
+        let _ = print_result(json, &document(desk, sign_in.as_ref()), || describe(desk, sign_in.as_ref()));
     }))
 }
 
-fn document(desk: &Desk) -> Value {
+/// `sign_in` is a link for the first analyst's browser; without it, the token is needed to sign in.
+fn document(desk: &Desk, sign_in: Option<&Url>) -> Value {
     json!({
         "address": desk.url(),
         "signer": desk.signer().to_string(),
@@ -167,12 +169,12 @@ fn document(desk: &Desk) -> Value {
         "helper": desk.helper_url(),
         "token": desk.first_token(),
         "operations": desk.operations_url(),
-        "sign_in": sign_in_link(desk),
+        "sign_in": sign_in,
     })
 }
 
-fn describe(desk: &Desk) -> String {
-    let sign_in = sign_in_link(desk).map_or(String::new(), |link| format!("sign in once, within an hour: {link}\n"));
+fn describe(desk: &Desk, sign_in: Option<&Url>) -> String {
+    let sign_in = sign_in.map_or(String::new(), |link| format!("sign in once, within an hour: {link}\n"));
     format!(
         "listening on {}\nsigning with {}\nleader {}, helper {}\nhealth and counters on {}\n{sign_in}",
         desk.url(),
@@ -181,9 +183,4 @@ fn describe(desk: &Desk) -> String {
         desk.helper_url(),
         desk.operations_url()
     )
-}
-
-/// A link for the first analyst's browser; without it, the token is needed to sign in.
-fn sign_in_link(desk: &Desk) -> Option<Url> {
-    desk.sign_in_link().ok().flatten()
 }

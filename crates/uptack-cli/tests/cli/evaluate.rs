@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::{Folder, json, run};
+use super::{Folder, run};
 
 /// Large enough that not every crowd is enumerated, which would take the composition of a day a minute.
 fn network(folder: &Folder) -> String {
@@ -90,9 +90,18 @@ fn rows_have_what_the_contract_names() {
             assert!(run(&["channel", mechanism]).status.success(), "{mechanism}");
         }
     }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_document_whatever_is_printed() {
     let folder = Folder::new("evaluate-again");
-    let again = json(&evaluate(&network(&folder), &["--json"]));
-    assert_eq!(document, again, "the same seed gives the same document");
+    let (data, out) = (network(&folder), folder.0.join("report"));
+    let output = run(&evaluate(&data, &["--out", out.to_str().unwrap()]));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("report with all"), "{printed}");
+    let again = std::fs::read_to_string(out.join("evaluation.json")).unwrap();
+    assert_eq!(again, Evaluation::shared().text("evaluation.json"));
 }
 
 #[test]

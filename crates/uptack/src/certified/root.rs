@@ -24,6 +24,9 @@ impl Middle {
     }
 }
 
+/// More halvings than any two doubles need: a search whose ends are not numbers still ends.
+pub(crate) const MOST_HALVINGS: usize = 1200;
+
 /// Narrows an interval around a root until `close` says that it is narrow enough, in at most `steps` steps.
 ///
 /// `is_below` says whether a point lies below the root. The lower end stays one for which it does, the upper end one for which

@@ -5,7 +5,6 @@ use super::observation::{Observation, Reader, Statistic, probability_of};
 use crate::channel::{Bin, Cell, Channel};
 use crate::error::Error;
 use crate::noise::DiscreteLaplace;
-
 use crate::tally::Tally;
 
 /// Estimates the number of yes-owners from tallies of one channel.

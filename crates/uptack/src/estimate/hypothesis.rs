@@ -31,7 +31,7 @@ pub(super) struct Verdict {
     pub(super) upper: f64,
     /// The probability of one as small or smaller.
     pub(super) lower: f64,
-    /// The probability of one as unacceptable or more so, the more acceptable the larger the smaller of its tails (Blaker).
+    /// The probability of one that is as unacceptable or more so. How acceptable a statistic is, is the smaller of its two tails (Blaker).
     pub(super) p: f64,
     /// The same with half of the probability of one that is exactly as unacceptable.
     pub(super) mid: f64,

@@ -60,7 +60,7 @@ impl Estimator {
         if self.owner_law(&weights).dominates() { weights } else { self.single(owners as f64) }
     }
 
-    /// The scores at `yes` of `owners`, rounded on the coarsest scale that is worth it.
+    /// The scores at `yes` of `owners`, rounded on the coarsest scale that is worth it, and in small crowds on the finest.
     fn rounded_scores(&self, owners: u64, yes: f64) -> Vec<i64> {
         let scores = self.scores(owners as f64, yes);
         let finest = finest(owners);

@@ -47,6 +47,7 @@ impl Side {
 impl Tails {
     const BELOW_ALL: Self = Self { upper: 1.0, lower: 0.0, point: 0.0 };
     const ABOVE_ALL: Self = Self { upper: 0.0, lower: 1.0, point: 0.0 };
+
     /// The tails at `x`, given P(sum ≥ value) and P(sum ≤ value) as a function.
     pub(super) fn at(x: i128, tail: impl Fn(i128, Side) -> f64) -> Self {
         let (upper, lower) = (tail(x, Side::Upper), tail(x, Side::Lower));

@@ -6,7 +6,7 @@ use super::family::Family;
 use super::limits::Limits;
 use super::request::Request;
 use super::search::{Aim, Found, Search};
-use crate::certified::root::{Middle, bisect};
+use crate::certified::root::{MOST_HALVINGS, Middle, bisect};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::mechanism::Mechanism;
@@ -262,7 +262,7 @@ pub(super) fn tighten(request: &Request, search: &Search<'_>, kept: Certified) -
         false
     };
     let ends = (needed.doubt.max(f64::MIN_POSITIVE).ln(), certified);
-    bisect(ends, Middle::Arithmetic, usize::MAX, |low, high| high - low <= TIGHT, is_below);
+    bisect(ends, Middle::Arithmetic, MOST_HALVINGS, |low, high| high - low <= TIGHT, is_below);
     best
 }
 

@@ -95,7 +95,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The rule by which a mechanism of this cost was chosen, where the least cost is another.
+    /// The rule by which a mechanism of this cost was chosen, given the least cost of all.
     fn of(least: f64, cost: f64) -> Self {
         let behind = 1.0 - least / cost;
         if behind > 0.0 { Self::Simplest(behind) } else { Self::Best }

@@ -288,7 +288,7 @@ impl Outcome {
 }
 
 impl DetailedOutcome {
-    /// Whether there are at most three classes and the target can be in all but one of them, or the target's class is certain,
+    /// Whether there are at most three classes and the target can be in all but at most one of them, or the target's class is certain,
     /// so that the others reveal nothing.
     fn has_few_classes(&self) -> bool {
         self.inside.len() <= 1 || self.count() <= 3 && self.outside.len() <= 1

@@ -8,7 +8,7 @@ use super::bit::Bit;
 use super::one_aggregator::{Planned, with_one_aggregator};
 use super::region::{Goal, Region};
 use super::written::{self, scale_of, scales_from};
-use crate::certified::root::{Middle, bisect};
+use crate::certified::root::{MOST_HALVINGS, Middle, bisect};
 use crate::channel::Channel;
 use crate::mechanism::Mechanism;
 use crate::noise::{DiscreteLaplace, Scale};
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
             return Some(low);
         }
         let close = |low: f64, high: f64| high - low <= ACCURACY;
-        let (_, least) = bisect((low, high), Middle::Arithmetic, usize::MAX, close, |log_scale| !keeps(log_scale));
+        let (_, least) = bisect((low, high), Middle::Arithmetic, MOST_HALVINGS, close, |log_scale| !keeps(log_scale));
         Some(least)
     }
 

@@ -199,7 +199,7 @@ impl Composition {
         up(f64::min(most, likely), 64.0 * ROUNDOFF * self.parts.len() as f64)
     }
 
-    /// δ is at least this, up to the probability `improbable` of being shifted further.
+    /// A lower bound on δ: the probability `improbable` of being shifted further and the mass moved are subtracted.
     fn lower_delta(&self, tail: &Tail, epsilon: f64, improbable: f64) -> f64 {
         let log_inflation = sum_over_queries(&self.parts, |part| part.loss.inflation().ln());
         let moved = sum_over_queries(&self.parts, |part| part.loss.moved());
