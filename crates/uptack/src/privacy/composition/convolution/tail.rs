@@ -1,4 +1,4 @@
-//! The hockey-stick curve of a composition.
+//! The hockey-stick curve of a composition (`docs/composition.md`, "Convolution").
 
 use super::tilted_sum::Tilt;
 use super::{Part, Window, infinite_mass};

@@ -1,4 +1,4 @@
-//! The law of a tilted sum, by the product of its parts' transforms.
+//! The law of a tilted sum, by the product of its parts' transforms (`docs/composition.md`, "Convolution").
 
 use super::{LARGEST_EXPONENT, OUTSIDE, Part, Window, tilted};
 use crate::certified::enclosure::Enclosure;

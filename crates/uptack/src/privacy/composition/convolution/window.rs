@@ -1,4 +1,4 @@
-//! Which cells of a tilted sum are represented.
+//! Which cells of a tilted sum are represented (`docs/composition.md`, "Convolution").
 
 use std::ops::RangeInclusive;
 
