@@ -203,12 +203,12 @@ mod broken_controls {
         audit(samples(control)).run_broken(&channel, &claims, control).unwrap()
     }
 
-    /// A law that is slightly off takes ten million samples to see; an answer in the clear, a coin used twice and a length that
-    /// tells the truth take a fifth of that on the whole family.
+    /// An answer in the clear and a length that tells the truth are seen in a fifth of the samples that the others take on the whole
+    /// family.
     fn samples(control: BrokenControl) -> u64 {
         match control {
-            BrokenControl::BiasedThreshold { .. } | BrokenControl::WrongBranch => TEN_MILLION,
-            _ => TEN_MILLION / 5,
+            BrokenControl::LastOutputUnprotected | BrokenControl::TruthDependentLength => TEN_MILLION / 5,
+            _ => TEN_MILLION,
         }
     }
 
