@@ -39,7 +39,7 @@ def privatize(owners: int) -> None:
     truths = np.arange(owners) % 100 == 0
     channel = up.Channel.of("randomized-response", t=repr(KEEP))
     ours = processor_time(lambda: channel.privatize(truths))
-    print(f"privatize {owners:.0e} owners: uptack {ours:.3f} s, {1e9 * ours / owners:.2f} ns an owner")
+    print(f"privatize {owners:.0e} owners: uptack {ours:.3f} s, {1e9 * ours / owners:.2f} ns per owner")
     part = 2000
     few = truths[:part].tolist()
     for name, make, aim in (("OpenDP", opendp_response, 50), ("multi-freq-ldpy", ldpy_response, 20)):
