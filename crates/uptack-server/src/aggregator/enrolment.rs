@@ -20,12 +20,12 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask},
 };
 
-use super::{
-    locks::{read, write},
-    store::TaskRows,
-};
+use super::store::TaskRows;
 use crate::{
-    base::problem::Problem,
+    base::{
+        locks::{read, write},
+        problem::Problem,
+    },
     error::{Error, Result},
 };
 

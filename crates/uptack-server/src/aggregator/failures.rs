@@ -16,7 +16,7 @@ use std::{
 };
 use uptack_dap::protocol::AggregationJobId;
 
-use super::locks::lock;
+use crate::base::locks::lock;
 
 /// What a failure that may be temporary is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,6 @@ mod http;
 mod job_state;
 mod jobs;
 mod keys;
-mod locks;
 mod maintenance;
 mod metrics;
 pub mod pair;

@@ -17,7 +17,6 @@ use super::{
     expiry::ExpiryClock,
     failures::Failures,
     keys::Keys,
-    locks::{lock, read, write},
     metrics::Name,
     problem, registry,
 };
@@ -26,7 +25,11 @@ use crate::{
         definition::Definition,
         store::{Store, TaskRows, WriteResult},
     },
-    base::{metrics::Metrics, problem::Problem},
+    base::{
+        locks::{lock, read, write},
+        metrics::Metrics,
+        problem::Problem,
+    },
     error::{Error, Result},
 };
 

@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::oneshot;
 use uptack_dap::task::AggregatorRole;
 
-use super::locks::lock;
+use crate::base::locks::lock;
 use crate::error::{Error, Result};
 
 mod layout;
