@@ -6,7 +6,7 @@ use serde::Serialize;
 use uptack::Mechanism;
 use uptack::plan::Form;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::method::{Changes, Curator, Method, Oracle, OracleKind};
 use crate::planned::{Crowd, Plans, Wanted};
 
@@ -83,7 +83,7 @@ pub fn methods(
     stations: u64,
     levels: &Levels,
     plans: &Plans,
-) -> Result<Vec<Method>, Error> {
+) -> Result<Vec<Method>> {
     let choice = Choice { crowd, stations, levels, plans };
     match comparison {
         Comparison::Trust => choice.by_trust(),
@@ -105,7 +105,7 @@ struct Choice<'a> {
 
 impl Choice<'_> {
     /// From no trust to full trust: randomized response, the owners' coins, the aggregators' noise, a curator.
-    fn by_trust(&self) -> Result<Vec<Method>, Error> {
+    fn by_trust(&self) -> Result<Vec<Method>> {
         let epsilon = self.levels.release.epsilon;
         let mut methods = vec![
             Method::baseline(RANDOMIZED_RESPONSE, randomized_response(epsilon)?),
@@ -119,7 +119,7 @@ impl Choice<'_> {
         Ok(methods)
     }
 
-    fn by_release(&self) -> Result<Vec<Method>, Error> {
+    fn by_release(&self) -> Result<Vec<Method>> {
         let release = self.levels.release;
         let shuffled = self.plans.of_family(self.crowd, "randomized-response", release)?;
         // The blended one keeps the bound on single answers, so that it is the same as in that comparison.
@@ -133,13 +133,13 @@ impl Choice<'_> {
         Ok(methods)
     }
 
-    fn by_answer(&self) -> Result<Vec<Method>, Error> {
+    fn by_answer(&self) -> Result<Vec<Method>> {
         let mut methods = vec![self.several("blended")?, self.several("spread")?];
         methods.extend(local(self.levels.answer, self.stations)?);
         Ok(methods)
     }
 
-    fn by_linked(&self) -> Result<Vec<Method>, Error> {
+    fn by_linked(&self) -> Result<Vec<Method>> {
         let mut methods = vec![
             self.linked("planned, one answer", Form::One)?,
             self.linked("planned, several answers", Form::Several)?,
@@ -151,7 +151,7 @@ impl Choice<'_> {
 
     /// Every owner is at exactly one station, so that two published counts change if it moves. Each count has half of what
     /// both may give away. The frequency oracles are made for this.
-    fn by_ballot(&self) -> Result<Vec<Method>, Error> {
+    fn by_ballot(&self) -> Result<Vec<Method>> {
         let release = self.levels.release;
         let half = Wanted { epsilon: release.epsilon / 2.0, delta: release.delta / 2.0 };
         let [linked, ..] = LINKED_WITH_NOISE;
@@ -163,21 +163,21 @@ impl Choice<'_> {
         Ok(methods)
     }
 
-    fn normal_form(&self, wanted: Wanted) -> Result<Method, Error> {
+    fn normal_form(&self, wanted: Wanted) -> Result<Method> {
         Ok(Method::family(NORMAL_FORM, self.plans.normal_form(self.crowd, wanted)?))
     }
 
-    fn linked(&self, label: &str, form: Form) -> Result<Method, Error> {
+    fn linked(&self, label: &str, form: Form) -> Result<Method> {
         Ok(Method::family(label, self.plans.linked(self.crowd, form, self.levels.linked)?))
     }
 
-    fn several(&self, family: &str) -> Result<Method, Error> {
+    fn several(&self, family: &str) -> Result<Method> {
         let mechanism = self.plans.several_answers(self.crowd, family, self.levels.release, self.levels.answer)?;
         Ok(Method::family(format!("planned {family}"), mechanism))
     }
 
     /// Planned for one honest aggregator; `linked` is the bound of one question, `stated` that of all that an owner writes.
-    fn with_noise(&self, epsilon: f64, linked: f64, stated: f64) -> Result<Method, Error> {
+    fn with_noise(&self, epsilon: f64, linked: f64, stated: f64) -> Result<Method> {
         Ok(Method::family(planned_with_noise(stated), self.plans.with_noise(self.crowd, epsilon, linked)?))
     }
 }
@@ -191,7 +191,7 @@ pub fn planned_with_noise(linked: f64) -> String {
 }
 
 /// Noise as libprio adds it, and nothing else: owners write the truth.
-pub fn noise_alone(epsilon: f64) -> Result<Method, Error> {
+pub fn noise_alone(epsilon: f64) -> Result<Method> {
     // The scale is a ratio: 1/ε to nine places, rounded up towards more privacy.
     let scale = (1e9 / epsilon).ceil() as u64;
     let mechanism: Mechanism = format!("randomized-response(t=1) + laplace(scale={scale}/1000000000)").parse()?;
@@ -204,7 +204,7 @@ pub const NOISE_ALONE: &str = "Prio with noise, no channel";
 pub const RANDOMIZED_RESPONSE: &str = "randomized response";
 
 /// Trusted curators at this guarantee for all counts that change.
-pub fn curators(wanted: Wanted, changes: Changes) -> Result<[Method; 2], Error> {
+pub fn curators(wanted: Wanted, changes: Changes) -> Result<[Method; 2]> {
     Ok([
         Method::curator(Curator::gaussian(wanted.epsilon, wanted.delta, changes)?),
         Method::curator(Curator::laplace(wanted.epsilon, changes)?),
@@ -237,29 +237,29 @@ const LINKED_AT_THREE: [(&str, &str); 5] = [
     ("spread, two pairs", "spread(pairs=2,f=1,r=0.25)"),
 ];
 
-fn fixed_settings(list: &[(&str, &str)]) -> Result<Vec<Method>, Error> {
+fn fixed_settings(list: &[(&str, &str)]) -> Result<Vec<Method>> {
     list.iter().map(|(label, mechanism)| fixed_setting(label, mechanism)).collect()
 }
 
-fn fixed_setting(label: &str, text: &str) -> Result<Method, Error> {
+fn fixed_setting(label: &str, text: &str) -> Result<Method> {
     let mechanism: Mechanism = text.parse()?;
     let method = if text.starts_with("randomized") { Method::baseline } else { Method::family };
     Ok(method(label, mechanism))
 }
 
 /// Randomized response and the frequency oracles under a local ε.
-pub fn local(epsilon: f64, stations: u64) -> Result<Vec<Method>, Error> {
+pub fn local(epsilon: f64, stations: u64) -> Result<Vec<Method>> {
     let mut methods = vec![Method::baseline(RANDOMIZED_RESPONSE, randomized_response(epsilon)?)];
     methods.extend(oracles(epsilon, stations)?);
     Ok(methods)
 }
 
-fn oracles(epsilon: f64, stations: u64) -> Result<Vec<Method>, Error> {
+fn oracles(epsilon: f64, stations: u64) -> Result<Vec<Method>> {
     OracleKind::ALL.into_iter().map(|kind| Ok(Method::oracle(Oracle::new(kind, epsilon, stations)?))).collect()
 }
 
 /// Randomized response with an ε of at most this, to six digits.
-pub fn randomized_response(epsilon: f64) -> Result<Mechanism, Error> {
+pub fn randomized_response(epsilon: f64) -> Result<Mechanism> {
     let truth = epsilon.exp() / (1.0 + epsilon.exp());
     // A truth of 3/4 comes out as 0.7500000000000001 or so; rounding down is towards more privacy.
     let truth = ((truth * 1e6 + 1e-6).floor() / 1e6).max(0.5);

@@ -3,7 +3,7 @@
 use uptack::simulate::Progress;
 
 use crate::compare::{NORMAL_FORM, curators, local, noise_alone, planned_with_noise};
-use crate::error::Error;
+use crate::error::Result;
 use crate::measure::{StationResult, measure};
 use crate::method::{Changes, Method};
 use crate::parallel::in_parallel;
@@ -38,7 +38,7 @@ pub(crate) fn error_against_epsilon(
     settings: &Settings,
     plans: &Plans,
     progress: &Progress,
-) -> Result<Vec<CurvePoint>, Error> {
+) -> Result<Vec<CurvePoint>> {
     let crowd = Crowd::at_median(traffic, settings.factors[0]);
     let stations = traffic.stations.len() as u64;
     let points = in_parallel(settings.threads, &EPSILONS, |index, &epsilon| {
@@ -52,7 +52,7 @@ pub(crate) fn error_against_epsilon(
     Ok(points.into_iter().flatten().collect())
 }
 
-fn methods(crowd: Crowd, wanted: Wanted, stations: u64, plans: &Plans) -> Result<Vec<Method>, Error> {
+fn methods(crowd: Crowd, wanted: Wanted, stations: u64, plans: &Plans) -> Result<Vec<Method>> {
     let mut methods = vec![Method::family(NORMAL_FORM, plans.normal_form(crowd, wanted)?)];
     methods.extend(local(wanted.epsilon, stations)?);
     methods.push(noise_alone(wanted.epsilon)?);
@@ -68,11 +68,11 @@ fn points(
     crowd: Crowd,
     wanted: Wanted,
     (seed, first_stream): (u64, u64),
-) -> Result<Vec<CurvePoint>, Error> {
+) -> Result<Vec<CurvePoint>> {
     (first_stream..).zip(methods).map(|(stream, method)| point(method, crowd, wanted, (seed, stream))).collect()
 }
 
-fn point(method: Method, crowd: Crowd, wanted: Wanted, coins: (u64, u64)) -> Result<CurvePoint, Error> {
+fn point(method: Method, crowd: Crowd, wanted: Wanted, coins: (u64, u64)) -> Result<CurvePoint> {
     let measured = measure(&method, &[crowd.yes], crowd.owners, TRIALS, coins, &Progress::default())?;
     let StationResult { predicted, rmse, .. } = measured.stations[0];
     Ok(CurvePoint { label: method.label, epsilon: wanted.epsilon, predicted, measured: rmse })

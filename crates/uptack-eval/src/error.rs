@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What most functions of this crate return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// What went wrong, where, and what to do about it.
 #[derive(Debug)]
 pub struct Error {

@@ -5,7 +5,7 @@ use uptack::simulate::Progress;
 
 use crate::compare::Comparison;
 use crate::curve::{CurvePoint, error_against_epsilon};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::longitudinal::Longitudinal;
 use crate::parallel::joined;
 use crate::planned::Plans;
@@ -34,7 +34,7 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// Runs everything. If stopped early, the result has the rows that were begun.
-    pub fn run(traffic: Traffic, settings: Settings, watch: &Watch) -> Result<Self, Error> {
+    pub fn run(traffic: Traffic, settings: Settings, watch: &Watch) -> Result<Self> {
         check(&traffic, &settings)?;
         let plans = Plans::default();
         let tasks = tasks::plan(&traffic, &settings, &plans, watch)?;
@@ -74,7 +74,7 @@ fn curve_and_day(
     settings: &Settings,
     plans: &Plans,
     progress: &Progress,
-) -> Result<(Vec<CurvePoint>, Option<Longitudinal>), Error> {
+) -> Result<(Vec<CurvePoint>, Option<Longitudinal>)> {
     std::thread::scope(|scope| {
         let curve = scope.spawn(|| error_against_epsilon(traffic, settings, plans, progress));
         let day = Longitudinal::of(traffic, settings, plans, progress);
@@ -82,7 +82,7 @@ fn curve_and_day(
     })
 }
 
-fn check(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {
+fn check(traffic: &Traffic, settings: &Settings) -> Result<()> {
     if settings.trials == 0 || settings.trials > u64::from(u32::MAX) {
         return Err(Error::new(format!("{} trials cannot be run", settings.trials)));
     }
@@ -90,7 +90,7 @@ fn check(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {
     check_population(traffic, settings)
 }
 
-fn check_crowd(traffic: &Traffic) -> Result<(), Error> {
+fn check_crowd(traffic: &Traffic) -> Result<()> {
     let (stations, total) = (traffic.stations.len(), traffic.total());
     if stations >= 2 && total >= 100 {
         return Ok(());
@@ -99,7 +99,7 @@ fn check_crowd(traffic: &Traffic) -> Result<(), Error> {
         .with_hint("give at least two stations and 100 vehicles"))
 }
 
-fn check_population(traffic: &Traffic, settings: &Settings) -> Result<(), Error> {
+fn check_population(traffic: &Traffic, settings: &Settings) -> Result<()> {
     let largest = settings.largest_factor().and_then(|factor| traffic.total().checked_mul(factor));
     match largest {
         Some(owners) if owners <= MOST_OWNERS => Ok(()),

@@ -22,4 +22,4 @@ pub mod traffic;
 mod uniform;
 pub mod watch;
 
-pub use error::Error;
+pub use error::{Error, Result};

@@ -6,7 +6,7 @@ use uptack::simulate::{Progress, draw_counts};
 use uptack::{Channel, Mechanism, SeededCoins};
 
 use crate::compare::{NORMAL_FORM, randomized_response};
-use crate::error::Error;
+use crate::error::Result;
 use crate::planned::{Crowd, Plans, Wanted};
 use crate::settings::Settings;
 use crate::traffic::Traffic;
@@ -67,12 +67,7 @@ const DAYS: u64 = 400;
 
 impl Longitudinal {
     /// For the first population and the median station; none if stopped.
-    pub fn of(
-        traffic: &Traffic,
-        settings: &Settings,
-        plans: &Plans,
-        progress: &Progress,
-    ) -> Result<Option<Self>, Error> {
+    pub fn of(traffic: &Traffic, settings: &Settings, plans: &Plans, progress: &Progress) -> Result<Option<Self>> {
         if progress.stopped() {
             return Ok(None);
         }
@@ -97,7 +92,7 @@ fn compose_all(
     crowd: Crowd,
     wanted: Wanted,
     progress: &Progress,
-) -> Result<Option<Vec<Composed>>, Error> {
+) -> Result<Option<Vec<Composed>>> {
     let mut composed = Vec::new();
     for (label, mechanism) in [(NORMAL_FORM, best), ("planned, everybody takes part", always)] {
         if progress.stopped() {
@@ -126,7 +121,7 @@ impl<'a> Window<'a> {
 
     /// The releases of these numbers of windows together, as `uptack privacy --repeat` computes them: by the same function
     /// with the same amount of work.
-    fn compose(&self, windows: &[u64], delta: f64) -> Result<Vec<Composed>, Error> {
+    fn compose(&self, windows: &[u64], delta: f64) -> Result<Vec<Composed>> {
         let channel = self.mechanism.channel();
         let target = Target::Delta(Delta::new(delta)?);
         let accountant = release(&channel, self.crowd.owners)?;
@@ -136,7 +131,7 @@ impl<'a> Window<'a> {
         repeated.map(|repeated| self.composed(&repeated?)).collect()
     }
 
-    fn composed(&self, repeated: &Repeated) -> Result<Composed, Error> {
+    fn composed(&self, repeated: &Repeated) -> Result<Composed> {
         Ok(Composed {
             label: self.label.to_owned(),
             mechanism: self.mechanism.to_string(),
@@ -147,7 +142,7 @@ impl<'a> Window<'a> {
         })
     }
 
-    fn memoize(&self, seed: u64) -> Result<Memoized, Error> {
+    fn memoize(&self, seed: u64) -> Result<Memoized> {
         let channel = self.mechanism.channel();
         let errors = simulate_days(&channel, self.crowd, seed)?;
         let linked = uptack::privacy::linked_epsilon(&channel);
@@ -163,7 +158,7 @@ impl<'a> Window<'a> {
     }
 
     /// The error of one window, by theory.
-    fn error(&self) -> Result<f64, Error> {
+    fn error(&self) -> Result<f64> {
         let estimator = Estimator::new(&self.mechanism.channel())?;
         Ok(estimator.sd(self.crowd.owners, self.crowd.yes as f64)?)
     }
@@ -185,12 +180,7 @@ fn release_only(channel: &Channel, accountant: &Accountant, target: Target) -> V
 /// guarantee that `window` keeps in one window; none if stopped.
 ///
 /// By bisection here: a request to the planner bounds one release, not a composition of many.
-fn least_flips_of_a_day(
-    owners: u64,
-    window: &Mechanism,
-    wanted: Wanted,
-    progress: &Progress,
-) -> Result<Option<f64>, Error> {
+fn least_flips_of_a_day(owners: u64, window: &Mechanism, wanted: Wanted, progress: &Progress) -> Result<Option<f64>> {
     let (mut low, mut high) = (window.channel().cells()[1].yes().to_f64(), MOST_FLIPS);
     while high / low > 1.02 {
         if progress.stopped() {
@@ -203,12 +193,12 @@ fn least_flips_of_a_day(
 }
 
 /// Everybody takes part, and this share of the answers is flipped.
-fn flipped(flip: f64) -> Result<Mechanism, Error> {
+fn flipped(flip: f64) -> Result<Mechanism> {
     Ok(format!("normal-form(f=1,r={flip:.6})").parse()?)
 }
 
 /// Whether the releases of all windows of a day together keep the guarantee.
-fn day_keeps(mechanism: &Mechanism, owners: u64, wanted: Wanted) -> Result<bool, Error> {
+fn day_keeps(mechanism: &Mechanism, owners: u64, wanted: Wanted) -> Result<bool> {
     let accountant = release(&mechanism.channel(), owners)?;
     let upper = ReleaseProfile::new(&accountant).epsilon_upper(WINDOWS, Delta::new(wanted.delta)?)?;
     Ok(upper.is_some_and(|upper| upper <= wanted.epsilon))
@@ -223,7 +213,7 @@ struct DayErrors {
     memoized: f64,
 }
 
-fn simulate_days(channel: &Channel, crowd: Crowd, seed: u64) -> Result<DayErrors, Error> {
+fn simulate_days(channel: &Channel, crowd: Crowd, seed: u64) -> Result<DayErrors> {
     let estimator = Estimator::new(channel)?;
     let (mut fresh, mut memoized) = (0.0, 0.0);
     for day in 0..DAYS {
@@ -243,7 +233,7 @@ fn errors_of_day(
     estimator: &Estimator,
     Crowd { owners, yes }: Crowd,
     mut coins: SeededCoins,
-) -> Result<Vec<f64>, Error> {
+) -> Result<Vec<f64>> {
     let mut error = || {
         let cells = draw_counts(channel, owners, yes, &mut coins)?;
         Ok(estimator.estimate_observed(&estimator.observe_cells(&cells)).estimate - yes as f64)

@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
-use crate::error::Error;
+use crate::error::Result;
 
 /// Works on all items, on several threads. The results are in order, whatever the number of threads.
 pub(crate) fn in_parallel<I: Sync, T: Send>(
     threads: usize,
     items: &[I],
-    work: impl Fn(usize, &I) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
+    work: impl Fn(usize, &I) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     let next = AtomicUsize::new(0);
     let take = || {
         let index = next.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use uptack::Mechanism;
 use uptack::plan::{Form, Noise, Prior, Request, Trust, USUAL_DELTA, least_error};
 use uptack::privacy::{Delta, Epsilon};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::traffic::Traffic;
 
 /// A guarantee of the release.
@@ -38,7 +38,7 @@ impl Crowd {
         Request::new(self.owners, Prior::at(self.yes))
     }
 
-    fn released(self, wanted: Wanted) -> Result<Request, Error> {
+    fn released(self, wanted: Wanted) -> Result<Request> {
         let release = (Epsilon::new(wanted.epsilon)?, Delta::new(wanted.delta)?);
         Ok(Request { release: Some(release), ..self.request() })
     }
@@ -58,31 +58,31 @@ impl Plans {
     ///
     /// The planner's other families of one answer are left out: they were better by a tenth of a per cent at most, and in
     /// a crowd of 50 million each takes a minute to account for. A test looks for a better one in a smaller crowd.
-    pub fn normal_form(&self, crowd: Crowd, wanted: Wanted) -> Result<Mechanism, Error> {
+    pub fn normal_form(&self, crowd: Crowd, wanted: Wanted) -> Result<Mechanism> {
         self.of_family(crowd, "normal-form", wanted)
     }
 
     /// The best member of a family under the guarantee of the release.
-    pub fn of_family(&self, crowd: Crowd, family: &str, wanted: Wanted) -> Result<Mechanism, Error> {
+    pub fn of_family(&self, crowd: Crowd, family: &str, wanted: Wanted) -> Result<Mechanism> {
         self.least_error(&Request { family: Some(family.to_owned()), ..crowd.released(wanted)? })
     }
 
     /// The best member of a family of several answers, none of which gives away more than `answer` by itself.
     ///
     /// The release keeps its guarantee, too: a bound on each of several answers does not bound their tallies at all.
-    pub fn several_answers(&self, crowd: Crowd, family: &str, wanted: Wanted, answer: f64) -> Result<Mechanism, Error> {
+    pub fn several_answers(&self, crowd: Crowd, family: &str, wanted: Wanted, answer: f64) -> Result<Mechanism> {
         let request = Request { family: Some(family.to_owned()), form: Form::Several, ..crowd.released(wanted)? };
         self.least_error(&Request { answer_epsilon: Some(answer), ..request })
     }
 
     /// The best mechanism of a form whose whole report gives away at most `linked`.
-    pub fn linked(&self, crowd: Crowd, form: Form, linked: f64) -> Result<Mechanism, Error> {
+    pub fn linked(&self, crowd: Crowd, form: Form, linked: f64) -> Result<Mechanism> {
         self.least_error(&Request { form, linked_epsilon: Some(linked), ..crowd.request() })
     }
 
     /// The best mechanism with noise whose release gives away at most `epsilon` if one aggregator is honest, and `linked`
     /// if nobody is.
-    pub fn with_noise(&self, crowd: Crowd, epsilon: f64, linked: f64) -> Result<Mechanism, Error> {
+    pub fn with_noise(&self, crowd: Crowd, epsilon: f64, linked: f64) -> Result<Mechanism> {
         // The claim with one honest aggregator is pure: the planner requires a δ but does not use it.
         let request = crowd.released(Wanted { epsilon, delta: USUAL_DELTA })?;
         let (noise, trust) = (Noise::Aggregators, Trust::OneAggregator);
@@ -90,7 +90,7 @@ impl Plans {
     }
 
     /// The planner's answer. A thread that asks for what another one is planning waits for it.
-    fn least_error(&self, request: &Request) -> Result<Mechanism, Error> {
+    fn least_error(&self, request: &Request) -> Result<Mechanism> {
         let place = {
             // A place is added or read in one step, so that a panic elsewhere cannot leave the map half changed.
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use uptack::simulate::Progress;
 
 use crate::compare::{Comparison, methods};
-use crate::error::Error;
+use crate::error::Result;
 use crate::measure::{Measured, measure};
 use crate::method::{Changes, Claims, Law, Method};
 use crate::parallel::in_parallel;
@@ -46,7 +46,7 @@ pub(crate) struct Found {
 }
 
 /// All methods of all comparisons and populations. A method that is in several comparisons is one task.
-pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>, Error> {
+pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>> {
     let jobs = jobs(&settings.factors);
     watch.will_plan(jobs.len());
     let stations = traffic.stations.len() as u64;
@@ -76,7 +76,7 @@ struct Tasks {
 
 impl Tasks {
     /// The tasks of all jobs' methods in a population that starts with `owners` owners.
-    fn merged(planned: impl Iterator<Item = (Job, Vec<Method>)>, owners: u64) -> Result<Vec<Task>, Error> {
+    fn merged(planned: impl Iterator<Item = (Job, Vec<Method>)>, owners: u64) -> Result<Vec<Task>> {
         let mut tasks = Self::default();
         for ((factor, comparison), methods) in planned {
             tasks.add_all(methods, Population { factor, owners: owners * factor }, comparison)?;
@@ -84,7 +84,7 @@ impl Tasks {
         Ok(tasks.list)
     }
 
-    fn add_all(&mut self, methods: Vec<Method>, population: Population, comparison: Comparison) -> Result<(), Error> {
+    fn add_all(&mut self, methods: Vec<Method>, population: Population, comparison: Comparison) -> Result<()> {
         for (place, method) in methods.into_iter().enumerate() {
             let label = method.label.clone();
             self.add(method, population, Use { comparison, label, place })?;
@@ -92,7 +92,7 @@ impl Tasks {
         Ok(())
     }
 
-    fn add(&mut self, method: Method, population: Population, shown: Use) -> Result<(), Error> {
+    fn add(&mut self, method: Method, population: Population, shown: Use) -> Result<()> {
         let mechanism = method.mechanism()?;
         let key = (identity(&method, &mechanism), method.changes, population.factor);
         let index = *self.known.entry(key).or_insert(self.list.len());
@@ -116,7 +116,7 @@ pub(crate) fn measure_all(
     vehicles: &[u64],
     settings: &Settings,
     watch: &Watch,
-) -> Result<Vec<Option<Found>>, Error> {
+) -> Result<Vec<Option<Found>>> {
     watch.will_measure(tasks.len() * settings.trials as usize);
     in_parallel(settings.threads, tasks, |index, task| {
         task.measure(index as u64 + 1, vehicles, settings, watch.progress())
@@ -141,7 +141,7 @@ impl Task {
         vehicles: &[u64],
         settings: &Settings,
         progress: &Progress,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Option<Found>> {
         let (owners, coins) = (self.population.owners, (settings.seed, stream));
         let measured = measure(&self.method, vehicles, owners, settings.trials, coins, progress)?;
         if measured.trials == 0 {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use num_rational::BigRational;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::linear;
 use crate::noise::{DiscreteLaplace, SummedBit};
 pub use crate::output::Output;
@@ -149,7 +149,7 @@ struct RawChannel {
 
 impl Channel {
     /// A channel from its cells; `answers` lists the outputs that each answer may have, in the order of its tallies.
-    pub fn new(answers: Vec<Vec<Output>>, cells: Vec<Cell>) -> Result<Self, Error> {
+    pub fn new(answers: Vec<Vec<Output>>, cells: Vec<Cell>) -> Result<Self> {
         check_shape(&answers, &cells)?;
         check_sum(&cells, "yes", Cell::yes)?;
         check_sum(&cells, "no", Cell::no)?;
@@ -159,7 +159,7 @@ impl Channel {
     }
 
     /// A channel from its cells alone; the outputs of each answer are those that occur, in their order of appearance.
-    pub fn from_cells(cells: Vec<Cell>) -> Result<Self, Error> {
+    pub fn from_cells(cells: Vec<Cell>) -> Result<Self> {
         let count = cells.first().map_or(0, |cell| cell.outputs.len());
         let mut answers = vec![Vec::new(); count];
         for cell in &cells {
@@ -175,7 +175,7 @@ impl Channel {
     /// The same channel, but all that is published is the number of answers `1`, to which each aggregator adds `noise`.
     ///
     /// Refused for several answers, and if no owner can answer `1`: then there is no such number.
-    pub fn with_noise(self, noise: DiscreteLaplace) -> Result<Self, Error> {
+    pub fn with_noise(self, noise: DiscreteLaplace) -> Result<Self> {
         let refused = |message: &str| {
             Err(Error::parameter(message)
                 .with_hint("noise is added to the number of answers 1 of a mechanism with one answer"))
@@ -310,7 +310,7 @@ impl Channel {
 impl TryFrom<RawChannel> for Channel {
     type Error = Error;
 
-    fn try_from(raw: RawChannel) -> Result<Self, Error> {
+    fn try_from(raw: RawChannel) -> Result<Self> {
         let channel = Self::new(raw.answers, raw.cells)?;
         match raw.noise {
             Some(noise) => channel.with_noise(noise),
@@ -319,7 +319,7 @@ impl TryFrom<RawChannel> for Channel {
     }
 }
 
-fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<(), Error> {
+fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<()> {
     let (cell_count, answer_count) = (cells.len(), answers.len());
     if cell_count == 0 || answer_count == 0 {
         return Err(Error::law("a channel needs at least one answer and one cell"));
@@ -340,7 +340,7 @@ fn check_shape(answers: &[Vec<Output>], cells: &[Cell]) -> Result<(), Error> {
 }
 
 /// A cell must have one output for each answer, among those of the answer.
-fn check_outputs(cell: &Cell, answers: &[Vec<Output>]) -> Result<(), Error> {
+fn check_outputs(cell: &Cell, answers: &[Vec<Output>]) -> Result<()> {
     let (has, wants) = (cell.outputs.len(), answers.len());
     if has != wants {
         return Err(Error::law(format!("cell {} has {has} outputs where there are {wants} answers", cell.name())));
@@ -359,7 +359,7 @@ fn sum(parts: impl Iterator<Item = Probability>) -> Probability {
     parts.fold(Probability::ZERO, |sum, part| sum.checked_add(part).unwrap_or(Probability::ONE))
 }
 
-fn check_sum(cells: &[Cell], truth: &str, law: Law) -> Result<(), Error> {
+fn check_sum(cells: &[Cell], truth: &str, law: Law) -> Result<()> {
     let sum: u128 = cells.iter().map(|cell| law(cell).numerator()).sum();
     let one = Probability::ONE.numerator();
     match sum.cmp(&one) {

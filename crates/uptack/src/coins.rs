@@ -5,12 +5,12 @@
 
 use rand_core::{CryptoRng, Rng, SeedableRng};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A source of uniform bytes.
 pub trait Coins {
     /// Fills `bytes`, or fails without having used any of them.
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error>;
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()>;
 }
 
 /// A source whose bytes nobody can predict: what real answers need.
@@ -24,7 +24,7 @@ pub trait Unpredictable: Coins {}
 pub struct OsCoins;
 
 impl Coins for OsCoins {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         getrandom::fill(bytes).map_err(|error| {
             Error::coins(format!("the operating system gave no random bytes: {error}"))
                 .with_hint("nothing was drawn; try again when its generator is ready")
@@ -49,7 +49,7 @@ impl<R: CryptoRng> DeviceCoins<R> {
 }
 
 impl<R: CryptoRng> Coins for DeviceCoins<R> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.0.fill_bytes(bytes);
         Ok(())
     }
@@ -81,7 +81,7 @@ impl SeededCoins {
 }
 
 impl Coins for SeededCoins {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.0.fill_bytes(bytes);
         Ok(())
     }

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// What most functions of this crate return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// What went wrong, where, and what to do about it.
 ///
 /// The message names the parameter, cell, line or output at fault; [`Error::hint`] says what to do. Neither ever holds

@@ -9,7 +9,7 @@ use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::probability::Probability;
 
 /// A parameter of a mechanism: an exact rational between 0 and 1.
@@ -49,7 +49,7 @@ impl Fraction {
     }
 
     /// `numerator / denominator`, which must lie between 0 and 1.
-    pub fn new(numerator: u64, denominator: u64) -> Result<Self, Error> {
+    pub fn new(numerator: u64, denominator: u64) -> Result<Self> {
         if denominator == 0 {
             return Err(Error::syntax("the denominator of a fraction is 0"));
         }
@@ -57,7 +57,7 @@ impl Fraction {
     }
 
     /// The shortest decimal that reads back as `value`: `0.1` is taken as 1/10, which is what its writer meant.
-    pub fn from_f64(value: f64) -> Result<Self, Error> {
+    pub fn from_f64(value: f64) -> Result<Self> {
         if value.is_finite() {
             format!("{value:e}").parse()
         } else {
@@ -100,12 +100,12 @@ impl Fraction {
     }
 
     /// The sum, if it is at most 1.
-    pub fn plus(&self, other: &Self) -> Result<Self, Error> {
+    pub fn plus(&self, other: &Self) -> Result<Self> {
         Self::checked(&self.0 + &other.0)
     }
 
     /// The difference, if it is at least 0.
-    pub fn minus(&self, other: &Self) -> Result<Self, Error> {
+    pub fn minus(&self, other: &Self) -> Result<Self> {
         Self::checked(&self.0 - &other.0)
     }
 
@@ -113,7 +113,7 @@ impl Fraction {
         &self.0
     }
 
-    pub(crate) fn checked(value: BigRational) -> Result<Self, Error> {
+    pub(crate) fn checked(value: BigRational) -> Result<Self> {
         if value.is_negative() || value > BigRational::one() {
             return Err(Error::parameter(format!("{} is not between 0 and 1", Plain(&value)))
                 .with_hint("a probability may be written 0.05, 1/20 or 5%"));
@@ -125,7 +125,7 @@ impl Fraction {
 impl FromStr for Fraction {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let trimmed = text.trim();
         if trimmed.len() > LONGEST_TEXT {
             return Err(Error::syntax(format!("a number of {} characters is too long", trimmed.len())));
@@ -264,7 +264,7 @@ impl fmt::Debug for Fraction {
 impl TryFrom<String> for Fraction {
     type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, Error> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }

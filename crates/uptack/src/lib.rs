@@ -52,7 +52,7 @@ mod truth;
 
 pub use channel::{Bin, Cell, Channel, Class, MOST_ANSWERS, MOST_CELLS, Output, answer_name};
 pub use coins::{Coins, DeviceCoins, OsCoins, SeededCoins, Unpredictable};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use fraction::Fraction;
 pub use mechanism::Mechanism;
 pub use noise::{DiscreteLaplace, Scale, SummedBit};

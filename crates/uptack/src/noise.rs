@@ -11,7 +11,7 @@ use num_rational::BigRational;
 use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::{Plain, rational};
 use crate::output::shortened;
 use crate::probability::Probability;
@@ -67,7 +67,7 @@ impl Scale {
     const LONGEST_TEXT: usize = 64;
 
     /// `numerator / denominator`.
-    pub fn new(numerator: u64, denominator: u64) -> Result<Self, Error> {
+    pub fn new(numerator: u64, denominator: u64) -> Result<Self> {
         if denominator == 0 {
             return Err(Error::syntax("the denominator of a scale is 0"));
         }
@@ -93,7 +93,7 @@ impl Scale {
         BigRational::new_raw(self.numerator.into(), self.denominator.into())
     }
 
-    fn checked(value: &BigRational) -> Result<Self, Error> {
+    fn checked(value: &BigRational) -> Result<Self> {
         if !Self::is_in_range(value) {
             return Err(Error::parameter(format!("a scale of {} is out of range", Plain(value)))
                 .with_hint("a scale is from 0.01 to 1e9; 1 means ε = 1 for one honest aggregator, 2 means ε = 1/2"));
@@ -116,7 +116,7 @@ impl Scale {
 impl FromStr for Scale {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let trimmed = text.trim();
         let value = if trimmed.len() > Self::LONGEST_TEXT { None } else { rational(trimmed) };
         let value = value.ok_or_else(|| {
@@ -141,7 +141,7 @@ impl fmt::Debug for Scale {
 impl TryFrom<String> for Scale {
     type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, Error> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }
@@ -279,7 +279,7 @@ impl FromStr for DiscreteLaplace {
     type Err = Error;
 
     /// Reads `laplace(scale=2)`, or `laplace(2)`.
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let scale = scale_text(text).ok_or_else(|| {
             Error::syntax(format!("`{}` is not a noise", shortened(text.trim())))
                 .with_hint("noise is written laplace(scale=2)")

@@ -6,12 +6,12 @@
 //! on the noise drawn, never on anybody's answer.
 
 use crate::coins::{Coins, SeededCoins, Unpredictable};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::noise::{DiscreteLaplace, Scale};
 
 impl DiscreteLaplace {
     /// One draw, as an aggregator makes it.
-    pub fn draw(&self, coins: &mut impl Unpredictable) -> Result<i64, Error> {
+    pub fn draw(&self, coins: &mut impl Unpredictable) -> Result<i64> {
         draw(self.scale(), &mut CoinBytes::new(coins))
     }
 
@@ -30,7 +30,7 @@ impl DiscreteLaplace {
     }
 
     /// Several draws, which share the bytes that are read at a time.
-    pub(crate) fn draw_many_from(&self, count: usize, coins: &mut impl Coins) -> Result<Vec<i64>, Error> {
+    pub(crate) fn draw_many_from(&self, count: usize, coins: &mut impl Coins) -> Result<Vec<i64>> {
         let mut bytes = CoinBytes::new(coins);
         (0..count).map(|_| draw(self.scale(), &mut bytes)).collect()
     }
@@ -39,16 +39,16 @@ impl DiscreteLaplace {
 /// Where whole numbers and events of rational probability come from.
 trait Chances {
     /// A uniform number below `bound`.
-    fn below(&mut self, bound: u128) -> Result<u128, Error>;
+    fn below(&mut self, bound: u128) -> Result<u128>;
 
     /// Whether an event of probability `numerator / denominator` happens.
-    fn happens(&mut self, numerator: u128, denominator: u128) -> Result<bool, Error> {
+    fn happens(&mut self, numerator: u128, denominator: u128) -> Result<bool> {
         Ok(self.below(denominator)? < numerator)
     }
 }
 
 /// A draw at scale t/s.
-fn draw(scale: Scale, chances: &mut impl Chances) -> Result<i64, Error> {
+fn draw(scale: Scale, chances: &mut impl Chances) -> Result<i64> {
     loop {
         if let Some(value) = attempt(scale, chances)? {
             return Ok(value);
@@ -57,7 +57,7 @@ fn draw(scale: Scale, chances: &mut impl Chances) -> Result<i64, Error> {
 }
 
 /// A number of law proportional to e^(−x/t) over 0, 1, …, divided by s, and a sign; `None` if the attempt has to be repeated.
-fn attempt(scale: Scale, chances: &mut impl Chances) -> Result<Option<i64>, Error> {
+fn attempt(scale: Scale, chances: &mut impl Chances) -> Result<Option<i64>> {
     let (t, s) = (u128::from(scale.numerator()), u128::from(scale.denominator()));
     let Some(number) = attempt_geometric(t, chances)? else { return Ok(None) };
     let size = i64::try_from(number / s).map_err(|_| Error::coins("the coins give noise beyond 2^63"))?;
@@ -71,7 +71,7 @@ fn attempt(scale: Scale, chances: &mut impl Chances) -> Result<Option<i64>, Erro
 }
 
 /// A number of law proportional to e^(−x/t) over 0, 1, …; `None` if the attempt has to be repeated.
-fn attempt_geometric(t: u128, chances: &mut impl Chances) -> Result<Option<u128>, Error> {
+fn attempt_geometric(t: u128, chances: &mut impl Chances) -> Result<Option<u128>> {
     let start = chances.below(t)?;
     if !decays(start, t, chances)? {
         return Ok(None);
@@ -85,7 +85,7 @@ fn attempt_geometric(t: u128, chances: &mut impl Chances) -> Result<Option<u128>
 
 /// Whether an event of probability e^(−numerator/denominator) happens, for an exponent of at most 1: the first failure in a
 /// row of events of probability x, x/2, x/3, … comes at an odd place with exactly this probability.
-fn decays(numerator: u128, denominator: u128, chances: &mut impl Chances) -> Result<bool, Error> {
+fn decays(numerator: u128, denominator: u128, chances: &mut impl Chances) -> Result<bool> {
     let mut place = 1;
     while chances.happens(numerator, denominator * place)? {
         place += 1;
@@ -107,7 +107,7 @@ impl<'c, C: Coins> CoinBytes<'c, C> {
         Self { coins, block: [0; BLOCK], used: BLOCK }
     }
 
-    fn byte(&mut self) -> Result<u8, Error> {
+    fn byte(&mut self) -> Result<u8> {
         if self.used == BLOCK {
             self.coins.fill(&mut self.block)?;
             self.used = 0;
@@ -119,7 +119,7 @@ impl<'c, C: Coins> CoinBytes<'c, C> {
 
 impl<C: Coins> Chances for CoinBytes<'_, C> {
     /// Draws as many bits as the largest number has, until the number they form is below the bound.
-    fn below(&mut self, bound: u128) -> Result<u128, Error> {
+    fn below(&mut self, bound: u128) -> Result<u128> {
         let bits = u128::BITS - (bound - 1).leading_zeros();
         let mask = if bits == 0 { 0 } else { u128::MAX >> (u128::BITS - bits) };
         loop {
@@ -148,7 +148,7 @@ mod tests {
     struct Listed(Vec<u8>);
 
     impl Coins for Listed {
-        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
             if self.0.is_empty() {
                 return Err(Error::coins("no more"));
             }
@@ -199,12 +199,12 @@ mod tests {
     }
 
     impl Chances for Path {
-        fn below(&mut self, bound: u128) -> Result<u128, Error> {
+        fn below(&mut self, bound: u128) -> Result<u128> {
             Ok(self.choose(|_| 1.0 / bound as f64, bound))
         }
 
         /// Two outcomes, so that there are few paths; too improbable ones are given up.
-        fn happens(&mut self, numerator: u128, denominator: u128) -> Result<bool, Error> {
+        fn happens(&mut self, numerator: u128, denominator: u128) -> Result<bool> {
             let likely = numerator as f64 / denominator as f64;
             let outcome = self.choose(|outcome| if outcome == 0 { 1.0 - likely } else { likely }, 2);
             if self.probability < 1e-8 { Err(Error::coins("improbable")) } else { Ok(outcome == 1) }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// What one answer says: `1`, `0`, `⊥`, or for mechanisms of several answers `1`, `2`, `3` for ⊥1, ⊥2, ⊥3.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ impl Output {
     pub const BOTTOM: Self = Self('⊥');
 
     /// The output written `symbol`: a digit or `⊥`.
-    pub fn new(symbol: char) -> Result<Self, Error> {
+    pub fn new(symbol: char) -> Result<Self> {
         if symbol.is_ascii_digit() || symbol == '⊥' {
             return Ok(Self(symbol));
         }
@@ -37,7 +37,7 @@ impl Output {
 impl std::str::FromStr for Output {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let mut symbols = text.chars();
         match (symbols.next(), symbols.next()) {
             (Some(symbol), None) => Self::new(symbol),
@@ -58,7 +58,7 @@ pub(crate) fn shortened(text: &str) -> String {
 impl TryFrom<String> for Output {
     type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, Error> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A probability on the grid of 2⁻⁶⁴: the integer that the sampler compares with and that the accounting counts.
 ///
@@ -22,7 +22,7 @@ impl Probability {
     pub const ONE: Self = Self(1 << Self::BITS);
 
     /// `numerator` · 2⁻⁶⁴.
-    pub fn from_numerator(numerator: u128) -> Result<Self, Error> {
+    pub fn from_numerator(numerator: u128) -> Result<Self> {
         if numerator > Self::ONE.0 {
             return Err(Error::law(format!("{numerator}/2^64 is more than 1")));
         }
@@ -80,7 +80,7 @@ impl fmt::Debug for Probability {
 impl TryFrom<String> for Probability {
     type Error = Error;
 
-    fn try_from(digits: String) -> Result<Self, Error> {
+    fn try_from(digits: String) -> Result<Self> {
         let numerator = digits
             .parse()
             .map_err(|_| Error::syntax(format!("`{}` is not an integer between 0 and 2^64", digits.escape_debug())))?;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use crate::channel::{MOST_ANSWERS, MOST_CELLS, Output, answer_name};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::output::shortened;
 use crate::tally::Tally;
 
@@ -55,7 +55,7 @@ impl RowReader {
     }
 
     /// Takes the next bytes, which may end anywhere.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<()> {
         let bytes = if self.pending.is_empty() { bytes } else { self.end_pending(bytes)? };
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {
@@ -68,7 +68,7 @@ impl RowReader {
     }
 
     /// Continues the line that was begun, and returns the bytes after its end.
-    fn end_pending<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Error> {
+    fn end_pending<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8]> {
         let end = memchr::memchr(b'\n', bytes);
         self.pending.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
         self.check_length(self.pending.len())?;
@@ -79,7 +79,7 @@ impl RowReader {
     }
 
     /// The tally of all rows.
-    pub fn finish(mut self) -> Result<Tally, Error> {
+    pub fn finish(mut self) -> Result<Tally> {
         if !self.pending.is_empty() {
             let line = std::mem::take(&mut self.pending);
             self.take(&line)?;
@@ -96,7 +96,7 @@ impl RowReader {
     }
 
     #[inline]
-    fn take(&mut self, line: &[u8]) -> Result<(), Error> {
+    fn take(&mut self, line: &[u8]) -> Result<()> {
         self.line += 1;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if self.line == 1 && !self.first(line)? {
@@ -109,7 +109,7 @@ impl RowReader {
     }
 
     /// Decides the format and reads the header; false if the line is done with, and not to be counted as a row.
-    fn first(&mut self, line: &[u8]) -> Result<bool, Error> {
+    fn first(&mut self, line: &[u8]) -> Result<bool> {
         let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let looks_like = if text.trim_ascii_start().starts_with(b"{") { RowFormat::NdJson } else { RowFormat::Csv };
         let format = *self.format.get_or_insert(looks_like);
@@ -124,16 +124,16 @@ impl RowReader {
         Ok(true)
     }
 
-    fn blank(&self) -> Result<(), Error> {
+    fn blank(&self) -> Result<()> {
         Err(Error::input(format!("line {}: an empty row", self.line)).with_hint("remove the empty line"))
     }
 
-    fn check_length(&self, bytes: usize) -> Result<(), Error> {
+    fn check_length(&self, bytes: usize) -> Result<()> {
         check_length(bytes, self.line + 1)
     }
 }
 
-fn check_length(bytes: usize, line: u64) -> Result<(), Error> {
+fn check_length(bytes: usize, line: u64) -> Result<()> {
     if bytes <= LONGEST_LINE {
         return Ok(());
     }
@@ -142,7 +142,7 @@ fn check_length(bytes: usize, line: u64) -> Result<(), Error> {
 }
 
 /// The counts of each answer's outputs. The first row says how many answers there are, unless a header of `columns` did.
-fn count_lines(lines: &[Seen], format: RowFormat, columns: usize) -> Result<Vec<BTreeMap<Output, u64>>, Error> {
+fn count_lines(lines: &[Seen], format: RowFormat, columns: usize) -> Result<Vec<BTreeMap<Output, u64>>> {
     let mut answers = vec![BTreeMap::new(); columns];
     for seen in lines {
         let place = |error: Error| error.at(format!("line {}", seen.first));
@@ -156,7 +156,7 @@ fn count_lines(lines: &[Seen], format: RowFormat, columns: usize) -> Result<Vec<
 }
 
 /// Counts a row of one output per answer this many times.
-fn count_row(answers: &mut [BTreeMap<Output, u64>], outputs: Vec<Output>, times: u64) -> Result<(), Error> {
+fn count_row(answers: &mut [BTreeMap<Output, u64>], outputs: Vec<Output>, times: u64) -> Result<()> {
     let (has, wants) = (outputs.len(), answers.len());
     if has != wants {
         return Err(Error::input(format!("{has} outputs where the first row has {wants}"))
@@ -181,7 +181,7 @@ fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn parse(format: RowFormat, line: &[u8]) -> Result<Vec<Output>, Error> {
+fn parse(format: RowFormat, line: &[u8]) -> Result<Vec<Output>> {
     let text = std::str::from_utf8(line).map_err(|_| Error::input("the row is not UTF-8"))?;
     match format {
         RowFormat::Csv => parse_csv(text),
@@ -189,7 +189,7 @@ fn parse(format: RowFormat, line: &[u8]) -> Result<Vec<Output>, Error> {
     }
 }
 
-fn parse_csv(text: &str) -> Result<Vec<Output>, Error> {
+fn parse_csv(text: &str) -> Result<Vec<Output>> {
     let field = |(answer, field): (usize, &[u8])| {
         let field = std::str::from_utf8(field).unwrap_or_default();
         output(answer, field)
@@ -197,7 +197,7 @@ fn parse_csv(text: &str) -> Result<Vec<Output>, Error> {
     fields(text.as_bytes()).enumerate().map(field).collect()
 }
 
-fn parse_json(text: &str) -> Result<Vec<Output>, Error> {
+fn parse_json(text: &str) -> Result<Vec<Output>> {
     let row: HashMap<String, Value> =
         serde_json::from_str(text).map_err(|_| malformed(format!("`{}` is not a JSON object", shortened(text))))?;
     if row.is_empty() || row.len() > MOST_ANSWERS {
@@ -206,7 +206,7 @@ fn parse_json(text: &str) -> Result<Vec<Output>, Error> {
     (0..row.len()).map(|answer| json_output(&row, answer)).collect()
 }
 
-fn json_output(row: &HashMap<String, Value>, answer: usize) -> Result<Output, Error> {
+fn json_output(row: &HashMap<String, Value>, answer: usize) -> Result<Output> {
     let name = answer_name(answer).to_string();
     match row.get(&name) {
         Some(Value::String(text)) => output(answer, text),
@@ -220,7 +220,7 @@ fn malformed(what: String) -> Error {
     Error::input(what).with_hint(r#"a row is an object such as {"A":"1","B":"2"}"#)
 }
 
-fn output(answer: usize, text: &str) -> Result<Output, Error> {
+fn output(answer: usize, text: &str) -> Result<Output> {
     let place = |error: Error| Error::input(error.to_string()).with_hint(error.hint().unwrap_or_default().to_owned());
     text.parse().map_err(|error: Error| place(error).at(format!("answer {}", answer_name(answer))))
 }
@@ -271,7 +271,7 @@ impl Default for Slots {
 
 impl LineCounts {
     #[inline]
-    fn add(&mut self, line: &[u8], number: u64) -> Result<(), Error> {
+    fn add(&mut self, line: &[u8], number: u64) -> Result<()> {
         let Some(key) = short_key(line) else { return self.add_long(line, number) };
         let slot = Slots::of(key);
         if let Some((known, seen)) = self.short.get_mut(usize::from(self.slots.0[slot]))
@@ -284,7 +284,7 @@ impl LineCounts {
     }
 
     #[cold]
-    fn add_new_short(&mut self, key: u128, slot: usize, line: &[u8], number: u64) -> Result<(), Error> {
+    fn add_new_short(&mut self, key: u128, slot: usize, line: &[u8], number: u64) -> Result<()> {
         let known = self.short.iter().position(|(known, _)| *known == key);
         match known {
             Some(index) => self.short[index].1.count += 1,
@@ -298,7 +298,7 @@ impl LineCounts {
         Ok(())
     }
 
-    fn add_long(&mut self, line: &[u8], number: u64) -> Result<(), Error> {
+    fn add_long(&mut self, line: &[u8], number: u64) -> Result<()> {
         if let Some(seen) = self.long.get_mut(line) {
             seen.count += 1;
             return Ok(());
@@ -309,7 +309,7 @@ impl LineCounts {
         Ok(())
     }
 
-    fn check_room(&self, number: u64) -> Result<(), Error> {
+    fn check_room(&self, number: u64) -> Result<()> {
         if self.short.len() + self.long.len() < MOST_DIFFERENT_LINES {
             return Ok(());
         }
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn tally_of(text: &[u8]) -> Result<Tally, Error> {
+    fn tally_of(text: &[u8]) -> Result<Tally> {
         let mut rows = RowReader::new(None);
         rows.feed(text)?;
         rows.finish()

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::channel::{Cell, Channel, Law};
 use crate::coins::SeededCoins;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::estimate::{Acceptance, Confidence, Estimator, IntervalKind, Observation};
 use crate::numeric::binomial_draw;
 use crate::packed::Truths;
@@ -105,13 +105,13 @@ const CHUNK: u64 = 64;
 
 impl Simulation {
     /// Runs all trials on as many threads as the machine has.
-    pub fn run(&self, channel: &Channel) -> Result<Simulated, Error> {
+    pub fn run(&self, channel: &Channel) -> Result<Simulated> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         self.run_with(channel, threads, &Progress::default())
     }
 
     /// Runs all trials on `threads` threads; if it is stopped early, the result is that of the trials done so far.
-    pub fn run_with(&self, channel: &Channel, threads: usize, progress: &Progress) -> Result<Simulated, Error> {
+    pub fn run_with(&self, channel: &Channel, threads: usize, progress: &Progress) -> Result<Simulated> {
         if self.trials == 0 {
             return Err(Error::request("there are no trials to run").with_hint("a thousand show a bias and a coverage"));
         }
@@ -124,7 +124,7 @@ impl Simulation {
     }
 }
 
-fn check_crowd(owners: u64, yes: u64) -> Result<(), Error> {
+fn check_crowd(owners: u64, yes: u64) -> Result<()> {
     if owners > crate::tally::LARGEST_COUNT {
         return Err(Error::request(format!("{owners} owners are more than 2^63")));
     }
@@ -144,7 +144,7 @@ fn check_crowd(owners: u64, yes: u64) -> Result<(), Error> {
 /// assert_eq!(counts.iter().sum::<u64>(), 1_000_000_000);
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn draw_counts(channel: &Channel, owners: u64, yes: u64, coins: &mut SeededCoins) -> Result<Vec<u64>, Error> {
+pub fn draw_counts(channel: &Channel, owners: u64, yes: u64, coins: &mut SeededCoins) -> Result<Vec<u64>> {
     check_crowd(owners, yes)?;
     Ok(CountLaws::new(channel).draw(owners, yes, coins))
 }
@@ -249,7 +249,7 @@ impl Totals {
 }
 
 impl Run {
-    fn new(simulation: Simulation, channel: &Channel) -> Result<Self, Error> {
+    fn new(simulation: Simulation, channel: &Channel) -> Result<Self> {
         let Simulation { owners, yes, confidence, interval, .. } = simulation;
         let estimator = Estimator::new(channel)?;
         check_crowd(owners, yes)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::Output;
 use crate::coins::Unpredictable;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::noise::DiscreteLaplace;
 use crate::tally::{LARGEST_COUNT, Tally};
 
@@ -38,7 +38,7 @@ struct Raw {
 
 impl Sums {
     /// One sum for each question, over the same owners.
-    pub fn new(owners: u64, sums: Vec<i64>) -> Result<Self, Error> {
+    pub fn new(owners: u64, sums: Vec<i64>) -> Result<Self> {
         if sums.is_empty() {
             return Err(Error::counts("there are no sums").with_hint("each question has one"));
         }
@@ -49,7 +49,7 @@ impl Sums {
     /// The number of answers `1` of a tally plus the noise of two aggregators, which is drawn afresh each time.
     ///
     /// Refused for tallies of several answers: noise is added to one number per question.
-    pub fn of_tally(tally: &Tally, noise: &DiscreteLaplace, coins: &mut impl Unpredictable) -> Result<Self, Error> {
+    pub fn of_tally(tally: &Tally, noise: &DiscreteLaplace, coins: &mut impl Unpredictable) -> Result<Self> {
         let answers = tally.answers().len();
         if answers != 1 {
             return Err(Error::counts(format!("noise cannot be added to the tallies of {answers} answers"))
@@ -74,13 +74,13 @@ impl Sums {
 impl TryFrom<Raw> for Sums {
     type Error = Error;
 
-    fn try_from(raw: Raw) -> Result<Self, Error> {
+    fn try_from(raw: Raw) -> Result<Self> {
         Self::new(raw.owners, raw.sums)
     }
 }
 
 /// Refuses an empty crowd, and one larger than any count can be.
-pub(crate) fn check_owners(owners: u64) -> Result<(), Error> {
+pub(crate) fn check_owners(owners: u64) -> Result<()> {
     match owners {
         0 => Err(Error::counts("the sums are of no owners")),
         1..=LARGEST_COUNT => Ok(()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, Output, answer_name};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// For each answer, how often each output was given.
 ///
@@ -38,9 +38,9 @@ pub const LARGEST_COUNT: u64 = 1 << 63;
 
 impl Tally {
     /// From the counts of each answer, which must agree on the number of owners.
-    pub fn new(answers: Vec<BTreeMap<Output, u64>>) -> Result<Self, Error> {
+    pub fn new(answers: Vec<BTreeMap<Output, u64>>) -> Result<Self> {
         let totals = answers.iter().enumerate().map(|(answer, counts)| total(answer, counts));
-        let totals = totals.collect::<Result<Vec<u64>, Error>>()?;
+        let totals = totals.collect::<Result<Vec<u64>>>()?;
         let owners = common_total(&totals)?;
         if owners == 0 {
             return Err(Error::counts("the tally counts no owners").with_hint("is the input empty?"));
@@ -49,7 +49,7 @@ impl Tally {
     }
 
     /// From the count of each cell of a channel; outputs that nobody gave are counted 0.
-    pub fn from_cells(channel: &Channel, cells: &[u64]) -> Result<Self, Error> {
+    pub fn from_cells(channel: &Channel, cells: &[u64]) -> Result<Self> {
         let (has, wants) = (cells.len(), channel.cells().len());
         if has != wants {
             return Err(Error::counts(format!("{has} counts for a channel of {wants} cells")));
@@ -81,7 +81,7 @@ impl Tally {
     /// Adds the owners of another tally of the same query.
     ///
     /// On an error this tally is left as it was.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
         if self.answers.len() != other.answers.len() {
             let (here, there) = (self.answers.len(), other.answers.len());
             return Err(Error::counts(format!("a tally of {there} answers cannot be added to one of {here}"))
@@ -98,7 +98,7 @@ impl Tally {
     /// The counts of the channel's bins, in their order.
     ///
     /// A tally with other answers or outputs is not one of this channel, and is refused.
-    pub fn bin_counts(&self, channel: &Channel) -> Result<Vec<u64>, Error> {
+    pub fn bin_counts(&self, channel: &Channel) -> Result<Vec<u64>> {
         let (has, wants) = (self.answers.len(), channel.answers().len());
         if has != wants {
             return Err(Error::counts(format!("the tally has {has} answers, the mechanism asks for {wants}"))
@@ -112,7 +112,7 @@ impl Tally {
 }
 
 /// The number of owners, on which all answers must agree.
-fn common_total(totals: &[u64]) -> Result<u64, Error> {
+fn common_total(totals: &[u64]) -> Result<u64> {
     let Some(&owners) = totals.first() else {
         return Err(Error::counts("a tally needs at least one answer"));
     };
@@ -132,7 +132,7 @@ fn zero_counts(channel: &Channel) -> Vec<BTreeMap<Output, u64>> {
     channel.answers().iter().map(zeros).collect()
 }
 
-fn check_outputs(answer: usize, counts: &BTreeMap<Output, u64>, outputs: &[Output]) -> Result<(), Error> {
+fn check_outputs(answer: usize, counts: &BTreeMap<Output, u64>, outputs: &[Output]) -> Result<()> {
     match counts.iter().find(|&(output, &count)| count > 0 && !outputs.contains(output)) {
         Some((output, _)) => Err(Error::counts(format!(
             "answer {} counts the output {output}, which the mechanism does not have",
@@ -143,19 +143,19 @@ fn check_outputs(answer: usize, counts: &BTreeMap<Output, u64>, outputs: &[Outpu
     }
 }
 
-fn add(counts: &mut BTreeMap<Output, u64>, output: Output, count: u64) -> Result<(), Error> {
+fn add(counts: &mut BTreeMap<Output, u64>, output: Output, count: u64) -> Result<()> {
     let sum = counts.entry(output).or_insert(0);
     *sum = checked_sum(*sum, count, output)?;
     Ok(())
 }
 
-fn total(answer: usize, counts: &BTreeMap<Output, u64>) -> Result<u64, Error> {
+fn total(answer: usize, counts: &BTreeMap<Output, u64>) -> Result<u64> {
     let sum = counts.iter().try_fold(0, |sum, (&output, &count)| checked_sum(sum, count, output));
     sum.map_err(|error| error.at(format!("answer {}", answer_name(answer))))
 }
 
 /// The sum of two counts of an output, if it is not too large.
-fn checked_sum(one: u64, other: u64, output: Output) -> Result<u64, Error> {
+fn checked_sum(one: u64, other: u64, output: Output) -> Result<u64> {
     one.checked_add(other).filter(|&sum| sum <= LARGEST_COUNT).ok_or_else(|| {
         Error::counts(format!("the count of {output} is over 2^63"))
             .with_hint("check the input; no crowd is as large as that")
@@ -165,7 +165,7 @@ fn checked_sum(one: u64, other: u64, output: Output) -> Result<u64, Error> {
 impl TryFrom<RawTally> for Tally {
     type Error = Error;
 
-    fn try_from(raw: RawTally) -> Result<Self, Error> {
+    fn try_from(raw: RawTally) -> Result<Self> {
         let answers = raw.answers.into_iter().enumerate().map(|(answer, counts)| {
             by_output(counts).map_err(|error| error.at(format!("answer {}", answer_name(answer))))
         });
@@ -180,7 +180,7 @@ impl TryFrom<RawTally> for Tally {
 }
 
 /// The counts of one answer by output; `⊥` and `bottom` are the same output.
-fn by_output(counts: BTreeMap<String, u64>) -> Result<BTreeMap<Output, u64>, Error> {
+fn by_output(counts: BTreeMap<String, u64>) -> Result<BTreeMap<Output, u64>> {
     let mut read = BTreeMap::new();
     for (text, count) in counts {
         let output = text.parse::<Output>()?;

@@ -9,7 +9,7 @@ use uptack::simulate::draw_counts;
 use uptack::{Channel, Probability, SeededCoins};
 
 use super::coverage::{Confidences, Coverage};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::method::by_class;
 
 /// A channel reduced to its classes, with a crowd.
@@ -32,7 +32,7 @@ struct Class {
 }
 
 impl CountLaw {
-    pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Self, Error> {
+    pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Self> {
         let classes: Vec<Class> = channel.classes().iter().map(Class::from).collect();
         if classes.len() > 3 || classes.len() < 2 {
             return Err(Error::new(format!("{} classes of cells where two or three are supported", classes.len())));
@@ -42,7 +42,7 @@ impl CountLaw {
     }
 
     /// Draws the counts of the classes.
-    pub(crate) fn draw(&self, yes: u64, coins: &mut SeededCoins) -> Result<[u64; 3], Error> {
+    pub(crate) fn draw(&self, yes: u64, coins: &mut SeededCoins) -> Result<[u64; 3]> {
         let counts = draw_counts(&self.channel, self.owners, yes, coins)?;
         let mut all = [0; 3];
         all[..counts.len()].copy_from_slice(&counts);
@@ -92,7 +92,7 @@ impl CountLaw {
     }
 
     /// The coverage of the truth that `yes` owners hold *yes*.
-    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage, Error> {
+    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage> {
         Coverage::new(&Estimator::new(&self.channel)?, self.owners, yes, by)
     }
 

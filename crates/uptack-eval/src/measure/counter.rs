@@ -10,7 +10,7 @@ use super::MANY;
 use super::count_law::CountLaw;
 use super::coverage::{Confidences, Coverage};
 use super::noisy_sum::NoisySum;
-use crate::error::Error;
+use crate::error::Result;
 use crate::method::Curator;
 
 /// One estimate, and whether its intervals hold the truth.
@@ -25,9 +25,9 @@ pub(super) struct Seen {
 
 /// Something that answers for a station.
 pub(super) trait Counter {
-    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen, Error>;
+    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen>;
     /// The standard deviation of the estimate if `yes` owners hold *yes*, by theory.
-    fn predicted(&self, yes: u64) -> Result<f64, Error>;
+    fn predicted(&self, yes: u64) -> Result<f64>;
     /// Whether the rarest informative count then expects at least [`MANY`].
     fn many(&self, yes: u64) -> bool;
 }
@@ -39,14 +39,14 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    pub(super) fn new(law: CountLaw, vehicles: &[u64], confidences: &Confidences) -> Result<Self, Error> {
+    pub(super) fn new(law: CountLaw, vehicles: &[u64], confidences: &Confidences) -> Result<Self> {
         let coverages = ByStation::new(vehicles, |yes| law.coverage(yes, confidences))?;
         Ok(Self { law, coverages })
     }
 }
 
 impl Counter for Questions {
-    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen, Error> {
+    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen> {
         let counts = self.law.draw(yes, coins)?;
         let coverage = self.coverages.at(station);
         Ok(Seen {
@@ -56,7 +56,7 @@ impl Counter for Questions {
         })
     }
 
-    fn predicted(&self, yes: u64) -> Result<f64, Error> {
+    fn predicted(&self, yes: u64) -> Result<f64> {
         Ok(self.law.sd(yes as f64))
     }
 
@@ -80,13 +80,13 @@ impl<'a> Noise<'a> {
 }
 
 impl Counter for Noise<'_> {
-    fn ask(&mut self, _: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen, Error> {
+    fn ask(&mut self, _: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen> {
         let noise = self.curator.law().draw(coins)?;
         let size = noise.unsigned_abs();
         Ok(Seen { estimate: yes as f64 + noise as f64, holds: size <= self.each, holds_together: size <= self.all })
     }
 
-    fn predicted(&self, _: u64) -> Result<f64, Error> {
+    fn predicted(&self, _: u64) -> Result<f64> {
         Ok(self.curator.law().sd())
     }
 
@@ -102,14 +102,14 @@ pub(super) struct NoisyQuestions {
 }
 
 impl NoisyQuestions {
-    pub(super) fn new(law: NoisySum, vehicles: &[u64], confidences: &Confidences) -> Result<Self, Error> {
+    pub(super) fn new(law: NoisySum, vehicles: &[u64], confidences: &Confidences) -> Result<Self> {
         let coverages = ByStation::new(vehicles, |yes| law.coverage(yes, confidences))?;
         Ok(Self { law, coverages })
     }
 }
 
 impl Counter for NoisyQuestions {
-    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen, Error> {
+    fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen> {
         let sum = self.law.draw(yes, coins)?;
         let coverage = self.coverages.at(station);
         Ok(Seen {
@@ -119,7 +119,7 @@ impl Counter for NoisyQuestions {
         })
     }
 
-    fn predicted(&self, yes: u64) -> Result<f64, Error> {
+    fn predicted(&self, yes: u64) -> Result<f64> {
         self.law.sd(yes as f64)
     }
 
@@ -136,7 +136,7 @@ struct ByStation<T> {
 }
 
 impl<T> ByStation<T> {
-    fn new(vehicles: &[u64], make: impl Fn(u64) -> Result<T, Error>) -> Result<Self, Error> {
+    fn new(vehicles: &[u64], make: impl Fn(u64) -> Result<T>) -> Result<Self> {
         let (mut items, mut known) = (Vec::new(), HashMap::new());
         let mut index = Vec::with_capacity(vehicles.len());
         for &yes in vehicles {

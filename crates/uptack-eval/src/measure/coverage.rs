@@ -4,7 +4,7 @@ use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
 
 use super::LEVEL;
-use crate::error::Error;
+use crate::error::Result;
 
 /// The two confidences at which intervals are made: each alone, and all stations at once.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Confidences {
 }
 
 impl Confidences {
-    pub(super) fn of_stations(stations: usize) -> Result<Self, Error> {
+    pub(super) fn of_stations(stations: usize) -> Result<Self> {
         let each = Confidence::new(LEVEL)?;
         Ok(Self { each, all: simultaneous(each, stations, Sharing::Bonferroni)? })
     }
@@ -29,7 +29,7 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    pub(super) fn new(estimator: &Estimator, owners: u64, yes: u64, by: &Confidences) -> Result<Self, Error> {
+    pub(super) fn new(estimator: &Estimator, owners: u64, yes: u64, by: &Confidences) -> Result<Self> {
         let acceptance = |confidence| estimator.acceptance(owners, yes, confidence, IntervalKind::Auto);
         Ok(Self { each: acceptance(by.each)?, all: acceptance(by.all)? })
     }

@@ -9,7 +9,7 @@ mod ranks;
 use uptack::SeededCoins;
 use uptack::simulate::Progress;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::method::{Law, Method};
 use count_law::CountLaw;
 use counter::{Counter, Noise, NoisyQuestions, Questions, Seen};
@@ -66,7 +66,7 @@ pub fn measure(
     trials: u64,
     (seed, stream): (u64, u64),
     progress: &Progress,
-) -> Result<Measured, Error> {
+) -> Result<Measured> {
     let mut counter = counter(method, vehicles, owners)?;
     let mut run = Run::new(vehicles);
     while run.trials < trials && !progress.stopped() {
@@ -77,7 +77,7 @@ pub fn measure(
 }
 
 /// What answers for the stations by this method.
-fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<dyn Counter + 'a>, Error> {
+fn counter<'a>(method: &'a Method, vehicles: &[u64], owners: u64) -> Result<Box<dyn Counter + 'a>> {
     let confidences = Confidences::of_stations(vehicles.len())?;
     if let Law::Curator(curator) = &method.law {
         return Ok(Box::new(Noise::new(curator, &confidences)));
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn trial(&mut self, counter: &mut dyn Counter, coins: &mut SeededCoins) -> Result<(), Error> {
+    fn trial(&mut self, counter: &mut dyn Counter, coins: &mut SeededCoins) -> Result<()> {
         let mut all_hold = true;
         for (station, &yes) in self.vehicles.iter().enumerate() {
             let seen = counter.ask(station, yes, coins)?;
@@ -128,7 +128,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn measured(&self, counter: &dyn Counter) -> Result<Measured, Error> {
+    fn measured(&self, counter: &dyn Counter) -> Result<Measured> {
         let trials = self.trials.max(1) as f64;
         let results = (0..self.vehicles.len()).map(|station| self.result(station, counter));
         Ok(Measured {
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn result(&self, station: usize, counter: &dyn Counter) -> Result<StationResult, Error> {
+    fn result(&self, station: usize, counter: &dyn Counter) -> Result<StationResult> {
         let (vehicles, sums) = (self.vehicles[station], &self.sums[station]);
         let trials = self.trials.max(1) as f64;
         Ok(StationResult {

@@ -8,7 +8,7 @@ use uptack::simulate::draw_counts;
 use uptack::{Channel, Output, Probability, SeededCoins};
 
 use super::coverage::{Confidences, Coverage};
-use crate::error::Error;
+use crate::error::Result;
 use crate::method::IntegerLaw;
 
 /// The number of ones among a crowd's answers plus the noise of both aggregators.
@@ -26,7 +26,7 @@ pub(crate) struct NoisySum {
 
 impl NoisySum {
     /// None if the channel has no noise.
-    pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Option<Self>> {
         let (Some(noise), Some(bit)) = (channel.noise(), channel.summed_bit()) else { return Ok(None) };
         let no = bit.no.numerator() as f64 / Probability::ONE.numerator() as f64;
         Ok(Some(Self {
@@ -41,7 +41,7 @@ impl NoisySum {
     }
 
     /// Draws what is published.
-    pub(crate) fn draw(&self, yes: u64, coins: &mut SeededCoins) -> Result<i64, Error> {
+    pub(crate) fn draw(&self, yes: u64, coins: &mut SeededCoins) -> Result<i64> {
         let counts = draw_counts(&self.channel, self.owners, yes, coins)?;
         let ones: u64 = self.ones.iter().map(|&cell| counts[cell]).sum();
         Ok(ones as i64 + self.noise.draw(coins)?)
@@ -53,12 +53,12 @@ impl NoisySum {
     }
 
     /// The coverage of the truth that `yes` owners hold *yes*.
-    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage, Error> {
+    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage> {
         Coverage::new(&self.estimator, self.owners, yes, by)
     }
 
     /// The standard deviation of the estimate if `yes` owners hold *yes*.
-    pub(crate) fn sd(&self, yes: f64) -> Result<f64, Error> {
+    pub(crate) fn sd(&self, yes: f64) -> Result<f64> {
         Ok(self.estimator.sd(self.owners, yes)?)
     }
 }

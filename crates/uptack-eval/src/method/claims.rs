@@ -7,7 +7,7 @@ use uptack::Channel;
 use uptack::privacy::{self, Delta, Guarantee, Target, WorkLimit};
 
 use super::curator::Changes;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Steps for each joint view, about a tenth of a second. A claim that does not close within them is printed with its gap.
 const EFFORT: u64 = 40_000_000;
@@ -95,7 +95,7 @@ pub(super) struct Account<'a> {
 }
 
 impl Account<'_> {
-    pub(super) fn certificates(&self) -> Result<Certificates, Error> {
+    pub(super) fn certificates(&self) -> Result<Certificates> {
         let times = self.changes.count() as f64;
         let one_aggregator = privacy::one_aggregator(self.channel);
         Ok(Certificates {
@@ -111,7 +111,7 @@ impl Account<'_> {
         0..self.channel.answers().len()
     }
 
-    fn answer(&self, answer: usize) -> Result<Option<f64>, Error> {
+    fn answer(&self, answer: usize) -> Result<Option<f64>> {
         let epsilon = privacy::answer_epsilon(self.channel, answer)?;
         Ok(epsilon.map(|epsilon| self.changes.count() as f64 * epsilon))
     }
@@ -120,7 +120,7 @@ impl Account<'_> {
     ///
     /// With noise, it assumes one honest aggregator and the owners. Two published counts give away no more than the sum:
     /// (ε/2, δ/2) for each is (ε, δ) for both.
-    fn release(&self) -> Result<ReleaseClaim, Error> {
+    fn release(&self) -> Result<ReleaseClaim> {
         let (times, delta) = (self.changes.count() as f64, delta_of(self.target));
         let accountant = privacy::release(self.channel, self.owners)?.with_limit(WorkLimit::default());
         if self.changes == Changes::One {
@@ -131,7 +131,7 @@ impl Account<'_> {
     }
 
     /// An answer together with all tallies; none if its bound is the linked ε.
-    fn joint(&self, answer: usize) -> Result<Option<Guarantee>, Error> {
+    fn joint(&self, answer: usize) -> Result<Option<Guarantee>> {
         let bounded = self.owners > MOST_FOR_JOINT || !self.channel.determined() || self.channel.noise().is_some();
         if bounded || self.changes == Changes::Two {
             return Ok(None);

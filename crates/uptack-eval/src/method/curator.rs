@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::integer_law::IntegerLaw;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A trusted curator with its noise.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Changes {
 impl Curator {
     /// Discrete Laplace noise (Ghosh, Roughgarden and Sundararajan, 2009): P(x) ∝ e^(−|x|/t), pure ε. The counts
     /// that change share ε.
-    pub fn laplace(epsilon: f64, changes: Changes) -> Result<Self, Error> {
+    pub fn laplace(epsilon: f64, changes: Changes) -> Result<Self> {
         check(epsilon)?;
         let scale = changes.count() as f64 / epsilon;
         let reach = (45.0 * scale).ceil() as i64 + 2;
@@ -51,7 +51,7 @@ impl Curator {
     }
 
     /// Discrete Gaussian noise (Canonne, Kamath and Steinke, 2020): P(x) ∝ e^(−x²/2σ²) with the least σ that keeps (ε, δ).
-    pub fn gaussian(epsilon: f64, delta: f64, changes: Changes) -> Result<Self, Error> {
+    pub fn gaussian(epsilon: f64, delta: f64, changes: Changes) -> Result<Self> {
         check(epsilon)?;
         if !(delta > 0.0 && delta < 1.0) {
             return Err(Error::new(format!("a δ of {delta} is not between 0 and 1")));
@@ -93,7 +93,7 @@ impl fmt::Display for Curator {
     }
 }
 
-fn check(epsilon: f64) -> Result<(), Error> {
+fn check(epsilon: f64) -> Result<()> {
     if (1e-3..=50.0).contains(&epsilon) {
         return Ok(());
     }
@@ -164,7 +164,7 @@ mod tests {
     /// Two counts that change by 1 are like one that changes by √2 for Gaussian noise, and share ε for Laplace noise.
     #[test]
     fn two_changes_cost_what_they_must() {
-        let sd = |curator: Result<Curator, Error>| curator.unwrap().law().sd();
+        let sd = |curator: Result<Curator>| curator.unwrap().law().sd();
         let gaussian = |changes| sd(Curator::gaussian(1.0, 1e-8, changes));
         assert!((gaussian(Changes::Two) / (2f64.sqrt() * gaussian(Changes::One)) - 1.0).abs() < 0.01);
         let half = sd(Curator::laplace(0.5, Changes::One));

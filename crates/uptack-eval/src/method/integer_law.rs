@@ -2,7 +2,7 @@
 
 use uptack::SeededCoins;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::uniform::uniform;
 
 /// Integer noise, with the probability of each value from −reach to reach.
@@ -54,7 +54,7 @@ impl IntegerLaw {
     }
 
     /// One draw.
-    pub(crate) fn draw(&self, coins: &mut SeededCoins) -> Result<i64, Error> {
+    pub(crate) fn draw(&self, coins: &mut SeededCoins) -> Result<i64> {
         let unit = uniform(coins)?;
         let index = self.cumulative.partition_point(|&sum| sum <= unit).min(self.masses.len() - 1);
         Ok(index as i64 - self.reach())

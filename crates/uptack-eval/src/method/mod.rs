@@ -15,7 +15,7 @@ use serde::Serialize;
 use uptack::privacy::{Delta, Target};
 use uptack::{Channel, Fraction, Mechanism, Output};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Where a method comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -97,7 +97,7 @@ impl Method {
     }
 
     /// The channel of one station's question; none for a curator.
-    pub fn channel(&self) -> Result<Option<Channel>, Error> {
+    pub fn channel(&self) -> Result<Option<Channel>> {
         Ok(match &self.law {
             Law::Mechanism(mechanism) => Some(mechanism.channel()),
             Law::Oracle(oracle) => Some(oracle.channel()?),
@@ -106,7 +106,7 @@ impl Method {
     }
 
     /// The mechanism in the notation that every command accepts, if there is a channel.
-    pub fn mechanism(&self) -> Result<String, Error> {
+    pub fn mechanism(&self) -> Result<String> {
         Ok(match &self.law {
             Law::Mechanism(mechanism) => mechanism.to_string(),
             Law::Oracle(oracle) => format!("custom({})", oracle.channel()?.to_cells_text()),
@@ -136,7 +136,7 @@ impl Method {
     }
 
     /// What it gives away in every view, with this many owners.
-    pub fn claims(&self, owners: u64, delta: f64) -> Result<Claims, Error> {
+    pub fn claims(&self, owners: u64, delta: f64) -> Result<Claims> {
         let target = Target::Delta(Delta::new(delta)?);
         Ok(match &self.law {
             Law::Mechanism(mechanism) => {
@@ -150,7 +150,7 @@ impl Method {
 }
 
 /// The channel that shows only the class of a cell.
-pub(crate) fn by_class(channel: &Channel) -> Result<Channel, Error> {
+pub(crate) fn by_class(channel: &Channel) -> Result<Channel> {
     let classes = channel.classes();
     if classes.len() > 9 {
         return Err(Error::new(format!("{} classes of cells are too many", classes.len())));

@@ -9,7 +9,7 @@ use std::fmt;
 
 use uptack::{Channel, Fraction, Output};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Which protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Oracle {
 
 impl Oracle {
     /// The protocol under a local ε for `stations` stations.
-    pub fn new(kind: OracleKind, epsilon: f64, stations: u64) -> Result<Self, Error> {
+    pub fn new(kind: OracleKind, epsilon: f64, stations: u64) -> Result<Self> {
         if !(epsilon > 0.0 && epsilon <= 20.0) {
             return Err(Error::new(format!("an ε of {epsilon} is not between 0 and 20")));
         }
@@ -103,7 +103,7 @@ impl Oracle {
     }
 
     /// One station's question as a channel.
-    pub fn channel(&self) -> Result<Channel, Error> {
+    pub fn channel(&self) -> Result<Channel> {
         let (own, other) = self.support();
         let (own, other) = (Fraction::from_f64(own)?, Fraction::from_f64(other)?);
         let rest = (vec![Output::ZERO], own.complement(), other.complement());

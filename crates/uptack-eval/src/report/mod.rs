@@ -11,7 +11,7 @@ pub use plots::Plot;
 pub use summary::{Finding, Table};
 pub use text::measured;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::evaluation::Evaluation;
 
 /// A file of the report.
@@ -33,7 +33,7 @@ const PNG_WIDTH: u32 = 1280;
 
 impl Evaluation {
     /// All files of the report. With the feature `png` each plot is there twice, as SVG and as PNG.
-    pub fn files(&self) -> Result<Vec<File>, Error> {
+    pub fn files(&self) -> Result<Vec<File>> {
         let plots = self.plots();
         let mut files = vec![
             File::new("index.html", self.page(&plots)),

@@ -10,7 +10,7 @@ use super::lines::Lines;
 use super::plain::observed_flag;
 use super::record::{Record, excerpt};
 use super::{Flag, MOST_VEHICLES, Station, Traffic};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The paper's population.
 const WANTED: u64 = 50_000;
@@ -49,7 +49,7 @@ struct Day {
     numbers: HashMap<String, usize>,
 }
 
-pub(super) fn read(first: &str, lines: &mut Lines<'_>, window: Option<u32>) -> Result<Traffic, Error> {
+pub(super) fn read(first: &str, lines: &mut Lines<'_>, window: Option<u32>) -> Result<Traffic> {
     let mut day = Day::default();
     day.add(&Record::new(1, first.split(',').collect()))?;
     while let Some(text) = lines.next()? {
@@ -60,7 +60,7 @@ pub(super) fn read(first: &str, lines: &mut Lines<'_>, window: Option<u32>) -> R
 }
 
 impl Day {
-    fn add(&mut self, record: &Record<&str>) -> Result<(), Error> {
+    fn add(&mut self, record: &Record<&str>) -> Result<()> {
         check_shape(record)?;
         let minute = self.minute(record)?;
         let name = record.required(STATION, "the station's number")?;
@@ -75,7 +75,7 @@ impl Day {
     }
 
     /// The minutes after midnight of a row's time, which must be on the same day as the rows before it.
-    fn minute(&mut self, record: &Record<&str>) -> Result<u32, Error> {
+    fn minute(&mut self, record: &Record<&str>) -> Result<u32> {
         let (date, minute) = parse_time(record.text(TIME)).ok_or_else(|| not_a_time(record))?;
         if self.date.is_empty() {
             date.clone_into(&mut self.date);
@@ -96,7 +96,7 @@ impl Day {
         self.stations.len() - 1
     }
 
-    fn traffic(&self, window: Option<u32>) -> Result<Traffic, Error> {
+    fn traffic(&self, window: Option<u32>) -> Result<Traffic> {
         let minute = self.window(window)?;
         let stations = self.stations_at(minute);
         Ok(Traffic {
@@ -122,7 +122,7 @@ impl Day {
     }
 
     /// The window asked for, or else the one nearest to the paper's population.
-    fn window(&self, asked: Option<u32>) -> Result<u32, Error> {
+    fn window(&self, asked: Option<u32>) -> Result<u32> {
         match asked {
             Some(minute) if self.windows.contains_key(&minute) => Ok(minute),
             Some(minute) => Err(Error::new(format!("no station reports a count in the window of {}", clock(minute)))
@@ -162,7 +162,7 @@ fn is_restless(counts: &mut [u64]) -> bool {
     counts.len() >= DAY && median >= 100 && 10 * counts[0] > 4 * median
 }
 
-fn check_shape(record: &Record<&str>) -> Result<(), Error> {
+fn check_shape(record: &Record<&str>) -> Result<()> {
     let length = record.len();
     if length >= STATION_FIELDS && (length - STATION_FIELDS).is_multiple_of(LANE_FIELDS) {
         return Ok(());
@@ -181,7 +181,7 @@ fn not_a_time(record: &Record<&str>) -> Error {
 }
 
 /// The total flow or, if it is missing, the sum over the lanes that have one.
-fn vehicles(record: &Record<&str>) -> Result<Option<u64>, Error> {
+fn vehicles(record: &Record<&str>) -> Result<Option<u64>> {
     if let Some(total) = flow(record, TOTAL_FLOW)? {
         return Ok(Some(total));
     }
@@ -194,7 +194,7 @@ fn vehicles(record: &Record<&str>) -> Result<Option<u64>, Error> {
     Ok(sum)
 }
 
-fn flow(record: &Record<&str>, field: usize) -> Result<Option<u64>, Error> {
+fn flow(record: &Record<&str>, field: usize) -> Result<Option<u64>> {
     let value: Option<f64> = record.optional(field, "a number of vehicles")?;
     match value {
         None => Ok(None),

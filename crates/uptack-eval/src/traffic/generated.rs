@@ -3,7 +3,7 @@
 use uptack::SeededCoins;
 
 use super::{Place, Station, Traffic};
-use crate::error::Error;
+use crate::error::Result;
 use crate::uniform::uniform;
 
 /// How many stations are made.
@@ -35,7 +35,7 @@ const FREEWAYS: usize = 14;
 
 /// Traffic of one window at 2 221 stations: each station draws its vehicles from the quantiles of a real
 /// window, and its place on one of a few straight freeways. The same seed gives the same traffic.
-pub fn generate(seed: u64) -> Result<Traffic, Error> {
+pub fn generate(seed: u64) -> Result<Traffic> {
     let mut coins = SeededCoins::stream(seed, u64::MAX);
     let freeways: Vec<Freeway> = (0..FREEWAYS).map(|_| Freeway::draw(&mut coins)).collect::<Result<_, _>>()?;
     let stations = (0..STATIONS).map(|index| station(index, &freeways[index % FREEWAYS], &mut coins));
@@ -43,7 +43,7 @@ pub fn generate(seed: u64) -> Result<Traffic, Error> {
     Ok(Traffic { origin: format!("generated traffic, seed {seed}"), stations, silent: 0 })
 }
 
-fn station(index: usize, freeway: &Freeway, coins: &mut SeededCoins) -> Result<Station, Error> {
+fn station(index: usize, freeway: &Freeway, coins: &mut SeededCoins) -> Result<Station> {
     let vehicles = quantile(uniform(coins)?);
     let place = freeway.place(uniform(coins)?);
     Ok(Station { name: format!("G{index:04}"), vehicles, flags: Vec::new(), place: Some(place) })
@@ -56,7 +56,7 @@ struct Freeway {
 }
 
 impl Freeway {
-    fn draw(coins: &mut SeededCoins) -> Result<Self, Error> {
+    fn draw(coins: &mut SeededCoins) -> Result<Self> {
         let from = (uniform(coins)?, uniform(coins)?);
         let to = (uniform(coins)?, uniform(coins)?);
         Ok(Self { from, to })

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The most bytes of a line, many times more than any of these files has.
 const LONGEST: usize = 1 << 16;
@@ -20,7 +20,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line that is not empty.
-    pub(super) fn next(&mut self) -> Result<Option<&str>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<&str>> {
         while self.read()? {
             if !self.bytes.is_empty() {
                 return self.text().map(Some);
@@ -30,13 +30,13 @@ impl<'a> Lines<'a> {
     }
 
     /// The line that was read, in the first line without a byte order mark.
-    fn text(&self) -> Result<&str, Error> {
+    fn text(&self) -> Result<&str> {
         let text = std::str::from_utf8(&self.bytes).map_err(|_| Error::line(self.number, "not UTF-8 text"))?;
         Ok(if self.number == 1 { text.trim_start_matches('\u{feff}') } else { text })
     }
 
     /// Reads one line without its end; returns false if there are no more.
-    fn read(&mut self) -> Result<bool, Error> {
+    fn read(&mut self) -> Result<bool> {
         self.bytes.clear();
         self.number += 1;
         let mut limited = std::io::Read::take(&mut self.source, LONGEST as u64 + 1);

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use super::lines::Lines;
 use super::record::Record;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Where a station is, in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Place {
 }
 
 /// Reads the places of stations; a station without coordinates is left out.
-pub fn read_places(file: impl Read) -> Result<HashMap<String, Place>, Error> {
+pub fn read_places(file: impl Read) -> Result<HashMap<String, Place>> {
     let mut lines = Lines::new(super::decompressed(file)?);
     let columns = Columns::of(lines.next()?.unwrap_or(""))?;
     let mut places = HashMap::new();
@@ -40,7 +40,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(header: &str) -> Result<Self, Error> {
+    fn of(header: &str) -> Result<Self> {
         let names: Vec<String> = header.split('\t').map(|name| name.trim().to_ascii_lowercase()).collect();
         let column = |name: &str| names.iter().position(|column| column == name).ok_or_else(|| no_column(name));
         Ok(Self {
@@ -52,7 +52,7 @@ impl Columns {
     }
 
     /// The station's number and its place, if it has both coordinates.
-    fn read<'r>(&self, record: &'r Record<&str>) -> Result<(&'r str, Option<Place>), Error> {
+    fn read<'r>(&self, record: &'r Record<&str>) -> Result<(&'r str, Option<Place>)> {
         record.check_length(self.count)?;
         let latitude = degrees(record, self.latitude, 90.0)?;
         let longitude = degrees(record, self.longitude, 180.0)?;
@@ -67,7 +67,7 @@ fn no_column(name: &str) -> Error {
         .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
 }
 
-fn degrees(record: &Record<&str>, field: usize, most: f64) -> Result<Option<f64>, Error> {
+fn degrees(record: &Record<&str>, field: usize, most: f64) -> Result<Option<f64>> {
     let value: Option<f64> = record.optional(field, "a number of degrees")?;
     match value {
         Some(value) if !(-most..=most).contains(&value) => {

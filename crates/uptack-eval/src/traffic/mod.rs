@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader, Read};
 use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use lines::Lines;
 
 /// The most vehicles at a station; far fewer cross any road in a window.
@@ -94,7 +94,7 @@ impl Traffic {
     ///
     /// `window` chooses one window of a whole day, in minutes after midnight; by default the one whose total is nearest to
     /// 50 000 vehicles, the paper's population.
-    pub fn read(file: impl Read, window: Option<u32>) -> Result<Self, Error> {
+    pub fn read(file: impl Read, window: Option<u32>) -> Result<Self> {
         let mut lines = Lines::new(decompressed(file)?);
         let first = lines.next()?.ok_or_else(|| Error::new("the file is empty"))?.to_owned();
         let mut traffic = if plain::is_header(&first) {
@@ -145,7 +145,7 @@ fn unknown_format() -> Error {
 }
 
 /// The content of a file that may be gzipped.
-fn decompressed<'a>(file: impl Read + 'a) -> Result<Box<dyn BufRead + 'a>, Error> {
+fn decompressed<'a>(file: impl Read + 'a) -> Result<Box<dyn BufRead + 'a>> {
     let mut file = BufReader::with_capacity(BUFFER, file);
     let start = file.fill_buf().map_err(|error| Error::new(error.to_string()))?;
     if start.starts_with(&GZIP_MAGIC) {
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn read(text: &str) -> Result<Traffic, Error> {
+    fn read(text: &str) -> Result<Traffic> {
         Traffic::read(text.as_bytes(), None)
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::lines::Lines;
 use super::record::Record;
 use super::{Flag, Station, Traffic};
-use crate::error::Error;
+use crate::error::Result;
 
 const HEADERS: [&str; 2] = ["sensor,vehicles", "sensor,vehicles,observed"];
 const NAME: usize = 0;
@@ -16,7 +16,7 @@ pub(super) fn is_header(line: &str) -> bool {
     HEADERS.contains(&line.trim().to_ascii_lowercase().as_str())
 }
 
-pub(super) fn read(header: &str, lines: &mut Lines<'_>) -> Result<Traffic, Error> {
+pub(super) fn read(header: &str, lines: &mut Lines<'_>) -> Result<Traffic> {
     let columns = header.split(',').count();
     let (mut stations, mut names) = (Vec::new(), HashSet::new());
     while let Some(text) = lines.next()? {
@@ -32,7 +32,7 @@ pub(super) fn read(header: &str, lines: &mut Lines<'_>) -> Result<Traffic, Error
     Ok(Traffic { origin: "a table of sensors and vehicles".to_owned(), stations, silent: 0 })
 }
 
-fn station(record: &Record<String>) -> Result<Station, Error> {
+fn station(record: &Record<String>) -> Result<Station> {
     let name = record.required(NAME, "the station's name")?.to_owned();
     let vehicles: u64 = record.number(VEHICLES, "a whole number of vehicles")?;
     if vehicles > super::MOST_VEHICLES {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// One line as its fields, which are counted from 0 here and from 1 in errors.
 pub(super) struct Record<T> {
@@ -34,7 +34,7 @@ impl<T: AsRef<str>> Record<T> {
         Error::field(self.line, field + 1, message)
     }
 
-    pub(super) fn check_length(&self, expected: usize) -> Result<(), Error> {
+    pub(super) fn check_length(&self, expected: usize) -> Result<()> {
         match self.len() {
             length if length == expected => Ok(()),
             1 => Err(Error::line(self.line, format!("1 field where {expected} belong"))),
@@ -43,25 +43,25 @@ impl<T: AsRef<str>> Record<T> {
     }
 
     /// A field that must not be empty; `what` says what it holds.
-    pub(super) fn required(&self, field: usize, what: &str) -> Result<&str, Error> {
+    pub(super) fn required(&self, field: usize, what: &str) -> Result<&str> {
         match self.text(field) {
             "" => Err(self.error(field, format!("empty where {what} belongs"))),
             text => Ok(text),
         }
     }
 
-    pub(super) fn number<N: FromStr>(&self, field: usize, what: &str) -> Result<N, Error> {
+    pub(super) fn number<N: FromStr>(&self, field: usize, what: &str) -> Result<N> {
         let text = self.required(field, what)?;
         text.parse().map_err(|_| self.error(field, format!("`{}` is not {what}", excerpt(text))))
     }
 
     /// A number, or none if the field is empty.
-    pub(super) fn optional<N: FromStr>(&self, field: usize, what: &str) -> Result<Option<N>, Error> {
+    pub(super) fn optional<N: FromStr>(&self, field: usize, what: &str) -> Result<Option<N>> {
         if self.text(field).is_empty() { Ok(None) } else { self.number(field, what).map(Some) }
     }
 
     /// A percentage, or none if the field is empty.
-    pub(super) fn percentage(&self, field: usize) -> Result<Option<f64>, Error> {
+    pub(super) fn percentage(&self, field: usize) -> Result<Option<f64>> {
         let value: Option<f64> = self.optional(field, "a percentage")?;
         match value {
             Some(value) if !(0.0..=100.0).contains(&value) => {

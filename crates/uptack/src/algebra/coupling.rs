@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::fault::{Fault, Span};
+use super::fault::{Fault, Result, Span};
 use super::syntax::{Definition, Equation, Mention, Parsed, Population};
 use crate::channel::{Bin, Output, answer_name};
 
@@ -28,7 +28,7 @@ pub(super) struct Coupled {
 }
 
 /// Finds what each term is part of, and where it lies in every answer.
-pub(super) fn couple(parsed: Parsed, text: &str) -> Result<Coupled, Fault> {
+pub(super) fn couple(parsed: Parsed, text: &str) -> Result<Coupled> {
     let answers = answers(&parsed.equations, text)?;
     let uses = Uses::collect(&parsed, answers.len())?;
     uses.check_all_used(&parsed.definitions)?;
@@ -55,7 +55,7 @@ impl Coupled {
 }
 
 /// The outputs of each answer; the answers must be A, B, C, … without a gap.
-fn answers(equations: &[Equation], text: &str) -> Result<Vec<Vec<Output>>, Fault> {
+fn answers(equations: &[Equation], text: &str) -> Result<Vec<Vec<Output>>> {
     let Some(last) = equations.iter().map(|equation| equation.bin.answer).max() else {
         let end = text.trim_end().len();
         let hint = "say what each output of each answer holds, as in A1 = TOTAL_1 + YES_Y";
@@ -113,7 +113,7 @@ struct Uses {
 }
 
 impl Uses {
-    fn collect(parsed: &Parsed, answers: usize) -> Result<Self, Fault> {
+    fn collect(parsed: &Parsed, answers: usize) -> Result<Self> {
         let terms = &parsed.definitions;
         let index = index(terms);
         let mut uses = Self { by_answer: vec![vec![Use::default(); terms.len()]; answers] };
@@ -126,7 +126,7 @@ impl Uses {
         Ok(uses)
     }
 
-    fn add(&mut self, bin: Bin, term: usize, mention: &Mention) -> Result<(), Fault> {
+    fn add(&mut self, bin: Bin, term: usize, mention: &Mention) -> Result<()> {
         let used = &mut self.by_answer[bin.answer][term];
         let (slot, other) = if mention.plus { (&mut used.plus, used.minus) } else { (&mut used.minus, used.plus) };
         if let Some((earlier, _)) = *slot {
@@ -139,7 +139,7 @@ impl Uses {
         Ok(())
     }
 
-    fn check_all_used(&self, terms: &[Definition]) -> Result<(), Fault> {
+    fn check_all_used(&self, terms: &[Definition]) -> Result<()> {
         let Some(unused) = (0..terms.len()).find(|&term| self.of(term).all(Use::is_empty)) else { return Ok(()) };
         let message = format!("{} is in no output of any answer", terms[unused].name);
         Err(Fault::law(terms[unused].span, message, "add it to an output, or remove its definition"))
@@ -219,7 +219,7 @@ impl Terms<'_> {
     }
 
     /// What each term is part of: what its definition says, or else what it is taken out of.
-    fn parents(&self) -> Result<Vec<Option<usize>>, Fault> {
+    fn parents(&self) -> Result<Vec<Option<usize>>> {
         let parent = |term: usize| match &self.definitions[term].inside {
             Some((name, span)) => self.stated_parent(term, name, *span).map(Some),
             None => self.implied_parent(term),
@@ -228,7 +228,7 @@ impl Terms<'_> {
     }
 
     /// The term that a definition names after `in`, or as what it is a share of.
-    fn stated_parent(&self, term: usize, name: &str, span: Span) -> Result<usize, Fault> {
+    fn stated_parent(&self, term: usize, name: &str, span: Span) -> Result<usize> {
         let Some(parent) = self.definitions.iter().position(|other| other.name == *name) else {
             let message = format!("{name}, in which {} is said to be, is not defined", self.name(term));
             return Err(Fault::syntax(span, message, "define it with let, above or below"));
@@ -243,7 +243,7 @@ impl Terms<'_> {
     }
 
     /// The term that stands in every output which this one is taken out of; none where it is taken out of nothing.
-    fn implied_parent(&self, term: usize) -> Result<Option<usize>, Fault> {
+    fn implied_parent(&self, term: usize) -> Result<Option<usize>> {
         let Some((bin, span)) = self.uses.first_removal(term) else { return Ok(None) };
         let wide_enough = |other: usize| other != term && self.population(other).covers(self.population(term));
         let possible = |&other: &usize| wide_enough(other) && self.uses.is_taken_out_of(term, other);
@@ -292,7 +292,7 @@ impl Terms<'_> {
         )
     }
 
-    fn check_acyclic(&self, parents: &[Option<usize>]) -> Result<(), Fault> {
+    fn check_acyclic(&self, parents: &[Option<usize>]) -> Result<()> {
         for start in self.numbers() {
             let chain = std::iter::successors(parents[start], |&term| parents[term]);
             if chain.take(parents.len()).any(|term| term == start) {
@@ -311,7 +311,7 @@ impl Terms<'_> {
     }
 
     /// For each term its output in each answer.
-    fn places(&self, parents: &[Option<usize>]) -> Result<Vec<Vec<Output>>, Fault> {
+    fn places(&self, parents: &[Option<usize>]) -> Result<Vec<Vec<Output>>> {
         let mut places: Vec<Vec<Output>> = vec![Vec::new(); parents.len()];
         for term in parents_first(parents) {
             let own = &self.definitions[term];
@@ -336,7 +336,7 @@ fn parents_first(parents: &[Option<usize>]) -> Vec<usize> {
 }
 
 /// Where a term that is part of no other lies in one answer: where it is put.
-fn place_of_root(term: &Definition, answer: usize, used: &Use) -> Result<Output, Fault> {
+fn place_of_root(term: &Definition, answer: usize, used: &Use) -> Result<Output> {
     let (name, letter) = (&term.name, answer_name(answer));
     used.plus.map(|(output, _)| output).ok_or_else(|| {
         Fault::law(
@@ -348,13 +348,7 @@ fn place_of_root(term: &Definition, answer: usize, used: &Use) -> Result<Output,
 }
 
 /// Where a part lies in one answer, given where its whole lies: it stays there, or is taken out and added elsewhere.
-fn place_of_part(
-    term: &Definition,
-    answer: usize,
-    used: &Use,
-    whole: &Definition,
-    lies: Output,
-) -> Result<Output, Fault> {
+fn place_of_part(term: &Definition, answer: usize, used: &Use, whole: &Definition, lies: Output) -> Result<Output> {
     let (name, whole, letter) = (&term.name, &whole.name, answer_name(answer));
     match (used.plus, used.minus) {
         (None, None) => Ok(lies),

@@ -1,6 +1,6 @@
 //! A place in the tokens of one statement.
 
-use super::fault::{Fault, Span};
+use super::fault::{Fault, Result, Span};
 use super::lexer::{Kind, Token};
 
 /// Walks along the tokens of one statement.
@@ -41,7 +41,7 @@ impl<'a> Cursor<'a, '_> {
     }
 
     /// Steps over the next token, which must exist.
-    pub(super) fn next(&mut self, what: &str, hint: &str) -> Result<Token<'a>, Fault> {
+    pub(super) fn next(&mut self, what: &str, hint: &str) -> Result<Token<'a>> {
         let token = self
             .peek()
             .ok_or_else(|| Fault::syntax(self.here(), format!("the line ends where {what} is expected"), hint))?;
@@ -50,13 +50,13 @@ impl<'a> Cursor<'a, '_> {
     }
 
     /// Steps over the next token, which must be of this kind.
-    pub(super) fn expect(&mut self, kind: Kind, what: &str, hint: &str) -> Result<Token<'a>, Fault> {
+    pub(super) fn expect(&mut self, kind: Kind, what: &str, hint: &str) -> Result<Token<'a>> {
         let token = self.next(what, hint)?;
         if token.kind == kind { Ok(token) } else { Err(token.unexpected(what, hint)) }
     }
 
     /// Checks that nothing follows.
-    pub(super) fn end(&self, hint: &str) -> Result<(), Fault> {
+    pub(super) fn end(&self, hint: &str) -> Result<()> {
         match self.peek() {
             None => Ok(()),
             Some(token) => Err(token.fault(format!("`{}` is too much", token.shown()), hint)),

@@ -9,6 +9,9 @@ pub(super) struct Span {
     pub(super) end: usize,
 }
 
+/// What a step of reading or compiling the text returns.
+pub(super) type Result<T, E = Fault> = std::result::Result<T, E>;
+
 /// What is wrong with a stretch of the text, and what to do about it.
 #[derive(Debug)]
 pub(super) struct Fault {

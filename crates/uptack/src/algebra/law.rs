@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::numbers::bounded;
 use super::syntax::{Definition, Population};
 use crate::channel::{Cell, Channel, MOST_CELLS, Output};
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
@@ -84,7 +84,7 @@ fn too_many_cells(term: &Definition) -> Fault {
 /// Each share is rounded by itself and the most likely cell takes the remainder, as in a channel given by its cells.
 /// Where that would give a cell that is the same under both truths two integers, running sums are rounded instead,
 /// beginning with the cells that are the same.
-pub(super) fn round(cells: &[ExactCell]) -> Result<Channel, Error> {
+pub(super) fn round(cells: &[ExactCell]) -> Result<Channel> {
     let plain = cells.iter().map(|cell| (cell.outputs.clone(), cell.yes.clone(), cell.no.clone())).collect();
     let channel = Channel::from_fractions(plain)?;
     let kept = |(exact, rounded): (&ExactCell, &Cell)| !exact.is_equal_share() || rounded.yes() == rounded.no();
@@ -94,7 +94,7 @@ pub(super) fn round(cells: &[ExactCell]) -> Result<Channel, Error> {
     }
 }
 
-fn round_running_sums(cells: &[ExactCell]) -> Result<Channel, Error> {
+fn round_running_sums(cells: &[ExactCell]) -> Result<Channel> {
     let order = equal_shares_first(cells);
     let yes = running(&order, |index| &cells[index].yes)?;
     let no = running(&order, |index| &cells[index].no)?;
@@ -109,7 +109,7 @@ fn equal_shares_first(cells: &[ExactCell]) -> Vec<usize> {
 }
 
 /// Rounds the running sums in the given order, so that no part is negative and the parts sum to one.
-fn running<'a>(order: &[usize], share: impl Fn(usize) -> &'a Fraction) -> Result<Vec<Probability>, Error> {
+fn running<'a>(order: &[usize], share: impl Fn(usize) -> &'a Fraction) -> Result<Vec<Probability>> {
     let mut rounded = vec![Probability::ZERO; order.len()];
     let (mut sum, mut reached) = (Fraction::zero(), Probability::ZERO);
     for &index in order {

@@ -1,6 +1,6 @@
 //! Words, numbers and signs.
 
-use super::fault::{Fault, Span};
+use super::fault::{Fault, Result, Span};
 use crate::output::shortened;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Token<'_> {
 }
 
 /// The tokens of each statement. A line that starts with a sign continues the one before.
-pub(super) fn statements(text: &str) -> Result<Vec<Vec<Token<'_>>>, Fault> {
+pub(super) fn statements(text: &str) -> Result<Vec<Vec<Token<'_>>>> {
     let mut all: Vec<Vec<Token<'_>>> = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -58,7 +58,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Vec<Token<'_>>>, Fault> {
 }
 
 /// The tokens of one line, up to its comment.
-fn line_tokens(text: &str, start: usize, end: usize) -> Result<Vec<Token<'_>>, Fault> {
+fn line_tokens(text: &str, start: usize, end: usize) -> Result<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut at = start;
     while let Some(symbol) = text[at..end].chars().next().filter(|&symbol| symbol != '#') {

@@ -58,7 +58,7 @@ pub use print::to_text;
 pub use solution::{Solution, Step};
 
 use crate::channel::{Channel, name_of};
-use crate::error::Error;
+use crate::error::Result;
 use crate::mechanism::{Custom, Mechanism, Noisy};
 use crate::noise::DiscreteLaplace;
 
@@ -76,7 +76,7 @@ pub struct Program {
 
 impl Program {
     /// Reads a text, couples its answers, checks conservation and compiles it.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let parsed = parser::parse(text).map_err(|fault| fault.render(text))?;
         let noise = parsed.noise;
         let coupled = coupling::couple(parsed, text).map_err(|fault| fault.render(text))?;
@@ -91,7 +91,7 @@ impl Program {
         }
     }
 
-    fn with_noise(self, noise: DiscreteLaplace) -> Result<Self, Error> {
+    fn with_noise(self, noise: DiscreteLaplace) -> Result<Self> {
         Ok(Self {
             channel: self.channel.with_noise(noise)?,
             mechanism: Mechanism::Noisy(Noisy::new(self.mechanism, noise)?),
@@ -100,7 +100,7 @@ impl Program {
     }
 
     /// The program that a channel prints to, which compiles to the same channel.
-    pub fn of_channel(channel: &Channel) -> Result<Self, Error> {
+    pub fn of_channel(channel: &Channel) -> Result<Self> {
         Self::parse(&to_text(channel))
     }
 
@@ -128,7 +128,7 @@ impl Program {
 }
 
 /// The mechanism of some cells: of the paper's family, or else given by its cells.
-fn mechanism(cells: &[ExactCell]) -> Result<Mechanism, Error> {
+fn mechanism(cells: &[ExactCell]) -> Result<Mechanism> {
     if let Some(known) = family::recognize(cells) {
         return Ok(known);
     }

@@ -2,7 +2,7 @@
 //!
 //! It is not a term: nobody holds it, and each of the two aggregators adds it to the count of `A1` that is published.
 
-use super::fault::{Fault, Span};
+use super::fault::{Fault, Result, Span};
 use super::lexer::{Kind, Token};
 use crate::channel::{Bin, Output};
 use crate::error::Error;
@@ -18,7 +18,7 @@ pub(super) fn split<'t, 'a>(tokens: &'t [Token<'a>]) -> (&'t [Token<'a>], Option
 }
 
 /// Reads what is added to an output; only the output `1` can have noise.
-pub(super) fn read(text: &str, bin: Bin, tokens: &[Token<'_>]) -> Result<(DiscreteLaplace, Span), Fault> {
+pub(super) fn read(text: &str, bin: Bin, tokens: &[Token<'_>]) -> Result<(DiscreteLaplace, Span)> {
     let span = Span { start: tokens[0].span.start, end: tokens[tokens.len() - 1].span.end };
     if bin.output != Output::ONE {
         return Err(Fault::syntax(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::cursor::Cursor;
-use super::fault::{Fault, Span};
+use super::fault::{Fault, Result, Span};
 use super::lexer::{Kind, Token};
 use super::syntax::names_people;
 use crate::fraction::Fraction;
@@ -16,7 +16,7 @@ const MOST_BITS: u64 = 4096;
 const NUMBERS: &str = "a share may be written 0.05, 1/20 or 5%";
 
 /// A sum or product, if it is not absurdly fine.
-pub(super) fn bounded(value: Fraction, span: Span) -> Result<Fraction, Fault> {
+pub(super) fn bounded(value: Fraction, span: Span) -> Result<Fraction> {
     if value.exact().denom().bits() > MOST_BITS {
         let message = format!("a share with a denominator of more than {MOST_BITS} bits is too fine");
         return Err(Fault::parameter(span, message, "shares are rounded to 2^-64 in the end; write fewer digits"));
@@ -41,7 +41,7 @@ impl<'a> Constants<'a> {
     }
 
     /// Products with + and − between them.
-    pub(super) fn sum(&self, cursor: &mut Cursor<'a, '_>) -> Result<Fraction, Fault> {
+    pub(super) fn sum(&self, cursor: &mut Cursor<'a, '_>) -> Result<Fraction> {
         let (mut sum, mut span) = self.product(cursor)?;
         while let Some(plus) = cursor.take_sign() {
             let (next, end) = self.product(cursor)?;
@@ -55,7 +55,7 @@ impl<'a> Constants<'a> {
         Ok(sum)
     }
 
-    fn product(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span), Fault> {
+    fn product(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span)> {
         let (mut product, mut span) = self.factor(cursor)?;
         while cursor.take(Kind::Times) {
             let (next, end) = self.factor(cursor)?;
@@ -66,7 +66,7 @@ impl<'a> Constants<'a> {
     }
 
     /// A number, a constant, or a sum in brackets.
-    pub(super) fn factor(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span), Fault> {
+    pub(super) fn factor(&self, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span)> {
         let token = cursor.next("a number", NUMBERS)?;
         match token.kind {
             Kind::Number => Ok((number(token)?, token.span)),
@@ -81,7 +81,7 @@ impl<'a> Constants<'a> {
     }
 
     /// The sum after an opening bracket, up to the closing one.
-    fn bracket(&self, open: Token<'_>, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span), Fault> {
+    fn bracket(&self, open: Token<'_>, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Span)> {
         if cursor.depth == DEEPEST {
             return Err(open.fault("too many brackets within brackets", "name the inner parts with let"));
         }
@@ -92,7 +92,7 @@ impl<'a> Constants<'a> {
         Ok((value, Span { start: open.span.start, end: close.span.end }))
     }
 
-    fn value_of(&self, token: Token<'_>) -> Result<Fraction, Fault> {
+    fn value_of(&self, token: Token<'_>) -> Result<Fraction> {
         match self.by_name.get(token.text) {
             Some((value, _)) => Ok(value.clone()),
             None => Err(not_a_constant(token)),
@@ -114,7 +114,7 @@ fn not_a_constant(token: Token<'_>) -> Fault {
     }
 }
 
-fn number(token: Token<'_>) -> Result<Fraction, Fault> {
+fn number(token: Token<'_>) -> Result<Fraction> {
     token.text.parse().map_err(|error: crate::Error| {
         let hint = error.hint().unwrap_or(NUMBERS).to_owned();
         match error.is_syntax() {

@@ -1,7 +1,7 @@
 //! From tokens to definitions and equations.
 
 use super::cursor::Cursor;
-use super::fault::{Fault, Span, line_of};
+use super::fault::{Fault, Result, Span, line_of};
 use super::lexer::{Kind, Token, statements};
 use super::noise;
 use super::numbers::{Constants, bounded};
@@ -15,7 +15,7 @@ const LONGEST_TEXT: usize = 1 << 20;
 const MOST_TERMS: usize = 256;
 
 /// Reads a text.
-pub(super) fn parse(text: &str) -> Result<Parsed, Fault> {
+pub(super) fn parse(text: &str) -> Result<Parsed> {
     if text.len() > LONGEST_TEXT {
         let start = Span { start: 0, end: 0 };
         return Err(Fault::syntax(start, format!("{} bytes of algebra are too many", text.len()), "is this the file?"));
@@ -34,7 +34,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn statement(&mut self, tokens: &[Token<'a>]) -> Result<(), Fault> {
+    fn statement(&mut self, tokens: &[Token<'a>]) -> Result<()> {
         let mut cursor = Cursor { tokens, at: 0, depth: 0 };
         let first = tokens[0];
         match first.kind {
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn definition(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
+    fn definition(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<()> {
         let name = cursor.expect(Kind::Word, "a name", "as in let YES_Y = 0.1 * YES")?;
         self.check_new(name)?;
         cursor.expect(Kind::Equals, "=", "as in let YES_Y = 0.1 * YES")?;
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn check_new(&self, name: Token<'_>) -> Result<(), Fault> {
+    fn check_new(&self, name: Token<'_>) -> Result<()> {
         check_name(name)?;
         let Some(before) = self.defined_at(name.text) else { return Ok(()) };
         let line = line_of(self.text, before);
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         self.term_named(name).map(|known| known.span).or_else(|| self.constants.defined_at(name))
     }
 
-    fn constant(&mut self, name: Token<'a>, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
+    fn constant(&mut self, name: Token<'a>, cursor: &mut Cursor<'a, '_>) -> Result<()> {
         let value = self.constants.sum(cursor)?;
         cursor.end("a constant is a number, as in let f = 0.4 or let rest = 1 - f")?;
         self.constants.define(name, value);
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `share * share * POPULATION`, `share * TERM` or `share * POPULATION in TERM`.
-    fn term(&mut self, head: Head<'a>, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
+    fn term(&mut self, head: Head<'a>, cursor: &mut Cursor<'a, '_>) -> Result<()> {
         let Head { name, population } = head;
         if self.parsed.definitions.len() == MOST_TERMS {
             let hint = "a channel has at most 64 cells, so fewer terms say the same";
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The product of the shares, and the population or term behind them.
-    fn share_and_whole(&self, head: Head<'_>, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Token<'a>), Fault> {
+    fn share_and_whole(&self, head: Head<'_>, cursor: &mut Cursor<'a, '_>) -> Result<(Fraction, Token<'a>)> {
         let mut share = Fraction::one();
         loop {
             if let Some(whole) = cursor.take_if(|token| token.kind == Kind::Word && names_people(token.text)) {
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The share of the whole population, and the term that it was written as a share of.
-    fn resolve_whole(&self, head: Head<'_>, share: Fraction, whole: Token<'_>) -> Result<(Fraction, Inside), Fault> {
+    fn resolve_whole(&self, head: Head<'_>, share: Fraction, whole: Token<'_>) -> Result<(Fraction, Inside)> {
         match Population::named(whole.text) {
             Some(named) if named == head.population => Ok((share, None)),
             Some(_) => Err(head.other_population(whole)),
@@ -128,14 +128,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn defined_above(&self, name: Token<'_>) -> Result<&Definition, Fault> {
+    fn defined_above(&self, name: Token<'_>) -> Result<&Definition> {
         self.term_named(name.text).ok_or_else(|| {
             let message = format!("`{}` is not defined yet", name.shown());
             name.fault(message, "define a term above those that are shares of it")
         })
     }
 
-    fn equation(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<(), Fault> {
+    fn equation(&mut self, cursor: &mut Cursor<'a, '_>) -> Result<()> {
         let left = cursor.tokens[0];
         let bin = bin(left)?;
         self.check_first(left, bin)?;
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn check_first(&self, left: Token<'_>, bin: Bin) -> Result<(), Fault> {
+    fn check_first(&self, left: Token<'_>, bin: Bin) -> Result<()> {
         let Some(before) = self.parsed.equations.iter().find(|known| known.bin == bin) else { return Ok(()) };
         let line = line_of(self.text, before.span);
         let message = format!("{} is written twice, first in line {line}", left.text);
@@ -192,7 +192,7 @@ impl Head<'_> {
     }
 }
 
-fn check_name(name: Token<'_>) -> Result<(), Fault> {
+fn check_name(name: Token<'_>) -> Result<()> {
     if Population::named(name.text).is_some() {
         let message = format!("{} is a whole population and cannot be defined", name.text);
         return Err(name.fault(message, "name a share of it, as in YES_Y or TOTAL_1"));
@@ -204,7 +204,7 @@ fn check_name(name: Token<'_>) -> Result<(), Fault> {
 }
 
 /// The term after `in`, or the one that the share implies; never both.
-fn inside(name: Token<'_>, implied: Inside, cursor: &mut Cursor<'_, '_>) -> Result<Inside, Fault> {
+fn inside(name: Token<'_>, implied: Inside, cursor: &mut Cursor<'_, '_>) -> Result<Inside> {
     let Some(parent) = parent(cursor)? else { return Ok(implied) };
     match implied {
         None => Ok(Some((parent.text.to_owned(), parent.span))),
@@ -216,7 +216,7 @@ fn inside(name: Token<'_>, implied: Inside, cursor: &mut Cursor<'_, '_>) -> Resu
 }
 
 /// The term after `in`, if there is one.
-fn parent<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Option<Token<'a>>, Fault> {
+fn parent<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Option<Token<'a>>> {
     match cursor.take_if(|token| token.text == "in") {
         Some(_) => cursor.expect(Kind::Word, "a term", "as in let NO_f21 = 0.1 * NO in NO_f2").map(Some),
         None => Ok(None),
@@ -224,7 +224,7 @@ fn parent<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Option<Token<'a>>, Fault> {
 }
 
 /// `TERM + TERM - TERM`, or `0` for an output that holds nobody.
-fn mentions(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Mention>, Fault> {
+fn mentions(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Mention>> {
     if cursor.take_if(|token| token.text == "0").is_some() {
         cursor.end("an output that holds nobody is 0 and nothing else")?;
         return Ok(Vec::new());
@@ -245,7 +245,7 @@ fn mentions(cursor: &mut Cursor<'_, '_>) -> Result<Vec<Mention>, Fault> {
     }
 }
 
-fn mention(token: Token<'_>, plus: bool) -> Result<Mention, Fault> {
+fn mention(token: Token<'_>, plus: bool) -> Result<Mention> {
     if token.kind == Kind::Word && Population::of_term(token.text).is_some() {
         return Ok(Mention { plus, name: token.text.to_owned(), span: token.span });
     }
@@ -262,7 +262,7 @@ fn mention(token: Token<'_>, plus: bool) -> Result<Mention, Fault> {
 }
 
 /// `A1`, `B⊥` or `Bbottom`.
-fn bin(token: Token<'_>) -> Result<Bin, Fault> {
+fn bin(token: Token<'_>) -> Result<Bin> {
     let word = token.shown();
     if names_people(token.text) {
         let message = format!("{word} is a term, and a line starts with an output or `let`");

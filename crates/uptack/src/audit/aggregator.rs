@@ -13,7 +13,7 @@ use super::local::{self, Outcomes, Sample};
 use super::subject::{AuditCoins, Subject};
 use super::{Finding, some_of};
 use crate::channel::{Channel, Output};
-use crate::error::Error;
+use crate::error::Result;
 use crate::noise::DiscreteLaplace;
 use crate::packed::Truths;
 use crate::simulate::Progress;
@@ -73,7 +73,7 @@ fn add_counts(sums: &mut BTreeMap<i64, u64>, others: BTreeMap<i64, u64>) {
 }
 
 impl Attack<'_> {
-    pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<Outcome, Error> {
+    pub(super) fn run(&self, subject: &impl Subject, progress: &Progress) -> Result<Outcome> {
         let pieces = Pieces { count: (self.calls / (KINDS * PIECE)).max(1), calls: KINDS * PIECE, progress };
         let calls = pieces.count * pieces.calls;
         let work = |counts: &mut Counts, piece: u64| self.piece(subject, piece, counts);
@@ -97,7 +97,7 @@ impl Attack<'_> {
     }
 
     /// Draws one piece of each world and half.
-    fn piece(&self, subject: &impl Subject, piece: u64, counts: &mut Counts) -> Result<(), Error> {
+    fn piece(&self, subject: &impl Subject, piece: u64, counts: &mut Counts) -> Result<()> {
         for kind in 0..KINDS {
             let (half, world) = ((kind / 2) as usize, kind % 2 == 1);
             let mut coins = self.coins.of(5, KINDS * piece + kind);

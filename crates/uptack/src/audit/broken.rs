@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::subject::Subject;
 use crate::channel::{Cell, Channel, Output};
 use crate::coins::Coins;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::noise::{DiscreteLaplace, Scale};
 use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
 use crate::probability::Probability;
@@ -77,7 +77,7 @@ impl BrokenControl {
 impl FromStr for BrokenControl {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let all = || Self::ALL.into_iter().chain(Self::NOISE);
         all().find(|control| control.name() == text).ok_or_else(|| {
             let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
@@ -99,7 +99,7 @@ pub(super) struct BrokenSampler {
 }
 
 impl BrokenSampler {
-    pub(super) fn new(channel: &Channel, control: BrokenControl) -> Result<Self, Error> {
+    pub(super) fn new(channel: &Channel, control: BrokenControl) -> Result<Self> {
         if control.concerns_noise() && channel.noise().is_none() {
             return Err(Error::request(format!("{} needs a mechanism with noise", control.name()))
                 .with_hint("as in randomized-response(t=0.999) + laplace(scale=1)"));
@@ -113,7 +113,7 @@ impl BrokenSampler {
     }
 
     /// One time in 64 the loudest cell, otherwise the right one.
-    fn draw_by_wrong_branch(&self, truth: Truth, mut coin: Coin) -> Result<usize, Error> {
+    fn draw_by_wrong_branch(&self, truth: Truth, mut coin: Coin) -> Result<usize> {
         match coin.0[0].is_multiple_of(64) {
             true => Ok(self.loudest[index(truth)]),
             false => self.sampler.draw_from(truth, &mut coin),
@@ -121,7 +121,7 @@ impl BrokenSampler {
     }
 
     /// Every second owner is given the coin of the one before.
-    fn draw_with_reused_coins(&self, truths: &Truths, coins: &mut impl Coins) -> Result<Vec<usize>, Error> {
+    fn draw_with_reused_coins(&self, truths: &Truths, coins: &mut impl Coins) -> Result<Vec<usize>> {
         let mut cells = Vec::with_capacity(truths.len());
         let mut reused = Coin([0; 8]);
         for owner in 0..truths.len() {
@@ -135,7 +135,7 @@ impl BrokenSampler {
 }
 
 impl Subject for BrokenSampler {
-    fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize, Error> {
+    fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize> {
         match self.control {
             BrokenControl::LastOutputUnprotected => {
                 Ok(self.unprotected[index(truth)][self.sampler.draw_from(truth, coins)?])
@@ -156,7 +156,7 @@ impl Subject for BrokenSampler {
         }
     }
 
-    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>, Error> {
+    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>> {
         let mut drawn = |noise: &DiscreteLaplace| noise.draw_many_from(count, coins);
         match self.control {
             BrokenControl::NoiseAveraged => {
@@ -170,7 +170,7 @@ impl Subject for BrokenSampler {
         }
     }
 
-    fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error> {
+    fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells> {
         let cells = match self.control {
             BrokenControl::BiasedThreshold { .. } => return self.sampler.draw_many_from(truths, coins),
             control if control.concerns_noise() => return self.sampler.draw_many_from(truths, coins),
@@ -201,7 +201,7 @@ fn loudest(channel: &Channel) -> [usize; 2] {
 struct Coin([u8; 8]);
 
 impl Coin {
-    fn toss(coins: &mut impl Coins) -> Result<Self, Error> {
+    fn toss(coins: &mut impl Coins) -> Result<Self> {
         let mut bytes = [0; 8];
         coins.fill(&mut bytes)?;
         Ok(Self(bytes))
@@ -209,7 +209,7 @@ impl Coin {
 }
 
 impl Coins for Coin {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         bytes.copy_from_slice(&self.0);
         Ok(())
     }
@@ -225,7 +225,7 @@ fn pack(cells: usize, drawn: &[usize]) -> PackedCells {
     packed
 }
 
-fn a_tenth_smaller(noise: &DiscreteLaplace) -> Result<DiscreteLaplace, Error> {
+fn a_tenth_smaller(noise: &DiscreteLaplace) -> Result<DiscreteLaplace> {
     let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
     Ok(DiscreteLaplace::new(Scale::new(numerator.saturating_mul(9), denominator.saturating_mul(10))?))
 }
@@ -265,7 +265,7 @@ fn agreement(a: &Cell, b: &Cell) -> usize {
 
 /// The channel with one threshold moved: of all thresholds, laws and directions the one after which the linked ε is
 /// largest, and among equals the one that moves most.
-fn biased(channel: &Channel, bits: u32) -> Result<Channel, Error> {
+fn biased(channel: &Channel, bits: u32) -> Result<Channel> {
     let bias = Probability::ONE.numerator() >> bits.min(64);
     let mut best: Option<(f64, u128, Vec<Cell>)> = None;
     for shift in shifts(channel.cells().len()) {
@@ -295,7 +295,7 @@ fn shifts(cells: usize) -> impl Iterator<Item = Shift> {
 
 impl Shift {
     /// Moves up to `bias`; returns how much moved and the cells after it.
-    fn apply(&self, cells: &[Cell], bias: u128) -> Result<(u128, Vec<Cell>), Error> {
+    fn apply(&self, cells: &[Cell], bias: u128) -> Result<(u128, Vec<Cell>)> {
         let moved = bias.min(self.law(&cells[self.from]));
         let mut shifted = cells.to_vec();
         shifted[self.from] = self.with_law(&cells[self.from], self.law(&cells[self.from]) - moved)?;
@@ -307,7 +307,7 @@ impl Shift {
         if self.yes { cell.yes() } else { cell.no() }.numerator()
     }
 
-    fn with_law(&self, cell: &Cell, numerator: u128) -> Result<Cell, Error> {
+    fn with_law(&self, cell: &Cell, numerator: u128) -> Result<Cell> {
         let law = Probability::from_numerator(numerator)?;
         let (yes, no) = if self.yes { (law, cell.no()) } else { (cell.yes(), law) };
         Ok(Cell::new(cell.outputs().to_vec(), yes, no))

@@ -10,7 +10,7 @@ use super::local::{Outcomes, Sample, attack};
 use super::subject::{AuditCoins, Replay, Source, Subject};
 use super::{Finding, Verdict, some_of};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::packed::Truths;
 use crate::simulate::Progress;
 use crate::truth::Truth;
@@ -189,7 +189,7 @@ pub(super) fn replays(
     calls: u64,
     coins: AuditCoins,
     progress: &Progress,
-) -> Result<(Replays, u64), Error> {
+) -> Result<(Replays, u64)> {
     let crowds = replayed_crowds((calls / 64).clamp(1, LARGEST_REPLAY));
     let each = crowds.iter().map(|crowd| crowd.len() as u64).sum::<u64>() + 2;
     let pieces = Pieces { count: calls / each, calls: each, progress };
@@ -212,7 +212,7 @@ fn replayed_crowds(owners: u64) -> [Truths; 3] {
 }
 
 /// For how many of the two, a batch and a single call, the length depends on the truths.
-fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Replay<Source>) -> Result<u64, Error> {
+fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Replay<Source>) -> Result<u64> {
     let batch = length_depends_on(crowds, coins, |truths, coins| subject.draw_many(truths, coins).map(drop))?;
     let single =
         length_depends_on(&[Truth::Yes, Truth::No], coins, |&truth, coins| subject.draw(truth, coins).map(drop))?;
@@ -223,8 +223,8 @@ fn differing_lengths(subject: &impl Subject, crowds: &[Truths], coins: &mut Repl
 fn length_depends_on<T>(
     inputs: &[T],
     coins: &mut Replay<Source>,
-    draw: impl Fn(&T, &mut Replay<Source>) -> Result<(), Error>,
-) -> Result<bool, Error> {
+    draw: impl Fn(&T, &mut Replay<Source>) -> Result<()>,
+) -> Result<bool> {
     let mut read = Vec::new();
     for input in inputs {
         coins.rewind();

@@ -1,7 +1,7 @@
 //! What is claimed of a channel, view by view.
 
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::privacy::{self, Delta};
 
 /// The ε claimed for each view; none where there is no guarantee.
@@ -21,7 +21,7 @@ pub struct Claims {
 
 impl Claims {
     /// What the accounting claims for `owners` owners: the upper ends of its certificates.
-    pub fn of(channel: &Channel, owners: u64, delta: f64) -> Result<Self, Error> {
+    pub fn of(channel: &Channel, owners: u64, delta: f64) -> Result<Self> {
         let answers = (0..channel.answers().len()).map(|answer| privacy::answer_epsilon(channel, answer));
         let release = privacy::release(channel, owners)?.epsilon(Delta::new(delta)?);
         Ok(Self {
@@ -33,7 +33,7 @@ impl Claims {
         })
     }
 
-    pub(super) fn check(&self, channel: &Channel) -> Result<(), Error> {
+    pub(super) fn check(&self, channel: &Channel) -> Result<()> {
         let (has, wants) = (self.answers.len(), channel.answers().len());
         if has != wants {
             return Err(Error::request(format!("claims for {has} answers, but the mechanism asks for {wants}")));

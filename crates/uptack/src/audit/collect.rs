@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::subject::{AuditCoins, Counting, Source, Subject};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::packed::{LANES, Truths};
 use crate::simulate::Progress;
 use crate::truth::Truth;
@@ -176,7 +176,7 @@ pub(super) fn collect(
     calls: u64,
     coins: AuditCoins,
     progress: &Progress,
-) -> Result<([Counts; HALVES], u64), Error> {
+) -> Result<([Counts; HALVES], u64)> {
     let chunks = Chunks::new(calls);
     let pieces = Pieces { count: chunks.count, calls: 2 * chunks.owners as u64, progress };
     let made = pieces.count * pieces.calls;
@@ -206,12 +206,12 @@ impl<'a, S: Subject> Drawing<'a, S> {
     }
 
     /// Draws one chunk both ways.
-    fn chunk(&self, chunk: u64, counts: &mut Counts) -> Result<(), Error> {
+    fn chunk(&self, chunk: u64, counts: &mut Counts) -> Result<()> {
         self.singly(self.coins.of(1, chunk), counts)?;
         self.in_batch(self.coins.of(2, chunk), counts)
     }
 
-    fn singly(&self, coins: Source, counts: &mut Counts) -> Result<(), Error> {
+    fn singly(&self, coins: Source, counts: &mut Counts) -> Result<()> {
         let mut coins = Counting { coins, read: 0 };
         let mut cells = Vec::with_capacity(self.truths.len());
         for &truth in &self.truths {
@@ -223,7 +223,7 @@ impl<'a, S: Subject> Drawing<'a, S> {
         Ok(())
     }
 
-    fn in_batch(&self, mut coins: Source, counts: &mut Counts) -> Result<(), Error> {
+    fn in_batch(&self, mut coins: Source, counts: &mut Counts) -> Result<()> {
         let cells: Vec<usize> = self.subject.draw_many(&self.packed, &mut coins)?.iter().collect();
         counts.batch.add_neighbours(&self.truths, &cells);
         counts.lanes.add_lanes(&self.truths, &cells);
@@ -255,9 +255,9 @@ pub(super) struct Pieces<'a> {
 pub(super) fn on_all_threads<T: Send>(
     pieces: Pieces<'_>,
     empty: impl Fn() -> T + Sync,
-    work: impl Fn(&mut T, u64) -> Result<(), Error> + Sync,
+    work: impl Fn(&mut T, u64) -> Result<()> + Sync,
     merge: impl Fn(&mut T, T),
-) -> Result<T, Error> {
+) -> Result<T> {
     let next = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -272,12 +272,7 @@ pub(super) fn on_all_threads<T: Send>(
 
 impl Pieces<'_> {
     /// One thread's part: takes the next piece that nobody has taken until none is left.
-    fn work_off<T>(
-        &self,
-        next: &AtomicU64,
-        mut sums: T,
-        work: impl Fn(&mut T, u64) -> Result<(), Error>,
-    ) -> Result<T, Error> {
+    fn work_off<T>(&self, next: &AtomicU64, mut sums: T, work: impl Fn(&mut T, u64) -> Result<()>) -> Result<T> {
         loop {
             let piece = next.fetch_add(1, Ordering::Relaxed);
             if piece >= self.count {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::collect::mixed;
 use super::local::{Attack, Outcomes, Sample};
 use super::{Finding, Verdict, some_of};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::estimate::Confidence;
 use crate::output::shortened;
 use crate::privacy::{Delta, Epsilon};
@@ -81,7 +81,7 @@ const CHECKS: f64 = 3.0;
 
 impl ForeignAudit {
     /// Begins to listen. Fewer than 1000 outputs are refused.
-    pub fn listen(self) -> Result<ForeignOutputs, Error> {
+    pub fn listen(self) -> Result<ForeignOutputs> {
         if !(FEWEST_SAMPLES..=MOST_SAMPLES).contains(&self.samples) {
             return Err(Error::request(format!("{} samples cannot be audited", self.samples))
                 .with_hint(format!("take at least {FEWEST_SAMPLES} and at most {MOST_SAMPLES}")));
@@ -132,7 +132,7 @@ impl ForeignOutputs {
     }
 
     /// What they showed. Refused while there are fewer than were asked for.
-    pub fn report(self) -> Result<ForeignReport, Error> {
+    pub fn report(self) -> Result<ForeignReport> {
         if self.seen < self.audit.samples {
             return Err(Error::input(format!("{} outputs for {} truths", self.seen, self.audit.samples))
                 .with_hint("a randomizer says exactly one thing to each truth"));

@@ -46,7 +46,7 @@ pub use foreign::{ForeignAudit, ForeignOutputs, ForeignReport};
 pub use subject::AuditCoins;
 
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::estimate::Confidence;
 use crate::privacy::Direction;
 use crate::sampler::Sampler;
@@ -218,19 +218,19 @@ const FEWEST_RELEASES: u64 = 10;
 
 impl Audit {
     /// Audits the real sampler of a channel against what is claimed of it.
-    pub fn run(&self, channel: &Channel, claims: &Claims) -> Result<Report, Error> {
+    pub fn run(&self, channel: &Channel, claims: &Claims) -> Result<Report> {
         self.run_with(channel, claims, &Progress::default())
     }
 
     /// Like [`Audit::run`], counting the calls of the sampler as progress.
-    pub fn run_with(&self, channel: &Channel, claims: &Claims, progress: &Progress) -> Result<Report, Error> {
+    pub fn run_with(&self, channel: &Channel, claims: &Claims, progress: &Progress) -> Result<Report> {
         self.run_subject(&Sampler::new(channel), channel, claims, progress)
     }
 
     /// Audits a sampler that is broken on purpose against what is claimed of the sound one.
     #[cfg(debug_assertions)]
     #[doc(hidden)]
-    pub fn run_broken(&self, channel: &Channel, claims: &Claims, control: BrokenControl) -> Result<Report, Error> {
+    pub fn run_broken(&self, channel: &Channel, claims: &Claims, control: BrokenControl) -> Result<Report> {
         self.run_subject(&broken::BrokenSampler::new(channel, control)?, channel, claims, &Progress::default())
     }
 
@@ -240,7 +240,7 @@ impl Audit {
         channel: &Channel,
         claims: &Claims,
         progress: &Progress,
-    ) -> Result<Report, Error> {
+    ) -> Result<Report> {
         claims.check(channel)?;
         let releases = self.releases(channel)?;
         // The answers, and six more: linked, release, law, length, neighbour, independence. With noise two more.
@@ -250,7 +250,7 @@ impl Audit {
     }
 
     /// How many releases of each kind the samples are enough for.
-    fn releases(&self, channel: &Channel) -> Result<u64, Error> {
+    fn releases(&self, channel: &Channel) -> Result<u64> {
         if self.owners == 0 {
             return Err(Error::request("there are no owners to hide among")
                 .with_hint("a crowd has at least one owner; 20 is usual"));
@@ -288,7 +288,7 @@ struct Run<'a, S> {
 impl<S: Subject> Run<'_, S> {
     /// A quarter of the calls goes to single draws, a quarter to batches, a sixteenth to replays, with noise an eighth
     /// to sums of one bit and one aggregator's noise, and the rest to releases.
-    fn report(&self) -> Result<Report, Error> {
+    fn report(&self) -> Result<Report> {
         let Self { subject, channel, claims, progress, miss, .. } = *self;
         let Audit { samples, owners, coins, .. } = self.audit;
         let (halves, drawn) = collect::collect(subject, channel.cells().len(), samples / 4, coins, progress)?;
@@ -311,7 +311,7 @@ impl<S: Subject> Run<'_, S> {
         Ok(Report { verdict: report.overall(), ..report })
     }
 
-    fn one_aggregator(&self) -> Result<Option<aggregator::Outcome>, Error> {
+    fn one_aggregator(&self) -> Result<Option<aggregator::Outcome>> {
         let Some(noise) = self.channel.noise() else { return Ok(None) };
         let attack = aggregator::Attack {
             channel: self.channel,
@@ -324,7 +324,7 @@ impl<S: Subject> Run<'_, S> {
         attack.run(self.subject, self.progress).map(Some)
     }
 
-    fn release(&self) -> Result<Finding, Error> {
+    fn release(&self) -> Result<Finding> {
         let attack = release::Attack {
             channel: self.channel,
             owners: self.audit.owners,

@@ -13,7 +13,7 @@ use super::score::{Ordered, Score};
 use super::subject::{AuditCoins, Source, Subject};
 use super::{Event, Finding};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::packed::Truths;
 use crate::privacy::Direction;
 use crate::simulate::Progress;
@@ -40,12 +40,7 @@ pub(super) struct Attack<'a> {
 }
 
 impl Attack<'_> {
-    pub(super) fn run(
-        &self,
-        subject: &impl Subject,
-        claimed: Option<f64>,
-        progress: &Progress,
-    ) -> Result<Finding, Error> {
+    pub(super) fn run(&self, subject: &impl Subject, claimed: Option<f64>, progress: &Progress) -> Result<Finding> {
         let crowds = [false, true].map(|others| Crowd::new(self, others));
         let work = |counts: &mut [Scores; 2], piece: u64| {
             crowds.iter().zip(counts).try_for_each(|(crowd, counts)| crowd.draw_group(subject, piece, counts))
@@ -116,7 +111,7 @@ impl<'a> Crowd<'a> {
     }
 
     /// Draws one group of releases of each world and half.
-    fn draw_group(&self, subject: &impl Subject, piece: u64, counts: &mut Scores) -> Result<(), Error> {
+    fn draw_group(&self, subject: &impl Subject, piece: u64, counts: &mut Scores) -> Result<()> {
         for (half, world) in [(TRAINING, false), (TRAINING, true), (TEST, false), (TEST, true)] {
             let kind = 4 * u64::from(self.others) + 2 * half as u64 + u64::from(world);
             let coins = self.attack.coins.of(3, KINDS * piece + kind);
@@ -128,7 +123,7 @@ impl<'a> Crowd<'a> {
     }
 
     /// The scores of one group of releases.
-    fn draw_scores(&self, subject: &impl Subject, truths: &Truths, mut coins: Source) -> Result<Vec<Ordered>, Error> {
+    fn draw_scores(&self, subject: &impl Subject, truths: &Truths, mut coins: Source) -> Result<Vec<Ordered>> {
         let group = group_size(self.attack.owners) as usize;
         let cells: Vec<usize> = subject.draw_many(truths, &mut coins)?.iter().collect();
         let noise = match self.attack.channel.noise() {

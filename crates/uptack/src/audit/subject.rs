@@ -1,7 +1,7 @@
 //! What is audited, and the coins it is given.
 
 use crate::coins::{Coins, OsCoins, SeededCoins};
-use crate::error::Error;
+use crate::error::Result;
 use crate::noise::DiscreteLaplace;
 use crate::packed::{PackedCells, Truths};
 use crate::sampler::Sampler;
@@ -12,21 +12,21 @@ use crate::truth::Truth;
 /// The real [`Sampler`] is audited through the very functions that its public entry points call; they differ only in
 /// which coins their types admit.
 pub(super) trait Subject: Sync {
-    fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize, Error>;
-    fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error>;
+    fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize>;
+    fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells>;
 
     /// What one aggregator adds to each of `count` sums.
-    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>, Error> {
+    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>> {
         noise.draw_many_from(count, coins)
     }
 }
 
 impl Subject for Sampler {
-    fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize, Error> {
+    fn draw<C: Coins>(&self, truth: Truth, coins: &mut C) -> Result<usize> {
         self.draw_from(truth, coins)
     }
 
-    fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells, Error> {
+    fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells> {
         self.draw_many_from(truths, coins)
     }
 }
@@ -56,7 +56,7 @@ pub(super) enum Source {
 }
 
 impl Coins for Source {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         match self {
             Self::System(coins) => coins.fill(bytes),
             Self::Seeded(coins) => coins.fill(bytes),
@@ -71,7 +71,7 @@ pub(super) struct Counting<C> {
 }
 
 impl<C: Coins> Coins for Counting<C> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.read += bytes.len() as u64;
         self.coins.fill(bytes)
     }
@@ -100,7 +100,7 @@ impl<C: Coins> Replay<C> {
 }
 
 impl<C: Coins> Coins for Replay<C> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         let end = self.read + bytes.len();
         if end > self.given.len() {
             let known = self.given.len();

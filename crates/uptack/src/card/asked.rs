@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Timestamp, decimal};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Many questions on one card, all answered in one report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct CardBallot {
 
 impl CardBallot {
     /// No two questions may have the same name.
-    pub(super) fn check_names(&self) -> Result<(), Error> {
+    pub(super) fn check_names(&self) -> Result<()> {
         let mut names: Vec<&str> = self.queries.iter().map(|query| query.name.as_str()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Claim, Stated, decimal};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit};
 
 /// The claims of a card: each an ε, rounded up, or `none`.
@@ -95,7 +95,7 @@ impl Claims {
     }
 
     /// Refuses a claim that is better than what was found.
-    pub(super) fn check(&self, found: &Self) -> Result<(), Error> {
+    pub(super) fn check(&self, found: &Self) -> Result<()> {
         let one = std::slice::from_ref;
         check_claims("the answers alone", &self.answers, &found.answers)?;
         check_claims("the linked answers", one(&self.linked), one(&found.linked))?;
@@ -121,7 +121,7 @@ impl WholeClaims {
         }
     }
 
-    fn check(&self, found: &Self) -> Result<(), Error> {
+    fn check(&self, found: &Self) -> Result<()> {
         let one = std::slice::from_ref;
         check_claims("all linked answers together", one(&self.linked), one(&found.linked))?;
         let view = "one honest aggregator, all sums together";
@@ -137,7 +137,7 @@ pub(super) fn whole(
     views: &Views,
     queries: u64,
     limit: WorkLimit,
-) -> Result<Option<Repeated>, Error> {
+) -> Result<Option<Repeated>> {
     if queries < 2 {
         return Ok(None);
     }
@@ -150,7 +150,7 @@ fn worst(claims: &[Claim]) -> Option<f64> {
 }
 
 /// A claim must be stated if and only if the aggregators add noise.
-fn check_one_aggregator(view: &str, claimed: &Option<Claim>, found: &Option<Claim>) -> Result<(), Error> {
+fn check_one_aggregator(view: &str, claimed: &Option<Claim>, found: &Option<Claim>) -> Result<()> {
     match (claimed, found) {
         (None, Some(found)) => Err(Error::card(format!("the card claims nothing for {view}; it is {found}"))
             .with_hint("where aggregators add noise, a card says what one honest one of them hides")),
@@ -162,7 +162,7 @@ fn check_one_aggregator(view: &str, claimed: &Option<Claim>, found: &Option<Clai
     }
 }
 
-fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<(), Error> {
+fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<()> {
     let better = |(claimed, found): (&Claim, &Claim)| claimed.is_below(found);
     if claimed.len() == found.len() && !claimed.iter().zip(found).any(better) {
         return Ok(());

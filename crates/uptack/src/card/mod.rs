@@ -25,7 +25,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, Output};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::noise::DiscreteLaplace;
@@ -119,7 +119,7 @@ pub struct CardChannel {
 
 impl CardChannel {
     /// The channel that is stated.
-    fn read(&self) -> Result<Channel, Error> {
+    fn read(&self) -> Result<Channel> {
         let channel = Channel::new(self.answers.clone(), self.cells.clone())?;
         match self.noise {
             Some(noise) => channel.with_noise(noise),
@@ -198,7 +198,7 @@ impl Card {
     }
 
     /// Reads a card from JSON.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
+    pub fn from_json(text: &str) -> Result<Self> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let card = serde_path_to_error::deserialize(&mut reader).map_err(not_a_card)?;
         reader.end().map_err(not_a_card)?;
@@ -214,7 +214,7 @@ impl Card {
     }
 
     /// The channel, if the integers are those of the mechanism's text.
-    pub fn checked_channel(&self) -> Result<Channel, Error> {
+    pub fn checked_channel(&self) -> Result<Channel> {
         let refuse =
             |message: &str| Err(Error::card(message).with_hint("one of them was changed; do not answer such a card"));
         if self.version != VERSION {
@@ -229,7 +229,7 @@ impl Card {
     }
 
     /// The owners whom the claims count on.
-    pub fn claim_owners(&self) -> Result<u64, Error> {
+    pub fn claim_owners(&self) -> Result<u64> {
         privacy::honest_owners(self.minimum_batch, &self.honest)
     }
 
@@ -242,7 +242,7 @@ impl Card {
     ///
     /// A card of a series is refused if this is not the window of its number: otherwise many cards could pass for one
     /// that has been paid for already.
-    pub fn window(&self) -> Result<(u64, u64), Error> {
+    pub fn window(&self) -> Result<(u64, u64)> {
         let (opens, closes) = (stated_moment("opens", self.opens)?, stated_moment("closes", self.closes)?);
         if opens >= closes {
             return Err(Error::card("the card closes before it opens"));
@@ -270,7 +270,7 @@ impl Card {
     }
 
     /// How many queries of this card can differ for one owner, including repetitions.
-    pub fn counted_queries(&self) -> Result<u64, Error> {
+    pub fn counted_queries(&self) -> Result<u64> {
         let times = self.series.as_ref().map_or(1, |series| series.times);
         let changing = match &self.ballot {
             Some(ballot) => Ballot::new(ballot.queries.len() as u64, ballot.most_yes)?.changing_queries(),
@@ -292,7 +292,7 @@ impl Card {
     }
 
     /// States the claims that hold for the card as it is now, including its ballot and series.
-    pub fn state_claims(&mut self, delta: Delta, limit: WorkLimit) -> Result<(), Error> {
+    pub fn state_claims(&mut self, delta: Delta, limit: WorkLimit) -> Result<()> {
         self.claims = self.found_claims(delta, limit)?.1;
         Ok(())
     }
@@ -300,7 +300,7 @@ impl Card {
     /// Recomputes every claim from the integers; a card that claims more than is true is refused.
     ///
     /// If recomputing a claim takes more work than `limit`, what is found is wider than necessary, and the card is refused, too.
-    pub fn verify(&self, limit: WorkLimit) -> Result<Views, Error> {
+    pub fn verify(&self, limit: WorkLimit) -> Result<Views> {
         if self.neighbouring != Neighbouring::Substitution {
             return Err(Error::card("the card's claims compare worlds that this version does not know"));
         }
@@ -309,7 +309,7 @@ impl Card {
         Ok(views)
     }
 
-    fn found_claims(&self, delta: Delta, limit: WorkLimit) -> Result<(Views, Claims), Error> {
+    fn found_claims(&self, delta: Delta, limit: WorkLimit) -> Result<(Views, Claims)> {
         let channel = self.checked_channel()?;
         self.check_form(&channel)?;
         self.claims_for(&channel, delta, limit, None)
@@ -321,7 +321,7 @@ impl Card {
         delta: Delta,
         limit: WorkLimit,
         progress: Option<&Arc<Progress>>,
-    ) -> Result<(Views, Claims), Error> {
+    ) -> Result<(Views, Claims)> {
         let owners = self.claim_owners()?;
         let views = Views::of_watched(channel, owners, Target::Delta(delta), limit, progress)?;
         let whole = claims::whole(channel, owners, &views, self.counted_queries()?, limit)?;
@@ -330,7 +330,7 @@ impl Card {
     }
 
     /// Checks what the types leave open: the card has one question or a ballot, and a ballot can hold the mechanism's answers.
-    fn check_form(&self, channel: &Channel) -> Result<(), Error> {
+    fn check_form(&self, channel: &Channel) -> Result<()> {
         let Some(ballot) = &self.ballot else { return Ok(()) };
         if self.predicate.is_some() {
             return Err(Error::card("the card has both a predicate and a ballot"));
@@ -347,7 +347,7 @@ fn not_a_card(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::syntax(format!("not a query card: {error}")).with_source(error)
 }
 
-fn stated_moment(name: &str, moment: Option<Timestamp>) -> Result<u64, Error> {
+fn stated_moment(name: &str, moment: Option<Timestamp>) -> Result<u64> {
     let refuse = || Error::request(format!("the card does not say when it {name}"));
     Ok(moment.ok_or_else(refuse)?.seconds())
 }

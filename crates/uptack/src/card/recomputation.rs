@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Card, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
 use crate::channel::{Cell, Channel, Output, name_of};
 use crate::display::{Decimal, Rounding};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::estimate::Estimator;
 use crate::noise::DiscreteLaplace;
 use crate::plan::{Over, Prior};
@@ -194,7 +194,7 @@ impl Card {
         }
     }
 
-    fn predicted_sd(&self, channel: &Channel, over: Over) -> Result<String, Error> {
+    fn predicted_sd(&self, channel: &Channel, over: Over) -> Result<String> {
         let prior = Prior { low: self.predicted.yes_low, high: self.predicted.yes_high, over };
         if prior.low > prior.high || prior.high > self.owners {
             return Err(Error::card("yes_low is at most yes_high, and that at most the owners"));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::display::Decimal;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::privacy::Epsilon;
 
 /// A number of at least zero, in the decimal digits in which it is stated.
@@ -54,7 +54,7 @@ impl<T: TryFrom<f64, Error: fmt::Display>> TryFrom<f64> for Stated<T> {
     type Error = Error;
 
     /// A number in the fewest digits that read back as the same number.
-    fn try_from(value: f64) -> Result<Self, Error> {
+    fn try_from(value: f64) -> Result<Self> {
         value.to_string().parse()
     }
 }
@@ -62,7 +62,7 @@ impl<T: TryFrom<f64, Error: fmt::Display>> TryFrom<f64> for Stated<T> {
 impl<T: TryFrom<f64, Error: fmt::Display>> FromStr for Stated<T> {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let refuse = |why: &dyn fmt::Display| Error::syntax(format!("expected {why}, as a string; found {text:?}"));
         let number = read(text).ok_or_else(|| refuse(&"a number of at least 0 in decimal digits"))?;
         let value = T::try_from(number).map_err(|error| refuse(&format!("another number ({error})")))?;
@@ -79,7 +79,7 @@ fn read(text: &str) -> Option<f64> {
 impl<T: TryFrom<f64, Error: fmt::Display>> TryFrom<String> for Stated<T> {
     type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, Error> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }
@@ -162,7 +162,7 @@ impl Claim {
 impl FromStr for Claim {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         if text == NONE {
             return Ok(Self::NoGuarantee);
         }
@@ -174,7 +174,7 @@ impl FromStr for Claim {
 impl TryFrom<String> for Claim {
     type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, Error> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A moment from 1970 to the end of the year 9999, to the second.
 ///
@@ -26,7 +26,7 @@ impl Timestamp {
     pub const EPOCH: Self = Self(0);
 
     /// The moment this many seconds after the epoch.
-    pub fn from_seconds(seconds: u64) -> Result<Self, Error> {
+    pub fn from_seconds(seconds: u64) -> Result<Self> {
         if seconds > LATEST {
             return Err(Error::request("a moment beyond the year 9999 cannot be written"));
         }
@@ -51,7 +51,7 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         read(text).ok_or_else(|| {
             Error::syntax(format!("`{text}` is not a moment")).with_hint("write it as 2026-11-15T08:30:00Z")
         })
@@ -61,7 +61,7 @@ impl FromStr for Timestamp {
 impl TryFrom<String> for Timestamp {
     type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, Error> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }

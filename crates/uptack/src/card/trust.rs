@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Card, Enrolment, Operators};
-use crate::error::Error;
+use crate::error::Result;
 
 /// A claim, and the assumptions under which it holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ impl Card {
     /// The claims of this card, each with the trust model under which it holds.
     ///
     /// A card that does not say who runs its aggregators is read as if one operator ran both.
-    pub fn trust(&self) -> Result<Vec<Trust>, Error> {
+    pub fn trust(&self) -> Result<Vec<Trust>> {
         let release = Trust {
             view: "release",
             epsilon: self.claims.whole_release(),
@@ -80,7 +80,7 @@ impl Card {
         }
     }
 
-    fn which_crowd(&self) -> Result<String, Error> {
+    fn which_crowd(&self) -> Result<String> {
         let owners = self.claim_owners()?;
         let invented = match self.enrolment {
             Some(Enrolment::Required) => "each report is of an enrolled owner",

@@ -1,7 +1,7 @@
 //! The best card whose queries together keep within a guarantee.
 
 use super::Card;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::plan::{PROGRESS, Plan, Request, Trust, plan_with};
 use crate::privacy::{Delta, Epsilon, WorkLimit};
 use crate::simulate::Progress;
@@ -38,12 +38,7 @@ pub fn whole_progress(queries: u64) -> u64 {
 /// assert!(card.claims.whole_release().is_some_and(|epsilon| epsilon <= 2.0));
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn plan_whole(
-    request: &Request,
-    queries: u64,
-    draft: impl Fn(Card) -> Card,
-    progress: &Progress,
-) -> Result<Card, Error> {
+pub fn plan_whole(request: &Request, queries: u64, draft: impl Fn(Card) -> Card, progress: &Progress) -> Result<Card> {
     let Some((epsilon, delta)) = request.release else {
         return Err(Error::request("a query needs the ε of its release"));
     };
@@ -73,7 +68,7 @@ struct Search<'a, D> {
 }
 
 impl<D: Fn(Card) -> Card> Search<'_, D> {
-    fn best(&self) -> Result<Card, Error> {
+    fn best(&self) -> Result<Card> {
         let (mut best, mut enough) = self.first()?;
         let mut too_much = self.epsilon.value();
         for _ in 0..STEPS {
@@ -89,7 +84,7 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
 
     /// A card whose queries have equal shares of the sum, and the ε of one of them. Numerical composition rounds up; if that
     /// exceeds the whole's ε, a little less than the share is enough.
-    fn first(&self) -> Result<(Card, f64), Error> {
+    fn first(&self) -> Result<(Card, f64)> {
         let share = self.epsilon.value() / self.queries as f64;
         for single in [share, share * 0.9] {
             if let Some(card) = self.attempt(single)? {
@@ -102,7 +97,7 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
     }
 
     /// The card whose queries have this ε each; `None` if all of them together exceed the whole's.
-    fn attempt(&self, single: f64) -> Result<Option<Card>, Error> {
+    fn attempt(&self, single: f64) -> Result<Option<Card>> {
         let share = self.request_for_one(single)?;
         let plan = nearest_plan(&share, &Progress::default())?;
         let mut card = (self.draft)(Card::new(&share, &plan));
@@ -113,7 +108,7 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
     }
 
     /// The request for one query of this ε.
-    fn request_for_one(&self, single: f64) -> Result<Request, Error> {
+    fn request_for_one(&self, single: f64) -> Result<Request> {
         let queries = self.queries as f64;
         Ok(Request {
             release: Some((Epsilon::new(single)?, Delta::new(self.delta.value() / queries)?)),
@@ -124,7 +119,7 @@ impl<D: Fn(Card) -> Card> Search<'_, D> {
 }
 
 /// The request for one of this many queries; the claims of all of them, added up, keep within the request for the whole.
-fn share_of_sum(request: &Request, epsilon: Epsilon, delta: Delta, queries: u64) -> Result<Request, Error> {
+fn share_of_sum(request: &Request, epsilon: Epsilon, delta: Delta, queries: u64) -> Result<Request> {
     let release = Some((Epsilon::new(part_of(epsilon.value(), queries))?, delta));
     let linked_epsilon = request.linked_epsilon.map(|linked| part_of(linked, queries));
     Ok(Request { release, linked_epsilon, ..request.clone() })
@@ -142,7 +137,7 @@ fn part_of(whole: f64, queries: u64) -> f64 {
 
 /// The plan of a request, or of one that asks for a little more privacy if the best mechanism cannot be certified at
 /// exactly this ε.
-fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan, Error> {
+fn nearest_plan(request: &Request, progress: &Progress) -> Result<Plan> {
     let first = match plan_with(request, progress) {
         Ok(plan) => return Ok(plan),
         Err(error) => error,

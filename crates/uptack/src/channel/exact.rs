@@ -4,7 +4,7 @@ use num_rational::BigRational;
 use num_traits::{One, Zero};
 
 use super::{Cell, Channel, Output, name_of};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::linear;
 use crate::output::shortened;
@@ -15,7 +15,7 @@ type ExactCell = (Vec<Output>, Fraction, Fraction);
 
 impl Channel {
     /// A channel from exact fractions. Each is rounded once; the most likely cell of each law takes the remainder.
-    pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self, Error> {
+    pub fn from_fractions(cells: Vec<(Vec<Output>, Fraction, Fraction)>) -> Result<Self> {
         let yes = round_law("yes", &cells, |(_, yes, _)| yes)?;
         let no = round_law("no", &cells, |(.., no)| no)?;
         let rounded = cells.into_iter().zip(yes.into_iter().zip(no));
@@ -23,7 +23,7 @@ impl Channel {
     }
 
     /// A channel from text: `11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45` gives each cell its two probabilities, yes first.
-    pub fn parse_cells(text: &str) -> Result<Self, Error> {
+    pub fn parse_cells(text: &str) -> Result<Self> {
         let cells = text.split(',').map(parse_cell).collect::<Result<_, _>>()?;
         Self::from_fractions(cells)
     }
@@ -39,7 +39,7 @@ impl Channel {
 }
 
 /// Rounds each probability of a law by itself and gives the remainder to the most likely cell, the first of several.
-fn round_law(truth: &str, cells: &[ExactCell], law: fn(&ExactCell) -> &Fraction) -> Result<Vec<Probability>, Error> {
+fn round_law(truth: &str, cells: &[ExactCell], law: fn(&ExactCell) -> &Fraction) -> Result<Vec<Probability>> {
     let sum: BigRational = cells.iter().map(|cell| law(cell).exact().clone()).sum();
     if !sum.is_one() {
         return Err(not_one(truth, cells, &sum));
@@ -69,7 +69,7 @@ fn not_one(truth: &str, cells: &[ExactCell], sum: &BigRational) -> Error {
     .with_hint("write thirds and the like as fractions (1/3), so that they sum exactly")
 }
 
-fn parse_cell(text: &str) -> Result<ExactCell, Error> {
+fn parse_cell(text: &str) -> Result<ExactCell> {
     let malformed = || malformed_cell(text.trim());
     let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
     let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;

@@ -3,7 +3,7 @@
 use super::combined::{Estimator, check_yes};
 use super::interval::{Confidence, IntervalKind, Rule};
 use super::observation::Observation;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Whether intervals accept one known number of yes-owners: [`Estimator::covers`], prepared for many tallies.
 ///
@@ -90,13 +90,7 @@ impl NewTest {
 
 impl Estimator {
     /// Prepares the test of `yes` yes-owners among `owners`.
-    pub fn acceptance(
-        &self,
-        owners: u64,
-        yes: u64,
-        confidence: Confidence,
-        kind: IntervalKind,
-    ) -> Result<Acceptance, Error> {
+    pub fn acceptance(&self, owners: u64, yes: u64, confidence: Confidence, kind: IntervalKind) -> Result<Acceptance> {
         check_yes(owners, yes as f64)?;
         let test = match Rule::of(kind).filter(|_| !self.is_counted()) {
             Some(rule) => Test::Range(self.accepted_range(owners, yes, confidence, rule)),

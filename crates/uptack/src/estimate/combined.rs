@@ -3,7 +3,7 @@
 use super::least_squares::{LeastSquares, Weights};
 use super::observation::{Observation, Reader, Statistic, probability_of};
 use crate::channel::{Bin, Cell, Channel};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::noise::DiscreteLaplace;
 use crate::tally::Tally;
 
@@ -93,7 +93,7 @@ impl Estimator {
     /// assert!((estimate.aggregator_sd - 1.923).abs() < 0.001);
     /// # Ok::<(), uptack::Error>(())
     /// ```
-    pub fn new(channel: &Channel) -> Result<Self, Error> {
+    pub fn new(channel: &Channel) -> Result<Self> {
         let reader = Reader::new(channel);
         let source = if reader.classes_visible { Source::Classes } else { Source::Bins };
         if !source.statistics(&reader).iter().any(Statistic::is_informative) {
@@ -133,12 +133,12 @@ impl Estimator {
     }
 
     /// The estimate with its standard deviation.
-    pub fn estimate(&self, tally: &Tally) -> Result<Estimate, Error> {
+    pub fn estimate(&self, tally: &Tally) -> Result<Estimate> {
         Ok(self.estimate_observed(&self.observe(tally)?))
     }
 
     /// Reads a tally, once for several questions about it. A channel with noise has none, and refuses it.
-    pub fn observe(&self, tally: &Tally) -> Result<Observation, Error> {
+    pub fn observe(&self, tally: &Tally) -> Result<Observation> {
         self.reader.read(tally)
     }
 
@@ -146,7 +146,7 @@ impl Estimator {
     ///
     /// It refuses if the channel has no noise, and if the sum lies farther outside 0 to `owners` than
     /// [`DiscreteLaplace::plausible_reach`](crate::DiscreteLaplace::plausible_reach).
-    pub fn observe_sum(&self, owners: u64, sum: i64) -> Result<Observation, Error> {
+    pub fn observe_sum(&self, owners: u64, sum: i64) -> Result<Observation> {
         self.reader.read_sum(owners, sum)
     }
 
@@ -175,7 +175,7 @@ impl Estimator {
     }
 
     /// The standard deviation of the estimate at `yes` of `owners`.
-    pub fn sd(&self, owners: u64, yes: f64) -> Result<f64, Error> {
+    pub fn sd(&self, owners: u64, yes: f64) -> Result<f64> {
         check_yes(owners, yes)?;
         if self.counted.is_some() {
             return Ok(0.0);
@@ -185,7 +185,7 @@ impl Estimator {
 
     /// The standard deviation of the estimate from each bin alone, at `yes` of `owners`; none if the bin does not
     /// depend on the truth.
-    pub fn bin_sds(&self, owners: u64, yes: f64) -> Result<Vec<Option<f64>>, Error> {
+    pub fn bin_sds(&self, owners: u64, yes: f64) -> Result<Vec<Option<f64>>> {
         check_yes(owners, yes)?;
         let variance =
             |bin: &Statistic| bin.variance(owners as f64, yes) + self.noise_variance / bin.difference().powi(2);
@@ -357,7 +357,7 @@ pub(super) fn away_from_ends(owners: u64, yes: f64) -> f64 {
     yes.clamp(edge, n - edge)
 }
 
-pub(crate) fn check_yes(owners: u64, yes: f64) -> Result<(), Error> {
+pub(crate) fn check_yes(owners: u64, yes: f64) -> Result<()> {
     if owners == 0 {
         return Err(Error::request("there are no owners"));
     }

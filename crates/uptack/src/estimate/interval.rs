@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use super::combined::{Estimator, away_from_ends};
 use super::hypothesis::{Verdict, Zone};
 use super::observation::Observation;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::numeric::normal;
 
 /// How sure an interval is to hold the truth: a probability strictly between 0 and 1.
@@ -17,7 +17,7 @@ impl Confidence {
     pub const SMALLEST_MISS: f64 = 1e-12;
 
     /// The confidence `level`, such as 0.95.
-    pub fn new(level: f64) -> Result<Self, Error> {
+    pub fn new(level: f64) -> Result<Self> {
         Self::of_miss(1.0 - level).map_err(|_| {
             Error::request(format!("a confidence of {level} is not between 0 and 1 - 1e-12"))
                 .with_hint("write 0.95 or 95%")
@@ -25,7 +25,7 @@ impl Confidence {
     }
 
     /// The confidence 1 − `miss`.
-    pub fn of_miss(miss: f64) -> Result<Self, Error> {
+    pub fn of_miss(miss: f64) -> Result<Self> {
         if !(Self::SMALLEST_MISS..1.0).contains(&miss) {
             return Err(Error::request(format!("an interval cannot miss with probability {miss}")));
         }

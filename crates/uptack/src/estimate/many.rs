@@ -1,7 +1,7 @@
 //! The answers to many queries at once.
 
 use super::interval::Confidence;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// How the confidence of a whole family of intervals is shared among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Sharing {
 /// assert!(simultaneous(Confidence::new(0.95)?, 1000, Sharing::Sidak)?.miss() > each.miss());
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn simultaneous(all: Confidence, queries: usize, sharing: Sharing) -> Result<Confidence, Error> {
+pub fn simultaneous(all: Confidence, queries: usize, sharing: Sharing) -> Result<Confidence> {
     if queries == 0 {
         return Err(Error::request("there are no queries"));
     }
@@ -56,7 +56,7 @@ pub struct Consistent {
 /// assert!(adjusted.iter().all(|query| query.estimate >= 0.0));
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn consistent(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>, Error> {
+pub fn consistent(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>> {
     check_estimates(estimates)?;
     let total_variance: f64 = estimates.iter().map(|(_, sd)| sd * sd).sum();
     if total_variance == 0.0 {
@@ -82,7 +82,7 @@ impl Projection {
     }
 }
 
-fn check_estimates(estimates: &[(f64, f64)]) -> Result<(), Error> {
+fn check_estimates(estimates: &[(f64, f64)]) -> Result<()> {
     if estimates.is_empty() {
         return Err(Error::request("there are no estimates"));
     }
@@ -126,7 +126,7 @@ fn by_falling_price(estimates: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// Estimates that are all certain are consistent, or cannot be made so.
-fn certain(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>, Error> {
+fn certain(estimates: &[(f64, f64)], owners: u64) -> Result<Vec<Consistent>> {
     let sum: f64 = estimates.iter().map(|(estimate, _)| estimate).sum();
     if sum != owners as f64 {
         return Err(Error::request(format!("certain estimates sum to {sum}, not to the {owners} owners")));

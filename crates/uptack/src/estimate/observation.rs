@@ -6,7 +6,7 @@ use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
 use crate::channel::{Bin, Cell, Channel, Class, Output};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::linear;
 use crate::noise::DiscreteLaplace;
 use crate::probability::Probability;
@@ -142,7 +142,7 @@ impl Reader {
     }
 
     /// Reads a published sum; one that noise cannot explain is refused.
-    pub(super) fn read_sum(&self, owners: u64, sum: i64) -> Result<Observation, Error> {
+    pub(super) fn read_sum(&self, owners: u64, sum: i64) -> Result<Observation> {
         let Some(noise) = self.channel.noise() else {
             return Err(Error::counts("this mechanism publishes all tallies, not a sum with noise")
                 .with_hint("give the tally, or name the noise that was added, as in `… + laplace(scale=2)`"));
@@ -153,7 +153,7 @@ impl Reader {
     }
 
     /// Reads a tally; one that no owners of this channel can have written is refused.
-    pub(super) fn read(&self, tally: &Tally) -> Result<Observation, Error> {
+    pub(super) fn read(&self, tally: &Tally) -> Result<Observation> {
         if let Some(noise) = self.channel.noise() {
             return Err(Error::counts(format!("with {noise} a sum is published, not a tally"))
                 .with_hint("give the sum with its noise; a tally without noise belongs to the mechanism without it"));
@@ -201,7 +201,7 @@ impl Reader {
 }
 
 /// Refuses a sum that noise cannot explain.
-fn check_sum(noise: &DiscreteLaplace, owners: u64, sum: i64) -> Result<(), Error> {
+fn check_sum(noise: &DiscreteLaplace, owners: u64, sum: i64) -> Result<()> {
     let reach = i128::from(noise.plausible_reach());
     if (-reach..=i128::from(owners) + reach).contains(&i128::from(sum)) {
         return Ok(());

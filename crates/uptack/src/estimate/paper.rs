@@ -8,7 +8,7 @@ use num_rational::BigRational;
 use num_traits::{Signed, Zero};
 
 use crate::channel::{Bin, Cell, Channel, Law, Output};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::linear;
 use crate::probability::Probability;
@@ -43,7 +43,7 @@ pub struct Combination {
 /// assert_eq!(all[2].estimate, None);
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn differences(channel: &Channel, tally: &Tally) -> Result<Vec<Combination>, Error> {
+pub fn differences(channel: &Channel, tally: &Tally) -> Result<Vec<Combination>> {
     tally.bin_counts(channel)?;
     let answers = channel.answers().len();
     let pairs = (0..answers).flat_map(|first| (first + 1..answers).map(move |second| (first, second)));
@@ -79,7 +79,7 @@ pub struct Backward {
 /// assert!((solution.left.estimate.unwrap() - 40.0).abs() < 1e-9);
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn backward(channel: &Channel, tally: &Tally) -> Result<Backward, Error> {
+pub fn backward(channel: &Channel, tally: &Tally) -> Result<Backward> {
     if !channel.cells().iter().map(Cell::name).eq(["111", "222", "333", "122", "133", "132"]) {
         return Err(Error::request("only a `blended` mechanism is solved backwards"));
     }
@@ -240,7 +240,7 @@ pub enum SignOutcome {
 
 impl SignSystem {
     /// Solves the system for a one-answer mechanism with the outputs `1` and ⊥; others have no such system.
-    pub fn solve(channel: &Channel, tally: &Tally) -> Result<Option<Self>, Error> {
+    pub fn solve(channel: &Channel, tally: &Tally) -> Result<Option<Self>> {
         tally.bin_counts(channel)?;
         let outputs = [Output::ONE, Output::BOTTOM];
         match channel.answers() {

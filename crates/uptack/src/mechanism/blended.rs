@@ -1,6 +1,6 @@
 use super::{Family, at_most, parts_and_rest, several_answers};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 
 /// Three answers of three outputs; a residual on both sides blends the populations that the shifts would isolate.
@@ -47,7 +47,7 @@ impl Blended {
         f2: Fraction,
         ry: Fraction,
         rn: Fraction,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let moved = b2.plus(&b3).and_then(|sum| sum.plus(&f1)).and_then(|sum| sum.plus(&f2));
         let moved = moved.map_err(|error| error.at("b2 + b3 + f1 + f2"))?;
         at_most(("b1", &b1), ("1 - b2 - b3 - f1 - f2", &moved.complement())).map_err(|error| error.at("cell 111"))?;
@@ -61,7 +61,7 @@ impl Family for Blended {
     const NAME: &'static str = "blended";
     const KEYS: &'static [&'static str] = &["b1", "b2", "b3", "f1", "f2", "ry", "rn"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [b1, b2, b3, f1, f2, ry, rn] = super::exactly(values);
         Self::new(b1, b2, b3, f1, f2, ry, rn)
     }

@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use super::{Family, parts_and_rest, several_answers};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
@@ -35,7 +35,7 @@ pub struct Cancelling {
 
 impl Cancelling {
     /// Bases `b1`, `b2`, `b3` and the shift `s`, which sum to one.
-    pub fn new(b1: Fraction, b2: Fraction, b3: Fraction, s: Fraction) -> Result<Self, Error> {
+    pub fn new(b1: Fraction, b2: Fraction, b3: Fraction, s: Fraction) -> Result<Self> {
         let others = b2.plus(&b3).and_then(|sum| sum.plus(&s)).map_err(|error| error.at("b2 + b3 + s"))?;
         let rest = others.complement();
         let (amount, way) = match b1.cmp(&rest) {
@@ -52,7 +52,7 @@ impl Family for Cancelling {
     const NAME: &'static str = "cancelling";
     const KEYS: &'static [&'static str] = &["b1", "b2", "b3", "s"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [b1, b2, b3, s] = super::exactly(values);
         Self::new(b1, b2, b3, s)
     }

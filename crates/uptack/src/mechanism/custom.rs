@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Any channel, given as its cells: `custom(11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45)`.
 ///
@@ -27,11 +27,11 @@ impl Custom {
     /// A mechanism that is nothing but its channel.
     ///
     /// The order of an answer's outputs becomes that of their first appearance.
-    pub fn new(channel: Channel) -> Result<Self, Error> {
+    pub fn new(channel: Channel) -> Result<Self> {
         Self::parse(&channel.to_cells_text())
     }
 
-    pub(super) fn parse(arguments: &str) -> Result<Self, Error> {
+    pub(super) fn parse(arguments: &str) -> Result<Self> {
         let channel = Channel::parse_cells(arguments)?;
         let text = arguments.split(',').map(str::trim).collect::<Vec<_>>().join(", ");
         Ok(Self { text, channel })

@@ -1,6 +1,6 @@
 use super::{Family, one_answer, taking_part};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 
 /// Sampling, then a coin that tells the truth (p1) or else forces `1` with probability p2.
@@ -44,7 +44,7 @@ impl Family for DeniableSampling {
     const NAME: &'static str = "deniable-sampling";
     const KEYS: &'static [&'static str] = &["sy", "sn", "p1", "p2"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [yes, no, truthful, forced] = super::exactly(values);
         Ok(Self::new(yes, no, truthful, forced))
     }

@@ -38,7 +38,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Cell, Channel, Output};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::noise::DiscreteLaplace;
 use crate::probability::Probability;
@@ -93,7 +93,7 @@ trait Family: Sized {
     const KEYS: &'static [&'static str];
 
     /// From one value per key, in the order of the keys.
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error>;
+    fn from_values(values: Vec<Fraction>) -> Result<Self>;
     fn values(&self) -> Vec<&Fraction>;
     fn channel(&self) -> Channel;
 }
@@ -191,7 +191,7 @@ impl Mechanism {
     }
 
     /// The mechanism of one of [`NAMES`](Self::NAMES), from what stands in its brackets.
-    fn named(name: &str, arguments: &str) -> Result<Self, Error> {
+    fn named(name: &str, arguments: &str) -> Result<Self> {
         match name {
             RandomizedResponse::NAME => parse::family(arguments).map(Self::RandomizedResponse),
             Sampling::NAME => parse::family(arguments).map(Self::Sampling),
@@ -212,7 +212,7 @@ impl Mechanism {
 impl FromStr for Mechanism {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         if let Some((mechanism, noise)) = parse::sum(text) {
             return Noisy::parse(mechanism, noise).map(Self::Noisy);
         }
@@ -243,7 +243,7 @@ fn arguments<F: Family>(family: &F) -> String {
 impl TryFrom<String> for Mechanism {
     type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, Error> {
+    fn try_from(text: String) -> Result<Self> {
         text.parse()
     }
 }
@@ -285,7 +285,7 @@ fn trusted(cells: Vec<Cell>) -> Channel {
 /// Rounds the running sums instead of the parts, so that the parts and what is left of one are never negative.
 ///
 /// The last number returned is the rest.
-fn parts_and_rest(parts: &[&Fraction]) -> Result<Vec<Probability>, Error> {
+fn parts_and_rest(parts: &[&Fraction]) -> Result<Vec<Probability>> {
     let mut sum = Fraction::zero();
     let mut reached = Probability::ZERO;
     let mut rounded = Vec::with_capacity(parts.len() + 1);
@@ -305,7 +305,7 @@ fn exactly<T, const N: usize>(values: Vec<T>) -> [T; N] {
 }
 
 /// `left ≤ right`, or an error that says by how much it is not so.
-fn at_most((left_name, left): (&str, &Fraction), (right_name, right): (&str, &Fraction)) -> Result<(), Error> {
+fn at_most((left_name, left): (&str, &Fraction), (right_name, right): (&str, &Fraction)) -> Result<()> {
     if left <= right {
         return Ok(());
     }

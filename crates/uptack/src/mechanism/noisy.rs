@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::Mechanism;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::noise::DiscreteLaplace;
 
 /// A mechanism of one answer, and noise that each of the two aggregators adds to the number of answers `1`:
@@ -33,7 +33,7 @@ pub struct Noisy {
 
 impl Noisy {
     /// Refused if the mechanism has several answers or no answer `1`, or has noise already.
-    pub fn new(mechanism: Mechanism, noise: DiscreteLaplace) -> Result<Self, Error> {
+    pub fn new(mechanism: Mechanism, noise: DiscreteLaplace) -> Result<Self> {
         if mechanism.noise().is_some() {
             return Err(Error::parameter("noise is added twice"));
         }
@@ -42,7 +42,7 @@ impl Noisy {
     }
 
     /// Reads the texts on either side of the `+`.
-    pub(super) fn parse(mechanism: &str, noise: &str) -> Result<Self, Error> {
+    pub(super) fn parse(mechanism: &str, noise: &str) -> Result<Self> {
         Self::new(mechanism.parse()?, noise.parse()?)
     }
 

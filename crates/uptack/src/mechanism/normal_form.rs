@@ -1,6 +1,6 @@
 use super::{Family, at_most, one_answer, taking_part};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 
 /// Take part with probability f, then tell the truth except for a flip of absolute probability r.
@@ -33,7 +33,7 @@ pub struct NormalForm {
 
 impl NormalForm {
     /// Take part with probability `part` (f); of it, the absolute probability `flip` (r) tells the opposite.
-    pub fn new(part: Fraction, flip: Fraction) -> Result<Self, Error> {
+    pub fn new(part: Fraction, flip: Fraction) -> Result<Self> {
         at_most(("r", &flip), ("f", &part))?;
         Ok(Self { part, flip })
     }
@@ -43,7 +43,7 @@ impl Family for NormalForm {
     const NAME: &'static str = "normal-form";
     const KEYS: &'static [&'static str] = &["f", "r"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [part, flip] = super::exactly(values);
         Self::new(part, flip)
     }

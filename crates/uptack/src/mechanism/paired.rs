@@ -1,6 +1,6 @@
 use super::{Family, at_most, several_answers};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 
 /// Two answers of two outputs; the second moves as much out of ⊥1 as the first moved in.
@@ -36,7 +36,7 @@ pub struct Paired {
 
 impl Paired {
     /// A `base` (b, π⊥1) that yes-owners shift by `yes` (sy, πY) and no-owners by `no` (sn, πN).
-    pub fn new(base: Fraction, yes: Fraction, no: Fraction) -> Result<Self, Error> {
+    pub fn new(base: Fraction, yes: Fraction, no: Fraction) -> Result<Self> {
         let room = base.complement();
         for (name, shift) in [("sy", &yes), ("sn", &no)] {
             at_most((name, shift), ("b", &base)).map_err(|error| error.at("cell 11"))?;
@@ -50,7 +50,7 @@ impl Family for Paired {
     const NAME: &'static str = "paired";
     const KEYS: &'static [&'static str] = &["b", "sy", "sn"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [base, yes, no] = super::exactly(values);
         Self::new(base, yes, no)
     }

@@ -1,13 +1,13 @@
 //! Reads `name(key=value, …)`.
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::output::shortened;
 
 use super::{Family, Spread};
 
 /// Splits `name(arguments)`.
-pub(super) fn call(text: &str) -> Result<(&str, &str), Error> {
+pub(super) fn call(text: &str) -> Result<(&str, &str)> {
     let text = text.trim();
     let malformed = || {
         Error::syntax(format!("`{}` is not a mechanism", shortened(text)))
@@ -25,14 +25,14 @@ pub(super) fn sum(text: &str) -> Option<(&str, &str)> {
 }
 
 /// A mechanism whose parameters are all fractions.
-pub(super) fn family<F: Family>(arguments: &str) -> Result<F, Error> {
+pub(super) fn family<F: Family>(arguments: &str) -> Result<F> {
     let texts = by_key(arguments, F::KEYS)?;
     let values = texts.into_iter().zip(F::KEYS).map(|(text, key)| fraction(text, key));
     F::from_values(values.collect::<Result<_, _>>()?)
 }
 
 /// `spread`, whose first parameter is a count.
-pub(super) fn spread(arguments: &str) -> Result<Spread, Error> {
+pub(super) fn spread(arguments: &str) -> Result<Spread> {
     let texts = by_key(arguments, &["pairs", "f", "r"])?;
     let pairs = texts[0].parse().map_err(|_| {
         Error::syntax(format!("pairs: `{}` is not a number of pairs", shortened(texts[0]))).with_hint("write pairs=2")
@@ -40,12 +40,12 @@ pub(super) fn spread(arguments: &str) -> Result<Spread, Error> {
     Spread::new(pairs, fraction(texts[1], "f")?, fraction(texts[2], "r")?)
 }
 
-fn fraction(text: &str, key: &str) -> Result<Fraction, Error> {
+fn fraction(text: &str, key: &str) -> Result<Fraction> {
     text.parse().map_err(|error: Error| error.at(key))
 }
 
 /// The text for each key; keys may be left out if the values are in the keys' order.
-fn by_key<'a>(arguments: &'a str, keys: &[&str]) -> Result<Vec<&'a str>, Error> {
+fn by_key<'a>(arguments: &'a str, keys: &[&str]) -> Result<Vec<&'a str>> {
     let mut found: Vec<Option<&str>> = vec![None; keys.len()];
     let given = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
     for (position, argument) in given.enumerate() {
@@ -64,14 +64,14 @@ fn wrong(message: String, keys: &[&str]) -> Error {
 }
 
 /// The index of an argument's key and the argument's value; without a key, its position counts.
-fn keyed<'a>(argument: &'a str, position: usize, keys: &[&str]) -> Result<(usize, &'a str), Error> {
+fn keyed<'a>(argument: &'a str, position: usize, keys: &[&str]) -> Result<(usize, &'a str)> {
     match argument.split_once('=') {
         Some((key, value)) => Ok((position_of(key.trim(), keys)?, value.trim())),
         None => Ok((position, argument)),
     }
 }
 
-fn position_of(key: &str, keys: &[&str]) -> Result<usize, Error> {
+fn position_of(key: &str, keys: &[&str]) -> Result<usize> {
     keys.iter().position(|&known| known == key).ok_or_else(|| unknown("key", key, keys))
 }
 

@@ -1,6 +1,6 @@
 use super::{Family, trusted};
 use crate::channel::{Cell, Channel, Output};
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 
 /// Plain randomized response: tell the truth with probability t, else the opposite.
@@ -39,7 +39,7 @@ impl Family for RandomizedResponse {
     const NAME: &'static str = "randomized-response";
     const KEYS: &'static [&'static str] = &["t"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [truthful] = super::exactly(values);
         Ok(Self::new(truthful))
     }

@@ -1,6 +1,6 @@
 use super::{Family, at_most, outputs_of};
 use crate::channel::{Cell, Channel, Output};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
@@ -41,7 +41,7 @@ impl Spread {
     pub const MOST_PAIRS: usize = 3;
 
     /// `pairs` (J) pairs; `part` (f) and `flip` (r) as in [`NormalForm`](super::NormalForm).
-    pub fn new(pairs: usize, part: Fraction, flip: Fraction) -> Result<Self, Error> {
+    pub fn new(pairs: usize, part: Fraction, flip: Fraction) -> Result<Self> {
         if pairs == 0 || pairs > Self::MOST_PAIRS {
             return Err(Error::parameter(format!("pairs = {pairs} is not between 1 and {}", Self::MOST_PAIRS)));
         }
@@ -105,7 +105,7 @@ impl Family for Spread {
     const NAME: &'static str = "spread";
     const KEYS: &'static [&'static str] = &["f", "r"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [part, flip] = super::exactly(values);
         Self::new(1, part, flip)
     }

@@ -1,6 +1,6 @@
 use super::{Family, one_answer, taking_part};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 
 /// Each population has sampling and deniability parameters of its own.
@@ -35,14 +35,7 @@ pub struct Tuned {
 impl Tuned {
     /// Yes-owners take part truthfully with probability `sy1` and forced with `sy2`, saying `1` with probability `p1`
     /// and `p2` respectively; no-owners take part with probability `sn` and say `1` with probability `p3`.
-    pub fn new(
-        sy1: Fraction,
-        sy2: Fraction,
-        p1: Fraction,
-        p2: Fraction,
-        sn: Fraction,
-        p3: Fraction,
-    ) -> Result<Self, Error> {
+    pub fn new(sy1: Fraction, sy2: Fraction, p1: Fraction, p2: Fraction, sn: Fraction, p3: Fraction) -> Result<Self> {
         let yes_part = sy1.plus(&sy2).map_err(|error| error.at("sy1 + sy2"))?;
         Ok(Self { values: [sy1, sy2, p1, p2, sn, p3], yes_part })
     }
@@ -52,7 +45,7 @@ impl Family for Tuned {
     const NAME: &'static str = "tuned";
     const KEYS: &'static [&'static str] = &["sy1", "sy2", "p1", "p2", "sn", "p3"];
 
-    fn from_values(values: Vec<Fraction>) -> Result<Self, Error> {
+    fn from_values(values: Vec<Fraction>) -> Result<Self> {
         let [sy1, sy2, p1, p2, sn, p3] = super::exactly(values);
         Self::new(sy1, sy2, p1, p2, sn, p3)
     }

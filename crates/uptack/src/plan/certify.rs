@@ -8,7 +8,7 @@ use super::request::Request;
 use super::search::{Aim, Found, Search};
 use crate::certified::root::{MOST_HALVINGS, Middle, bisect};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::mechanism::Mechanism;
 use crate::privacy::{self, Guarantee};
 
@@ -32,7 +32,7 @@ pub(super) struct Certified {
 
 impl Certified {
     /// Writes a law as a mechanism with few digits and certifies it, whatever the certificate shows.
-    fn from_law(request: &Request, found: &Found, allowance: f64) -> Result<Self, Error> {
+    fn from_law(request: &Request, found: &Found, allowance: f64) -> Result<Self> {
         let mechanism = found.family.mechanism(&found.law)?;
         let channel = mechanism.channel();
         let sd = request.predicted_sd(&channel)?;

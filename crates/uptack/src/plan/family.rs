@@ -1,7 +1,7 @@
 //! The families that the planner chooses among: which laws each can have, and how it is written.
 
 use super::law::Law;
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 use crate::mechanism::{Blended, Mechanism, NoisySampling, NormalForm, RandomizedResponse, Spread, Tuned};
 
@@ -56,7 +56,7 @@ impl Family {
     }
 
     /// The mechanism of a law. Its parameters have few digits, rounded towards the law that gives away less.
-    pub(super) fn mechanism(self, law: &Law) -> Result<Mechanism, Error> {
+    pub(super) fn mechanism(self, law: &Law) -> Result<Mechanism> {
         let part = fewer(law.part[0]);
         // The flips keep their share of those who take part.
         let flip = up(law.flip[0] * (part / law.part[0]));
@@ -73,7 +73,7 @@ impl Family {
 }
 
 /// Owners of the truth that speaks more often speak a little less so, and those of the other a little more.
-fn noisy_sampling(law: &Law) -> Result<NoisySampling, Error> {
+fn noisy_sampling(law: &Law) -> Result<NoisySampling> {
     let [yes, no] = [law.yes()[0], law.no()[0]];
     let sy = if yes < no { up(yes) } else { fewer(yes) };
     let sn = if no < yes { up(no) } else { fewer(no) };
@@ -81,7 +81,7 @@ fn noisy_sampling(law: &Law) -> Result<NoisySampling, Error> {
 }
 
 /// sy2 = 0; the flips as shares of those who take part.
-fn tuned(law: &Law) -> Result<Tuned, Error> {
+fn tuned(law: &Law) -> Result<Tuned> {
     let [sy, sn] = law.part.map(|part| digits(part, 7, f64::round));
     // Rounded away from the truth: fewer yes-owners say 1, and more no-owners.
     let truthful = 1.0 - up(law.flip[0] / sy).min(1.0);
@@ -92,7 +92,7 @@ fn tuned(law: &Law) -> Result<Tuned, Error> {
 }
 
 /// b1 = f1 = 0; who does not take part is shared out evenly between b2 and b3.
-fn blended(part: Fraction, flip: Fraction) -> Result<Blended, Error> {
+fn blended(part: Fraction, flip: Fraction) -> Result<Blended> {
     let base = part.complement().times(&Fraction::new(1, 2)?);
     Blended::new(Fraction::zero(), base.clone(), base, Fraction::zero(), part, flip.clone(), flip)
 }

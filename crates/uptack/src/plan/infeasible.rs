@@ -3,7 +3,7 @@
 use super::least_sd;
 use super::request::Request;
 use super::root::smallest;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::privacy::Epsilon;
 
 /// Why a request cannot be met, and what would be enough.
@@ -24,7 +24,7 @@ pub(super) const EPSILONS: (f64, f64) = (1e-3, 30.0);
 const BINDING: f64 = 0.005;
 
 /// Which constraints keep the error above `error`, and by how much each would have to give.
-pub fn explain(request: &Request, error: f64) -> Result<Infeasible, Error> {
+pub fn explain(request: &Request, error: f64) -> Result<Infeasible> {
     request.check()?;
     let mut infeasible = Infeasible { least_sd: least_sd(request).ok(), binding: Vec::new(), nearest: Vec::new() };
     for constraint in Constraint::ALL {

@@ -1,7 +1,7 @@
 //! The three-class law that every family of the planner comes down to.
 
 use crate::channel::{Cell, Channel, Output};
-use crate::error::Error;
+use crate::error::Result;
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
@@ -43,7 +43,7 @@ impl Law {
     }
 
     /// A channel with this law, for the accounting.
-    pub(super) fn channel(&self) -> Result<Channel, Error> {
+    pub(super) fn channel(&self) -> Result<Channel> {
         let laws = rounded(self.yes())?.into_iter().zip(rounded(self.no())?);
         let cells = [Output::ONE, Output::ZERO, Output::BOTTOM].into_iter().zip(laws);
         Channel::from_cells(cells.map(|(output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
@@ -91,7 +91,7 @@ impl Law {
 }
 
 /// One truth's law in the integers of a channel.
-fn rounded(law: [f64; 3]) -> Result<[Probability; 3], Error> {
+fn rounded(law: [f64; 3]) -> Result<[Probability; 3]> {
     let exact = |value: f64| Fraction::from_f64(value.clamp(0.0, 1.0)).map(|fraction| fraction.round());
     let (first, second) = (exact(law[0])?, exact(law[1])?);
     // The dust of rounding must not reach a class that the law leaves empty.

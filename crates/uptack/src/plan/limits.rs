@@ -6,7 +6,7 @@ use super::law::Law;
 use super::request::Request;
 use super::root::falling_root;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::privacy::{self, Accountant, Enclosure};
 
 /// The bound of the release, at the number of owners that a claim may count on.
@@ -23,7 +23,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub(super) fn new(request: &Request) -> Result<Self, Error> {
+    pub(super) fn new(request: &Request) -> Result<Self> {
         let owners = request.claim_owners()?;
         let release = request.release.map(|(epsilon, delta)| (epsilon.value(), delta.value()));
         let last = Cell::new((20.0 / owners as f64, -10.0));

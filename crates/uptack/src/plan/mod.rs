@@ -45,7 +45,7 @@ pub use tradeoff::{Tradeoff, tradeoff};
 use planner::{Kept, Planner, Settled};
 
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::privacy::{self, Views, WorkLimit};
@@ -145,12 +145,12 @@ pub const PROGRESS: u64 = 100;
 const LITTLE_WORK: u64 = 2_000_000;
 
 /// The best mechanism for a request.
-pub fn plan(request: &Request) -> Result<Plan, Error> {
+pub fn plan(request: &Request) -> Result<Plan> {
     plan_with(request, &Progress::default())
 }
 
 /// Like [`plan`], counting its progress up to [`PROGRESS`].
-pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan, Error> {
+pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
     let planner = Planner::new(request)?;
     let Settled { best, rule, others, gap } = planner.settle(progress)?;
     // With the usual limit on the work, as anybody computes it again from the card.
@@ -194,18 +194,18 @@ fn comparison_work(alternative: &Kept) -> WorkLimit {
 /// assert!(least_error(&request)?.to_string().starts_with("randomized-response(t=0.7"));
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn least_error(request: &Request) -> Result<Mechanism, Error> {
+pub fn least_error(request: &Request) -> Result<Mechanism> {
     Ok(Planner::new(request)?.settle(&Progress::default())?.best.mechanism)
 }
 
 /// The error of [`plan`] alone.
-pub fn least_sd(request: &Request) -> Result<f64, Error> {
+pub fn least_sd(request: &Request) -> Result<f64> {
     Ok(Planner::new(request)?.settle(&Progress::default())?.best.sd)
 }
 
 /// The least certified error of each family under the constraints, by its name, as [`plan`] ranks them. A family that
 /// cannot keep them is left out.
-pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>, Error> {
+pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>> {
     let settled = Planner::new(request)?.settle(&Progress::default())?;
     let all = std::iter::once(&settled.best).chain(&settled.others);
     Ok(all.map(|kept| (kept.name(), kept.sd)).collect())

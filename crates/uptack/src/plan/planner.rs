@@ -10,7 +10,7 @@ use super::request::{Form, Noise, Objective, Request, Trust};
 use super::search::{Found, Search};
 use super::{Choice, EQUAL, Rule, tuned};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::numeric::normal;
@@ -86,13 +86,13 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(request: &'a Request) -> Result<Self, Error> {
+    pub(super) fn new(request: &'a Request) -> Result<Self> {
         request.check()?;
         Ok(Self { request, limits: Limits::new(request)?, families: families(request)? })
     }
 
     /// The best mechanism of every family that keeps the request, ranked; and how much better any other could be.
-    pub(super) fn settle(&self, progress: &Progress) -> Result<Settled, Error> {
+    pub(super) fn settle(&self, progress: &Progress) -> Result<Settled> {
         let candidates = match (self.request.noise, self.request.trust) {
             (Noise::None, _) => self.without_noise(progress),
             (_, Trust::OneAggregator) => self.with_one_aggregator(),
@@ -218,7 +218,7 @@ impl<'a> Planner<'a> {
 
     /// Ranks the candidates of the wanted family, or of all: the least costly first, but the simplest of those that are nearly
     /// as good before it.
-    fn ranked(&self, Candidates { mut kept, gap }: Candidates) -> Result<Settled, Error> {
+    fn ranked(&self, Candidates { mut kept, gap }: Candidates) -> Result<Settled> {
         let wanted = |one: &Kept| self.request.family.as_deref().is_none_or(|name| name == one.family.name());
         kept.retain(wanted);
         kept.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -230,7 +230,7 @@ impl<'a> Planner<'a> {
     }
 
     /// With the release as it was certified; `limit` is for the joint views, and for the release where it was not.
-    pub(super) fn choose(&self, kept: &Kept, limit: WorkLimit) -> Result<Choice, Error> {
+    pub(super) fn choose(&self, kept: &Kept, limit: WorkLimit) -> Result<Choice> {
         let (mechanism, channel, sd) = (kept.mechanism.clone(), kept.mechanism.channel(), kept.sd);
         let views = match &kept.release {
             Some(release) => Views::with_release(&channel, limit, release),
@@ -241,7 +241,7 @@ impl<'a> Planner<'a> {
     }
 
     /// ε of the release if only a share of the claim's owners is honest; empty where no owner is counted on.
-    pub(super) fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>, Error> {
+    pub(super) fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>> {
         if self.request.trust == Trust::OneAggregator {
             return Ok(Vec::new());
         }
@@ -253,7 +253,7 @@ impl<'a> Planner<'a> {
     }
 
     /// ε of the release if only this share of the claim's owners is honest; none means no guarantee.
-    fn degraded_epsilon(&self, channel: &Channel, honest: &Fraction, target: Target) -> Result<Option<f64>, Error> {
+    fn degraded_epsilon(&self, channel: &Channel, honest: &Fraction, target: Target) -> Result<Option<f64>> {
         let owners = privacy::honest_owners(self.limits.owners(), honest)?;
         let guarantee = privacy::release(channel, owners)?.guarantee(target);
         Ok(guarantee.value().map(|value| value.upper()))
@@ -289,7 +289,7 @@ fn retain_best_of_each_name(best: &Kept, others: &mut Vec<Kept>) {
 }
 
 /// The families to search, in the order of [`Family::ALL`].
-fn families(request: &Request) -> Result<Vec<Family>, Error> {
+fn families(request: &Request) -> Result<Vec<Family>> {
     match &request.family {
         Some(name) => named_families(request, name),
         // Asymmetric laws were never better by half a per cent, and take the most time to certify: only where asked for.
@@ -301,7 +301,7 @@ fn families(request: &Request) -> Result<Vec<Family>, Error> {
 }
 
 /// The families of a name, after those from which their search starts.
-fn named_families(request: &Request, name: &str) -> Result<Vec<Family>, Error> {
+fn named_families(request: &Request, name: &str) -> Result<Vec<Family>> {
     let named: Vec<Family> = needed_families(request).filter(|family| family.name() == name).collect();
     if named.is_empty() {
         return Err(unknown_family(name));

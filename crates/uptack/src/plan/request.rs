@@ -2,7 +2,7 @@
 
 use super::law::Law;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::estimate::Estimator;
 use crate::fraction::Fraction;
 use crate::privacy::{self, Delta, Epsilon, Guarantee, Target};
@@ -121,7 +121,7 @@ impl Prior {
     }
 
     /// The standard deviation of an estimate from `owners` owners, as this prior weighs it.
-    pub fn predicted_sd(&self, estimator: &Estimator, owners: u64) -> Result<f64, Error> {
+    pub fn predicted_sd(&self, estimator: &Estimator, owners: u64) -> Result<f64> {
         let sds = self.points().into_iter().map(|yes| estimator.sd(owners, yes)).collect::<Result<Vec<f64>, _>>()?;
         Ok(self.summarize(sds.into_iter()))
     }
@@ -176,7 +176,7 @@ impl Request {
     /// assert!(linked_epsilon(&channel).is_some_and(|epsilon| epsilon <= 8.0));
     /// # Ok::<(), uptack::Error>(())
     /// ```
-    pub fn one_aggregator(owners: u64, yes: Prior, epsilon: Epsilon) -> Result<Self, Error> {
+    pub fn one_aggregator(owners: u64, yes: Prior, epsilon: Epsilon) -> Result<Self> {
         Ok(Self {
             release: Some((epsilon, Delta::new(USUAL_DELTA)?)),
             linked_epsilon: Some(USUAL_LINKED_EPSILON),
@@ -187,11 +187,11 @@ impl Request {
     }
 
     /// The owners whom every claim counts on: floor(honest · minimum batch).
-    pub fn claim_owners(&self) -> Result<u64, Error> {
+    pub fn claim_owners(&self) -> Result<u64> {
         privacy::honest_owners(self.minimum_batch, &self.honest)
     }
 
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<()> {
         self.check_crowd()?;
         self.check_ranges()?;
         self.check_bounded()?;
@@ -200,7 +200,7 @@ impl Request {
     }
 
     /// The numbers of owners, of yes-owners and of the smallest batch are possible together.
-    fn check_crowd(&self) -> Result<(), Error> {
+    fn check_crowd(&self) -> Result<()> {
         let Self { owners, yes, minimum_batch, .. } = self;
         if *owners == 0 || *owners > privacy::MOST_OWNERS {
             return refuse(format!("{owners} owners cannot be planned for"), "give a number from 1 to 1e9");
@@ -221,7 +221,7 @@ impl Request {
     }
 
     /// Every bound that is given can be kept.
-    fn check_ranges(&self) -> Result<(), Error> {
+    fn check_ranges(&self) -> Result<()> {
         for (name, bound) in [("answer", self.answer_epsilon), ("linked", self.linked_epsilon)] {
             if bound.is_some_and(|epsilon| !(epsilon.is_finite() && epsilon > 0.0)) {
                 return refuse(
@@ -243,7 +243,7 @@ impl Request {
     }
 
     /// Something bounds what may be given away.
-    fn check_bounded(&self) -> Result<(), Error> {
+    fn check_bounded(&self) -> Result<()> {
         if self.bounds_tallies() || (self.answer_epsilon.is_some() && self.form != Form::Several) {
             return Ok(());
         }
@@ -264,7 +264,7 @@ impl Request {
         self.release.is_some() || self.linked_epsilon.is_some()
     }
 
-    fn check_noise(&self) -> Result<(), Error> {
+    fn check_noise(&self) -> Result<()> {
         match (self.noise, self.trust) {
             (Noise::None, Trust::Owners) => Ok(()),
             (Noise::None, Trust::OneAggregator) => refuse(
@@ -276,7 +276,7 @@ impl Request {
     }
 
     /// Noise can be planned for what is asked.
-    fn check_added_noise(&self) -> Result<(), Error> {
+    fn check_added_noise(&self) -> Result<()> {
         if self.release.is_none() {
             return refuse("noise is planned for the epsilon of the release, which is missing", "give an epsilon");
         }
@@ -296,18 +296,18 @@ impl Request {
     }
 
     /// The δ at which the release is accounted for.
-    pub(super) fn target(&self) -> Result<Target, Error> {
+    pub(super) fn target(&self) -> Result<Target> {
         let delta = self.release.map_or_else(|| Delta::new(USUAL_DELTA), |(_, delta)| Ok(delta));
         delta.map(Target::Delta)
     }
 
     /// What the release of a channel gives away, for the claim's owners.
-    pub(super) fn release_guarantee(&self, channel: &Channel) -> Result<Guarantee, Error> {
+    pub(super) fn release_guarantee(&self, channel: &Channel) -> Result<Guarantee> {
         Ok(privacy::release(channel, self.claim_owners()?)?.guarantee(self.target()?))
     }
 
     /// The error of a channel, as the prior weighs it.
-    pub(super) fn predicted_sd(&self, channel: &Channel) -> Result<f64, Error> {
+    pub(super) fn predicted_sd(&self, channel: &Channel) -> Result<f64> {
         self.yes.predicted_sd(&Estimator::new(channel)?, self.owners)
     }
 
@@ -342,6 +342,6 @@ impl Request {
     }
 }
 
-fn refuse(message: impl Into<String>, hint: &str) -> Result<(), Error> {
+fn refuse(message: impl Into<String>, hint: &str) -> Result<()> {
     Err(Error::request(message).with_hint(hint))
 }

@@ -6,7 +6,7 @@ use super::infeasible::{EPSILONS, unattainable};
 use super::request::{Request, Trust};
 use super::root::smallest;
 use super::{Plan, least_sd, plan_with};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::privacy::{Epsilon, MOST_OWNERS};
 use crate::simulate::Progress;
 
@@ -56,7 +56,7 @@ impl Solved {
 /// assert!(solve(&request, Unknown::Error, Some(0.1), &Progress::default()).is_err());
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn solve(request: &Request, unknown: Unknown, error: Option<f64>, progress: &Progress) -> Result<Solved, Error> {
+pub fn solve(request: &Request, unknown: Unknown, error: Option<f64>, progress: &Progress) -> Result<Solved> {
     let wanted = || error.ok_or_else(|| Error::request("the error has to be given where something else is solved for"));
     let plan = match unknown {
         Unknown::Error => plan_within(request, error, progress)?,
@@ -71,7 +71,7 @@ pub fn solve(request: &Request, unknown: Unknown, error: Option<f64>, progress: 
 }
 
 /// The plan of a request, if its error is at most the one that is given.
-fn plan_within(request: &Request, error: Option<f64>, progress: &Progress) -> Result<Plan, Error> {
+fn plan_within(request: &Request, error: Option<f64>, progress: &Progress) -> Result<Plan> {
     let plan = plan_with(request, progress)?;
     match error {
         Some(error) if plan.best.sd > error => Err(unattainable(request, error)),
@@ -80,16 +80,16 @@ fn plan_within(request: &Request, error: Option<f64>, progress: &Progress) -> Re
 }
 
 /// The plan with the least ε of the release, to a per mille, whose error is at most `error`; the request's own ε is ignored.
-pub fn solve_epsilon(request: &Request, error: f64) -> Result<Plan, Error> {
+pub fn solve_epsilon(request: &Request, error: f64) -> Result<Plan> {
     solve_epsilon_with(request, error, &Progress::default())
 }
 
 /// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
-pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan, Error> {
+pub fn solve_epsilon_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan> {
     let Some((_, delta)) = request.release else {
         return Err(Error::request("epsilon can only be solved for at a delta").with_hint("give a delta"));
     };
-    let with_epsilon = |epsilon: f64| -> Result<Request, Error> {
+    let with_epsilon = |epsilon: f64| -> Result<Request> {
         Ok(Request { release: Some((Epsilon::new(epsilon)?, delta)), ..request.clone() })
     };
     let sd = |epsilon: f64| {
@@ -115,12 +115,12 @@ fn advance_search(progress: &Progress, by: u64) {
 /// In crowds of fewer than two owners per yes-owner the error may fall again, because few no-owners are left: such crowds are
 /// tried only where two owners per yes-owner are enough. Where one honest aggregator is counted on and no owner, no-owners add
 /// to the error and hide nobody, so that the yes-owners alone are enough, or no crowd is.
-pub fn solve_owners(request: &Request, error: f64) -> Result<Plan, Error> {
+pub fn solve_owners(request: &Request, error: f64) -> Result<Plan> {
     solve_owners_with(request, error, &Progress::default())
 }
 
 /// The same, counting its progress up to [`PROGRESS`](super::PROGRESS).
-pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan, Error> {
+pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> Result<Plan> {
     let fewest = request.yes.high.max(2);
     let sd = |owners: u64| {
         advance_search(progress, 2);

@@ -2,7 +2,7 @@
 
 use super::least_sd;
 use super::request::{Noise, Request, Trust};
-use crate::error::Error;
+use crate::error::Result;
 
 /// The least error at a bound of the linked ε.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ const FEWER_BOUNDS: [f64; 4] = [12.0, 9.0, 7.0, 5.0];
 /// assert!(tradeoff.windows(2).all(|pair| pair[0].sd <= pair[1].sd));
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn tradeoff(request: &Request) -> Result<Vec<Tradeoff>, Error> {
+pub fn tradeoff(request: &Request) -> Result<Vec<Tradeoff>> {
     request.check()?;
     let bounds: &[f64] = if request.trust == Trust::OneAggregator { &BOUNDS } else { &FEWER_BOUNDS };
     let linked = std::iter::once(None).chain(bounds.iter().copied().map(Some));

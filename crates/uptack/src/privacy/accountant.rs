@@ -13,7 +13,7 @@ use super::likelihood::{Crowd, PerDirection};
 use super::views::ReducedView;
 use crate::certified::enclosure::Enclosure;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::simulate::Progress;
 
@@ -32,14 +32,14 @@ pub const MOST_OWNERS: u64 = 1_000_000_000;
 /// assert!(crowd.upper() < 0.9 * alone);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn release(channel: &Channel, owners: u64) -> Result<Accountant, Error> {
+pub fn release(channel: &Channel, owners: u64) -> Result<Accountant> {
     check_owners(owners)?;
     let without_noise = channel.noise().map(|_| ReducedView::owners_alone(channel));
     Ok(Accountant { without_noise, ..Accountant::new(ReducedView::release(channel), owners, View::Release) })
 }
 
 /// Accounting for the same view if no aggregator's noise can be counted on. Without noise it is the release.
-pub fn owners_alone(channel: &Channel, owners: u64) -> Result<Accountant, Error> {
+pub fn owners_alone(channel: &Channel, owners: u64) -> Result<Accountant> {
     check_owners(owners)?;
     Ok(Accountant::new(ReducedView::owners_alone(channel), owners, View::OwnersAlone))
 }
@@ -48,7 +48,7 @@ pub fn owners_alone(channel: &Channel, owners: u64) -> Result<Accountant, Error>
 ///
 /// With noise, what is published is the target's bit, which the answer reveals, plus what does not depend on the target. So only
 /// the answer matters, and no other owner hides it: the accountant counts on a single owner.
-pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Result<Accountant, Error> {
+pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Result<Accountant> {
     check_owners(owners)?;
     check_answer(channel, answer)?;
     let reduced = ReducedView::answer_with_release(channel, answer);
@@ -57,7 +57,7 @@ pub fn answer_with_release(channel: &Channel, answer: usize, owners: u64) -> Res
 }
 
 /// How many of `owners` can be counted on, the target included, when only a fraction is honest: the product, rounded down.
-pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64, Error> {
+pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64> {
     check_owners(owners)?;
     let product = honest.exact() * BigRational::from_integer(owners.into());
     let kept = product.floor().to_integer().to_u64().filter(|kept| (1..=owners).contains(kept));
@@ -252,7 +252,7 @@ fn ascending_order(numbers: &[f64]) -> Vec<usize> {
     order
 }
 
-fn check_owners(owners: u64) -> Result<(), Error> {
+fn check_owners(owners: u64) -> Result<()> {
     if (1..=MOST_OWNERS).contains(&owners) {
         return Ok(());
     }
@@ -260,7 +260,7 @@ fn check_owners(owners: u64) -> Result<(), Error> {
         .with_hint(format!("the number of owners is from 1 to {MOST_OWNERS}")))
 }
 
-pub(super) fn check_answer(channel: &Channel, answer: usize) -> Result<(), Error> {
+pub(super) fn check_answer(channel: &Channel, answer: usize) -> Result<()> {
     let count = channel.answers().len();
     if answer < count {
         return Ok(());

@@ -10,12 +10,12 @@ use super::one_aggregator::one_aggregator;
 use super::views::{cells, marginal};
 use crate::certified::enclosure::Enclosure;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::simulate::Progress;
 use crate::threads::joined;
 
 /// Local guarantee of one answer alone, rounded up; none where an output is possible under one truth only.
-pub fn answer_epsilon(channel: &Channel, answer: usize) -> Result<Option<f64>, Error> {
+pub fn answer_epsilon(channel: &Channel, answer: usize) -> Result<Option<f64>> {
     check_answer(channel, answer)?;
     Ok(finite(local_epsilon(&marginal(channel, answer))))
 }
@@ -47,7 +47,7 @@ pub struct Views {
 
 impl Views {
     /// All views for `owners` owners who toss their coins.
-    pub fn of(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Self, Error> {
+    pub fn of(channel: &Channel, owners: u64, target: Target, limit: WorkLimit) -> Result<Self> {
         Self::of_watched(channel, owners, target, limit, None)
     }
 
@@ -58,12 +58,12 @@ impl Views {
         target: Target,
         limit: WorkLimit,
         progress: Option<&Arc<Progress>>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         Request { channel, owners, target, limit, progress }.views(None)
     }
 
     /// All views where the release is known already, by its own accounting.
-    pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self, Error> {
+    pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self> {
         let (owners, target) = (release.owners(), release.target());
         Request { channel, owners, target, limit, progress: None }.views(Some(*release))
     }
@@ -87,13 +87,13 @@ struct Request<'a> {
 
 impl Request<'_> {
     /// All views; that of the release may be known already.
-    fn views(self, known: Option<Guarantee>) -> Result<Views, Error> {
+    fn views(self, known: Option<Guarantee>) -> Result<Views> {
         let channel = self.channel;
         let accountants = Accountants::new(channel, self.owners)?;
         let certified = self.certified(&accountants, known);
         let answers = 0..channel.answers().len();
         Ok(Views {
-            answers: answers.map(|answer| answer_epsilon(channel, answer)).collect::<Result<_, Error>>()?,
+            answers: answers.map(|answer| answer_epsilon(channel, answer)).collect::<Result<_>>()?,
             linked: linked_epsilon(channel),
             one_aggregator: one_aggregator(channel),
             release: certified.release,
@@ -130,7 +130,7 @@ struct Accountants {
 }
 
 impl Accountants {
-    fn new(channel: &Channel, owners: u64) -> Result<Self, Error> {
+    fn new(channel: &Channel, owners: u64) -> Result<Self> {
         Ok(Self {
             release: release(channel, owners)?,
             owners_alone: channel.noise().map(|_| owners_alone(channel, owners)).transpose()?,
@@ -156,7 +156,7 @@ struct JointViews {
 }
 
 impl JointViews {
-    fn new(channel: &Channel, owners: u64) -> Result<Self, Error> {
+    fn new(channel: &Channel, owners: u64) -> Result<Self> {
         let mut joint = Self::default();
         for answer in 0..channel.answers().len() {
             joint.add(answer_with_release(channel, answer, owners)?);

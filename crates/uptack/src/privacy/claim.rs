@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::certified::enclosure::Enclosure;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The privacy loss bound: finite and not negative.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -13,7 +13,7 @@ pub struct Epsilon(f64);
 
 impl Epsilon {
     /// Checks that the number is finite and not negative.
-    pub fn new(value: f64) -> Result<Self, Error> {
+    pub fn new(value: f64) -> Result<Self> {
         if value.is_finite() && value >= 0.0 {
             return Ok(Self(value));
         }
@@ -30,7 +30,7 @@ impl Epsilon {
 impl TryFrom<f64> for Epsilon {
     type Error = Error;
 
-    fn try_from(value: f64) -> Result<Self, Error> {
+    fn try_from(value: f64) -> Result<Self> {
         Self::new(value)
     }
 }
@@ -41,7 +41,7 @@ pub struct Delta(f64);
 
 impl Delta {
     /// Checks that the number is above zero and at most one.
-    pub fn new(value: f64) -> Result<Self, Error> {
+    pub fn new(value: f64) -> Result<Self> {
         if value > 0.0 && value <= 1.0 {
             return Ok(Self(value));
         }
@@ -58,7 +58,7 @@ impl Delta {
 impl TryFrom<f64> for Delta {
     type Error = Error;
 
-    fn try_from(value: f64) -> Result<Self, Error> {
+    fn try_from(value: f64) -> Result<Self> {
         Self::new(value)
     }
 }

@@ -1,7 +1,7 @@
 //! Random words, read from a source a few KiB at a time.
 
 use crate::coins::Coins;
-use crate::error::Error;
+use crate::error::Result;
 
 const BUFFER_BYTES: usize = 4096;
 
@@ -18,7 +18,7 @@ impl<'a, C: Coins> CoinWords<'a, C> {
     }
 
     #[inline]
-    pub(super) fn read<const COUNT: usize>(&mut self, words: &mut [u64; COUNT]) -> Result<(), Error> {
+    pub(super) fn read<const COUNT: usize>(&mut self, words: &mut [u64; COUNT]) -> Result<()> {
         let Some(bytes) = self.buffer.get(self.next..self.next + 8 * COUNT) else { return self.read_across(words) };
         words.iter_mut().zip(bytes.as_chunks().0).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
         self.next += 8 * COUNT;
@@ -27,7 +27,7 @@ impl<'a, C: Coins> CoinWords<'a, C> {
 
     /// Reads words of which the buffer holds only the first few, or none.
     #[cold]
-    fn read_across(&mut self, words: &mut [u64]) -> Result<(), Error> {
+    fn read_across(&mut self, words: &mut [u64]) -> Result<()> {
         for word in words {
             if self.next == BUFFER_BYTES {
                 self.coins.fill(&mut self.buffer)?;

@@ -13,7 +13,7 @@ mod sliced;
 
 use crate::channel::Channel;
 use crate::coins::{Coins, SeededCoins, Unpredictable};
-use crate::error::Error;
+use crate::error::Result;
 use crate::packed::{LANES, PackedCells, Truths};
 use crate::probability::Probability;
 use crate::truth::{Truth, spread};
@@ -48,7 +48,7 @@ impl Sampler {
     }
 
     /// The cell of one owner, as an index into the channel's cells. It reads eight bytes.
-    pub fn draw(&self, truth: Truth, coins: &mut impl Unpredictable) -> Result<usize, Error> {
+    pub fn draw(&self, truth: Truth, coins: &mut impl Unpredictable) -> Result<usize> {
         self.draw_from(truth, coins)
     }
 
@@ -58,7 +58,7 @@ impl Sampler {
     }
 
     /// The cells of many owners; if the coins fail, of none.
-    pub fn draw_many(&self, truths: &Truths, coins: &mut impl Unpredictable) -> Result<PackedCells, Error> {
+    pub fn draw_many(&self, truths: &Truths, coins: &mut impl Unpredictable) -> Result<PackedCells> {
         self.draw_many_from(truths, coins)
     }
 
@@ -67,17 +67,17 @@ impl Sampler {
         self.draw_many_from(truths, coins).expect("seeded coins do not fail")
     }
 
-    pub(crate) fn draw_from(&self, truth: Truth, coins: &mut impl Coins) -> Result<usize, Error> {
+    pub(crate) fn draw_from(&self, truth: Truth, coins: &mut impl Coins) -> Result<usize> {
         let mut bytes = [0; 8];
         coins.fill(&mut bytes)?;
         Ok(self.cell(u64::from_le_bytes(bytes), truth.mask()) as usize)
     }
 
-    pub(crate) fn draw_many_from(&self, truths: &Truths, coins: &mut impl Coins) -> Result<PackedCells, Error> {
+    pub(crate) fn draw_many_from(&self, truths: &Truths, coins: &mut impl Coins) -> Result<PackedCells> {
         self.draw_words(truths, &mut CoinWords::new(coins))
     }
 
-    fn draw_words<C: Coins>(&self, truths: &Truths, words: &mut CoinWords<'_, C>) -> Result<PackedCells, Error> {
+    fn draw_words<C: Coins>(&self, truths: &Truths, words: &mut CoinWords<'_, C>) -> Result<PackedCells> {
         let mut cells = PackedCells::with_capacity(self.yes.len() + 1, truths.len());
         let (groups, rest) = truths.words().as_chunks::<TOGETHER>();
         self.draw_groups(groups, words, &mut cells)?;
@@ -92,7 +92,7 @@ impl Sampler {
         groups: &[[u64; WORDS]],
         words: &mut CoinWords<'_, C>,
         cells: &mut PackedCells,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut reached = vec![[0; WORDS]; self.sliced.prefixes.len()];
         let mut rows = [[0; WORDS]; MOST_LEADING_BITS];
         let rows = &mut rows[..self.sliced.bits];
@@ -146,6 +146,7 @@ const _: () = assert!(LANES == 64, "a word holds one bit of 64 owners");
 mod tests {
     use super::*;
     use crate::Mechanism;
+    use crate::error::Error;
     use crate::settings_of_tests::FAMILY;
 
     /// Plays back given words and counts what is read.
@@ -161,7 +162,7 @@ mod tests {
     }
 
     impl Coins for Script {
-        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
             for byte in bytes {
                 *byte = self.bytes.get(self.read).copied().unwrap_or(0);
                 self.read += 1;
@@ -297,7 +298,7 @@ mod tests {
     struct Counting(SeededCoins, usize);
 
     impl Coins for Counting {
-        fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
             self.1 += bytes.len();
             self.0.fill(bytes)
         }
@@ -352,7 +353,7 @@ mod tests {
     fn failing_coins_are_an_error() {
         struct Broken;
         impl Coins for Broken {
-            fn fill(&mut self, _: &mut [u8]) -> Result<(), Error> {
+            fn fill(&mut self, _: &mut [u8]) -> Result<()> {
                 Err(Error::coins("broken"))
             }
         }

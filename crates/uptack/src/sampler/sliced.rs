@@ -3,7 +3,7 @@
 use super::coin_words::CoinWords;
 use crate::channel::MOST_CELLS;
 use crate::coins::Coins;
-use crate::error::Error;
+use crate::error::Result;
 use crate::packed::{MOST_PLANES, planes_for};
 
 /// A coin stays undecided by its leading bits with a probability of at most one in this many.
@@ -88,7 +88,7 @@ impl SlicedLaws {
         word: usize,
         lane: u32,
         words: &mut CoinWords<'_, C>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let mut fresh = [0];
         words.read(&mut fresh)?;
         let prefix = rows.iter().fold(0, |prefix, row| (prefix << 1) | ((row[word] >> lane) & 1));

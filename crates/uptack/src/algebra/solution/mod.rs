@@ -11,7 +11,7 @@ use num_traits::{Signed, Zero};
 
 use super::coupling::Coupled;
 use crate::channel::{Bin, Cell, Channel, Law};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::linear;
 use crate::probability::Probability;
 use candidates::candidates;
@@ -55,7 +55,7 @@ impl Solution {
     }
 
     /// The standard deviation of the estimate in a crowd.
-    pub fn sd(&self, owners: u64, yes: u64) -> Result<f64, Error> {
+    pub fn sd(&self, owners: u64, yes: u64) -> Result<f64> {
         let no = owners.checked_sub(yes).ok_or_else(|| {
             Error::request(format!("{yes} yes-owners are more than the {owners} owners"))
                 .with_hint("give the number of owners who hold yes among all owners")

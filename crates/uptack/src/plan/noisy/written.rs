@@ -3,7 +3,7 @@
 use super::bit::Bit;
 use super::region::Region;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::Result;
 use crate::mechanism::{Mechanism, Noisy};
 use crate::noise::{DiscreteLaplace, Scale};
 use crate::plan::family::Family;
@@ -67,7 +67,7 @@ pub(super) fn scales_from(scale: f64) -> impl Iterator<Item = Scale> {
 }
 
 /// A mechanism with noise of this scale.
-pub(super) fn noisy(local: Mechanism, scale: Scale) -> Result<Mechanism, Error> {
+pub(super) fn noisy(local: Mechanism, scale: Scale) -> Result<Mechanism> {
     Ok(Mechanism::Noisy(Noisy::new(local, DiscreteLaplace::new(scale))?))
 }
 

@@ -1,7 +1,7 @@
 //! Ballots: many yes/no queries, of which an owner affirms only a few (`docs/composition.md`, "Ballots").
 
 use super::{Composition, FixedInAdvance, LossDistribution, at_least_one};
-use crate::Error;
+use crate::{Error, Result};
 
 /// K queries that everybody answers, with at most k *yes* per owner and independent coins for every query.
 ///
@@ -23,7 +23,7 @@ pub struct Ballot {
 
 impl Ballot {
     /// A ballot of `queries` with at most `most_yes` *yes* per owner.
-    pub fn new(queries: u64, most_yes: u64) -> Result<Self, Error> {
+    pub fn new(queries: u64, most_yes: u64) -> Result<Self> {
         at_least_one("the number of queries of a ballot", queries)?;
         at_least_one("the number of yes a ballot allows", most_yes)?;
         if most_yes > queries {
@@ -40,7 +40,7 @@ impl Ballot {
     }
 
     /// The guarantee for one owner's whole ballot, if `loss` dominates each of its queries.
-    pub fn guarantee(&self, loss: LossDistribution) -> Result<Composition, Error> {
+    pub fn guarantee(&self, loss: LossDistribution) -> Result<Composition> {
         Ok(Composition::new(FixedInAdvance::repeated(loss, self.changing_queries())?))
     }
 }

@@ -2,10 +2,10 @@
 
 use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, sum_over_queries, tilted_moments};
 use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
-use crate::Error;
 use crate::certified::enclosure::Enclosure;
 use crate::certified::root::{Middle, bisect};
 use crate::certified::rounding::{ROUNDOFF, up};
+use crate::{Error, Result};
 
 /// The most queries in one composition.
 const MOST_REPETITIONS: u64 = 1_000_000_000;
@@ -28,12 +28,12 @@ pub struct FixedInAdvance {
 
 impl FixedInAdvance {
     /// The same query (or different queries that one profile dominates), `times` times.
-    pub fn repeated(loss: LossDistribution, times: u64) -> Result<Self, Error> {
+    pub fn repeated(loss: LossDistribution, times: u64) -> Result<Self> {
         Self::new([(loss, times)])
     }
 
     /// Different queries, each with its number of repetitions.
-    pub fn new(queries: impl IntoIterator<Item = (LossDistribution, u64)>) -> Result<Self, Error> {
+    pub fn new(queries: impl IntoIterator<Item = (LossDistribution, u64)>) -> Result<Self> {
         let parts: Vec<Part> = queries.into_iter().map(|(loss, times)| Part { loss, times }).collect();
         at_least_one("the number of queries", parts.len() as u64)?;
         for part in &parts {
@@ -93,7 +93,7 @@ impl Composition {
     }
 
     /// δ at `epsilon` ≥ 0.
-    pub fn delta(&self, epsilon: f64) -> Result<Enclosure, Error> {
+    pub fn delta(&self, epsilon: f64) -> Result<Enclosure> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let tail = self.tail_at(epsilon);
         let upper = self.single_delta(epsilon).unwrap_or(f64::INFINITY).min(tail.upper(epsilon));
@@ -103,7 +103,7 @@ impl Composition {
     }
 
     /// The least ε that is certified at `delta`, or `None` if there is none: the mass at infinity is larger.
-    pub fn epsilon(&self, delta: f64) -> Result<Option<Enclosure>, Error> {
+    pub fn epsilon(&self, delta: f64) -> Result<Option<Enclosure>> {
         let delta = open_probability(delta)?;
         let floor = self.floor();
         if delta <= floor {

@@ -1,7 +1,7 @@
 //! Local views: pure guarantees simply add (`docs/composition.md`, "What is claimed, and when it holds").
 
 use super::not_negative;
-use crate::Error;
+use crate::Result;
 use crate::certified::rounding::{ROUNDOFF, up};
 
 /// The local ε of an owner who gives `times` answers, each with local `epsilon`, rounded up.
@@ -15,7 +15,7 @@ use crate::certified::rounding::{ROUNDOFF, up};
 /// assert_eq!(add_local(0.0, 1_000_000)?, 0.0);
 /// # Ok::<(), uptack::Error>(())
 /// ```
-pub fn add_local(epsilon: f64, times: u64) -> Result<f64, Error> {
+pub fn add_local(epsilon: f64, times: u64) -> Result<f64> {
     if epsilon == f64::INFINITY && times > 0 {
         return Ok(f64::INFINITY);
     }

@@ -7,8 +7,8 @@
 
 use super::profile_curve::{LARGEST_LOSS, ProfileCurve, Reader};
 use super::{Profile, at_least_one, not_negative, open_probability};
-use crate::Error;
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, up};
+use crate::{Error, Result};
 
 /// How finely a profile is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ impl Accuracy {
     }
 
     /// The profile's value below which a larger loss may be called infinite.
-    fn negligible(&self) -> Result<f64, Error> {
+    fn negligible(&self) -> Result<f64> {
         let repetitions = at_least_one("the number of repetitions", self.repetitions)?;
         Ok(open_probability(self.smallest_delta)? * 1e-4 / repetitions as f64)
     }
@@ -61,7 +61,7 @@ impl LossDistribution {
     const MOST_CELLS: f64 = 16_384.0;
 
     /// Reads the profile and connects the dots: between two knots the curve is replaced by its chord in e^ε.
-    pub fn from_profile<P: Profile + ?Sized>(profile: &P, accuracy: Accuracy) -> Result<Self, Error> {
+    pub fn from_profile<P: Profile + ?Sized>(profile: &P, accuracy: Accuracy) -> Result<Self> {
         let negligible = accuracy.negligible()?;
         let mut reader = Reader::new(profile);
         let largest = reader.largest_loss(negligible)?;
@@ -102,7 +102,7 @@ impl LossDistribution {
     }
 
     /// An upper bound of δ at `epsilon` ≥ 0 for a single query.
-    pub fn delta(&self, epsilon: f64) -> Result<f64, Error> {
+    pub fn delta(&self, epsilon: f64) -> Result<f64> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let above = self.losses().filter(|(loss, _)| *loss > epsilon);
         let finite: f64 = above.map(|(loss, mass)| mass * -(epsilon - loss).exp_m1()).sum();
@@ -196,7 +196,7 @@ impl LossDistribution {
         masses
     }
 
-    fn on_grid<P: Profile + ?Sized>(reader: &mut Reader<'_, P>, spacing: f64, half: usize) -> Result<Self, Error> {
+    fn on_grid<P: Profile + ?Sized>(reader: &mut Reader<'_, P>, spacing: f64, half: usize) -> Result<Self> {
         let curve = reader.curve(spacing, half)?;
         let infinite = curve.deltas[half];
         let mut loss = Self { spacing, masses: connect(&curve), infinite, inflation: 1.0, moved: 0.0 };
@@ -210,7 +210,7 @@ impl LossDistribution {
     /// Negative losses need no check of their own: where every mass is at least e^loss times its mirror image, and
     /// the total at least one, domination at ε carries over to −ε (`docs/composition.md`), without the cancellation
     /// that comparing numbers close to one would bring.
-    fn dominate(&mut self, curve: &ProfileCurve) -> Result<(), Error> {
+    fn dominate(&mut self, curve: &ProfileCurve) -> Result<()> {
         let implied = self.finite_curve().split_off(self.half());
         let total: f64 = self.masses.iter().sum();
         let factor = self.missing_factor(total, &implied, curve);

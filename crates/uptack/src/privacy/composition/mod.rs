@@ -49,22 +49,22 @@ pub use local::add_local;
 pub use loss_distribution::{Accuracy, LossDistribution};
 pub use profile::{ApproximateProfile, LaplaceProfile, Profile, PureProfile};
 
-use crate::Error;
+use crate::{Error, Result};
 
-fn not_negative(what: &str, value: f64) -> Result<f64, Error> {
+fn not_negative(what: &str, value: f64) -> Result<f64> {
     if value.is_finite() && value >= 0.0 {
         return Ok(value);
     }
     Err(Error::request(format!("{what} must be finite and not negative, but is {value}")))
 }
 
-fn open_probability(delta: f64) -> Result<f64, Error> {
+fn open_probability(delta: f64) -> Result<f64> {
     if delta > 0.0 && delta < 1.0 {
         return Ok(delta);
     }
     Err(Error::request(format!("delta must lie strictly between 0 and 1, but is {delta}")).with_hint("try 1e-8"))
 }
 
-fn at_least_one(what: &str, count: u64) -> Result<u64, Error> {
+fn at_least_one(what: &str, count: u64) -> Result<u64> {
     if count > 0 { Ok(count) } else { Err(Error::request(format!("{what} must be at least 1"))) }
 }

@@ -1,7 +1,7 @@
 //! The seam between accounting and composition: δ as a function of ε (`docs/composition.md`, "From a profile to a measure").
 
 use super::{not_negative, open_probability};
-use crate::Error;
+use crate::Result;
 use crate::certified::rounding::{ELEMENTARY, up};
 
 /// A certified privacy profile of one query.
@@ -34,7 +34,7 @@ pub struct PureProfile {
 
 impl PureProfile {
     /// A pure guarantee ε.
-    pub fn new(epsilon: f64) -> Result<Self, Error> {
+    pub fn new(epsilon: f64) -> Result<Self> {
         not_negative("epsilon", epsilon).map(|epsilon| Self { epsilon })
     }
 }
@@ -54,7 +54,7 @@ pub struct ApproximateProfile {
 
 impl ApproximateProfile {
     /// An approximate guarantee (ε, δ).
-    pub fn new(epsilon: f64, delta: f64) -> Result<Self, Error> {
+    pub fn new(epsilon: f64, delta: f64) -> Result<Self> {
         Ok(Self { epsilon: not_negative("epsilon", epsilon)?, delta: open_probability(delta)? })
     }
 }
@@ -77,7 +77,7 @@ pub struct LaplaceProfile {
 
 impl LaplaceProfile {
     /// Laplace noise whose pure guarantee is ε.
-    pub fn new(epsilon: f64) -> Result<Self, Error> {
+    pub fn new(epsilon: f64) -> Result<Self> {
         not_negative("epsilon", epsilon).map(|epsilon| Self { epsilon })
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Profile;
-use crate::Error;
 use crate::certified::rounding::{ELEMENTARY, up};
+use crate::{Error, Result};
 
 /// Losses beyond this are called infinite: nobody states a probability as small as e^(−128).
 pub(super) const LARGEST_LOSS: f64 = 128.0;
@@ -25,7 +25,7 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
         self.profile.floor()
     }
 
-    fn delta(&mut self, epsilon: f64) -> Result<f64, Error> {
+    fn delta(&mut self, epsilon: f64) -> Result<f64> {
         if let Some(delta) = self.known.get(&epsilon.to_bits()) {
             return Ok(*delta);
         }
@@ -33,7 +33,7 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
         self.learn(epsilon, delta)
     }
 
-    fn learn(&mut self, epsilon: f64, delta: f64) -> Result<f64, Error> {
+    fn learn(&mut self, epsilon: f64, delta: f64) -> Result<f64> {
         if delta.is_nan() || delta < 0.0 {
             return Err(Error::request(format!(
                 "the privacy profile says delta = {delta} at epsilon = {epsilon}, which is not a probability"
@@ -44,7 +44,7 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
     }
 
     /// An ε beyond which the profile is negligible or no longer falls, within a tenth.
-    pub(super) fn largest_loss(&mut self, negligible: f64) -> Result<f64, Error> {
+    pub(super) fn largest_loss(&mut self, negligible: f64) -> Result<f64> {
         let mut high = LARGEST_LOSS;
         let enough = negligible + self.delta(high)? * 1.0001;
         while high > 1e-9 && self.delta(high / 2.0)? <= enough {
@@ -64,7 +64,7 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
     }
 
     /// The profile at the knots 0, spacing, …, half·spacing, as far down as monotonicity and symmetry allow.
-    pub(super) fn curve(&mut self, spacing: f64, half: usize) -> Result<ProfileCurve, Error> {
+    pub(super) fn curve(&mut self, spacing: f64, half: usize) -> Result<ProfileCurve> {
         self.learn_all((0..=half).map(|knot| knot as f64 * spacing))?;
         let mut deltas = Vec::with_capacity(half + 1);
         let mut least = 1.0_f64;
@@ -77,7 +77,7 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
     }
 
     /// Asks about all ε at once, except for those that are known.
-    fn learn_all(&mut self, epsilons: impl Iterator<Item = f64>) -> Result<(), Error> {
+    fn learn_all(&mut self, epsilons: impl Iterator<Item = f64>) -> Result<()> {
         let unknown: Vec<f64> = epsilons.filter(|epsilon| !self.known.contains_key(&epsilon.to_bits())).collect();
         for (epsilon, delta) in unknown.iter().zip(self.profile.deltas_upper(&unknown)) {
             self.learn(*epsilon, delta)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::attained::Attained;
 use super::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
 use crate::certified::enclosure::Enclosure;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::privacy::divergence::many_classes::PairLaw;
 use crate::privacy::likelihood::PerDirection;
 use crate::privacy::one_aggregator;
@@ -36,17 +36,12 @@ impl Repeated {
     /// Composes `times` answers to the query that `views` and `accountant` are about.
     ///
     /// It holds if every answer is drawn with coins of its own, and the mechanism was fixed before the first.
-    pub fn of(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Self, Error> {
+    pub fn of(views: &Views, accountant: &Accountant, target: Target, times: u64) -> Result<Self> {
         Self::with_profile(views, &ReleaseProfile::new(accountant), target, times)
     }
 
     /// The same from a profile that several compositions share, so that no certificate is computed twice.
-    pub fn with_profile(
-        views: &Views,
-        profile: &ReleaseProfile<'_>,
-        target: Target,
-        times: u64,
-    ) -> Result<Self, Error> {
+    pub fn with_profile(views: &Views, profile: &ReleaseProfile<'_>, target: Target, times: u64) -> Result<Self> {
         if times == 0 {
             return Err(Error::request("the number of repetitions must be at least 1"));
         }
@@ -63,7 +58,7 @@ impl Repeated {
 
 /// A measure on privacy losses that dominates one release, sharp for `repetitions` of it down to `smallest_delta`: what
 /// compositions are made of, and what a budget is charged with.
-pub fn release_loss(accountant: &Accountant, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
+pub fn release_loss(accountant: &Accountant, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution> {
     ReleaseProfile::new(accountant).loss(repetitions, smallest_delta)
 }
 
@@ -82,7 +77,7 @@ impl<'a> ReleaseProfile<'a> {
 
     /// An ε that bounds `times` releases together at `delta`: the upper end that [`Repeated`] has before it is capped by the
     /// linked ε, without the cost of the lower end. None if δ is below the floor.
-    pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>, Error> {
+    pub fn epsilon_upper(&self, times: u64, delta: Delta) -> Result<Option<f64>> {
         let composition = self.composition(times, delta.value())?;
         let noise = self.accountant.noise_epsilon();
         let pure = noise.map_or(f64::INFINITY, |once| one_aggregator::together_upper(once, times));
@@ -98,11 +93,11 @@ impl<'a> ReleaseProfile<'a> {
         known.extend(unknown.iter().map(|epsilon| epsilon.to_bits()).zip(found));
     }
 
-    fn composition(&self, times: u64, smallest_delta: f64) -> Result<Composition, Error> {
+    fn composition(&self, times: u64, smallest_delta: f64) -> Result<Composition> {
         Ok(Composition::new(FixedInAdvance::repeated(self.loss(times, smallest_delta)?, times)?))
     }
 
-    fn loss(&self, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution, Error> {
+    fn loss(&self, repetitions: u64, smallest_delta: f64) -> Result<LossDistribution> {
         let accuracy = Accuracy::for_repetitions(repetitions, smallest_delta).cells_per_deviation(CELLS_PER_DEVIATION);
         LossDistribution::from_profile(self, accuracy)
     }
@@ -138,7 +133,7 @@ fn releases_together(
     profile: &ReleaseProfile<'_>,
     target: Target,
     times: u64,
-) -> Result<Option<Enclosure>, Error> {
+) -> Result<Option<Enclosure>> {
     // If one release has no guarantee at this δ, several have none.
     let has_none = matches!(target, Target::Delta(_)) && once.value().is_none();
     if times == 1 || has_none {
@@ -155,7 +150,7 @@ fn releases_together(
 }
 
 /// The upper end of a composition; none if δ is below the floor.
-fn composed_upper(profile: &ReleaseProfile<'_>, target: Target, times: u64) -> Result<Option<f64>, Error> {
+fn composed_upper(profile: &ReleaseProfile<'_>, target: Target, times: u64) -> Result<Option<f64>> {
     let smallest = match target {
         Target::Delta(delta) => delta.value(),
         Target::Epsilon(_) => SMALLEST_DELTA,

@@ -20,7 +20,7 @@ mod stored;
 use serde::{Deserialize, Serialize};
 
 use super::{LossDistribution, add_local, at_least_one, not_negative, open_probability};
-use crate::Error;
+use crate::Result;
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, add_up, up};
 use stored::Stored;
 
@@ -39,7 +39,7 @@ enum Cost {
 
 impl Charge {
     /// A query with a pure guarantee, as in a local view.
-    pub fn pure(epsilon: f64) -> Result<Self, Error> {
+    pub fn pure(epsilon: f64) -> Result<Self> {
         Ok(Self { cost: Cost::Pure(not_negative("epsilon", epsilon)?), times: 1 })
     }
 
@@ -49,7 +49,7 @@ impl Charge {
     }
 
     /// The same, `times` times, permitted or refused as a whole.
-    pub fn repeated(self, times: u64) -> Result<Self, Error> {
+    pub fn repeated(self, times: u64) -> Result<Self> {
         let times = self.times.saturating_mul(at_least_one("the number of repetitions", times)?);
         Ok(Self { times, ..self })
     }
@@ -176,7 +176,7 @@ impl std::error::Error for Refusal {}
 
 impl Filter {
     /// An unspent budget. δ = 0 admits pure charges only, by their plain sum.
-    pub fn new(epsilon: f64, delta: f64) -> Result<Self, Error> {
+    pub fn new(epsilon: f64, delta: f64) -> Result<Self> {
         let epsilon = not_negative("epsilon", epsilon)?;
         let delta = if delta == 0.0 { 0.0 } else { open_probability(delta)? };
         let spent = Spent { queries: 0, largest: 0.0, infinite: 0.0, moments: [0.0; ORDERS] };
