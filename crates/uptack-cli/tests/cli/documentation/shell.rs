@@ -15,6 +15,12 @@ const END: char = '\u{1e}';
 /// Seconds after which the shell of a page is ended: several times what the longest page takes.
 const LONGEST: &str = "300";
 
+/// What pages use beyond the shell, the usual tools of a Unix system and `uptack`.
+const NOT_EVERYWHERE: [&str; 4] = ["curl", "openssl", "python3", "node"];
+
+/// Set by the gate: a page whose programs are missing fails instead of being left out.
+const EVERY_PAGE: &str = "UPTACK_TEST_EVERY_PAGE";
+
 /// One command, with where it stands.
 struct Step<'a> {
     page: &'a Page,
@@ -28,6 +34,9 @@ pub(super) fn run(chain: &[&Page]) -> Vec<String> {
     let steps = steps(chain);
     if steps.is_empty() {
         return Vec::new();
+    }
+    if let Some(program) = missing_program(&steps) {
+        return needs(&chain[0].name, program);
     }
     let folder = Folder::new(&format!("documentation-{}", chain[0].name.replace('/', "-")));
     // What the pages read of the repository.
@@ -52,6 +61,23 @@ pub(super) fn run(chain: &[&Page]) -> Vec<String> {
     complaints
 }
 
+/// The first program that the steps need, is not part of every system, and is not on this machine.
+fn missing_program(steps: &[Step<'_>]) -> Option<&'static str> {
+    let is_used = |program: &str| steps.iter().any(|step| step.command.text.contains(&format!("{program} ")));
+    let is_here = |program: &str| Process::new(program).arg("--version").output().is_ok();
+    NOT_EVERYWHERE.into_iter().find(|program| is_used(program) && !is_here(program))
+}
+
+/// Leaves out a page on a newcomer's machine; the gate has every program, and runs every page.
+fn needs(page: &str, program: &str) -> Vec<String> {
+    let message = format!("{page} is not run: it needs {program}");
+    if std::env::var_os(EVERY_PAGE).is_some() {
+        return vec![message];
+    }
+    eprintln!("{message}");
+    Vec::new()
+}
+
 fn steps<'a>(chain: &[&'a Page]) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for page in chain {
@@ -68,7 +94,9 @@ fn steps<'a>(chain: &[&'a Page]) -> Vec<Step<'a>> {
 fn script(steps: &[Step<'_>]) -> String {
     let mut script = String::from("trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n");
     for step in steps {
-        let (before, after) = if step.is_script { ("set -e\n", "\nset +e; true") } else { ("", "") };
+        // The last status is kept: `set -e` does not end a list such as `a && b` in which `a` fails.
+        let (before, after) =
+            if step.is_script { ("set -e\n", "\nstatus=$?; set +e; (exit $status)") } else { ("", "") };
         script += &format!("{before}{}{after}\nprintf '\\x1e%d\\n' $?\n", step.command.text);
     }
     script
