@@ -4,6 +4,7 @@
 //! bit and one draw of noise, whose sum it sees.
 
 use std::collections::BTreeMap;
+use std::iter::zip;
 use std::ops::RangeBounds;
 
 use super::bound::Hits;
@@ -61,7 +62,7 @@ impl Counts {
     }
 
     fn merge(&mut self, other: Self) {
-        for (sums, others) in self.sums.iter_mut().flatten().zip(other.sums.into_iter().flatten()) {
+        for (sums, others) in zip(self.sums.as_flattened_mut(), other.sums.into_iter().flatten()) {
             add_counts(sums, others);
         }
         add_counts(&mut self.noise, other.noise);

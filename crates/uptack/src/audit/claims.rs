@@ -25,7 +25,7 @@ impl Claims {
         let answers = (0..channel.answers().len()).map(|answer| privacy::answer_epsilon(channel, answer));
         let release = privacy::release(channel, owners)?.epsilon(Delta::new(delta)?);
         Ok(Self {
-            answers: answers.collect::<Result<_, _>>()?,
+            answers: answers.collect::<Result<_>>()?,
             linked: privacy::linked_epsilon(channel),
             one_aggregator: privacy::one_aggregator(channel).map(|epsilon| epsilon.upper()),
             release: release.value().map(|epsilon| epsilon.upper()),

@@ -4,7 +4,10 @@
 //! many values, at their size. What it looks for is chosen on the first half of the outputs and tested on the second, so that
 //! every bound holds no matter how many events there were to choose from. All bounds together hold with the stated confidence.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::iter;
 
 use serde::Serialize;
 
@@ -47,7 +50,7 @@ pub struct ForeignReport {
 impl ForeignReport {
     /// What was proved by the most successful of the adversaries.
     pub fn strongest(&self) -> &Finding {
-        let others = std::iter::once(&self.length).chain(&self.size);
+        let others = iter::once(&self.length).chain(&self.size);
         others.fold(&self.output, |best, next| if next.observed_lower > best.observed_lower { next } else { best })
     }
 }
@@ -189,15 +192,15 @@ struct Table<K> {
     test: Outcomes,
 }
 
-impl<K: Clone + Eq + std::hash::Hash> Table<K> {
+impl<K: Clone + Eq + Hash> Table<K> {
     fn new(most: usize) -> Self {
         Self { known: HashMap::new(), bytes: 0, most, training: Outcomes::empty(1), test: Outcomes::empty(1) }
     }
 
     fn count<Q>(&mut self, key: &Q, bytes: usize, training: bool, yes: bool)
     where
-        Q: ?Sized + Eq + std::hash::Hash + ToOwned<Owned = K>,
-        K: std::borrow::Borrow<Q>,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+        K: Borrow<Q>,
     {
         let index = match self.known.get(key) {
             Some(&index) => index,
@@ -227,7 +230,9 @@ impl<K: Clone + Eq + std::hash::Hash> Table<K> {
     /// The outcomes by their numbers.
     fn names(&self) -> Vec<Option<&K>> {
         let mut names = vec![None; self.known.len() + 1];
-        self.known.iter().for_each(|(key, &index)| names[index] = Some(key));
+        for (key, &index) in &self.known {
+            names[index] = Some(key);
+        }
         names
     }
 
@@ -277,7 +282,7 @@ impl Sizes {
 
 /// An output as a number, if it is one.
 fn number(output: &[u8]) -> Option<f64> {
-    let number: f64 = std::str::from_utf8(output).ok()?.trim().parse().ok()?;
+    let number: f64 = str::from_utf8(output).ok()?.trim().parse().ok()?;
     (!number.is_nan()).then_some(number)
 }
 

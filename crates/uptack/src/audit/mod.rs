@@ -137,8 +137,8 @@ pub struct Event {
 
 impl Event {
     fn new(description: String, direction: Direction, first: Hits, second: Hits) -> Self {
-        let (yes, no) = if direction == Direction::YesOverNo { (first, second) } else { (second, first) };
-        Self { description, direction, yes: yes.into(), no: no.into() }
+        let [no, yes] = direction.in_order([first, second]).map(Frequency::from);
+        Self { description, direction, yes, no }
     }
 }
 

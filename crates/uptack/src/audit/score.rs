@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-use crate::channel::{Channel, Class, Output};
+use crate::channel::{Bin, Channel, Class, Output};
 use crate::linear;
 use crate::noise::SummedBit;
 use crate::privacy::Direction;
@@ -43,8 +43,7 @@ impl Score {
     /// The published sum. All its parts have log-concave laws, so that the likelihood ratio is monotone in it.
     fn of_sum(channel: &Channel, bit: SummedBit) -> Self {
         let weight = if bit.yes >= bit.no { 1.0 } else { -1.0 };
-        let ones = |cell: &usize| channel.cells()[*cell].outputs()[0] == Output::ONE;
-        let ones = (0..channel.cells().len()).filter(ones).collect();
+        let ones = channel.cells_in(Bin { answer: 0, output: Output::ONE });
         Self { terms: vec![(ones, weight)], exact: false, noise_weight: weight }
     }
 
@@ -108,8 +107,7 @@ fn approximate(weight: &BigRational) -> f64 {
 
 /// The cells that each bin counts.
 fn cells_by_bin(channel: &Channel) -> Vec<Vec<usize>> {
-    let counted = |row: &Vec<i64>| (0..row.len()).filter(|&cell| row[cell] == 1).collect();
-    channel.matrix().iter().map(counted).collect()
+    channel.bins().into_iter().map(|bin| channel.cells_in(bin)).collect()
 }
 
 /// The mean weight of a bin's cells, each as likely as it is on average over the truths.
