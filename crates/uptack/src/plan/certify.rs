@@ -166,10 +166,8 @@ impl<'a> Attempts<'a> {
         self.made += 1;
         let candidate = Certified::from_law(self.request, found, self.allowance).ok()?;
         let share = candidate.used_share(self.request);
-        Some(match share <= 1.0 && keeps_local(self.request, &candidate.channel) {
-            true => self.keep(candidate, share),
-            false => self.miss(&candidate, share),
-        })
+        let kept = share <= 1.0 && keeps_local(self.request, &candidate.channel);
+        Some(if kept { self.keep(candidate, share) } else { self.miss(&candidate, share) })
     }
 
     /// Keeps a candidate, and lowers the allowance by what its certificate leaves unused.
@@ -218,7 +216,7 @@ impl<'a> Attempts<'a> {
 
     /// Lowers the participation by what the cliff needs, in steps that may grow, and starts over with the allowance.
     fn retreat_from_cliff(&mut self, place: f64, share: f64) {
-        let needed = self.request.release.map_or(0.0, |(epsilon, _)| (epsilon.value() * (share - 1.0)).exp_m1());
+        let needed = self.request.release_epsilon().map_or(0.0, |epsilon| (epsilon * (share - 1.0)).exp_m1());
         self.most = 1.0 - (1.0 - place.min(self.most)) * (1.0 + (1.02 * needed).min(self.retreat));
         (self.allowance, self.last_share, self.retreat) = (WIDE, 0.0, 2.0 * self.retreat);
     }
@@ -228,10 +226,7 @@ impl<'a> Attempts<'a> {
         self.missed = self.missed.max(self.allowance);
         let growth = if share.is_finite() && share > 1.0 { share.min(1.5) } else { 1.0005 };
         self.allowance = self.allowance * growth * (1.0 + 2e-6);
-        match self.allowance >= self.kept * (1.0 - 1e-5) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if self.allowance >= self.kept * (1.0 - 1e-5) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

@@ -44,12 +44,13 @@ impl Infeasible {
     }
 
     fn describe(&self) -> String {
-        let mut text = self.least_sd.map_or(String::new(), |least| format!(": the least is {}", rounded_up(least)));
+        let least = self.least_sd.map(|least| format!(": the least is {}", rounded_up(least)));
+        let mut text = least.unwrap_or_default();
         for (name, without) in &self.binding {
-            text.push_str(&match *without > 0.0 {
-                true => format!("; {name} binds (without it {})", rounded_up(*without)),
-                false => format!("; {name} binds"),
-            });
+            text.push_str(&format!("; {name} binds"));
+            if *without > 0.0 {
+                text.push_str(&format!(" (without it {})", rounded_up(*without)));
+            }
         }
         for (name, value) in &self.nearest {
             text.push_str(&format!("; {name} {} would do", rounded_up(*value)));
@@ -87,7 +88,7 @@ impl Constraint {
 
     fn value(self, request: &Request) -> Option<f64> {
         match self {
-            Self::Epsilon => request.release.map(|(epsilon, _)| epsilon.value()),
+            Self::Epsilon => request.release_epsilon(),
             Self::AnswerEpsilon => request.answer_epsilon,
             Self::LinkedEpsilon => request.linked_epsilon,
             Self::Participation => request.participation,
@@ -122,10 +123,9 @@ impl Constraint {
 
     /// The least error without it: zero where nothing else bounds the request, none where still nothing keeps it.
     fn sd_without(self, request: &Request) -> Option<f64> {
-        match self.set(request, None).filter(|without| without.check().is_ok()) {
-            Some(without) => least_sd(&without).ok(),
-            None => Some(0.0),
-        }
+        self.set(request, None)
+            .filter(|without| without.check().is_ok())
+            .map_or(Some(0.0), |without| least_sd(&without).ok())
     }
 
     /// The least error with another value of it; infinite where nothing keeps it.

@@ -38,8 +38,7 @@ impl Law {
 
     /// The classes that an owner of either truth can reach.
     pub(super) fn occurring_classes(&self) -> Vec<usize> {
-        let (yes, no) = (self.yes(), self.no());
-        (0..3).filter(|&class| yes[class] > 0.0 || no[class] > 0.0).collect()
+        (0..3).filter(|&class| self.yes()[class] > 0.0 || self.no()[class] > 0.0).collect()
     }
 
     /// A channel with this law, for the accounting.

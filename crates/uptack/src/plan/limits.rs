@@ -142,6 +142,6 @@ const SMALLEST_DOUBT: f64 = 1e-17;
 
 /// The larger of the two flips, which decides how well a target is hidden.
 fn largest_flip(law: &Law) -> f64 {
-    let [yes, no] = [law.yes(), law.no()];
-    yes[0].min(no[0]).max(yes[1].min(no[1])).max(f64::MIN_POSITIVE)
+    let flip = |class: usize| law.yes()[class].min(law.no()[class]);
+    flip(0).max(flip(1)).max(f64::MIN_POSITIVE)
 }

@@ -1,5 +1,7 @@
 //! One request: what every family can do under it, ranked.
 
+use std::collections::HashSet;
+
 use super::bound::{Bound, Known};
 use super::certify::{Certified, as_it_stands, certify, tighten};
 use super::family::Family;
@@ -272,20 +274,16 @@ fn gap(least: f64, best: f64) -> f64 {
     (1.0 - least / best).max(0.0)
 }
 
-/// The index of the simplest mechanism that costs at most this.
+/// The index of the simplest mechanism that costs at most this, of mechanisms in the order of their costs.
 fn simplest_within(most: f64, kept: &[Kept]) -> usize {
-    let near = kept.iter().enumerate().filter(|(_, one)| one.cost <= most);
-    near.min_by_key(|(_, one)| one.complexity()).map_or(0, |(index, _)| index)
+    let near = kept.partition_point(|one| one.cost <= most);
+    (0..near).min_by_key(|&index| kept[index].complexity()).unwrap_or(0)
 }
 
-/// Drops all but the first of each name, and those of the best one's.
+/// Keeps the first of each name, and none with the name of the best.
 fn retain_best_of_each_name(best: &Kept, others: &mut Vec<Kept>) {
-    let mut named = vec![best.name()];
-    others.retain(|other| {
-        let new = !named.contains(&other.name());
-        named.push(other.name());
-        new
-    });
+    let mut named = HashSet::from([best.name()]);
+    others.retain(|other| named.insert(other.name()));
 }
 
 /// The families to search, in the order of [`Family::ALL`].
@@ -320,7 +318,7 @@ fn named_families(request: &Request, name: &str) -> Result<Vec<Family>> {
 }
 
 fn unknown_family(name: &str) -> Error {
-    let mut known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+    let mut known = Family::ALL.map(Family::name).to_vec();
     known.dedup();
     Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
 }
