@@ -65,13 +65,12 @@ fn content(coupled: &Coupled, parts: &[(Bin, i64)]) -> Vec<(usize, i64)> {
 
 /// What a combination of bins holds, as text.
 pub(super) fn content_text(coupled: &Coupled, parts: &[(Bin, i64)]) -> String {
-    let name = |(term, weight): (usize, i64)| (coupled.terms[term].name.clone(), weight);
-    signed_text(content(coupled, parts).into_iter().map(name))
+    signed_text(content(coupled, parts).into_iter().map(|(term, weight)| (coupled.terms[term].name.clone(), weight)))
 }
 
 /// A combination of bins, as text.
 pub(super) fn bins_text(parts: &[(Bin, i64)]) -> String {
-    let mut ordered: Vec<(Bin, i64)> = parts.to_vec();
+    let mut ordered = parts.to_vec();
     // What is subtracted comes last, as one would write it.
     ordered.sort_by_key(|(_, weight)| *weight < 0);
     signed_text(ordered.into_iter().map(|(bin, weight)| (bin.name(), weight)))
