@@ -190,7 +190,7 @@ impl Varied {
         series
     }
 
-    /// The errors of one family; NaN where it does not keep the constraints.
+    /// The errors of one family; NaN if it does not keep the constraints.
     fn points_of(&self, family: &str, errors: &[Errors]) -> Vec<(f64, f64)> {
         let error = |errors: &Errors| errors.iter().find(|(name, _)| *name == family).map_or(f64::NAN, |(_, sd)| *sd);
         self.points.iter().zip(errors).map(|((value, _), errors)| (*value, error(errors))).collect()

@@ -243,7 +243,7 @@ impl Terms<'_> {
         Ok(parent)
     }
 
-    /// The term that stands in every output which this one is taken out of; none where it is taken out of nothing.
+    /// The term that stands in every output that this one is taken out of; none if it is taken out of nothing.
     fn implied_parent(&self, term: usize) -> Result<Option<usize>> {
         let Some((bin, span)) = self.uses.first_removal(term) else { return Ok(None) };
         let wide_enough = |other: usize| other != term && self.population(other).covers(self.population(term));

@@ -24,7 +24,7 @@ pub(super) fn bounded(value: Fraction, span: Span) -> Result<Fraction> {
     Ok(value)
 }
 
-/// The constants that are defined so far, with where they are.
+/// The constants defined so far, and where they are defined.
 #[derive(Debug, Default)]
 pub(super) struct Constants<'a> {
     by_name: HashMap<&'a str, (Fraction, Span)>,

@@ -67,7 +67,7 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// Makes each cell a part of the nearest one, where that one then is the same share of both populations.
+    /// Makes each cell a part of the nearest one if that one is then the same share of both populations.
     fn gather_all(&mut self) {
         let cells = self.channel.cells();
         let near: Vec<Option<usize>> = cells.iter().map(|cell| nearest(self.channel, cell.outputs())).collect();
@@ -77,7 +77,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Makes the cells parts of the whole if it then is the same share of both populations.
+    /// Makes the cells parts of the whole if it is then the same share of both populations.
     fn gather(&mut self, whole: usize, parts: &[usize]) {
         let sum = |shares: &[Probability]| -> Option<Probability> {
             parts.iter().try_fold(shares[whole], |sum, &part| sum.checked_add(shares[part]))

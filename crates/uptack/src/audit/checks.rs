@@ -104,7 +104,7 @@ pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
 }
 
 /// Do owners next to each other, and in the same lane of consecutive words, draw independently? Pairs are compared with
-/// the product of the stated laws, so that this also fails where the law itself is another one.
+/// the product of the stated laws, so a sampler that draws another law fails here, too.
 pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
     let mut fitting = Fitting::new();
     for (path, table) in pair_tables(whole) {

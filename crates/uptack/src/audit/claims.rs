@@ -4,7 +4,7 @@ use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::privacy::{self, Delta};
 
-/// The ε claimed for each view; none where there is no guarantee.
+/// The ε claimed for each view; none if there is no guarantee.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claims {
     /// For each answer alone.

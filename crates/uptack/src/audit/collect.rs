@@ -106,7 +106,7 @@ pub(super) enum Path {
     Single,
     /// For many owners at once.
     Batch,
-    /// Both together, which shows most where they draw the same law.
+    /// Both together, which shows the most if they draw the same law.
     Both,
 }
 

@@ -1,8 +1,8 @@
 //! Any randomizer, attacked: all that is known of it is what it says to a truth.
 //!
-//! Outputs are byte strings. The adversary looks at the whole output, at its length alone, and, where outputs are numbers of
-//! many values, at their size. What it looks for is chosen on the first half of the outputs and tested on the second, so that
-//! every bound holds no matter how many events there were to choose from. All bounds together hold with the stated confidence.
+//! Outputs are byte strings. The adversary looks at the whole output, at its length alone, and, if outputs are numbers of many
+//! values, at their size. What it looks for is chosen on the first half of the outputs and tested on the second, so every bound
+//! holds no matter how many events there were to choose from. All bounds together hold with the stated confidence.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::privacy::{Delta, Epsilon};
 /// What is claimed of a randomizer, and how it is attacked.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignAudit {
-    /// The ε that is claimed of one output; none where nothing is claimed, and then the audit only says what the outputs prove.
+    /// The ε that is claimed of one output. If none is claimed, the audit only says what the outputs prove.
     pub epsilon: Option<Epsilon>,
     /// The δ that is claimed with it; none means 0.
     pub delta: Option<Delta>,
@@ -39,7 +39,7 @@ pub struct ForeignReport {
     pub output: Finding,
     /// The adversary who sees nothing but its length.
     pub length: Finding,
-    /// The adversary who looks at how large it is; none where outputs are not numbers, or only a few different ones.
+    /// The adversary who looks at how large it is; none if outputs are not numbers, or only a few different ones.
     pub size: Option<Finding>,
     /// The number of outputs that were looked at.
     pub samples: u64,
@@ -286,7 +286,7 @@ fn number(output: &[u8]) -> Option<f64> {
     (!number.is_nan()).then_some(number)
 }
 
-/// The edges between parts that come up about equally often; none where few of the numbers are different.
+/// The edges between parts that come up about equally often; none if few of the numbers are different.
 fn edges(mut numbers: Vec<f64>) -> Option<Vec<f64>> {
     numbers.sort_unstable_by(f64::total_cmp);
     let mut different = numbers.clone();

@@ -1,9 +1,8 @@
 //! The adversary who holds the tallies and knows everybody's truth but the target's.
 //!
 //! Two crowds that differ in the target's truth are drawn again and again, and the likelihood ratio of the tallies is
-//! compared with a threshold that was chosen on the training half. The other owners are all *no* or all *yes*. Where
-//! aggregators add noise, the adversary holds the published sum and knows one aggregator's noise, so that one draw is left in
-//! it.
+//! compared with a threshold that was chosen on the training half. The other owners are all *no* or all *yes*. If the
+//! aggregators add noise, the adversary holds the published sum and knows the noise of one aggregator: one draw is left in it.
 
 use std::collections::BTreeMap;
 

@@ -48,7 +48,7 @@ impl Law {
         Channel::from_cells(cells.map(|(output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
     }
 
-    /// The local ε of the cell: max |ln(p/q)|; infinite where one is 0 and the other is not.
+    /// The local ε of the cell: max |ln(p/q)|; infinite if one is 0 and the other is not.
     pub(super) fn linked_epsilon(&self) -> f64 {
         let log_ratio = |(p, q): (f64, f64)| if p <= 0.0 && q <= 0.0 { 0.0 } else { (p / q).ln().abs() };
         self.yes().into_iter().zip(self.no()).map(log_ratio).fold(0.0, f64::max)

@@ -68,7 +68,7 @@ pub struct Plan {
     /// The largest share by which any member of the bounded families could have a smaller error. These are
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
     /// planned, as far as they were asked for; with noise for which one honest aggregator is enough, all mechanisms of one
-    /// answer. None where it was not bounded: for objectives other than the error, and for noise among honest owners.
+    /// answer. None if it was not bounded: for objectives other than the error, and for noise among honest owners.
     pub gap: Option<f64>,
     /// Whose honesty the bounded claim rests on.
     pub trust: Trust,

@@ -153,8 +153,8 @@ impl<'a> Planner<'a> {
         certified.map(|kept| tighten(self.request, &search, kept))
     }
 
-    /// What is already certified with the laws of this family: where single answers are not bounded further, nothing tells the
-    /// forms of a symmetric law with several answers from the one with one answer.
+    /// What is already certified with the laws of this family. Unless single answers are bounded further, a symmetric law is
+    /// worth the same in all its forms, with one answer or with several.
     fn twin<'c>(&self, family: Family, certified: &'c [Certified]) -> Option<&'c Certified> {
         if family.is_one_answer() || self.answers_are_bounded_further() {
             return None;
@@ -180,7 +180,7 @@ impl<'a> Planner<'a> {
         if best.is_finite() && least.is_finite() { gap(least, best) } else { 0.0 }
     }
 
-    /// An error that no law of one family is below; infinite where nothing is certified.
+    /// A lower bound on the error of every law of one family; infinite if nothing is certified.
     fn bound_family(&self, search: &Search<'_>, certified: &mut Vec<Certified>) -> f64 {
         for attempt in 0..BOUND_ATTEMPTS {
             let Some(best) = certified.iter().min_by(|a, b| a.sd.total_cmp(&b.sd)) else { break };
@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
         Ok(Settled { rule: Rule::of(least, best.cost), best, others: kept, gap })
     }
 
-    /// With the release as it was certified; `limit` is for the joint views, and for the release where it was not.
+    /// The mechanism with its views; the release is the one that was certified, if any. `limit` bounds the work for the others.
     pub(super) fn choose(&self, kept: &Kept, limit: WorkLimit) -> Result<Choice> {
         let (mechanism, channel, sd) = (kept.mechanism.clone(), kept.mechanism.channel(), kept.sd);
         let views = match &kept.release {
@@ -242,7 +242,7 @@ impl<'a> Planner<'a> {
         Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
     }
 
-    /// ε of the release if only a share of the claim's owners is honest; empty where no owner is counted on.
+    /// ε of the release if only a share of the claim's owners is honest; empty if no owner is counted on.
     pub(super) fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>> {
         if self.request.trust == Trust::OneAggregator {
             return Ok(Vec::new());
@@ -323,8 +323,8 @@ fn unknown_family(name: &str) -> Error {
     Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
 }
 
-/// All families, except three pairs of `spread` where two allow every law. A signal of J pairs leans by at most 1/J, so that two
-/// are enough where half a lean keeps the bound of an answer.
+/// All families, without three pairs of `spread` if two allow every law. A signal of J pairs leans by at most 1/J, so two are
+/// enough if the bound on an answer allows a lean of one half.
 fn needed_families(request: &Request) -> impl Iterator<Item = Family> {
     let two_pairs_do = request.answer_epsilon.is_none_or(|epsilon| (0.5 * epsilon).tanh() >= 0.5);
     Family::ALL.into_iter().filter(move |family| *family != Family::Spread(3) || !two_pairs_do)

@@ -96,7 +96,7 @@ pub enum Objective {
     Sd,
     /// The paper's Var P("Yes"|Yes) + Var P("Yes"|No), among mechanisms whose standard deviation is at most this.
     ///
-    /// Without such a bound its minimum is 0, which never answering reaches, whatever else is asked for.
+    /// Without such a bound its minimum is 0 under any other constraints: owners who never answer attain it.
     Paper {
         /// The largest standard deviation.
         error: f64,
@@ -342,7 +342,7 @@ impl Request {
         self.yes.summarize(self.yes.points().into_iter().map(|yes| law.variance(owners, yes).sqrt()))
     }
 
-    /// What the search minimizes; infinite where the law says nothing.
+    /// What the search minimizes; infinite if the law says nothing.
     pub(super) fn cost(&self, law: &Law) -> f64 {
         let sd = self.sd(law);
         match self.objective {

@@ -112,9 +112,9 @@ fn advance_search(progress: &Progress, by: u64) {
 
 /// The plan with the fewest owners whose error is at most `error`; the minimum batch keeps its share of them.
 ///
-/// In crowds of fewer than two owners per yes-owner the error may fall again, because few no-owners are left: such crowds are
-/// tried only where two owners per yes-owner are enough. Where one honest aggregator is counted on and no owner, no-owners add
-/// to the error and hide nobody, so that the yes-owners alone are enough, or no crowd is.
+/// With fewer than two owners per yes-owner the error may fall again, because few no-owners are left; such crowds are tried
+/// only if two owners per yes-owner are enough. If one honest aggregator is counted on and no owner, no-owners add to the
+/// error and hide nobody: either the yes-owners alone are enough, or no crowd is.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan> {
     solve_owners_with(request, error, &Progress::default())
 }

@@ -95,7 +95,7 @@ impl Shape {
         let [yes, no] = self.part;
         let [ry, rn] = self.flip;
         let (up, down) = (1.0 + step, 1.0 / (1.0 + step));
-        // Towards the end at `most` in shares of what is left, so that the walk can come close to it.
+        // Towards `most` in shares of what is left, so that the walk can come close to it.
         let nearer = |part: f64| most - (most - part) * (1.0 - step);
         let farther = |part: f64| most - (most - part) * up;
         [
@@ -165,7 +165,7 @@ impl Walk<'_> {
         let ends = (self.least_doubt(shape)?, shape.most_doubt());
         let doubt = self.limits.least_doubt(|doubt| shape.law(doubt), ends, allowance, accuracy)?;
         let law = shape.law(doubt);
-        // A class that only one truth can reach would show nothing at all where no owner has that truth.
+        // A class that only one truth can reach would show nothing at all if no owner has that truth.
         if law.no()[1] <= 1e-3 * law.yes()[1] || law.yes()[0] <= law.no()[0] {
             return None;
         }

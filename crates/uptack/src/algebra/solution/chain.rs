@@ -43,7 +43,7 @@ fn chain_of_output(coupled: &Coupled, bins: &[Bin], used: &[(Bin, i64)]) -> Vec<
     steps
 }
 
-/// A step turned so that what it holds starts with a plus; none where it adds nothing.
+/// A step turned so that what it holds starts with a plus; none if it adds nothing.
 fn step(coupled: &Coupled, parts: &[(Bin, i64)], weight: i64) -> Option<Step> {
     let (_, first) = *content(coupled, parts).first()?;
     let turn = first.signum();
