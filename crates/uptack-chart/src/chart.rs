@@ -124,9 +124,8 @@ impl Chart {
     }
 
     fn horizontal_ruler(&self) -> Ruler {
-        let points = self.points().map(|point| point.x);
         let bands = self.band_points().map(|&(x, _, _)| x);
-        self.x.ruler(points.chain(bands))
+        self.x.ruler(self.points().map(|point| point.x).chain(bands))
     }
 
     fn vertical_ruler(&self) -> Ruler {

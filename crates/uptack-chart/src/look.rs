@@ -58,9 +58,9 @@ impl Look {
     /// no two whose numbers differ modulo 13 share a marker.
     pub fn numbered(index: usize) -> Self {
         Self {
-            colour: COLOURS[index % COLOURS.len()],
-            marker: Marker::NUMBERED[index % Marker::NUMBERED.len()],
-            dash: Dash::ALL[index % Dash::ALL.len()],
+            colour: cycled(&COLOURS, index),
+            marker: cycled(&Marker::NUMBERED, index),
+            dash: cycled(&Dash::ALL, index),
         }
     }
 
@@ -92,6 +92,11 @@ impl Look {
     pub(crate) fn mark(self, svg: &mut Svg, at: Position) {
         self.marker.draw(svg, self.colour, at);
     }
+}
+
+/// Number `index` of values that begin anew after the last.
+fn cycled<T: Copy>(values: &[T], index: usize) -> T {
+    values[index % values.len()]
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The charts of a plan: the error of each family against ε, against the number of owners, and against the linked ε.
 
+use std::collections::BTreeSet;
+
 use uptack::display::{claim, grouped, nearest};
 use uptack::plan::{Plan, Request, Trust};
 use uptack::privacy::{Epsilon, MOST_OWNERS};
@@ -89,16 +91,18 @@ enum Bound {
 impl Bound {
     /// The bound on the release or, without one, the local bound that there is.
     fn of(request: &Request) -> Self {
-        match (request.release, request.answer_epsilon) {
-            (Some(_), _) => Self::Release,
-            (None, Some(_)) => Self::Answer,
-            (None, None) => Self::Linked,
+        if request.release.is_some() {
+            Self::Release
+        } else if request.answer_epsilon.is_some() {
+            Self::Answer
+        } else {
+            Self::Linked
         }
     }
 
     fn value(self, request: &Request) -> Option<f64> {
         match self {
-            Self::Release => request.release.map(|(epsilon, _)| epsilon.value()),
+            Self::Release => request.release_epsilon(),
             Self::Answer => request.answer_epsilon,
             Self::Linked => request.linked_epsilon,
         }
@@ -145,8 +149,8 @@ fn by_owners(request: &Request) -> Varied {
     // If nearly everybody holds *yes*, an estimate rests on that knowledge instead of on the answers.
     let fewest = (2 * request.yes.high).max(2) as f64;
     let possible = |value: &f64| *value <= MOST_OWNERS as f64 && (*value >= fewest || *value == chosen);
-    let requests =
-        around(chosen, OWNERS_REACH, OWNERS_POINTS).filter(possible).map(|value| with_owners(request, value));
+    let values = around(chosen, OWNERS_REACH, OWNERS_POINTS).filter(possible);
+    let requests = values.map(|value| request.with_owners(value));
     Varied {
         varies: Varies::Owners,
         title: "Error against the number of owners",
@@ -154,14 +158,6 @@ fn by_owners(request: &Request) -> Varied {
         chosen,
         points: requests.map(|request| (request.owners as f64, request)).collect(),
     }
-}
-
-/// The request with another number of owners: as many of them hold *yes*, and the minimum batch is the same share.
-fn with_owners(request: &Request, value: f64) -> Request {
-    let share = request.minimum_batch as f64 / request.owners as f64;
-    let owners = value.round() as u64;
-    let minimum_batch = ((value * share).ceil() as u64).clamp(1, owners);
-    Request { owners, minimum_batch, ..request.clone() }
 }
 
 /// Values in equal ratios around the chosen one, which is in their middle.
@@ -194,7 +190,7 @@ impl Varied {
         series
     }
 
-    /// The errors of one family; NaN where it does not keep the constraints.
+    /// The errors of one family; NaN if it does not keep the constraints.
     fn points_of(&self, family: &str, errors: &[Errors]) -> Vec<(f64, f64)> {
         let error = |errors: &Errors| errors.iter().find(|(name, _)| *name == family).map_or(f64::NAN, |(_, sd)| *sd);
         self.points.iter().zip(errors).map(|((value, _), errors)| (*value, error(errors))).collect()
@@ -232,11 +228,8 @@ fn error_axis(errors: impl Iterator<Item = f64>) -> Axis {
 }
 
 /// The families in the order of their names, so that they look the same in both charts if both have all of them.
-fn families(errors: &[Errors]) -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = errors.iter().flatten().map(|(name, _)| *name).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+fn families(errors: &[Errors]) -> BTreeSet<&'static str> {
+    errors.iter().flatten().map(|(name, _)| *name).collect()
 }
 
 /// What is the same at all points.

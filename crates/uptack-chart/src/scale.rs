@@ -110,7 +110,7 @@ impl Ruler {
 
     /// Zero, and round numbers on both sides of it.
     fn root_ticks(&self) -> Vec<Tick> {
-        let mut ticks: Vec<Tick> = self.tick(0.0, true).into_iter().collect();
+        let mut ticks = Vec::from_iter(self.tick(0.0, true));
         for sign in [1.0, -1.0] {
             ticks.extend(self.root_ticks_on_side(sign));
         }
@@ -139,8 +139,7 @@ impl Ruler {
 
 /// The least and the largest value; infinities in the wrong order if there is none.
 pub(crate) fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let nothing = (f64::INFINITY, f64::NEG_INFINITY);
-    values.fold(nothing, |(low, high), value| (low.min(value), high.max(value)))
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
 /// A range that is not empty, around one that may be.

@@ -33,16 +33,10 @@ impl Comparison {
     pub const ALL: [Self; 6] = [Self::Trust, Self::Release, Self::Answer, Self::Linked, Self::Ballot, Self::Paper];
 }
 
+/// As in JSON.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Trust => "trust",
-            Self::Release => "release",
-            Self::Answer => "answer",
-            Self::Linked => "linked",
-            Self::Ballot => "ballot",
-            Self::Paper => "paper",
-        })
+        self.serialize(f)
     }
 }
 
@@ -204,11 +198,8 @@ pub const NOISE_ALONE: &str = "Prio with noise, no channel";
 pub const RANDOMIZED_RESPONSE: &str = "randomized response";
 
 /// Trusted curators at this guarantee for all counts that change.
-pub fn curators(wanted: Wanted, changes: Changes) -> Result<[Method; 2]> {
-    Ok([
-        Method::curator(Curator::gaussian(wanted.epsilon, wanted.delta, changes)?),
-        Method::curator(Curator::laplace(wanted.epsilon, changes)?),
-    ])
+pub fn curators(Wanted { epsilon, delta }: Wanted, changes: Changes) -> Result<[Method; 2]> {
+    Ok([Curator::gaussian(epsilon, delta, changes)?, Curator::laplace(epsilon, changes)?].map(Method::curator))
 }
 
 /// The label of the planned mechanism of one answer.

@@ -168,8 +168,9 @@ impl Evaluation {
     }
 
     fn rows_at_release(&self, factor: u64, kind: Kind) -> impl Iterator<Item = AtRelease> {
-        let rows = self.at_factor(Comparison::Release, factor).filter(move |row| row.kind == kind);
-        rows.map(move |row| self.row_at_release(row))
+        self.at_factor(Comparison::Release, factor)
+            .filter(move |row| row.kind == kind)
+            .map(|row| self.row_at_release(row))
     }
 
     fn row_at_release(&self, row: &Row) -> AtRelease {

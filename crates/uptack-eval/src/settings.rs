@@ -1,5 +1,7 @@
 //! What to evaluate.
 
+use std::thread;
+
 use crate::compare::Levels;
 
 /// What to evaluate.
@@ -29,7 +31,7 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = thread::available_parallelism().map_or(1, usize::from);
         Self { factors: vec![1, 10, 100, 1000], trials: 200, seed: 1, levels: Levels::default(), threads }
     }
 }

@@ -59,8 +59,7 @@ impl Cell {
 
     /// What an owner who gives this cell adds to Σ weight·bin.
     pub(crate) fn value_in(&self, combination: impl IntoIterator<Item = (Bin, i64)>) -> i64 {
-        let counted = combination.into_iter().filter(|(bin, _)| self.is_in(*bin));
-        counted.map(|(_, weight)| weight).sum()
+        combination.into_iter().map(|(bin, weight)| weight * i64::from(self.is_in(bin))).sum()
     }
 
     /// Whether owners of either truth ever give it.
@@ -187,6 +186,14 @@ impl Channel {
         }
     }
 
+    /// The same channel, with noise if there is any.
+    pub(crate) fn with_optional_noise(self, noise: Option<DiscreteLaplace>) -> Result<Self> {
+        match noise {
+            Some(noise) => self.with_noise(noise),
+            None => Ok(self),
+        }
+    }
+
     /// The same channel without noise: all tallies are published as they are.
     #[must_use]
     pub fn without_noise(self) -> Self {
@@ -218,6 +225,11 @@ impl Channel {
         (0..self.cells.len()).filter(|&cell| self.cells[cell].is_possible()).collect()
     }
 
+    /// The indices of the cells that count in a bin.
+    pub fn cells_in(&self, bin: Bin) -> Vec<usize> {
+        (0..self.cells.len()).filter(|&cell| self.cells[cell].is_in(bin)).collect()
+    }
+
     /// The bins whose counts are published: with noise, only the number of answers `1`.
     pub(crate) fn published_bins(&self) -> Vec<Bin> {
         let published = |bin: &Bin| self.noise.is_none() || bin.output == Output::ONE;
@@ -244,14 +256,13 @@ impl Channel {
     /// Then they say as much about anybody's truth as the shuffled cells would, though they may not determine the cells.
     pub fn shows_classes(&self) -> bool {
         let rows = self.matrix_of_possible_cells();
-        let shown = |class: &Class| linear::combination(&rows, &self.indicator(class)).is_some();
-        self.determined || self.classes().iter().all(shown)
+        self.determined
+            || self.classes().iter().all(|class| linear::combination(&rows, &self.indicator(class)).is_some())
     }
 
     /// For each possible cell, 1 if it belongs to the class and 0 if not.
     fn indicator(&self, class: &Class) -> Vec<BigRational> {
-        let belongs = |cell: &usize| i64::from(class.cells.contains(cell));
-        self.possible_cells().iter().map(|cell| BigRational::from_integer(belongs(cell).into())).collect()
+        self.possible_cells().iter().map(|cell| BigRational::from_integer(class.cells.contains(cell).into())).collect()
     }
 
     /// All visible counts, answer by answer.
@@ -264,8 +275,7 @@ impl Channel {
     ///
     /// Estimation needs no more than that the visible numbers are integer combinations of the cell counts.
     pub fn matrix(&self) -> Vec<Vec<i64>> {
-        let row = |bin: Bin| self.cells.iter().map(|cell| i64::from(cell.is_in(bin))).collect();
-        self.bins().into_iter().map(row).collect()
+        self.bins().into_iter().map(|bin| self.cells.iter().map(|cell| cell.is_in(bin).into()).collect()).collect()
     }
 
     /// The classes of equal likelihood ratio, in falling order of the ratio yes : no; impossible cells are in none.
@@ -277,14 +287,13 @@ impl Channel {
     }
 
     fn class(&self, cells: &[usize]) -> Class {
-        let members = || cells.iter().map(|&cell| &self.cells[cell]);
-        Class { cells: cells.to_vec(), yes: sum(members().map(Cell::yes)), no: sum(members().map(Cell::no)) }
+        let (yes, no) = sums(cells.iter().map(|&cell| &self.cells[cell]));
+        Class { cells: cells.to_vec(), yes, no }
     }
 
     /// The probability of a bin under each truth.
     pub fn bin_law(&self, bin: Bin) -> (Probability, Probability) {
-        let members = || self.cells.iter().filter(|cell| cell.is_in(bin));
-        (sum(members().map(Cell::yes)), sum(members().map(Cell::no)))
+        sums(self.cells.iter().filter(|cell| cell.is_in(bin)))
     }
 
     fn compare_ratios(&self, a: usize, b: usize) -> Ordering {
@@ -311,11 +320,7 @@ impl TryFrom<RawChannel> for Channel {
     type Error = Error;
 
     fn try_from(raw: RawChannel) -> Result<Self> {
-        let channel = Self::new(raw.answers, raw.cells)?;
-        match raw.noise {
-            Some(noise) => channel.with_noise(noise),
-            None => Ok(channel),
-        }
+        Self::new(raw.answers, raw.cells)?.with_optional_noise(raw.noise)
     }
 }
 
@@ -354,9 +359,10 @@ fn check_outputs(cell: &Cell, answers: &[Vec<Output>]) -> Result<()> {
     Ok(())
 }
 
-/// The probability of several cells of one law, which never exceeds one.
-fn sum(parts: impl Iterator<Item = Probability>) -> Probability {
-    parts.fold(Probability::ZERO, |sum, part| sum.checked_add(part).unwrap_or(Probability::ONE))
+/// The probabilities of several cells together under *yes* and under *no*, neither of which ever exceeds one.
+fn sums<'a>(cells: impl Iterator<Item = &'a Cell>) -> (Probability, Probability) {
+    let add = |sum: Probability, part| sum.checked_add(part).unwrap_or(Probability::ONE);
+    cells.fold((Probability::ZERO, Probability::ZERO), |(yes, no), cell| (add(yes, cell.yes), add(no, cell.no)))
 }
 
 fn check_sum(cells: &[Cell], truth: &str, law: Law) -> Result<()> {

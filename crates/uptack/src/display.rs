@@ -21,6 +21,11 @@ pub const NONE: &str = "none";
 /// Numbers whose power of ten is outside this range are written with an exponent.
 const PLAIN: std::ops::Range<i32> = -4..15;
 
+/// The items one after the other, with a separator between them.
+pub(crate) fn separated(items: impl IntoIterator<Item: ToString>, separator: &str) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(separator)
+}
+
 /// Which way a number is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {

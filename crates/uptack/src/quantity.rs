@@ -22,8 +22,7 @@ pub fn range(text: &str) -> Result<(u64, u64), String> {
 /// A whole number, which may be written as `50_000` or `1e9`.
 pub fn count(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
-    let plain = digits.parse().ok();
-    let value = plain.or_else(|| scientific(&digits));
+    let value = digits.parse().ok().or_else(|| scientific(&digits));
     value.ok_or_else(|| format!("`{text}` is not a whole number between 0 and 2^63"))
 }
 

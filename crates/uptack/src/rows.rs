@@ -182,7 +182,7 @@ fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn parse(format: RowFormat, line: &[u8]) -> Result<Vec<Output>> {
-    let text = std::str::from_utf8(line).map_err(|_| Error::input("the row is not UTF-8"))?;
+    let text = str::from_utf8(line).map_err(|_| Error::input("the row is not UTF-8"))?;
     match format {
         RowFormat::Csv => parse_csv(text),
         RowFormat::NdJson => parse_json(text),
@@ -191,7 +191,7 @@ fn parse(format: RowFormat, line: &[u8]) -> Result<Vec<Output>> {
 
 fn parse_csv(text: &str) -> Result<Vec<Output>> {
     let field = |(answer, field): (usize, &[u8])| {
-        let field = std::str::from_utf8(field).unwrap_or_default();
+        let field = str::from_utf8(field).unwrap_or_default();
         output(answer, field)
     };
     fields(text.as_bytes()).enumerate().map(field).collect()

@@ -6,6 +6,7 @@
 //! own, so that results do not depend on the number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 use crate::channel::{Cell, Channel, Law};
 use crate::coins::SeededCoins;
@@ -15,7 +16,8 @@ use crate::numeric::binomial_draw;
 use crate::packed::Truths;
 use crate::probability::Probability;
 use crate::sampler::Sampler;
-use crate::threads::joined;
+use crate::tally::LARGEST_COUNT;
+use crate::threads::{cores, joined};
 use crate::truth::Truth;
 
 /// What to simulate.
@@ -106,8 +108,7 @@ const CHUNK: u64 = 64;
 impl Simulation {
     /// Runs all trials on as many threads as the machine has.
     pub fn run(&self, channel: &Channel) -> Result<Simulated> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        self.run_with(channel, threads, &Progress::default())
+        self.run_with(channel, cores(), &Progress::default())
     }
 
     /// Runs all trials on `threads` threads; if it is stopped early, the result is that of the trials done so far.
@@ -125,7 +126,7 @@ impl Simulation {
 }
 
 fn check_crowd(owners: u64, yes: u64) -> Result<()> {
-    if owners > crate::tally::LARGEST_COUNT {
+    if owners > LARGEST_COUNT {
         return Err(Error::request(format!("{owners} owners are more than 2^63")));
     }
     if yes > owners {
@@ -261,7 +262,7 @@ impl Run {
 
     fn all(&self, threads: usize, progress: &Progress) -> Totals {
         let next = AtomicU64::new(0);
-        let mut parts: Vec<(u64, Totals)> = std::thread::scope(|scope| {
+        let mut parts: Vec<(u64, Totals)> = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.run_chunks(&next, progress))).collect();
             workers.into_iter().flat_map(joined).collect()
         });

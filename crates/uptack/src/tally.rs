@@ -128,8 +128,7 @@ fn common_total(totals: &[u64]) -> Result<u64> {
 
 /// A count of 0 for every output of every answer.
 fn zero_counts(channel: &Channel) -> Vec<BTreeMap<Output, u64>> {
-    let zeros = |outputs: &Vec<Output>| outputs.iter().map(|&output| (output, 0)).collect();
-    channel.answers().iter().map(zeros).collect()
+    channel.answers().iter().map(|outputs| outputs.iter().map(|&output| (output, 0)).collect()).collect()
 }
 
 fn check_outputs(answer: usize, counts: &BTreeMap<Output, u64>, outputs: &[Output]) -> Result<()> {
@@ -169,7 +168,7 @@ impl TryFrom<RawTally> for Tally {
         let answers = raw.answers.into_iter().enumerate().map(|(answer, counts)| {
             by_output(counts).map_err(|error| error.at(format!("answer {}", answer_name(answer))))
         });
-        let tally = Self::new(answers.collect::<Result<_, _>>()?)?;
+        let tally = Self::new(answers.collect::<Result<_>>()?)?;
         match raw.owners {
             Some(owners) if owners != tally.owners => {
                 Err(Error::counts(format!("owners is {owners}, but the counts of each answer sum to {}", tally.owners)))

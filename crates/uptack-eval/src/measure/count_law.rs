@@ -100,7 +100,7 @@ impl CountLaw {
     pub(crate) fn sd(&self, yes: f64) -> f64 {
         let owners = self.owners as f64;
         let edge = 1e-18 * owners.min(1.0);
-        (1.0 / self.weights(yes.clamp(edge, owners - edge)).information).sqrt()
+        self.weights(yes.clamp(edge, owners - edge)).information.recip().sqrt()
     }
 
     /// The expected count of the rarest informative class if `yes` owners hold *yes*.
@@ -113,7 +113,7 @@ impl CountLaw {
 
 /// The classes in order of their probability, without the likeliest.
 fn all_but_likeliest(classes: &[Class]) -> Vec<usize> {
-    let mut kept: Vec<usize> = (0..classes.len()).collect();
+    let mut kept = Vec::from_iter(0..classes.len());
     kept.sort_by(|&a, &b| classes[a].likelier().total_cmp(&classes[b].likelier()));
     kept.pop();
     kept

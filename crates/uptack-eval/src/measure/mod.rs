@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
         let results = (0..self.vehicles.len()).map(|station| self.result(station, counter));
         Ok(Measured {
             trials: self.trials,
-            stations: results.collect::<Result<_, _>>()?,
+            stations: results.collect::<Result<_>>()?,
             ranks: self.ranks_right as f64 / (trials * self.vehicles.len() as f64),
             simultaneous: self.all_held as f64 / trials,
         })

@@ -5,7 +5,7 @@
 
 use uptack::estimate::Estimator;
 use uptack::simulate::draw_counts;
-use uptack::{Channel, Output, Probability, SeededCoins};
+use uptack::{Bin, Channel, Output, Probability, SeededCoins};
 
 use super::coverage::{Confidences, Coverage};
 use crate::error::Result;
@@ -32,7 +32,7 @@ impl NoisySum {
         Ok(Some(Self {
             estimator: Estimator::new(channel)?,
             owners,
-            ones: cells_of_one(channel),
+            ones: channel.cells_in(Bin { answer: 0, output: Output::ONE }),
             noise: IntegerLaw::new(noise.plausible_reach(), |value| noise.sum_probability(value)),
             difference: bit.difference(),
             none: owners as f64 * no,
@@ -61,12 +61,6 @@ impl NoisySum {
     pub(crate) fn sd(&self, yes: f64) -> Result<f64> {
         Ok(self.estimator.sd(self.owners, yes)?)
     }
-}
-
-/// The cells whose answer is 1.
-fn cells_of_one(channel: &Channel) -> Vec<usize> {
-    let cells = channel.cells().iter().enumerate();
-    cells.filter(|(_, cell)| cell.outputs() == [Output::ONE]).map(|(index, _)| index).collect()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ impl TrueRanks {
 
     /// The number of stations whose estimates have a right rank.
     pub(super) fn right(&self, estimates: &[f64]) -> u64 {
-        let mut order: Vec<usize> = (0..estimates.len()).collect();
+        let mut order = Vec::from_iter(0..estimates.len());
         order.sort_unstable_by(|&a, &b| estimates[b].total_cmp(&estimates[a]).then(a.cmp(&b)));
         let right = order.into_iter().enumerate().filter(|(rank, station)| self.0[*station].contains(rank));
         right.count() as u64

@@ -99,11 +99,11 @@ impl Account<'_> {
         let times = self.changes.count() as f64;
         let one_aggregator = privacy::one_aggregator(self.channel);
         Ok(Certificates {
-            answers: self.answers().map(|answer| self.answer(answer)).collect::<Result<_, _>>()?,
+            answers: self.answers().map(|answer| self.answer(answer)).collect::<Result<_>>()?,
             linked: privacy::linked_epsilon(self.channel).map(|epsilon| times * epsilon),
             one_aggregator: one_aggregator.map(|one| (times * one.lower(), times * one.upper())),
             release: self.release()?,
-            joint: self.answers().map(|answer| self.joint(answer)).collect::<Result<_, _>>()?,
+            joint: self.answers().map(|answer| self.joint(answer)).collect::<Result<_>>()?,
         })
     }
 

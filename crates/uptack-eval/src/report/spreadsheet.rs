@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::evaluation::Evaluation;
 use crate::measure::StationResult;
-use crate::row::Row;
+use crate::row::{Coverages, Row};
 use crate::traffic::{Flag, Station};
 
 const ROW_HEADER: &str = "row,comparison,label,mechanism,factor,owners,stations,yes,trials,rmse,predicted,median_rmse,\
@@ -65,9 +65,8 @@ impl Evaluation {
 }
 
 fn coverages(row: &Row) -> [String; 4] {
-    let coverage = row.coverages();
-    let [all, small, many] = [coverage.all, coverage.small, coverage.many].map(optional);
-    [all, small, many, row.measured.simultaneous.to_string()]
+    let Coverages { all, small, many } = row.coverages();
+    [optional(all), optional(small), optional(many), row.measured.simultaneous.to_string()]
 }
 
 fn ranks_and_costs(row: &Row) -> [String; 3] {
@@ -91,7 +90,7 @@ fn numbers(result: &StationResult) -> String {
 }
 
 fn optional(value: Option<f64>) -> String {
-    value.map_or(String::new(), |value| value.to_string())
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 fn quoted(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use uptack::display;
 
-use super::text::{explanation, heading, level, measured, percent};
+use super::text::{explanation, heading, measured, percent};
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
 use crate::findings::{AtRelease, BestByTrust, Growth, range};
@@ -95,7 +95,7 @@ impl Evaluation {
         );
         let conditions = format!(
             "{}, at the median station ({} vehicles). The curators see every truth; discrete Laplace noise keeps ε at δ = 0.",
-            level(Comparison::Release, &self.settings.levels).unwrap_or_default(),
+            self.level(Comparison::Release).unwrap_or_default(),
             self.traffic.median()
         );
         Some(Finding { id: "at-release", claim, conditions, table: Some(release_table(&found)) })
@@ -126,7 +126,7 @@ impl Evaluation {
 
     /// The heading of a comparison with its guarantee, and what it means.
     pub fn heading(&self, comparison: Comparison) -> (String, &'static str) {
-        let level = level(comparison, &self.settings.levels).map_or(String::new(), |level| format!(", {level}"));
+        let level = self.level(comparison).map(|level| format!(", {level}")).unwrap_or_default();
         (format!("{}{level}", heading(comparison)), explanation(comparison))
     }
 

@@ -2,7 +2,8 @@
 
 use uptack::display::{self, Rounding};
 
-use crate::compare::{Comparison, Levels};
+use crate::compare::Comparison;
+use crate::evaluation::Evaluation;
 
 /// A measured value to four digits, which is more than trials can tell, with its thousands separated; a dash if it is not
 /// finite.
@@ -33,15 +34,18 @@ pub(crate) fn heading(comparison: Comparison) -> &'static str {
     }
 }
 
-/// The guarantee itself; none if the methods differ in it.
-pub(crate) fn level(comparison: Comparison, levels: &Levels) -> Option<String> {
-    let epsilon = format!("ε = {}", display::claim(levels.epsilon(comparison)?));
-    Some(match comparison {
-        Comparison::Trust | Comparison::Release | Comparison::Ballot => {
-            format!("{epsilon}, δ = {}", display::claim(levels.release.delta))
-        }
-        _ => epsilon,
-    })
+impl Evaluation {
+    /// The guarantee at which methods are compared; none if they differ in it.
+    pub(crate) fn level(&self, comparison: Comparison) -> Option<String> {
+        let levels = &self.settings.levels;
+        let epsilon = format!("ε = {}", display::claim(levels.epsilon(comparison)?));
+        Some(match comparison {
+            Comparison::Trust | Comparison::Release | Comparison::Ballot => {
+                format!("{epsilon}, δ = {}", display::claim(levels.release.delta))
+            }
+            _ => epsilon,
+        })
+    }
 }
 
 /// What the guarantee means, and what it does not.
@@ -85,7 +89,7 @@ pub(crate) fn explanation(comparison: Comparison) -> &'static str {
 pub(crate) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
-        [one] => (*one).to_owned(),
+        [one] => one.to_string(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

@@ -37,9 +37,9 @@ const FREEWAYS: usize = 14;
 /// window, and its place on one of a few straight freeways. The same seed gives the same traffic.
 pub fn generate(seed: u64) -> Result<Traffic> {
     let mut coins = SeededCoins::stream(seed, u64::MAX);
-    let freeways: Vec<Freeway> = (0..FREEWAYS).map(|_| Freeway::draw(&mut coins)).collect::<Result<_, _>>()?;
+    let freeways: Vec<Freeway> = (0..FREEWAYS).map(|_| Freeway::draw(&mut coins)).collect::<Result<_>>()?;
     let stations = (0..STATIONS).map(|index| station(index, &freeways[index % FREEWAYS], &mut coins));
-    let stations = stations.collect::<Result<_, _>>()?;
+    let stations = stations.collect::<Result<_>>()?;
     Ok(Traffic { origin: format!("generated traffic, seed {seed}"), stations, silent: 0 })
 }
 

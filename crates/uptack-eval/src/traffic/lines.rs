@@ -31,7 +31,7 @@ impl<'a> Lines<'a> {
 
     /// The line that was read, in the first line without a byte order mark.
     fn text(&self) -> Result<&str> {
-        let text = std::str::from_utf8(&self.bytes).map_err(|_| Error::line(self.number, "not UTF-8 text"))?;
+        let text = str::from_utf8(&self.bytes).map_err(|_| Error::line(self.number, "not UTF-8 text"))?;
         Ok(if self.number == 1 { text.trim_start_matches('\u{feff}') } else { text })
     }
 

@@ -59,15 +59,10 @@ pub enum Flag {
     Outlier,
 }
 
+/// As in JSON.
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Imputed => "imputed",
-            Self::PartlyObserved => "partly-observed",
-            Self::Outage => "outage",
-            Self::NeverQuiet => "never-quiet",
-            Self::Outlier => "outlier",
-        })
+        self.serialize(f)
     }
 }
 

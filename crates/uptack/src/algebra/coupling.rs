@@ -5,6 +5,7 @@
 //! that it is part of) lies, and a term that an answer does not mention lies where its whole lies.
 
 use std::collections::HashMap;
+use std::iter;
 use std::ops::Range;
 
 use super::fault::{Fault, Result, Span};
@@ -242,7 +243,7 @@ impl Terms<'_> {
         Ok(parent)
     }
 
-    /// The term that stands in every output which this one is taken out of; none where it is taken out of nothing.
+    /// The term that stands in every output that this one is taken out of; none if it is taken out of nothing.
     fn implied_parent(&self, term: usize) -> Result<Option<usize>> {
         let Some((bin, span)) = self.uses.first_removal(term) else { return Ok(None) };
         let wide_enough = |other: usize| other != term && self.population(other).covers(self.population(term));
@@ -294,7 +295,7 @@ impl Terms<'_> {
 
     fn check_acyclic(&self, parents: &[Option<usize>]) -> Result<()> {
         for start in self.numbers() {
-            let chain = std::iter::successors(parents[start], |&term| parents[term]);
+            let chain = iter::successors(parents[start], |&term| parents[term]);
             if chain.take(parents.len()).any(|term| term == start) {
                 return Err(self.circle(start, parents[start].expect("a term on a circle has a parent")));
             }
@@ -329,8 +330,8 @@ impl Terms<'_> {
 
 /// The terms in an order in which each comes after what it is part of.
 fn parents_first(parents: &[Option<usize>]) -> Vec<usize> {
-    let depth = |term: usize| std::iter::successors(parents[term], |&parent| parents[parent]).count();
-    let mut order: Vec<usize> = (0..parents.len()).collect();
+    let depth = |term: usize| iter::successors(parents[term], |&parent| parents[parent]).count();
+    let mut order = Vec::from_iter(0..parents.len());
     order.sort_by_key(|&term| depth(term));
     order
 }

@@ -24,9 +24,9 @@ impl<'a> Cursor<'a, '_> {
 
     /// Steps over the next token if it passes.
     pub(super) fn take_if(&mut self, pass: impl Fn(&Token<'a>) -> bool) -> Option<Token<'a>> {
-        let taken = self.peek().filter(pass);
-        self.at += usize::from(taken.is_some());
-        taken
+        let taken = self.peek().filter(pass)?;
+        self.at += 1;
+        Some(taken)
     }
 
     /// Steps over the next token if it is of this kind.
@@ -42,11 +42,8 @@ impl<'a> Cursor<'a, '_> {
 
     /// Steps over the next token, which must exist.
     pub(super) fn next(&mut self, what: &str, hint: &str) -> Result<Token<'a>> {
-        let token = self
-            .peek()
-            .ok_or_else(|| Fault::syntax(self.here(), format!("the line ends where {what} is expected"), hint))?;
-        self.at += 1;
-        Ok(token)
+        self.take_if(|_| true)
+            .ok_or_else(|| Fault::syntax(self.here(), format!("the line ends where {what} is expected"), hint))
     }
 
     /// Steps over the next token, which must be of this kind.

@@ -10,7 +10,7 @@ use crate::mechanism::{
     Blended, Cancelling, Mechanism, NoisySampling, NormalForm, Paired, RandomizedResponse, Sampling, Tuned,
 };
 
-/// The mechanism of the family with these cells in its own order; none where there is no such mechanism.
+/// The mechanism of the family with these cells in its own order; none if there is no such mechanism.
 pub(super) fn recognize(cells: &[ExactCell]) -> Option<Mechanism> {
     let names: Vec<String> = cells.iter().map(|cell| name_of(&cell.outputs)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -88,10 +88,7 @@ pub(super) fn round(cells: &[ExactCell]) -> Result<Channel> {
     let plain = cells.iter().map(|cell| (cell.outputs.clone(), cell.yes.clone(), cell.no.clone())).collect();
     let channel = Channel::from_fractions(plain)?;
     let kept = |(exact, rounded): (&ExactCell, &Cell)| !exact.is_equal_share() || rounded.yes() == rounded.no();
-    match cells.iter().zip(channel.cells()).all(kept) {
-        true => Ok(channel),
-        false => round_running_sums(cells),
-    }
+    if cells.iter().zip(channel.cells()).all(kept) { Ok(channel) } else { round_running_sums(cells) }
 }
 
 fn round_running_sums(cells: &[ExactCell]) -> Result<Channel> {
@@ -104,8 +101,9 @@ fn round_running_sums(cells: &[ExactCell]) -> Result<Channel> {
 
 /// The cells that are the same share of both populations, then the others.
 fn equal_shares_first(cells: &[ExactCell]) -> Vec<usize> {
-    let (same, differing): (Vec<_>, Vec<_>) = (0..cells.len()).partition(|&cell| cells[cell].is_equal_share());
-    [same, differing].concat()
+    let mut order = Vec::from_iter(0..cells.len());
+    order.sort_by_key(|&cell| !cells[cell].is_equal_share());
+    order
 }
 
 /// Rounds the running sums in the given order, so that no part is negative and the parts sum to one.
@@ -145,7 +143,8 @@ fn overfull(term: &Definition, population: Population, sum: &Fraction) -> Fault 
 
 /// Terms that make up only `sum` of a population; the last of them is pointed at.
 fn incomplete(last: &Definition, population: Population, sum: &Fraction) -> Fault {
-    let (name, rest) = (population.name(), sum.complement());
+    let name = population.name();
+    let rest = sum.complement();
     let message = format!("the terms of {name} sum to {sum}: {rest} of {name} is in no output");
     let hint = "the terms that are part of no other must make up all of each population; thirds are written 1/3";
     Fault::law(last.span, message, hint)

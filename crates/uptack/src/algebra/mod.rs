@@ -121,7 +121,7 @@ impl Program {
         parents.filter_map(|(term, parent)| Some((name(term), name((*parent)?)))).collect()
     }
 
-    /// How YES is found from the tallies; none where they do not depend on the truth.
+    /// How YES is found from the tallies; none if they do not depend on the truth.
     pub fn solve(&self) -> Option<Solution> {
         solution::solve(&self.coupled, &self.channel)
     }

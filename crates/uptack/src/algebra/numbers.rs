@@ -24,7 +24,7 @@ pub(super) fn bounded(value: Fraction, span: Span) -> Result<Fraction> {
     Ok(value)
 }
 
-/// The constants that are defined so far, with where they are.
+/// The constants defined so far, and where they are defined.
 #[derive(Debug, Default)]
 pub(super) struct Constants<'a> {
     by_name: HashMap<&'a str, (Fraction, Span)>,
@@ -102,15 +102,16 @@ impl<'a> Constants<'a> {
 
 fn not_a_constant(token: Token<'_>) -> Fault {
     let word = token.shown();
-    match names_people(token.text) {
-        true => token.fault(
+    if names_people(token.text) {
+        token.fault(
             format!("{word} is people, where a number is needed"),
             "a population or term stands once, at the end of a term's definition",
-        ),
-        false => token.fault(
+        )
+    } else {
+        token.fault(
             format!("the constant `{word}` is not defined"),
             format!("define it above this line, as in let {word} = 0.1"),
-        ),
+        )
     }
 }
 

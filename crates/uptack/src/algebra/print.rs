@@ -1,8 +1,9 @@
 //! A channel as algebra.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use crate::channel::{Bin, Cell, Channel, Output};
+use crate::channel::{Bin, Cell, Channel, Output, name_of};
 use crate::fraction::Fraction;
 use crate::probability::Probability;
 
@@ -66,7 +67,7 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// Makes each cell a part of the nearest one, where that one then is the same share of both populations.
+    /// Makes each cell a part of the nearest one if that one is then the same share of both populations.
     fn gather_all(&mut self) {
         let cells = self.channel.cells();
         let near: Vec<Option<usize>> = cells.iter().map(|cell| nearest(self.channel, cell.outputs())).collect();
@@ -76,7 +77,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Makes the cells parts of the whole if it then is the same share of both populations.
+    /// Makes the cells parts of the whole if it is then the same share of both populations.
     fn gather(&mut self, whole: usize, parts: &[usize]) {
         let sum = |shares: &[Probability]| -> Option<Probability> {
             parts.iter().try_fold(shares[whole], |sum, &part| sum.checked_add(shares[part]))
@@ -107,14 +108,14 @@ impl<'a> Tree<'a> {
     fn definition(&self, term: &Term) -> String {
         let (name, share) = (self.name(term), Fraction::from_probability(term.share));
         let parent = self.parents[term.cell];
-        let inside = parent.map_or(String::new(), |parent| format!(" in TOTAL_{}", self.names[parent]));
+        let inside = parent.map(|parent| format!(" in TOTAL_{}", self.names[parent])).unwrap_or_default();
         format!("let {name} = {share} * {}{inside}", term.population.name())
     }
 
     /// `A1 = TERM + TERM - TERM`, with the noise that is added to the number of answers `1`.
     fn equation(&self, bin: Bin, terms: &[Term]) -> String {
         let noise = self.channel.noise().filter(|_| bin.output == Output::ONE);
-        let added = noise.map_or(String::new(), |noise| format!(" + {noise}"));
+        let added = noise.map(|noise| format!(" + {noise}")).unwrap_or_default();
         format!("{} = {}{added}", bin.name(), self.content(bin, terms))
     }
 
@@ -159,8 +160,9 @@ fn nearest(channel: &Channel, outputs: &[Output]) -> Option<usize> {
 
 /// The outputs up to a place, and the last of them from there on.
 fn staying_after(outputs: &[Output], kept: usize) -> Vec<Output> {
-    let stay = std::iter::repeat_n(outputs[kept - 1], outputs.len() - kept);
-    outputs[..kept].iter().copied().chain(stay).collect()
+    let mut staying = outputs.to_vec();
+    staying[kept..].fill(outputs[kept - 1]);
+    staying
 }
 
 fn changes(outputs: &[Output]) -> usize {
@@ -169,12 +171,12 @@ fn changes(outputs: &[Output]) -> usize {
 
 /// A part changes more often than its whole, so in this order parts are complete before they are counted into one.
 fn most_changes_first(cells: &[Cell]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..cells.len()).collect();
-    order.sort_by_key(|&cell| std::cmp::Reverse(changes(cells[cell].outputs())));
+    let mut order = Vec::from_iter(0..cells.len());
+    order.sort_by_key(|&cell| Reverse(changes(cells[cell].outputs())));
     order
 }
 
 fn until_last_change(outputs: &[Output]) -> String {
     let last = outputs.windows(2).rposition(|pair| pair[0] != pair[1]).map_or(0, |index| index + 1);
-    outputs[..=last].iter().map(|output| output.symbol()).collect()
+    name_of(&outputs[..=last])
 }

@@ -1,9 +1,10 @@
 //! The adversary whom one honest aggregator faces, and the noise that this aggregator draws.
 //!
-//! It knows everybody else's bit and the other aggregator's noise. All that it does not know of what is published is the target's
-//! bit and one draw of noise, whose sum it sees.
+//! It knows everybody else's bit and the other aggregator's noise. All that is unknown to it in what is published is the
+//! target's bit and one draw of noise, and it sees their sum.
 
 use std::collections::BTreeMap;
+use std::iter::zip;
 use std::ops::RangeBounds;
 
 use super::bound::Hits;
@@ -61,7 +62,7 @@ impl Counts {
     }
 
     fn merge(&mut self, other: Self) {
-        for (sums, others) in self.sums.iter_mut().flatten().zip(other.sums.into_iter().flatten()) {
+        for (sums, others) in zip(self.sums.as_flattened_mut(), other.sums.into_iter().flatten()) {
             add_counts(sums, others);
         }
         add_counts(&mut self.noise, other.noise);

@@ -5,10 +5,12 @@
 use std::str::FromStr;
 
 use super::subject::Subject;
-use crate::channel::{Cell, Channel, Output};
+use crate::channel::{Bin, Cell, Channel, Output};
 use crate::coins::Coins;
+use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::noise::{DiscreteLaplace, Scale};
+use crate::output::shortened;
 use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
 use crate::probability::Probability;
 use crate::sampler::Sampler;
@@ -80,8 +82,8 @@ impl FromStr for BrokenControl {
     fn from_str(text: &str) -> Result<Self> {
         let all = || Self::ALL.into_iter().chain(Self::NOISE);
         all().find(|control| control.name() == text).ok_or_else(|| {
-            let names = all().map(Self::name).collect::<Vec<_>>().join(", ");
-            Error::syntax(format!("`{}` is not a broken control", crate::output::shortened(text)))
+            let names = separated(all().map(Self::name), ", ");
+            Error::syntax(format!("`{}` is not a broken control", shortened(text)))
                 .with_hint(format!("the controls are {names}"))
         })
     }
@@ -114,9 +116,10 @@ impl BrokenSampler {
 
     /// One time in 64 the loudest cell, otherwise the right one.
     fn draw_by_wrong_branch(&self, truth: Truth, mut coin: Coin) -> Result<usize> {
-        match coin.0[0].is_multiple_of(64) {
-            true => Ok(self.loudest[index(truth)]),
-            false => self.sampler.draw_from(truth, &mut coin),
+        if coin.0[0].is_multiple_of(64) {
+            Ok(self.loudest[index(truth)])
+        } else {
+            self.sampler.draw_from(truth, &mut coin)
         }
     }
 
@@ -175,7 +178,7 @@ impl Subject for BrokenSampler {
             BrokenControl::BiasedThreshold { .. } => return self.sampler.draw_many_from(truths, coins),
             control if control.concerns_noise() => return self.sampler.draw_many_from(truths, coins),
             BrokenControl::ReusedCoin => self.draw_with_reused_coins(truths, coins)?,
-            _ => (0..truths.len()).map(|owner| self.draw(truth_of(truths, owner), coins)).collect::<Result<_, _>>()?,
+            _ => (0..truths.len()).map(|owner| self.draw(truth_of(truths, owner), coins)).collect::<Result<_>>()?,
         };
         Ok(pack(self.cells, &cells))
     }
@@ -226,8 +229,8 @@ fn pack(cells: usize, drawn: &[usize]) -> PackedCells {
 }
 
 fn a_tenth_smaller(noise: &DiscreteLaplace) -> Result<DiscreteLaplace> {
-    let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
-    Ok(DiscreteLaplace::new(Scale::new(numerator.saturating_mul(9), denominator.saturating_mul(10))?))
+    let scale = noise.scale();
+    Scale::new(scale.numerator().saturating_mul(9), scale.denominator().saturating_mul(10)).map(DiscreteLaplace::new)
 }
 
 /// For each truth (no, yes) and each cell drawn, the cell whose last answer says the truth plainly and which agrees with
@@ -236,21 +239,20 @@ fn unprotected(channel: &Channel) -> [Vec<usize>; 2] {
     let cells = channel.cells();
     let last = channel.answers().len() - 1;
     plain_outputs(channel, last).map(|output| {
-        let candidates: Vec<usize> = (0..cells.len()).filter(|&cell| cells[cell].outputs()[last] == output).collect();
+        let candidates = channel.cells_in(Bin { answer: last, output });
         (0..cells.len()).map(|drawn| nearest(cells, drawn, &candidates)).collect()
     })
 }
 
 /// The candidate that agrees with a cell in most answers.
 fn nearest(cells: &[Cell], drawn: usize, candidates: &[usize]) -> usize {
-    let best = candidates.iter().copied().max_by_key(|&cell| agreement(&cells[cell], &cells[drawn]));
-    best.unwrap_or(drawn)
+    *candidates.iter().max_by_key(|&&cell| agreement(&cells[cell], &cells[drawn])).unwrap_or(&drawn)
 }
 
 /// The outputs of an answer that speak most for no and most for yes.
 fn plain_outputs(channel: &Channel, answer: usize) -> [Output; 2] {
     let lead = |output| {
-        let (yes, no) = channel.bin_law(crate::Bin { answer, output });
+        let (yes, no) = channel.bin_law(Bin { answer, output });
         yes.numerator() as i128 - no.numerator() as i128
     };
     let mut order = channel.answers()[answer].clone();

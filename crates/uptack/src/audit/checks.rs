@@ -104,14 +104,14 @@ pub(super) fn stated_law(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
 }
 
 /// Do owners next to each other, and in the same lane of consecutive words, draw independently? Pairs are compared with
-/// the product of the stated laws, so that this also fails where the law itself is another one.
+/// the product of the stated laws, so a sampler that draws another law fails here, too.
 pub(super) fn independence(channel: &Channel, whole: &Counts, miss: f64) -> Fit {
     let mut fitting = Fitting::new();
     for (path, table) in pair_tables(whole) {
-        for truths in [(false, false), (false, true), (true, false), (true, true)] {
-            let (first, second) = (law(channel, truths.0), law(channel, truths.1));
+        for truths in [[false, false], [false, true], [true, false], [true, true]] {
+            let [first, second] = truths.map(|truth| law(channel, truth));
             let stated = first.iter().flat_map(|p| second.iter().map(move |q| p * q));
-            let (one, other) = (truth_name(truths.0), truth_name(truths.1));
+            let [one, other] = truths.map(truth_name);
             fitting.test_law(table.pairs(truths), stated, |pair| {
                 format!("cells {} for a {one} and a {other} ({path})", pair_name(channel, pair))
             });
@@ -139,7 +139,7 @@ pub(super) fn neighbour(channel: &Channel, halves: &[Counts; HALVES], claimed: O
 
 /// The cells of the target and of another owner, whose truth is `other`.
 fn beside(table: &PairTable, other: bool) -> Outcomes {
-    Outcomes { yes: table.pairs((other, true)).to_vec(), no: table.pairs((other, false)).to_vec() }
+    Outcomes { yes: table.pairs([other, true]).to_vec(), no: table.pairs([other, false]).to_vec() }
 }
 
 fn pair_tables(counts: &Counts) -> [(&'static str, &PairTable); 3] {

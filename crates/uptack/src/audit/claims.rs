@@ -4,7 +4,7 @@ use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::privacy::{self, Delta};
 
-/// The ε claimed for each view; none where there is no guarantee.
+/// The ε claimed for each view; none if there is no guarantee.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claims {
     /// For each answer alone.
@@ -25,7 +25,7 @@ impl Claims {
         let answers = (0..channel.answers().len()).map(|answer| privacy::answer_epsilon(channel, answer));
         let release = privacy::release(channel, owners)?.epsilon(Delta::new(delta)?);
         Ok(Self {
-            answers: answers.collect::<Result<_, _>>()?,
+            answers: answers.collect::<Result<_>>()?,
             linked: privacy::linked_epsilon(channel),
             one_aggregator: privacy::one_aggregator(channel).map(|epsilon| epsilon.upper()),
             release: release.value().map(|epsilon| epsilon.upper()),

@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::iter::zip;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use super::subject::{AuditCoins, Counting, Source, Subject};
 use crate::error::{Error, Result};
 use crate::packed::{LANES, Truths};
 use crate::simulate::Progress;
+use crate::threads::{cores, joined};
 use crate::truth::Truth;
 
 /// Chunks alternate between this many halves.
@@ -32,27 +35,27 @@ impl PairTable {
         Self { cells, counts: vec![0; 4 * cells * cells] }
     }
 
-    fn index(&self, truths: (bool, bool), first: usize, second: usize) -> usize {
-        ((usize::from(truths.0) * 2 + usize::from(truths.1)) * self.cells + first) * self.cells + second
+    fn index(&self, [one, other]: [bool; 2], [first, second]: [usize; 2]) -> usize {
+        ((usize::from(one) * 2 + usize::from(other)) * self.cells + first) * self.cells + second
     }
 
-    fn add(&mut self, truths: (bool, bool), first: usize, second: usize) {
-        let index = self.index(truths, first, second);
+    fn add(&mut self, truths: [bool; 2], cells: [usize; 2]) {
+        let index = self.index(truths, cells);
         self.counts[index] += 1;
     }
 
     /// Adds the pairs of neighbours.
     fn add_neighbours(&mut self, truths: &[bool], cells: &[usize]) {
-        for (truths, cells) in truths.chunks_exact(2).zip(cells.chunks_exact(2)) {
-            self.add((truths[0], truths[1]), cells[0], cells[1]);
+        for (&truths, &cells) in zip(truths.as_chunks().0, cells.as_chunks().0) {
+            self.add(truths, cells);
         }
     }
 
     /// Adds the pairs in the same lane of consecutive words.
     fn add_lanes(&mut self, truths: &[bool], cells: &[usize]) {
-        for (truths, cells) in truths.chunks_exact(2 * LANES).zip(cells.chunks_exact(2 * LANES)) {
+        for (truths, cells) in zip(truths.chunks_exact(2 * LANES), cells.chunks_exact(2 * LANES)) {
             for lane in 0..LANES {
-                self.add((truths[lane], truths[LANES + lane]), cells[lane], cells[LANES + lane]);
+                self.add([truths[lane], truths[LANES + lane]], [cells[lane], cells[LANES + lane]]);
             }
         }
     }
@@ -62,8 +65,8 @@ impl PairTable {
     }
 
     /// The counts of all pairs of cells of two owners with these truths, the second owner's cell running faster.
-    pub(super) fn pairs(&self, truths: (bool, bool)) -> &[u64] {
-        let start = self.index(truths, 0, 0);
+    pub(super) fn pairs(&self, truths: [bool; 2]) -> &[u64] {
+        let start = self.index(truths, [0, 0]);
         &self.counts[start..start + self.cells * self.cells]
     }
 
@@ -71,7 +74,7 @@ impl PairTable {
     pub(super) fn owners(&self, truth: bool) -> Vec<u64> {
         let mut counts = vec![0; self.cells];
         for other in [false, true] {
-            let (as_first, as_second) = (self.pairs((truth, other)), self.pairs((other, truth)));
+            let (as_first, as_second) = (self.pairs([truth, other]), self.pairs([other, truth]));
             for first in 0..self.cells {
                 for second in 0..self.cells {
                     counts[first] += as_first[first * self.cells + second];
@@ -103,7 +106,7 @@ pub(super) enum Path {
     Single,
     /// For many owners at once.
     Batch,
-    /// Both together, which shows most where they draw the same law.
+    /// Both together, which shows the most if they draw the same law.
     Both,
 }
 
@@ -201,8 +204,7 @@ struct Drawing<'a, S> {
 impl<'a, S: Subject> Drawing<'a, S> {
     fn new(subject: &'a S, owners: usize, coins: AuditCoins) -> Self {
         let truths = pattern(owners);
-        let packed = truths.iter().map(|&truth| Truth::from_bool(truth)).collect();
-        Self { subject, truths, packed, coins }
+        Self { subject, packed: truths.iter().copied().map(Truth::from_bool).collect(), truths, coins }
     }
 
     /// Draws one chunk both ways.
@@ -259,12 +261,11 @@ pub(super) fn on_all_threads<T: Send>(
     merge: impl Fn(&mut T, T),
 ) -> Result<T> {
     let next = AtomicU64::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| pieces.work_off(&next, empty(), &work))).collect();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores()).map(|_| scope.spawn(|| pieces.work_off(&next, empty(), &work))).collect();
         let mut all = empty();
         for worker in workers {
-            merge(&mut all, worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            merge(&mut all, joined(worker)?);
         }
         Ok(all)
     })

@@ -1,10 +1,13 @@
 //! Any randomizer, attacked: all that is known of it is what it says to a truth.
 //!
-//! Outputs are byte strings. The adversary looks at the whole output, at its length alone, and, where outputs are numbers of
-//! many values, at their size. What it looks for is chosen on the first half of the outputs and tested on the second, so that
-//! every bound holds no matter how many events there were to choose from. All bounds together hold with the stated confidence.
+//! Outputs are byte strings. The adversary looks at the whole output, at its length alone, and, if outputs are numbers of many
+//! values, at their size. What it looks for is chosen on the first half of the outputs and tested on the second, so every bound
+//! holds no matter how many events there were to choose from. All bounds together hold with the stated confidence.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::iter;
 
 use serde::Serialize;
 
@@ -19,7 +22,7 @@ use crate::privacy::{Delta, Epsilon};
 /// What is claimed of a randomizer, and how it is attacked.
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignAudit {
-    /// The ε that is claimed of one output; none where nothing is claimed, and then the audit only says what the outputs prove.
+    /// The ε that is claimed of one output. If none is claimed, the audit only says what the outputs prove.
     pub epsilon: Option<Epsilon>,
     /// The δ that is claimed with it; none means 0.
     pub delta: Option<Delta>,
@@ -36,7 +39,7 @@ pub struct ForeignReport {
     pub output: Finding,
     /// The adversary who sees nothing but its length.
     pub length: Finding,
-    /// The adversary who looks at how large it is; none where outputs are not numbers, or only a few different ones.
+    /// The adversary who looks at how large it is; none if outputs are not numbers, or only a few different ones.
     pub size: Option<Finding>,
     /// The number of outputs that were looked at.
     pub samples: u64,
@@ -47,7 +50,7 @@ pub struct ForeignReport {
 impl ForeignReport {
     /// What was proved by the most successful of the adversaries.
     pub fn strongest(&self) -> &Finding {
-        let others = std::iter::once(&self.length).chain(&self.size);
+        let others = iter::once(&self.length).chain(&self.size);
         others.fold(&self.output, |best, next| if next.observed_lower > best.observed_lower { next } else { best })
     }
 }
@@ -189,15 +192,15 @@ struct Table<K> {
     test: Outcomes,
 }
 
-impl<K: Clone + Eq + std::hash::Hash> Table<K> {
+impl<K: Clone + Eq + Hash> Table<K> {
     fn new(most: usize) -> Self {
         Self { known: HashMap::new(), bytes: 0, most, training: Outcomes::empty(1), test: Outcomes::empty(1) }
     }
 
     fn count<Q>(&mut self, key: &Q, bytes: usize, training: bool, yes: bool)
     where
-        Q: ?Sized + Eq + std::hash::Hash + ToOwned<Owned = K>,
-        K: std::borrow::Borrow<Q>,
+        Q: ?Sized + Eq + Hash + ToOwned<Owned = K>,
+        K: Borrow<Q>,
     {
         let index = match self.known.get(key) {
             Some(&index) => index,
@@ -227,7 +230,9 @@ impl<K: Clone + Eq + std::hash::Hash> Table<K> {
     /// The outcomes by their numbers.
     fn names(&self) -> Vec<Option<&K>> {
         let mut names = vec![None; self.known.len() + 1];
-        self.known.iter().for_each(|(key, &index)| names[index] = Some(key));
+        for (key, &index) in &self.known {
+            names[index] = Some(key);
+        }
         names
     }
 
@@ -277,11 +282,11 @@ impl Sizes {
 
 /// An output as a number, if it is one.
 fn number(output: &[u8]) -> Option<f64> {
-    let number: f64 = std::str::from_utf8(output).ok()?.trim().parse().ok()?;
+    let number: f64 = str::from_utf8(output).ok()?.trim().parse().ok()?;
     (!number.is_nan()).then_some(number)
 }
 
-/// The edges between parts that come up about equally often; none where few of the numbers are different.
+/// The edges between parts that come up about equally often; none if few of the numbers are different.
 fn edges(mut numbers: Vec<f64>) -> Option<Vec<f64>> {
     numbers.sort_unstable_by(f64::total_cmp);
     let mut different = numbers.clone();

@@ -23,25 +23,22 @@ impl Outcomes {
         counts[outcome] += 1;
     }
 
-    fn hits(&self, direction: Direction, event: &[usize]) -> (Hits, Hits) {
-        let (first, second) = self.sides(direction);
-        (count(first, event), count(second, event))
+    fn hits(&self, direction: Direction, event: &[usize]) -> [Hits; 2] {
+        self.sides(direction).map(|outcomes| count(outcomes, event))
     }
 
     /// The outcomes, those first that speak most for the direction.
     fn by_falling_ratio(&self, direction: Direction) -> Vec<usize> {
-        let (first, second) = self.sides(direction);
+        let [first, second] = self.sides(direction);
         let ratio = |outcome: usize| (first[outcome] as f64 + 0.5) / (second[outcome] as f64 + 0.5);
-        let mut order: Vec<usize> = (0..first.len()).collect();
+        let mut order = Vec::from_iter(0..first.len());
         order.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
         order
     }
 
-    fn sides(&self, direction: Direction) -> (&[u64], &[u64]) {
-        match direction {
-            Direction::YesOverNo => (&self.yes, &self.no),
-            Direction::NoOverYes => (&self.no, &self.yes),
-        }
+    /// The counts under each truth, the one that the direction speaks for first.
+    fn sides(&self, direction: Direction) -> [&[u64]; 2] {
+        direction.in_order([&self.no, &self.yes])
     }
 }
 
@@ -80,7 +77,7 @@ impl Attack {
         let Some(Promise { sample, direction, event, .. }) = self.most_promising(samples) else {
             return Finding::nothing(self.claimed);
         };
-        let (first, second) = sample.test.hits(direction, &event);
+        let [first, second] = sample.test.hits(direction, &event);
         let epsilon = bound::epsilon(first, second, self.delta, self.miss);
         let description = format!("{} ({})", name(&event), sample.name);
         Finding::new(self.claimed, epsilon, Event::new(description, direction, first, second))
@@ -116,14 +113,13 @@ struct Candidates<'a> {
 
 impl<'a> Candidates<'a> {
     fn new(sample: &'a Sample, direction: Direction, delta: f64, z: f64) -> Self {
-        let (first, second) = sample.training.sides(direction);
-        let trials = [first, second].map(|counts| counts.iter().sum());
+        let trials = sample.training.sides(direction).map(|counts| counts.iter().sum());
         Self { sample, direction, trials, delta, z }
     }
 
     /// The event that promises most.
     fn best(&self) -> Promise<'a> {
-        let (first, second) = self.sample.training.sides(self.direction);
+        let [first, second] = self.sample.training.sides(self.direction);
         let order = self.sample.training.by_falling_ratio(self.direction);
         // As a range of the order, so that nothing is copied while looking.
         let mut best = (0.0, 0..0);

@@ -95,11 +95,11 @@ impl Verdict {
 /// What was found about one view.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The claimed ε; none where no guarantee is claimed, which nothing can contradict.
+    /// The claimed ε; none if no guarantee is claimed, which nothing can contradict.
     pub claimed: Option<f64>,
     /// The ε that the samples prove.
     pub observed_lower: f64,
-    /// The event that proves it; none where no event tells the truths apart.
+    /// The event that proves it; none if no event tells the truths apart.
     pub event: Option<Event>,
     /// Violated if more is proved than is claimed.
     pub verdict: Verdict,
@@ -129,16 +129,16 @@ pub struct Event {
     /// The truth that it speaks for, as a direction.
     #[serde(rename = "speaks_for", serialize_with = "speaks_for")]
     pub direction: Direction,
-    /// How often it came up where the truth is *yes*.
+    /// How often it came up if the truth is *yes*.
     pub yes: Frequency,
-    /// How often where it is *no*.
+    /// How often it came up if the truth is *no*.
     pub no: Frequency,
 }
 
 impl Event {
     fn new(description: String, direction: Direction, first: Hits, second: Hits) -> Self {
-        let (yes, no) = if direction == Direction::YesOverNo { (first, second) } else { (second, first) };
-        Self { description, direction, yes: yes.into(), no: no.into() }
+        let [no, yes] = direction.in_order([first, second]).map(Frequency::from);
+        Self { description, direction, yes, no }
     }
 }
 

@@ -1,9 +1,8 @@
 //! The adversary who holds the tallies and knows everybody's truth but the target's.
 //!
 //! Two crowds that differ in the target's truth are drawn again and again, and the likelihood ratio of the tallies is
-//! compared with a threshold that was chosen on the training half. The other owners are all *no* or all *yes*. Where
-//! aggregators add noise, the adversary holds the published sum and knows one aggregator's noise, so that one draw is left in
-//! it.
+//! compared with a threshold that was chosen on the training half. The other owners are all *no* or all *yes*. If the
+//! aggregators add noise, the adversary holds the published sum and knows the noise of one aggregator: one draw is left in it.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +55,7 @@ impl Attack<'_> {
         let Some(Promise { crowd, direction, threshold, .. }) = self.most_promising(counts) else {
             return Finding::nothing(claimed);
         };
-        let (first, second) = self.sides(direction, test_hits(&counts[crowd], direction, threshold));
+        let [first, second] = self.sides(direction, test_hits(&counts[crowd], direction, threshold));
         let epsilon = bound::epsilon(first, second, self.delta, self.miss);
         let description = crowds[crowd].describe(direction, threshold);
         Finding::new(claimed, epsilon, Event::new(description, direction, first, second))
@@ -77,7 +76,7 @@ impl Attack<'_> {
         let mut hits = [0, 0];
         let pass = |(&threshold, count): (&Ordered, &[[u64; 2]; HALVES])| {
             hits = [hits[0] + count[TRAINING][0], hits[1] + count[TRAINING][1]];
-            let (first, second) = self.sides(direction, hits);
+            let [first, second] = self.sides(direction, hits);
             let epsilon = bound::rough_epsilon(first, second, self.delta, z);
             if epsilon > best.epsilon {
                 (best.threshold, best.epsilon) = (threshold, epsilon);
@@ -91,9 +90,8 @@ impl Attack<'_> {
     }
 
     /// Hits in the worlds no and yes, the world that the direction speaks for first.
-    fn sides(&self, direction: Direction, hits: [u64; 2]) -> (Hits, Hits) {
-        let [no, yes] = hits.map(|hits| Hits { hits, trials: self.releases });
-        if direction == Direction::YesOverNo { (yes, no) } else { (no, yes) }
+    fn sides(&self, direction: Direction, hits: [u64; 2]) -> [Hits; 2] {
+        direction.in_order(hits.map(|hits| Hits { hits, trials: self.releases }))
     }
 }
 
@@ -146,7 +144,9 @@ impl<'a> Crowd<'a> {
     /// How often each cell came up.
     fn tally(&self, cells: &[usize]) -> Vec<u64> {
         let mut tally = vec![0; self.attack.channel.cells().len()];
-        cells.iter().for_each(|&cell| tally[cell] += 1);
+        for &cell in cells {
+            tally[cell] += 1;
+        }
         tally
     }
 

@@ -1,6 +1,6 @@
 //! The likelihood ratio of tallies, as a weighted sum of what they show.
 //!
-//! Where all owners but the target are *no*, the ratio is Σ h·p/q over the cell counts h; where they are all *yes*, the inverse
+//! If all owners but the target are *no*, the ratio is Σ h·p/q over the cell counts h; if they are all *yes*, it is the inverse
 //! of Σ h·q/p (both up to a constant).
 
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-use crate::channel::{Channel, Class, Output};
+use crate::channel::{Bin, Channel, Class, Output};
 use crate::linear;
 use crate::noise::SummedBit;
 use crate::privacy::Direction;
@@ -16,18 +16,18 @@ use crate::probability::Probability;
 
 /// A weighted sum of visible counts.
 ///
-/// Where the tallies determine the cells, the visible counts are those of the cells; otherwise they are those of the bins, so
-/// that the adversary never uses what the release does not show.
+/// If the tallies determine the cells, the visible counts are those of the cells, otherwise those of the bins: the adversary
+/// never uses what the release does not show.
 pub(super) struct Score {
     terms: Vec<(Vec<usize>, f64)>,
     /// Whether it is the likelihood ratio, and not only a guess at it.
     pub(super) exact: bool,
-    /// How the noise counts; 0 where there is none.
+    /// How the noise counts; 0 if there is none.
     noise_weight: f64,
 }
 
 impl Score {
-    /// The score of a target among `owners` owners, where the truth of all others is `crowd`.
+    /// The score of a target among `owners` owners if the truth of all others is `crowd`.
     pub(super) fn new(channel: &Channel, owners: u64, crowd: bool) -> Self {
         if let Some(bit) = channel.noise().and(channel.summed_bit()) {
             return Self::of_sum(channel, bit);
@@ -40,15 +40,14 @@ impl Score {
         Self::of_bins(channel, &weights)
     }
 
-    /// The published sum. All its parts have log-concave laws, so that the likelihood ratio is monotone in it.
+    /// The published sum. All its parts have log-concave laws, so the likelihood ratio is monotone in it.
     fn of_sum(channel: &Channel, bit: SummedBit) -> Self {
         let weight = if bit.yes >= bit.no { 1.0 } else { -1.0 };
-        let ones = |cell: &usize| channel.cells()[*cell].outputs()[0] == Output::ONE;
-        let ones = (0..channel.cells().len()).filter(ones).collect();
+        let ones = channel.cells_in(Bin { answer: 0, output: Output::ONE });
         Self { terms: vec![(ones, weight)], exact: false, noise_weight: weight }
     }
 
-    /// The same sum written with bins; where it cannot be, the sum that each answer alone would suggest.
+    /// The same sum written with bins; if that is impossible, the sum that each answer alone would suggest.
     fn of_bins(channel: &Channel, weights: &[BigRational]) -> Self {
         let members = cells_by_bin(channel);
         // Impossible cells set no condition.
@@ -108,8 +107,7 @@ fn approximate(weight: &BigRational) -> f64 {
 
 /// The cells that each bin counts.
 fn cells_by_bin(channel: &Channel) -> Vec<Vec<usize>> {
-    let counted = |row: &Vec<i64>| (0..row.len()).filter(|&cell| row[cell] == 1).collect();
-    channel.matrix().iter().map(counted).collect()
+    channel.bins().into_iter().map(|bin| channel.cells_in(bin)).collect()
 }
 
 /// The mean weight of a bin's cells, each as likely as it is on average over the truths.
@@ -147,7 +145,7 @@ fn outweighing(classes: &[Class], owners: u64, crowd: bool) -> BigRational {
     largest * BigRational::from_integer((u128::from(owners) + 1).into())
 }
 
-/// How much likelier a class is under the truth that the crowd does not hold; none where only that truth reaches it.
+/// How much likelier a class is under the truth that the crowd does not hold; none if only that truth reaches it.
 fn ratio(class: &Class, crowd: bool) -> Option<BigRational> {
     let whole = |probability: Probability| BigRational::from_integer(probability.numerator().into());
     let (top, bottom) = if crowd { (class.no, class.yes) } else { (class.yes, class.no) };

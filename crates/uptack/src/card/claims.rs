@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Claim, Stated, decimal};
 use crate::channel::Channel;
+use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit};
 
@@ -173,7 +174,7 @@ fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<()> {
 }
 
 fn listed(claims: &[Claim]) -> String {
-    claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(", ")
+    separated(claims, ", ")
 }
 
 /// What one honest aggregator hides if it adds noise to the sums of this many queries; `None` without noise.

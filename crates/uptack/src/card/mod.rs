@@ -23,6 +23,7 @@ pub use whole_plan::{plan_whole, whole_progress};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Deserializer;
 
 use crate::channel::{Channel, Output};
 use crate::error::{Error, Result};
@@ -120,11 +121,7 @@ pub struct CardChannel {
 impl CardChannel {
     /// The channel that is stated.
     fn read(&self) -> Result<Channel> {
-        let channel = Channel::new(self.answers.clone(), self.cells.clone())?;
-        match self.noise {
-            Some(noise) => channel.with_noise(noise),
-            None => Ok(channel),
-        }
+        Channel::new(self.answers.clone(), self.cells.clone())?.with_optional_noise(self.noise)
     }
 }
 
@@ -199,7 +196,7 @@ impl Card {
 
     /// Reads a card from JSON.
     pub fn from_json(text: &str) -> Result<Self> {
-        let mut reader = serde_json::Deserializer::from_str(text);
+        let mut reader = Deserializer::from_str(text);
         let card = serde_path_to_error::deserialize(&mut reader).map_err(not_a_card)?;
         reader.end().map_err(not_a_card)?;
         Ok(card)

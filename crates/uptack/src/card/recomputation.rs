@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Card, Claim, Claims, Neighbouring, Timestamp, VERSION, WholeClaims};
 use crate::channel::{Cell, Channel, Output, name_of};
-use crate::display::{Decimal, Rounding};
+use crate::display::{Decimal, Rounding, separated};
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
 use crate::noise::DiscreteLaplace;
@@ -248,7 +248,7 @@ fn whole_checks(stated: Option<&WholeClaims>, found: Option<&WholeClaims>) -> Ve
 
 /// The outputs of each answer, in words.
 fn outputs_of(answers: &[Vec<Output>]) -> String {
-    answers.iter().map(|outputs| name_of(outputs)).collect::<Vec<_>>().join(", ")
+    separated(answers.iter().map(|outputs| name_of(outputs)), ", ")
 }
 
 /// Checks the outputs of a cell and its two integers.

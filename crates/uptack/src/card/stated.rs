@@ -166,8 +166,9 @@ impl FromStr for Claim {
         if text == NONE {
             return Ok(Self::NoGuarantee);
         }
-        let refuse = |_| Error::syntax(format!("expected an epsilon in decimal digits or `none`; found {text:?}"));
-        text.parse().map(Self::Epsilon).map_err(refuse)
+        text.parse()
+            .map(Self::Epsilon)
+            .map_err(|_| Error::syntax(format!("expected an epsilon in decimal digits or `none`; found {text:?}")))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Moments on a card: RFC 3339 in UTC with whole seconds, the one form `2026-11-15T08:30:00Z`.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -114,9 +115,8 @@ fn read(text: &str) -> Option<Timestamp> {
 }
 
 /// The number at these places of a text.
-fn digits(text: &str, range: std::ops::Range<usize>) -> Option<u64> {
-    let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    digits.parse().ok()
+fn digits(text: &str, range: Range<usize>) -> Option<u64> {
+    text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
 }
 
 #[cfg(test)]

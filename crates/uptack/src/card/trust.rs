@@ -67,7 +67,7 @@ impl Card {
             view: "one_aggregator",
             epsilon: self.claims.whole_one_aggregator(),
             model: Model::OneAggregatorOneClient,
-            holds: format!("{} {}", self.against_whom(), NOISE),
+            holds: format!("{} {NOISE}", self.against_whom()),
         })
     }
 

@@ -4,6 +4,7 @@ use num_rational::BigRational;
 use num_traits::{One, Zero};
 
 use super::{Cell, Channel, Output, name_of};
+use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::linear;
@@ -24,17 +25,17 @@ impl Channel {
 
     /// A channel from text: `11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45` gives each cell its two probabilities, yes first.
     pub fn parse_cells(text: &str) -> Result<Self> {
-        let cells = text.split(',').map(parse_cell).collect::<Result<_, _>>()?;
+        let cells = text.split(',').map(parse_cell).collect::<Result<_>>()?;
         Self::from_fractions(cells)
     }
 
     /// This channel as text that [`Channel::parse_cells`] reads back with the identical integers.
     pub fn to_cells_text(&self) -> String {
         let cell = |cell: &Cell| {
-            let (yes, no) = (Fraction::from_probability(cell.yes), Fraction::from_probability(cell.no));
+            let [yes, no] = [cell.yes, cell.no].map(Fraction::from_probability);
             format!("{}={yes}:{no}", cell.name())
         };
-        self.cells.iter().map(cell).collect::<Vec<_>>().join(", ")
+        separated(self.cells.iter().map(cell), ", ")
     }
 }
 
@@ -57,12 +58,11 @@ fn with_remainder(mut rounded: Vec<u128>) -> Vec<u128> {
 }
 
 fn not_one(truth: &str, cells: &[ExactCell], sum: &BigRational) -> Error {
-    let names: Vec<String> = cells.iter().map(|(outputs, ..)| name_of(outputs)).collect();
+    let names = separated(cells.iter().map(|(outputs, ..)| name_of(outputs)), ", ");
     let excess = sum - BigRational::one();
     let way = if excess > BigRational::zero() { "much" } else { "little" };
     Error::law(format!(
-        "law({truth}) over the cells {} sums to {}, {} too {way}",
-        names.join(", "),
+        "law({truth}) over the cells {names} sums to {}, {} too {way}",
         linear::to_f64(sum),
         linear::to_f64(&excess).abs()
     ))
@@ -74,7 +74,7 @@ fn parse_cell(text: &str) -> Result<ExactCell> {
     let (name, laws) = text.trim().split_once('=').ok_or_else(malformed)?;
     let (yes, no) = laws.split_once(':').ok_or_else(malformed)?;
     let name = name.trim().replace("bottom", "⊥");
-    let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>, _>>()?;
+    let outputs = name.chars().map(Output::new).collect::<Result<Vec<_>>>()?;
     if outputs.is_empty() {
         return Err(malformed());
     }

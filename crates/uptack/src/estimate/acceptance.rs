@@ -126,14 +126,10 @@ fn last_accepted(middle: i128, direction: i128, sd: f64, accepts: &impl Fn(i128)
 }
 
 /// An accepted value and one beyond it that is not, by steps that double.
-fn gallop(from: i128, mut step: i128, accepts: &impl Fn(i128) -> bool) -> (i128, i128) {
-    let mut inside = from;
-    loop {
-        let next = inside + step;
-        if !accepts(next) {
-            return (inside, next);
-        }
-        inside = next;
+fn gallop(mut inside: i128, mut step: i128, accepts: &impl Fn(i128) -> bool) -> (i128, i128) {
+    while accepts(inside + step) {
+        inside += step;
         step *= 2;
     }
+    (inside, inside + step)
 }

@@ -89,7 +89,7 @@ fn independent(channel: &Channel, statistics: &[Statistic]) -> Vec<usize> {
 /// The statistics in the order in which they are kept if possible: the likeliest one last, so that what is kept is small and well
 /// conditioned.
 fn by_likelihood(statistics: &[Statistic]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..statistics.len()).collect();
+    let mut order = Vec::from_iter(0..statistics.len());
     order.sort_by_key(|&index| statistics[index].yes.max(statistics[index].no));
     order
 }

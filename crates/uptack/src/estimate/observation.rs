@@ -77,7 +77,8 @@ impl Statistic {
 
     /// The variance of the count at `yes` of `owners`.
     pub(super) fn count_variance(&self, owners: f64, yes: f64) -> f64 {
-        let (p, q) = (self.p(), self.q());
+        let p = self.p();
+        let q = self.q();
         yes * p * (1.0 - p) + (owners - yes) * q * (1.0 - q)
     }
 
@@ -88,8 +89,7 @@ impl Statistic {
 
     /// The count, given the counts of all cells.
     fn count_in(&self, cells: &[u64]) -> i128 {
-        let counted = self.cells.iter().zip(cells).filter(|(is_counted, _)| **is_counted);
-        counted.map(|(_, &count)| i128::from(count)).sum()
+        self.cells.iter().zip(cells).map(|(&is_counted, &count)| i128::from(is_counted) * i128::from(count)).sum()
     }
 }
 

@@ -41,7 +41,7 @@ impl OwnerLaw {
     /// Whether a yes-owner adds more than a no-owner, stochastically: then tails are monotone in the hypothesis. Scores of
     /// classes rise with the ratio of the laws, so that they always do; weights of bins may not.
     pub(super) fn dominates(&self) -> bool {
-        let mut order: Vec<usize> = (0..self.values.len()).collect();
+        let mut order = Vec::from_iter(0..self.values.len());
         order.sort_unstable_by_key(|&index| self.values[index]);
         let mut lead = 0.0;
         order.into_iter().all(|index| {

@@ -159,8 +159,7 @@ impl Expectation {
 
     /// The standard deviation of the solution at `yes` of `owners`.
     fn sd(&self, yes: f64, owners: f64) -> f64 {
-        let total = yes * self.yes.variance() + (owners - yes) * self.no.variance();
-        total.max(0.0).sqrt() / self.slope().abs()
+        (yes * self.yes.variance() + (owners - yes) * self.no.variance()).max(0.0).sqrt() / self.slope().abs()
     }
 }
 

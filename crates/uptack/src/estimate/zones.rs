@@ -121,8 +121,10 @@ fn rounded(scores: &[f64], scale: i64) -> Vec<i64> {
 }
 
 fn without_common_divisor(mut weights: Vec<i64>) -> Vec<i64> {
-    let divisor = weights.iter().fold(0, |divisor: i64, weight| divisor.gcd(weight)).max(1);
-    weights.iter_mut().for_each(|weight| *weight /= divisor);
+    let divisor = weights.iter().fold(0_i64, |divisor, weight| divisor.gcd(weight)).max(1);
+    for weight in &mut weights {
+        *weight /= divisor;
+    }
     weights
 }
 

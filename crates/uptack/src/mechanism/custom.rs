@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::channel::Channel;
+use crate::display::separated;
 use crate::error::Result;
 
 /// Any channel, given as its cells: `custom(11=0.3:0.45, 12=0.4:0.1, 22=0.3:0.45)`.
@@ -33,7 +34,7 @@ impl Custom {
 
     pub(super) fn parse(arguments: &str) -> Result<Self> {
         let channel = Channel::parse_cells(arguments)?;
-        let text = arguments.split(',').map(str::trim).collect::<Vec<_>>().join(", ");
+        let text = separated(arguments.split(',').map(str::trim), ", ");
         Ok(Self { text, channel })
     }
 

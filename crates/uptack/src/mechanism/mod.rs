@@ -38,6 +38,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Cell, Channel, Output};
+use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::noise::DiscreteLaplace;
@@ -91,6 +92,10 @@ pub enum Mechanism {
 trait Family: Sized {
     const NAME: &'static str;
     const KEYS: &'static [&'static str];
+
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
 
     /// From one value per key, in the order of the keys.
     fn from_values(values: Vec<Fraction>) -> Result<Self>;
@@ -163,10 +168,7 @@ impl Mechanism {
 
     /// The mechanism's name, as written before its parameters.
     pub fn name(&self) -> &'static str {
-        fn name<F: Family>(_: &F) -> &'static str {
-            F::NAME
-        }
-        for_family!(self, family => name(family), custom _custom => Custom::NAME, noisy noisy => noisy.mechanism().name())
+        for_family!(self, family => family.name(), custom _custom => Custom::NAME, noisy noisy => noisy.mechanism().name())
     }
 
     /// Its law, in integers.
@@ -237,7 +239,7 @@ impl fmt::Display for Mechanism {
 /// The parameters of a family as `key=value,…`.
 fn arguments<F: Family>(family: &F) -> String {
     let pairs = F::KEYS.iter().zip(family.values());
-    pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+    separated(pairs.map(|(key, value)| format!("{key}={value}")), ",")
 }
 
 impl TryFrom<String> for Mechanism {

@@ -28,7 +28,7 @@ pub(super) fn sum(text: &str) -> Option<(&str, &str)> {
 pub(super) fn family<F: Family>(arguments: &str) -> Result<F> {
     let texts = by_key(arguments, F::KEYS)?;
     let values = texts.into_iter().zip(F::KEYS).map(|(text, key)| fraction(text, key));
-    F::from_values(values.collect::<Result<_, _>>()?)
+    F::from_values(values.collect::<Result<_>>()?)
 }
 
 /// `spread`, whose first parameter is a count.

@@ -378,14 +378,14 @@ impl ExactLaw {
 
     /// The greatest value whose lower tail is at most `tail`, with that tail.
     fn low_end(&self, tail: f64) -> Option<(i128, f64)> {
-        let count = self.at_most.partition_point(|&lower| lower <= tail);
-        count.checked_sub(1).map(|index| (self.first + index as i128, self.at_most[index]))
+        let index = self.at_most.partition_point(|&lower| lower <= tail).checked_sub(1)?;
+        Some((self.first + index as i128, self.at_most[index]))
     }
 
     /// The least value whose upper tail is at most `tail`, with that tail.
     fn high_end(&self, tail: f64) -> Option<(i128, f64)> {
         let index = self.at_least.partition_point(|&upper| upper > tail);
-        self.at_least.get(index).map(|&upper| (self.first + index as i128, upper))
+        Some((self.first + index as i128, *self.at_least.get(index)?))
     }
 }
 

@@ -46,7 +46,7 @@ impl Certified {
         self.release.value().map_or(f64::INFINITY, |value| value.upper())
     }
 
-    /// The certified ε as a share of the one that the request allows; 0 where it allows any.
+    /// The certified ε as a share of the one that the request allows; 0 if it allows any.
     fn used_share(&self, request: &Request) -> f64 {
         request.release.map_or(0.0, |(epsilon, _)| self.release_epsilon() / epsilon.value())
     }
@@ -79,7 +79,7 @@ const ROOM: f64 = 1.5e-4;
 
 /// The least costly mechanism for which `search` finds a law at an allowance that the certificate then keeps.
 ///
-/// Where the certificate misses, the allowance grows by as much as it missed, and participation and doubt are both
+/// If the certificate misses, the allowance grows by as much as it missed, and participation and doubt are both
 /// searched for again: just below the cliff at participation 1 − e^(−ε) no doubt would help.
 pub(super) fn certify(
     request: &Request,
@@ -161,15 +161,13 @@ impl<'a> Attempts<'a> {
         Some(worse)
     }
 
-    /// Certifies a law and moves the allowance accordingly; breaks where another attempt would not help.
+    /// Certifies a law and moves the allowance accordingly; breaks if another attempt would not help.
     fn certify(&mut self, found: &Found) -> Option<ControlFlow<()>> {
         self.made += 1;
         let candidate = Certified::from_law(self.request, found, self.allowance).ok()?;
         let share = candidate.used_share(self.request);
-        Some(match share <= 1.0 && keeps_local(self.request, &candidate.channel) {
-            true => self.keep(candidate, share),
-            false => self.miss(&candidate, share),
-        })
+        let kept = share <= 1.0 && keeps_local(self.request, &candidate.channel);
+        Some(if kept { self.keep(candidate, share) } else { self.miss(&candidate, share) })
     }
 
     /// Keeps a candidate, and lowers the allowance by what its certificate leaves unused.
@@ -218,34 +216,31 @@ impl<'a> Attempts<'a> {
 
     /// Lowers the participation by what the cliff needs, in steps that may grow, and starts over with the allowance.
     fn retreat_from_cliff(&mut self, place: f64, share: f64) {
-        let needed = self.request.release.map_or(0.0, |(epsilon, _)| (epsilon.value() * (share - 1.0)).exp_m1());
+        let needed = self.request.release_epsilon().map_or(0.0, |epsilon| (epsilon * (share - 1.0)).exp_m1());
         self.most = 1.0 - (1.0 - place.min(self.most)) * (1.0 + (1.02 * needed).min(self.retreat));
         (self.allowance, self.last_share, self.retreat) = (WIDE, 0.0, 2.0 * self.retreat);
     }
 
-    /// Raises the allowance by as much as the certificate missed; breaks where one that was kept is reached.
+    /// Raises the allowance by as much as the certificate missed; breaks if one that was kept is reached.
     fn raise_allowance(&mut self, share: f64) -> ControlFlow<()> {
         self.missed = self.missed.max(self.allowance);
         let growth = if share.is_finite() && share > 1.0 { share.min(1.5) } else { 1.0005 };
         self.allowance = self.allowance * growth * (1.0 + 2e-6);
-        match self.allowance >= self.kept * (1.0 - 1e-5) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if self.allowance >= self.kept * (1.0 - 1e-5) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
-/// By how much a certificate is wider than the worst crowd: not at all where all crowds are enumerated.
+/// By how much a certificate is wider than the worst crowd: not at all if all crowds are enumerated.
 fn first_allowance(request: &Request, found: &Found) -> Option<f64> {
     let two_classes = found.law.occurring_classes().len() < 3;
     let enumerated = two_classes && request.claim_owners().ok()? <= ENUMERATED_OWNERS;
     Some(if request.release.is_none() || enumerated { 1.0 } else { WIDE })
 }
 
-/// Reduces the doubt at the same participation where a certificate leaves room, by bisection between what the crowds of one
+/// Reduces the doubt at the same participation if a certificate leaves room, by bisection between what the crowds of one
 /// truth need and what is certified.
 ///
-/// δ has steps: a slightly smaller ε may need much more doubt, so that dividing ε overshoots.
+/// δ has steps: a slightly smaller ε may need much more doubt, so dividing ε overshoots.
 pub(super) fn tighten(request: &Request, search: &Search<'_>, kept: Certified) -> Certified {
     if !kept.leaves_room(request) {
         return kept;

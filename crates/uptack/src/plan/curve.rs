@@ -52,7 +52,7 @@ impl Curve {
         }
     }
 
-    /// The least doubt that the local bounds of a request leave at participation `x`; none where no doubt is enough.
+    /// The least doubt that the local bounds of a request leave at participation `x`; none if no doubt is enough.
     pub(super) fn least_doubt(self, family: Family, request: &Request, x: f64) -> Option<f64> {
         let by_cell = self.least_doubt_of_cell(family, request, x)?;
         let by_answer = least_doubt_of_answers(family, request, x);

@@ -39,7 +39,7 @@ impl Family {
         }
     }
 
-    /// Its name where the aggregators add noise.
+    /// Its name if the aggregators add noise.
     pub(super) fn noisy_name(self) -> &'static str {
         match self {
             Self::RandomizedResponse => "randomized-response + laplace",

@@ -9,9 +9,9 @@ use crate::privacy::Epsilon;
 /// Why a request cannot be met, and what would be enough.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Infeasible {
-    /// The least error under the constraints as they are; none where nothing keeps them.
+    /// The least error under the constraints as they are; none if nothing keeps them.
     pub least_sd: Option<f64>,
-    /// The constraints that bind, and the least error without each; zero where no constraint would be left.
+    /// The constraints that bind, and the least error without each; zero if no constraint would be left.
     pub binding: Vec<(&'static str, f64)>,
     /// A value of each binding constraint at which the wanted error is attained with all others as they are: the nearest, to
     /// about a hundredth.
@@ -44,12 +44,13 @@ impl Infeasible {
     }
 
     fn describe(&self) -> String {
-        let mut text = self.least_sd.map_or(String::new(), |least| format!(": the least is {}", rounded_up(least)));
+        let least = self.least_sd.map(|least| format!(": the least is {}", rounded_up(least)));
+        let mut text = least.unwrap_or_default();
         for (name, without) in &self.binding {
-            text.push_str(&match *without > 0.0 {
-                true => format!("; {name} binds (without it {})", rounded_up(*without)),
-                false => format!("; {name} binds"),
-            });
+            text.push_str(&format!("; {name} binds"));
+            if *without > 0.0 {
+                text.push_str(&format!(" (without it {})", rounded_up(*without)));
+            }
         }
         for (name, value) in &self.nearest {
             text.push_str(&format!("; {name} {} would do", rounded_up(*value)));
@@ -58,7 +59,7 @@ impl Infeasible {
     }
 }
 
-/// Five digits of a number, rounded up so that what is said to be enough is enough.
+/// Five digits of a number, rounded up: what is said to be enough must be enough.
 fn rounded_up(value: f64) -> f64 {
     let scale = 10f64.powi(4 - value.max(1e-300).log10().floor() as i32);
     (value * scale).ceil() / scale
@@ -87,7 +88,7 @@ impl Constraint {
 
     fn value(self, request: &Request) -> Option<f64> {
         match self {
-            Self::Epsilon => request.release.map(|(epsilon, _)| epsilon.value()),
+            Self::Epsilon => request.release_epsilon(),
             Self::AnswerEpsilon => request.answer_epsilon,
             Self::LinkedEpsilon => request.linked_epsilon,
             Self::Participation => request.participation,
@@ -109,7 +110,7 @@ impl Constraint {
         Some(changed)
     }
 
-    /// The values from the request's own up to the largest that is tried; none where it has no room left to give.
+    /// The values from the request's own up to the largest that is tried; none if it has no room left to give.
     fn room(self, request: &Request) -> Option<(f64, f64)> {
         let (least, most) = match self {
             Self::Epsilon => EPSILONS,
@@ -120,22 +121,21 @@ impl Constraint {
         (own < most).then_some((own, most))
     }
 
-    /// The least error without it: zero where nothing else bounds the request, none where still nothing keeps it.
+    /// The least error without it: zero if nothing else bounds the request, none if nothing keeps it even then.
     fn sd_without(self, request: &Request) -> Option<f64> {
-        match self.set(request, None).filter(|without| without.check().is_ok()) {
-            Some(without) => least_sd(&without).ok(),
-            None => Some(0.0),
-        }
+        self.set(request, None)
+            .filter(|without| without.check().is_ok())
+            .map_or(Some(0.0), |without| least_sd(&without).ok())
     }
 
-    /// The least error with another value of it; infinite where nothing keeps it.
+    /// The least error with another value of it; infinite if nothing keeps it.
     fn sd_at(self, request: &Request, value: f64) -> f64 {
         let changed = self.set(request, Some(value));
         changed.and_then(|request| least_sd(&request).ok()).unwrap_or(f64::INFINITY)
     }
 }
 
-/// The error for a request that nothing keeps, whatever the error may be.
+/// The error for a request that no mechanism keeps, however large its error.
 pub(super) fn nothing_keeps(request: &Request) -> Error {
     let family =
         request.family.as_ref().map_or("mechanism of the requested form".to_owned(), |name| format!("`{name}`"));

@@ -38,8 +38,7 @@ impl Law {
 
     /// The classes that an owner of either truth can reach.
     pub(super) fn occurring_classes(&self) -> Vec<usize> {
-        let (yes, no) = (self.yes(), self.no());
-        (0..3).filter(|&class| yes[class] > 0.0 || no[class] > 0.0).collect()
+        (0..3).filter(|&class| self.yes()[class] > 0.0 || self.no()[class] > 0.0).collect()
     }
 
     /// A channel with this law, for the accounting.
@@ -49,7 +48,7 @@ impl Law {
         Channel::from_cells(cells.map(|(output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
     }
 
-    /// The local ε of the cell: max |ln(p/q)|; infinite where one is 0 and the other is not.
+    /// The local ε of the cell: max |ln(p/q)|; infinite if one is 0 and the other is not.
     pub(super) fn linked_epsilon(&self) -> f64 {
         let log_ratio = |(p, q): (f64, f64)| if p <= 0.0 && q <= 0.0 { 0.0 } else { (p / q).ln().abs() };
         self.yes().into_iter().zip(self.no()).map(log_ratio).fold(0.0, f64::max)

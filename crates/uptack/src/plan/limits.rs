@@ -42,7 +42,7 @@ impl Limits {
         self.release
     }
 
-    /// Watches one more crowd from now on; false where it is watched already.
+    /// Watches one more crowd from now on; false if it is watched already.
     pub(super) fn watch(&self, crowd: u64) -> bool {
         let mut crowds = self.crowds.borrow_mut();
         let new = crowd > 0 && crowd + 1 < self.owners && !crowds.contains(&crowd);
@@ -86,7 +86,7 @@ impl Limits {
     }
 
     /// The least doubt within the ends at which the law keeps the bound, with ε over `allowance`, in the crowds of one
-    /// truth. It is solved for to this accuracy of its logarithm, from above; none where there is none.
+    /// truth. Its logarithm is solved for to this accuracy, from above; none if no doubt is enough.
     pub(super) fn least_doubt(
         &self,
         law: impl Fn(f64) -> Law,
@@ -142,6 +142,6 @@ const SMALLEST_DOUBT: f64 = 1e-17;
 
 /// The larger of the two flips, which decides how well a target is hidden.
 fn largest_flip(law: &Law) -> f64 {
-    let [yes, no] = [law.yes(), law.no()];
-    yes[0].min(no[0]).max(yes[1].min(no[1])).max(f64::MIN_POSITIVE)
+    let flip = |class: usize| law.yes()[class].min(law.no()[class]);
+    flip(0).max(flip(1)).max(f64::MIN_POSITIVE)
 }

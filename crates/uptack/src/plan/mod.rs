@@ -42,6 +42,8 @@ pub use request::{Form, Noise, Objective, Over, Prior, Request, Trust, USUAL_DEL
 pub use solve::{Solved, Unknown, solve, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with};
 pub use tradeoff::{Tradeoff, tradeoff};
 
+use std::iter;
+
 use planner::{Kept, Planner, Settled};
 
 use crate::channel::Channel;
@@ -66,7 +68,7 @@ pub struct Plan {
     /// The largest share by which any member of the bounded families could have a smaller error. These are
     /// `randomized-response`, `normal-form`, `noisy-sampling`, and `blended` and `spread` in the form in which they are
     /// planned, as far as they were asked for; with noise for which one honest aggregator is enough, all mechanisms of one
-    /// answer. None where it was not bounded: for objectives other than the error, and for noise among honest owners.
+    /// answer. None if it was not bounded: for objectives other than the error, and for noise among honest owners.
     pub gap: Option<f64>,
     /// Whose honesty the bounded claim rests on.
     pub trust: Trust,
@@ -157,7 +159,7 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
     let best = planner.choose(&best, WorkLimit::default())?;
     progress.advance_by(10);
     let alternatives = others.iter().map(|other| planner.choose(other, comparison_work(other)));
-    let alternatives = alternatives.collect::<Result<_, _>>()?;
+    let alternatives = alternatives.collect::<Result<_>>()?;
     let robustness = planner.robustness(&best.channel)?;
     progress.advance_by(PROGRESS.saturating_sub(progress.done()));
     Ok(Plan {
@@ -207,6 +209,6 @@ pub fn least_sd(request: &Request) -> Result<f64> {
 /// cannot keep them is left out.
 pub fn errors_by_family(request: &Request) -> Result<Vec<(&'static str, f64)>> {
     let settled = Planner::new(request)?.settle(&Progress::default())?;
-    let all = std::iter::once(&settled.best).chain(&settled.others);
+    let all = iter::once(&settled.best).chain(&settled.others);
     Ok(all.map(|kept| (kept.name(), kept.sd)).collect())
 }

@@ -1,5 +1,7 @@
 //! One request: what every family can do under it, ranked.
 
+use std::collections::HashSet;
+
 use super::bound::{Bound, Known};
 use super::certify::{Certified, as_it_stands, certify, tighten};
 use super::family::Family;
@@ -151,8 +153,8 @@ impl<'a> Planner<'a> {
         certified.map(|kept| tighten(self.request, &search, kept))
     }
 
-    /// What is already certified with the laws of this family: where single answers are not bounded further, nothing tells the
-    /// forms of a symmetric law with several answers from the one with one answer.
+    /// What is already certified with the laws of this family. Unless single answers are bounded further, a symmetric law is
+    /// worth the same in all its forms, with one answer or with several.
     fn twin<'c>(&self, family: Family, certified: &'c [Certified]) -> Option<&'c Certified> {
         if family.is_one_answer() || self.answers_are_bounded_further() {
             return None;
@@ -178,7 +180,7 @@ impl<'a> Planner<'a> {
         if best.is_finite() && least.is_finite() { gap(least, best) } else { 0.0 }
     }
 
-    /// An error that no law of one family is below; infinite where nothing is certified.
+    /// A lower bound on the error of every law of one family; infinite if nothing is certified.
     fn bound_family(&self, search: &Search<'_>, certified: &mut Vec<Certified>) -> f64 {
         for attempt in 0..BOUND_ATTEMPTS {
             let Some(best) = certified.iter().min_by(|a, b| a.sd.total_cmp(&b.sd)) else { break };
@@ -229,7 +231,7 @@ impl<'a> Planner<'a> {
         Ok(Settled { rule: Rule::of(least, best.cost), best, others: kept, gap })
     }
 
-    /// With the release as it was certified; `limit` is for the joint views, and for the release where it was not.
+    /// The mechanism with its views; the release is the one that was certified, if any. `limit` bounds the work for the others.
     pub(super) fn choose(&self, kept: &Kept, limit: WorkLimit) -> Result<Choice> {
         let (mechanism, channel, sd) = (kept.mechanism.clone(), kept.mechanism.channel(), kept.sd);
         let views = match &kept.release {
@@ -240,7 +242,7 @@ impl<'a> Planner<'a> {
         Ok(Choice { mechanism, channel, sd, interval95_halfwidth, views })
     }
 
-    /// ε of the release if only a share of the claim's owners is honest; empty where no owner is counted on.
+    /// ε of the release if only a share of the claim's owners is honest; empty if no owner is counted on.
     pub(super) fn robustness(&self, channel: &Channel) -> Result<Vec<(Fraction, Option<f64>)>> {
         if self.request.trust == Trust::OneAggregator {
             return Ok(Vec::new());
@@ -272,20 +274,16 @@ fn gap(least: f64, best: f64) -> f64 {
     (1.0 - least / best).max(0.0)
 }
 
-/// The index of the simplest mechanism that costs at most this.
+/// The index of the simplest mechanism that costs at most this, of mechanisms in the order of their costs.
 fn simplest_within(most: f64, kept: &[Kept]) -> usize {
-    let near = kept.iter().enumerate().filter(|(_, one)| one.cost <= most);
-    near.min_by_key(|(_, one)| one.complexity()).map_or(0, |(index, _)| index)
+    let near = kept.partition_point(|one| one.cost <= most);
+    (0..near).min_by_key(|&index| kept[index].complexity()).unwrap_or(0)
 }
 
-/// Drops all but the first of each name, and those of the best one's.
+/// Keeps the first of each name, and none with the name of the best.
 fn retain_best_of_each_name(best: &Kept, others: &mut Vec<Kept>) {
-    let mut named = vec![best.name()];
-    others.retain(|other| {
-        let new = !named.contains(&other.name());
-        named.push(other.name());
-        new
-    });
+    let mut named = HashSet::from([best.name()]);
+    others.retain(|other| named.insert(other.name()));
 }
 
 /// The families to search, in the order of [`Family::ALL`].
@@ -320,13 +318,13 @@ fn named_families(request: &Request, name: &str) -> Result<Vec<Family>> {
 }
 
 fn unknown_family(name: &str) -> Error {
-    let mut known: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+    let mut known = Family::ALL.map(Family::name).to_vec();
     known.dedup();
     Error::request(format!("`{name}` is not planned")).with_hint(format!("known are {}", known.join(", ")))
 }
 
-/// All families, except three pairs of `spread` where two allow every law. A signal of J pairs leans by at most 1/J, so that two
-/// are enough where half a lean keeps the bound of an answer.
+/// All families, without three pairs of `spread` if two allow every law. A signal of J pairs leans by at most 1/J, so two are
+/// enough if the bound on an answer allows a lean of one half.
 fn needed_families(request: &Request) -> impl Iterator<Item = Family> {
     let two_pairs_do = request.answer_epsilon.is_none_or(|epsilon| (0.5 * epsilon).tanh() >= 0.5);
     Family::ALL.into_iter().filter(move |family| *family != Family::Spread(3) || !two_pairs_do)

@@ -96,7 +96,7 @@ pub enum Objective {
     Sd,
     /// The paper's Var P("Yes"|Yes) + Var P("Yes"|No), among mechanisms whose standard deviation is at most this.
     ///
-    /// Without such a bound its minimum is 0, which never answering reaches, whatever else is asked for.
+    /// Without such a bound its minimum is 0 under any other constraints: owners who never answer attain it.
     Paper {
         /// The largest standard deviation.
         error: f64,
@@ -122,7 +122,7 @@ impl Prior {
 
     /// The standard deviation of an estimate from `owners` owners, as this prior weighs it.
     pub fn predicted_sd(&self, estimator: &Estimator, owners: u64) -> Result<f64> {
-        let sds = self.points().into_iter().map(|yes| estimator.sd(owners, yes)).collect::<Result<Vec<f64>, _>>()?;
+        let sds = self.points().into_iter().map(|yes| estimator.sd(owners, yes)).collect::<Result<Vec<_>>>()?;
         Ok(self.summarize(sds.into_iter()))
     }
 
@@ -191,6 +191,21 @@ impl Request {
         privacy::honest_owners(self.minimum_batch, &self.honest)
     }
 
+    /// The ε of the release, if it is bounded.
+    pub fn release_epsilon(&self) -> Option<f64> {
+        self.release.map(|(epsilon, _)| epsilon.value())
+    }
+
+    /// The request for another number of owners, of whom the minimum batch keeps its share; a number that is not whole is
+    /// rounded.
+    #[must_use]
+    pub fn with_owners(&self, owners: f64) -> Self {
+        let share = self.minimum_batch as f64 / self.owners as f64;
+        let whole = owners.round() as u64;
+        let minimum_batch = ((owners * share).ceil() as u64).clamp(1, whole);
+        Self { owners: whole, minimum_batch, ..self.clone() }
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         self.check_crowd()?;
         self.check_ranges()?;
@@ -230,7 +245,7 @@ impl Request {
                 );
             }
         }
-        if self.release.is_some_and(|(epsilon, _)| epsilon.value() < LEAST_EPSILON) {
+        if self.release_epsilon().is_some_and(|epsilon| epsilon < LEAST_EPSILON) {
             return refuse(
                 format!("an epsilon of less than {LEAST_EPSILON} is not planned for: the counts would say nothing"),
                 "give a larger epsilon",
@@ -327,7 +342,7 @@ impl Request {
         self.yes.summarize(self.yes.points().into_iter().map(|yes| law.variance(owners, yes).sqrt()))
     }
 
-    /// What the search minimizes; infinite where the law says nothing.
+    /// What the search minimizes; infinite if the law says nothing.
     pub(super) fn cost(&self, law: &Law) -> f64 {
         let sd = self.sd(law);
         match self.objective {

@@ -23,7 +23,7 @@ const FAR_BELOW: f64 = -9.0;
 /// Calls of the function.
 const MOST_CALLS: u32 = 80;
 
-/// Where a falling function becomes negative within the ends, approached from the negative side; none where it stays positive.
+/// Where a falling function becomes negative within the ends, approached from the negative side; none if it stays positive.
 ///
 /// By secants from a guess of the place and the slope, and by bisection where they are slow once the root is bracketed.
 pub(super) fn falling_root(
@@ -151,7 +151,7 @@ pub(super) fn smallest(
     let mut step = 0.3;
     for call in 0.. {
         let here = Point { x, value: (function(x.exp()) / limit).ln() };
-        // What is not a number is not small enough.
+        // NaN is not small enough.
         let side = if here.value <= 0.0 { &mut bracket.high } else { &mut bracket.low };
         *side = Some(here);
         x = match (bracket.low, bracket.high) {

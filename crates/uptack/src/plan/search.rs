@@ -38,7 +38,7 @@ const ACCURACY: f64 = 4e-4;
 const FINAL_ACCURACY: f64 = 1e-5;
 /// Steps of a golden section, after which the interval is a 300th of what it was.
 const GOLDEN_STEPS: u32 = 12;
-/// Steps that are enough where the law before was nearly the same.
+/// Steps that are enough if the law before was nearly the same.
 const NEAR_STEPS: u32 = 3;
 /// A golden section stops earlier if the costs at its two inner points differ by less than this share.
 const LEVEL: f64 = 1e-4;
@@ -61,8 +61,8 @@ impl<'a> Search<'a> {
         Some(Self { request, limits, family, curve: Curve::of(family, request)? })
     }
 
-    /// The participations that are searched. Fewer than the least take part only to be missed: below δ nobody would have to
-    /// be hidden at all, and an estimate that never says anything is exact where there are no yes-owners.
+    /// The participations that are searched. There is a least one, because below δ nobody would have to be hidden at all, and
+    /// because an estimate that never says anything is exact if there are no yes-owners.
     pub(super) fn domain(&self) -> (f64, f64) {
         let most = self.request.most_participation();
         if self.family == Family::RandomizedResponse {
@@ -72,7 +72,7 @@ impl<'a> Search<'a> {
         (LEAST_PARTICIPATION.max(100.0 * delta).min(most), most)
     }
 
-    /// The least costly law, where the release is to keep its ε over `allowance` in the crowds of one truth.
+    /// The least costly law whose release keeps its ε over `allowance` in the crowds of one truth.
     pub(super) fn best(&self, allowance: f64) -> Option<Found> {
         let places = self.places(allowance);
         let best = self.cheapest(None, places.iter().copied(), allowance, 1.01)?;
@@ -131,8 +131,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The law at a place that moved along with the cliff: the cliff moves with the allowance, and what is best just before it
-    /// moves along.
+    /// The law at a place that moved along with the cliff: the cliff moves with the allowance, and so does what is best just
+    /// before it.
     fn moved_with_cliff(&self, stretch: &Stretch, allowance: f64) -> Option<Found> {
         let (epsilon, _) = self.limits.release()?;
         let moved = 1.0 - (1.0 - stretch.place) * (epsilon - epsilon / allowance).exp();
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
         doubt.is_some_and(|doubt| !self.limits.is_broken_at(&self.curve.law(place, doubt), allowance))
     }
 
-    /// The most doubt at which the error is at most `error`; none where it is larger without any doubt.
+    /// The most doubt at which the error is at most `error`; none if it is larger without any doubt.
     pub(super) fn doubt_at_error(&self, place: f64, error: f64) -> Option<f64> {
         let sd = |log_doubt: f64| self.request.sd(&self.curve.law(place, log_doubt.exp()));
         let ends = (1e-18f64.ln(), self.curve.most_doubt().ln());

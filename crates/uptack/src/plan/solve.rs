@@ -112,9 +112,9 @@ fn advance_search(progress: &Progress, by: u64) {
 
 /// The plan with the fewest owners whose error is at most `error`; the minimum batch keeps its share of them.
 ///
-/// In crowds of fewer than two owners per yes-owner the error may fall again, because few no-owners are left: such crowds are
-/// tried only where two owners per yes-owner are enough. Where one honest aggregator is counted on and no owner, no-owners add
-/// to the error and hide nobody, so that the yes-owners alone are enough, or no crowd is.
+/// With fewer than two owners per yes-owner the error may fall again, because few no-owners are left; such crowds are tried
+/// only if two owners per yes-owner are enough. If one honest aggregator is counted on and no owner, no-owners add to the
+/// error and hide nobody: either the yes-owners alone are enough, or no crowd is.
 pub fn solve_owners(request: &Request, error: f64) -> Result<Plan> {
     solve_owners_with(request, error, &Progress::default())
 }
@@ -124,21 +124,14 @@ pub fn solve_owners_with(request: &Request, error: f64, progress: &Progress) -> 
     let fewest = request.yes.high.max(2);
     let sd = |owners: u64| {
         advance_search(progress, 2);
-        least_sd(&with_owners(request, owners)).unwrap_or(f64::INFINITY)
+        least_sd(&request.with_owners(owners as f64)).unwrap_or(f64::INFINITY)
     };
     let found = match request.trust {
         Trust::OneAggregator => Some(fewest).filter(|&fewest| sd(fewest) <= error),
         Trust::Owners => fewest_owners(fewest, error, sd),
     };
     let owners = found.ok_or_else(|| unattainable(request, error))?;
-    plan_with(&with_owners(request, owners), progress)
-}
-
-/// The request for another number of owners, of whom the minimum batch keeps its share.
-fn with_owners(request: &Request, owners: u64) -> Request {
-    let share = request.minimum_batch as f64 / request.owners as f64;
-    let minimum_batch = ((owners as f64 * share).ceil() as u64).clamp(1, owners);
-    Request { owners, minimum_batch, ..request.clone() }
+    plan_with(&request.with_owners(owners as f64), progress)
 }
 
 /// The fewest owners whose error is small enough, to a thousandth.

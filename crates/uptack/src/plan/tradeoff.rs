@@ -1,5 +1,7 @@
 //! What a bound on the linked ε costs if the aggregators add noise: then it is the only reason for a local channel.
 
+use std::iter;
+
 use super::least_sd;
 use super::request::{Noise, Request, Trust};
 use crate::error::Result;
@@ -15,7 +17,7 @@ pub struct Tradeoff {
 
 /// The bounds that are tried if one honest aggregator is enough.
 const BOUNDS: [f64; 11] = [14.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0];
-/// The bounds that are tried where each takes a search with certificates.
+/// The bounds that are tried if each takes a search with certificates.
 const FEWER_BOUNDS: [f64; 4] = [12.0, 9.0, 7.0, 5.0];
 
 /// The least error of a request without a bound on the linked ε, and at smaller and smaller bounds. A bound under which there
@@ -33,7 +35,7 @@ const FEWER_BOUNDS: [f64; 4] = [12.0, 9.0, 7.0, 5.0];
 pub fn tradeoff(request: &Request) -> Result<Vec<Tradeoff>> {
     request.check()?;
     let bounds: &[f64] = if request.trust == Trust::OneAggregator { &BOUNDS } else { &FEWER_BOUNDS };
-    let linked = std::iter::once(None).chain(bounds.iter().copied().map(Some));
+    let linked = iter::once(None).chain(bounds.iter().copied().map(Some));
     Ok(linked.filter_map(|linked| at(request, linked)).collect())
 }
 

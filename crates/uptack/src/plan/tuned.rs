@@ -3,6 +3,8 @@
 //! Four numbers are too many for a bound, so this is a walk from the best symmetric and the best one-sided law, in steps that
 //! shrink when none of them helps. Most steps are ruled out with one call of the accounting.
 
+use std::array;
+
 use super::certify::{Certified, as_it_stands, certify};
 use super::family::Family;
 use super::law::Law;
@@ -33,7 +35,7 @@ fn restated(request: &Request, starts: &[Certified]) -> Option<Certified> {
 }
 
 fn with_more_flips(&Law { part, flip }: &Law, factor: f64) -> Law {
-    Law { part, flip: [0, 1].map(|truth: usize| (flip[truth] * factor).min(part[truth])) }
+    Law { part, flip: array::from_fn(|truth| (flip[truth] * factor).min(part[truth])) }
 }
 
 fn found(request: &Request, law: Law, doubt: f64) -> Found {
@@ -65,9 +67,9 @@ struct Shape {
 
 impl Shape {
     /// The shape of a law. A one-sided law gets a trace of the missing flips, so that the walk can grow them.
-    fn of(law: &Law) -> Self {
-        let largest = law.flip[0].max(law.flip[1]);
-        Self { part: law.part, flip: law.flip.map(|flip| (flip / largest).max(1e-4)) }
+    fn of(&Law { part, flip }: &Law) -> Self {
+        let largest = flip[0].max(flip[1]);
+        Self { part, flip: flip.map(|flip| (flip / largest).max(1e-4)) }
     }
 
     /// Nobody takes part more often than `most`.
@@ -79,7 +81,7 @@ impl Shape {
     /// The law whose larger flip is `doubt`. Everybody who flips takes part.
     fn law(&self, doubt: f64) -> Law {
         let flip = self.flip.map(|flip| flip * doubt);
-        Law { part: [0, 1].map(|truth: usize| self.part[truth].max(flip[truth])), flip }
+        Law { part: array::from_fn(|truth| self.part[truth].max(flip[truth])), flip }
     }
 
     /// The doubt at which the classes would swap their meaning.
@@ -93,7 +95,7 @@ impl Shape {
         let [yes, no] = self.part;
         let [ry, rn] = self.flip;
         let (up, down) = (1.0 + step, 1.0 / (1.0 + step));
-        // Towards the end at `most` in shares of what is left, so that the walk can come close to it.
+        // Towards `most` in shares of what is left, so that the walk can come close to it.
         let nearer = |part: f64| most - (most - part) * (1.0 - step);
         let farther = |part: f64| most - (most - part) * up;
         [
@@ -163,7 +165,7 @@ impl Walk<'_> {
         let ends = (self.least_doubt(shape)?, shape.most_doubt());
         let doubt = self.limits.least_doubt(|doubt| shape.law(doubt), ends, allowance, accuracy)?;
         let law = shape.law(doubt);
-        // A class that only one truth can reach would show nothing at all where no owner has that truth.
+        // A class that only one truth can reach would show nothing at all if no owner has that truth.
         if law.no()[1] <= 1e-3 * law.yes()[1] || law.yes()[0] <= law.no()[0] {
             return None;
         }

@@ -1,5 +1,7 @@
 //! What a plan says to people, in sentences.
 
+use std::iter;
+
 use super::request::{Noise, Objective, Trust};
 use super::solve::{Solved, Unknown};
 use super::{Choice, EQUAL, Rule};
@@ -86,7 +88,7 @@ impl Solved {
 
     /// The best of each family, the least error first, each with how far it is above the least.
     pub fn families(&self) -> Vec<(&Choice, String)> {
-        let mut choices: Vec<&Choice> = std::iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
+        let mut choices: Vec<&Choice> = iter::once(&self.plan.best).chain(&self.plan.alternatives).collect();
         choices.sort_by(|one, other| one.sd.total_cmp(&other.sd));
         let least = choices[0].sd;
         choices.into_iter().map(|choice| (choice, above_least(choice.sd, least))).collect()

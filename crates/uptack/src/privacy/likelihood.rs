@@ -173,6 +173,14 @@ impl Direction {
         }
     }
 
+    /// What belongs to *no* and to *yes*, the truth that the event speaks for first. Applied again it restores the order.
+    pub(crate) fn in_order<T>(self, [no, yes]: [T; 2]) -> [T; 2] {
+        match self {
+            Self::YesOverNo => [yes, no],
+            Self::NoOverYes => [no, yes],
+        }
+    }
+
     /// The direction with the truths exchanged.
     pub(crate) fn opposite(self) -> Self {
         match self {

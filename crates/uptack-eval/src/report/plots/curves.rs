@@ -7,7 +7,7 @@ use super::looks::look;
 use crate::compare::Comparison;
 use crate::curve::CurvePoint;
 use crate::evaluation::Evaluation;
-use crate::report::text::{heading, level, listed};
+use crate::report::text::{heading, listed};
 use crate::row::ErrorAt;
 
 /// The errors of a method that theory predicts and that were measured.
@@ -35,9 +35,10 @@ impl Evaluation {
     }
 
     fn population_subtitle(&self, comparison: Comparison) -> String {
-        let level = level(comparison, &self.settings.levels).map_or(String::new(), |level| format!("{level}; "));
-        let (yes, trials) = (self.traffic.median(), self.settings.trials);
-        format!("{level}stations with {yes} vehicles; lines: theory, points: {trials} trials per station")
+        let level = self.level(comparison).map(|level| format!("{level}; ")).unwrap_or_default();
+        let trials = self.settings.trials;
+        let vehicles = self.traffic.median();
+        format!("{level}stations with {vehicles} vehicles; lines: theory, points: {trials} trials per station")
     }
 
     pub(super) fn error_against_epsilon(&self) -> Chart {

@@ -145,8 +145,7 @@ fn bit(set: u64, cell: u32) -> i64 {
 
 /// The cells that pass, as a bit set.
 fn cell_set(channel: &Channel, pass: impl Fn(&Cell) -> bool) -> u64 {
-    let cells = channel.cells().iter().enumerate().filter(|(_, cell)| pass(cell));
-    cells.fold(0, |set, (index, _)| set | 1 << index)
+    channel.cells().iter().enumerate().map(|(index, cell)| u64::from(pass(cell)) << index).sum()
 }
 
 /// The weights times their common denominator; none if they are too large to be of use.

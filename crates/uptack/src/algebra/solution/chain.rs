@@ -43,7 +43,7 @@ fn chain_of_output(coupled: &Coupled, bins: &[Bin], used: &[(Bin, i64)]) -> Vec<
     steps
 }
 
-/// A step turned so that what it holds starts with a plus; none where it adds nothing.
+/// A step turned so that what it holds starts with a plus; none if it adds nothing.
 fn step(coupled: &Coupled, parts: &[(Bin, i64)], weight: i64) -> Option<Step> {
     let (_, first) = *content(coupled, parts).first()?;
     let turn = first.signum();
@@ -65,13 +65,12 @@ fn content(coupled: &Coupled, parts: &[(Bin, i64)]) -> Vec<(usize, i64)> {
 
 /// What a combination of bins holds, as text.
 pub(super) fn content_text(coupled: &Coupled, parts: &[(Bin, i64)]) -> String {
-    let name = |(term, weight): (usize, i64)| (coupled.terms[term].name.clone(), weight);
-    signed_text(content(coupled, parts).into_iter().map(name))
+    signed_text(content(coupled, parts).into_iter().map(|(term, weight)| (coupled.terms[term].name.clone(), weight)))
 }
 
 /// A combination of bins, as text.
 pub(super) fn bins_text(parts: &[(Bin, i64)]) -> String {
-    let mut ordered: Vec<(Bin, i64)> = parts.to_vec();
+    let mut ordered = parts.to_vec();
     // What is subtracted comes last, as one would write it.
     ordered.sort_by_key(|(_, weight)| *weight < 0);
     signed_text(ordered.into_iter().map(|(bin, weight)| (bin.name(), weight)))

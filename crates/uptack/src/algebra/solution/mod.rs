@@ -83,7 +83,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// None where the mean of the combination is the same for both truths.
+    /// None if the mean of the combination is the same for both truths.
     fn new(channel: &Channel, bins: &[Bin], weights: Vec<i64>) -> Option<Self> {
         let values = values(channel, bins, &weights);
         let yes = Moments::of(channel, &values, Cell::yes);

@@ -32,7 +32,7 @@ impl Bit {
         often * one_variance(self.missed) + rarely * one_variance(self.stray)
     }
 
-    /// The least a = e^(−1/t) with which one honest aggregator keeps ε = ln(1 + growth). Zero where the owners' own coins keep
+    /// The least a = e^(−1/t) with which one honest aggregator keeps ε = ln(1 + growth). Zero if the owners' own coins keep
     /// it.
     ///
     /// With d = p − q, m = min(1 − p, q) and g = 1 − a, both ratios of the closed form are at most 1 + growth exactly if

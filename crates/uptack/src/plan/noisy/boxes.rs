@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use super::bit::Bit;
 use super::region::{Goal, Region, Sides};
 
-/// The best bit that was found, its error, and an error that no bit of the region is below.
+/// The best bit that was found, its error, and a lower bound on the error of every bit of the region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best {
     pub(super) bit: Bit,
@@ -26,7 +26,7 @@ const NEARLY_ALL: f64 = 1e-3;
 /// The smallest step of the walk, in the logarithm of the doubt.
 const SMALLEST_STEP: f64 = 1e-7;
 
-/// Doubts between two corners, and an error that no bit among them is below.
+/// Doubts between two corners, and a lower bound on the error of the bits among them.
 struct Box {
     sides: Sides,
     least: f64,
@@ -86,8 +86,8 @@ impl Search<'_> {
         }
     }
 
-    /// Halves the most promising box until none can be better by more than the accuracy; returns an error that no bit is
-    /// below.
+    /// Halves the most promising box until none can be better by more than the accuracy; returns a lower bound on the error
+    /// of every bit.
     fn halve_boxes(&mut self) -> f64 {
         let mut open: BinaryHeap<Box> = self.tight_box([(0.0, 1.0), (0.0, 1.0)]).into_iter().collect();
         for step in 0.. {

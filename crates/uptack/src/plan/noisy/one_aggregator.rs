@@ -18,7 +18,7 @@ pub(in crate::plan) struct Planned {
     pub(in crate::plan) release: Option<Guarantee>,
 }
 
-/// The best of each family, and an error that no mechanism of one answer is below.
+/// The best of each family, and a lower bound on the error of every mechanism of one answer.
 pub(in crate::plan) fn with_one_aggregator(request: &Request, families: &[Family]) -> (Vec<Planned>, f64) {
     let Some((epsilon, _)) = request.release else { return (Vec::new(), 0.0) };
     let goal = Goal::new(request, epsilon.value());

@@ -1,7 +1,7 @@
 //! The best mechanism of every family if one honest aggregator and the claim's owners are counted on together.
 //!
-//! Noise for which one honest aggregator alone is enough keeps the request already. Owners' coins take over a part of its work,
-//! most of all where the local bounds demand coins anyway. The search moves along the doubt that answers leave, and looks for
+//! Noise for which one honest aggregator alone is enough already keeps the request. Owners' coins take over a part of its work,
+//! above all if the local bounds demand coins anyway. The search moves along the doubt that answers leave, and looks for
 //! the least noise at each doubt.
 
 use super::bit::Bit;
@@ -120,7 +120,7 @@ impl<'a> Search<'a> {
         Some(Place { doubt, bit, scale: log_scale.exp(), error: self.error(&bit, log_scale) })
     }
 
-    /// The logarithm of the least scale between two that keeps the bound, from above; none where the larger one does not.
+    /// The logarithm of the least scale between two that keeps the bound, from above; none if the larger one does not.
     fn least_scale(&self, bit: &Bit, (low, high): (f64, f64)) -> Option<f64> {
         let keeps = |log_scale: f64| self.keeps(bit, log_scale.exp());
         if !keeps(high) {

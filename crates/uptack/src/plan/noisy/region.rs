@@ -31,7 +31,7 @@ impl Region {
         }
     }
 
-    /// The bit of the region with the least doubt that has at least this much; none where no doubt is enough.
+    /// The bit of the region with the least doubt that has at least this much; none if no doubt is enough.
     pub(super) fn lifted(&self, missed: f64, stray: f64) -> Option<Bit> {
         let missed = missed.max(1.0 - self.most);
         let (missed, stray) = match self.family {
@@ -61,7 +61,7 @@ impl Region {
         }
     }
 
-    /// Narrows a box to doubts that bits of the region can have; none where there is no such bit.
+    /// Narrows a box to doubts that bits of the region can have; none if there is no such bit.
     pub(super) fn tightened(&self, sides: Sides) -> Option<Sides> {
         match self.family {
             Family::RandomizedResponse => self.tightened_flips(sides),
