@@ -39,7 +39,7 @@ fn tables_and_texts_fit() {
     let tally = folder.file("tally.json", r#"{"answers":[{"1":4300,"2":4800,"3":3900},{"1":4000,"2":4000,"3":5000}]}"#);
     let card = folder.0.join("card.toml").to_str().unwrap().to_owned();
     let blended = "blended(b1=0.05,b2=0.25,b3=0.25,f1=0.05,f2=0.4,ry=1e-4,rn=1e-4)";
-    let plan = ["plan", "--owners", "2000", "--yes", "50", "--epsilon", "1", "--delta", "1e-6"];
+    let plan = ["plan", "--owners", "300", "--yes", "50", "--epsilon", "1", "--delta", "1e-3"];
     assert_fits(&[&plan[..], &["--answer-epsilon", "1.0986", "--out", &card]].concat());
     assert_fits(&[&plan[..], &["--form", "any"]].concat());
     assert_fits(&["channel", blended]);

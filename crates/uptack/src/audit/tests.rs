@@ -197,28 +197,28 @@ mod broken_controls {
         assert!(refused.unwrap_err().is_request());
     }
 
-    fn broken(text: &str, control: BrokenControl) -> Report {
+    fn broken(text: &str, control: BrokenControl, samples: u64) -> Report {
         let channel = channel(text);
         let claims = Claims::of(&channel, 20, 1e-8).unwrap();
-        audit(TEN_MILLION).run_broken(&channel, &claims, control).unwrap()
+        audit(samples).run_broken(&channel, &claims, control).unwrap()
     }
 
-    /// Every control is caught on every mechanism, by the check that is meant for it.
+    /// Every control is caught on every mechanism, by the check that is meant for it, within ten million samples. Most need far
+    /// fewer, so a twentieth is tried first.
     #[test]
     fn every_control_is_caught_on_the_whole_family() {
         for control in BrokenControl::ALL {
             for text in FAMILY {
-                let report = broken(text, control);
-                assert_eq!(report.verdict, Verdict::Violated, "{control:?} {text}");
-                assert_caught_by_the_right_check(control, text, &report);
+                let is_caught = |samples| is_caught_by_the_right_check(control, &broken(text, control, samples));
+                assert!(is_caught(TEN_MILLION / 20) || is_caught(TEN_MILLION), "{control:?} {text}");
             }
         }
     }
 
-    fn assert_caught_by_the_right_check(control: BrokenControl, text: &str, report: &Report) {
+    fn is_caught_by_the_right_check(control: BrokenControl, report: &Report) -> bool {
         let violated = |finding: &Finding| finding.is_violated() || finding.claimed.is_none();
         let law_is_kept = report.law.verdict == Verdict::Consistent;
-        let right = match control {
+        let is_right_check = match control {
             BrokenControl::LastOutputUnprotected => {
                 !law_is_kept && report.answers.last().is_some_and(violated) && violated(&report.linked)
             }
@@ -234,14 +234,14 @@ mod broken_controls {
             BrokenControl::WrongBranch => !law_is_kept,
             _ => unreachable!("noise has a test of its own"),
         };
-        assert!(right, "{control:?} {text}: {report:?}");
+        is_right_check && report.verdict == Verdict::Violated
     }
 
     /// A wrong branch is more than another law: it is a loss of privacy, proved in a view that has a claim.
     #[test]
     fn a_wrong_branch_breaks_a_claim() {
         for text in ["randomized-response(t=0.8)", "noisy-sampling(sy=0.05,sn=0.01)", "paired(b=0.5,sy=0.2,sn=0.05)"] {
-            assert!(broken(text, BrokenControl::WrongBranch).linked.is_violated(), "{text}");
+            assert!(broken(text, BrokenControl::WrongBranch, TEN_MILLION).linked.is_violated(), "{text}");
         }
     }
 
@@ -254,7 +254,7 @@ mod broken_controls {
             ("paired(b=0.5,sy=0.2,sn=0.05)", 10),
             ("normal-form(f=0.5,r=0.0001)", 14),
         ] {
-            let verdict = |bits| broken(text, BrokenControl::BiasedThreshold { bits }).verdict;
+            let verdict = |bits| broken(text, BrokenControl::BiasedThreshold { bits }, TEN_MILLION).verdict;
             assert_eq!(verdict(seen), Verdict::Violated, "{text}");
             assert_eq!(verdict(seen + 2), Verdict::Consistent, "{text}");
         }
