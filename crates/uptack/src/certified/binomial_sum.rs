@@ -327,11 +327,7 @@ impl Recurrence {
 
     /// The ratio at a count by the recurrence from `start` on, with the error of its logarithm.
     fn ratio_from(&self, start: u64, count: u64) -> (f64, f64) {
-        let (mut ratio, mut error) = self.start(start);
-        for below in start + 1..=count {
-            (ratio, error) = self.next(below, ratio, error);
-        }
-        (ratio, error)
+        (start + 1..=count).fold(self.start(start), |(ratio, error), count| self.next(count, ratio, error))
     }
 
     /// The ratio at a count as the mean of right's own ratios, weighted by the products that sum to the probability of the count:
