@@ -245,9 +245,9 @@ impl Accountant {
     }
 }
 
-/// The indices of some numbers, that of the smallest first.
+/// The indices of the numbers in ascending order.
 fn ascending_order(numbers: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    let mut order = Vec::from_iter(0..numbers.len());
     order.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
     order
 }

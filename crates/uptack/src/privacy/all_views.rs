@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::accountant::{Accountant, answer_with_release, check_answer, owners_alone, release};
+use super::accountant::{Accountant, answer_with_release, check_answer, release};
 use super::claim::{Guarantee, Target, View};
 use super::classes::local_epsilon;
 use super::effort::WorkLimit;
@@ -64,8 +64,8 @@ impl Views {
 
     /// All views where the release is known already, by its own accounting.
     pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self> {
-        let (owners, target) = (release.owners(), release.target());
-        Request { channel, owners, target, limit, progress: None }.views(Some(*release))
+        Request { channel, owners: release.owners(), target: release.target(), limit, progress: None }
+            .views(Some(*release))
     }
 
     /// The steps that all views of a channel together may take.
@@ -131,11 +131,8 @@ struct Accountants {
 
 impl Accountants {
     fn new(channel: &Channel, owners: u64) -> Result<Self> {
-        Ok(Self {
-            release: release(channel, owners)?,
-            owners_alone: channel.noise().map(|_| owners_alone(channel, owners)).transpose()?,
-            joint: JointViews::new(channel, owners)?,
-        })
+        let release = release(channel, owners)?;
+        Ok(Self { owners_alone: release.owners_alone(), release, joint: JointViews::new(channel, owners)? })
     }
 }
 
@@ -175,8 +172,11 @@ impl JointViews {
 
     /// The guarantees of all answers, given those of the different ones.
     fn of_all_answers(&self, different: &[Guarantee]) -> Vec<Guarantee> {
-        let of_answer = |(answer, index): (usize, &usize)| different[*index].of_view(View::AnswerWithRelease(answer));
-        self.of_answer.iter().enumerate().map(of_answer).collect()
+        self.of_answer
+            .iter()
+            .enumerate()
+            .map(|(answer, index)| different[*index].of_view(View::AnswerWithRelease(answer)))
+            .collect()
     }
 }
 

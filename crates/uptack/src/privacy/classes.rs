@@ -75,8 +75,7 @@ pub(crate) fn finite_epsilon(classes: &[ExactLikelihood]) -> f64 {
 /// The probability under each truth of the classes that this truth alone reaches.
 pub(crate) fn one_sided(classes: &[ExactLikelihood]) -> ExactLikelihood {
     ExactLikelihood::each(|truth| {
-        let alone = classes.iter().filter(|class| class[truth.other()] == 0);
-        alone.map(|class| class[truth]).sum::<u128>()
+        classes.iter().filter(|class| class[truth.other()] == 0).map(|class| class[truth]).sum()
     })
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::claim::Found;
-use crate::privacy::divergence::{Ends, Question};
+use crate::privacy::divergence::{Divergences, Ends, Question};
 use crate::privacy::effort::{Work, WorkLimit};
-use crate::privacy::likelihood::{Crowd, OneTruth, PerDirection};
+use crate::privacy::likelihood::{Crowd, OneTruth};
 use crate::privacy::views::ReducedView;
 use crate::simulate::Progress;
 use crate::truth::Truth;
@@ -36,9 +36,8 @@ pub(super) struct Crowds<'a> {
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
-        let limit = limit_for(view, limit);
-        let enumeration = ENUMERATION.min(limit.for_owners(owners));
-        Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
+        let work = Work::within(limit_for(view, limit), owners);
+        Self { view, others: owners - 1, enumeration: ENUMERATION.min(work.limit), work }
     }
 
     pub(super) fn watched(self, progress: Option<Arc<Progress>>) -> Self {
@@ -56,7 +55,7 @@ impl<'a> Crowds<'a> {
     }
 
     /// The worse direction of a crowd.
-    fn found(crowd: u64, value: PerDirection<Enclosure>) -> Found {
+    fn found(crowd: u64, value: Divergences) -> Found {
         Found { value: value.largest(), crowd }
     }
 
@@ -90,7 +89,7 @@ impl<'a> Crowds<'a> {
 
     /// A question to the view. Where it is bounded by different views from both sides, these need not be precise.
     pub(super) fn question(&self, epsilon: f64, log_cut: f64, goal: f64) -> Question {
-        let question = Question::new(epsilon.exp(), log_cut, goal);
+        let question = Question::new(epsilon, log_cut, goal);
         if self.view.is_sharp() { question } else { Question { precision: 0.1, ..question } }
     }
 
@@ -246,11 +245,11 @@ impl<'a> Crowds<'a> {
 /// The limit for one view. A sum of scores on its lattice costs about the same in every crowd. Where an answer is seen as well,
 /// there is one for each of its outputs, and more work hardly ever closes what a quarter of it leaves open.
 fn limit_for(view: &ReducedView, limit: WorkLimit) -> WorkLimit {
-    match (view.needs_sums(), view.is_joint()) {
-        (false, _) => limit,
-        (true, false) => limit.whatever_the_crowd(),
-        (true, true) => limit.whatever_the_crowd().quarter(),
+    if !view.needs_sums() {
+        return limit;
     }
+    let limit = limit.whatever_the_crowd();
+    if view.is_joint() { limit.quarter() } else { limit }
 }
 
 /// A numerator over 2⁶⁴ as a double, rounded up.

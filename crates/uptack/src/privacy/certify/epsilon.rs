@@ -102,7 +102,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
 
     /// The same, as precisely as for a view that is bounded by itself.
     fn precisely_at(&self, epsilon: f64) -> Question {
-        Question::new(epsilon.exp(), self.log_cut, self.delta)
+        Question::new(epsilon, self.log_cut, self.delta)
     }
 
     fn at_ends(&self, epsilon: f64, ends: Ends) -> Found {

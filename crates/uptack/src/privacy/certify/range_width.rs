@@ -53,8 +53,8 @@ struct Failed {
 impl Failed {
     /// The slope that a narrower range with the same start shows; none for other ranges.
     fn slope_to(self, tried: Tried, logarithm: f64) -> Option<f64> {
-        let narrower = self.from == tried.from && self.width > tried.width;
-        narrower.then(|| (self.logarithm - logarithm) / (self.width - tried.width) as f64)
+        (self.from == tried.from && self.width > tried.width)
+            .then(|| (self.logarithm - logarithm) / (self.width - tried.width) as f64)
     }
 }
 

@@ -176,7 +176,7 @@ impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &Found) -> f64> Sweep<'_,
     /// Whether the work is spent, or so much of it that a wider search is the better way.
     fn is_too_slow(&self, from: u64, last: u64) -> bool {
         let used = self.crowds.work.used();
-        used >= 1.0 || self.proposition.may_fail && used > EARLY && 3.0 * (from as f64) < used * last as f64
+        used >= 1.0 || self.proposition.may_fail && used > EARLY && used * last as f64 > 3.0 * from as f64
     }
 
     /// Evaluates the ends of a range that could not be bounded, if its crowds have exact formulas.

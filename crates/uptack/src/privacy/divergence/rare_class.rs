@@ -4,7 +4,7 @@ use super::question::{Divergences, Question};
 use super::two_classes::two_classes;
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Crowd, CrowdLaws, PerDirection, Weight};
+use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, PerDirection, Weight};
 
 /// The divergence of three classes by way of the two that are left when the rarest is given away. Hardly anybody of the crowd is
 /// in it but for a small probability; the target's own mass there is added. None where that is too much.
@@ -72,7 +72,7 @@ impl GivenAway {
     }
 
     /// The divergence of three classes, given that of two among all owners and an upper bound; none where these are too far apart.
-    fn enclosures(&self, whole: Divergences, upper: PerDirection<f64>, question: Question) -> Option<Divergences> {
+    fn enclosures(&self, whole: Divergences, upper: Bounds, question: Question) -> Option<Divergences> {
         let close = whole.with(upper, |whole, upper| upper - whole.upper() <= question.tolerance(whole.lower()));
         close.iter().all(|close| *close).then(|| {
             whole.with(upper, |whole, upper| Enclosure::of_probability(self.lower(whole), upper.max(whole.lower())))
@@ -103,7 +103,7 @@ mod tests {
     fn with_a_rare_class(rare: f64, precision: f64) -> (Outcome, Question) {
         let class = |yes: f64, no: f64| Likelihood { yes, no };
         let classes = vec![class(0.7 - rare, 0.3), class(rare, 0.5 * rare), class(0.3, 0.7 - 0.5 * rare)];
-        let question = Question { precision, ..Question::new(0.05_f64.exp(), -60.0, 1e-2) };
+        let question = Question { precision, ..Question::new(0.05, -60.0, 1e-2) };
         (Outcome { classes, outside: Likelihood::NONE }, question)
     }
 

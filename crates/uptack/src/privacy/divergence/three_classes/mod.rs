@@ -209,7 +209,7 @@ mod tests {
     fn agrees(accountant: &Accountant, yes: u64, no: u64, at: f64) -> Result<(), TestCaseError> {
         let view = accountant.reduced_view();
         let work = Work::within(WorkLimit::default(), yes + no + 1);
-        let question = Question::new(at.exp(), -80.0, 0.0);
+        let question = Question::new(at, -80.0, 0.0);
         let crowd = Crowd { yes, no };
         let (truth, found) = (view.enumerated(crowd, at.exp()), view.both_truths(crowd, question, &work));
         for (truth, found) in truth.iter().zip(found.iter()) {
@@ -262,7 +262,7 @@ mod tests {
         let accountant = release(&channel, 100_001).expect("owners");
         let view = accountant.reduced_view();
         let work = Work::within(WorkLimit::default(), 100_001);
-        let question = Question { precision: 1e-6, ..Question::new(0.008_f64.exp(), -80.0, 0.0) };
+        let question = Question { precision: 1e-6, ..Question::new(0.008, -80.0, 0.0) };
         let of_no = |owners: u64| view.one_truth(OneTruth { truth: Truth::No, owners }, question, &work);
         let [fewer, all] = [99_998, 100_000].map(of_no);
         let mixed = view.both_truths(Crowd { yes: 1, no: 99_999 }, question, &work);
