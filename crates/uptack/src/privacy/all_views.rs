@@ -62,7 +62,7 @@ impl Views {
         Request { channel, owners, target, limit, progress }.views(None)
     }
 
-    /// All views where the release is known already, by its own accounting.
+    /// All views, given the guarantee of the release.
     pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self> {
         Request { channel, owners: release.owners(), target: release.target(), limit, progress: None }
             .views(Some(*release))
@@ -86,7 +86,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// All views; that of the release may be known already.
+    /// All views; the guarantee of the release may be known already.
     fn views(self, known: Option<Guarantee>) -> Result<Views> {
         let channel = self.channel;
         let accountants = Accountants::new(channel, self.owners)?;
@@ -102,7 +102,7 @@ impl Request<'_> {
         })
     }
 
-    /// The certificates of the views that count on a crowd. They are independent of each other, so each has its thread.
+    /// The certificates of the views that count on a crowd. They are independent, so each has a thread of its own.
     fn certified(self, accountants: &Accountants, known: Option<Guarantee>) -> Certified {
         std::thread::scope(|scope| {
             let spawned = |accountant| scope.spawn(move || self.guarantee(accountant));
@@ -136,7 +136,7 @@ impl Accountants {
     }
 }
 
-/// Their guarantees; those of the joint views are of the different answers.
+/// The guarantees of these views; of the joint ones, one for each different answer.
 struct Certified {
     release: Guarantee,
     owners_alone: Option<Guarantee>,

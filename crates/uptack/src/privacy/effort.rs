@@ -124,7 +124,7 @@ impl Work {
         if self.stopped() { 1.0 } else { self.allowance.get().used(self.spent.get()) }
     }
 
-    /// Whether twice the limit is spent. The least work that gives any answer is always done; nothing beyond it is from here on.
+    /// Whether twice the limit is spent: from then on only the least work that gives an answer is done.
     pub(crate) fn overdrawn(&self) -> bool {
         self.stopped() || self.spent.get() / 2 >= self.limit
     }

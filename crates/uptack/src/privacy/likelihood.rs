@@ -131,7 +131,7 @@ impl Likelihood {
         WeightedClass { likelihood: self, weight: self.weight(direction, growth) }
     }
 
-    /// This class where only others can be in it.
+    /// This class if the target is never in it.
     pub(crate) fn without_target(self) -> WeightedClass {
         WeightedClass { likelihood: self, weight: Weight::ZERO }
     }

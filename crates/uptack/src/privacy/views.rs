@@ -21,7 +21,7 @@ pub(crate) struct ReducedView {
     pub(super) above: Vec<Outcome>,
     /// Each of these is a garbling of the view; the largest counts.
     pub(super) below: Vec<Vec<Outcome>>,
-    /// All classes of each outcome. From above they always hold; from below where the tallies determine the cells.
+    /// All classes of each outcome. They bound the view from above, and from below if the tallies determine the cells.
     pub(super) detail: Vec<DetailedOutcome>,
     /// Whether the tallies determine the cells (or at least their classes, where these are all that counts).
     determined: bool,
@@ -98,7 +98,7 @@ impl ReducedView {
         };
         let added = AddedNoise { decay: noise.decay(), gap: noise.gap(), largest_epsilon: largest.upper() };
         let bits = Self::owners_alone(channel);
-        // Whatever one truth alone can write, noise hides.
+        // Noise hides what only one truth can write.
         Self { noise: Some(added), floor: ExactLikelihood::default(), ..bits }
     }
 
@@ -154,7 +154,7 @@ impl ReducedView {
         self.determined
     }
 
-    /// Whether the values from below are those of the very same view as the values from above.
+    /// Whether the bounds from below and from above are values of the same view.
     pub(crate) fn is_exact(&self) -> bool {
         self.determined && self.below.len() == 1 && self.below[0] == self.above && !self.needs_sums()
     }
@@ -196,7 +196,7 @@ impl ReducedView {
     }
 
     /// Views of all tallies as classes: the view itself if the tallies determine the cells, else what they do determine. Each
-    /// is a function of what is seen, so that what it gives away is given away.
+    /// is a function of what is seen, so the adversary learns at least what it shows.
     pub(crate) fn shown(&self) -> Vec<&[Likelihood]> {
         if let ([outcome], true) = (self.detail.as_slice(), self.determined) {
             return vec![&outcome.inside];
@@ -204,8 +204,8 @@ impl ReducedView {
         self.below.iter().filter_map(|outcomes| only_outcome(outcomes)).map(|outcome| &outcome.classes[..]).collect()
     }
 
-    /// For each truth the largest part of its law that owners of either truth draw from: an owner of the other truth draws from
-    /// that law with this probability, and from some other law otherwise. Rounded down.
+    /// For each truth, the largest probability with which an owner of the other truth can be said to draw from its law, and from
+    /// some other law otherwise. Rounded down.
     pub(crate) fn in_common(&self) -> Likelihood {
         PerTruth::each(|truth| {
             let reached = self.ratios.iter().filter(|class| class[truth] > 0);

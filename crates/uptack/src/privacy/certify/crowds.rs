@@ -19,11 +19,11 @@ const MOST_SAMPLED: u64 = 30_000_000;
 const ENUMERATION: u64 = 30_000_000;
 /// Up to this many others, two classes are enumerated, too.
 const FEW_OTHERS: u64 = 64;
-/// Up to about this many owners who draw alike, it matters that their number is whole.
+/// With at most about this many owners who draw alike, it matters that their number is an integer.
 const A_HANDFUL: f64 = 1000.0;
 /// A crowd that only guides the search is computed to this share of its divergence.
 const ROUGH: f64 = 1e-3;
-/// The logarithm of a mass that is not distinguished from zero.
+/// The logarithm of a mass that is treated as zero.
 const DEEPEST_CUT: f64 = -460.0;
 
 /// All crowds of `others` owners besides the target, as one view shows them.
@@ -82,12 +82,12 @@ impl<'a> Crowds<'a> {
         (epsilon >= self.largest_epsilon()).then(|| self.floor())
     }
 
-    /// What may be left out, as a logarithm, where values near `delta` matter: `below` less than that of δ.
+    /// The logarithm of the mass that may be left out where values near `delta` matter: ln δ − `below`.
     pub(super) fn log_cut(delta: f64, below: f64) -> f64 {
         (delta.max(1e-300).ln() - below).max(DEEPEST_CUT)
     }
 
-    /// A question to the view. Where it is bounded by different views from both sides, these need not be precise.
+    /// A question to the view, less precise if different views bound it from below and from above.
     pub(super) fn question(&self, epsilon: f64, log_cut: f64, goal: f64) -> Question {
         let question = Question::new(epsilon, log_cut, goal);
         if self.view.is_sharp() { question } else { Question { precision: 0.1, ..question } }
@@ -139,7 +139,7 @@ impl<'a> Crowds<'a> {
         if self.view.noise.is_some() { 32 } else { 8 }
     }
 
-    /// Whether evaluating many of them costs little: two classes and no noise.
+    /// Whether crowds are cheap to evaluate: two classes and no noise.
     pub(super) fn are_cheap(&self) -> bool {
         self.view.is_two_classes() && self.view.noise.is_none()
     }

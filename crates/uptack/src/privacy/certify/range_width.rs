@@ -14,7 +14,7 @@ const FAR_BELOW: f64 = -5.0;
 /// crowds of one truth inwards, plus a part that grows with the width.
 #[derive(Default)]
 pub(super) struct RangeWidth {
-    /// By how much the logarithm grows with each crowd of the width.
+    /// By how much the logarithm grows with each crowd in the range.
     slope: Option<f64>,
     /// The levels of the last two ranges that held.
     last: Option<Level>,

@@ -12,7 +12,7 @@ use crate::privacy::divergence::many_classes::PairLaw;
 /// Cells of the grid for each standard deviation of one query's loss. Rounding down to the grid costs at most about
 /// 0.4 / this of ε, and a grid of twice as many costs twice as much time.
 const CELLS_PER_DEVIATION: f64 = 128.0;
-/// The longest transform that is worth its time; about five are made for one lower end. With a shorter one grids are coarser.
+/// The longest transform that is worth its time; about five are made for one lower end. A smaller limit makes grids coarser.
 const LONGEST: usize = 1 << 18;
 /// Outcomes of the lowest losses are left out as long as all queries together lose less than this of δ. A probability of which only
 /// the error bound of a transform is left seems to have a very low loss, which would make the grid long.

@@ -21,7 +21,7 @@ const IMPROBABLE: f64 = 1e-3;
 /// Queries whose channels, or profiles that dominate them, were fixed before the first coin was tossed, each answered
 /// with fresh coins.
 ///
-/// The list is closed when it is made: there is no way to add a query later. Queries that are decided on the way need
+/// The list is closed when it is made: there is no way to add a query later. Queries that are chosen on the way need
 /// a [`Filter`](super::Filter).
 #[derive(Debug, Clone)]
 pub struct FixedInAdvance {

@@ -59,7 +59,7 @@ impl Falling {
         best
     }
 
-    /// The blocks to a standard deviation to start with, where the function rises to `single` over `distance`.
+    /// How many blocks per standard deviation to start with, if the function rises to `single` over `distance`.
     fn first_fineness(&self, single: Bounds, distance: f64, deviation: f64) -> f64 {
         let slope = self.worst(single) / distance.max(1.0);
         // The loss is about that of half a block.
@@ -67,13 +67,13 @@ impl Falling {
         if first.is_finite() { first.max(0.5) } else { 0.5 }
     }
 
-    /// How many times as fine the blocks should be where they gave these bounds.
+    /// By which factor to refine blocks that gave these bounds.
     fn refinement(&self, bounds: Bounds) -> f64 {
         let factor = 1.2 * self.worst(bounds) / self.worst(self.goals);
         if factor.is_finite() { factor.clamp(1.4, 8.0) } else { 2.0 }
     }
 
-    /// A bound from a single number, below which the number rarely is, and how far that is from the mean.
+    /// A bound from the value at one number, below which the binomial rarely falls, and how far that number is from the mean.
     fn at_a_rare_number(&self, log_cut: f64, function: &impl Fn(u64) -> Bounds) -> (Bounds, f64) {
         let rarely = self.how_rarely().clamp(log_cut.exp(), 0.05);
         let (number, _) = window(&[self.law], rarely.ln());
@@ -82,7 +82,7 @@ impl Falling {
         (bound, self.law.mean() - number as f64)
     }
 
-    /// The probability with which the bounds for all numbers may stand in: that costs a small share of the goals.
+    /// The probability with which the bounds for all numbers may stand in, at the cost of a small share of the goals.
     fn how_rarely(&self) -> f64 {
         let share = self.goals.with(self.everywhere, |goal, everywhere| 5e-4 * goal / (everywhere - goal).max(1e-300));
         share.yes_over_no.min(share.no_over_yes)

@@ -12,7 +12,7 @@
 //! | both truths | three | [`three_classes`]: the generating function on two circles | Three classes |
 //! | any | any | [`many_classes`]: sums of scores, from above and from below | Any number of classes |
 //!
-//! Where an answer is seen, too, and its outcome has three classes besides the outside, the adversary is told who is outside
+//! If an answer is seen as well and its outcome has three classes besides the outside, the adversary is told who is outside
 //! ([`outside_told`]), and the expectation over their number is bounded in blocks ([`averaged`]).
 
 pub(crate) mod averaged;

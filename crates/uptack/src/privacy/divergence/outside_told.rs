@@ -75,8 +75,8 @@ impl<'a> OutcomeBound<'a> {
     }
 }
 
-/// An outcome of which the adversary is told who is outside: for owners of the commoner truth the number inside is averaged over,
-/// for those of the rarer truth it is taken at its smallest.
+/// An outcome whose outside is told to the adversary. The number inside is averaged for the owners of the commoner truth, and
+/// taken at its smallest for those of the rarer one.
 struct OutsideTold<'a> {
     outcome: &'a Outcome,
     common: Truth,

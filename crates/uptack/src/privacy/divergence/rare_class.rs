@@ -28,9 +28,9 @@ pub(super) fn without_the_rarest(
     given_away.enclosures(whole, upper, question)
 }
 
-/// How many of a crowd may be in a class that is given away, from the fewest on.
+/// How many of a crowd may be in a class that is given away, tried in this order.
 const FEW: [u64; 3] = [0, 1, 4];
-/// The share of what is allowed to be lost that more of them may cost.
+/// The share of the allowed loss that the chance of more of them may cost.
 const SHARE_OF_MORE: f64 = 0.1;
 
 /// A class of three that the adversary is told about, the expected number of owners who are in it, from above, and how many of
@@ -85,7 +85,7 @@ impl GivenAway {
     }
 }
 
-/// The probability that more than `few` of independent events happen, of which `expected` do on average, from above: k of them
+/// An upper bound on the probability that more than `few` of some independent events happen, `expected` on average: k of them
 /// happen with a probability of at most expectedᵏ/k!, the sum of the products of any k probabilities.
 fn more_than(few: u64, expected: f64) -> f64 {
     (1..=few + 1).map(|k| expected / k as f64).product::<f64>() * (1.0 + 1e-12)

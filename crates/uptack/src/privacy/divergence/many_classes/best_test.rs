@@ -129,7 +129,7 @@ impl Test<'_> {
 fn with_factor(value: f64, law: &TiltedLaw, focus: i64) -> f64 {
     let factor = (law.log_scale - law.tilt * focus as f64).exp();
     let lower = value * factor * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
-    // A factor that overflows goes with tails that underflow, of which nothing is known.
+    // If the factor overflows, the tails underflow, and nothing is known of them.
     if lower.is_finite() { lower } else { 0.0 }
 }
 

@@ -110,7 +110,7 @@ impl<'a> Labelled<'a> {
     }
 }
 
-/// The law of B on a lattice, of which every `step`-th cell is used, and the mass above its window.
+/// The law of B on every `step`-th cell of a lattice, and the mass above its window.
 struct LawOfMean {
     law: TiltedLaw,
     step: i64,

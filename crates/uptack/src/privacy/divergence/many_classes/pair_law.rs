@@ -21,8 +21,7 @@ pub(crate) struct PairLaw {
 }
 
 impl PairLaw {
-    /// Adds an outcome of these probabilities, of which the first is a lower and the second an upper bound; nothing where either
-    /// is zero.
+    /// Adds an outcome with a lower bound on its first and an upper bound on its second probability, unless either is zero.
     fn add(&mut self, one: f64, other: f64) {
         if one > 0.0 && other > 0.0 {
             self.losses.push(((one / other).ln(), one));

@@ -74,7 +74,7 @@ pub(crate) fn three_classes(
     Enclosure::around(surplus, rounding, 0.0).plus(rest)
 }
 
-/// All weights have one sign, but for rounding: nothing that the histogram tells changes the sum.
+/// All weights have one sign, but for rounding: the sum is the same whatever the histogram shows.
 fn one_sign(weights: &[Weight; 3]) -> Enclosure {
     let rounding = 200.0 * ROUNDOFF * Weight::sum_of_magnitudes(weights);
     let upper = Weight::positive_parts(weights).upper();
@@ -104,8 +104,7 @@ impl Divergence {
         self.by_rows(tilt, whole, work).unwrap_or_else(|| Enclosure::of_probability(0.0, whole))
     }
 
-    /// The sum over the rows, which is at most `whole`. None where the first row is lost in the noise, or where too much would have
-    /// to be computed.
+    /// The sum over the rows, which is at most `whole`. None if the first row is lost in the noise or there is too much to compute.
     fn by_rows(&self, tilt: Tilt, whole: f64, work: &Work) -> Option<Enclosure> {
         let mut rows = Rows::new(&self.crowd, &self.weights, tilt, self.question.precision)?;
         let start = rows.add(rows.center().row, rows.center().high)?;

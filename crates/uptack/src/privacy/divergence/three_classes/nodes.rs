@@ -109,7 +109,7 @@ impl ColumnDecay {
     }
 }
 
-/// The nodes of both circles, of which those are used at which the bound is above e^(−`cut`).
+/// The nodes of both circles. Those at which the bound is above e^(−`cut`) are used.
 struct Circles {
     decay: Decay,
     nodes: Nodes,
