@@ -174,12 +174,12 @@ impl WeightedSum {
     }
 }
 
-/// The ways in which a count is the sum of a part of left's and the rest of right's.
+/// The ways to split a count into a part that is `left`'s and a rest that is `right`'s.
 struct Splits {
     left: Binomial,
     right: Binomial,
     count: u64,
-    /// The least and the largest part of left's.
+    /// The smallest and the largest part.
     least: u64,
     most: u64,
 }
@@ -189,13 +189,13 @@ impl Splits {
         Self { left, right, count, least: count.saturating_sub(right.trials), most: count.min(left.trials) }
     }
 
-    /// The probability with one more of left's over that with `part`. It falls with the part.
+    /// The probability of `part` + 1 over that of `part`. It falls with the part.
     #[inline]
     fn growth(&self, part: u64) -> f64 {
         self.left.ratio_up(part) * self.right.ratio_down(self.count - part)
     }
 
-    /// Right's own ratio of neighbours.
+    /// The ratio of neighbours of `right` alone, at the rest.
     #[inline]
     fn ratio(&self, part: u64) -> f64 {
         self.right.ratio_up(self.count - part)
@@ -327,11 +327,7 @@ impl Recurrence {
 
     /// The ratio at a count by the recurrence from `start` on, with the error of its logarithm.
     fn ratio_from(&self, start: u64, count: u64) -> (f64, f64) {
-        let (mut ratio, mut error) = self.start(start);
-        for below in start + 1..=count {
-            (ratio, error) = self.next(below, ratio, error);
-        }
-        (ratio, error)
+        (start + 1..=count).fold(self.start(start), |(ratio, error), count| self.next(count, ratio, error))
     }
 
     /// The ratio at a count as the mean of right's own ratios, weighted by the products that sum to the probability of the count:
@@ -341,7 +337,7 @@ impl Recurrence {
         let peak = splits.peak();
         let mut sum = WeightedSum::new(splits.ratio(peak));
         sum.add_falling(splits.upwards(peak));
-        // The next count may also be all left's, which no ratio of right's stands for.
+        // The next count may also be `left`'s altogether, a case that no ratio of `right` covers.
         if splits.most == count && count < self.left.trials && sum.last.0 > 0.0 {
             sum.ratios += sum.last.0 * self.left.ratio_up(count);
         }

@@ -20,8 +20,7 @@ pub(super) struct FallingTerms<'a> {
 
 impl<'a> FallingTerms<'a> {
     pub(super) fn new(tilt: f64, last: i64, roots: &'a Roots) -> Self {
-        let last_size = (-tilt * last as f64).exp();
-        Self { tilt, last, roots, size: (-tilt).exp(), gap: -(-tilt).exp_m1(), last_size }
+        Self { tilt, last, roots, size: (-tilt).exp(), gap: -(-tilt).exp_m1(), last_size: falling_power(tilt, last) }
     }
 
     /// The sum at a node, and how far it may be off.
@@ -51,21 +50,21 @@ impl<'a> FallingTerms<'a> {
         let z = self.turned(self.size, node);
         let to_last = self.turned(self.last_size, node * self.last as usize);
         let difference = self.one_minus(z, node);
-        let numerator = Complex::ONE.minus(to_last).minus(to_last.times(difference).scaled(last));
-        let square = difference.times(difference);
-        let value = z.times(numerator).times(square.reciprocal());
+        let numerator = Complex::ONE - to_last - (to_last * difference).scaled(last);
+        let square = difference * difference;
+        let value = z * numerator * square.reciprocal();
         let size = (1.0 + to_last.magnitude() * (1.0 + last * difference.magnitude())) / square.magnitude();
         (value, ROUNDOFF * (64.0 + 4.0 * self.tilt * last) * size)
     }
 
-    /// The complex number of this size whose angle is that of the root with this number, mirrored.
+    /// The complex number of this size whose angle is the negative of that of the root with this number.
     fn turned(&self, size: f64, number: usize) -> Complex {
         self.roots.root(number).conjugate().scaled(size)
     }
 
     /// 1 − z without cancellation: 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·2·sin²(θ/2).
     fn one_minus(&self, z: Complex, node: usize) -> Complex {
-        let half_angle = PI * node as f64 / self.roots.length as f64;
+        let half_angle = self.roots.half_angle(node);
         Complex { real: self.gap + self.size * 2.0 * half_angle.sin().powi(2), imaginary: -z.imaginary }
     }
 }
@@ -133,6 +132,11 @@ impl Roots {
         Self { length, coarse, fine: (0..fine).map(root).collect() }
     }
 
+    /// Half the angle of a node.
+    pub(super) fn half_angle(&self, node: usize) -> f64 {
+        PI * node as f64 / self.length as f64
+    }
+
     /// How many nodes of the whole circle a node of its first half stands for.
     pub(super) fn weight(&self, node: usize) -> f64 {
         if node == 0 || 2 * node == self.length { 1.0 } else { 2.0 }
@@ -152,15 +156,15 @@ impl Roots {
             if self.fine.is_empty() {
                 self.coarse[index]
             } else {
-                self.coarse[index / LONG_STEP].times(self.fine[index % LONG_STEP])
+                self.coarse[index / LONG_STEP] * self.fine[index % LONG_STEP]
             }
         })
     }
 
-    /// The absolute error of [`Self::quick`] on a circle of this length: below 12 roundings for a root of unity; a product has
-    /// twice that and its own.
+    /// The absolute error of [`Self::quick`] on a circle of this length: that of a root of unity; a product has twice that and its
+    /// own.
     pub(super) fn quick_error_on(length: usize) -> f64 {
-        if length > LONGEST_TABLE { 25.0 * ROUNDOFF + Complex::PRODUCT_ERROR } else { 12.0 * ROUNDOFF }
+        if length > LONGEST_TABLE { 25.0 * ROUNDOFF + Complex::PRODUCT_ERROR } else { Complex::ROOT_ERROR }
     }
 
     pub(super) fn quick_error(&self) -> f64 {
@@ -170,8 +174,9 @@ impl Roots {
     /// A root from those of the first half of the circle: the others have the opposite sign.
     #[inline]
     fn by_halves(&self, number: usize, of_first_half: impl Fn(usize) -> Complex) -> Complex {
-        let (index, half) = (number & (self.length - 1), self.length / 2);
-        if index < half { of_first_half(index) } else { of_first_half(index - half).negated() }
+        let half = self.length / 2;
+        let root = of_first_half(number & (half - 1));
+        if number & half == 0 { root } else { -root }
     }
 }
 
@@ -199,7 +204,7 @@ mod tests {
         let mut largest = 0.0_f64;
         for number in (0..3 * length).step_by(97) {
             let (exact, quick) = (roots.root(number), roots.quick(number));
-            largest = largest.max(exact.minus(quick).magnitude());
+            largest = largest.max((exact - quick).magnitude());
         }
         assert!(largest > 0.0 && largest < 2.0 * roots.quick_error(), "{largest}");
     }

@@ -1,11 +1,13 @@
 //! Owners who draw scores from one law, and that law under a tilt (`docs/accounting.md`, "Sums of scores").
 
+/// A score with its probability.
+pub(crate) type Atom = (i64, f64);
+
 /// Owners who draw their scores independently from one law.
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     pub(crate) owners: u64,
-    /// Scores with their probabilities.
-    pub(crate) atoms: Vec<(i64, f64)>,
+    pub(crate) atoms: Vec<Atom>,
 }
 
 impl Draws {
@@ -28,10 +30,10 @@ impl Draws {
         self.atoms.iter().map(|(score, mass)| (*score as f64, *mass))
     }
 
-    /// Scores with their probabilities under a tilt, whose log normalizer is known.
-    pub(super) fn tilted(&self, tilt: f64, log_normalizer: f64) -> Vec<(i64, f64)> {
-        let weight = |&(score, mass): &(i64, f64)| (score, mass * (tilt * score as f64 - log_normalizer).exp());
-        self.atoms.iter().map(weight).collect()
+    /// Scores with their probabilities under a tilt with this log normalizer.
+    pub(super) fn tilted(&self, tilt: f64, log_normalizer: f64) -> Vec<Atom> {
+        let weight = |score: i64| (tilt * score as f64 - log_normalizer).exp();
+        self.atoms.iter().map(|&(score, mass)| (score, mass * weight(score))).collect()
     }
 
     /// Mean and variance of one score under a tilt.

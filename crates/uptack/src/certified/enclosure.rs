@@ -1,5 +1,7 @@
 //! A number that is known to lie between two others (`docs/accounting.md`, "Errors").
 
+use super::rounding::{down, up};
+
 /// A certified enclosure: the truth is at least `lower` and at most `upper`. What is claimed is the upper end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Enclosure {
@@ -14,6 +16,11 @@ impl Enclosure {
     /// Any number between two ends.
     pub(crate) fn new(lower: f64, upper: f64) -> Self {
         Self { lower, upper }
+    }
+
+    /// A non-negative number that was computed as `value`, with a relative error of at most `relative`.
+    pub(crate) fn within(value: f64, relative: f64) -> Self {
+        Self { lower: down(value, relative), upper: up(value, relative) }
     }
 
     /// A probability between two ends, which are clipped to \[0, 1\].
@@ -50,6 +57,18 @@ impl Enclosure {
     /// The distance between the ends relative to the upper one.
     pub(crate) fn width(&self) -> f64 {
         if self.upper > self.lower { (self.upper - self.lower) / self.upper } else { 0.0 }
+    }
+
+    /// Upper over lower, less one; infinite where the lower end is zero and the upper is not.
+    pub(crate) fn gap(&self) -> f64 {
+        let Self { lower, upper } = *self;
+        if upper <= lower {
+            0.0
+        } else if lower > 0.0 {
+            upper / lower - 1.0
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// Encloses the larger of two numbers.

@@ -6,6 +6,7 @@
 //! η = μ + γ₄(√2 + μ), where μ bounds the error of the roots of unity.
 
 use std::f64::consts::{PI, SQRT_2};
+use std::ops::{Add, Mul, Neg, Sub};
 
 use super::rounding::ROUNDOFF;
 
@@ -23,30 +24,14 @@ impl Complex {
     /// Relative error of one product: √2·γ₂ (Higham, lemma 3.5), with a little room.
     pub(crate) const PRODUCT_ERROR: f64 = 4.0 * ROUNDOFF;
 
-    /// e^(−2πi·index/length). For an index below half the length the angle is below π and carries two roundings, and sine and
-    /// cosine add theirs: each part is off by less than 12 roundings.
+    /// How far each part of a [`Self::root_of_unity`] may be off, for an index below half the length: the angle is below π and
+    /// carries two roundings, and sine and cosine add theirs. μ in the theorem.
+    pub(super) const ROOT_ERROR: f64 = 12.0 * ROUNDOFF;
+
+    /// e^(−2πi·index/length).
     pub(super) fn root_of_unity(index: usize, length: usize) -> Self {
         let (imaginary, real) = (-2.0 * PI / length as f64 * index as f64).sin_cos();
         Self { real, imaginary }
-    }
-
-    pub(crate) fn times(self, other: Self) -> Self {
-        Self {
-            real: self.real * other.real - self.imaginary * other.imaginary,
-            imaginary: self.real * other.imaginary + self.imaginary * other.real,
-        }
-    }
-
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self { real: self.real + other.real, imaginary: self.imaginary + other.imaginary }
-    }
-
-    pub(crate) fn minus(self, other: Self) -> Self {
-        Self { real: self.real - other.real, imaginary: self.imaginary - other.imaginary }
-    }
-
-    pub(super) fn negated(self) -> Self {
-        Self { real: -self.real, imaginary: -self.imaginary }
     }
 
     pub(super) fn scaled(self, factor: f64) -> Self {
@@ -81,14 +66,53 @@ impl Complex {
         let mut square = self;
         while exponent > 0 {
             if exponent & 1 == 1 {
-                result = result.times(square);
+                result = result * square;
             }
             exponent >>= 1;
             if exponent > 0 {
-                square = square.times(square);
+                square = square * square;
             }
         }
         result
+    }
+}
+
+impl Add for Complex {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self { real: self.real + other.real, imaginary: self.imaginary + other.imaginary }
+    }
+}
+
+impl Sub for Complex {
+    type Output = Self;
+
+    #[inline]
+    fn sub(self, other: Self) -> Self {
+        Self { real: self.real - other.real, imaginary: self.imaginary - other.imaginary }
+    }
+}
+
+impl Mul for Complex {
+    type Output = Self;
+
+    #[inline]
+    fn mul(self, other: Self) -> Self {
+        Self {
+            real: self.real * other.real - self.imaginary * other.imaginary,
+            imaginary: self.real * other.imaginary + self.imaginary * other.real,
+        }
+    }
+}
+
+impl Neg for Complex {
+    type Output = Self;
+
+    #[inline]
+    fn neg(self) -> Self {
+        Self { real: -self.real, imaginary: -self.imaginary }
     }
 }
 
@@ -98,6 +122,9 @@ pub(crate) struct Fourier {
 }
 
 impl Fourier {
+    /// What one of the t stages adds to the relative error: η in the theorem.
+    const STAGE_ERROR: f64 = Complex::ROOT_ERROR + 4.1 * ROUNDOFF * (SQRT_2 + Complex::ROOT_ERROR);
+
     /// Prepares transforms of `length`, a power of two and at least 2.
     pub(crate) fn new(length: usize) -> Self {
         debug_assert!(length.is_power_of_two() && length >= 2);
@@ -124,23 +151,20 @@ impl Fourier {
     fn combine_halves(&self, block: &mut [Complex], stride: usize) {
         let (low, high) = block.split_at_mut(block.len() / 2);
         for (index, (left, right)) in low.iter_mut().zip(high).enumerate() {
-            let turned = right.times(self.roots[index * stride]);
-            *right = left.minus(turned);
-            *left = left.plus(turned);
+            let turned = *right * self.roots[index * stride];
+            *right = *left - turned;
+            *left = *left + turned;
         }
     }
 
     /// The bound on ‖error‖₂/‖result‖₂ of [`Self::forward`].
     pub(crate) fn relative_error(&self) -> f64 {
-        // See `Complex::root_of_unity`.
-        let root_error = 12.0 * ROUNDOFF;
-        let stage = root_error + 4.1 * ROUNDOFF * (SQRT_2 + root_error);
-        let total = (2.0 * self.roots.len() as f64).log2() * stage;
+        let total = (2.0 * self.roots.len() as f64).log2() * Self::STAGE_ERROR;
         total / (1.0 - total) * 1.01
     }
 }
 
-/// Moves every value to the index whose bits are those of its own, reversed.
+/// Moves every value to the index with its own index's bits in reverse order.
 fn bit_reverse(values: &mut [Complex]) {
     let shift = usize::BITS - values.len().trailing_zeros();
     for index in 0..values.len() {
@@ -169,8 +193,7 @@ mod tests {
             let mut exact = Complex::ZERO;
             for (index, sample) in signal.iter().enumerate() {
                 let angle = -2.0 * PI * ((frequency * index) % length) as f64 / length as f64;
-                let turned = sample.times(Complex { real: angle.cos(), imaginary: angle.sin() });
-                exact = Complex { real: exact.real + turned.real, imaginary: exact.imaginary + turned.imaginary };
+                exact = exact + *sample * Complex { real: angle.cos(), imaginary: angle.sin() };
             }
             error += (exact.real - value.real).powi(2) + (exact.imaginary - value.imaginary).powi(2);
             norm += exact.magnitude().powi(2);
@@ -187,7 +210,7 @@ mod tests {
         for exponent in 0..40 {
             let fast = base.power(exponent);
             assert!((fast.real - slow.real).abs() < 1e-14 && (fast.imaginary - slow.imaginary).abs() < 1e-14);
-            slow = slow.times(base);
+            slow = slow * base;
         }
     }
 }

@@ -45,31 +45,30 @@ impl Sample {
     fn at(place: f64, function: &impl Fn(f64) -> f64) -> Self {
         Self { place, value: function(place) }
     }
+
+    /// The left one of the two places inside an interval.
+    fn left(low: f64, high: f64, function: &impl Fn(f64) -> f64) -> Self {
+        Self::at(high - GOLDEN * (high - low), function)
+    }
+
+    fn right(low: f64, high: f64, function: &impl Fn(f64) -> f64) -> Self {
+        Self::at(low + GOLDEN * (high - low), function)
+    }
 }
 
 impl Bracket {
     fn new(low: f64, high: f64, function: &impl Fn(f64) -> f64) -> Self {
-        let left = Sample::at(left_place(low, high), function);
-        let right = Sample::at(right_place(low, high), function);
-        Self { low, high, left, right }
+        Self { low, high, left: Sample::left(low, high, function), right: Sample::right(low, high, function) }
     }
 
     /// Drops the part of the interval beyond the higher of the two samples.
     fn narrow(&mut self, function: &impl Fn(f64) -> f64) {
         if self.left.value <= self.right.value {
             (self.high, self.right) = (self.right.place, self.left);
-            self.left = Sample::at(left_place(self.low, self.high), function);
+            self.left = Sample::left(self.low, self.high, function);
         } else {
             (self.low, self.left) = (self.left.place, self.right);
-            self.right = Sample::at(right_place(self.low, self.high), function);
+            self.right = Sample::right(self.low, self.high, function);
         }
     }
-}
-
-fn left_place(low: f64, high: f64) -> f64 {
-    high - GOLDEN * (high - low)
-}
-
-fn right_place(low: f64, high: f64) -> f64 {
-    low + GOLDEN * (high - low)
 }

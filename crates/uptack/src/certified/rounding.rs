@@ -19,6 +19,11 @@ pub(crate) fn up(value: f64, relative: f64) -> f64 {
     (value * (1.0 + relative) * (1.0 + 4.0 * ROUNDOFF)).next_up()
 }
 
+/// [`up`] for a probability, which is at most one.
+pub(crate) fn probability_up(value: f64, relative: f64) -> f64 {
+    up(value, relative).min(1.0)
+}
+
 /// A non-negative `value` that carries a relative error of at most `relative`, lowered below the truth.
 pub(crate) fn down(value: f64, relative: f64) -> f64 {
     (value * (1.0 - relative) * (1.0 - 4.0 * ROUNDOFF)).next_down().max(0.0)

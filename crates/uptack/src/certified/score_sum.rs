@@ -77,13 +77,17 @@ pub(crate) const LONGEST: i64 = 1 << 21;
 impl ScoreSum {
     /// ln E[e^(tilt·sum)].
     pub(crate) fn cumulant(&self, tilt: f64) -> f64 {
-        self.groups.iter().map(|group| group.owners as f64 * group.log_normalizer(tilt)).sum()
+        self.sum_over_owners(|group| group.log_normalizer(tilt))
     }
 
     /// Relative error of e^cumulant, the laws' own roundings included.
     pub(crate) fn relative_error(&self, tilt: f64) -> f64 {
-        let error = |group: &Draws| group.owners as f64 * (16.0 + 8.0 * tilt.abs() * group.reach() as f64);
-        ROUNDOFF * self.groups.iter().map(error).sum::<f64>()
+        ROUNDOFF * self.sum_over_owners(|group| 16.0 + 8.0 * tilt.abs() * group.reach() as f64)
+    }
+
+    /// The sum over all owners of a value of their group.
+    fn sum_over_owners(&self, value: impl Fn(&Draws) -> f64) -> f64 {
+        self.groups.iter().map(|group| group.owners as f64 * value(group)).sum()
     }
 
     /// Mean and variance of the tilted sum.
@@ -102,8 +106,8 @@ impl ScoreSum {
 
     /// The sum if every owner has this score of its group.
     fn extreme(&self, score: fn(&Draws) -> i64) -> i64 {
-        let of_group = |group: &Draws| score(group).saturating_mul(group.owners as i64);
-        self.groups.iter().map(of_group).fold(0, i64::saturating_add)
+        let sums = self.groups.iter().map(|group| score(group).saturating_mul(group.owners as i64));
+        sums.fold(0, i64::saturating_add)
     }
 
     /// The tilt at which the mean is `wanted`, or the nearest one that is neither negative nor too steep for doubles.
@@ -198,7 +202,7 @@ impl ScoreSum {
 
     /// The mean without a tilt, from above, by one addition after another: relative errors do not grow if no score is negative.
     fn mean_of_nonnegative(&self) -> f64 {
-        let mean: f64 = self.groups.iter().map(|group| group.owners as f64 * group.plain_mean()).sum();
+        let mean = self.sum_over_owners(Draws::plain_mean);
         mean.max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0))
     }
 

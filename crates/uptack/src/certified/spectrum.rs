@@ -7,7 +7,7 @@
 use std::f64::consts::PI;
 
 use super::circle::Roots;
-use super::draws::Draws;
+use super::draws::{Atom, Draws};
 use super::fourier::{Complex, Fourier};
 use super::root::bisect_integers;
 use super::rounding::ROUNDOFF;
@@ -27,7 +27,7 @@ pub(super) struct Scanned {
 /// the first on: the node, the value there, and its error times the number of nodes it stands for.
 pub(super) fn scan(groups: &[Draws], tilt: f64, roots: &Roots, mut each: impl FnMut(usize, Complex, f64)) -> Scanned {
     let parts: Vec<Tilted> = groups.iter().map(|group| Tilted::new(group, tilt, roots.length)).collect();
-    let (last, mut left_out) = last_node(&parts, roots.length);
+    let (last, mut left_out) = last_node(&parts, roots);
     let stride = Stride::new(&parts, roots.length);
     let (mut node, mut evaluated) = (0, 0);
     while node <= last {
@@ -114,12 +114,12 @@ impl<'a> RealTransform<'a> {
     fn turn_nodes(&self, nodes: &[Complex], remainder: usize, pair: &mut [Complex]) {
         pair.fill(Complex::ZERO);
         for (node, value) in nodes.iter().enumerate() {
-            let turned = |remainder: usize| value.times(self.roots.quick(node * remainder));
+            let turned = |remainder: usize| *value * self.roots.quick(node * remainder);
             let one = turned(remainder);
             let other = if self.apart > 1 { turned(remainder + 1) } else { Complex::ZERO };
-            pair[node] = one.plus(other.turned_left());
+            pair[node] = one + other.turned_left();
             if node > 0 && 2 * node < self.short {
-                pair[self.short - node] = one.conjugate().plus(other.conjugate().turned_left());
+                pair[self.short - node] = one.conjugate() + other.conjugate().turned_left();
             }
         }
     }
@@ -142,8 +142,9 @@ impl<'a> RealTransform<'a> {
 }
 
 /// The last node that is evaluated, and a bound on what all nodes beyond it may add: the spectrum certainly vanishes there.
-fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
-    let log_bound = |node: usize| log_bound(parts, node, length);
+fn last_node(parts: &[Tilted], roots: &Roots) -> (usize, f64) {
+    let log_bound = |node: usize| log_bound(parts, node, roots);
+    let length = roots.length;
     let enough = log_vanishing(length);
     let last = length / 2;
     // The bound falls with the node: if it is too large at the last one, it is so everywhere.
@@ -159,9 +160,8 @@ fn last_node(parts: &[Tilted], length: usize) -> (usize, f64) {
 ///
 /// Two scores of weights w and w′ that differ by one cell give |φ|² ≤ 1 − 2ww′(1 − cos θ), which falls with the angle θ. In a
 /// crowd of millions it is negligible at all but some dozens of a million nodes.
-fn log_bound(parts: &[Tilted], node: usize, length: usize) -> f64 {
-    let half_angle = PI * node as f64 / length as f64;
-    parts.iter().map(|part| part.log_bound(half_angle)).sum()
+fn log_bound(parts: &[Tilted], node: usize, roots: &Roots) -> f64 {
+    parts.iter().map(|part| part.log_bound(roots.half_angle(node))).sum()
 }
 
 /// The logarithm of the largest value at a node that is not evaluated: all of them together have less than e^(−[`VANISHING`]).
@@ -233,7 +233,7 @@ impl Product {
             return;
         }
         self.relative_error += (part.owners * part.error / magnitude).min(1.0);
-        self.value = self.value.times(value.power(part.owners as u64));
+        self.value = self.value * value.power(part.owners as u64);
     }
 
     /// A bound on the magnitude.
@@ -264,7 +264,7 @@ impl Tilted {
         let atoms = group.tilted(tilt, normalizer);
         let exponent = tilt.abs() * group.reach() as f64 + normalizer.abs();
         let error = Roots::quick_error_on(length) + ROUNDOFF * (20.0 + 2.0 * atoms.len() as f64 + 4.0 * exponent);
-        let place = |&(score, weight): &(i64, f64)| (score.rem_euclid(length as i64) as usize, weight);
+        let place = |&(score, weight): &Atom| (score.rem_euclid(length as i64) as usize, weight);
         Self {
             owners: group.owners as f64,
             weights: atoms.iter().map(place).collect(),
@@ -282,25 +282,19 @@ impl Tilted {
     }
 
     fn at(&self, node: usize, roots: &Roots) -> Complex {
-        let mut sum = Complex::ZERO;
-        for (place, weight) in &self.weights {
-            let root = roots.quick(node * place);
-            sum.real += weight * root.real;
-            sum.imaginary += weight * root.imaginary;
-        }
-        sum
+        self.weights.iter().fold(Complex::ZERO, |sum, (place, weight)| sum + roots.quick(node * place).scaled(*weight))
     }
 }
 
 /// The largest product of the weights of two scores that differ by one.
-fn largest_neighbour_product(atoms: &[(i64, f64)]) -> f64 {
+fn largest_neighbour_product(atoms: &[Atom]) -> f64 {
     let weight_of = |score: i64| atoms.iter().filter(move |(other, _)| *other == score).map(|(_, weight)| *weight);
     let products = atoms.iter().flat_map(|&(score, weight)| weight_of(score + 1).map(move |above| weight * above));
     products.fold(0.0, f64::max)
 }
 
 /// The mean square of the distance from the computed mean: at least the variance, since the true mean makes it least.
-fn variance(atoms: &[(i64, f64)]) -> f64 {
+fn variance(atoms: &[Atom]) -> f64 {
     let mean: f64 = atoms.iter().map(|(score, weight)| *score as f64 * weight).sum();
     atoms.iter().map(|(score, weight)| (*score as f64 - mean).powi(2) * weight).sum()
 }

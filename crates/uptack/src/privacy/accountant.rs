@@ -71,7 +71,7 @@ pub fn honest_owners(owners: u64, honest: &Fraction) -> Result<u64> {
 #[derive(Clone, Debug)]
 pub struct Accountant {
     reduced: ReducedView,
-    /// The same view without noise, where there is some.
+    /// The same view without its noise; none if it has none.
     without_noise: Option<ReducedView>,
     owners: u64,
     view: View,
@@ -207,7 +207,7 @@ impl Accountant {
         self.search_in(&self.reduced)
     }
 
-    /// The search in the same view without noise, where there is some.
+    /// The search in the same view without its noise, if it has any.
     fn search_without_noise(&self) -> Option<Search<'_>> {
         self.without_noise.as_ref().map(|view| self.search_in(view))
     }
@@ -216,8 +216,8 @@ impl Accountant {
         Search::new(view, self.owners, self.limit).watched(self.progress.clone())
     }
 
-    /// δ over all crowds. Noise gives nothing away, so what is certified without it holds, too; it is computed where one crowd
-    /// does not rule out that it is less.
+    /// δ over all crowds. Noise gives nothing away, so a δ that is certified without it holds as well. It is computed unless one
+    /// crowd shows that it is larger.
     fn certified_delta(&self, epsilon: f64) -> Found {
         let found = self.search().delta(epsilon);
         let Some(search) = self.search_without_noise() else { return found };
@@ -245,9 +245,9 @@ impl Accountant {
     }
 }
 
-/// The indices of some numbers, that of the smallest first.
+/// The indices of the numbers in ascending order.
 fn ascending_order(numbers: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    let mut order = Vec::from_iter(0..numbers.len());
     order.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
     order
 }

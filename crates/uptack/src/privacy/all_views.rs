@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::accountant::{Accountant, answer_with_release, check_answer, owners_alone, release};
+use super::accountant::{Accountant, answer_with_release, check_answer, release};
 use super::claim::{Guarantee, Target, View};
 use super::classes::local_epsilon;
 use super::effort::WorkLimit;
@@ -62,10 +62,10 @@ impl Views {
         Request { channel, owners, target, limit, progress }.views(None)
     }
 
-    /// All views where the release is known already, by its own accounting.
+    /// All views, given the guarantee of the release.
     pub(crate) fn with_release(channel: &Channel, limit: WorkLimit, release: &Guarantee) -> Result<Self> {
-        let (owners, target) = (release.owners(), release.target());
-        Request { channel, owners, target, limit, progress: None }.views(Some(*release))
+        Request { channel, owners: release.owners(), target: release.target(), limit, progress: None }
+            .views(Some(*release))
     }
 
     /// The steps that all views of a channel together may take.
@@ -86,7 +86,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// All views; that of the release may be known already.
+    /// All views; the guarantee of the release may be known already.
     fn views(self, known: Option<Guarantee>) -> Result<Views> {
         let channel = self.channel;
         let accountants = Accountants::new(channel, self.owners)?;
@@ -102,7 +102,7 @@ impl Request<'_> {
         })
     }
 
-    /// The certificates of the views that count on a crowd. They are independent of each other, so each has its thread.
+    /// The certificates of the views that count on a crowd. They are independent, so each has a thread of its own.
     fn certified(self, accountants: &Accountants, known: Option<Guarantee>) -> Certified {
         std::thread::scope(|scope| {
             let spawned = |accountant| scope.spawn(move || self.guarantee(accountant));
@@ -131,15 +131,12 @@ struct Accountants {
 
 impl Accountants {
     fn new(channel: &Channel, owners: u64) -> Result<Self> {
-        Ok(Self {
-            release: release(channel, owners)?,
-            owners_alone: channel.noise().map(|_| owners_alone(channel, owners)).transpose()?,
-            joint: JointViews::new(channel, owners)?,
-        })
+        let release = release(channel, owners)?;
+        Ok(Self { owners_alone: release.owners_alone(), release, joint: JointViews::new(channel, owners)? })
     }
 }
 
-/// Their guarantees; those of the joint views are of the different answers.
+/// The guarantees of these views; of the joint ones, one for each different answer.
 struct Certified {
     release: Guarantee,
     owners_alone: Option<Guarantee>,
@@ -175,8 +172,11 @@ impl JointViews {
 
     /// The guarantees of all answers, given those of the different ones.
     fn of_all_answers(&self, different: &[Guarantee]) -> Vec<Guarantee> {
-        let of_answer = |(answer, index): (usize, &usize)| different[*index].of_view(View::AnswerWithRelease(answer));
-        self.of_answer.iter().enumerate().map(of_answer).collect()
+        self.of_answer
+            .iter()
+            .enumerate()
+            .map(|(answer, index)| different[*index].of_view(View::AnswerWithRelease(answer)))
+            .collect()
     }
 }
 

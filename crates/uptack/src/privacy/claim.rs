@@ -197,7 +197,7 @@ impl Guarantee {
             value: found.map(|found| found.value),
             floor: floor.upper(),
             crowd: found.map_or(floor.crowd, |found| found.crowd),
-            certificate: Certificate::new(target, found.map_or(0.0, |found| gap(found.value))),
+            certificate: Certificate::new(target, found.map_or(0.0, |found| found.value.gap())),
         }
     }
 
@@ -253,16 +253,5 @@ impl Guarantee {
         document["crowd"] = json!(self.crowd);
         document["certificate"] = self.certificate.json();
         document
-    }
-}
-
-fn gap(value: Enclosure) -> f64 {
-    let (lower, upper) = (value.lower(), value.upper());
-    if upper <= lower {
-        0.0
-    } else if lower > 0.0 {
-        upper / lower - 1.0
-    } else {
-        f64::INFINITY
     }
 }

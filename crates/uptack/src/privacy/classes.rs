@@ -75,8 +75,7 @@ pub(crate) fn finite_epsilon(classes: &[ExactLikelihood]) -> f64 {
 /// The probability under each truth of the classes that this truth alone reaches.
 pub(crate) fn one_sided(classes: &[ExactLikelihood]) -> ExactLikelihood {
     ExactLikelihood::each(|truth| {
-        let alone = classes.iter().filter(|class| class[truth.other()] == 0);
-        alone.map(|class| class[truth]).sum::<u128>()
+        classes.iter().filter(|class| class[truth.other()] == 0).map(|class| class[truth]).sum()
     })
 }
 
@@ -107,9 +106,8 @@ fn lightest_inner_pair(classes: &[ExactLikelihood]) -> usize {
     inner.min_by_key(|&index| total(&classes[index..index + 2]).mass()).unwrap_or(1)
 }
 
-/// Classes, at most three, of which the given ones are a garbling: a class between two retained ratios is split over them,
-/// keeping its mass under both truths (rounded so that the outer ratios gain). An upper bound for the result is one for the
-/// original.
+/// At most three classes whose garbling the given ones are: a class between two retained ratios is split over them, keeping
+/// its mass under both truths (rounded so that the outer ratios gain). An upper bound for the result is one for the original.
 pub(crate) fn split_to_three(classes: &[ExactLikelihood]) -> Vec<ExactLikelihood> {
     let sorted = reduce(classes.iter().copied());
     if sorted.len() <= 3 {

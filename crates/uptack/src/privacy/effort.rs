@@ -40,11 +40,12 @@ impl WorkLimit {
     /// The steps that one view of `owners` owners may take.
     pub fn for_owners(self, owners: u64) -> u64 {
         let factor = match owners {
+            _ if !self.grows => 1,
             ..=1_000_000 => 1,
             1_000_001..=10_000_000 => LARGE_CROWD_FACTOR,
             _ => 2 * LARGE_CROWD_FACTOR,
         };
-        if self.grows { self.steps.saturating_mul(factor) } else { self.steps }
+        self.steps.saturating_mul(factor)
     }
 }
 
@@ -63,7 +64,7 @@ impl Default for WorkLimit {
 #[derive(Debug)]
 pub(crate) struct Work {
     spent: Cell<u64>,
-    limit: u64,
+    pub(super) limit: u64,
     /// Where the steps are reported as they are taken.
     progress: Option<Arc<Progress>>,
     allowance: Cell<Allowance>,
@@ -86,8 +87,7 @@ impl Allowance {
 impl Work {
     pub(crate) fn within(limit: WorkLimit, owners: u64) -> Self {
         let limit = limit.for_owners(owners);
-        let allowance = Allowance { start: 0, end: limit };
-        Self { spent: Cell::new(0), limit, progress: None, allowance: Cell::new(allowance) }
+        Self { spent: Cell::new(0), limit, progress: None, allowance: Cell::new(Allowance { start: 0, end: limit }) }
     }
 
     /// A count without a limit, for work on a thread of its own.
@@ -124,7 +124,7 @@ impl Work {
         if self.stopped() { 1.0 } else { self.allowance.get().used(self.spent.get()) }
     }
 
-    /// Whether twice the limit is spent. The least work that gives any answer is always done; nothing beyond it is from here on.
+    /// Whether twice the limit is spent: from then on only the least work that gives an answer is done.
     pub(crate) fn overdrawn(&self) -> bool {
         self.stopped() || self.spent.get() / 2 >= self.limit
     }

@@ -131,7 +131,7 @@ impl Likelihood {
         WeightedClass { likelihood: self, weight: self.weight(direction, growth) }
     }
 
-    /// This class where only others can be in it.
+    /// This class if the target is never in it.
     pub(crate) fn without_target(self) -> WeightedClass {
         WeightedClass { likelihood: self, weight: Weight::ZERO }
     }
@@ -190,6 +190,9 @@ impl Direction {
     }
 }
 
+/// A bound on the divergence in each direction, or what one is compared with.
+pub(crate) type Bounds = PerDirection<f64>;
+
 /// One value for each direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PerDirection<T> {
@@ -241,7 +244,7 @@ impl<T> Index<Direction> for PerDirection<T> {
     }
 }
 
-impl PerDirection<f64> {
+impl Bounds {
     /// The value of the worse direction.
     pub(crate) fn largest(self) -> f64 {
         self.yes_over_no.max(self.no_over_yes)
@@ -260,7 +263,7 @@ impl PerDirection<Enclosure> {
     }
 
     /// Both upper ends.
-    pub(crate) fn upper(self) -> PerDirection<f64> {
+    pub(crate) fn upper(self) -> Bounds {
         self.map(|value| value.upper())
     }
 
@@ -339,4 +342,18 @@ impl Weight {
 pub(crate) struct WeightedClass {
     pub(crate) likelihood: Likelihood,
     pub(crate) weight: Weight,
+}
+
+/// The target's weights in some classes.
+pub(crate) fn weights(classes: &[Likelihood], direction: Direction, growth: f64) -> impl Iterator<Item = Weight> {
+    classes.iter().map(move |class| class.weight(direction, growth))
+}
+
+/// The classes together with these weights.
+pub(crate) fn weighted(
+    classes: &[Likelihood],
+    direction: Direction,
+    growth: f64,
+) -> impl Iterator<Item = WeightedClass> {
+    classes.iter().map(move |class| class.weighted(direction, growth))
 }

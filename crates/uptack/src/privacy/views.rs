@@ -4,8 +4,10 @@
 //! joint view. Each group is an [`Outcome`]. With more than three classes, formulas for three need a view that bounds the true
 //! one; so a [`ReducedView`] holds outcomes that bound it from above, outcomes that bound it from below, and every class.
 
-use super::classes::{finite_epsilon, merge_to_three, one_sided, ratio_order, reduce, split_to_three, total};
-use super::likelihood::{Direction, ExactLikelihood, Likelihood, PerDirection, PerTruth, Weight, WeightedClass};
+use super::classes::{finite_epsilon, merge_to_three, one_sided, reduce, split_to_three, total};
+use super::likelihood::{
+    Direction, ExactLikelihood, Likelihood, PerDirection, PerTruth, Weight, WeightedClass, weighted, weights,
+};
 use super::one_aggregator::one_aggregator;
 use crate::certified::binomial::Coin;
 use crate::channel::{Cell, Channel, Output};
@@ -19,7 +21,7 @@ pub(crate) struct ReducedView {
     pub(super) above: Vec<Outcome>,
     /// Each of these is a garbling of the view; the largest counts.
     pub(super) below: Vec<Vec<Outcome>>,
-    /// All classes of each outcome. From above they always hold; from below where the tallies determine the cells.
+    /// All classes of each outcome. They bound the view from above, and from below if the tallies determine the cells.
     pub(super) detail: Vec<DetailedOutcome>,
     /// Whether the tallies determine the cells (or at least their classes, where these are all that counts).
     determined: bool,
@@ -71,10 +73,9 @@ fn marginals(channel: &Channel) -> Vec<Vec<ExactLikelihood>> {
 }
 
 /// Both values of the bit that is summed, as classes.
-fn bit_classes(bit: SummedBit) -> Vec<ExactLikelihood> {
-    let one = PerTruth { yes: bit.yes, no: bit.no };
-    let zero = one.map(Probability::complement);
-    vec![one.map(Probability::numerator), zero.map(Probability::numerator)]
+fn bit_classes(SummedBit { yes, no }: SummedBit) -> Vec<ExactLikelihood> {
+    let one = PerTruth { yes, no };
+    [one, one.map(Probability::complement)].map(|class| class.map(Probability::numerator)).to_vec()
 }
 
 fn exact_likelihood(cell: &Cell) -> ExactLikelihood {
@@ -97,16 +98,14 @@ impl ReducedView {
         };
         let added = AddedNoise { decay: noise.decay(), gap: noise.gap(), largest_epsilon: largest.upper() };
         let bits = Self::owners_alone(channel);
-        // Whatever one truth alone can write, noise hides.
+        // Noise hides what only one truth can write.
         Self { noise: Some(added), floor: ExactLikelihood::default(), ..bits }
     }
 
     /// The same without the noise of any aggregator.
     pub(super) fn owners_alone(channel: &Channel) -> Self {
-        match channel.summed_bit().filter(|_| channel.noise().is_some()) {
-            Some(bit) => Self::new(&[bit_classes(bit)], true, &[]),
-            None => Self::tallies(channel),
-        }
+        let Some(bit) = channel.noise().and(channel.summed_bit()) else { return Self::tallies(channel) };
+        Self::new(&[bit_classes(bit)], true, &[])
     }
 
     fn tallies(channel: &Channel) -> Self {
@@ -155,7 +154,7 @@ impl ReducedView {
         self.determined
     }
 
-    /// Whether the values from below are those of the very same view as the values from above.
+    /// Whether the bounds from below and from above are values of the same view.
     pub(crate) fn is_exact(&self) -> bool {
         self.determined && self.below.len() == 1 && self.below[0] == self.above && !self.needs_sums()
     }
@@ -197,7 +196,7 @@ impl ReducedView {
     }
 
     /// Views of all tallies as classes: the view itself if the tallies determine the cells, else what they do determine. Each
-    /// is a function of what is seen, so that what it gives away is given away.
+    /// is a function of what is seen, so the adversary learns at least what it shows.
     pub(crate) fn shown(&self) -> Vec<&[Likelihood]> {
         if let ([outcome], true) = (self.detail.as_slice(), self.determined) {
             return vec![&outcome.inside];
@@ -205,8 +204,8 @@ impl ReducedView {
         self.below.iter().filter_map(|outcomes| only_outcome(outcomes)).map(|outcome| &outcome.classes[..]).collect()
     }
 
-    /// For each truth the largest part of its law that owners of either truth draw from: an owner of the other truth draws from
-    /// that law with this probability, and from some other law otherwise. Rounded down.
+    /// For each truth, the largest probability with which an owner of the other truth can be said to draw from its law, and from
+    /// some other law otherwise. Rounded down.
     pub(crate) fn in_common(&self) -> Likelihood {
         PerTruth::each(|truth| {
             let reached = self.ratios.iter().filter(|class| class[truth] > 0);
@@ -218,10 +217,8 @@ impl ReducedView {
 
 impl Outcome {
     /// The outcome of the given classes, which are at most three.
-    fn new(classes: &[ExactLikelihood], outside: ExactLikelihood) -> Self {
-        let mut sorted = classes.to_vec();
-        sorted.sort_by(|a, b| ratio_order(b, a));
-        Self { classes: sorted.into_iter().map(ExactLikelihood::rounded).collect(), outside: outside.rounded() }
+    fn new(classes: Vec<ExactLikelihood>, outside: ExactLikelihood) -> Self {
+        Self { classes: rounded_classes(classes), outside: outside.rounded() }
     }
 
     pub(super) fn has_outside(&self) -> bool {
@@ -266,15 +263,13 @@ impl Outcome {
     /// The target's weights in the same classes, in both directions.
     pub(super) fn weights(&self, growth: f64) -> PerDirection<Vec<Weight>> {
         let outside = self.counts_outside().then_some(Weight::ZERO);
-        PerDirection::each(|direction| {
-            self.classes.iter().map(|class| class.weight(direction, growth)).chain(outside).collect()
-        })
+        PerDirection::each(|direction| weights(&self.classes, direction, growth).chain(outside).collect())
     }
 
     /// The classes together with the target's weights; the outside, if it is taken as a class, is the last.
     pub(super) fn weighted(&self, direction: Direction, growth: f64) -> Vec<WeightedClass> {
         let outside = self.counts_outside().then(|| self.outside.without_target());
-        self.classes.iter().map(|class| class.weighted(direction, growth)).chain(outside).collect()
+        weighted(&self.classes, direction, growth).chain(outside).collect()
     }
 
     /// The same where nobody is outside.
@@ -306,8 +301,8 @@ impl DetailedOutcome {
 
     /// All classes with the target's weights, which are zero where only others are.
     pub(super) fn weighted(&self, direction: Direction, growth: f64) -> Vec<WeightedClass> {
-        let inside = self.inside.iter().map(|class| class.weighted(direction, growth));
-        inside.chain(self.outside.iter().map(|class| class.without_target())).collect()
+        let outside = self.outside.iter().map(|class| class.without_target());
+        weighted(&self.inside, direction, growth).chain(outside).collect()
     }
 
     fn exchanged(&self) -> Self {
@@ -326,13 +321,13 @@ fn outcomes(
     simplify: impl Fn(&[ExactLikelihood]) -> Vec<ExactLikelihood>,
 ) -> Vec<Outcome> {
     let possible = groups.iter().enumerate().filter(|(_, group)| !group.iter().all(ExactLikelihood::is_empty));
-    possible.map(|(index, group)| Outcome::new(&simplify(group), total(&without(groups, index)))).collect()
+    possible.map(|(index, group)| Outcome::new(simplify(group), total(&without(groups, index)))).collect()
 }
 
 /// What is known from below where the tallies do not determine the cells: the views that they do determine, and what is seen of
 /// the target without any tallies.
 fn coarser_views(groups: &[Vec<ExactLikelihood>], garblings: &[Vec<ExactLikelihood>]) -> Vec<Vec<Outcome>> {
-    let whole = |classes: &Vec<_>| vec![Outcome::new(&merge_to_three(classes), ExactLikelihood::default())];
+    let whole = |classes: &Vec<_>| vec![Outcome::new(merge_to_three(classes), ExactLikelihood::default())];
     let target_alone = outcomes(groups, |group| vec![total(group)]);
     garblings.iter().map(whole).chain([target_alone]).collect()
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::claim::Found;
-use crate::privacy::divergence::{Ends, Question};
+use crate::privacy::divergence::{Divergences, Ends, Question};
 use crate::privacy::effort::{Work, WorkLimit};
-use crate::privacy::likelihood::{Crowd, OneTruth, PerDirection};
+use crate::privacy::likelihood::{Crowd, OneTruth};
 use crate::privacy::views::ReducedView;
 use crate::simulate::Progress;
 use crate::truth::Truth;
@@ -19,11 +19,11 @@ const MOST_SAMPLED: u64 = 30_000_000;
 const ENUMERATION: u64 = 30_000_000;
 /// Up to this many others, two classes are enumerated, too.
 const FEW_OTHERS: u64 = 64;
-/// Up to about this many owners who draw alike, it matters that their number is whole.
+/// With at most about this many owners who draw alike, it matters that their number is an integer.
 const A_HANDFUL: f64 = 1000.0;
 /// A crowd that only guides the search is computed to this share of its divergence.
 const ROUGH: f64 = 1e-3;
-/// The logarithm of a mass that is not distinguished from zero.
+/// The logarithm of a mass that is treated as zero.
 const DEEPEST_CUT: f64 = -460.0;
 
 /// All crowds of `others` owners besides the target, as one view shows them.
@@ -36,9 +36,8 @@ pub(super) struct Crowds<'a> {
 
 impl<'a> Crowds<'a> {
     pub(super) fn new(view: &'a ReducedView, owners: u64, limit: WorkLimit) -> Self {
-        let limit = limit_for(view, limit);
-        let enumeration = ENUMERATION.min(limit.for_owners(owners));
-        Self { view, others: owners - 1, work: Work::within(limit, owners), enumeration }
+        let work = Work::within(limit_for(view, limit), owners);
+        Self { view, others: owners - 1, enumeration: ENUMERATION.min(work.limit), work }
     }
 
     pub(super) fn watched(self, progress: Option<Arc<Progress>>) -> Self {
@@ -56,7 +55,7 @@ impl<'a> Crowds<'a> {
     }
 
     /// The worse direction of a crowd.
-    fn found(crowd: u64, value: PerDirection<Enclosure>) -> Found {
+    fn found(crowd: u64, value: Divergences) -> Found {
         Found { value: value.largest(), crowd }
     }
 
@@ -83,14 +82,14 @@ impl<'a> Crowds<'a> {
         (epsilon >= self.largest_epsilon()).then(|| self.floor())
     }
 
-    /// What may be left out, as a logarithm, where values near `delta` matter: `below` less than that of δ.
+    /// The logarithm of the mass that may be left out where values near `delta` matter: ln δ − `below`.
     pub(super) fn log_cut(delta: f64, below: f64) -> f64 {
         (delta.max(1e-300).ln() - below).max(DEEPEST_CUT)
     }
 
-    /// A question to the view. Where it is bounded by different views from both sides, these need not be precise.
+    /// A question to the view, less precise if different views bound it from below and from above.
     pub(super) fn question(&self, epsilon: f64, log_cut: f64, goal: f64) -> Question {
-        let question = Question::new(epsilon.exp(), log_cut, goal);
+        let question = Question::new(epsilon, log_cut, goal);
         if self.view.is_sharp() { question } else { Question { precision: 0.1, ..question } }
     }
 
@@ -140,7 +139,7 @@ impl<'a> Crowds<'a> {
         if self.view.noise.is_some() { 32 } else { 8 }
     }
 
-    /// Whether evaluating many of them costs little: two classes and no noise.
+    /// Whether crowds are cheap to evaluate: two classes and no noise.
     pub(super) fn are_cheap(&self) -> bool {
         self.view.is_two_classes() && self.view.noise.is_none()
     }
@@ -246,11 +245,11 @@ impl<'a> Crowds<'a> {
 /// The limit for one view. A sum of scores on its lattice costs about the same in every crowd. Where an answer is seen as well,
 /// there is one for each of its outputs, and more work hardly ever closes what a quarter of it leaves open.
 fn limit_for(view: &ReducedView, limit: WorkLimit) -> WorkLimit {
-    match (view.needs_sums(), view.is_joint()) {
-        (false, _) => limit,
-        (true, false) => limit.whatever_the_crowd(),
-        (true, true) => limit.whatever_the_crowd().quarter(),
+    if !view.needs_sums() {
+        return limit;
     }
+    let limit = limit.whatever_the_crowd();
+    if view.is_joint() { limit.quarter() } else { limit }
 }
 
 /// A numerator over 2⁶⁴ as a double, rounded up.

@@ -80,14 +80,14 @@ impl DeltaSearch<'_, '_> {
         (everywhere, attained)
     }
 
-    /// The margins to try where the largest value found is known this well.
+    /// The margins to try, given how well the largest value found is known.
     fn margins(&self, best: Enclosure) -> impl Iterator<Item = Margin> {
         let apart = best.upper() > (1.0 + CLOSED_DELTA) * best.lower();
         let skipped = if apart { 2 } else { usize::from(!self.crowds.view.is_two_classes()) };
         MARGINS.into_iter().skip(skipped)
     }
 
-    /// That no crowd has a divergence above the largest value found by more than a margin.
+    /// The proposition that no crowd's divergence exceeds the largest value found by more than a margin.
     fn proposition(&self, best: Enclosure, Margin { excess, share }: Margin, everywhere: f64) -> Proposition {
         // From the upper end: where the view is only bounded, the lower one is of another view.
         let found = best.upper();

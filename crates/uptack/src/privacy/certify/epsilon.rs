@@ -102,7 +102,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
 
     /// The same, as precisely as for a view that is bounded by itself.
     fn precisely_at(&self, epsilon: f64) -> Question {
-        Question::new(epsilon.exp(), self.log_cut, self.delta)
+        Question::new(epsilon, self.log_cut, self.delta)
     }
 
     fn at_ends(&self, epsilon: f64, ends: Ends) -> Found {
@@ -162,8 +162,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         shown.then(|| proposition.question.growth.ln() * (1.0 + 1e-14))
     }
 
-    /// What sweeps show that start from the worst crowd found on the way, where that is worse than all that were known before and
-    /// what was shown is far above it.
+    /// Repeats the sweep from the worst crowd found on the way, while each finds a worse one and what is shown is far above it.
     fn sharpened(&self, mut shown: f64, everywhere: f64, attained: &mut Attained) -> f64 {
         let repetitions = if self.crowds.are_cheap() { MOST_REPEATED } else { 0 };
         for _ in 0..repetitions {
@@ -180,7 +179,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
         shown
     }
 
-    /// That δ is enough for all crowds at an ε which is above `found` by a margin.
+    /// The proposition that δ is enough for all crowds at an ε above `found` by a margin.
     fn proposition(&self, found: f64, Margin { excess, share }: Margin, everywhere: f64) -> Proposition {
         let start = (found * (1.0 + excess)).min(self.largest);
         Proposition {
@@ -226,7 +225,7 @@ impl<'s, 'a> EpsilonSearch<'s, 'a> {
     }
 }
 
-/// The ε of the crowd that needs the larger one for certain, known to be at most the larger of both.
+/// The crowd with the larger lower end. If that is the new one, its upper end covers the best so far, too.
 fn worse_of(best: Found, found: Found) -> Found {
     if found.lower() > best.lower() {
         return found.with_upper(found.upper().max(best.upper()));
@@ -241,7 +240,7 @@ fn weaken(proposition: &mut Proposition) {
     proposition.question.growth = weaker.exp().min(proposition.trivial);
 }
 
-/// The margins to try where the largest value found is known this well.
+/// The margins to try, given how well the largest value found is known.
 fn margins(best: Enclosure) -> Vec<Margin> {
     let (lower, upper) = (best.lower(), best.upper());
     let apart = upper > (1.0 + CLOSED_EPSILON) * lower;

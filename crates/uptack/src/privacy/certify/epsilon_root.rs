@@ -17,14 +17,14 @@ impl Crowds<'_> {
         self.solve_below(delta, above, function).with_upper(above)
     }
 
-    /// The same from below alone, where the function is at most `delta` at `largest` whatever its ends are there.
+    /// The same from below alone; at `largest` the function is known to be at most `delta`.
     pub(super) fn solve_below(&self, delta: f64, largest: f64, function: &dyn Fn(f64, Ends) -> Found) -> Found {
-        // Where both ends are close, one is hardly below the other.
+        // If both ends are close, the root of the lower one is just below that of the upper one.
         let near = self.view.is_sharp().then_some(0.9995 * largest);
         self.solve_one(delta, largest, near, &one_end(Ends::Lower, function))
     }
 
-    /// The root of a function whose ends are those of one view, looked for from `near` if that is given.
+    /// The root of a function both of whose ends come from one view; the search starts at `near` if that is given.
     fn solve_one(&self, delta: f64, largest: f64, near: Option<f64>, function: &dyn Fn(f64) -> Found) -> Found {
         let first = function(0.0);
         if first.upper() <= delta {
@@ -48,7 +48,7 @@ impl Crowds<'_> {
         search.found()
     }
 
-    /// To what share of ε a root is computed: a function that is not precise itself need not be solved precisely.
+    /// The relative precision of a root: a function that is not precise itself need not be solved precisely.
     fn tolerance(&self, at_zero: Enclosure) -> f64 {
         if self.view.is_exact() {
             (0.2 * at_zero.width()).clamp(1e-11, 1e-4)
@@ -106,7 +106,7 @@ fn level(found: Found, delta: f64) -> f64 {
     found.upper().ln() - delta.max(f64::MIN_POSITIVE).ln()
 }
 
-/// How far the ends of a value are apart relative to the lower one, one at most.
+/// The distance between the ends of a value relative to the lower one, at most one.
 fn relative_width(value: Enclosure) -> f64 {
     (value.upper() / value.lower().max(f64::MIN_POSITIVE) - 1.0).min(1.0)
 }
@@ -121,7 +121,7 @@ pub(super) fn solve_from_above(delta: f64, range: (f64, f64), function: impl Fn(
     bisect(range, Middle::Geometric, usize::MAX, close, is_below).1
 }
 
-/// A function of which one end stands for both.
+/// The function with one of its ends in place of both.
 fn one_end(ends: Ends, function: &dyn Fn(f64, Ends) -> Found) -> impl Fn(f64) -> Found {
     move |epsilon: f64| {
         let found = function(epsilon, ends);

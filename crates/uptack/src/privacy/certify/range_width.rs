@@ -14,7 +14,7 @@ const FAR_BELOW: f64 = -5.0;
 /// crowds of one truth inwards, plus a part that grows with the width.
 #[derive(Default)]
 pub(super) struct RangeWidth {
-    /// By how much the logarithm grows with each crowd of the width.
+    /// By how much the logarithm grows with each crowd in the range.
     slope: Option<f64>,
     /// The levels of the last two ranges that held.
     last: Option<Level>,
@@ -53,8 +53,8 @@ struct Failed {
 impl Failed {
     /// The slope that a narrower range with the same start shows; none for other ranges.
     fn slope_to(self, tried: Tried, logarithm: f64) -> Option<f64> {
-        let narrower = self.from == tried.from && self.width > tried.width;
-        narrower.then(|| (self.logarithm - logarithm) / (self.width - tried.width) as f64)
+        (self.from == tried.from && self.width > tried.width)
+            .then(|| (self.logarithm - logarithm) / (self.width - tried.width) as f64)
     }
 }
 

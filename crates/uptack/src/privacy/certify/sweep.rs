@@ -53,13 +53,13 @@ impl Crowds<'_> {
         learned: impl Fn(&Proposition, &Found) -> f64,
     ) -> bool {
         let half = self.others / 2;
-        // The two halves are one where the truths may be exchanged.
+        // If the truths may be exchanged, one half stands for both.
         let once = half == self.others || self.view.is_symmetric();
         let mut sweep = Sweep { crowds: self, proposition, attained, weaken, learned };
         sweep.half(Truth::Yes, half) && (once || sweep.half(Truth::No, self.others - half - 1))
     }
 
-    /// The width from which on a range that cannot be bounded is not narrowed further.
+    /// The smallest width: a range that cannot be bounded is not narrowed any further.
     fn smallest_range(&self) -> u64 {
         // Where the number of flips alone hides the target, only ranges of some dozens of crowds hold at first. Two classes are
         // cheap enough for that.
@@ -96,7 +96,7 @@ impl Crowds<'_> {
         self.view.bound(crowd, question, &self.work)
     }
 
-    /// The known owners and those of unknown truth who draw from the law of one truth, but for a probability of `rarely`.
+    /// The known owners, and how many owners of unknown truth draw from the law of one truth, except with probability `rarely`.
     fn with_owners_alike(&self, known: Crowd, rarely: f64) -> Crowd {
         let like = self.view.in_common();
         let share = like.no.max(like.yes);
@@ -121,7 +121,7 @@ impl Proposition {
         self.question.log_cut.max(self.limit.max(1e-300).ln() - 13.0)
     }
 
-    /// Precise enough to use most of the room that there is.
+    /// A precision that leaves most of the room below the limit to the ranges.
     fn precision(&self) -> f64 {
         (0.04 * (self.limit / self.base - 1.0)).clamp(1e-9, 1e-3)
     }
@@ -173,10 +173,10 @@ impl<W: Fn(&mut Proposition, f64), L: Fn(&Proposition, &Found) -> f64> Sweep<'_,
         Tried { from, width: to - from + 1, bound, guess, holds: bound <= self.proposition.limit }
     }
 
-    /// Whether the work is spent, or so much of it that a wider search is the better way.
+    /// Whether the work is spent, or so much of it that a wider margin is better.
     fn is_too_slow(&self, from: u64, last: u64) -> bool {
         let used = self.crowds.work.used();
-        used >= 1.0 || self.proposition.may_fail && used > EARLY && 3.0 * (from as f64) < used * last as f64
+        used >= 1.0 || self.proposition.may_fail && used > EARLY && used * last as f64 > 3.0 * from as f64
     }
 
     /// Evaluates the ends of a range that could not be bounded, if its crowds have exact formulas.

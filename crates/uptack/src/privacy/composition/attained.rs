@@ -12,7 +12,7 @@ use crate::privacy::divergence::many_classes::PairLaw;
 /// Cells of the grid for each standard deviation of one query's loss. Rounding down to the grid costs at most about
 /// 0.4 / this of ε, and a grid of twice as many costs twice as much time.
 const CELLS_PER_DEVIATION: f64 = 128.0;
-/// The longest transform that is worth its time; about five are made for one lower end. With a shorter one grids are coarser.
+/// The longest transform that is worth its time; about five are made for one lower end. A smaller limit makes grids coarser.
 const LONGEST: usize = 1 << 18;
 /// Outcomes of the lowest losses are left out as long as all queries together lose less than this of δ. A probability of which only
 /// the error bound of a transform is left seems to have a very low loss, which would make the grid long.
@@ -35,9 +35,9 @@ impl Attained {
         let used = pairs.iter().filter(|(_, times)| *times > 0);
         let pairs: Vec<Pair> =
             used.map(|(law, times)| Pair { law: without_lowest(law, LEFT_OUT / total), times: *times }).collect();
-        let (parts, spacing) = on_finest_grid(&pairs)?;
-        let residuals = pairs.iter().map(|pair| Residuals::new(pair, spacing)).collect();
-        Some(Self { rounded: Composition::on_grid(parts, spacing), residuals })
+        let rounded = on_finest_grid(&pairs)?;
+        let residuals = pairs.iter().map(|pair| Residuals::new(pair, rounded.spacing())).collect();
+        Some(Self { rounded, residuals })
     }
 
     /// δ at `epsilon` is at least this.
@@ -104,13 +104,12 @@ impl Pair {
     }
 }
 
-/// The pairs with their losses rounded down to the finest grid whose transform is not too long, and its spacing; none if all
-/// losses are zero.
-fn on_finest_grid(pairs: &[Pair]) -> Option<(Vec<Part>, f64)> {
+/// The pairs with their losses rounded down to the finest grid whose transform is not too long; none if all losses are zero.
+fn on_finest_grid(pairs: &[Pair]) -> Option<Composition> {
     let mut spacing = finest_spacing(pairs)?;
     loop {
-        if let Some(parts) = on_grid(pairs, spacing) {
-            return Some((parts, spacing));
+        if let Some(rounded) = on_grid(pairs, spacing) {
+            return Some(rounded);
         }
         spacing *= 2.0;
     }
@@ -124,10 +123,11 @@ fn finest_spacing(pairs: &[Pair]) -> Option<f64> {
 }
 
 /// The pairs with their losses rounded down to a grid; none if their transform would be too long.
-fn on_grid(pairs: &[Pair], spacing: f64) -> Option<Vec<Part>> {
+fn on_grid(pairs: &[Pair], spacing: f64) -> Option<Composition> {
     let parts: Vec<Part> = pairs.iter().map(|pair| pair.rounded_down(spacing)).collect();
     let longest = parts.iter().map(|part| 2 * part.loss.half() + 1).max().unwrap_or(1);
-    (longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST).then_some(parts)
+    let fits = longest <= LONGEST && Window::new(&parts, 0.0, spacing).length() <= LONGEST;
+    fits.then(|| Composition::on_grid(parts, spacing))
 }
 
 /// The largest ε up to `above` at which the tail is certainly above `delta`; zero if there is none.

@@ -1,6 +1,8 @@
 //! The guarantee of a list of queries that was fixed in advance (`docs/composition.md`, "What is claimed, and when it holds").
 
-use super::convolution::{Part, Tail, Window, infinite_mass, log_moment, sum_over_queries, tilted_moments};
+use super::convolution::{
+    Part, Tail, Window, infinite_mass, log_moment, query_count, sum_over_queries, tilted_moments,
+};
 use super::{Accuracy, LossDistribution, at_least_one, not_negative, open_probability};
 use crate::certified::enclosure::Enclosure;
 use crate::certified::root::{Middle, bisect};
@@ -19,7 +21,7 @@ const IMPROBABLE: f64 = 1e-3;
 /// Queries whose channels, or profiles that dominate them, were fixed before the first coin was tossed, each answered
 /// with fresh coins.
 ///
-/// The list is closed when it is made: there is no way to add a query later. Queries that are decided on the way need
+/// The list is closed when it is made: there is no way to add a query later. Queries that are chosen on the way need
 /// a [`Filter`](super::Filter).
 #[derive(Debug, Clone)]
 pub struct FixedInAdvance {
@@ -228,8 +230,7 @@ fn common_spacing(parts: &[Part]) -> f64 {
 
 /// The root mean square of the deviations of all queries.
 fn usual_deviation(parts: &[Part]) -> f64 {
-    let total: f64 = parts.iter().map(Part::count).sum();
-    (sum_over_queries(parts, |part| part.loss.deviation().powi(2)) / total).sqrt()
+    (sum_over_queries(parts, |part| part.loss.deviation().powi(2)) / query_count(parts)).sqrt()
 }
 
 /// Puts all parts on a grid of at least this spacing.

@@ -7,7 +7,7 @@
 
 use super::profile_curve::{LARGEST_LOSS, ProfileCurve, Reader};
 use super::{Profile, at_least_one, not_negative, open_probability};
-use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, up};
+use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, probability_up, up};
 use crate::{Error, Result};
 
 /// How finely a profile is read.
@@ -107,7 +107,7 @@ impl LossDistribution {
         let above = self.losses().filter(|(loss, _)| *loss > epsilon);
         let finite: f64 = above.map(|(loss, mass)| mass * -(epsilon - loss).exp_m1()).sum();
         let relative = 2.0 * ELEMENTARY + 8.0 * ROUNDOFF * self.masses.len() as f64;
-        Ok(up(finite + self.infinite, relative).min(1.0))
+        Ok(probability_up(finite + self.infinite, relative))
     }
 
     /// An upper bound of ln E\[e^(order·loss)\] over the finite losses.
@@ -302,7 +302,7 @@ fn connect(curve: &ProfileCurve) -> Vec<f64> {
         let second = change.max(0.0);
         masses[half - vertex] = second;
         if second > 0.0 {
-            masses[half + vertex] = up(second * (vertex as f64 * curve.spacing).exp(), 2.0 * ELEMENTARY);
+            masses[half + vertex] = up(second * curve.epsilon(vertex).exp(), 2.0 * ELEMENTARY);
         }
     }
     masses

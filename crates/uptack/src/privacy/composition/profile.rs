@@ -2,7 +2,7 @@
 
 use super::{not_negative, open_probability};
 use crate::Result;
-use crate::certified::rounding::{ELEMENTARY, up};
+use crate::certified::rounding::{ELEMENTARY, probability_up};
 
 /// A certified privacy profile of one query.
 ///
@@ -61,7 +61,7 @@ impl ApproximateProfile {
 
 impl Profile for ApproximateProfile {
     fn delta_upper(&self, epsilon: f64) -> f64 {
-        up(self.delta + (1.0 - self.delta) * pure_delta(self.epsilon, epsilon), 4.0 * ELEMENTARY).min(1.0)
+        probability_up(self.delta + (1.0 - self.delta) * pure_delta(self.epsilon, epsilon), 4.0 * ELEMENTARY)
     }
 
     fn floor(&self) -> f64 {
@@ -85,7 +85,7 @@ impl LaplaceProfile {
 impl Profile for LaplaceProfile {
     fn delta_upper(&self, epsilon: f64) -> f64 {
         let excess = (self.epsilon - epsilon) / 2.0;
-        if excess <= 0.0 { 0.0 } else { up(-(-excess).exp_m1(), 2.0 * ELEMENTARY).min(1.0) }
+        if excess <= 0.0 { 0.0 } else { probability_up(-(-excess).exp_m1(), 2.0 * ELEMENTARY) }
     }
 }
 
@@ -95,7 +95,7 @@ fn pure_delta(own: f64, epsilon: f64) -> f64 {
         return 0.0;
     }
     // (e^own − e^epsilon)/(1 + e^own), divided by e^own so that nothing overflows.
-    up(-(epsilon - own).exp_m1() / (1.0 + (-own).exp()), 4.0 * ELEMENTARY).min(1.0)
+    probability_up(-(epsilon - own).exp_m1() / (1.0 + (-own).exp()), 4.0 * ELEMENTARY)
 }
 
 #[cfg(test)]

@@ -29,8 +29,7 @@ impl<'a, P: Profile + ?Sized> Reader<'a, P> {
         if let Some(delta) = self.known.get(&epsilon.to_bits()) {
             return Ok(*delta);
         }
-        let delta = self.profile.delta_upper(epsilon);
-        self.learn(epsilon, delta)
+        self.learn(epsilon, self.profile.delta_upper(epsilon))
     }
 
     fn learn(&mut self, epsilon: f64, delta: f64) -> Result<f64> {
@@ -125,9 +124,14 @@ impl ProfileCurve {
         self.hull.push(knot);
     }
 
+    /// The ε of a knot.
+    pub(super) fn epsilon(&self, knot: usize) -> f64 {
+        knot as f64 * self.spacing
+    }
+
     /// The slope, in e^ε, of the chord between two knots.
     fn slope(&self, left: usize, right: usize) -> f64 {
-        let width = (left as f64 * self.spacing).exp() * ((right - left) as f64 * self.spacing).exp_m1();
+        let width = self.epsilon(left).exp() * self.epsilon(right - left).exp_m1();
         (self.deltas[right] - self.deltas[left]) / width
     }
 

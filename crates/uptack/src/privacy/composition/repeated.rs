@@ -127,7 +127,7 @@ impl Profile for ReleaseProfile<'_> {
 /// A composed δ at a given ε is sharp down to this.
 const SMALLEST_DELTA: f64 = 1e-12;
 
-/// Whichever of ε and δ the target leaves open, of `times` releases of which one has this guarantee.
+/// Whichever of ε and δ the target leaves open, for `times` releases that each have the guarantee `once`.
 fn releases_together(
     once: &Guarantee,
     profile: &ReleaseProfile<'_>,

@@ -1,22 +1,22 @@
 //! Expectations of functions that fall with a binomial number (`docs/accounting.md`, "Telling").
 
-use super::question::Question;
+use super::question::{Divergences, Question};
 use crate::certified::binomial::{Binomial, window};
 use crate::certified::binomial_sum::{Counts, sum_of_two};
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Direction, PerDirection};
+use crate::privacy::likelihood::{Bounds, Direction, PerDirection};
 
 /// An upper bound, and a guess at what it would be without the losses of the method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    pub(crate) bound: PerDirection<f64>,
-    pub(crate) guess: PerDirection<f64>,
+    pub(crate) bound: Bounds,
+    pub(crate) guess: Bounds,
 }
 
 impl Attempt {
     /// A value that could not be bounded any better.
-    pub(crate) fn exact(value: PerDirection<f64>) -> Self {
+    pub(crate) fn exact(value: Bounds) -> Self {
         Self { bound: value, guess: value }
     }
 }
@@ -28,21 +28,16 @@ const MOST_BLOCKS: f64 = 40.0;
 pub(crate) struct Falling {
     pub(crate) law: Binomial,
     /// The values at the mean.
-    pub(crate) center: PerDirection<f64>,
+    pub(crate) center: Bounds,
     /// Bounds for all numbers.
-    pub(crate) everywhere: PerDirection<f64>,
+    pub(crate) everywhere: Bounds,
     /// What the bounds should not exceed.
-    pub(crate) goals: PerDirection<f64>,
+    pub(crate) goals: Bounds,
 }
 
 impl Falling {
     /// The expectations from above: as close as the goals need it, if that is within reach.
-    pub(crate) fn expected(
-        &self,
-        log_cut: f64,
-        work: &Work,
-        function: impl Fn(u64) -> PerDirection<f64>,
-    ) -> PerDirection<f64> {
+    pub(crate) fn expected(&self, log_cut: f64, work: &Work, function: impl Fn(u64) -> Bounds) -> Bounds {
         let (single, distance) = self.at_a_rare_number(log_cut, &function);
         if self.reached(single) {
             return single;
@@ -64,22 +59,22 @@ impl Falling {
         best
     }
 
-    /// The blocks to a standard deviation to start with, where the function rises to `single` over `distance`.
-    fn first_fineness(&self, single: PerDirection<f64>, distance: f64, deviation: f64) -> f64 {
+    /// How many blocks per standard deviation to start with, if the function rises to `single` over `distance`.
+    fn first_fineness(&self, single: Bounds, distance: f64, deviation: f64) -> f64 {
         let slope = self.worst(single) / distance.max(1.0);
         // The loss is about that of half a block.
         let first = 0.6 * deviation * slope / self.worst(self.goals);
         if first.is_finite() { first.max(0.5) } else { 0.5 }
     }
 
-    /// How many times as fine the blocks should be where they gave these bounds.
-    fn refinement(&self, bounds: PerDirection<f64>) -> f64 {
+    /// By which factor to refine blocks that gave these bounds.
+    fn refinement(&self, bounds: Bounds) -> f64 {
         let factor = 1.2 * self.worst(bounds) / self.worst(self.goals);
         if factor.is_finite() { factor.clamp(1.4, 8.0) } else { 2.0 }
     }
 
-    /// A bound from a single number, below which the number rarely is, and how far that is from the mean.
-    fn at_a_rare_number(&self, log_cut: f64, function: &impl Fn(u64) -> PerDirection<f64>) -> (PerDirection<f64>, f64) {
+    /// A bound from the value at one number, below which the binomial rarely falls, and how far that number is from the mean.
+    fn at_a_rare_number(&self, log_cut: f64, function: &impl Fn(u64) -> Bounds) -> (Bounds, f64) {
         let rarely = self.how_rarely().clamp(log_cut.exp(), 0.05);
         let (number, _) = window(&[self.law], rarely.ln());
         let values = function(number);
@@ -87,18 +82,18 @@ impl Falling {
         (bound, self.law.mean() - number as f64)
     }
 
-    /// The probability with which the bounds for all numbers may stand in: that costs a small share of the goals.
+    /// The probability with which the bounds for all numbers may stand in, at the cost of a small share of the goals.
     fn how_rarely(&self) -> f64 {
         let share = self.goals.with(self.everywhere, |goal, everywhere| 5e-4 * goal / (everywhere - goal).max(1e-300));
         share.yes_over_no.min(share.no_over_yes)
     }
 
-    fn reached(&self, values: PerDirection<f64>) -> bool {
+    fn reached(&self, values: Bounds) -> bool {
         values.with(self.goals, |value, goal| value <= goal).iter().all(|reached| *reached)
     }
 
     /// The largest logarithm of the values over those at the mean, where the values matter.
-    fn worst(&self, values: PerDirection<f64>) -> f64 {
+    fn worst(&self, values: Bounds) -> f64 {
         let matters = |direction: &Direction| self.center[*direction] > 1e-3 * self.center[direction.opposite()];
         let logarithm = |direction: Direction| (values[direction] / self.center[direction]).ln();
         Direction::BOTH.into_iter().filter(matters).map(logarithm).fold(0.0, f64::max)
@@ -122,7 +117,7 @@ impl CutLaw {
 
     /// Whether the ends of expectations with `fineness` blocks to a standard deviation are within a factor of `near`. The smaller
     /// expectation need not be so close where the blocks are fine.
-    fn is_close_enough(&self, values: PerDirection<Enclosure>, near: f64, fineness: f64) -> bool {
+    fn is_close_enough(&self, values: Divergences, near: f64, fineness: f64) -> bool {
         let close = |value: &Enclosure| value.upper() <= near * value.lower() || value.upper() <= 2.0 * self.cut;
         let largest = values.upper().largest();
         values.iter().all(|value| close(value) || value.upper() <= 0.5 * largest && fineness > 8.0)
@@ -179,8 +174,8 @@ impl Blocks {
     }
 
     /// The expectation of two falling functions of the number.
-    fn expectation(&self, function: &impl Fn(u64) -> PerDirection<Enclosure>) -> PerDirection<Enclosure> {
-        let values: Vec<PerDirection<Enclosure>> = self.starts.iter().map(|&start| function(start)).collect();
+    fn expectation(&self, function: &impl Fn(u64) -> Divergences) -> Divergences {
+        let values: Vec<Divergences> = self.starts.iter().map(|&start| function(start)).collect();
         PerDirection::each(|direction| {
             let values: Vec<Enclosure> = values.iter().map(|value| value[direction]).collect();
             self.between_starts(&values)
@@ -212,8 +207,8 @@ pub(crate) fn expected(
     law: Binomial,
     question: Question,
     work: &Work,
-    function: impl Fn(u64) -> PerDirection<Enclosure>,
-) -> PerDirection<Enclosure> {
+    function: impl Fn(u64) -> Divergences,
+) -> Divergences {
     let law = CutLaw::new(law, question.log_cut);
     let near = CLOSE.max(1.0 + question.precision);
     // Few numbers are taken one by one, which is exact.

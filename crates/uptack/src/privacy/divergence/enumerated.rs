@@ -1,9 +1,10 @@
 //! Every histogram of a small crowd, one by one (`docs/accounting.md`, "Few owners").
 
+use super::question::Divergences;
 use super::two_classes::Positive;
 use crate::certified::enclosure::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
-use crate::privacy::likelihood::{Crowd, PerDirection, Weight};
+use crate::privacy::likelihood::{Crowd, PerDirection, Weight, weights};
 use crate::privacy::views::DetailedOutcome;
 use crate::truth::Truth;
 
@@ -16,14 +17,14 @@ pub(super) fn cost(outcome: &DetailedOutcome, others: u64) -> u64 {
 }
 
 /// The divergence in both directions in one crowd, from all histograms.
-pub(super) fn divergence(outcome: &DetailedOutcome, crowd: Crowd, growth: f64) -> PerDirection<Enclosure> {
+pub(super) fn divergence(outcome: &DetailedOutcome, crowd: Crowd, growth: f64) -> Divergences {
     let histograms = Histograms::new(outcome, crowd.size());
     let law = histograms.with_owners(&histograms.nobody(), Truth::Yes, crowd.yes);
     histograms.evaluate(&histograms.with_owners(&law, Truth::No, crowd.no), growth)
 }
 
 /// The divergences in all crowds of `others` owners, from none to all of them *yes*.
-pub(super) fn divergences(outcome: &DetailedOutcome, others: u64, growth: f64) -> Vec<PerDirection<Enclosure>> {
+pub(super) fn divergences(outcome: &DetailedOutcome, others: u64, growth: f64) -> Vec<Divergences> {
     let histograms = Histograms::new(outcome, others);
     let mut found = Vec::with_capacity(others as usize + 1);
     histograms.halve(&histograms.nobody(), (0, others), growth, &mut found);
@@ -60,7 +61,7 @@ impl<'a> Histograms<'a> {
     }
 
     /// All crowds with a number of yes-owners in a range, given the law of those owners who are in all of them.
-    fn halve(&self, common: &[f64], (from, to): (u64, u64), growth: f64, found: &mut Vec<PerDirection<Enclosure>>) {
+    fn halve(&self, common: &[f64], (from, to): (u64, u64), growth: f64, found: &mut Vec<Divergences>) {
         if from == to {
             found.push(self.evaluate(common, growth));
             return;
@@ -71,10 +72,9 @@ impl<'a> Histograms<'a> {
     }
 
     /// The divergence in both directions in a crowd with this law.
-    fn evaluate(&self, law: &[f64], growth: f64) -> PerDirection<Enclosure> {
+    fn evaluate(&self, law: &[f64], growth: f64) -> Divergences {
         PerDirection::each(|direction| {
-            let weights: Vec<_> = self.outcome.inside.iter().map(|class| class.weight(direction, growth)).collect();
-            self.positive_part(law, &weights)
+            self.positive_part(law, &Vec::from_iter(weights(&self.outcome.inside, direction, growth)))
         })
     }
 

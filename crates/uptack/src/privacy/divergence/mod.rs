@@ -12,7 +12,7 @@
 //! | both truths | three | [`three_classes`]: the generating function on two circles | Three classes |
 //! | any | any | [`many_classes`]: sums of scores, from above and from below | Any number of classes |
 //!
-//! Where an answer is seen, too, and its outcome has three classes besides the outside, the adversary is told who is outside
+//! If an answer is seen as well and its outcome has three classes besides the outside, the adversary is told who is outside
 //! ([`outside_told`]), and the expectation over their number is bounded in blocks ([`averaged`]).
 
 pub(crate) mod averaged;
@@ -31,7 +31,7 @@ pub(crate) use averaged::Attempt;
 pub(crate) use question::{Divergences, Ends, Question};
 
 use super::effort::Work;
-use super::likelihood::{Crowd, OneTruth, PerDirection, WeightedClass};
+use super::likelihood::{Bounds, Crowd, OneTruth, PerDirection, WeightedClass};
 use super::views::{DetailedOutcome, Outcome, ReducedView};
 use crate::certified::enclosure::Enclosure;
 use many_classes::{Fineness, PairLaw, refined};
@@ -73,7 +73,7 @@ impl ReducedView {
 
     /// The lower ends of a crowd of one truth: by the best tests where there are many classes, else the most that a coarser view
     /// shows.
-    fn one_truth_from_below(&self, crowd: OneTruth, question: Question, work: &Work) -> PerDirection<f64> {
+    fn one_truth_from_below(&self, crowd: OneTruth, question: Question, work: &Work) -> Bounds {
         if question.ends == Ends::Upper {
             return PerDirection::both(0.0);
         }
@@ -82,13 +82,13 @@ impl ReducedView {
     }
 
     /// The most that any of the coarser views shows in a crowd of one truth.
-    fn most_of_coarser_views(&self, crowd: OneTruth, question: Question, work: &Work) -> PerDirection<f64> {
+    fn most_of_coarser_views(&self, crowd: OneTruth, question: Question, work: &Work) -> Bounds {
         let shown = self.below.iter().map(|outcomes| outcomes_in_one_truth(outcomes, crowd, question, work));
         shown.fold(PerDirection::both(0.0), |most, value| most.with(value, |most, value| most.max(value.lower())))
     }
 
     /// The upper ends of a crowd of one truth.
-    fn one_truth_from_above(&self, crowd: OneTruth, question: Question, work: &Work) -> PerDirection<f64> {
+    fn one_truth_from_above(&self, crowd: OneTruth, question: Question, work: &Work) -> Bounds {
         match question.ends {
             Ends::Lower => PerDirection::both(1.0),
             _ if !self.needs_sums() => outcomes_in_one_truth(&self.above, crowd, question, work).upper(),
@@ -139,26 +139,28 @@ impl ReducedView {
     /// A bound for every crowd of `others` owners at once: the privacy blanket.
     pub(crate) fn blanket(&self, others: u64, question: Question, work: &Work) -> f64 {
         let fineness = Fineness::for_one_truth(others);
-        let bound =
-            |classes: &[WeightedClass]| many_classes::blanket(classes, others + 1, question.log_cut, fineness, work);
-        self.sum_over_outcomes(question.growth, bound).largest()
+        let bounds = self.sum_over_outcomes(question.growth, |classes| {
+            many_classes::blanket(classes, others + 1, question.log_cut, fineness, work)
+        });
+        bounds.largest()
     }
 
     /// A crowd by sums of scores, from above.
-    fn sums_of_scores(&self, crowd: Crowd, question: Question, fineness: Fineness, work: &Work) -> PerDirection<f64> {
-        let bound = |classes: &[WeightedClass]| many_classes::upper(classes, crowd, question.log_cut, fineness, work);
-        self.sum_over_outcomes(question.growth, bound)
+    fn sums_of_scores(&self, crowd: Crowd, question: Question, fineness: Fineness, work: &Work) -> Bounds {
+        self.sum_over_outcomes(question.growth, |classes| {
+            many_classes::upper(classes, crowd, question.log_cut, fineness, work)
+        })
     }
 
     /// A crowd by the best tests on sums of scores, from below; none where the tallies do not determine the cells.
-    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<PerDirection<f64>> {
+    fn best_tests(&self, crowd: Crowd, question: Question, work: &Work) -> Option<Bounds> {
         let below = |classes: &[WeightedClass]| many_classes::lower(classes, crowd, question.log_cut, work);
         let values = self.is_determined().then(|| self.sum_over_outcomes(question.growth, below))?;
         Some(values.map(|value| (value * (1.0 - 1e-13)).max(0.0)))
     }
 
     /// The sum over the outcomes of a function of all their classes, in both directions.
-    fn sum_over_outcomes(&self, growth: f64, function: impl Fn(&[WeightedClass]) -> f64) -> PerDirection<f64> {
+    fn sum_over_outcomes(&self, growth: f64, function: impl Fn(&[WeightedClass]) -> f64) -> Bounds {
         PerDirection::each(|direction| {
             let value = |outcome: &DetailedOutcome| function(&outcome.weighted(direction, growth));
             self.detail.iter().map(value).sum::<f64>() * (1.0 + 1e-14)

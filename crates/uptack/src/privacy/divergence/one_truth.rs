@@ -238,7 +238,7 @@ impl Windows {
         Self { outer, rows, coin, bottom, top }
     }
 
-    /// The rows from the last one down, with their probabilities, of which that of the last is given.
+    /// The rows from the last one down, with their probabilities, given that of the last row.
     fn rows_down(&self, last: f64) -> impl Iterator<Item = (Row, f64)> {
         let (first, start) = self.rows;
         let probabilities = std::iter::successors(Some((start, last)), move |&(outer, probability)| {

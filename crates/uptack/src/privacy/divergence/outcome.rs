@@ -11,7 +11,7 @@ use super::two_classes::two_classes;
 use crate::certified::binomial::Binomial;
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Crowd, CrowdLaws, OneTruth, PerDirection, PerTruth, Weight};
+use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, OneTruth, PerDirection, PerTruth, Weight};
 use crate::privacy::views::Outcome;
 use crate::threads::joined;
 use crate::truth::Truth;
@@ -124,13 +124,7 @@ impl Outcome {
     }
 
     /// The bound for any number of classes, in both directions (`docs/accounting.md`, "Labels").
-    fn with_labels_revealed(
-        &self,
-        crowd: Crowd,
-        question: Question,
-        fineness: Fineness,
-        work: &Work,
-    ) -> PerDirection<f64> {
+    fn with_labels_revealed(&self, crowd: Crowd, question: Question, fineness: Fineness, work: &Work) -> Bounds {
         PerDirection::each(|direction| {
             let classes = self.weighted(direction, question.growth);
             many_classes::upper(&classes, crowd, question.log_cut, fineness, work)

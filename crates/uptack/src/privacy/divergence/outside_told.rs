@@ -1,11 +1,13 @@
 //! Outcomes in a crowd of both truths where they can only be bounded: the adversary is told who is outside
 //! (`docs/accounting.md`, "Telling").
 
+use std::ops::Add;
+
 use super::averaged::Falling;
 use super::question::Question;
 use crate::certified::binomial::{Binomial, window};
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Crowd, PerDirection};
+use crate::privacy::likelihood::{Bounds, Crowd, PerDirection};
 use crate::privacy::views::Outcome;
 use crate::truth::Truth;
 
@@ -18,13 +20,13 @@ impl<'a> OutcomeBounds<'a> {
     }
 
     /// A guess at the sum of the divergences.
-    pub(super) fn guess(&self) -> PerDirection<f64> {
+    pub(super) fn guess(&self) -> Bounds {
         let guesses = self.0.iter().map(|outcome| outcome.guess);
-        guesses.fold(PerDirection::both(0.0), |sum, guess| sum.with(guess, |a, b| a + b))
+        guesses.fold(PerDirection::both(0.0), |sum, guess| sum.with(guess, f64::add))
     }
 
     /// The sum of the divergences from above: at most the question's goal, if that is within reach.
-    pub(super) fn bound(&self, question: Question, work: &Work) -> PerDirection<f64> {
+    pub(super) fn bound(&self, question: Question, work: &Work) -> Bounds {
         let (guess, count) = (self.guess(), self.0.len());
         let goals = |outcome: &OutcomeBound<'_>| outcome.goals(question.goal, guess, count);
         let bounds = self.0.iter().map(|outcome| outcome.bound(goals(outcome), question, work));
@@ -34,7 +36,7 @@ impl<'a> OutcomeBounds<'a> {
 
 /// One outcome in a crowd of both truths: a guess at its divergence, and how to bound it.
 struct OutcomeBound<'a> {
-    guess: PerDirection<f64>,
+    guess: Bounds,
     /// None where the guess is a bound.
     told: Option<OutsideTold<'a>>,
 }
@@ -54,7 +56,7 @@ impl<'a> OutcomeBound<'a> {
 
     /// The goals for this outcome, one of `outcomes`: its own guess and, in proportion to it, what all guesses together leave of
     /// the goal.
-    fn goals(&self, goal: f64, all: PerDirection<f64>, outcomes: usize) -> PerDirection<f64> {
+    fn goals(&self, goal: f64, all: Bounds, outcomes: usize) -> Bounds {
         // An outcome whose guess is next to nothing needs some room, too.
         let tiny = 1e-3 * goal;
         self.guess.with(all, |own, all| {
@@ -64,7 +66,7 @@ impl<'a> OutcomeBound<'a> {
     }
 
     /// A bound that does not exceed the goals, if that is within reach.
-    fn bound(&self, goals: PerDirection<f64>, question: Question, work: &Work) -> PerDirection<f64> {
+    fn bound(&self, goals: Bounds, question: Question, work: &Work) -> Bounds {
         let Some(told) = &self.told else { return self.guess };
         let everywhere = PerDirection::both(1.0);
         let falling = Falling { law: told.inside, center: self.guess, everywhere, goals };
@@ -73,8 +75,8 @@ impl<'a> OutcomeBound<'a> {
     }
 }
 
-/// An outcome of which the adversary is told who is outside: for owners of the commoner truth the number inside is averaged over,
-/// for those of the rarer truth it is taken at its smallest.
+/// An outcome whose outside is told to the adversary. The number inside is averaged for the owners of the commoner truth, and
+/// taken at its smallest for those of the rarer one.
 struct OutsideTold<'a> {
     outcome: &'a Outcome,
     common: Truth,
@@ -93,7 +95,7 @@ impl<'a> OutsideTold<'a> {
     }
 
     /// The divergence from above where `inside` of the commoner truth's owners are inside.
-    fn divergence(&self, inside: u64, question: Question, work: &Work) -> PerDirection<f64> {
+    fn divergence(&self, inside: u64, question: Question, work: &Work) -> Bounds {
         self.outcome.both_truths(Crowd::oriented(self.common, inside, self.rare), question, work).upper()
     }
 }

@@ -29,9 +29,9 @@ pub(crate) enum Ends {
 }
 
 impl Question {
-    /// A question with a precision that is enough for a value by itself.
-    pub(crate) fn new(growth: f64, log_cut: f64, goal: f64) -> Self {
-        Self { growth, log_cut, goal, precision: 1e-4, ends: Ends::Both }
+    /// A question at one ε, with a precision that is enough for a value by itself.
+    pub(crate) fn new(epsilon: f64, log_cut: f64, goal: f64) -> Self {
+        Self { growth: epsilon.exp(), log_cut, goal, precision: 1e-4, ends: Ends::Both }
     }
 
     /// How far an answer of about `value` may be off: the precision of it or of the goal, whichever is larger.

@@ -4,7 +4,7 @@ use super::question::{Divergences, Question};
 use super::two_classes::two_classes;
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Crowd, CrowdLaws, PerDirection, Weight};
+use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, PerDirection, Weight};
 
 /// The divergence of three classes by way of the two that are left when the rarest is given away. Hardly anybody of the crowd is
 /// in it but for a small probability; the target's own mass there is added. None where that is too much.
@@ -28,9 +28,9 @@ pub(super) fn without_the_rarest(
     given_away.enclosures(whole, upper, question)
 }
 
-/// How many of a crowd may be in a class that is given away, from the fewest on.
+/// How many of a crowd may be in a class that is given away, tried in this order.
 const FEW: [u64; 3] = [0, 1, 4];
-/// The share of what is allowed to be lost that more of them may cost.
+/// The share of the allowed loss that the chance of more of them may cost.
 const SHARE_OF_MORE: f64 = 0.1;
 
 /// A class of three that the adversary is told about, the expected number of owners who are in it, from above, and how many of
@@ -72,7 +72,7 @@ impl GivenAway {
     }
 
     /// The divergence of three classes, given that of two among all owners and an upper bound; none where these are too far apart.
-    fn enclosures(&self, whole: Divergences, upper: PerDirection<f64>, question: Question) -> Option<Divergences> {
+    fn enclosures(&self, whole: Divergences, upper: Bounds, question: Question) -> Option<Divergences> {
         let close = whole.with(upper, |whole, upper| upper - whole.upper() <= question.tolerance(whole.lower()));
         close.iter().all(|close| *close).then(|| {
             whole.with(upper, |whole, upper| Enclosure::of_probability(self.lower(whole), upper.max(whole.lower())))
@@ -85,7 +85,7 @@ impl GivenAway {
     }
 }
 
-/// The probability that more than `few` of independent events happen, of which `expected` do on average, from above: k of them
+/// An upper bound on the probability that more than `few` of some independent events happen, `expected` on average: k of them
 /// happen with a probability of at most expectedᵏ/k!, the sum of the products of any k probabilities.
 fn more_than(few: u64, expected: f64) -> f64 {
     (1..=few + 1).map(|k| expected / k as f64).product::<f64>() * (1.0 + 1e-12)
@@ -103,7 +103,7 @@ mod tests {
     fn with_a_rare_class(rare: f64, precision: f64) -> (Outcome, Question) {
         let class = |yes: f64, no: f64| Likelihood { yes, no };
         let classes = vec![class(0.7 - rare, 0.3), class(rare, 0.5 * rare), class(0.3, 0.7 - 0.5 * rare)];
-        let question = Question { precision, ..Question::new(0.05_f64.exp(), -60.0, 1e-2) };
+        let question = Question { precision, ..Question::new(0.05, -60.0, 1e-2) };
         (Outcome { classes, outside: Likelihood::NONE }, question)
     }
 

@@ -1,5 +1,6 @@
 //! The divergence of two classes in a crowd of both truths, exactly (`docs/accounting.md`, "Two classes").
 
+use super::question::Divergences;
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::binomial_sum::{Counts, sum_of_two};
 use crate::certified::enclosure::Enclosure;
@@ -13,7 +14,7 @@ pub(crate) fn two_classes(
     crowd: CrowdLaws<2>,
     log_cut: f64,
     work: &Work,
-) -> PerDirection<Enclosure> {
+) -> Divergences {
     let parts = crowd.counts_of_first();
     let (low, high) = window(&parts, log_cut);
     let counts = sum_of_two(parts[0], parts[1], low, high);

@@ -42,7 +42,7 @@ fn conclusion_from_answer(channel: &Channel, answer: usize) -> String {
 
 /// What all answers together show, where there are several.
 fn linked(channel: &Channel, views: &Views) -> Option<String> {
-    if channel.answers().len() < 2 {
+    if views.answers.len() < 2 {
         return None;
     }
     let conclusion = conclusion(BayesAccuracy::from_linked(channel), views.linked.is_some());

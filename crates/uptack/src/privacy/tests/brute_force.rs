@@ -251,7 +251,7 @@ proptest! {
             for yes in 0..=others {
                 let crowd = Crowd { yes, no: others - yes };
                 let truth = divergence(&channel, answer, crowd, at.exp());
-                let question = Question::new(at.exp(), -60.0, 0.0);
+                let question = Question::new(at, -60.0, 0.0);
                 let view = accountant.reduced_view();
                 let bound = if view.is_exact_in_every_crowd() {
                     view.both_truths(crowd, question, &work).upper()

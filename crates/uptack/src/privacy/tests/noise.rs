@@ -68,7 +68,7 @@ fn every_crowd_of_few_owners_is_enclosed() {
         let at = 1.1 * largest * cases.unit();
         let accountant = release(&channel, owners).unwrap();
         for (crowd, pair) in &pairs {
-            let question = Question::new(at.exp(), -80.0, 0.0);
+            let question = Question::new(at, -80.0, 0.0);
             let found = accountant.reduced_view().both_truths(*crowd, question, &Work::apart());
             for (found, truth) in found.iter().zip(divergence(pair, at.exp()).iter()) {
                 let holds = found.lower() <= truth + ROUNDING && found.upper() >= truth - ROUNDING;
@@ -110,7 +110,7 @@ fn crowds_of_thousands_are_enclosed() {
         for yes in [0, others / 3, others / 2, others, claim.crowd()] {
             let crowd = Crowd { yes, no: others - yes };
             let truth = divergence(&pair(&channel, crowd, 60.0), at.exp());
-            let question = Question::new(at.exp(), -80.0, 0.0);
+            let question = Question::new(at, -80.0, 0.0);
             let found = accountant.reduced_view().both_truths(crowd, question, &Work::apart());
             for (found, truth) in found.iter().zip(truth.iter()) {
                 let (below, above) = (truth * (1.0 - 1e-9) - 1e-18, truth * (1.0 + 1e-9) + 1e-18);
@@ -152,7 +152,7 @@ fn values_of_an_independent_program() {
     ] {
         let accountant = release(&channel(text), owners).unwrap();
         let crowd = Crowd { yes, no: owners - 1 - yes };
-        let question = Question::new(f64::exp(at), -80.0, 0.0);
+        let question = Question::new(at, -80.0, 0.0);
         let found = accountant.reduced_view().both_truths(crowd, question, &Work::apart()).largest();
         assert!((found.middle() / value - 1.0).abs() < 1e-9, "{text}, {owners}, {yes} yes: {found:?} {value}");
         assert!(accountant.delta(epsilon(at)).value().unwrap().upper() >= value * (1.0 - 1e-9), "{text}, {owners}");

@@ -14,7 +14,7 @@ pub(super) use window::Window;
 
 use super::loss_distribution::LossDistribution;
 use crate::certified::enclosure::Enclosure;
-use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, compounded, down, up};
+use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, compounded};
 
 /// −ln of the tilted mass that may lie outside the window.
 const OUTSIDE: f64 = 44.0;
@@ -57,6 +57,11 @@ fn tilted(mass: f64, exponent: f64) -> f64 {
     if mass > 0.0 { (mass * exponent.exp()).min(1.0) } else { 0.0 }
 }
 
+/// The number of all queries.
+pub(super) fn query_count(parts: &[Part]) -> f64 {
+    parts.iter().map(Part::count).sum()
+}
+
 /// Σ of a value over all queries.
 pub(super) fn sum_over_queries(parts: &[Part], value: impl Fn(&Part) -> f64) -> f64 {
     parts.iter().map(|part| part.count() * value(part)).sum()
@@ -91,6 +96,5 @@ pub(super) fn infinite_mass(parts: &[Part]) -> Enclosure {
         return Enclosure::ZERO;
     }
     let mass = log_finite.exp() * log_ratio.exp_m1();
-    let relative = compounded(relative, 1.0);
-    Enclosure::new(down(mass, relative), up(mass, relative))
+    Enclosure::within(mass, compounded(relative, 1.0))
 }

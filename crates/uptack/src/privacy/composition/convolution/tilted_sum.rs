@@ -1,9 +1,9 @@
 //! The law of a tilted sum, by the product of its parts' transforms (`docs/composition.md`, "Convolution").
 
-use super::{LARGEST_EXPONENT, OUTSIDE, Part, Window, tilted};
+use super::{LARGEST_EXPONENT, OUTSIDE, Part, Window, query_count, tilted};
 use crate::certified::enclosure::Enclosure;
 use crate::certified::fourier::{Complex, Fourier};
-use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, compounded, down, up};
+use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, compounded, up};
 
 /// Below e^(−this) a spectral value is replaced by zero and counted as error.
 const VANISHING: f64 = 650.0;
@@ -36,8 +36,7 @@ impl Tilt {
     /// What undoing the tilt relative to a reference multiplies all masses by, with the relative error of these many cells.
     pub(super) fn scale(&self, window: &Window, reference: i64, cells: usize) -> Enclosure {
         let scale = (self.log_total - window.per_cell() * reference as f64).exp();
-        let relative = self.relative_error(window, cells);
-        Enclosure::new(down(scale, relative), up(scale, relative))
+        Enclosure::within(scale, self.relative_error(window, cells))
     }
 
     /// The relative error of the masses of this many cells after the tilt is undone.
@@ -57,8 +56,7 @@ impl Tilt {
             fourier.forward(&mut weights);
             product.multiply(&weights, error, part.times);
         }
-        let total: f64 = parts.iter().map(Part::count).sum();
-        product.invert(&fourier, total)
+        product.invert(&fourier, query_count(parts))
     }
 
     /// The tilted masses of a part on the circle of a window's cells.
@@ -184,7 +182,7 @@ impl Frequency {
         let (count, magnitude) = (times as f64, value.magnitude());
         self.log_low += count * magnitude.ln();
         self.log_high += count * (magnitude + error).ln();
-        self.value = if self.vanishes() { Complex::ZERO } else { self.value.times(value.power(times)) };
+        self.value = if self.vanishes() { Complex::ZERO } else { self.value * value.power(times) };
     }
 
     fn vanishes(&self) -> bool {

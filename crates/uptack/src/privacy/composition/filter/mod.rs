@@ -185,15 +185,13 @@ impl Filter {
 
     /// Spends the charge if the budget covers it whatever comes later, else changes nothing.
     pub fn try_spend(&mut self, charge: &Charge) -> Result<Receipt, Refusal> {
-        let after = self.spent.plus(charge, &self.orders)?;
-        self.check(&after)?;
-        self.spent = after;
+        self.spent = self.after(charge)?;
         Ok(Receipt { number: self.spent.queries, queries: charge.times })
     }
 
     /// Whether the charge would be permitted now.
     pub fn covers(&self, charge: &Charge) -> bool {
-        self.spent.plus(charge, &self.orders).and_then(|after| self.check(&after)).is_ok()
+        self.after(charge).is_ok()
     }
 
     /// The budget's ε.
@@ -219,6 +217,13 @@ impl Filter {
         });
         let losses = by_order.fold(fraction(self.spent.largest, self.epsilon), f64::min);
         losses.max(fraction(self.spent.infinite, self.infinite_room()))
+    }
+
+    /// What will be spent after the charge, if the budget covers it.
+    fn after(&self, charge: &Charge) -> Result<Spent, Refusal> {
+        let after = self.spent.plus(charge, &self.orders)?;
+        self.check(&after)?;
+        Ok(after)
     }
 
     fn check(&self, after: &Spent) -> Result<(), Refusal> {

@@ -30,14 +30,14 @@ pub(super) fn lower(crowd: &OrientedCrowd, log_cut: f64, work: &Work) -> f64 {
 /// What the others add to the evidence by their classes, counted from the likeliest class, and where it is even.
 struct Evidence {
     /// For the commoner and the rarer truth: the number of its owners, and the influences with their probabilities.
-    groups: [(u64, Vec<(f64, f64)>); 2],
+    groups: [(u64, RealLaw); 2],
     turn: f64,
 }
 
 impl Evidence {
     fn new(crowd: &OrientedCrowd) -> Self {
         let (influences, centre) = crowd.influences();
-        let zero = crowd.at_likeliest(&influences);
+        let zero = crowd.law_of(&influences).likeliest();
         let values: Vec<f64> = influences.iter().map(|value| value - zero).collect();
         let groups = [(crowd.common, crowd.law_of(&values)), (crowd.rare, crowd.rare_law_of(&values))];
         let turn = if crowd.rare == 0 {
@@ -50,7 +50,7 @@ impl Evidence {
 
     /// The standard deviation of what one owner of the commoner truth adds.
     fn deviation(&self) -> f64 {
-        RealLaw(&self.groups[0].1).deviation()
+        self.groups[0].1.deviation()
     }
 
     /// The sum over all others on a lattice of this spacing, or of a wider one where that would have too many cells.
@@ -72,7 +72,7 @@ impl Evidence {
     fn rounded_sum(&self, spacing: f64) -> ScoreSum {
         let rounded = |&(value, mass): &(f64, f64)| ((value / spacing).round() as i64, mass);
         let present = self.groups.iter().filter(|(owners, _)| *owners > 0);
-        let draws = present.map(|(owners, law)| Draws { owners: *owners, atoms: law.iter().map(rounded).collect() });
+        let draws = present.map(|(owners, law)| Draws { owners: *owners, atoms: law.0.iter().map(rounded).collect() });
         ScoreSum { groups: draws.collect() }
     }
 }
@@ -129,7 +129,7 @@ impl Test<'_> {
 fn with_factor(value: f64, law: &TiltedLaw, focus: i64) -> f64 {
     let factor = (law.log_scale - law.tilt * focus as f64).exp();
     let lower = value * factor * (1.0 - 2.0 * law.relative_error - 1e-11).max(0.0);
-    // A factor that overflows goes with tails that underflow, of which nothing is known.
+    // If the factor overflows, the tails underflow, and nothing is known of them.
     if lower.is_finite() { lower } else { 0.0 }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Labelled<'a> {
     /// r: what it adds for each unit of B.
     slopes: Vec<f64>,
     /// a/r: what an owner of the rarer truth adds to the mean in each class, with its probability.
-    influences: Vec<(f64, f64)>,
+    influences: RealLaw,
 }
 
 impl<'a> Labelled<'a> {
@@ -45,7 +45,7 @@ impl<'a> Labelled<'a> {
 
     /// E[(mean_no(x) + T)₊], the bound with labels revealed.
     pub(super) fn bound(&self, precision: Precision<'_>) -> f64 {
-        let deviation = RealLaw(&self.influences).deviation();
+        let deviation = self.influences.deviation();
         if deviation <= 0.0 || !deviation.is_finite() {
             return self.given(0.0, precision);
         }
@@ -86,8 +86,7 @@ impl<'a> Labelled<'a> {
 
     /// The most that an owner of the commoner truth adds in any class, whatever B is; at least zero.
     fn largest_value(&self) -> f64 {
-        let top = self.influences.iter().map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
-        self.values(top).into_iter().fold(0.0, f64::max)
+        self.values(self.influences.largest()).into_iter().fold(0.0, f64::max)
     }
 
     /// The tilt of the rarer truth's scores that goes with that of the commoner truth's: where most of the expectation comes from.
@@ -106,13 +105,12 @@ impl<'a> Labelled<'a> {
     /// they sum to zero, times what a unit of B adds to the sum there.
     fn tilt_of_mean(&self, mean: f64) -> f64 {
         let law = self.crowd.law_of(&self.values(mean));
-        let real = RealLaw(&law);
-        let tilt = real.tilt_for_zero();
-        tilt * self.crowd.drawn() * real.tilted_mean(tilt, &self.slopes)
+        let tilt = law.tilt_for_zero();
+        tilt * self.crowd.drawn() * law.tilted_mean(tilt, &self.slopes)
     }
 }
 
-/// The law of B on a lattice, of which every `step`-th cell is used, and the mass above its window.
+/// The law of B on every `step`-th cell of a lattice, and the mass above its window.
 struct LawOfMean {
     law: TiltedLaw,
     step: i64,

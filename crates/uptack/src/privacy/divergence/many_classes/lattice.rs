@@ -1,6 +1,6 @@
 //! Scores on a lattice (`docs/accounting.md`, "Sums of scores").
 
-use crate::certified::draws::{Draws, tilted_moments};
+use crate::certified::draws::{Atom, Draws, tilted_moments};
 use crate::certified::root::newton;
 use crate::certified::score_sum::{LONGEST, ScoreSum, TiltedLaw, Window};
 use crate::privacy::effort::Work;
@@ -62,11 +62,11 @@ pub(super) struct OnLattice {
 }
 
 /// The sum of `owners` draws on a lattice of about the spacing wanted; a wider one where that would have too many cells.
-pub(super) fn lattice_sum(law: &[(f64, f64)], owners: u64, wanted: f64, fineness: Fineness, log_cut: f64) -> OnLattice {
-    let largest = law.iter().map(|(value, _)| value.abs()).fold(0.0, f64::max);
+pub(super) fn lattice_sum(law: &RealLaw, owners: u64, wanted: f64, fineness: Fineness, log_cut: f64) -> OnLattice {
+    let largest = law.values().map(f64::abs).fold(0.0, f64::max);
     let mut spacing = wanted.max(largest * 1e-9);
     loop {
-        let sum = ScoreSum { groups: vec![Draws { owners, atoms: on_lattice(law, spacing) }] };
+        let sum = ScoreSum { groups: vec![Draws { owners, atoms: law.on_lattice(spacing) }] };
         let tilt = sum.tilt_for(0.0);
         let window = sum.window(tilt, log_cut.max(DEEPEST_WINDOW));
         let excess = window.span() as f64 / fineness.most_cells(owners);
@@ -86,26 +86,41 @@ pub(super) fn law_on(window: Window, sum: &ScoreSum, tilt: f64, work: &Work) -> 
     Some(sum.law(tilt, window))
 }
 
-/// Values on a lattice: one between two cells is split so that its mean stays.
-fn on_lattice(law: &[(f64, f64)], spacing: f64) -> Vec<(i64, f64)> {
-    let mut atoms = Vec::with_capacity(2 * law.len());
-    for (value, mass) in law {
-        // A hair upwards covers the rounding of the place.
-        let place = value / spacing + 4.0 * f64::EPSILON * (value / spacing).abs();
-        let (below, part) = (place.floor(), place - place.floor());
-        atoms.push((below as i64, mass * (1.0 - part)));
-        if part > 0.0 {
-            atoms.push((below as i64 + 1, mass * part));
-        }
+/// Values with their probabilities. Its moments and tilts choose lattices and decide no claim.
+pub(super) struct RealLaw(pub(super) Vec<(f64, f64)>);
+
+impl RealLaw {
+    /// The values.
+    pub(super) fn values(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().map(|(value, _)| *value)
     }
-    atoms
-}
 
-/// Values with their probabilities. What is computed from it chooses lattices and tilts and decides no claim.
-pub(super) struct RealLaw<'a>(pub(super) &'a [(f64, f64)]);
+    /// The largest value.
+    pub(super) fn largest(&self) -> f64 {
+        self.values().fold(f64::NEG_INFINITY, f64::max)
+    }
 
-impl RealLaw<'_> {
-    pub(super) fn log_normalizer(&self, tilt: f64) -> f64 {
+    /// The likeliest value; zero if there is none.
+    pub(super) fn likeliest(&self) -> f64 {
+        self.0.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |(value, _)| *value)
+    }
+
+    /// The same on a lattice: a value between two cells is split so that its mean stays.
+    fn on_lattice(&self, spacing: f64) -> Vec<Atom> {
+        let mut atoms = Vec::with_capacity(2 * self.0.len());
+        for (value, mass) in &self.0 {
+            // A hair upwards covers the rounding of the place.
+            let place = value / spacing + 4.0 * f64::EPSILON * (value / spacing).abs();
+            let (below, part) = (place.floor(), place - place.floor());
+            atoms.push((below as i64, mass * (1.0 - part)));
+            if part > 0.0 {
+                atoms.push((below as i64 + 1, mass * part));
+            }
+        }
+        atoms
+    }
+
+    fn log_normalizer(&self, tilt: f64) -> f64 {
         let peak = self.0.iter().filter(|(_, mass)| *mass > 0.0).map(|(value, _)| tilt * value);
         let peak = peak.fold(f64::NEG_INFINITY, f64::max);
         peak + self.0.iter().map(|(value, mass)| mass * (tilt * value - peak).exp()).sum::<f64>().ln()
@@ -130,7 +145,7 @@ impl RealLaw<'_> {
 
     /// The tilt, not negative, at which the mean is zero.
     pub(super) fn tilt_for_zero(&self) -> f64 {
-        let largest = self.0.iter().map(|(value, _)| *value).fold(0.0, f64::max);
+        let largest = self.largest();
         if self.moments(0.0).0 >= 0.0 || largest <= 0.0 {
             return 0.0;
         }

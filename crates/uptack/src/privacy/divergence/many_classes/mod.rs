@@ -15,7 +15,7 @@ pub(crate) use lattice::Fineness;
 pub(crate) use pair_law::{PairLaw, pair_laws};
 
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Crowd, Likelihood, PerDirection, PerTruth, WeightedClass};
+use crate::privacy::likelihood::{Bounds, Crowd, Likelihood, PerTruth, WeightedClass};
 use labelled::Labelled;
 use lattice::Precision;
 use oriented::OrientedCrowd;
@@ -68,12 +68,7 @@ fn under_blanket(classes: &[WeightedClass]) -> Vec<WeightedClass> {
 }
 
 /// A bound on a coarse lattice, and on a finer one if it misses the goal by little; without a goal, on the finer one at once.
-pub(super) fn refined(
-    owners: u64,
-    goal: f64,
-    work: &Work,
-    bound: impl Fn(Fineness) -> PerDirection<f64>,
-) -> PerDirection<f64> {
+pub(super) fn refined(owners: u64, goal: f64, work: &Work, bound: impl Fn(Fineness) -> Bounds) -> Bounds {
     if goal <= 0.0 && owners <= lattice::VERY_MANY {
         return bound(Fineness::FINE);
     }

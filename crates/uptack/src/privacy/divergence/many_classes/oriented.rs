@@ -72,19 +72,13 @@ impl OrientedCrowd {
     }
 
     /// Values of the classes with their probabilities under the commoner truth.
-    pub(super) fn law_of(&self, values: &[f64]) -> Vec<(f64, f64)> {
-        values.iter().copied().zip(self.classes.iter().map(|class| class.common)).collect()
+    pub(super) fn law_of(&self, values: &[f64]) -> RealLaw {
+        RealLaw(values.iter().copied().zip(self.classes.iter().map(|class| class.common)).collect())
     }
 
     /// The same with their probabilities under the rarer truth.
-    pub(super) fn rare_law_of(&self, values: &[f64]) -> Vec<(f64, f64)> {
-        values.iter().copied().zip(self.classes.iter().map(|class| class.rare)).collect()
-    }
-
-    /// The value of the class that is likeliest under the commoner truth.
-    pub(super) fn at_likeliest(&self, values: &[f64]) -> f64 {
-        let likeliest = values.iter().zip(&self.classes).max_by(|a, b| a.1.common.total_cmp(&b.1.common));
-        likeliest.map_or(0.0, |(value, _)| *value)
+    pub(super) fn rare_law_of(&self, values: &[f64]) -> RealLaw {
+        RealLaw(values.iter().copied().zip(self.classes.iter().map(|class| class.rare)).collect())
     }
 
     /// The owners of the commoner truth and the target, as if it were one of them.
@@ -126,15 +120,14 @@ impl OrientedCrowd {
         let law = self.law_of(values);
         let mean = self.positive_part_of_sum(&law, precision) / self.drawn();
         // Without a guarantee from the transform there is still the sum of all positive values.
-        let simple: f64 = law.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
+        let simple: f64 = law.0.iter().map(|(value, mass)| value.max(0.0) * mass).sum();
         mean.min(simple) * (1.0 + 1e-12)
     }
 
     /// E[(sum of the values of all drawn)₊] by a transform on a lattice.
-    fn positive_part_of_sum(&self, law: &[(f64, f64)], precision: Precision<'_>) -> f64 {
+    fn positive_part_of_sum(&self, law: &RealLaw, precision: Precision<'_>) -> f64 {
         let Precision { log_cut, fineness, work } = precision;
-        let real = RealLaw(law);
-        let deviation = real.moments(real.tilt_for_zero()).1.sqrt();
+        let deviation = law.moments(law.tilt_for_zero()).1.sqrt();
         let OnLattice { sum, spacing, tilt } =
             lattice_sum(law, self.common + 1, deviation / fineness.scores, fineness, log_cut);
         let (value, nodes) = sum.positive_part(tilt, log_cut);

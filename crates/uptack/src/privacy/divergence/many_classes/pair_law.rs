@@ -8,7 +8,7 @@ use super::oriented::{OrientedCrowd, commoner};
 use crate::certified::draws::Draws;
 use crate::certified::score_sum::{ScoreSum, TiltedLaw};
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, WeightedClass};
+use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, weighted};
 use crate::truth::Truth;
 
 /// Outcomes of one query in a pair of worlds, possibly coarsened: losses from below with their masses from below.
@@ -21,8 +21,7 @@ pub(crate) struct PairLaw {
 }
 
 impl PairLaw {
-    /// Adds an outcome of these probabilities, of which the first is a lower and the second an upper bound; nothing where either
-    /// is zero.
+    /// Adds an outcome with a lower bound on its first and an upper bound on its second probability, unless either is zero.
     fn add(&mut self, one: f64, other: f64) {
         if one > 0.0 && other > 0.0 {
             self.losses.push(((one / other).ln(), one));
@@ -115,20 +114,20 @@ impl Shown {
 
     /// The probability that all scores sum to `j` if the target has this truth, from below.
     fn below(&self, j: i64, truth: Truth) -> f64 {
-        let crowd = |value: Option<f64>| value.map_or(0.0, |value| self.law.lower_bound(value));
-        self.sum(j, truth, crowd) * (1.0 - 1e-14)
+        self.sum(j, truth, 0.0, |value| self.law.lower_bound(value)) * (1.0 - 1e-14)
     }
 
     /// The same from above.
     fn above(&self, j: i64, truth: Truth) -> f64 {
-        let crowd = |value: Option<f64>| value.map_or(self.outside, |value| self.law.upper_bound(value));
-        self.sum(j, truth, crowd) * (1.0 + 1e-14) + 2.0 * self.outside
+        self.sum(j, truth, self.outside, |value| self.law.upper_bound(value)) * (1.0 + 1e-14) + 2.0 * self.outside
     }
 
-    /// Σ over the classes in which the target is not alone of its probability times what a bound says of the others' law.
-    fn sum(&self, j: i64, truth: Truth, bound: impl Fn(Option<f64>) -> f64) -> f64 {
+    /// Σ over the classes in which the target is not alone of its probability times a bound on the others' law, which is `beyond`
+    /// past its last value.
+    fn sum(&self, j: i64, truth: Truth, beyond: f64, bound: impl Fn(f64) -> f64) -> f64 {
         let part = |class: &ScoredClass| {
-            let crowd = bound(self.law.values.get(usize::try_from(j - class.score - self.law.first).ok()?).copied());
+            let place = usize::try_from(j - class.score - self.law.first).ok()?;
+            let crowd = self.law.values.get(place).map_or(beyond, |value| bound(*value));
             (!class.alone).then_some(class.likelihood[truth] * crowd)
         };
         self.classes.iter().filter_map(part).sum()
@@ -153,21 +152,21 @@ fn integer_scores(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<i64>> {
 /// What the classes that the commoner truth reaches add to the evidence, in steps of an integer score. None where the influences
 /// of the rarer truth's owners are unknown.
 fn places_where_reached(classes: &[Likelihood], crowd: Crowd) -> Option<Vec<f64>> {
-    let weighted: Vec<WeightedClass> = classes.iter().map(|class| class.weighted(Direction::YesOverNo, 1.0)).collect();
+    let weighted = Vec::from_iter(weighted(classes, Direction::YesOverNo, 1.0));
     let (_, oriented) = OrientedCrowd::split(&weighted, crowd);
     let oriented = oriented.filter(|oriented| !oriented.dropped)?;
     let (influences, _) = oriented.influences();
-    let zero = oriented.at_likeliest(&influences);
-    let spacing = score_spacing(&oriented.law_of(&influences), crowd.size());
+    let law = oriented.law_of(&influences);
+    let (zero, spacing) = (law.likeliest(), score_spacing(&law, crowd.size()));
     Some(influences.iter().map(|influence| ((influence - zero) / spacing).round()).collect())
 }
 
 /// The influence that one step of an integer score stands for. Two classes are apart by one step, whatever their influences.
-fn score_spacing(influences: &[(f64, f64)], owners: u64) -> f64 {
-    if let [first, second] = influences {
-        return (first.0 - second.0).abs();
+fn score_spacing(influences: &RealLaw, owners: u64) -> f64 {
+    if let [(first, _), (second, _)] = influences.0[..] {
+        return (first - second).abs();
     }
     // This many cells per standard deviation of one owner's score, but not more than a transform has room for.
     let cells = (2e4 / (owners as f64).sqrt()).clamp(0.5, 8.0);
-    RealLaw(influences).deviation() / cells
+    influences.deviation() / cells
 }

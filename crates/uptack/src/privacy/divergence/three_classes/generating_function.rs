@@ -92,7 +92,7 @@ impl Transform {
             let phi = TAU * other as f64 / self.nodes.row as f64;
             let Polar { size, angle } = generating(crowd, theta, phi, self.center);
             let factor = weight(signed, theta, phi);
-            self.set(self.used.starts[place] + node as usize, share * size, factor.times(turned(angle)));
+            self.set(self.used.starts[place] + node as usize, share * size, factor * turned(angle));
             let roundings = 64.0 + 16.0 * crowd.owners.size() as f64 * (theta.abs() + phi.abs());
             error += node_error(size, factor, ROUNDOFF * roundings + horner, signed.magnitude);
         }
@@ -173,8 +173,8 @@ impl Transform {
                 factor = turn(-(moved * (offset % self.nodes.row)), self.nodes.row);
             }
             at = *first;
-            power = power.times(factor);
-            let value = Complex { real: *real, imaginary: *imaginary }.times(power);
+            power = power * factor;
+            let value = Complex { real: *real, imaginary: *imaginary } * power;
             (*real, *imaginary) = (value.real, value.imaginary);
         }
     }
@@ -187,14 +187,14 @@ impl Transform {
     /// The tilted term at the high count `count`.
     pub(super) fn term(&self, row: &Row, count: i64) -> f64 {
         let turn = self.turn_to(count);
-        row.values().rev().fold(Complex::ZERO, |sum, value| sum.times(turn).plus(value)).real
+        row.values().rev().fold(Complex::ZERO, |sum, value| sum * turn + value).real
     }
 
     /// The sum of the terms from the high count `count` on, with the tilt of the first of them.
     pub(super) fn beyond(&self, row: &Row, count: i64) -> f64 {
         let turn = self.turn_to(count);
         let values = row.values().zip(&self.series);
-        values.rev().fold(Complex::ZERO, |sum, (value, series)| sum.times(turn).plus(value.times(*series))).real
+        values.rev().fold(Complex::ZERO, |sum, (value, series)| sum * turn + value * *series).real
     }
 }
 
@@ -212,8 +212,7 @@ impl Row {
     }
 
     fn values(&self) -> impl DoubleEndedIterator<Item = Complex> + ExactSizeIterator {
-        let complex = |(real, imaginary): (&f64, &f64)| Complex { real: *real, imaginary: *imaginary };
-        self.real.iter().zip(&self.imaginary).map(complex)
+        self.real.iter().zip(&self.imaginary).map(|(&real, &imaginary)| Complex { real, imaginary })
     }
 }
 

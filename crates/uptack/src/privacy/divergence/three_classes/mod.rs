@@ -74,7 +74,7 @@ pub(crate) fn three_classes(
     Enclosure::around(surplus, rounding, 0.0).plus(rest)
 }
 
-/// All weights have one sign, but for rounding: nothing that the histogram tells changes the sum.
+/// All weights have one sign, but for rounding: the sum is the same whatever the histogram shows.
 fn one_sign(weights: &[Weight; 3]) -> Enclosure {
     let rounding = 200.0 * ROUNDOFF * Weight::sum_of_magnitudes(weights);
     let upper = Weight::positive_parts(weights).upper();
@@ -104,8 +104,7 @@ impl Divergence {
         self.by_rows(tilt, whole, work).unwrap_or_else(|| Enclosure::of_probability(0.0, whole))
     }
 
-    /// The sum over the rows, which is at most `whole`. None where the first row is lost in the noise, or where too much would have
-    /// to be computed.
+    /// The sum over the rows, which is at most `whole`. None if the first row is lost in the noise or there is too much to compute.
     fn by_rows(&self, tilt: Tilt, whole: f64, work: &Work) -> Option<Enclosure> {
         let mut rows = Rows::new(&self.crowd, &self.weights, tilt, self.question.precision)?;
         let start = rows.add(rows.center().row, rows.center().high)?;
@@ -209,7 +208,7 @@ mod tests {
     fn agrees(accountant: &Accountant, yes: u64, no: u64, at: f64) -> Result<(), TestCaseError> {
         let view = accountant.reduced_view();
         let work = Work::within(WorkLimit::default(), yes + no + 1);
-        let question = Question::new(at.exp(), -80.0, 0.0);
+        let question = Question::new(at, -80.0, 0.0);
         let crowd = Crowd { yes, no };
         let (truth, found) = (view.enumerated(crowd, at.exp()), view.both_truths(crowd, question, &work));
         for (truth, found) in truth.iter().zip(found.iter()) {
@@ -262,7 +261,7 @@ mod tests {
         let accountant = release(&channel, 100_001).expect("owners");
         let view = accountant.reduced_view();
         let work = Work::within(WorkLimit::default(), 100_001);
-        let question = Question { precision: 1e-6, ..Question::new(0.008_f64.exp(), -80.0, 0.0) };
+        let question = Question { precision: 1e-6, ..Question::new(0.008, -80.0, 0.0) };
         let of_no = |owners: u64| view.one_truth(OneTruth { truth: Truth::No, owners }, question, &work);
         let [fewer, all] = [99_998, 100_000].map(of_no);
         let mixed = view.both_truths(Crowd { yes: 1, no: 99_999 }, question, &work);

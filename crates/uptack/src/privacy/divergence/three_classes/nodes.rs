@@ -75,9 +75,9 @@ struct Decay {
 
 impl Decay {
     fn of(crowd: &CrowdLaws<3>) -> Self {
-        let Products { high_low, row_low, high_row } = crowd.products();
+        let Products { high, row, both } = crowd.products();
         // Slightly less, which covers rounding.
-        let [high, row, both] = [high_low, row_low, high_row].map(|product| product * (1.0 - 1e-9));
+        let [high, row, both] = [high, row, both].map(|product| product * (1.0 - 1e-9));
         Self { high, row, both }
     }
 
@@ -109,7 +109,7 @@ impl ColumnDecay {
     }
 }
 
-/// The nodes of both circles, of which those are used at which the bound is above e^(−`cut`).
+/// The nodes of both circles. Those at which the bound is above e^(−`cut`) are used.
 struct Circles {
     decay: Decay,
     nodes: Nodes,
@@ -186,4 +186,9 @@ pub(super) fn falling_sum(from: f64, step: f64, exponent: impl Fn(f64) -> f64) -
         count = count.ceil();
     }
     sum
+}
+
+/// The next odd number.
+pub(super) fn odd(number: i64) -> i64 {
+    number | 1
 }

@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use super::generating_function::{Row, Signed, Transform};
-use super::nodes::Nodes;
+use super::nodes::{Nodes, odd};
 use super::tail_bound::RowSide;
 use super::tilt::{HighRow, Tilt};
 use crate::certified::binomial::{Binomial, Coin, window};
@@ -135,9 +135,13 @@ struct Windows {
 impl Windows {
     /// `deeper` is by how much the logarithms of all that is left out must be below the usual.
     fn new(tilted: &CrowdLaws<3>, noise: f64, deeper: f64) -> Self {
-        let (high, row) = (|cut: f64| window_of(tilted, 0, cut), |cut: f64| window_of(tilted, 1, cut));
         let farthest = FARTHEST_ROW - deeper;
-        Self { high: high(noise), row: row(noise), rows: row(farthest), turns: high(farthest) }
+        Self {
+            high: window_of(tilted, 0, noise),
+            row: window_of(tilted, 1, noise),
+            rows: window_of(tilted, 1, farthest),
+            turns: window_of(tilted, 0, farthest),
+        }
     }
 
     /// Enough nodes on each circle for what folds back to be outside of the windows; `damping` is over how many counts a sum
@@ -339,9 +343,4 @@ fn steps_while(start: i64, mut step: i64, limit: i64, holds: impl Fn(i64) -> boo
         }
         (last, step) = (next, 2 * step);
     }
-}
-
-/// The next odd number.
-fn odd(number: i64) -> i64 {
-    number | 1
 }

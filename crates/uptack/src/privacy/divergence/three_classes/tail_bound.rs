@@ -1,7 +1,7 @@
 //! A bound on what the rows that are too far away to be added up may add (`docs/accounting.md`, "What is beyond the rows").
 
 use super::term_sign::is_negative;
-use super::tilt::{Bound, Corner, Tilt};
+use super::tilt::{Bound, Corner, HighRow, Tilt};
 use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
 
@@ -44,17 +44,17 @@ pub(super) struct Stair {
 }
 
 /// A direction, and the number that the counts reach in it.
-type Shape = ([f64; 2], f64);
+type Shape = (HighRow<f64>, f64);
 
 impl Stair {
     /// What the high count of a crowd one step before the turn reaches. The turn counts the target, too.
     fn by_high_count(self) -> Shape {
-        ([1.0, 0.0], self.turn as f64 - 1.0)
+        (HighRow { high: 1.0, row: 0.0 }, self.turn as f64 - 1.0)
     }
 
     /// What the counts high and row together reach there.
     fn by_both_counts(self) -> Shape {
-        ([1.0, 1.0], (self.turn + self.row) as f64 - 1.0)
+        (HighRow { high: 1.0, row: 1.0 }, (self.turn + self.row) as f64 - 1.0)
     }
 }
 
@@ -162,7 +162,7 @@ impl<'a> TailBound<'a> {
     /// The most that a target in the row class adds by moving across the edge.
     fn across_edge(&self) -> f64 {
         let middle = self.weights[1];
-        let signed = if self.side == RowSide::Fewer { -middle.value() } else { middle.value() };
+        let signed = self.side.step() as f64 * middle.value();
         (signed + middle.value_error()).max(0.0)
     }
 
@@ -186,9 +186,10 @@ impl<'a> TailBound<'a> {
     fn corner_bound(&self, row: i64, (direction, reached): Shape, ends: bool) -> Bound {
         // The edge is the row below or the row itself.
         let (outwards, first) = match self.side {
-            RowSide::Fewer => ([0.0, -1.0], 1.0 - row as f64),
-            RowSide::More => ([0.0, 1.0], row as f64),
+            RowSide::Fewer => (-1.0, 1.0 - row as f64),
+            RowSide::More => (1.0, row as f64),
         };
+        let outwards = HighRow { high: 0.0, row: outwards };
         self.crowd.chernoff(&Corner { directions: [direction, outwards], reached: [reached, first], ends })
     }
 
@@ -212,16 +213,13 @@ impl<'a> TailBound<'a> {
     /// A count before which the terms do not turn in the row `row`, probably near `guess`.
     pub(super) fn turn(&self, row: i64, guess: i64) -> i64 {
         let mut back = 0;
-        loop {
-            let candidate = guess - back;
-            if candidate <= 0 {
-                return 0;
-            }
-            if self.is_negative_before(row, candidate) {
-                return candidate;
+        while back < guess {
+            if self.is_negative_before(row, guess - back) {
+                return guess - back;
             }
             back = 2 * back + 1;
         }
+        0
     }
 
     /// Whether the term before this count is certainly negative.

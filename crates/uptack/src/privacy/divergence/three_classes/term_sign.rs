@@ -6,7 +6,7 @@
 
 use std::f64::consts::TAU;
 
-use super::nodes::{Polar, chord, falling_sum, mirrored};
+use super::nodes::{Polar, chord, falling_sum, mirrored, odd};
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Likelihood};
@@ -145,8 +145,7 @@ impl NeighbourSums {
 /// Enough nodes for nothing but noise to fold back to k, k − 1 and k − 2; odd.
 fn nodes_around(parts: &[Binomial], k: i64) -> i64 {
     let (low, high) = window(parts, NOISE);
-    let reach = (k - low as i64).max(high as i64 - k + 2).max(1);
-    (reach + 3) | 1
+    odd((k - low as i64).max(high as i64 - k + 2).max(1) + 3)
 }
 
 /// The generating function of a sum of binomials on the circle, without the phase of the center.

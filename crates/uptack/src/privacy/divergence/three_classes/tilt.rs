@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use crate::certified::minimum::golden_section;
 use crate::privacy::likelihood::CrowdLaws;
 
-/// Limits on the search for tilts, which decide how sharp a bound is, never whether it holds.
+/// Limits on the search for tilts. They decide how sharp a bound is, never whether it holds.
 const SEARCH_STEPS: usize = 60;
 const NEWTON_STEPS: usize = 40;
 /// The tilt of the high count is at least about this over its standard deviation. Less would make the sum beyond a turn a slow
@@ -29,6 +29,13 @@ impl<T> HighRow<T> {
     }
 }
 
+impl HighRow<f64> {
+    /// The sum of the products for both counts.
+    pub(super) fn dot(self, other: Self) -> f64 {
+        self.high * other.high + self.row * other.row
+    }
+}
+
 /// Exponents for both counts.
 pub(super) type Tilt = HighRow<f64>;
 
@@ -39,11 +46,11 @@ impl Tilt {
     }
 }
 
-/// For each pair of classes, Σ over the owners of the product of their probabilities.
+/// For pairs of classes, Σ over the owners of the product of their probabilities: high and low, row and low, high and row.
 pub(super) struct Products {
-    pub(super) high_low: f64,
-    pub(super) row_low: f64,
-    pub(super) high_row: f64,
+    pub(super) high: f64,
+    pub(super) row: f64,
+    pub(super) both: f64,
 }
 
 /// Variances of both counts, and their covariance.
@@ -60,8 +67,8 @@ impl Covariance {
     }
 
     /// The covariance of what the counts reach in two directions.
-    fn along(&self, a: [f64; 2], b: [f64; 2]) -> f64 {
-        a[0] * b[0] * self.high + a[1] * b[1] * self.row + (a[0] * b[1] + a[1] * b[0]) * self.both
+    fn along(&self, a: HighRow<f64>, b: HighRow<f64>) -> f64 {
+        a.high * b.high * self.high + a.row * b.row * self.row + (a.high * b.row + a.row * b.high) * self.both
     }
 }
 
@@ -78,7 +85,7 @@ pub(super) struct Bound {
 /// Counts of high and row that are at least `reached` in each of two directions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Corner {
-    pub(super) directions: [[f64; 2]; 2],
+    pub(super) directions: [HighRow<f64>; 2],
     pub(super) reached: [f64; 2],
     /// Whether the second direction ends, so that its tilt may be negative.
     pub(super) ends: bool,
@@ -88,7 +95,7 @@ impl Corner {
     /// The tilt of both counts for tilts in the two directions.
     fn tilt(&self, [u, v]: [f64; 2]) -> Tilt {
         let [one, other] = self.directions;
-        Tilt { high: u * one[0] + v * other[0], row: u * one[1] + v * other[1] }
+        Tilt { high: u * one.high + v * other.high, row: u * one.row + v * other.row }
     }
 
     /// The tilts in the two directions, made nonnegative where they have to be.
@@ -98,10 +105,7 @@ impl Corner {
 
     /// By how much the mean of the counts exceeds what is reached in each direction.
     fn excess(&self, mean: HighRow<f64>) -> [f64; 2] {
-        [0, 1].map(|axis: usize| {
-            let direction = self.directions[axis];
-            direction[0] * mean.high + direction[1] * mean.row - self.reached[axis]
-        })
+        [0, 1].map(|axis: usize| self.directions[axis].dot(mean) - self.reached[axis])
     }
 
     /// Newton's step for the exponent from `at`, where it has this gradient and this matrix [a, b; b, c] of second derivatives:
@@ -122,26 +126,30 @@ impl Corner {
 
 /// The tilts at which the tilted weights x of the target sum to zero: x₀·e^high + x₁·e^row + x₂ = 0.
 struct TurningCurve {
-    x: [f64; 3],
+    /// x₀ and x₁.
+    high_weight: f64,
+    row_weight: f64,
     /// The high tilt where there is none of the row count.
     straight: f64,
-    surplus: f64,
+    /// −Σx, made larger where the curve is moved further out.
+    deficit: f64,
 }
 
 impl TurningCurve {
     /// The curve of these weights, or one further out where it would come too close to no tilt at all for a count of this standard
     /// deviation.
     fn new(x: [f64; 3], deviation: f64) -> Self {
+        let [high, row, _] = x;
         let surplus: f64 = x.iter().sum();
         // With next to no tilt the sum beyond a turn would be a slow series.
-        let straight = (-surplus / x[0]).max(0.0).ln_1p().max(LEAST / deviation);
-        Self { x, straight, surplus: -x[0] * straight.exp_m1() }
+        let straight = (-surplus / high).max(0.0).ln_1p().max(LEAST / deviation);
+        Self { high_weight: high, row_weight: row, straight, deficit: high * straight.exp_m1() }
     }
 
     /// The point with this tilt of the row count, if there is one.
     fn at(&self, row: f64) -> Option<Tilt> {
-        let excess = (-self.surplus - self.x[1] * row.exp_m1()) / self.x[0];
-        (excess > -1.0).then(|| Tilt { high: excess.ln_1p(), row })
+        let excess = (self.deficit - self.row_weight * row.exp_m1()) / self.high_weight;
+        (excess > -1.0).then_some(Tilt { high: excess.ln_1p(), row })
     }
 
     /// The point at which a function is least.
@@ -171,7 +179,7 @@ impl CrowdLaws<3> {
     /// How unlikely the mean of the tilted law is, as a negative logarithm to first order: τ·mean − K(τ).
     fn rate(&self, tilt: Tilt) -> f64 {
         let mean = self.tilted(tilt).mean();
-        let rate = tilt.high * mean.high + tilt.row * mean.row - self.cumulant(tilt);
+        let rate = tilt.dot(mean) - self.cumulant(tilt);
         if rate.is_nan() { f64::INFINITY } else { rate }
     }
 
@@ -194,7 +202,7 @@ impl CrowdLaws<3> {
 
     /// The products of all pairs of classes.
     pub(super) fn products(&self) -> Products {
-        Products { high_low: self.product(0, 2), row_low: self.product(1, 2), high_row: self.product(0, 1) }
+        Products { high: self.product(0, 2), row: self.product(1, 2), both: self.product(0, 1) }
     }
 
     /// Σ over the owners of the product of two classes' probabilities.
@@ -204,7 +212,7 @@ impl CrowdLaws<3> {
 
     /// Variances of the counts of high and row, and their covariance.
     pub(super) fn covariance(&self) -> Covariance {
-        let Products { high_low: high, row_low: row, high_row: both } = self.products();
+        let Products { high, row, both } = self.products();
         Covariance { high: high + both, row: row + both, both: -both }
     }
 
@@ -280,7 +288,7 @@ impl CrowdLaws<3> {
     /// A bound on the probability of any single histogram: (2π)⁻²·∬|F̃| over both circles, where |F̃| is at most
     /// exp(−e·(1 − cos θ) − c·(1 − cos φ)) with c depending on θ (see `Decay`), and 1 − cos x ≥ 2x²/π².
     fn largest_probability(&self) -> f64 {
-        let Products { high_low: high, row_low: row, high_row: both } = self.products();
+        let Products { high, row, both } = self.products();
         let whole = row + both;
         let narrow = high + if whole > 0.0 { row * both / whole } else { 0.0 };
         // For |θ| ≤ π/2, c is at least (row + both)/√2; beyond, the first factor is small by itself.
