@@ -142,7 +142,7 @@ fn by_epsilon(request: &Request) -> Varied {
 
 fn by_owners(request: &Request) -> Varied {
     let chosen = request.owners as f64;
-    // If nearly everybody holds *yes*, an estimate rests on that knowledge instead of on the answers.
+    // If nearly everybody would say *yes*, an estimate rests on that knowledge instead of on the answers.
     let fewest = (2 * request.yes.high).max(2) as f64;
     let possible = |value: &f64| *value <= MOST_OWNERS as f64 && (*value >= fewest || *value == chosen);
     let requests =
@@ -156,7 +156,7 @@ fn by_owners(request: &Request) -> Varied {
     }
 }
 
-/// The request with another number of owners: as many of them hold *yes*, and the minimum batch is the same share.
+/// The request with another number of owners: as many of them would say *yes*, and the minimum batch is the same share.
 fn with_owners(request: &Request, value: f64) -> Request {
     let share = request.minimum_batch as f64 / request.owners as f64;
     let owners = value.round() as u64;
@@ -260,8 +260,8 @@ fn crowd_condition(request: &Request, varies: Varies) -> String {
         (low, high) => format!("{} to {}", grouped(low), grouped(high)),
     };
     match varies {
-        Varies::Owners => format!("{yes} owners hold yes"),
-        Varies::Epsilon(_) => format!("{yes} of {} owners hold yes", grouped(request.owners)),
+        Varies::Owners => format!("{yes} owners would say yes"),
+        Varies::Epsilon(_) => format!("{yes} of {} owners would say yes", grouped(request.owners)),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Give the standard deviation of the solution for this many owners
     #[arg(long, value_parser = count, requires = "yes")]
     owners: Option<u64>,
-    /// How many of them hold yes
+    /// How many of them would say yes
     #[arg(long, value_parser = count, requires = "owners")]
     yes: Option<u64>,
 }

@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     /// How many owners will answer
     #[arg(long, value_parser = count)]
     owners: u64,
-    /// Roughly how many of them hold yes, to each question: a number, or a range such as 0..500
+    /// Roughly how many of them would say yes, to each question: a number, or a range such as 0..500
     #[arg(long, value_parser = range)]
     yes: (u64, u64),
     /// The largest ε of everything that is published
