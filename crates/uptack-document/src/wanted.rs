@@ -1,4 +1,4 @@
-//! What is wanted of a plan; whatever is left out is completed.
+//! What is wanted of a plan; what is left out is filled in.
 
 use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, Unknown};
 use uptack::privacy::{Delta, Epsilon};
