@@ -138,11 +138,10 @@ pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved)
 
 /// How much of the error comes from where.
 fn error_parts(estimate: &Estimate) -> String {
-    let (sampling, privacy) = (readable(estimate.sampling_sd), readable(estimate.privacy_sd));
+    let [sampling, privacy, noise] = [estimate.sampling_sd, estimate.privacy_sd, estimate.aggregator_sd].map(readable);
     if estimate.aggregator_sd == 0.0 {
         return format!("{sampling} is from sampling and {privacy} from privacy");
     }
-    let noise = readable(estimate.aggregator_sd);
     format!("{sampling} is from sampling, {privacy} from the owners' coins and {noise} from the aggregators' noise")
 }
 

@@ -214,7 +214,7 @@ fn refused(error: PlanError) -> Failure {
 impl Outcome {
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
-        let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
+        let written = card.map(|path| format!("\nThe card is in {}.\n", path.display())).unwrap_or_default();
         format!(
             "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n{}\n\n{}\n{}\n{}{written}",
             best.mechanism,
