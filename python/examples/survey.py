@@ -24,7 +24,7 @@ def given_away(mechanism: str, owners: int) -> float | None:
 
 if __name__ == "__main__":
     low, value, high = count(np.arange(5000) < 200)
-    print(f"{value:.0f} hold yes, between {low:.0f} and {high:.0f}")
+    print(f"{value:.0f} would say yes, between {low:.0f} and {high:.0f}")
     print("ε", given_away("normal-form(f=0.5,r=0.01)", 5000))
     flips = np.random.default_rng(1)
     audit = up.audit(lambda truth: bool(truth ^ (flips.random() < 0.25)), claimed_epsilon=1.2, samples=20_000)

@@ -146,7 +146,7 @@ fn by_epsilon(request: &Request) -> Varied {
 
 fn by_owners(request: &Request) -> Varied {
     let chosen = request.owners as f64;
-    // If nearly everybody holds *yes*, an estimate rests on that knowledge instead of on the answers.
+    // If nearly everybody would say *yes*, an estimate rests on that knowledge instead of on the answers.
     let fewest = (2 * request.yes.high).max(2) as f64;
     let possible = |value: &f64| *value <= MOST_OWNERS as f64 && (*value >= fewest || *value == chosen);
     let values = around(chosen, OWNERS_REACH, OWNERS_POINTS).filter(possible);
@@ -253,8 +253,8 @@ fn crowd_condition(request: &Request, varies: Varies) -> String {
         (low, high) => format!("{} to {}", grouped(low), grouped(high)),
     };
     match varies {
-        Varies::Owners => format!("{yes} owners hold yes"),
-        Varies::Epsilon(_) => format!("{yes} of {} owners hold yes", grouped(request.owners)),
+        Varies::Owners => format!("{yes} owners would say yes"),
+        Varies::Epsilon(_) => format!("{yes} of {} owners would say yes", grouped(request.owners)),
     }
 }
 

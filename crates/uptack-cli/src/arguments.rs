@@ -43,7 +43,7 @@ enum IntervalArgument {
     Score,
 }
 
-/// `0.95`, `95%` or `19/20`. The complement is computed exactly, so that 99.9999 % means what it says.
+/// `0.95`, `95%` or `19/20`. The complement is computed exactly, so 99.9999 % means what it says.
 pub(crate) fn confidence(text: &str) -> Result<Confidence, String> {
     let level = fraction(text)?;
     Confidence::of_miss(level.complement().to_f64())

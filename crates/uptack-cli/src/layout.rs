@@ -1,6 +1,8 @@
 //! Text that fits the terminal: lines break between words, never inside a word or a number.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal};
+use std::iter;
 
 /// How many columns there are for output; unlimited if stdout is not a terminal.
 ///
@@ -24,10 +26,20 @@ fn stated_columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
+/// The parts, with the separator between them.
+pub(crate) fn joined(parts: impl IntoIterator<Item: Display>, separator: &str) -> String {
+    let parts: Vec<String> = parts.into_iter().map(|part| part.to_string()).collect();
+    parts.join(separator)
+}
+
+/// Breaks the lines that are wider than the terminal.
+pub(crate) fn fitted_to_terminal(text: &str) -> String {
+    fitted(text, width())
+}
+
 /// Breaks the lines that are too long; each part of a line is indented as the line was.
 pub(crate) fn fitted(text: &str, width: usize) -> String {
-    let lines: Vec<String> = text.split('\n').flat_map(|line| fitted_line(line, width)).collect();
-    lines.join("\n")
+    joined(text.split('\n').flat_map(|line| fitted_line(line, width)), "\n")
 }
 
 fn fitted_line(line: &str, width: usize) -> impl Iterator<Item = String> {
@@ -69,9 +81,8 @@ pub(crate) fn columns(text: &str) -> usize {
 }
 
 /// The parts between which a line may break: after a blank, and after a comma of a mechanism.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut remaining = text;
-    std::iter::from_fn(move || {
+fn pieces(mut remaining: &str) -> impl Iterator<Item = &str> {
+    iter::from_fn(move || {
         if remaining.is_empty() {
             return None;
         }

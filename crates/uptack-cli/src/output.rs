@@ -21,7 +21,7 @@ pub(crate) fn print_result(json: bool, document: &impl Serialize, text: impl FnO
 
 /// Writes text for people to stdout, its lines broken where the terminal is narrower.
 pub(crate) fn print(text: &str) -> Result<()> {
-    print_exact(&layout::fitted(text, layout::width()))
+    print_exact(&layout::fitted_to_terminal(text))
 }
 
 /// Writes text to stdout as it is, for other programs.

@@ -55,8 +55,9 @@ pub(crate) struct OwnerArguments {
 impl OwnerArguments {
     /// Nothing is logged by default: what became of each query is printed at the end.
     fn start_log(&self) -> Result<()> {
-        let Some(place) = &self.log else { return Ok(()) };
-        logging::init_text(self.verbose, place.as_deref().map(open_log).transpose()?);
+        if let Some(place) = &self.log {
+            logging::init_text(self.verbose, place.as_deref().map(open_log).transpose()?);
+        }
         Ok(())
     }
 

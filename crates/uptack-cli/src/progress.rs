@@ -118,7 +118,7 @@ impl ProgressLine {
         (self.shown, self.next) = (true, elapsed + Self::PAUSE);
     }
 
-    /// Begins another part of the work: the time left is that of this part.
+    /// Begins another part of the work; the time left is for this part alone.
     fn begin(&mut self, what: &str) {
         self.what = what.to_owned();
         self.started = Instant::now();

@@ -1,6 +1,8 @@
 //! Tables that fit the terminal.
 
-use crate::layout::{columns, longest_piece, width, wrap};
+use std::iter;
+
+use crate::layout::{columns, joined, longest_piece, width, wrap};
 
 /// Rows of cells in aligned columns: the first column is aligned left, the others right.
 #[derive(Default)]
@@ -68,8 +70,7 @@ impl Table {
     /// One line per cell, after the name of its column.
     fn stacked(&self, width: usize) -> String {
         let list = LabelledList::new(self.names(), width);
-        let rows: Vec<String> = self.body().iter().map(|row| list.render(row)).collect();
-        rows.join("\n")
+        joined(self.body().iter().map(|row| list.render(row)), "\n")
     }
 
     /// The names of the columns, if they have names.
@@ -111,7 +112,7 @@ impl<'a> LabelledList<'a> {
         let indent = self.indent;
         let label = self.labels.get(column).map_or("", String::as_str);
         // Only the first line has the label.
-        let labels = std::iter::once(label).chain(std::iter::repeat(""));
+        let labels = iter::once(label).chain(iter::repeat(""));
         let lines = wrap(cell, self.width.saturating_sub(indent));
         lines.iter().zip(labels).map(|(line, label)| format!("{label:<indent$}{line}\n")).collect()
     }
@@ -130,14 +131,12 @@ fn aligned(row: &[String], widths: &[usize]) -> String {
 
 fn aligned_line(cells: &[Vec<String>], number: usize, widths: &[usize]) -> String {
     let columns = cells.iter().zip(widths).enumerate();
-    let padded: Vec<String> = columns
-        .map(|(column, (lines, width))| {
-            let text = lines.get(number).map_or("", String::as_str);
-            // Texts of several lines are aligned left in every column.
-            if column == 0 || lines.len() > 1 { format!("{text:<width$}") } else { format!("{text:>width$}") }
-        })
-        .collect();
-    padded.join("  ").trim_end().to_owned() + "\n"
+    let padded = columns.map(|(column, (lines, width))| {
+        let text = lines.get(number).map_or("", String::as_str);
+        // Texts of several lines are aligned left in every column.
+        if column == 0 || lines.len() > 1 { format!("{text:<width$}") } else { format!("{text:>width$}") }
+    });
+    joined(padded, "  ").trim_end().to_owned() + "\n"
 }
 
 #[cfg(test)]

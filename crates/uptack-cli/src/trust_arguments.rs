@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use uptack::plan::{Noise, Trust};
 use uptack_document::{Bound, TrustWanted, Trusted};
 
-/// What may be given; whatever is left out follows from the rest.
+/// What may be given; what is left out follows from the rest.
 #[derive(Args)]
 pub(crate) struct TrustArguments {
     /// The largest ε of a single answer

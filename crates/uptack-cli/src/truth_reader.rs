@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use memchr::memchr_iter;
 use uptack::{Truth, Truths};
 
 use crate::csv_column::{CsvColumn, Fault};
@@ -117,7 +118,7 @@ impl Lines<'_> {
     /// Hands on all lines that end in these bytes; returns where the next one begins.
     fn complete(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut start = 0;
-        for newline in memchr::memchr_iter(b'\n', bytes) {
+        for newline in memchr_iter(b'\n', bytes) {
             self.line(&bytes[start..newline])?;
             start = newline + 1;
         }

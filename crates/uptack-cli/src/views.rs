@@ -1,5 +1,7 @@
 //! Guarantees of every view as a table.
 
+use std::iter;
+
 use uptack::answer_name;
 use uptack::display::lower_end;
 use uptack::privacy::{Enclosure, Guarantee, Target, View, Views};
@@ -20,7 +22,7 @@ fn plain_views(views: &Views) -> String {
         table.row(pure_row(format!("answer {}", answer_name(answer)), epsilon));
     }
     table.row(pure_row("linked".to_owned(), views.linked));
-    let claims = std::iter::once(&views.release).chain(&views.answers_with_release);
+    let claims = iter::once(&views.release).chain(&views.answers_with_release);
     table.with_rows(claims.map(guarantee_row)).render()
 }
 
@@ -31,7 +33,7 @@ fn views_by_trust(views: &Views, one_aggregator: Enclosure) -> String {
     table.row(["linked", "nobody", &epsilon, &delta]);
     let epsilon = readable_up(one_aggregator.upper());
     table.row(["one aggregator", "one aggregator", &epsilon, "0", "any", "exact"]);
-    let claims = std::iter::once(&views.release).chain(&views.owners_alone).chain(&views.answers_with_release);
+    let claims = iter::once(&views.release).chain(&views.owners_alone).chain(&views.answers_with_release);
     table.with_rows(claims.map(|claim| trusting_row(claim, views.release.owners()))).render()
 }
 
@@ -63,8 +65,7 @@ fn honest_parties(view: View, owners: u64) -> String {
 
 fn guarantee_row(claim: &Guarantee) -> [String; 5] {
     let [epsilon, delta] = epsilon_and_delta(claim);
-    let crowd = format!("{} yes", grouped(claim.crowd()));
-    [claim.view().to_string(), epsilon, delta, crowd, certificate(claim)]
+    [claim.view().to_string(), epsilon, delta, format!("{} yes", grouped(claim.crowd())), certificate(claim)]
 }
 
 fn epsilon_and_delta(claim: &Guarantee) -> [String; 2] {

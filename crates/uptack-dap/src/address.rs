@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<Url> {
     if let Some(problem) = problem(text) {
         return Err(Error::input(problem));
     }
-    text.parse().map_err(|error: url::ParseError| Error::input(error.to_string()).because(error))
+    text.parse().map_err(Error::input_because)
 }
 
 /// Reads an address from a document; for `deserialize_with`.
@@ -24,7 +24,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Ur
     parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 
-/// What makes a text more than a plain address.
+/// Why a text is not a plain address, if it is not.
 fn problem(text: &str) -> Option<&'static str> {
     if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') {
         return Some(
@@ -92,7 +92,7 @@ pub fn join(base: &Url, path: &str) -> Result<Url> {
     base.join(path).map_err(|error| Error::input(format!("{base}: {error}")))
 }
 
-/// Whether two addresses are of one host, whatever their ports. All names and addresses of this machine are one.
+/// Whether two addresses have the same host, whatever their ports. All names and addresses of this machine count as one host.
 pub fn is_same_host(one: &Url, other: &Url) -> bool {
     (is_loopback(one) && is_loopback(other)) || host(one) == host(other)
 }

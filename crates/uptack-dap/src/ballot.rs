@@ -23,8 +23,7 @@ pub fn kind(queries: usize) -> VdafKind {
 
 /// One owner's outputs as a measurement: `Some(true)` is `1`, `Some(false)` is `0`, `None` is `⊥`.
 pub fn measurement(outputs: &[Option<bool>]) -> Measurement {
-    let pair = |output: &Option<bool>| [*output == Some(true), *output == Some(false)];
-    Measurement::Bits(outputs.iter().flat_map(pair).collect())
+    Measurement::Bits(outputs.iter().flat_map(|&output| [output == Some(true), output == Some(false)]).collect())
 }
 
 /// The sum for a ballot of this many queries, if the aggregators add noise to their sums.

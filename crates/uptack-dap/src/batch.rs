@@ -24,7 +24,7 @@ pub struct Collected {
 impl Collected {
     /// The tally that estimators take, for the channel whose cells were counted.
     pub fn tally(&self, channel: &uptack::Channel) -> Result<uptack::Tally> {
-        uptack::Tally::from_cells(channel, &self.counts).map_err(|error| Error::input(error.to_string()).because(error))
+        uptack::Tally::from_cells(channel, &self.counts).map_err(Error::input_because)
     }
 }
 

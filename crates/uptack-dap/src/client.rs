@@ -42,13 +42,8 @@ impl Client {
 
     /// A client that also trusts the root certificate in a PEM file.
     pub fn with_root(parameters: TaskParameters, root: Option<&Path>) -> Result<Self> {
-        parameters.validate()?;
-        Ok(Self {
-            vdaf: Vdaf::new(&parameters.vdaf)?,
-            http: http_client::client(root)?,
-            keys: Mutex::new(None),
-            parameters,
-        })
+        let vdaf = parameters.checked_vdaf()?;
+        Ok(Self { vdaf, http: http_client::client(root)?, keys: Mutex::new(None), parameters })
     }
 
     /// Makes a report for the window that holds `time`; fetches the aggregators' keys if needed.

@@ -32,8 +32,8 @@ impl Collector {
 
     /// A collector that also trusts the root certificate in a PEM file.
     pub fn with_root(task: CollectorTask, root: Option<&Path>) -> Result<Self> {
-        task.parameters.validate()?;
-        Ok(Self { vdaf: Vdaf::new(&task.parameters.vdaf)?, http: http_client::client(root)?, task })
+        let vdaf = task.parameters.checked_vdaf()?;
+        Ok(Self { vdaf, http: http_client::client(root)?, task })
     }
 
     /// A name for a collection job. Store it before [`Collector::request`]: the batch is given to

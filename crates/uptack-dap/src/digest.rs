@@ -11,7 +11,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// Queries are named by digests, so that these must not change with the library: FIPS 180-4's "abc".
+    /// Queries are named by digests, so these must not change with the library: FIPS 180-4's "abc".
     #[test]
     fn the_digest_is_that_of_the_standard() {
         let digest: String = sha256(b"abc").iter().map(|byte| format!("{byte:02x}")).collect();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// With the neutral point as key, R = S·B fits every message: for S = 0 that is the neutral point again, for S = 1
-    /// the generator. The library takes both, so that the refusal must be ours.
+    /// the generator. The library accepts both, so we have to refuse them ourselves.
     #[test]
     fn keys_that_sign_everything_are_refused() {
         let generator: [u8; 32] = bytes("5866666666666666666666666666666666666666666666666666666666666666");

@@ -1,6 +1,12 @@
 //! The one error type of this crate.
 
-use std::{error::Error as StdError, fmt, io, path::Path, time::Duration};
+use std::{
+    error::Error as StdError,
+    fmt,
+    io::{self, ErrorKind},
+    path::Path,
+    time::Duration,
+};
 
 /// What went wrong, for callers that have to decide and for people who want to know.
 ///
@@ -31,6 +37,11 @@ impl Error {
     /// An error of [this kind](Error::is_input).
     pub fn input(message: impl Into<String>) -> Self {
         Self::of(Kind::Input, message)
+    }
+
+    /// An error of that kind in the words of its cause, which it keeps.
+    pub(crate) fn input_because(cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::input(cause.to_string()).because(cause)
     }
 
     pub(crate) fn refused(message: impl Into<String>) -> Self {
@@ -145,11 +156,11 @@ impl Error {
 }
 
 /// Why a file cannot be used, if there are plain words for it.
-fn unusable_because(kind: io::ErrorKind) -> Option<&'static str> {
+fn unusable_because(kind: ErrorKind) -> Option<&'static str> {
     match kind {
-        io::ErrorKind::NotFound => Some("there is no such file"),
-        io::ErrorKind::IsADirectory => Some("it is a folder, not a file"),
-        io::ErrorKind::PermissionDenied => Some("it may not be read by this user"),
+        ErrorKind::NotFound => Some("there is no such file"),
+        ErrorKind::IsADirectory => Some("it is a folder, not a file"),
+        ErrorKind::PermissionDenied => Some("it may not be read by this user"),
         _ => None,
     }
 }
@@ -168,7 +179,7 @@ impl StdError for Error {
 
 impl From<uptack::Error> for Error {
     fn from(error: uptack::Error) -> Self {
-        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+        let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
         Self::input(format!("{error}{hint}")).because(error)
     }
 }

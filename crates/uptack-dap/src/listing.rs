@@ -19,7 +19,7 @@ use crate::{
 pub const LARGEST_CARD: usize = 256 * 1024;
 /// The most names on one page.
 pub const LONGEST_PAGE: usize = 1000;
-/// The most queries that a desk holds open or is to open, unless its operator sets another number.
+/// The most queries that a desk has open or will open, unless its operator sets another number.
 pub const MOST_QUERIES: usize = 10_000;
 /// The most bytes that the cards of all those queries have.
 pub const MOST_CARD_BYTES: u64 = 32 * 1024 * 1024;
@@ -62,7 +62,7 @@ impl Bounds {
     };
 }
 
-/// What came of fetching.
+/// The result of fetching.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The cards that could be read, in the order of their names. Nothing in them was checked.

@@ -83,7 +83,7 @@ impl Signer {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        let seed = <[u8; 32]>::try_from(URL_SAFE_NO_PAD.decode(text.trim()).ok()?).ok()?;
+        let seed = URL_SAFE_NO_PAD.decode(text.trim()).ok()?.try_into().ok()?;
         Some(Self(SecretKey::from_seed(&seed)))
     }
 

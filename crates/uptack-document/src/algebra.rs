@@ -22,7 +22,7 @@ pub struct AlgebraDocument<'a> {
 pub struct Crowd {
     /// The number of owners.
     pub owners: u64,
-    /// How many of them hold yes.
+    /// How many of them would say yes.
     pub yes: u64,
     /// The standard deviation.
     pub sd: f64,

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// What it says breaks a rule of the library; this is the library's error.
+    /// The document breaks a rule of the library, which this error states.
     Library(uptack::Error),
     /// It is not the document that it should be.
     Document {

@@ -118,12 +118,12 @@ pub fn interval_name(kind: IntervalKind) -> &'static str {
 
 fn bin_json(bin: &BinEstimate) -> Value {
     json!({
-        "answer": answer_name(bin.bin.answer).to_string(),
+        "answer": answer_name(bin.bin.answer),
         "output": bin.bin.output,
         "estimate": bin.estimate,
         "sd": bin.sd,
         "sigma": bin.sigma,
-        "bounds": bin.bounds.map(|(low, high)| [low, high]),
+        "bounds": bin.bounds,
     })
 }
 

@@ -1,8 +1,8 @@
 //! Results of Uptack as documents: what the command line prints as JSON, and what Python's results hold.
 //!
-//! Both ask the library and write down what it says. That is done here, once, so that they agree to the last digit. So is
-//! whatever both read or complete in the same way: a plan of which only some parts are given ([`Wanted`]), a mechanism in a
-//! JSON file ([`mechanism_from_json`]), the chart of a plan ([`plan_sheet`]).
+//! Both ask the library and write down its answer. That is done here, once, so they agree to the last digit. The same goes
+//! for what both read or fill in: a plan with only some parts given ([`Wanted`]), a mechanism in a JSON file
+//! ([`mechanism_from_json`]), the chart of a plan ([`plan_sheet`]).
 
 mod algebra;
 mod audit;

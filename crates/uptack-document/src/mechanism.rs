@@ -106,7 +106,7 @@ mod tests {
         assert!(mechanism_from_json(&json.replace("64", "32")).is_err());
     }
 
-    /// An error gives access to the library's own error, and to that of the JSON reader.
+    /// An error gives access to its cause: the library's own error, or the JSON reader's.
     #[test]
     fn causes_are_kept() {
         let cell = r#"{"outputs":["1"],"yes":"1","no":"1"}"#;

@@ -13,8 +13,8 @@ use uptack_chart::{Errors, PlanCharts, Sheet};
 /// `progress` counts the points, of which there are [`sheet_points`]; if it is stopped, the remaining ones are left out.
 pub fn plan_sheet(request: &Request, plan: &Plan, progress: &Progress) -> Sheet {
     let charts = PlanCharts::around(request, plan);
-    let errors = sketches(&charts.requests(), progress);
-    Sheet { title: "The error of each family of mechanisms".to_owned(), charts: charts.draw(&errors) }
+    let title = "The error of each family of mechanisms".to_owned();
+    Sheet { title, charts: charts.draw(&sketches(&charts.requests(), progress)) }
 }
 
 /// How many points a plan's charts have, each of which is a small plan.

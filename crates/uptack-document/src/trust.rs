@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use uptack::plan::{Noise, Trust, USUAL_LINKED_EPSILON};
 
-/// What may be given; whatever is left out follows from the rest.
+/// What may be given; what is left out follows from the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrustWanted {
     /// Whether the aggregators add noise to the published count.

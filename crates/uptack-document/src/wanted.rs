@@ -1,4 +1,4 @@
-//! What is wanted of a plan; whatever is left out is completed.
+//! What is wanted of a plan; what is left out is filled in.
 
 use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, Unknown};
 use uptack::privacy::{Delta, Epsilon};
@@ -12,7 +12,7 @@ use crate::trust::{TrustWanted, Trusted};
 pub struct Wanted {
     /// How many owners will answer.
     pub owners: Option<u64>,
-    /// Roughly how many of them hold yes: at least and at most.
+    /// Roughly how many of them would say yes: at least and at most.
     pub yes: (u64, u64),
     /// Which error over that range counts.
     pub over: Over,

@@ -24,7 +24,7 @@ pub struct Wanted {
 pub struct Crowd {
     /// All owners.
     pub owners: u64,
-    /// The number of them that hold *yes* where the error is to be least.
+    /// The number of them who would say *yes* where the error is to be least.
     pub yes: u64,
 }
 

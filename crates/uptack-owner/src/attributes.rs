@@ -84,10 +84,10 @@ fn not_an_object(error: serde_json::Error) -> Error {
 }
 
 fn size(value: &Value) -> u64 {
-    match value {
-        Value::String(text) => text.len() as u64 + 8,
-        Value::List(items) => items.iter().map(size).sum::<u64>() + 8,
-        _ => 8,
+    8 + match value {
+        Value::String(text) => text.len() as u64,
+        Value::List(items) => items.iter().map(size).sum(),
+        _ => 0,
     }
 }
 

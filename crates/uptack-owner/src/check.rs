@@ -331,8 +331,8 @@ impl Checker {
 
     /// The price, if the claims are true.
     ///
-    /// Only the part of the card that its claims depend on is looked at, so that cards that differ in nothing else, such as
-    /// those of one series, are verified once.
+    /// Only the part of the card that its claims depend on is looked at: cards that agree in it, such as those of one series,
+    /// are verified once.
     fn verified_price(&self, card: &Card) -> Result<Price, Refusal> {
         let card = part_of_claims(card);
         let basis = Basis::new(&card, &self.policy.lifetime, self.work);
@@ -418,7 +418,7 @@ fn part_of_claims(card: &Card) -> Card {
     }
 }
 
-/// Refuses claims of which even a first sound bound takes more work than a device has: many classes in a large crowd.
+/// Refuses claims for which even a first sound bound takes more work than a device can do: many classes in a large crowd.
 fn affordable(card: &Card) -> Result<(), Refusal> {
     let channel = card.checked_channel().map_err(refusal)?;
     let owners = card.claim_owners().map_err(refusal)?;

@@ -15,6 +15,13 @@ pub enum Error {
     Network(uptack_dap::Error),
 }
 
+impl Error {
+    /// A failure of the environment, in the words of its cause.
+    pub(crate) fn environment(cause: impl fmt::Display) -> Self {
+        Self::Environment(cause.to_string())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

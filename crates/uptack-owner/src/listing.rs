@@ -1,5 +1,6 @@
 //! What a desk has open.
 
+use reqwest::Client;
 use uptack_dap::{
     listing::{self, Bounds},
     signed::SignedCard,
@@ -11,7 +12,7 @@ use crate::error::Result;
 /// The open queries of a desk. What is asked for depends on the desk's list and on the cards that are known from an
 /// earlier visit, and so on no attribute.
 pub(crate) async fn fetch(
-    http: &reqwest::Client,
+    http: &Client,
     desk: &Url,
     known: impl Fn(&str) -> Option<SignedCard>,
 ) -> Result<Vec<SignedCard>> {

@@ -160,10 +160,9 @@ impl Limit {
 
     /// Whether a claim is within the limit; without a guarantee (`None`), only if there is no limit.
     pub fn allows(self, epsilon: Option<f64>) -> bool {
-        match (self, epsilon) {
-            (Self::Unlimited, _) => true,
-            (Self::AtMost(most), Some(epsilon)) => epsilon <= most,
-            (Self::AtMost(_), None) => false,
+        match self {
+            Self::Unlimited => true,
+            Self::AtMost(most) => epsilon.is_some_and(|epsilon| epsilon <= most),
         }
     }
 }
@@ -231,9 +230,8 @@ impl Policy {
 
     /// Whether a signer is named, for all cards or for those of a desk.
     pub(crate) fn knows(&self, signer: &PublicKey) -> bool {
-        let mut desks = self.desks.iter().flatten();
         if self.signers.is_empty() {
-            desks.any(|desk| desk.signers.contains(signer))
+            self.desks.iter().flatten().any(|desk| desk.signers.contains(signer))
         } else {
             self.signers.contains(signer)
         }

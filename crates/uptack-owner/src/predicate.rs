@@ -210,7 +210,7 @@ fn alike(size: u64) -> (u64, u64) {
 
 /// The size of a number or a truth value, and what each value of a list takes in addition to its content.
 const SCALAR: u64 = 8;
-/// The length of the longest text of a number: that of a double near the smallest.
+/// The length of the longest number as text: a double near the smallest one.
 const LONGEST_NUMBER: u64 = 400;
 
 /// Names the predicate without quoting it: it comes from a stranger and may be long.

@@ -117,7 +117,7 @@ fn has_value(attribute: &str, value: &str, restriction: Option<&str>) -> String 
     }
 }
 
-/// Parses a predicate and checks its types; `name` is that of its question on a ballot.
+/// Parses a predicate and checks its types; `name` is the name of its question on a ballot.
 fn checked(name: Option<&str>, text: &str, declared: &Declared) -> Result<Predicate, Unaskable> {
     let refuse = |is_syntax| move |cause| Unaskable { name: name.map(str::to_owned), is_syntax, cause };
     let predicate = Predicate::parse(text).map_err(refuse(true))?;

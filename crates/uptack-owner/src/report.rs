@@ -31,10 +31,12 @@ enum Sums {
 
 impl Sums {
     fn of(card: &Card) -> Self {
-        match (card.mechanism.noise(), &card.ballot) {
-            (Some(_), _) => Self::Ones,
-            (None, Some(_)) => Self::Outputs,
-            (None, None) => Self::Cells,
+        if card.mechanism.noise().is_some() {
+            Self::Ones
+        } else if card.ballot.is_some() {
+            Self::Outputs
+        } else {
+            Self::Cells
         }
     }
 }
@@ -47,8 +49,8 @@ impl Tosser {
         Ok(Self { channel, sampler, sums: Sums::of(card) })
     }
 
-    /// Finds every truth, and tosses coins for every one whatever it is. A person who has said nothing counts as *no*;
-    /// callers do not come here for them.
+    /// Finds every truth, and tosses coins for each, whatever it is. A person who has said nothing would count as *no*;
+    /// callers never ask for such a person.
     pub(crate) fn toss(
         &self,
         accepted: &Accepted,
@@ -66,7 +68,7 @@ impl Tosser {
     fn draw(&self, truth: bool, observer: &Observer) -> Result<usize> {
         observer.on(Event::Tossed);
         let drawn = self.sampler.draw(Truth::from_bool(truth), &mut OsCoins);
-        drawn.map_err(|error| Error::Environment(error.to_string()))
+        drawn.map_err(Error::environment)
     }
 
     fn measurement(&self, cells: &[usize]) -> Measurement {

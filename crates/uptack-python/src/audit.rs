@@ -7,7 +7,7 @@ use uptack::privacy::{Delta, Epsilon};
 use uptack_document::{AuditDocument, ForeignDocument};
 
 use crate::channel::{PyChannel, read_confidence};
-use crate::failure::{Failure, to_text};
+use crate::failure::{Failure, Result, to_text};
 use crate::long_work::{Listener, check_in, counted};
 
 /// Audits the real sampler of a channel, as `uptack audit --json` prints it.
@@ -60,7 +60,7 @@ pub(crate) fn audit_callable(
     to_text(&ForeignDocument::new(name, &audit, &report))
 }
 
-fn read_audit((epsilon, delta): (f64, f64), samples: u64, confidence: &str) -> Result<ForeignAudit, Failure> {
+fn read_audit((epsilon, delta): (f64, f64), samples: u64, confidence: &str) -> Result<ForeignAudit> {
     Ok(ForeignAudit {
         epsilon: Some(Epsilon::new(epsilon)?),
         delta: if delta == 0.0 { None } else { Some(Delta::new(delta)?) },

@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack::{
     Cell, Channel, Coins, DiscreteLaplace, Fraction, Mechanism, OsCoins, Output, Sampler, SeededCoins, Sums, Tally,
-    Truth, Truths, algebra, mechanism::Custom, privacy,
+    Truth, Truths, algebra, mechanism::Custom, privacy, simulate,
 };
 use uptack_document::{ChannelDocument, Solved, mechanism_from_json};
 
-use crate::failure::{Failure, to_text};
+use crate::failure::{Failure, Result, to_text};
 
 /// A mechanism with its channel.
 #[pyclass(name = "Channel", module = "uptack._core", frozen)]
@@ -34,7 +34,7 @@ impl PyChannel {
         Self { mechanism, channel, sampler }
     }
 
-    fn tally(&self, cells: &[u64]) -> Result<Tally, Failure> {
+    fn tally(&self, cells: &[u64]) -> Result<Tally> {
         Ok(Tally::from_cells(&self.channel, cells)?)
     }
 
@@ -64,19 +64,19 @@ impl Tossed {
 impl PyChannel {
     /// From a text such as `randomized-response(t=0.8)`.
     #[staticmethod]
-    fn parse(text: &str) -> Result<Self, Failure> {
+    fn parse(text: &str) -> Result<Self> {
         Ok(Self::new(text.parse::<Mechanism>()?))
     }
 
     /// From the JSON of a channel.
     #[staticmethod]
-    fn from_json(text: &str) -> Result<Self, Failure> {
+    fn from_json(text: &str) -> Result<Self> {
         Ok(Self::new(mechanism_from_json(text)?))
     }
 
     /// From cells, each with its name and its two probabilities as text.
     #[staticmethod]
-    fn from_cells(cells: Vec<WrittenCell>) -> Result<Self, Failure> {
+    fn from_cells(cells: Vec<WrittenCell>) -> Result<Self> {
         let cells = cells.iter().map(read_cell).collect::<Result<Vec<_>, _>>()?;
         let custom = Custom::new(Channel::from_fractions(cells)?)?;
         Ok(Self::new(Mechanism::Custom(custom)))
@@ -103,8 +103,7 @@ impl PyChannel {
     /// The outputs of each answer.
     #[getter]
     fn answers(&self) -> Vec<Vec<String>> {
-        let outputs = |outputs: &Vec<Output>| outputs.iter().map(ToString::to_string).collect();
-        self.channel.answers().iter().map(outputs).collect()
+        self.channel.answers().iter().map(|outputs| outputs.iter().map(Output::to_string).collect()).collect()
     }
 
     /// Each cell's name and its integers over 2⁶⁴, yes first.
@@ -130,12 +129,12 @@ impl PyChannel {
     }
 
     /// Local ε of one answer.
-    fn answer_epsilon(&self, answer: usize) -> Result<Option<f64>, Failure> {
+    fn answer_epsilon(&self, answer: usize) -> Result<Option<f64>> {
         Ok(privacy::answer_epsilon(&self.channel, answer)?)
     }
 
     /// The predicted standard deviation of the estimate.
-    fn sd(&self, owners: u64, yes: f64) -> Result<f64, Failure> {
+    fn sd(&self, owners: u64, yes: f64) -> Result<f64> {
         Ok(Estimator::new(&self.channel)?.sd(owners, yes)?)
     }
 
@@ -161,9 +160,8 @@ impl PyChannel {
     }
 
     /// How many owners of a crowd are in each cell.
-    fn draw_counts(&self, owners: u64, yes: u64, seed: Option<u64>) -> Result<Vec<u64>, Failure> {
-        let seed = seed.map_or_else(new_seed, Ok)?;
-        Ok(uptack::simulate::draw_counts(&self.channel, owners, yes, &mut SeededCoins::new(seed))?)
+    fn draw_counts(&self, owners: u64, yes: u64, seed: Option<u64>) -> Result<Vec<u64>> {
+        Ok(simulate::draw_counts(&self.channel, owners, yes, &mut SeededCoins::new(seed_or_random(seed)?))?)
     }
 
     /// The tally of counted cells, as `uptack tally --json` prints it.
@@ -172,7 +170,7 @@ impl PyChannel {
     }
 
     /// What two aggregators would publish of counted cells: the owners, and the number of answers 1 with both draws of noise.
-    fn publish(&self, cells: Vec<u64>, seed: Option<u64>) -> Result<(u64, i64), Failure> {
+    fn publish(&self, cells: Vec<u64>, seed: Option<u64>) -> Result<(u64, i64)> {
         let tally = self.tally(&cells)?;
         let noise = self
             .channel
@@ -250,22 +248,27 @@ fn seeded_sums(tally: &Tally, noise: &DiscreteLaplace, seed: u64) -> Result<Sums
     Sums::new(tally.owners(), vec![ones.saturating_add(added)])
 }
 
-fn read_tally(text: &str) -> Result<Tally, Failure> {
+fn read_tally(text: &str) -> Result<Tally> {
     serde_json::from_str(text).map_err(|error| {
         Failure::request(format!("not a tally: {error}"))
             .with_hint("a tally is a dict such as {\"answers\": [{\"1\": 260, \"0\": 240, \"⊥\": 500}]}")
     })
 }
 
+/// The seed that is given, or else a random one.
+pub(crate) fn seed_or_random(seed: Option<u64>) -> Result<u64> {
+    Ok(seed.map_or_else(new_seed, Ok)?)
+}
+
 /// A random seed, small enough to be typed again.
-pub(crate) fn new_seed() -> Result<u64, uptack::Error> {
+fn new_seed() -> Result<u64, uptack::Error> {
     let mut bytes = [0; 4];
     OsCoins.fill(&mut bytes)?;
     Ok(u32::from_le_bytes(bytes).into())
 }
 
-/// A confidence from text. Its complement is computed exactly, so that 99.9999 % means what it says.
-pub(crate) fn read_confidence(text: &str) -> Result<Confidence, Failure> {
+/// A confidence from text. Its complement is computed exactly, so 99.9999 % means what it says.
+pub(crate) fn read_confidence(text: &str) -> Result<Confidence> {
     let level: Fraction = text.parse()?;
     Confidence::of_miss(level.complement().to_f64()).map_err(|_| {
         Failure::request(format!("confidence: {level} is not between 0 and 1 - 1e-12"))
@@ -274,7 +277,7 @@ pub(crate) fn read_confidence(text: &str) -> Result<Confidence, Failure> {
 }
 
 /// A kind of interval by its name.
-pub(crate) fn read_interval(name: &str) -> Result<IntervalKind, Failure> {
+pub(crate) fn read_interval(name: &str) -> Result<IntervalKind> {
     let kinds: BTreeMap<&str, IntervalKind> =
         [IntervalKind::Auto, IntervalKind::Exact, IntervalKind::MidP, IntervalKind::Score]
             .map(|kind| (uptack_document::interval_name(kind), kind))

@@ -1,7 +1,12 @@
 //! The library's errors as Python's exceptions.
 
+use std::fmt::Display;
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+
+/// The result of what Python calls.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// What went wrong, in the terms of `uptack.UptackError`.
 pub(crate) struct Failure {
@@ -14,6 +19,10 @@ impl Failure {
     /// An argument or a request at fault.
     pub(crate) fn request(message: impl Into<String>) -> Self {
         Self { kind: "request", message: message.into(), hint: None }
+    }
+
+    fn new(kind: &'static str, error: impl Display, hint: Option<&str>) -> Self {
+        Self { kind, message: error.to_string(), hint: hint.map(str::to_owned) }
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -33,7 +42,7 @@ impl From<uptack::Error> for Failure {
             () if error.is_coins() => "coins",
             () => "request",
         };
-        Self { kind, message: error.to_string(), hint: error.hint().map(str::to_owned) }
+        Self::new(kind, &error, error.hint())
     }
 }
 
@@ -41,20 +50,20 @@ impl From<uptack_document::Error> for Failure {
     fn from(error: uptack_document::Error) -> Self {
         match error {
             uptack_document::Error::Library(error) => error.into(),
-            other => Self { kind: "input", message: other.to_string(), hint: other.hint().map(str::to_owned) },
+            other => Self::new("input", &other, other.hint()),
         }
     }
 }
 
 impl From<uptack_dap::Error> for Failure {
     fn from(error: uptack_dap::Error) -> Self {
-        Self { kind: "card", message: error.to_string(), hint: None }
+        Self::new("card", error, None)
     }
 }
 
 impl From<uptack_eval::Error> for Failure {
     fn from(error: uptack_eval::Error) -> Self {
-        Self { kind: "input", message: error.to_string(), hint: error.hint().map(str::to_owned) }
+        Self::new("input", &error, error.hint())
     }
 }
 

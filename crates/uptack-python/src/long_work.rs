@@ -34,8 +34,8 @@ where
     followed(py, listener, now, move || stopped.stop(), move || work(&progress))
 }
 
-/// Does work on a thread of its own. On Ctrl-C, or if the listener fails, the work is told to stop but not waited for: work
-/// that does not look at the request runs to its end unseen.
+/// Does work on its own thread. On Ctrl-C, or if the listener fails, the work is told to stop but not waited for: work that
+/// ignores the request runs to its end unseen.
 pub(crate) fn followed<T, E>(
     py: Python<'_>,
     listener: Listener<'_>,
@@ -72,7 +72,7 @@ fn tell(listener: Listener<'_>, now: (u64, u64)) -> PyResult<()> {
     listener.map_or(Ok(()), |listener| listener.call1(now).map(drop))
 }
 
-/// Starts work on a thread of its own, which sends what it comes to, or the panic that it ends in.
+/// Starts work on its own thread, which sends the result, or the panic that ended it.
 fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PyResult<Receiver<thread::Result<T>>> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let spawned = thread::Builder::new().name("uptack".to_owned()).spawn(move || {

@@ -9,7 +9,7 @@ use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
 use uptack_document::{Bound as LinkedBound, PlanError, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::channel::PyChannel;
-use crate::failure::{Failure, internal, to_text};
+use crate::failure::{Failure, Result, internal, to_text};
 use crate::long_work::{Listener, counted};
 
 /// A plan with everything that its charts and card are made from.
@@ -43,7 +43,7 @@ const OVERS: &[(&str, Over)] = &[("worst", Over::Worst), ("mean", Over::Mean)];
 const OBJECTIVES: &[(&str, bool)] = &[("sd", false), ("paper", true)];
 
 /// The value of a word.
-fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T, Failure> {
+fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T> {
     let known = words.iter().find(|(known, _)| *known == said).map(|(_, value)| *value);
     known.ok_or_else(|| {
         let all: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
@@ -52,7 +52,7 @@ fn word<T: Copy>(name: &str, said: &str, words: &[(&str, T)]) -> Result<T, Failu
     })
 }
 
-fn optional_word<T: Copy>(name: &str, said: Option<&str>, words: &[(&str, T)]) -> Result<Option<T>, Failure> {
+fn optional_word<T: Copy>(name: &str, said: Option<&str>, words: &[(&str, T)]) -> Result<Option<T>> {
     said.map(|said| word(name, said, words)).transpose()
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn make_plan(
     Ok(PyPlan { outcome: Arc::new(outcome) })
 }
 
-fn read_trust(noise: Option<&str>, trust: Option<&str>, linked_epsilon: Option<&str>) -> Result<TrustWanted, Failure> {
+fn read_trust(noise: Option<&str>, trust: Option<&str>, linked_epsilon: Option<&str>) -> Result<TrustWanted> {
     let linked = linked_epsilon.map(|text| text.parse::<LinkedBound>()).transpose();
     Ok(TrustWanted {
         noise: optional_word("noise", noise, NOISES)?,
@@ -112,7 +112,7 @@ fn read_trust(noise: Option<&str>, trust: Option<&str>, linked_epsilon: Option<&
 }
 
 /// A share, between 0 and 1, from text.
-pub(crate) fn share(name: &str, text: &str) -> Result<Fraction, Failure> {
+pub(crate) fn share(name: &str, text: &str) -> Result<Fraction> {
     Ok(text.parse::<Fraction>().map_err(|error| error.at(name))?)
 }
 

@@ -10,7 +10,7 @@ use uptack::{Channel, Mechanism};
 use uptack_document::PrivacyCard;
 
 use crate::channel::PyChannel;
-use crate::failure::{Failure, to_text};
+use crate::failure::{Failure, Result, to_text};
 use crate::long_work::{Listener, counted};
 use crate::plan::share;
 
@@ -37,7 +37,7 @@ pub(crate) fn all_views(
     to_text(&card.json(&channel.mechanism.to_string()))
 }
 
-fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target, Failure> {
+fn target(delta: Option<f64>, epsilon: Option<f64>) -> Result<Target> {
     match (delta, epsilon) {
         (Some(delta), None) => Ok(Target::Delta(Delta::new(delta)?)),
         (None, Some(epsilon)) => Ok(Target::Epsilon(Epsilon::new(epsilon)?)),
@@ -128,7 +128,7 @@ pub(crate) struct PyComposition {
 impl PyComposition {
     /// Mechanisms as text, each with its number of repetitions.
     #[new]
-    fn new(parts: Vec<(String, u64)>, owners: u64, work: u64) -> Result<Self, Failure> {
+    fn new(parts: Vec<(String, u64)>, owners: u64, work: u64) -> Result<Self> {
         let mechanism = |(text, times): (String, u64)| Ok::<_, uptack::Error>((text.parse::<Mechanism>()?, times));
         let parts = parts.into_iter().map(mechanism).collect::<Result<Vec<_>, _>>()?;
         if parts.is_empty() || parts.iter().any(|(_, times)| *times == 0) {
@@ -140,19 +140,17 @@ impl PyComposition {
     /// The enclosure of ε at a δ; none where there is no guarantee.
     #[pyo3(signature = (delta, progress=None))]
     fn epsilon(&self, py: Python<'_>, delta: f64, progress: Listener<'_>) -> PyResult<Option<Ends>> {
-        let delta = Delta::new(delta).map_err(Failure::from)?;
-        self.enclosure(py, Target::Delta(delta), progress)
+        self.enclosure(py, target(Some(delta), None)?, progress)
     }
 
     /// The enclosure of δ at an ε.
     #[pyo3(signature = (epsilon, progress=None))]
     fn delta(&self, py: Python<'_>, epsilon: f64, progress: Listener<'_>) -> PyResult<Option<Ends>> {
-        let epsilon = Epsilon::new(epsilon).map_err(Failure::from)?;
-        self.enclosure(py, Target::Epsilon(epsilon), progress)
+        self.enclosure(py, target(None, Some(epsilon))?, progress)
     }
 
     /// Local ε of all cells of all releases; none where there is no guarantee.
-    fn linked(&self) -> Result<Option<f64>, Failure> {
+    fn linked(&self) -> Result<Option<f64>> {
         Ok(sum_of(&self.parts, repeated_linked_epsilon)?)
     }
 }

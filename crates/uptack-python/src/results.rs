@@ -10,8 +10,8 @@ use uptack_dap::release::verification::{Document, Verifier};
 use uptack_dap::signed::PublicKey;
 use uptack_document::{AlgebraDocument, Crowd, SimulationDocument, check_holds, verification_json};
 
-use crate::channel::{PyChannel, new_seed, read_confidence, read_interval};
-use crate::failure::{Failure, to_text};
+use crate::channel::{PyChannel, read_confidence, read_interval, seed_or_random};
+use crate::failure::{Failure, Result, to_text};
 use crate::long_work::{Listener, counted};
 
 /// Whole runs, as `uptack simulate --json` prints them.
@@ -34,7 +34,7 @@ pub(crate) fn simulate(
         owners,
         yes,
         trials,
-        seed: seed.map_or_else(new_seed, Ok).map_err(Failure::from)?,
+        seed: seed_or_random(seed)?,
         confidence: read_confidence(confidence)?,
         interval: read_interval(interval)?,
         crowd: if per_owner { CrowdKind::PerOwner } else { CrowdKind::Aggregated },
@@ -82,23 +82,23 @@ pub(crate) fn verify(
     to_text(&verification_json(kind, &checks, &trust, allow_wider))
 }
 
-fn read_card(toml: &str) -> Result<Document, Failure> {
+fn read_card(toml: &str) -> Result<Document> {
     let card = toml::from_str(toml).map_err(|error| Failure::request(format!("not a query card: {error}")))?;
     Ok(Document::Card(Box::new(card)))
 }
 
-fn read_document(text: &str) -> Result<Document, Failure> {
+fn read_document(text: &str) -> Result<Document> {
     let hint = "give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote";
     Document::from_json(text).map_err(|error| Failure::from(error).with_hint(hint))
 }
 
-fn read_desk_key(text: &str) -> Result<PublicKey, Failure> {
+fn read_desk_key(text: &str) -> Result<PublicKey> {
     text.parse().map_err(|error| Failure::request(format!("desk_key: {error}")))
 }
 
 /// The probability with which each of several intervals may miss.
 #[pyfunction]
-pub(crate) fn each_confidence(confidence: &str, queries: usize, sharing: &str) -> Result<f64, Failure> {
+pub(crate) fn each_confidence(confidence: &str, queries: usize, sharing: &str) -> Result<f64> {
     let sharing = match sharing {
         "bonferroni" => Sharing::Bonferroni,
         "sidak" => Sharing::Sidak,
@@ -112,7 +112,7 @@ pub(crate) fn each_confidence(confidence: &str, queries: usize, sharing: &str) -
 
 /// Estimates with their standard deviations, made to sum to the owners.
 #[pyfunction]
-pub(crate) fn consistent(estimates: Vec<(f64, f64)>, owners: u64) -> Result<Vec<(f64, f64)>, Failure> {
+pub(crate) fn consistent(estimates: Vec<(f64, f64)>, owners: u64) -> Result<Vec<(f64, f64)>> {
     let adjusted = many::consistent(&estimates, owners)?;
     Ok(adjusted.into_iter().map(|query| (query.estimate, query.sd)).collect())
 }

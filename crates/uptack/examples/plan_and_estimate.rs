@@ -12,7 +12,7 @@ const OWNERS: u64 = 50_000;
 const YES: u64 = 500;
 
 fn main() -> Result<(), uptack::Error> {
-    // About 500 of 50 000 owners hold yes, and the published counts may give away (1, 1e-8).
+    // About 500 of 50 000 owners would say yes, and the published counts may give away (1, 1e-8).
     let mut request = Request::new(OWNERS, Prior::at(YES));
     request.release = Some((Epsilon::new(1.0)?, Delta::new(1e-8)?));
     let plan = plan(&request)?;
@@ -32,6 +32,6 @@ fn main() -> Result<(), uptack::Error> {
     let observation = estimator.observe(&tally)?;
     let estimate = estimator.estimate_observed(&observation);
     let interval = estimator.interval(&observation, Confidence::new(0.95)?, IntervalKind::Auto);
-    println!("{:.1} hold yes; between {} and {} at 95 %", estimate.estimate, interval.low, interval.high);
+    println!("{:.1} would say yes; between {} and {} at 95 %", estimate.estimate, interval.low, interval.high);
     Ok(())
 }

@@ -187,7 +187,7 @@ class Channel:
         confidence: Exact = 0.95,
         interval: str = "auto",
     ) -> Estimate:
-        """How many owners hold yes, with an interval of the kind ``auto``, ``exact``, ``mid-p`` or ``score``.
+        """How many owners would say yes, with an interval of the kind ``auto``, ``exact``, ``mid-p`` or ``score``.
 
         ``counts`` is how many owners are in each cell, or a tally as a dict. If the mechanism has noise, what is published
         is a sum: give ``owners`` and ``sum``. From counts of cells that sum is made here, with fresh noise of both

@@ -46,7 +46,7 @@ def plan(
 ) -> Plan:
     """The best mechanism, and what it gives away. Whichever of error, epsilon and owners is left out is solved for.
 
-    ``yes`` is roughly how many owners hold yes, or the least and the most of them. ``noise`` is ``"aggregators"``,
+    ``yes`` is roughly how many owners would say yes, or the least and the most of them. ``noise`` is ``"aggregators"``,
     ``"none"`` or ``"any"``; ``trust`` is ``"one-aggregator"`` or ``"owners"``; ``linked_epsilon`` is a number or
     ``"none"``; ``solve`` is ``"error"``, ``"epsilon"`` or ``"owners"``; ``form`` is ``"one"``, ``"several"`` or
     ``"any"``; ``objective`` is ``"sd"`` or ``"paper"``; ``over`` is ``"worst"`` or ``"mean"``.
@@ -316,7 +316,7 @@ def estimate_many(
 def consistent(
     values: Any, sds: Any, *, owners: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Estimates made consistent where every owner holds exactly one yes: not negative, and summing to ``owners``."""
+    """Estimates made consistent where every owner would say yes exactly once: not negative, and summing to ``owners``."""
     import numpy
 
     first = [_arguments.real(f"values[{index}]", value) for index, value in enumerate(values)]

@@ -144,7 +144,7 @@ fn announce(aggregator: &Aggregator, role: AggregatorRole, json: bool) -> Result
     let (address, operations) = (aggregator.url(), aggregator.operations_url());
     let document = json!({"role": role.to_string(), "address": address, "operations": operations});
     print_result(json, &document, || {
-        let counters = operations.map_or(String::new(), |url| format!("health and counters on {url}\n"));
+        let counters = operations.map(|url| format!("health and counters on {url}\n")).unwrap_or_default();
         format!("{address}\n{counters}")
     })
 }

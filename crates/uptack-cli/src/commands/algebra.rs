@@ -11,6 +11,7 @@ use super::channel;
 use crate::arguments::count;
 use crate::failure::Result;
 use crate::input::has_extension;
+use crate::layout::joined;
 use crate::mechanism;
 use crate::output::{Table, grouped, print_exact, print_result, readable};
 
@@ -33,7 +34,7 @@ pub(crate) struct Arguments {
     /// Give the standard deviation of the solution for this many owners
     #[arg(long, value_parser = count, requires = "yes")]
     owners: Option<u64>,
-    /// How many of them hold yes
+    /// How many of them would say yes
     #[arg(long, value_parser = count, requires = "owners")]
     yes: Option<u64>,
 }
@@ -69,14 +70,10 @@ fn read(argument: &Path) -> Result<Program> {
     mechanism::read_algebra(argument)
 }
 
-/// Which term the compiler takes to be part of which: the coupling that it found in the text.
+/// Which terms the compiler takes to be parts of others: the coupling that it found in the text.
 fn describe_nesting(program: &Program) -> String {
-    let nested = program.nested();
-    if nested.is_empty() {
-        return String::new();
-    }
-    let parts: Vec<String> = nested.iter().map(|(term, whole)| format!("{term} in {whole}")).collect();
-    format!("Parts: {}.\n", parts.join(", "))
+    let parts = joined(program.nested().iter().map(|(term, whole)| format!("{term} in {whole}")), ", ");
+    if parts.is_empty() { parts } else { format!("Parts: {parts}.\n") }
 }
 
 fn describe_solution(solution: Option<&Solution>, crowd: Option<&Crowd>) -> String {
@@ -88,7 +85,7 @@ fn describe_solution(solution: Option<&Solution>, crowd: Option<&Crowd>) -> Stri
         equations(solution).render(),
         variance(solution),
         remaining_noise(solution),
-        crowd.map_or(String::new(), describe_crowd),
+        crowd.map(describe_crowd).unwrap_or_default(),
     )
 }
 
@@ -152,7 +149,7 @@ fn entering(weight: i64) -> String {
 /// `0.4 YES + 0.1 NO`, without the terms that are 0.
 fn signed(terms: &[(f64, &str)]) -> String {
     let terms = terms.iter().map(|&(number, unit)| (short(number), unit)).filter(|(number, _)| number != "0");
-    let text = terms.map(|(number, unit)| number + unit).collect::<Vec<_>>().join(" + ");
+    let text = joined(terms.map(|(number, unit)| number + unit), " + ");
     if text.is_empty() { "0".to_owned() } else { text.replace("+ -", "- ") }
 }
 

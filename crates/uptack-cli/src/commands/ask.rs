@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     /// How many owners will answer
     #[arg(long, value_parser = count)]
     owners: u64,
-    /// Roughly how many of them hold yes, to each question: a number, or a range such as 0..500
+    /// Roughly how many of them would say yes, to each question: a number, or a range such as 0..500
     #[arg(long, value_parser = range)]
     yes: (u64, u64),
     /// The largest ε of everything that is published
@@ -153,7 +153,7 @@ impl Arguments {
             .with_hint(format!("the shortest window is {LEAST_WINDOW}s; reports are held back for some seconds")))
     }
 
-    /// The predicates are parsed as owners will parse them, so that nothing is asked which owners would refuse.
+    /// Predicates are parsed as owners will parse them: nothing is asked that owners would refuse.
     fn question(&self) -> Result<Question> {
         if self.question.trim().is_empty() {
             return Err(Failure::request("--question: it is empty")
@@ -239,9 +239,9 @@ impl Arguments {
     }
 
     /// The link to the page on which people can answer, if there is one.
-    fn link(&self, card: &Card, query: &str) -> Option<String> {
+    fn link(&self, card: &Card, query: &OpenedQuery) -> Option<String> {
         let page = self.page.as_ref()?;
-        Some(page_link::of(page, self.desk.address(), card, query))
+        Some(page_link::of(page, self.desk.address(), card, &query.query))
     }
 
     /// The first query and the card; of a series, all its queries.
@@ -257,7 +257,7 @@ impl Arguments {
 
     fn query_json(&self, card: &Card, query: &OpenedQuery) -> Value {
         let mut entry = json!({"query": query.query, "opens": query.opens, "closes": query.closes});
-        if let Some(link) = self.link(card, &query.query) {
+        if let Some(link) = self.link(card, query) {
             entry["link"] = link.into();
         }
         entry
@@ -269,17 +269,17 @@ impl Arguments {
     }
 
     fn query_lines(&self, card: &Card, query: &OpenedQuery) -> String {
-        let link = self.link(card, &query.query).map_or(String::new(), |link| format!("{link}\n"));
+        let link = self.link(card, query).map(|link| link + "\n").unwrap_or_default();
         format!("{}  {} to {}\n{link}", query.query, query.opens, query.closes)
     }
 }
 
 /// Why owners would refuse the question, in the words of the options.
 fn unaskable(Unaskable { name, is_syntax, cause }: Unaskable) -> Failure {
-    let failure = match name {
-        Some(name) => Failure::from(cause).at(name),
-        None => Failure::from(cause),
-    };
+    let mut failure = Failure::from(cause);
+    if let Some(name) = name {
+        failure = failure.at(name);
+    }
     if is_syntax { failure.with_hint("predicates are CEL, as in 'station == \"1203871\"'") } else { failure }
 }
 

@@ -14,6 +14,7 @@ use uptack_document::{AuditDocument, ForeignDocument};
 use super::randomizer;
 use crate::arguments::{confidence, count};
 use crate::failure::{Failure, Result};
+use crate::layout::joined;
 use crate::mechanism;
 use crate::output::{Table, grouped, print_result, readable};
 use crate::progress::watched;
@@ -104,8 +105,7 @@ impl Arguments {
     }
 
     fn command_line(&self) -> String {
-        let parts: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
-        parts.join(" ")
+        joined(self.command.iter().map(|part| part.to_string_lossy()), " ")
     }
 }
 
@@ -119,7 +119,7 @@ fn run_command(arguments: &Arguments, json: bool) -> Result<()> {
     let command = arguments.command_line();
     let document = ForeignDocument::new(&command, &audit, &report);
     print_result(json, &document, || describe_foreign(&command, &audit, &report))?;
-    conclude_foreign(&report, arguments.confidence)
+    conclude_foreign(report.verdict, arguments.confidence)
 }
 
 fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<()> {
@@ -130,7 +130,7 @@ fn run_sampler(arguments: &Arguments, mechanism: &str, json: bool) -> Result<()>
     let report = examine(arguments, &audit, &named.channel, &claims)?;
     let document = AuditDocument::new(named.mechanism.to_string(), &audit, delta, &report);
     print_result(json, &document, || describe(&named.mechanism, &audit, delta, &report))?;
-    conclude(&report, arguments.confidence)
+    conclude(report.verdict, arguments.confidence)
 }
 
 #[cfg(debug_assertions)]
@@ -153,8 +153,8 @@ fn follow(audit: &Audit, channel: &Channel, claims: &Claims) -> Result<Report> {
 }
 
 /// A sampler that does not keep its claims is a failure of the program.
-fn conclude(report: &Report, confidence: Confidence) -> Result<()> {
-    if report.verdict == Verdict::Consistent {
+fn conclude(verdict: Verdict, confidence: Confidence) -> Result<()> {
+    if verdict == Verdict::Consistent {
         return Ok(());
     }
     Err(Failure::environment("the audit contradicts what is claimed of the sampler").with_hint(format!(
@@ -164,8 +164,8 @@ fn conclude(report: &Report, confidence: Confidence) -> Result<()> {
     )))
 }
 
-fn conclude_foreign(report: &ForeignReport, confidence: Confidence) -> Result<()> {
-    if report.verdict == Verdict::Consistent {
+fn conclude_foreign(verdict: Verdict, confidence: Confidence) -> Result<()> {
+    if verdict == Verdict::Consistent {
         return Ok(());
     }
     Err(Failure::environment("the audit contradicts what is claimed of the command")
@@ -216,8 +216,12 @@ fn checks_table(report: &Report) -> Table {
 }
 
 fn finding_row(name: &str, finding: &Finding) -> [String; 4] {
-    let (claimed, proved) = (display::claim(finding.claimed), display::lower_end(finding.observed_lower));
-    [name.to_owned(), claimed, proved, verdict(finding.verdict).to_owned()]
+    [
+        name.to_owned(),
+        display::claim(finding.claimed),
+        display::lower_end(finding.observed_lower),
+        verdict(finding.verdict).to_owned(),
+    ]
 }
 
 fn fit_row(name: &str, fit: &Fit) -> [String; 3] {

@@ -25,8 +25,7 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
-    let Arguments { data, out } = arguments;
+pub(crate) fn run(Arguments { data, out }: &Arguments, json: bool) -> Result<()> {
     let kind = copy(data, out)?;
     let document = json!({"kind": kind, "out": out});
     print_result(json, &document, || format!("the {kind}'s state is copied to {}\n", out.display()))
@@ -45,16 +44,16 @@ fn copy(data: &Path, out: &Path) -> Result<&'static str> {
     Err(not_copied(data))
 }
 
-/// Why a folder is not copied that has neither state.
+/// Why a folder with neither state is not copied.
 fn not_copied(data: &Path) -> Failure {
+    let place = data.display();
     if data.join("ledger.sqlite3").exists() {
         return Failure::request(format!(
-            "{} is an owner's ledger: restored from a copy it would have forgotten what was spent, and the owner could \
-             answer a query twice with fresh coins",
-            data.display()
+            "{place} is an owner's ledger: restored from a copy it would have forgotten what was spent, and the owner \
+             could answer a query twice with fresh coins"
         ))
         .with_hint("a lost ledger is replaced by a new one with a smaller budget");
     }
-    Failure::request(format!("{}: there is no state of a desk or an aggregator in it", data.display()))
+    Failure::request(format!("{place}: there is no state of a desk or an aggregator in it"))
         .with_hint("name the folder that the server was given with --data")
 }

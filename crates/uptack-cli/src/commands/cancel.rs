@@ -23,9 +23,7 @@ pub(crate) struct Arguments {
     desk: DeskArguments,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
-    let client = arguments.desk.client()?;
-    block_on(client.cancel(&arguments.query))?;
-    let query = &arguments.query;
+pub(crate) fn run(Arguments { query, desk }: &Arguments, json: bool) -> Result<()> {
+    block_on(desk.client()?.cancel(query))?;
     print_result(json, &json!({"query": query, "state": "cancelled"}), || format!("{query} is cancelled.\n"))
 }

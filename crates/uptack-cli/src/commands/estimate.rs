@@ -15,7 +15,7 @@ use crate::input::Input;
 use crate::mechanism;
 use crate::output::{Table, grouped, print_result, readable};
 
-/// Estimate how many owners hold yes, with an interval
+/// Estimate how many owners would say yes, with an interval
 #[derive(Args)]
 #[command(after_help = "Examples:
   uptack estimate 'normal-form(f=0.5,r=1e-4)' tally.json
@@ -123,7 +123,7 @@ pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved)
     let [low, high] = display::interval(interval.low, interval.high);
     format!(
         "{mechanism}\n\n\
-         {} of {} owners hold yes, give or take {} (standard deviation).\n\
+         {} of {} owners would say yes, give or take {} (standard deviation).\n\
          With confidence {} it is between {low} and {high} ({}).\n\
          Of the error, {} (squares add up).\n\n{}",
         readable(estimate.estimate),
@@ -138,11 +138,10 @@ pub(crate) fn describe(mechanism: &str, confidence: Confidence, solved: &Solved)
 
 /// How much of the error comes from where.
 fn error_parts(estimate: &Estimate) -> String {
-    let (sampling, privacy) = (readable(estimate.sampling_sd), readable(estimate.privacy_sd));
+    let [sampling, privacy, noise] = [estimate.sampling_sd, estimate.privacy_sd, estimate.aggregator_sd].map(readable);
     if estimate.aggregator_sd == 0.0 {
         return format!("{sampling} is from sampling and {privacy} from privacy");
     }
-    let noise = readable(estimate.aggregator_sd);
     format!("{sampling} is from sampling, {privacy} from the owners' coins and {noise} from the aggregators' noise")
 }
 

@@ -234,7 +234,7 @@ fn errors_row(evaluation: &Evaluation, row: &Row, factors: &[u64]) -> Vec<String
 fn error_at(evaluation: &Evaluation, row: &Row, factor: u64) -> String {
     let mut rows = evaluation.of(row.comparison);
     let same = rows.find(|other| other.factor == factor && other.label == row.label);
-    same.map_or(String::new(), |row| error(evaluation, row))
+    same.map(|row| error(evaluation, row)).unwrap_or_default()
 }
 
 fn error(evaluation: &Evaluation, row: &Row) -> String {

@@ -1,9 +1,10 @@
 //! `uptack man`
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use serde_json::json;
 
 use crate::failure::{Failure, IoResultExt, Result};
+use crate::layout::joined;
 use crate::output::{print_exact, print_json};
 
 /// Print the manual page of uptack or of one of its commands
@@ -24,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     print_exact(&page)
 }
 
-fn page_command(name: Option<&str>) -> Result<clap::Command> {
+fn page_command(name: Option<&str>) -> Result<Command> {
     let mut root = crate::Cli::command();
     // Global options and full names reach the subcommands only when the tree is built.
     root.build();
@@ -34,18 +35,18 @@ fn page_command(name: Option<&str>) -> Result<clap::Command> {
     }
 }
 
-fn render(command: clap::Command) -> Result<String> {
+fn render(command: Command) -> Result<String> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).while_writing("manual page")?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-fn find(root: &clap::Command, name: &str) -> Result<clap::Command> {
+fn find(root: &Command, name: &str) -> Result<Command> {
     let found = root.get_subcommands().find(|command| command.get_name() == name);
     found.cloned().ok_or_else(|| unknown(root, name))
 }
 
-fn unknown(root: &clap::Command, name: &str) -> Failure {
-    let names: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
-    Failure::request(format!("there is no command `{name}`")).with_hint(format!("commands are {}", names.join(", ")))
+fn unknown(root: &Command, name: &str) -> Failure {
+    let names = joined(root.get_subcommands().map(Command::get_name), ", ");
+    Failure::request(format!("there is no command `{name}`")).with_hint(format!("commands are {names}"))
 }

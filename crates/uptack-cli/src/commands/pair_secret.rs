@@ -23,8 +23,7 @@ pub(crate) struct Arguments {
     file: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
-    PairSecret::create(&arguments.file).with_hint("give another file; tasks may depend on the one that is there")?;
-    let file = &arguments.file;
+pub(crate) fn run(Arguments { file }: &Arguments, json: bool) -> Result<()> {
+    PairSecret::create(file).with_hint("give another file; tasks may depend on the one that is there")?;
     print_result(json, &json!({"file": file}), || format!("{}\n", file.display()))
 }

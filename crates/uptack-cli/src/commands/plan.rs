@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// How many owners will answer
     #[arg(long, value_parser = count)]
     owners: Option<u64>,
-    /// Roughly how many of them hold yes: a number, or a range such as 0..500
+    /// Roughly how many of them would say yes: a number, or a range such as 0..500
     #[arg(long, value_parser = range)]
     yes: (u64, u64),
     /// The largest ε of the published counts
@@ -214,7 +214,7 @@ fn refused(error: PlanError) -> Failure {
 impl Outcome {
     fn describe(&self, card: Option<&Path>) -> String {
         let best = &self.plan.best;
-        let written = card.map_or(String::new(), |path| format!("\nThe card is in {}.\n", path.display()));
+        let written = card.map(|path| format!("\nThe card is in {}.\n", path.display())).unwrap_or_default();
         format!(
             "{}\n\nError: {} (standard deviation), ± {} at 95 %.\n{}\n\n{}\n{}\n\n{}\n{}\n{}{written}",
             best.mechanism,

@@ -53,7 +53,7 @@ const LONGEST_LINE: usize = 100;
 const USUAL_DELTA: f64 = 1e-8;
 
 impl Arguments {
-    /// ε, if it was given; else the δ that was given, or that of the card, or the usual one.
+    /// The ε that was given; otherwise the δ that was given, the card's δ or the usual one.
     fn target(&self, card: Option<&QueryCard>) -> Result<Target> {
         if let Some(epsilon) = self.epsilon {
             return Ok(Target::Epsilon(Epsilon::new(epsilon)?));
@@ -122,8 +122,6 @@ fn card(channel: &Channel, views: Views, repeat: Option<u64>, limit: WorkLimit) 
 }
 
 fn describe(card: &PrivacyCard, mechanism: &str) -> String {
-    let owners = grouped(card.owners);
-    let table = views_table(&card.views);
     let statement = layout::fitted(&card.statement, layout::width().min(LONGEST_LINE));
-    format!("{mechanism}, {owners} honest owners\n\n{table}\n{statement}\n")
+    format!("{mechanism}, {} honest owners\n\n{}\n{statement}\n", grouped(card.owners), views_table(&card.views))
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use uptack::display::{self, Rounding};
 use uptack::privacy::linked_epsilon;
-use uptack::{Cell, Channel, OsCoins, Output, Sampler, Truths, answer_name};
+use uptack::{Cell, Channel, OsCoins, Sampler, Truths, answer_name};
 
 use crate::failure::{IoResultExt, Result};
 use crate::input::{Input, open};
-use crate::layout;
+use crate::layout::{fitted_to_terminal, joined};
 use crate::mechanism;
 use crate::output::readable_up;
 use crate::progress::{Watched, say};
@@ -91,9 +91,9 @@ fn warn(channel: &Channel) {
         let hint = format!(
             "rows are without noise: the aggregators add {noise} to their sum, as does `uptack tally --noise '{noise}'`\n"
         );
-        say(&layout::fitted(&hint, layout::width()));
+        say(&fitted_to_terminal(&hint));
     }
-    say(&layout::fitted(&row_words(linked_epsilon(channel)), layout::width()));
+    say(&fitted_to_terminal(&row_words(linked_epsilon(channel))));
 }
 
 /// Beyond this ε a row must not be seen by anybody: it can change the odds of its owner's truth more than sevenfold.
@@ -176,8 +176,7 @@ impl RowWriter {
 
 /// `A,B,C`
 fn header(channel: &Channel) -> String {
-    let names: Vec<String> = (0..channel.answers().len()).map(|answer| answer_name(answer).to_string()).collect();
-    names.join(",") + "\n"
+    joined((0..channel.answers().len()).map(answer_name), ",") + "\n"
 }
 
 impl Format {
@@ -191,12 +190,10 @@ impl Format {
 }
 
 fn csv_row(cell: &Cell) -> String {
-    let outputs: Vec<String> = cell.outputs().iter().map(Output::to_string).collect();
-    outputs.join(",") + "\n"
+    joined(cell.outputs(), ",") + "\n"
 }
 
 fn json_row(cell: &Cell) -> String {
-    let field = |(answer, output): (usize, &Output)| format!("\"{}\":\"{output}\"", answer_name(answer));
-    let fields: Vec<String> = cell.outputs().iter().enumerate().map(field).collect();
-    format!("{{{}}}\n", fields.join(","))
+    let field = |(answer, output)| format!("\"{}\":\"{output}\"", answer_name(answer));
+    format!("{{{}}}\n", joined(cell.outputs().iter().enumerate().map(field), ","))
 }

@@ -24,7 +24,7 @@ const WAITING: usize = 64;
 /// Some lines, or why there are no more of them.
 type Lines = Result<Vec<Vec<u8>>>;
 
-/// Runs the command and collects what it says to every truth.
+/// Runs the command and collects its output for every truth.
 pub(super) fn listen(command: &[OsString], audit: ForeignAudit, progress: &Progress) -> Result<ForeignReport> {
     let mut outputs = audit.listen()?;
     let mut running = Running(start(command)?);

@@ -179,7 +179,7 @@ impl Released {
 
     /// The estimates under the question, and what each claim rests on.
     fn describe(&self, estimates: &str) -> String {
-        let question = self.card.question.as_ref().map_or(String::new(), |question| format!("{question}\n\n"));
+        let question = self.card.question.as_ref().map(|question| format!("{question}\n\n")).unwrap_or_default();
         format!("{question}{estimates}\n{}", trust_words(&self.trust))
     }
 

@@ -174,7 +174,7 @@ fn document(desk: &Desk, sign_in: Option<&Url>) -> Value {
 }
 
 fn describe(desk: &Desk, sign_in: Option<&Url>) -> String {
-    let sign_in = sign_in.map_or(String::new(), |link| format!("sign in once, within an hour: {link}\n"));
+    let sign_in = sign_in.map(|link| format!("sign in once, within an hour: {link}\n")).unwrap_or_default();
     format!(
         "listening on {}\nsigning with {}\nleader {}, helper {}\nhealth and counters on {}\n{sign_in}",
         desk.url(),

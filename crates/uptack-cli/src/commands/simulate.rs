@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// The size of the crowd
     #[arg(long, value_parser = count)]
     owners: u64,
-    /// How many of them hold yes
+    /// How many of them would say yes
     #[arg(long, value_parser = count)]
     yes: u64,
     /// How often to repeat
@@ -89,7 +89,7 @@ fn follow(simulation: &Simulation, channel: &Channel) -> Result<Simulated> {
 fn describe(mechanism: &str, simulation: &Simulation, result: &Simulated) -> String {
     format!(
         "{mechanism}\n\n\
-         {} trials with {} of {} owners holding yes (seed {})\n\n\
+         {} trials in which {} of {} owners would say yes (seed {})\n\n\
          mean          {}\n\
          bias          {}\n\
          rmse          {}\n\

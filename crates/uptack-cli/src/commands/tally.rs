@@ -9,6 +9,7 @@ use uptack::{DiscreteLaplace, OsCoins, Output, RowFormat, RowReader, Sums, Tally
 
 use crate::failure::{Result, ResultExt};
 use crate::input::{Input, open};
+use crate::layout::joined;
 use crate::output::{Table, grouped, print_result};
 use crate::progress::Watched;
 
@@ -96,9 +97,8 @@ fn count_rows(input: Input<'_>, source: &mut dyn Read, format: Option<RowFormat>
 }
 
 fn describe_sums(sums: &Sums, noise: &DiscreteLaplace) -> String {
-    let numbers: Vec<String> = sums.sums().iter().map(i64::to_string).collect();
-    let owners = grouped(sums.owners());
-    format!("{owners} owners\n\nanswers 1, and {noise} of two aggregators: {}\n", numbers.join(", "))
+    let (owners, numbers) = (grouped(sums.owners()), joined(sums.sums(), ", "));
+    format!("{owners} owners\n\nanswers 1, and {noise} of two aggregators: {numbers}\n")
 }
 
 fn describe(tally: &Tally) -> String {

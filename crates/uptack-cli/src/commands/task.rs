@@ -128,7 +128,7 @@ fn from_definition(arguments: &Arguments) -> Result<Written> {
     Ok((task.parameters.task_id.to_string(), vec![name]))
 }
 
-/// Makes a task of its own, with secrets that are drawn here.
+/// Makes a task that belongs to no card, with secrets drawn here.
 fn from_mechanism(arguments: &Arguments) -> Result<Written> {
     let named = mechanism::read(&arguments.mechanism)?;
     let set = TaskSet::generate(arguments.parameters(&named)?)?;
@@ -142,8 +142,7 @@ impl Arguments {
     /// The task of a definition, checked as an aggregator would check it.
     fn resolved(&self) -> Result<AggregatorTask> {
         let admission = self.admission.read()?;
-        let definition = Definition::read(Path::new(&self.mechanism));
-        definition.and_then(|definition| admission.resolve(&definition)).with_hint(
+        Definition::read(Path::new(&self.mechanism)).and_then(|definition| admission.resolve(&definition)).with_hint(
             "with --pair-secret, give the file that the desk wrote for your role, and the desk's key with --desk-key",
         )
     }
@@ -158,7 +157,7 @@ impl Arguments {
         Ok(parameters)
     }
 
-    /// The smallest batch that may be released: at least that of the card, for which its claims are made.
+    /// The smallest batch that may be released: at least the card's, because its claims are made for that.
     fn minimum_batch(&self, card: Option<&Card>) -> Result<u64> {
         match (self.minimum_batch, card.map(|card| card.minimum_batch)) {
             (Some(asked), Some(claimed)) if asked < claimed => {

@@ -14,6 +14,7 @@ use crate::arguments::count;
 use crate::card_file;
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::read_small_file;
+use crate::layout::joined;
 use crate::output::{Table, print_result};
 use crate::progress::watched_steps;
 
@@ -86,8 +87,8 @@ fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<()> {
     if failed.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = failed.iter().map(|check| shown(&check.what)).collect();
-    let message = format!("{} of {} checks fail: {}", failed.len(), checks.len(), names.join(", "));
+    let names = joined(failed.iter().map(|check| shown(&check.what)), ", ");
+    let message = format!("{} of {} checks fail: {names}", failed.len(), checks.len());
     Err(Failure::request(message).with_hint(advice(&failed)))
 }
 

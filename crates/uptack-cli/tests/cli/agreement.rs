@@ -166,7 +166,7 @@ fn ask_result_ledger_and_verify_agree() {
         format!("ε of the release: {}.", display::claim(number(&trust[0]["epsilon"]))),
         format!("ε of the owner's own report: {}.", display::claim(linked)),
         format!(
-            "{} of 60 owners hold yes, give or take {}",
+            "{} of 60 owners would say yes, give or take {}",
             display::nearest(number(&result["estimate"])),
             display::nearest(number(&result["sd"]))
         ),

@@ -160,5 +160,5 @@ fn tables_are_for_people() {
     );
     let tally = br#"{"answers":[{"1":7,"0":93}]}"#;
     let text = String::from_utf8(run_with(&["estimate", "randomized-response(1)"], tally).stdout).unwrap();
-    assert!(text.contains("7 of 100 owners hold yes"), "{text}");
+    assert!(text.contains("7 of 100 owners would say yes"), "{text}");
 }

@@ -92,7 +92,7 @@ fn epsilon_and_owners_are_solved_for() {
     assert!(number(&back["sd"]) <= number(&first["sd"]));
 }
 
-/// 600 owners do where half of 1000 hold yes.
+/// 600 owners do where half of 1000 would say yes.
 #[test]
 fn fewer_than_twice_the_yes_owners_are_found_where_they_do() {
     let solved = plan(&["--solve", "owners", "--yes", "500", "--epsilon", "1", "--error", "8"]);
@@ -149,7 +149,7 @@ fn what_cannot_be_planned_is_explained() {
     let folder = Folder::new("plan-refused");
     let card = folder.0.join("card.toml");
     for (arguments, message) in [
-        (&["--owners", "100", "--yes", "200", "--epsilon", "1"][..], "of 100 owners cannot hold yes"),
+        (&["--owners", "100", "--yes", "200", "--epsilon", "1"][..], "of 100 owners cannot say yes"),
         (&["--owners", "100", "--yes", "5"], "too little is known"),
         (&["--owners", "1000", "--yes", "10", "--epsilon", "0"], "an epsilon of less than 0.0001 is not planned for"),
         (

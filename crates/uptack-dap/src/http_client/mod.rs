@@ -4,7 +4,7 @@ mod causes;
 
 use reqwest::{
     RequestBuilder, Response, StatusCode,
-    header::{self, HeaderMap},
+    header::{HeaderMap, RETRY_AFTER},
 };
 use serde_json::Value;
 use std::{path::Path, time::Duration};
@@ -67,7 +67,7 @@ pub(crate) async fn send(whose: &str, request: RequestBuilder) -> Result<Respons
 /// The error for no answer at all.
 pub fn no_answer(whose: &str, error: reqwest::Error) -> Error {
     // Only the origin of the address is shown: its path can name a task or a report.
-    let place = error.url().map_or(String::new(), |url| format!(" at {}", url.origin().ascii_serialization()));
+    let place = error.url().map(|url| format!(" at {}", url.origin().ascii_serialization())).unwrap_or_default();
     let error = error.without_url();
     Error::unreachable(format!("the {whose}{place} does not answer: {}", causes::describe(&error))).because(error)
 }
@@ -105,7 +105,7 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
 fn problem(whose: &str, status: StatusCode, document: &Value, retry_after: Option<Duration>) -> Error {
     let kind = document["type"].as_str().and_then(|uri| uri.parse::<DapProblemType>().ok());
     let title = document["title"].as_str().unwrap_or("no reason given");
-    let detail = document["detail"].as_str().map_or(String::new(), |detail| format!(" {detail}"));
+    let detail = document["detail"].as_str().map(|detail| format!(" {detail}")).unwrap_or_default();
     let text = format!("the {whose} answers {}: {title}{detail}", status.as_u16());
     match kind {
         Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
@@ -120,7 +120,7 @@ fn problem(whose: &str, status: StatusCode, document: &Value, retry_after: Optio
 
 /// The pause that a server asks for in `Retry-After`, in seconds. Dates are not read, and no pause is longer than an hour.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_PAUSE))
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_read_and_bounded() {
-        let asked = |text: &str| retry_after(&[(header::RETRY_AFTER, text.parse().unwrap())].into_iter().collect());
+        let asked = |text: &str| retry_after(&[(RETRY_AFTER, text.parse().unwrap())].into_iter().collect());
         assert_eq!(asked("7"), Some(Duration::from_secs(7)));
         assert_eq!(asked("18446744073709551615"), Some(LONGEST_PAUSE));
         assert_eq!((asked("-1"), asked("Wed, 21 Oct 2026 07:28:00 GMT"), asked("")), (None, None, None));

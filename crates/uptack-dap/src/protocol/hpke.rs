@@ -229,7 +229,7 @@ mod tests {
         serde_json::from_str(&serde_json::to_string(keypair).unwrap()).unwrap()
     }
 
-    /// Every algorithm that is supported, under each of which a share of ours opens at Janus and one of Janus' here.
+    /// Under every supported algorithm, Janus opens our shares and we open those of Janus.
     #[test]
     fn shares_open_at_janus_and_those_of_janus_here() {
         let (task, id) = (TaskId::from([3; 32]), ReportId::from([1; 16]));
@@ -280,7 +280,7 @@ mod tests {
         assert!(!error.to_string().contains("no+base64url"), "{error}");
     }
 
-    /// Those that other implementations know.
+    /// Algorithms that only other implementations know.
     #[test]
     fn bad_algorithms_are_not_supported() {
         let key = generate_keypair(1).config().public_key().clone();

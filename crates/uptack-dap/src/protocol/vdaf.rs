@@ -262,7 +262,7 @@ impl Vdaf {
 
     /// Puts the two aggregators' shares together, if neither added noise.
     pub fn reveal(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<u64>> {
-        self.unshard(shares, reports)?.into_iter().map(|sum| u64::try_from(sum).map_err(|_| unfit())).collect()
+        self.unshard(shares, reports)?.into_iter().map(|sum| u64::try_from(sum).map_err(unfit)).collect()
     }
 
     /// Puts the two aggregators' shares together, if they added noise.
@@ -273,7 +273,7 @@ impl Vdaf {
     fn unshard(&self, shares: [Sum; 2], reports: u64) -> Result<Vec<u128>> {
         let reports = usize::try_from(reports).unwrap_or(usize::MAX);
         let shares = shares.map(|share| share.0);
-        each!(self, vdaf => vdaf.unshard(&(), shares, reports)).map_err(|_| unfit())
+        each!(self, vdaf => vdaf.unshard(&(), shares, reports)).map_err(unfit)
     }
 
     fn start(
@@ -322,9 +322,8 @@ impl Sum {
 
     /// Adds a whole number to each coordinate.
     pub fn add_noise(&mut self, noise: &[i64]) {
-        let elements: Vec<Field128> = noise.iter().map(|value| from_signed(*value)).collect();
-        let noise = prio::vdaf::AggregateShare::from(elements);
-        self.0.merge(&noise).expect("there is one draw for each coordinate");
+        let elements: Vec<Field128> = noise.iter().copied().map(from_signed).collect();
+        self.0.merge(&elements.into()).expect("there is one draw for each coordinate");
     }
 
     /// The encoding that goes to the collector.
@@ -338,7 +337,7 @@ fn to_signed(element: u128) -> Result<i64> {
     let below_zero = Field128::modulus() - element;
     let value =
         if below_zero < element { i64::try_from(below_zero).map(|value| -value) } else { i64::try_from(element) };
-    value.map_err(|_| unfit())
+    value.map_err(unfit)
 }
 
 /// A whole number as a field element; a negative one wraps around.
@@ -347,7 +346,7 @@ fn from_signed(value: i64) -> Field128 {
     if value < 0 { -size } else { size }
 }
 
-fn unfit() -> Error {
+fn unfit<E>(_: E) -> Error {
     Error::environment("the two shares do not fit each other")
 }
 

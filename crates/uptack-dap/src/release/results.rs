@@ -97,10 +97,10 @@ fn level(confidence: Confidence) -> Result<String> {
 /// The confidence that each interval needs for all of them to hold at once with `confidence`. A single question gets all
 /// of it.
 pub fn shared_confidence(questions: &[Observed], confidence: Confidence) -> Result<Confidence> {
-    match questions {
-        [Observed { name: None, .. }] => Ok(confidence),
-        _ => Ok(simultaneous(confidence, questions.len(), Sharing::Bonferroni)?),
-    }
+    Ok(match questions {
+        [Observed { name: None, .. }] => confidence,
+        _ => simultaneous(confidence, questions.len(), Sharing::Bonferroni)?,
+    })
 }
 
 fn estimate(observed: &Observed, estimator: &Estimator, confidence: Confidence, interval: IntervalKind) -> Estimated {

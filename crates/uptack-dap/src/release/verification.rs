@@ -2,7 +2,7 @@
 //!
 //! Everything that follows from something else in the document is computed again and compared: the query's name and
 //! signature, the mechanism's integers, every claim, the tallies, the estimates. For what follows from nothing, such as the
-//! question or the sums themselves, one has to take the desk's word; SECURITY.md says who stands behind the sums.
+//! question or the sums themselves, readers have to take the desk's word; SECURITY.md says who stands behind the sums.
 
 use serde::Deserialize;
 use std::{
@@ -170,8 +170,12 @@ fn signer(card: &Card) -> String {
 
 fn canonical_form(signed: &SignedCard, card: &Card) -> Check {
     let canonical = card.canonical();
-    let stated = format!("{} bytes", signed.card.len());
-    Check::rule("card", stated, format!("{} bytes in canonical form", canonical.len()), canonical == signed.card)
+    Check::rule(
+        "card",
+        format!("{} bytes", signed.card.len()),
+        format!("{} bytes in canonical form", canonical.len()),
+        canonical == signed.card,
+    )
 }
 
 /// Checks the sums against the number of reports, the card and the tallies.
@@ -325,7 +329,7 @@ fn compare_estimate(what: &str, stated: &Estimated, found: &Estimated) -> Vec<Ch
 
 fn unstated(found: &Estimated) -> Check {
     let [low, high] = &found.interval;
-    let name = found.name.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+    let name = found.name.as_ref().map(|name| format!(" of {name}")).unwrap_or_default();
     Check::not_stated(
         format!("estimate{name}"),
         format!("{}, sd {}, {low} to {high} at 95 %", found.estimate, found.sd),

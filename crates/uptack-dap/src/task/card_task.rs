@@ -43,7 +43,7 @@ pub fn task_id(canonical: &str) -> TaskId {
 
 /// Reads a card in its canonical form; any other form of the same card is refused, because its hash differs.
 pub fn read(canonical: &str) -> Result<Card> {
-    let card = Card::from_json(canonical).map_err(|error| Error::input(error.to_string()).because(error))?;
+    let card = Card::from_json(canonical).map_err(Error::input_because)?;
     if card.canonical() != canonical {
         return Err(Error::input("the card is not in its canonical form"));
     }

@@ -17,7 +17,7 @@ impl TaskSet {
         write(&directory.join("helper.json"), &self.helper)
     }
 
-    /// Writes what is the same whatever software the aggregators run.
+    /// Writes the files that do not depend on the aggregators' software.
     pub(super) fn write_common(&self, directory: &Path) -> Result<()> {
         std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
         write(&directory.join("collector.json"), &self.collector)?;

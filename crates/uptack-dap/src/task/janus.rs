@@ -40,7 +40,7 @@ impl TaskSet {
     /// Writes the leader's and the helper's file, each in the form of its software, and returns their
     /// names.
     ///
-    /// Janus keeps keys with the task, so that each of its files gets a fresh key pair of its own.
+    /// Janus keeps keys with the task, so each of its files gets a fresh key pair.
     pub fn write_for(&self, directory: &Path, software: [Software; 2]) -> Result<[&'static str; 2]> {
         self.write_common(directory)?;
         let [leader, helper] = software;
@@ -68,7 +68,7 @@ impl AggregatorTask {
 pub fn write_for_janus(path: &Path, task: &AggregatorTask, key: u8) -> Result<()> {
     let list = [JanusTask::new(task, protocol::generate_keypair(key))?];
     let yaml = yaml_serde::to_string(&list).expect("numbers and text are YAML");
-    let remark = task.parameters.noise.as_ref().map_or(String::new(), remark);
+    let remark = task.parameters.noise.as_ref().map(remark).unwrap_or_default();
     private::write_secret(path, &format!("{remark}{yaml}"))
 }
 
@@ -188,7 +188,7 @@ impl Strategy {
     fn new(bits: u64, noise: &DiscreteLaplace) -> Self {
         let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
         let common = greatest_common_divisor(bits, numerator);
-        // Both factors are below 2⁶⁴, so that the product fits.
+        // Both factors are below 2⁶⁴, so the product fits.
         let epsilon = [u128::from(bits / common) * u128::from(denominator), u128::from(numerator / common)];
         Self { dp_strategy: "PureDpDiscreteLaplace", budget: Budget { epsilon: epsilon.map(digits) } }
     }

@@ -105,6 +105,13 @@ impl TaskParameters {
         problem.map_or(Ok(()), |text| Err(Error::input(format!("task: {text}"))))
     }
 
+    /// The sum that the task computes, if the parameters are valid.
+    #[cfg(feature = "network")]
+    pub(crate) fn checked_vdaf(&self) -> Result<Vdaf> {
+        self.validate()?;
+        Vdaf::new(&self.vdaf)
+    }
+
     /// The start of the window that `time` falls into.
     pub fn window(&self, time: u64) -> u64 {
         time - time % self.time_precision

@@ -91,19 +91,19 @@ impl CountLaw {
         Weights { weights, information: weights[0] * d1 + weights[1] * d2 }
     }
 
-    /// The coverage of the truth that `yes` owners hold *yes*.
+    /// The coverage if `yes` owners would say *yes*.
     pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage> {
         Coverage::new(&Estimator::new(&self.channel)?, self.owners, yes, by)
     }
 
-    /// The standard deviation of the estimate if `yes` owners hold *yes*.
+    /// The standard deviation of the estimate if `yes` owners would say *yes*.
     pub(crate) fn sd(&self, yes: f64) -> f64 {
         let owners = self.owners as f64;
         let edge = 1e-18 * owners.min(1.0);
         self.weights(yes.clamp(edge, owners - edge)).information.recip().sqrt()
     }
 
-    /// The expected count of the rarest informative class if `yes` owners hold *yes*.
+    /// The expected count of the rarest informative class if `yes` owners would say *yes*.
     pub(crate) fn smallest_expected(&self, yes: f64) -> f64 {
         let no = self.owners as f64 - yes;
         let informative = self.classes.iter().filter(|class| class.informative);
@@ -137,7 +137,7 @@ impl Class {
         self.p.max(self.q)
     }
 
-    /// The count beyond what is expected if nobody holds *yes*: the difference is exact, and rounded once.
+    /// The count beyond what is expected if nobody would say *yes*: the difference is exact, and rounded once.
     fn excess(&self, count: u64, owners: u64) -> f64 {
         let counted = u128::from(count) << Probability::BITS;
         let expected = u128::from(owners) * self.no.numerator();

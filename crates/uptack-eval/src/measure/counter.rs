@@ -26,7 +26,7 @@ pub(super) struct Seen {
 /// Something that answers for a station.
 pub(super) trait Counter {
     fn ask(&mut self, station: usize, yes: u64, coins: &mut SeededCoins) -> Result<Seen>;
-    /// The standard deviation of the estimate if `yes` owners hold *yes*, by theory.
+    /// The standard deviation of the estimate if `yes` owners would say *yes*, by theory.
     fn predicted(&self, yes: u64) -> Result<f64>;
     /// Whether the rarest informative count then expects at least [`MANY`].
     fn many(&self, yes: u64) -> bool;

@@ -52,12 +52,12 @@ impl NoisySum {
         (sum as f64 - self.none) / self.difference
     }
 
-    /// The coverage of the truth that `yes` owners hold *yes*.
+    /// The coverage if `yes` owners would say *yes*.
     pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage> {
         Coverage::new(&self.estimator, self.owners, yes, by)
     }
 
-    /// The standard deviation of the estimate if `yes` owners hold *yes*.
+    /// The standard deviation of the estimate if `yes` owners would say *yes*.
     pub(crate) fn sd(&self, yes: f64) -> Result<f64> {
         Ok(self.estimator.sd(self.owners, yes)?)
     }

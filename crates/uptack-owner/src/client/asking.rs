@@ -52,7 +52,7 @@ impl Client {
         attributes: &BTreeMap<String, Attributes>,
         cards: &[SignedCard],
     ) -> Result<Vec<Arc<Accepted>>> {
-        let now = self.config.clock.now();
+        let now = self.now();
         let mut questions = Vec::new();
         for signed in cards.iter().filter(|signed| self.wants(signed)) {
             let Ok(accepted) = self.checker.check(signed, now) else { continue };
@@ -70,7 +70,7 @@ impl Client {
         attributes: &BTreeMap<String, Attributes>,
         cards: &[SignedCard],
     ) -> Result<Vec<Outcome>> {
-        let now = self.config.clock.now();
+        let now = self.now();
         let (mut silent, mut considered) = (Vec::new(), Vec::new());
         for signed in cards.iter().filter(|signed| self.wants(signed)) {
             let owners = self.answering(attributes, signed, now, &mut silent);

@@ -44,7 +44,7 @@ impl Client {
         &self,
         cards: impl IntoIterator<Item = (&'a SignedCard, Vec<&'a str>)>,
     ) -> Result<Vec<Outcome>> {
-        let now = self.config.clock.now();
+        let now = self.now();
         self.ledger.expire(now)?;
         let mut outcomes = Vec::new();
         let mut to_make = 0;

@@ -28,19 +28,19 @@ impl Client {
     pub async fn prepare(&self, owners: &BTreeMap<String, Attributes>) -> Result<usize> {
         let mut made = 0;
         loop {
-            let now = self.config.clock.now();
+            let now = self.now();
             // Finding a few takes as long as finding all of them, so it is done once for many groups.
             let entries = self.ledger.unprepared(now, MOST_FOUND)?;
             if entries.is_empty() {
                 break;
             }
             for group in entries.chunks(GROUP) {
-                made += self.prepare_group(owners, group.to_vec(), self.config.clock.now()).await?;
+                made += self.prepare_group(owners, group.to_vec(), self.now()).await?;
             }
         }
         if made > 0 {
             // A device that was slower than the delay allows for shows a multiple of the delay, not how slow it was.
-            self.ledger.realign(self.config.clock.now(), FIXED_DELAY)?;
+            self.ledger.realign(self.now(), FIXED_DELAY)?;
         }
         Ok(made)
     }
@@ -110,7 +110,7 @@ impl Client {
         before: StoredReport,
     ) -> Result<(Measurement, SealedReport)> {
         let measurement = report::from_bytes(accepted, &before.measurement)
-            .ok_or_else(|| Error::Environment("ledger: a stored report does not decode".to_owned()))?;
+            .ok_or_else(|| Error::environment("ledger: a stored report does not decode"))?;
         self.config.observer.on(Event::Sealed);
         let refused = SealedReport::from_bytes(before.bytes)?;
         let sealed = writer.reseal(&measurement, &refused).await?;
@@ -120,7 +120,7 @@ impl Client {
     /// The entry with a moment that is late enough. If making the report was put off for so long that the fixed delay no
     /// longer fits, a new moment is drawn, before the truth is looked at.
     fn with_delay(&self, due: &Due, accepted: &Accepted) -> Due {
-        let now = self.config.clock.now();
+        let now = self.now();
         if due.upload >= now + FIXED_DELAY {
             return due.clone();
         }

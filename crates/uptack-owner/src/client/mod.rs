@@ -135,8 +135,8 @@ impl Client {
 
     /// Sends what an earlier run left and is due soon, so that nothing evaluated in this run delays it.
     async fn finish_earlier(&self, owners: &BTreeMap<String, Attributes>) -> Result<()> {
-        self.ledger.expire(self.config.clock.now())?;
-        self.finish(owners, Some(self.config.clock.now() + FIXED_DELAY), |_| {}).await
+        self.ledger.expire(self.now())?;
+        self.finish(owners, Some(self.now() + FIXED_DELAY), |_| {}).await
     }
 
     /// Sends reports until none is left, or none that is due by `until`.
@@ -152,7 +152,7 @@ impl Client {
         let mut sent = 0;
         progress(sent);
         loop {
-            let now = self.config.clock.now();
+            let now = self.now();
             self.ledger.expire(now)?;
             match self.next_step(now, until)? {
                 Step::Prepare => self.prepare(owners).await.map(drop)?,
@@ -181,8 +181,13 @@ impl Client {
         })
     }
 
+    /// The time of day, in seconds since the epoch.
+    fn now(&self) -> u64 {
+        self.config.clock.now()
+    }
+
     /// Waits until the very beginning of a second, so that the time of sending does not depend on when the wait began. It waits
-    /// for half a second at most, because clocks may be set and queries may close meanwhile.
+    /// for half a second at most, because the clock may be set and queries may close in the meantime.
     async fn wait_for(&self, moment: u64) {
         tokio::time::sleep(self.config.clock.until(moment).min(Duration::from_millis(500))).await;
     }

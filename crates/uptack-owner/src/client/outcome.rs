@@ -39,13 +39,13 @@ impl Outcome {
         Self { owner: owner.to_owned(), query: query.to_owned(), status, reason }
     }
 
-    /// What a visit finds that an earlier one has begun or done.
+    /// The outcome of a query that an earlier visit answered, or began to answer.
     pub(super) fn known(owner: &str, query: &str, state: State) -> Self {
-        let outcome = Self::of(owner, query, state);
-        match state {
-            State::Sent => Self { reason: Some("it was answered before; an owner answers once".to_owned()), ..outcome },
-            _ => outcome,
+        let mut outcome = Self::of(owner, query, state);
+        if state == State::Sent {
+            outcome.reason = Some("it was answered before; an owner answers once".to_owned());
         }
+        outcome
     }
 
     /// Whether a report is still to be sent.

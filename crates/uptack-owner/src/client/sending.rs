@@ -20,7 +20,7 @@ impl Client {
     pub async fn send_due(&self) -> Result<usize> {
         let mut acknowledged = 0;
         loop {
-            let now = self.config.clock.now();
+            let now = self.now();
             let due = self.ledger.due(now, GROUP)?;
             if due.is_empty() {
                 return Ok(acknowledged);

@@ -6,7 +6,7 @@ use crate::{
     schedule,
 };
 
-/// The entries of a group that have ended, and those that are to be tried again at some moment.
+/// The entries of a group that have ended, and those to be tried again, with the moment.
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) ended: Vec<(Due, State)>,

@@ -6,7 +6,7 @@ use uptack::{
     privacy::composition::{Charge, Filter},
 };
 
-use super::{Acceptance, State, execute, select_text};
+use super::{Acceptance, State, execute, select_rows, select_text};
 use crate::{
     check::{Accepted, Price, one_aggregator_charge},
     error::{Error, Result},
@@ -151,9 +151,8 @@ impl Account<'_> {
     }
 
     fn store_budget(&self, view: &str, filter: &Filter) -> Result<()> {
-        let text = serde_json::to_string(filter).map_err(|error| Error::Environment(error.to_string()))?;
-        let store = "INSERT OR REPLACE INTO budgets VALUES (?1, ?2, ?3)";
-        execute(self.transaction, store, [self.owner, view, &text])
+        let text = serde_json::to_string(filter).map_err(Error::environment)?;
+        execute(self.transaction, "INSERT OR REPLACE INTO budgets VALUES (?1, ?2, ?3)", [self.owner, view, &text])
     }
 
     /// Charges for what was answered before there was a budget for one honest aggregator; ledgers of earlier versions had none.
@@ -175,11 +174,9 @@ impl Account<'_> {
 
     /// The text of one card for each charge that was paid.
     fn past_cards(&self) -> Result<Vec<String>> {
-        let mut past = self.transaction.prepare_cached(
-            "SELECT card FROM cards WHERE query IN (SELECT min(query) FROM entries WHERE owner = ?1 GROUP BY charge)",
-        )?;
-        let texts = past.query_map([self.owner], |row| row.get(0))?;
-        Ok(texts.collect::<rusqlite::Result<_>>()?)
+        let past =
+            "SELECT card FROM cards WHERE query IN (SELECT min(query) FROM entries WHERE owner = ?1 GROUP BY charge)";
+        select_rows(self.transaction, past, [self.owner], |row| row.get(0))
     }
 }
 

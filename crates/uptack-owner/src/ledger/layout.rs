@@ -10,24 +10,20 @@ use crate::error::{Error, Result};
 pub(super) const FILE: &str = "ledger.sqlite3";
 const LAYOUT: &str = "2";
 
-/// Takes the directory for this process; it and its files are made for this user alone.
+/// Locks the directory for this process, and keeps it and its files to this user alone.
 pub(super) fn lock(directory: &Path) -> Result<File> {
-    private::prepare(directory, &directory.join(FILE)).map_err(environment)?;
-    let lock = private::create_file(&directory.join("lock")).map_err(environment)?;
+    // A file that cannot be written is a fault of the environment, although the error is one of the network crate.
+    private::prepare(directory, &directory.join(FILE)).map_err(Error::environment)?;
+    let lock = private::create_file(&directory.join("lock")).map_err(Error::environment)?;
     lock.try_lock().map_err(|_| Error::Input(format!("{} is in use by another client", directory.display())))?;
     // An earlier version may have left them with other permissions.
     for name in ["ledger.sqlite3-wal", "ledger.sqlite3-shm"] {
         let path = directory.join(name);
         if path.exists() {
-            private::create_file(&path).map_err(environment)?;
+            private::create_file(&path).map_err(Error::environment)?;
         }
     }
     Ok(lock)
-}
-
-/// A file that cannot be written is a fault of the environment, although the error is one of the network crate.
-fn environment(error: uptack_dap::Error) -> Error {
-    Error::Environment(error.to_string())
 }
 
 /// Opens the file, brings it to this layout, and empties the log that a killed process may have left.
@@ -45,12 +41,10 @@ pub(super) fn open(path: &Path) -> Result<Connection> {
 /// Writes the log back and truncates it: until then it holds what was deleted.
 pub(super) fn empty_log(connection: &Connection) -> Result<()> {
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    match busy {
-        0 => Ok(()),
-        _ => Err(Error::Environment(
-            "ledger: another program is reading the file, so that deleted data cannot be overwritten".to_owned(),
-        )),
+    if busy == 0 {
+        return Ok(());
     }
+    Err(Error::environment("ledger: another program is reading the file, so that deleted data cannot be overwritten"))
 }
 
 /// Brings any earlier layout to this one, in one transaction: if it is interrupted, nothing is lost or half written.

@@ -1,7 +1,7 @@
 //! What an owner answered and what is left: durable before the first coin, without a truth or a cell in it.
 //!
 //! One SQLite file holds the ledgers of one owner or of a fleet. An entry and its charge are one transaction, made
-//! before anything is tossed, so that no crash leaves an answer without its price. A report is stored as the bytes
+//! before anything is tossed, so no crash leaves an answer without its price. A report is stored as the bytes
 //! that will be sent, before they are sent; it and its cell are deleted when it is acknowledged, and at the latest when
 //! the query closes. Deleted means overwritten, in the file and in its log.
 //!
@@ -92,7 +92,7 @@ pub struct Due {
 
 impl Due {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { owner: row.get(0)?, query: row.get(1)?, upload: row.get::<_, i64>(2)? as u64 })
+        Ok(Self { owner: row.get(0)?, query: row.get(1)?, upload: moment(row, 2)? })
     }
 }
 
@@ -133,8 +133,8 @@ impl Entry {
         Ok(Self {
             owner: row.get(0)?,
             query: row.get(1)?,
-            charged: row.get::<_, i64>(2)? as u64,
-            closes: row.get::<_, i64>(3)? as u64,
+            charged: moment(row, 2)?,
+            closes: moment(row, 3)?,
             state: State::parse(&row.get::<_, String>(4)?),
         })
     }
@@ -159,8 +159,14 @@ pub struct Spent {
 
 impl Spent {
     fn new(owner: String, view: String, filter: &Filter) -> Self {
-        let (epsilon, delta) = (filter.epsilon(), filter.delta());
-        Self { owner, view, epsilon, delta, fraction: filter.fraction_spent(), queries: filter.queries() }
+        Self {
+            owner,
+            view,
+            epsilon: filter.epsilon(),
+            delta: filter.delta(),
+            fraction: filter.fraction_spent(),
+            queries: filter.queries(),
+        }
     }
 }
 
@@ -212,10 +218,8 @@ impl Ledger {
     }
 
     fn select(&self, rest: &str, now: u64, most: usize) -> Result<Vec<Due>> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(&format!("SELECT owner, query, upload {rest}"))?;
-        let rows = statement.query_map(params![now as i64, most as i64], Due::from_row)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let query = format!("SELECT owner, query, upload {rest}");
+        select_rows(&self.lock(), &query, [now as i64, most as i64], Due::from_row)
     }
 
     fn earliest(&self, query: &str) -> Result<Option<u64>> {
@@ -323,13 +327,9 @@ impl Ledger {
 
     /// The entries, the newest first.
     pub fn entries(&self) -> Result<Vec<Entry>> {
-        let connection = self.lock();
-        let mut statement = connection.prepare(
-            "SELECT owner, query, charged, closes, state FROM entries JOIN cards USING (query)
-             ORDER BY charged DESC, owner, query",
-        )?;
-        let rows = statement.query_map([], Entry::from_row)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let newest_first = "SELECT owner, query, charged, closes, state FROM entries JOIN cards USING (query)
+             ORDER BY charged DESC, owner, query";
+        select_rows(&self.lock(), newest_first, [], Entry::from_row)
     }
 
     /// What is spent, per owner and view.
@@ -376,6 +376,23 @@ fn execute(connection: &Connection, statement: &str, values: impl Params) -> Res
 /// The text that a query selects, if there is a row.
 fn select_text(connection: &Connection, query: &str, values: impl Params) -> Result<Option<String>> {
     Ok(connection.prepare_cached(query)?.query_row(values, |row| row.get(0)).optional()?)
+}
+
+/// All rows that a query selects, by a statement that is prepared once.
+fn select_rows<T>(
+    connection: &Connection,
+    query: &str,
+    values: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(query)?;
+    let rows = statement.query_map(values, read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// A moment in a row; SQLite's integers are signed.
+fn moment(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)? as u64)
 }
 
 fn store_card(transaction: &Transaction<'_>, signed: &SignedCard, closes: u64) -> Result<()> {

@@ -362,7 +362,7 @@ pub(crate) fn check_yes(owners: u64, yes: f64) -> Result<()> {
         return Err(Error::request("there are no owners"));
     }
     if !(0.0..=owners as f64).contains(&yes) {
-        return Err(Error::request(format!("{yes} of {owners} owners cannot hold yes")));
+        return Err(Error::request(format!("{yes} of {owners} owners cannot say yes")));
     }
     Ok(())
 }

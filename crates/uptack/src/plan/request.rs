@@ -222,7 +222,7 @@ impl Request {
         }
         if yes.high > *owners || yes.low > yes.high {
             return refuse(
-                format!("{} to {} of {owners} owners cannot hold yes", yes.low, yes.high),
+                format!("{} to {} of {owners} owners cannot say yes", yes.low, yes.high),
                 "yes counts some of the owners, the smaller number first",
             );
         }

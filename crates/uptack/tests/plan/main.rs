@@ -182,7 +182,7 @@ fn ranges_weigh_the_worst_or_the_mean() {
     let over = |over: Over| {
         let mut request = request(2000, 0, 1.0, 1e-6);
         request.yes = Prior { low: 0, high: 1000, over };
-        // Who does not take part is missed: the error grows with those who hold yes.
+        // Who does not take part is missed: the error grows with those who would say yes.
         request.participation = Some(0.6);
         plan(&request).unwrap().best.sd
     };

@@ -104,7 +104,7 @@ fn solving_inverts_planning() {
     let error = least_sd(&wanted).unwrap();
     let solved = solve_epsilon(&wanted, error).unwrap();
     assert!((solved.epsilon().unwrap() - 1.0).abs() < 0.01 && solved.best.sd <= error, "{:?}", solved.epsilon());
-    // More owners only add to the error, so that the fewest are as few as hold yes.
+    // More owners only add to the error, so the fewest are those who would say yes.
     let fewest = solve_owners(&wanted, error).unwrap();
     assert_eq!(fewest.owners, 50);
     let unattainable = solve_owners(&wanted, 0.5).unwrap_err();

@@ -152,7 +152,7 @@ fn claim_owners(request: &Request) -> u64 {
     honest_owners(request.minimum_batch, &request.honest).unwrap()
 }
 
-/// Whoever never speaks is exact where nobody holds yes: such channels estimate nothing.
+/// Whoever never speaks is exact where nobody would say yes: such channels estimate nothing.
 fn says_something(channel: &Channel, delta: Delta) -> bool {
     channel.cells().iter().all(|cell| {
         let [yes, no] = [cell.yes(), cell.no()].map(|probability| probability.numerator() as f64 / 2f64.powi(64));

@@ -60,11 +60,12 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     fn scene(&self) -> Scene {
-        match (self.rare, self.answers) {
-            (true, _) => Scene::rare(self.vehicles),
-            (_, true) => Scene::answers(self.vehicles),
-            _ => Scene::station(self.vehicles),
-        }
+        let scene = match (self.rare, self.answers) {
+            (true, _) => Scene::rare,
+            (_, true) => Scene::answers,
+            _ => Scene::station,
+        };
+        scene(self.vehicles)
     }
 
     /// Reports are made at a thousand per second and taken at a few hundred, on a small machine. A large crowd gets half as
@@ -158,8 +159,7 @@ impl Demo {
     }
 
     async fn fetch(&self, query: &str) -> Result<(Record, Card)> {
-        let text = fetch(&self.analyst, query, true).await?;
-        let (record, opened) = Record::read(&text)?;
+        let (record, opened) = Record::read(&fetch(&self.analyst, query, true).await?)?;
         Ok((record, opened.card))
     }
 

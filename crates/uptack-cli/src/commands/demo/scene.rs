@@ -32,6 +32,7 @@ enum Hidden {
     SeveralAnswers,
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct Scene {
     vehicles: u64,
     hidden: Hidden,
@@ -58,13 +59,13 @@ impl Scene {
     }
 
     /// The same about another station, one for each round; with few vehicles, about the same station.
-    pub(super) fn again(&self, round: u64) -> Self {
+    pub(super) fn again(self, round: u64) -> Self {
         if self.hidden == Hidden::Owners {
-            return Self { ..*self };
+            return self;
         }
         // A step that visits all stations before it comes back to one.
         let station = (STATION + 11 * round - 1) % STATIONS + 1;
-        Self { station, truth: usual_share(station, self.vehicles), ..*self }
+        Self { station, truth: usual_share(station, self.vehicles), ..self }
     }
 
     pub(super) fn truth(&self) -> u64 {
@@ -100,11 +101,12 @@ impl Scene {
     }
 
     fn card(&self, request: &Request, plan: &Plan) -> Card {
-        let mut card = Card::new(request, plan);
-        card.question = Some(self.question());
-        card.predicate = Some(format!("station == \"{}\"", self.station));
-        card.attributes = vec!["station".to_owned()];
-        card
+        Card {
+            question: Some(self.question()),
+            predicate: Some(format!("station == \"{}\"", self.station)),
+            attributes: vec!["station".to_owned()],
+            ..Card::new(request, plan)
+        }
     }
 
     /// What a vehicle allows, as TOML.

@@ -10,6 +10,7 @@ use uptack_dap::release::record::Record;
 
 use super::scene::{Gain, Scene};
 use crate::failure::{Failure, Result};
+use crate::layout::joined;
 use crate::output::{grouped, readable, readable_up};
 
 /// The truth is outside such an interval once in ten thousand demos.
@@ -139,8 +140,8 @@ fn analyst_saw(record: &Record) -> String {
         let sum = sums.first().copied().unwrap_or(0);
         return format!("{sum} answers 1, the noise of both aggregators included");
     }
-    let counts: Vec<String> = record.counts.iter().map(|count| grouped(*count)).collect();
-    format!("{}: how many vehicles wrote each cell of the card", counts.join(", "))
+    let counts = joined(record.counts.iter().copied().map(grouped), ", ");
+    format!("{counts}: how many vehicles wrote each cell of the card")
 }
 
 /// Who must be honest for which claim.

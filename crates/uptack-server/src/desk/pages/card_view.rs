@@ -26,8 +26,8 @@ fn claims(card: &Card) -> Markup {
         h3 { "What anybody can learn about one person" }
         (table::scrolling("Claims by who is honest", &claims_table(card)))
         p.help {
-            "A guess is right half of the time without any answer: the last column is for somebody who holds yes or no with \
-             even odds, and for the best guess that what is seen allows."
+            "A guess is right half of the time without any answer: the last column is for somebody who takes yes and no to \
+             be equally likely, and for the best guess that what is seen allows."
         }
     }
 }

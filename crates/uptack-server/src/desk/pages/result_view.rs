@@ -28,7 +28,7 @@ pub(super) fn result(outcome: &Outcome) -> Markup {
 fn single(one: &One) -> Markup {
     let [low, high] = one.interval_words();
     html! {
-        p.headline { strong { (display::nearest(one.estimate)) } " of " (grouped(one.parts.owners)) " hold yes" }
+        p.headline { strong { (display::nearest(one.estimate)) } " of " (grouped(one.parts.owners)) " would say yes" }
         p { "Between " (low) " and " (high) " with confidence " (100.0 * CONFIDENCE) " %; standard deviation "
             (display::nearest(one.sd)) "." }
         (picture::interval(one.low, one.estimate, one.high))
@@ -77,7 +77,7 @@ fn ballot(questions: &[One]) -> Markup {
 fn ballot_bars(questions: &[&One]) -> Bars {
     let bar = |one: &&One| Bar { name: one.label(), value: one.estimate, low: one.low, high: one.high };
     Bars {
-        title: "How many hold yes".to_owned(),
+        title: "How many would say yes".to_owned(),
         subtitle: format!("All intervals together hold the truth with confidence {} %.", 100.0 * CONFIDENCE),
         bars: questions.iter().map(bar).collect(),
     }
@@ -109,7 +109,7 @@ pub(super) fn series(outcomes: &[(u64, Arc<Outcome>)]) -> Markup {
 
 /// Each question of a series as a line; a single one with a band.
 fn series_chart(outcomes: &[(u64, Arc<Outcome>)]) -> Chart {
-    let (x, y) = (Axis::new("number in the series", Scale::Linear), Axis::new("hold yes", Scale::Linear));
+    let (x, y) = (Axis::new("number in the series", Scale::Linear), Axis::new("would say yes", Scale::Linear));
     let questions = &outcomes[0].1.questions;
     let mut chart = Chart::new("The series", x, y);
     for (index, question) in questions.iter().enumerate().take(MOST_LINES) {

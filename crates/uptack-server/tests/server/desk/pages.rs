@@ -59,7 +59,7 @@ async fn a_question_lives_its_life_in_a_browser() {
     eventually("it is collected", || async { stage_is_ready(&stage, &signed.query).await }).await;
     // Looking at it releases nothing.
     let page = browser.get(&opened.location).await;
-    assert!(page.text.contains("Release the result") && !page.text.contains("hold yes"));
+    assert!(page.text.contains("Release the result") && !page.text.contains("would say yes"));
     assert_eq!(state(&stage.analyst, &signed.query).await, "closed");
     let released = browser.submit(&opened.location, &format!("{}/release", opened.location), &[]).await;
     assert_eq!(released.status, 303);
@@ -179,7 +179,7 @@ async fn ballots_and_series_have_their_pictures() {
     stage.pass(&opened.card);
     stage.result(&opened.queries[0].query).await.unwrap();
     let page = browser.get(&format!("/pages/questions/{}", opened.queries[0].query)).await.text;
-    assert!(page.contains("How many hold yes</text>") && page.contains("All intervals together"), "{page}");
+    assert!(page.contains("How many would say yes</text>") && page.contains("All intervals together"), "{page}");
     let series = stage.analyst.open(&card(), Schedule::Series { every: 600, times: 2 }).await.unwrap();
     for query in &series.queries {
         let opens = query.opens.parse::<uptack::card::Timestamp>().unwrap().seconds();

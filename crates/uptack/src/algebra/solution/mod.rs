@@ -58,7 +58,7 @@ impl Solution {
     pub fn sd(&self, owners: u64, yes: u64) -> Result<f64> {
         let no = owners.checked_sub(yes).ok_or_else(|| {
             Error::request(format!("{yes} yes-owners are more than the {owners} owners"))
-                .with_hint("give the number of owners who hold yes among all owners")
+                .with_hint("give the number of owners who would say yes among all owners")
         })?;
         let owners_own = yes as f64 * self.variance_per_yes + no as f64 * self.variance_per_no;
         Ok((owners_own + self.variance_of_noise).sqrt())

@@ -97,7 +97,7 @@ fn published(who: &str, claim: &Guarantee, accountant: &Accountant) -> String {
     if claim.floor() > 0.0 {
         return format!(
             "{who} can be certain of one person's truth with a probability of {}: one person stands out among {} others, \
-             {} of whom hold yes. That is no guarantee.",
+             {} of whom would say yes. That is no guarantee.",
             percent(claim.floor()),
             claim.owners() - 1,
             claim.crowd()

@@ -65,7 +65,8 @@ impl Wanted {
 
 fn prior(fields: &Fields) -> Result<Prior, Fault> {
     let yes = number(fields, "yes", range)?;
-    let (low, high) = yes.ok_or_else(|| Fault::of("yes", "say roughly how many hold yes, as in 500 or 0..500"))?;
+    let (low, high) =
+        yes.ok_or_else(|| Fault::of("yes", "give roughly how many would say yes, as in 500 or 0..500"))?;
     Ok(Prior { low, high, over: Over::Worst })
 }
 
