@@ -197,11 +197,11 @@ impl Request {
     }
 
     /// The request for another number of owners, of whom the minimum batch keeps its share; a number that is not whole is
-    /// rounded.
+    /// rounded, and zero is taken for one.
     #[must_use]
     pub fn with_owners(&self, owners: f64) -> Self {
         let share = self.minimum_batch as f64 / self.owners as f64;
-        let whole = owners.round() as u64;
+        let whole = (owners.round() as u64).max(1);
         let minimum_batch = ((owners * share).ceil() as u64).clamp(1, whole);
         Self { owners: whole, minimum_batch, ..self.clone() }
     }
