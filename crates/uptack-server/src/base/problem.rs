@@ -6,6 +6,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use uptack_dap::protocol::DapProblemType;
 
 use super::logging::Throttle;
 use crate::error::Error;
@@ -130,3 +131,9 @@ impl IntoResponse for Problem {
 /// The kind of a refusal, attached to its response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Label(pub(crate) &'static str);
+
+/// The type of a problem document that another server answered with, if it is one of the protocol's.
+pub(crate) fn problem_type(body: &[u8]) -> Option<DapProblemType> {
+    let document: Value = serde_json::from_slice(body).ok()?;
+    document["type"].as_str()?.parse().ok()
+}
