@@ -57,13 +57,13 @@ impl Draft {
         Ok(Card { series: None, ..card })
     }
 
-    /// The request with what it leaves open. That is solved for one question; as a whole the card then keeps within it.
+    /// The request with what it leaves open, if the error that is given can be had. Both are about one question; as a whole
+    /// the card then keeps within the request.
     fn solved_request(&self, progress: &Progress) -> Result<plan::Request, uptack::Error> {
-        let Wanted { request, unknown, error } = &self.wanted;
-        match unknown {
-            plan::Unknown::Error => Ok(request.clone()),
-            _ => Ok(plan::solve(request, *unknown, *error, progress)?.request),
+        if self.wanted.is_solved() {
+            return Ok(self.wanted.request.clone());
         }
+        Ok(self.wanted.solve(progress)?.request)
     }
 
     /// When answers are taken, as a request to open the card says it.

@@ -31,6 +31,7 @@ use crate::{
     desk::{new_queries, openings, queries},
 };
 use draft::Draft;
+use planning::Planned;
 use wanted::{Fault, Wanted};
 
 pub(super) use planning::Plans;
@@ -102,6 +103,7 @@ fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
             // Sent twice, the question is opened once.
             input type="hidden" name="key" value=(Token::generate().as_str());
             input type="hidden" name="opening" value=(opening);
+            input type="hidden" name="asked" value=(fields.query(form::PLANNED_FROM));
             p { "Once it is open, owners answer it and pay for it from their budgets; cancelling gives nothing back." }
             p.buttons {
                 button.primary type="submit" { "Open the question" }
@@ -111,8 +113,9 @@ fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
     }
 }
 
-/// Opens what was shown, by the function that serves programs.
+/// Opens what was shown, by the function that serves programs, if the error that was asked for can be had.
 pub(super) async fn open(State(pages): Site, Form { visitor, fields }: Form) -> Page {
+    pages.check_error(&Fields::parse(fields.get("asked").as_bytes())).await?;
     let opening = fields.get("opening").as_bytes();
     let request = openings::Request {
         analyst: visitor.caller.name,
@@ -133,6 +136,19 @@ impl Pages {
     async fn drafted_card(&self, draft: Draft) -> Result<Card, Refusal> {
         let made = self.work.once(move || draft.card().map_err(|error| error_words(&error))).await;
         made.ok_or_else(busy)?.as_ref().clone().map_err(Refusal::input)
+    }
+
+    /// Refuses an error that the plan of these fields cannot have, in the words of the plan's panel.
+    async fn check_error(&self, fields: &Fields) -> Result<(), Refusal> {
+        if fields.given("error").is_none() {
+            return Ok(());
+        }
+        let wanted = Wanted::read(fields).map_err(|fault| Refusal::input(fault.words))?;
+        let Found::Done(planned) = self.plan(wanted, LONG_PATIENCE).await else { return Err(busy()) };
+        match planned.as_ref() {
+            Planned::Impossible(words) => Err(Refusal::input(words)),
+            Planned::Plan { .. } => Ok(()),
+        }
     }
 
     /// A card with what the desk writes onto it.

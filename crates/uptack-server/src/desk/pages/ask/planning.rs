@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use uptack::{
-    plan::{self, Solved, errors_by_family},
+    plan::{Solved, errors_by_family},
     privacy,
     simulate::Progress,
 };
@@ -56,7 +56,7 @@ impl Planned {
     }
 
     fn solve(wanted: &Wanted) -> Result<Self, uptack::Error> {
-        let solved = plan::solve(&wanted.request, wanted.unknown, wanted.error, &Progress::default())?;
+        let solved = wanted.solve(&Progress::default())?;
         let best = &solved.plan.best;
         let accountant = privacy::release(&best.channel, best.views.release.owners())?;
         let statement = privacy::statement(&best.channel, &best.views, &accountant, None);

@@ -2,9 +2,10 @@
 
 use uptack::{
     Fraction,
-    plan::{Noise, Over, Prior, Request, Trust, USUAL_LINKED_EPSILON, Unknown},
+    plan::{Noise, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown, solve},
     privacy::{Delta, Epsilon},
     quantity::{count, range},
+    simulate::Progress,
 };
 
 use crate::desk::pages::fields::Fields;
@@ -55,6 +56,17 @@ impl Wanted {
             ..Request::new(owners, yes)
         };
         Ok(Self { request, unknown, error })
+    }
+
+    /// The plan, with what was left open. An error that is given and cannot be had is refused, for the panel, the preview
+    /// and the opening alike.
+    pub(super) fn solve(&self, progress: &Progress) -> Result<Solved, uptack::Error> {
+        solve(&self.request, self.unknown, self.error, progress)
+    }
+
+    /// Whether nothing is left open and no error is to be kept.
+    pub(super) fn is_solved(&self) -> bool {
+        self.unknown == Unknown::Error && self.error.is_none()
     }
 
     /// A text that is the same for the same request.
