@@ -1,6 +1,6 @@
 //! The helper answers the leader: its share of a batch.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use std::sync::Arc;
 use uptack_dap::{
     digest::sha256,
@@ -16,7 +16,7 @@ use super::{
     shared::{Shared, Task},
 };
 use crate::{
-    aggregator::store::{StoreError, TaskRows, WriteResult},
+    aggregator::store::{SqlResult, StoreError, TaskRows, WriteResult},
     base::problem::Problem,
 };
 
@@ -84,17 +84,16 @@ impl ShareRequest {
         Ok(())
     }
 
-    fn keep_answer(&self, rows: TaskRows<'_>, answer: &[u8]) -> rusqlite::Result<()> {
+    fn keep_answer(&self, rows: TaskRows<'_>, answer: &[u8]) -> SqlResult<()> {
         let [task, start, finish] = rows.within(self.span);
         let statement = "INSERT INTO collected VALUES (?1, ?2, ?3, ?4, ?5)";
         rows.run(statement, params![task, start, finish, self.digest, answer])
     }
 
-    fn earlier_answer(&self, rows: TaskRows<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
+    fn earlier_answer(&self, rows: TaskRows<'_>) -> SqlResult<Option<Vec<u8>>> {
         let [task, start, finish] = rows.within(self.span);
         let statement = "SELECT response FROM collected
                          WHERE task = ?1 AND start = ?2 AND finish = ?3 AND request = ?4";
-        let parameters = params![task, start, finish, self.digest];
-        rows.prepare(statement)?.query_row(parameters, |row| row.get(0)).optional()
+        rows.find(statement, params![task, start, finish, self.digest], |row| row.get(0))
     }
 }

@@ -20,7 +20,7 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask},
 };
 
-use super::store::TaskRows;
+use super::store::{SqlResult, TaskRows};
 use crate::{
     base::{
         locks::{read, write},
@@ -122,11 +122,10 @@ pub(crate) fn is_required(task: &AggregatorTask) -> bool {
 }
 
 /// Uses up an owner's one report in a task for this report; false if another report has used it.
-pub(crate) fn spend(rows: TaskRows<'_>, owner: &PublicKey, report: &ReportId) -> rusqlite::Result<bool> {
+pub(crate) fn spend(rows: TaskRows<'_>, owner: &PublicKey, report: &ReportId) -> SqlResult<bool> {
     let key = owner.as_bytes();
     rows.execute("INSERT OR IGNORE INTO enrolled VALUES (?1, ?2, ?3)", params![rows.task, key, report.as_ref()])?;
-    let used: Vec<u8> = rows
-        .prepare("SELECT report_id FROM enrolled WHERE task = ?1 AND credential = ?2")?
-        .query_row(params![rows.task, key], |row| row.get(0))?;
+    let statement = "SELECT report_id FROM enrolled WHERE task = ?1 AND credential = ?2";
+    let used: Vec<u8> = rows.get(statement, params![rows.task, key], |row| row.get(0))?;
     Ok(used == report.as_ref())
 }

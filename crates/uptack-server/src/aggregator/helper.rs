@@ -1,7 +1,7 @@
 //! The helper answers the leader: aggregation jobs.
 
 use axum::http::StatusCode;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use std::{collections::HashSet, sync::Arc};
 use uptack_dap::{
     digest::sha256,
@@ -17,7 +17,7 @@ use super::{
     shared::{ComputeError, Shared, Task},
 };
 use crate::{
-    aggregator::store::{TaskRows, WriteResult},
+    aggregator::store::{SqlResult, TaskRows, WriteResult},
     base::problem::Problem,
 };
 
@@ -99,7 +99,7 @@ impl JobRequest {
         Ok(Answer { bytes, outcomes })
     }
 
-    fn insert(&self, rows: TaskRows<'_>, answer: &[u8], now: u64) -> rusqlite::Result<()> {
+    fn insert(&self, rows: TaskRows<'_>, answer: &[u8], now: u64) -> SqlResult<()> {
         rows.run(
             "INSERT INTO helper_jobs VALUES (?1, ?2, ?3, ?4, ?5)",
             params![rows.task, self.id.as_ref(), self.digest, answer, now as i64],
@@ -110,10 +110,9 @@ impl JobRequest {
 /// The digest of a job's request, and the answer unless it was deleted.
 type StoredJob = (Vec<u8>, Option<Vec<u8>>);
 
-fn find_job(rows: TaskRows<'_>, id: &AggregationJobId) -> rusqlite::Result<Option<StoredJob>> {
-    rows.prepare("SELECT request, response FROM helper_jobs WHERE task = ?1 AND job_id = ?2")?
-        .query_row(params![rows.task, id.as_ref()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+fn find_job(rows: TaskRows<'_>, id: &AggregationJobId) -> SqlResult<Option<StoredJob>> {
+    let statement = "SELECT request, response FROM helper_jobs WHERE task = ?1 AND job_id = ?2";
+    rows.find(statement, params![rows.task, id.as_ref()], |row| row.try_into())
 }
 
 fn delete_answer(rows: TaskRows<'_>, task: &Task, id: &AggregationJobId) -> WriteResult<(), Problem> {
@@ -196,7 +195,7 @@ impl Prepared {
     }
 
     /// Marks a report that is to be counted as seen; if it comes too late, it is not counted.
-    fn admit(self, rows: TaskRows<'_>, floor: u64) -> rusqlite::Result<Self> {
+    fn admit(self, rows: TaskRows<'_>, floor: u64) -> SqlResult<Self> {
         let late = match self.outcome {
             Ok(_) => self.mark_as_seen(rows, floor)?,
             Err(_) => None,
@@ -205,7 +204,7 @@ impl Prepared {
     }
 
     /// Marks the report as seen, or says why it comes too late.
-    fn mark_as_seen(&self, rows: TaskRows<'_>, floor: u64) -> rusqlite::Result<Option<PrepareError>> {
+    fn mark_as_seen(&self, rows: TaskRows<'_>, floor: u64) -> SqlResult<Option<PrepareError>> {
         if self.time < floor {
             return Ok(Some(PrepareError::ReportDropped));
         }

@@ -9,7 +9,7 @@
 //! answered *replayed* and the abandoned report is missing here: either way the two sides' counts and checksums differ,
 //! and the helper refuses the batch.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 use std::sync::Arc;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     shared::{Shared, Task},
 };
 use crate::{
-    aggregator::store::{TaskRows, WriteResult, read_u64},
+    aggregator::store::{SqlResult, TaskRows, WriteResult, read_u64},
     base::metrics::Metrics,
     error::Result,
 };
@@ -125,11 +125,9 @@ fn count_or_give_up(rows: TaskRows<'_>, task: &Task, job: &Job, limit: u32) -> W
 }
 
 /// Counts one more refusal of a job, and says how many there are; nothing if the job no longer exists.
-fn count_refusal(rows: TaskRows<'_>, job: &Job) -> rusqlite::Result<Option<u32>> {
-    let mut statement = rows
-        .prepare("UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals")?;
-    let mut returned = statement.query(params![rows.task, job.id.as_ref()])?;
-    returned.next()?.map(|row| row.get(0)).transpose()
+fn count_refusal(rows: TaskRows<'_>, job: &Job) -> SqlResult<Option<u32>> {
+    let statement = "UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals";
+    rows.find(statement, params![rows.task, job.id.as_ref()], |row| row.get(0))
 }
 
 /// A stored report's number and time.
@@ -138,13 +136,13 @@ struct Stored {
     time: u64,
 }
 
-fn reports(rows: TaskRows<'_>, job: &Job) -> rusqlite::Result<Vec<Stored>> {
-    rows.prepare("SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report")?
-        .query_map([rows.task, job.first, job.last], |row| Ok(Stored { number: row.get(0)?, time: read_u64(row, 1)? }))?
-        .collect()
+fn reports(rows: TaskRows<'_>, job: &Job) -> SqlResult<Vec<Stored>> {
+    let statement = "SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report";
+    let read = |row: &Row<'_>| Ok(Stored { number: row.get(0)?, time: read_u64(row, 1)? });
+    rows.list(statement, [rows.task, job.first, job.last], read)
 }
 
-fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> rusqlite::Result<()> {
+fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> SqlResult<()> {
     let middle = reports[reports.len() / 2].number;
     for (first, last) in [(job.first, middle - 1), (middle, job.last)] {
         Job::new(first, last).insert(rows, refusals)?;
@@ -152,7 +150,7 @@ fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> ru
     Ok(())
 }
 
-fn abandon(rows: TaskRows<'_>, task: &Task, report: &Stored) -> rusqlite::Result<()> {
+fn abandon(rows: TaskRows<'_>, task: &Task, report: &Stored) -> SqlResult<()> {
     rows.change_pending(task.parameters().window(report.time), -1)?;
     rows.run("DELETE FROM reports WHERE report = ?1", [report.number])
 }

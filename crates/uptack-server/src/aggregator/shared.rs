@@ -23,7 +23,7 @@ use super::{
 use crate::{
     aggregator::{
         definition::Definition,
-        store::{Store, TaskRows, WriteResult},
+        store::{SqlResult, Store, TaskRows, WriteResult},
     },
     base::{
         locks::{lock, read, write},
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     /// Reads what is stored of a task.
-    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskRows<'_>) -> rusqlite::Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskRows<'_>) -> SqlResult<T>) -> Result<T> {
         self.store.read(|connection| query(TaskRows::new(connection, task.row)))
     }
 

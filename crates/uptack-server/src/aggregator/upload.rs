@@ -15,7 +15,7 @@ use super::{
     shared::{Shared, Task},
 };
 use crate::{
-    aggregator::store::{TaskRows, WriteResult},
+    aggregator::store::{SqlResult, TaskRows, WriteResult},
     base::problem::Problem,
 };
 
@@ -65,7 +65,7 @@ impl StoredReport {
     }
 
     /// Puts the report at the end of the queue.
-    fn enqueue(&self, rows: TaskRows<'_>) -> rusqlite::Result<()> {
+    fn enqueue(&self, rows: TaskRows<'_>) -> SqlResult<()> {
         rows.run(
             "INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)",
             params![rows.task, self.id.as_ref(), self.time as i64, self.content()],
@@ -73,7 +73,7 @@ impl StoredReport {
     }
 
     /// Puts a second copy of a stored report at the end of the queue.
-    pub(crate) fn enqueue_again(rows: TaskRows<'_>, number: i64) -> rusqlite::Result<()> {
+    pub(crate) fn enqueue_again(rows: TaskRows<'_>, number: i64) -> SqlResult<()> {
         let statement = "INSERT INTO reports(task, report_id, time, content)
                          SELECT task, report_id, time, content FROM reports WHERE report = ?1";
         rows.run(statement, [number])
@@ -192,7 +192,7 @@ impl Upload {
     }
 }
 
-fn stored_digest(rows: TaskRows<'_>, id: &ReportId) -> rusqlite::Result<Vec<u8>> {
-    rows.prepare("SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2")?
-        .query_row(params![rows.task, id.as_ref()], |row| row.get(0))
+fn stored_digest(rows: TaskRows<'_>, id: &ReportId) -> SqlResult<Vec<u8>> {
+    let statement = "SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2";
+    rows.get(statement, params![rows.task, id.as_ref()], |row| row.get(0))
 }

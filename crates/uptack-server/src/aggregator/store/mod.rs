@@ -32,6 +32,9 @@ const QUEUE: usize = 4096;
 /// Changes in one commit at most, so that the first of them does not wait without end.
 const LARGEST_COMMIT: usize = 1024;
 
+/// What a statement gives back.
+pub(crate) type SqlResult<T> = rusqlite::Result<T>;
+
 /// What a change gives back. By default it has no refusal of its own.
 pub(crate) type WriteResult<T, E = ()> = std::result::Result<T, StoreError<E>>;
 
@@ -89,12 +92,12 @@ pub(crate) fn damaged(column: usize, name: &str) -> rusqlite::Error {
 }
 
 /// A number that is stored as one of SQLite's signed integers.
-pub(crate) fn read_u64(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(crate) fn read_u64(row: &Row<'_>, column: usize) -> SqlResult<u64> {
     Ok(row.get::<_, i64>(column)? as u64)
 }
 
 /// The job's id in the first column of a row.
-pub(crate) fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> rusqlite::Result<T> {
+pub(crate) fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> SqlResult<T> {
     T::try_from(row.get_ref(0)?.as_blob()?).map_err(|_| damaged(0, "job_id"))
 }
 
@@ -156,7 +159,7 @@ impl Store {
     }
 
     /// Reads alongside the writer. Call it where blocking is allowed, or for single rows.
-    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T> {
         Ok(query(&lock(&self.reader))?)
     }
 
@@ -180,7 +183,7 @@ impl Drop for Store {
 trait Change: Send {
     /// Runs the change, and says whether its effects are to be kept.
     fn run(&mut self, connection: &Connection) -> bool;
-    fn answer(self: Box<Self>, committed: &rusqlite::Result<()>);
+    fn answer(self: Box<Self>, committed: &SqlResult<()>);
 }
 
 struct Pending<T, E, F> {
@@ -206,7 +209,7 @@ where
         kept
     }
 
-    fn answer(self: Box<Self>, committed: &rusqlite::Result<()>) {
+    fn answer(self: Box<Self>, committed: &SqlResult<()>) {
         let outcome = self.outcome.unwrap_or_else(|| Err(StoreError::broken("the change did not run")));
         let outcome = match (outcome, committed.as_ref().map_err(StoreError::from)) {
             (Ok(_) | Err(StoreError::Broken(_)), Err(StoreError::Full)) => Err(StoreError::Full),
@@ -240,7 +243,7 @@ fn write_until_closed(mut connection: Connection, jobs: &Receiver<Job>) {
 }
 
 /// Runs a group of changes in one transaction. After a failure, those that are left do not run.
-fn commit(connection: &mut Connection, group: &mut [Job]) -> rusqlite::Result<()> {
+fn commit(connection: &mut Connection, group: &mut [Job]) -> SqlResult<()> {
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     for job in group {
         run_in_savepoint(&transaction, job.as_mut())?;
@@ -248,7 +251,7 @@ fn commit(connection: &mut Connection, group: &mut [Job]) -> rusqlite::Result<()
     transaction.commit()
 }
 
-fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> rusqlite::Result<()> {
+fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> SqlResult<()> {
     let execute = |statement: &str| transaction.prepare_cached(statement)?.execute([]);
     execute("SAVEPOINT change")?;
     let kept = job.run(transaction);
@@ -265,7 +268,7 @@ fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> rusq
 }
 
 /// Bounds the size of the file, to 64 pages at least.
-fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+fn limit_size(connection: &Connection, bytes: u64) -> SqlResult<()> {
     let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let pages = (bytes / page).clamp(64, i64::MAX as u64);
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
