@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     aggregator::store::{SqlResult, StoreError, TaskRows, WriteResult},
-    base::problem::Problem,
+    base::problem::{Answer, Problem},
 };
 
 /// Hands out this helper's share of a batch, sealed to the collector, once.
-pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Answer<Vec<u8>> {
     let request = ShareRequest::decode(task, body)?;
     let answer = shared.change(task, move |rows, task| request.answer(rows, task)).await?;
     shared.metrics.add(Name::Collections, "finished", 1);
@@ -38,7 +38,7 @@ struct ShareRequest {
 }
 
 impl ShareRequest {
-    fn decode(task: &Task, body: &[u8]) -> Result<Self, Problem> {
+    fn decode(task: &Task, body: &[u8]) -> Answer<Self> {
         let request = AggregateShareReq::<TimeInterval>::get_decoded(body)
             .map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
         if !request.aggregation_parameter().is_empty() {

@@ -124,7 +124,7 @@ impl TaskRows<'_> {
     pub(crate) fn overlap(self, interval: Span) -> SqlResult<Overlap> {
         let statement = "SELECT start, finish FROM collected
                          WHERE task = ?1 AND start < ?3 AND finish > ?2 LIMIT 1";
-        let other = self.find(statement, self.within(interval), |row| Span::from_row(row, 0))?;
+        let other = self.find(statement, self.within(interval), Span::from_row)?;
         Ok(match other {
             None => Overlap::None,
             Some(other) if other == interval => Overlap::Same,
@@ -146,8 +146,10 @@ impl TaskRows<'_> {
     /// Keeps the leader's own sealed share of an interval that is being handed out, or forgets it.
     pub(crate) fn keep_sealed_share(self, interval: Span, share: Option<&[u8]>) -> SqlResult<()> {
         let [task, start, finish] = self.within(interval);
-        let statement = "UPDATE collected SET response = ?4 WHERE task = ?1 AND start = ?2 AND finish = ?3";
-        self.run(statement, params![task, start, finish, share])
+        self.run(
+            "UPDATE collected SET response = ?4 WHERE task = ?1 AND start = ?2 AND finish = ?3",
+            params![task, start, finish, share],
+        )
     }
 
     /// Deletes the sums of an interval.
@@ -211,15 +213,16 @@ impl Span {
         (aligned && finish > start && i64::try_from(finish).is_ok()).then_some(Self { start, finish })
     }
 
-    /// From two columns of a row, the start first.
-    pub(crate) fn from_row(row: &Row<'_>, start: usize) -> SqlResult<Self> {
-        Ok(Self { start: read_u64(row, start)?, finish: read_u64(row, start + 1)? })
+    /// From the columns `start` and `finish`.
+    pub(crate) fn from_row(row: &Row<'_>) -> SqlResult<Self> {
+        Ok(Self { start: read_u64(row, "start")?, finish: read_u64(row, "finish")? })
     }
 
     /// As an interval of the protocol.
     pub(crate) fn interval(self) -> Result<Interval> {
-        let (start, length) = (Time::from_seconds_since_epoch(self.start), self.finish - self.start);
-        Interval::new(start, Duration::from_seconds(length)).map_err(|_| Error::environment("an interval does not fit"))
+        let start = Time::from_seconds_since_epoch(self.start);
+        let length = Duration::from_seconds(self.finish - self.start);
+        Interval::new(start, length).map_err(|_| Error::environment("an interval does not fit"))
     }
 }
 

@@ -45,8 +45,10 @@ impl CollectionJob {
     }
 
     pub(crate) fn set_state(&self, rows: TaskRows<'_>, state: JobState, detail: Option<&[u8]>) -> SqlResult<()> {
-        let statement = "UPDATE collection_jobs SET state = ?3, detail = ?4 WHERE task = ?1 AND job_id = ?2";
-        rows.run(statement, params![rows.task, self.id.as_ref(), state, detail])
+        rows.run(
+            "UPDATE collection_jobs SET state = ?3, detail = ?4 WHERE task = ?1 AND job_id = ?2",
+            params![rows.task, self.id.as_ref(), state, detail],
+        )
     }
 
     pub(crate) fn delete(&self, rows: TaskRows<'_>) -> SqlResult<()> {
@@ -56,6 +58,6 @@ impl CollectionJob {
 
     /// From the columns `job_id`, `start`, `finish`, `state` and `detail`.
     fn from_row(row: &Row<'_>) -> SqlResult<Self> {
-        Ok(Self { id: read_job_id(row)?, span: Span::from_row(row, 1)?, state: row.get(3)?, detail: row.get(4)? })
+        Ok(Self { id: read_job_id(row)?, span: Span::from_row(row)?, state: row.get(3)?, detail: row.get(4)? })
     }
 }

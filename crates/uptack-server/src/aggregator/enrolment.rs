@@ -4,7 +4,7 @@
 //! [credential](uptack_dap::credential) tells the leader who reports, as the network address does anyway; what is reported
 //! stays sealed.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use rusqlite::params;
 use std::{
     collections::HashSet,
@@ -24,7 +24,7 @@ use super::store::{SqlResult, TaskRows};
 use crate::{
     base::{
         locks::{read, write},
-        problem::Problem,
+        problem::{Answer, Problem},
     },
     error::{Error, Result},
 };
@@ -73,13 +73,8 @@ impl Enrolled {
     }
 
     /// The owner of an upload to a task for enrolled owners: one who is listed and has signed these bytes.
-    pub(crate) fn owner(
-        &self,
-        task: &TaskId,
-        shown: Option<Credential>,
-        report: &[u8],
-    ) -> std::result::Result<PublicKey, Problem> {
-        let refuse = || Problem::http(StatusCode::FORBIDDEN, "This task is for enrolled owners.");
+    pub(crate) fn owner(&self, task: &TaskId, shown: Option<Credential>, report: &[u8]) -> Answer<PublicKey> {
+        let refuse = || Problem::forbidden("This task is for enrolled owners.");
         let credential = shown.ok_or_else(refuse)?;
         // The list comes first: looking up a stranger is cheaper than checking its signature.
         let key = credential.key().filter(|key| self.is_listed(key)).ok_or_else(refuse)?;

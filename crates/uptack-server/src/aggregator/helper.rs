@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     aggregator::store::{SqlResult, TaskRows, WriteResult},
-    base::problem::Problem,
+    base::problem::{Answer, Problem},
 };
 
 /// Prepares the reports of a job, adds them to the sums and answers; the identical request again
@@ -28,7 +28,7 @@ pub(crate) async fn initialize(
     task: &Arc<Task>,
     id: AggregationJobId,
     body: Vec<u8>,
-) -> Result<Vec<u8>, Problem> {
+) -> Answer<Vec<u8>> {
     let job = JobRequest { id, digest: sha256(&body) };
     let known = shared.read(task, |rows| find_job(rows, &id))?;
     if let Some(answer) = job.repeated_answer(task, known)? {
@@ -53,7 +53,7 @@ pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) 
 }
 
 /// Forgets the answer to a job. What the job added stays added: it may have been counted on.
-pub(crate) async fn delete_job(shared: &Shared, task: &Arc<Task>, id: AggregationJobId) -> Result<(), Problem> {
+pub(crate) async fn delete_job(shared: &Shared, task: &Arc<Task>, id: AggregationJobId) -> Answer<()> {
     Ok(shared.change(task, move |rows, task| delete_answer(rows, task, &id)).await?)
 }
 
@@ -68,15 +68,15 @@ struct JobRequest {
 
 impl JobRequest {
     /// The answer to the same request before; nothing if the job is new.
-    fn repeated_answer(&self, task: &Task, known: Option<StoredJob>) -> Result<Option<Vec<u8>>, Problem> {
+    fn repeated_answer(&self, task: &Task, known: Option<StoredJob>) -> Answer<Option<Vec<u8>>> {
         match known {
             None => Ok(None),
             Some((_, None)) => Err(Problem::http(StatusCode::GONE, "The aggregation job has been deleted.")),
             Some((request, Some(answer))) if request == self.digest => Ok(Some(answer)),
-            Some(_) => Err(Problem::http(
-                StatusCode::CONFLICT,
-                format!("An aggregation job of task {} has this id and another content.", task.id()),
-            )),
+            Some(_) => Err(Problem::conflict(format!(
+                "An aggregation job of task {} has this id and another content.",
+                task.id()
+            ))),
         }
     }
 
@@ -87,16 +87,16 @@ impl JobRequest {
         task: &Task,
         prepared: Vec<Prepared>,
         now: u64,
-    ) -> WriteResult<Answer, Problem> {
+    ) -> WriteResult<JobAnswer, Problem> {
         let known = find_job(rows, &self.id)?;
         if let Some(answer) = self.repeated_answer(task, known)? {
-            return Ok(Answer { bytes: answer, outcomes: Vec::new() });
+            return Ok(JobAnswer { bytes: answer, outcomes: Vec::new() });
         }
         let Responses { additions, prepared, outcomes } = admit_all(rows, task, prepared)?;
         additions.store(rows, &task.vdaf)?;
         let bytes = encode(&AggregationJobResp::new(prepared));
         self.insert(rows, &bytes, now)?;
-        Ok(Answer { bytes, outcomes })
+        Ok(JobAnswer { bytes, outcomes })
     }
 
     fn insert(&self, rows: TaskRows<'_>, answer: &[u8], now: u64) -> SqlResult<()> {
@@ -123,7 +123,7 @@ fn delete_answer(rows: TaskRows<'_>, task: &Task, id: &AggregationJobId) -> Writ
     Ok(())
 }
 
-fn decode_request(task: &Task, body: &[u8]) -> Result<AggregationJobInitializeReq<TimeInterval>, Problem> {
+fn decode_request(task: &Task, body: &[u8]) -> Answer<AggregationJobInitializeReq<TimeInterval>> {
     let malformed = |detail: &str| task.problem(DapProblemType::InvalidMessage).with_detail(detail);
     let request = AggregationJobInitializeReq::<TimeInterval>::get_decoded(body)
         .map_err(|_| malformed("The request does not decode."))?;
@@ -149,7 +149,7 @@ async fn process(
     task: Arc<Task>,
     job: JobRequest,
     request: AggregationJobInitializeReq<TimeInterval>,
-) -> Result<Vec<u8>, Problem> {
+) -> Answer<Vec<u8>> {
     let prepared = shared.compute(&task, move |shared, task| prepare_all(shared, task, &request)).await?;
     let now = shared.expiry.now();
     let answer = shared.change(&task, move |rows, task| job.commit(rows, task, prepared, now)).await?;
@@ -171,7 +171,7 @@ fn preparation_failed() -> Problem {
 }
 
 /// What the leader is answered, and the outcomes that are counted.
-struct Answer {
+struct JobAnswer {
     bytes: Vec<u8>,
     outcomes: Vec<&'static str>,
 }

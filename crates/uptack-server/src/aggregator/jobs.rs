@@ -86,7 +86,10 @@ fn last_assigned(rows: TaskRows<'_>) -> SqlResult<Option<i64>> {
 
 /// The first and the last of the next reports after `after`, of which there are at most `size`.
 fn next_range(rows: TaskRows<'_>, after: i64, size: i64) -> SqlResult<(Option<i64>, Option<i64>)> {
-    let statement = "SELECT min(report), max(report) FROM
-                     (SELECT report FROM reports WHERE task = ?1 AND report > ?2 ORDER BY report LIMIT ?3)";
-    rows.get(statement, [rows.task, after, size], |row| row.try_into())
+    rows.get(
+        "SELECT min(report), max(report) FROM
+         (SELECT report FROM reports WHERE task = ?1 AND report > ?2 ORDER BY report LIMIT ?3)",
+        [rows.task, after, size],
+        |row| row.try_into(),
+    )
 }

@@ -28,7 +28,7 @@ use crate::{
     base::{
         locks::{lock, read, write},
         metrics::Metrics,
-        problem::Problem,
+        problem::{Answer, Problem},
     },
     error::{Error, Result},
 };
@@ -148,7 +148,7 @@ impl Shared {
         *write(&self.keys) = Arc::new(keys);
     }
 
-    pub(crate) fn task(&self, id: &TaskId) -> std::result::Result<Arc<Task>, Problem> {
+    pub(crate) fn task(&self, id: &TaskId) -> Answer<Arc<Task>> {
         let task = read(&self.tasks).get(id).cloned();
         task.ok_or_else(|| problem::dap(DapProblemType::UnrecognizedTask, id))
     }
@@ -247,7 +247,8 @@ impl Shared {
     }
 
     fn check_role(&self, definition: &Definition) -> Result<()> {
-        let (own, asked) = (self.config.role, definition.role());
+        let own = self.config.role;
+        let asked = definition.role();
         if own != asked {
             return Err(Error::input(format!("this is a {own}; the task definition is for a {asked}")));
         }

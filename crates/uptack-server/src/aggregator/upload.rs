@@ -16,19 +16,14 @@ use super::{
 };
 use crate::{
     aggregator::store::{SqlResult, TaskRows, WriteResult},
-    base::problem::Problem,
+    base::problem::{Answer, Problem},
 };
 
 /// Checks a report, opens the leader's share and stores it; returns once it is durable.
 ///
 /// The identical report again is recognized as a repetition. Other bytes under a report id that is
 /// already taken are refused.
-pub(crate) async fn upload(
-    shared: &Shared,
-    task: &Arc<Task>,
-    body: &[u8],
-    owner: Option<PublicKey>,
-) -> Result<(), Problem> {
+pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8], owner: Option<PublicKey>) -> Answer<()> {
     let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     let upload = Upload { report: open_report(shared, task, &report)?, digest: sha256(body), owner };
     let new = shared.change(task, move |rows, task| upload.store(rows, task)).await?;
@@ -100,7 +95,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Checks the report's time, and opens what is sealed to the leader.
-fn open_report(shared: &Shared, task: &Task, report: &Report) -> Result<StoredReport, Problem> {
+fn open_report(shared: &Shared, task: &Task, report: &Report) -> Answer<StoredReport> {
     let time = report.metadata().time().as_seconds_since_epoch();
     check_time(shared, task, time).map_err(|reason| untimely(task, reason))?;
     let (public_share, sealed) = (report.public_share(), report.leader_encrypted_input_share());

@@ -81,8 +81,8 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
 
 /// Logs at most once a minute: both loops run many times a second, and a full disk makes them fail every time.
 fn log_failure(error: &Error, doing: &'static str) {
-    static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
-    if let Some(unlogged) = FAILURES.pass(std::time::Instant::now()) {
+    static FAILURES: Throttle = Throttle::per_minute();
+    if let Some(unlogged) = FAILURES.pass() {
         tracing::error!(%error, unlogged, doing, "the desk's work failed and is tried again");
     }
 }

@@ -18,12 +18,15 @@ use std::{
 use tokio::sync::oneshot;
 use uptack_dap::task::AggregatorRole;
 
-use crate::base::locks::lock;
-use crate::error::{Error, Result};
+use crate::{
+    base::locks::lock,
+    error::{Error, Result},
+};
 
 mod layout;
 mod task_rows;
 
+pub(crate) use crate::base::sqlite::{SqlResult, read_u64};
 use layout::DATABASE;
 pub(crate) use task_rows::TaskRows;
 
@@ -31,9 +34,6 @@ pub(crate) use task_rows::TaskRows;
 const QUEUE: usize = 4096;
 /// Changes in one commit at most, so that the first of them does not wait without end.
 const LARGEST_COMMIT: usize = 1024;
-
-/// What a statement gives back.
-pub(crate) type SqlResult<T> = rusqlite::Result<T>;
 
 /// What a change gives back. By default it has no refusal of its own.
 pub(crate) type WriteResult<T, E = ()> = std::result::Result<T, StoreError<E>>;
@@ -89,11 +89,6 @@ impl From<StoreError<()>> for Error {
 /// A stored value that does not decode.
 pub(crate) fn damaged(column: usize, name: &str) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Blob)
-}
-
-/// A number that is stored as one of SQLite's signed integers.
-pub(crate) fn read_u64(row: &Row<'_>, column: usize) -> SqlResult<u64> {
-    Ok(row.get::<_, i64>(column)? as u64)
 }
 
 /// The job's id in the first column of a row.

@@ -19,10 +19,10 @@ pub struct Origin(IpAddr);
 impl Origin {
     /// The origin of an address.
     pub fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()),
-            address => Self(address),
-        }
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+            address => address,
+        })
     }
 }
 
