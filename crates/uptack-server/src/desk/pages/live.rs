@@ -19,7 +19,7 @@ use super::{
     Page, Pages, Site,
     fields::Fields,
     fill::{Fill, Part},
-    refusal::Refusal,
+    refusal::{Granted, Refusal},
     visitor::Visitor,
 };
 use crate::{
@@ -74,7 +74,7 @@ struct Follower {
 
 impl Follower {
     /// Follows questions by their names, if there is a place for another stream.
-    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> Result<Self, Refusal> {
+    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> Granted<Self> {
         if pages.visitor(&headers).is_err() {
             return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
         }

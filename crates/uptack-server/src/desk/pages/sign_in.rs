@@ -24,10 +24,11 @@ pub(super) const ONCE: &str = "/pages/sign-in/once";
 pub(super) const LINK: &str = "link";
 
 pub(super) async fn form(State(pages): Site, headers: HeaderMap) -> Page {
-    if pages.visitor(&headers).is_ok() {
-        return Ok(Redirect::to(HOME).into_response());
-    }
-    Ok(pages.sign_in_page(&headers, StatusCode::OK, None))
+    Ok(if pages.visitor(&headers).is_ok() {
+        Redirect::to(HOME).into_response()
+    } else {
+        pages.sign_in_page(&headers, StatusCode::OK, None)
+    })
 }
 
 pub(super) async fn submit(State(pages): Site, headers: HeaderMap, body: Body) -> Page {

@@ -113,12 +113,11 @@ fn badge(is_planned: bool) -> Markup {
 
 /// What the guarantee is if fewer owners are honest.
 fn honesty(solved: &Solved) -> Markup {
-    let plan = &solved.plan;
     html! {
         h3 { "If fewer are honest" }
-        @if plan.trust == Trust::OneAggregator {
+        @if solved.plan.trust == Trust::OneAggregator {
             p { "What is published rests on no other owner: with 90, 75 or 50 % of them honest ε stays "
-                (display::claim(plan.epsilon())) "." }
+                (display::claim(solved.plan.epsilon())) "." }
         } @else {
             (robustness_table(solved))
         }

@@ -52,7 +52,7 @@ impl Pages {
 
 impl Planned {
     fn of(wanted: &Wanted) -> Self {
-        Self::solve(wanted).unwrap_or_else(|error| Self::Impossible(super::error_words(&error)))
+        Self::solve(wanted).unwrap_or_else(|error| Self::Impossible(super::error_words(error)))
     }
 
     fn solve(wanted: &Wanted) -> Result<Self, uptack::Error> {
