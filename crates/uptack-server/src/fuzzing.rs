@@ -35,7 +35,7 @@ use crate::{
 /// One kind of input.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// Every kind of input.
 pub const TARGETS: [Target; 5] = [
     ("messages", messages),
     ("shares", shares),
@@ -44,7 +44,7 @@ pub const TARGETS: [Target; 5] = [
     ("stored", stored),
 ];
 
-/// The first byte chooses the message, the rest is it.
+/// The first byte chooses the kind of message; the rest is the message.
 pub fn messages(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else {
         return;

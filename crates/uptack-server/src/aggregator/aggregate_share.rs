@@ -51,7 +51,7 @@ impl ShareRequest {
         Ok(Self { interval, span, reports, checksum, digest: sha256(body) })
     }
 
-    /// The share, or the same answer as before if the same request was answered before.
+    /// The share; a repeated request gets the answer that it got before.
     fn answer(&self, rows: TaskRows<'_>, task: &Task) -> WriteResult<Vec<u8>, Problem> {
         match rows.overlap(self.span)? {
             Overlap::None => self.release(rows, task),

@@ -66,7 +66,7 @@ pub(super) async fn prepare(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) ->
     shared.compute(task, move |_, task| finish(task, reports, answer.as_deref())).await?
 }
 
-/// Settles a job, and says whether that was still to be done.
+/// Settles a job; false if another attempt has settled it.
 pub(super) async fn settle(shared: &Shared, task: &Arc<Task>, job: Job, prepared: Prepared) -> Result<bool> {
     let outcomes = prepared.outcomes.clone();
     let settled = shared.change(task, move |rows, task| prepared.store(rows, task, &job)).await?;
@@ -142,7 +142,7 @@ fn initialize_call(job: &Job, body: Vec<u8>) -> Call {
     }
 }
 
-/// What a job's reports come to.
+/// The outcome of a job's reports.
 #[derive(Default)]
 pub(super) struct Prepared {
     additions: Additions,

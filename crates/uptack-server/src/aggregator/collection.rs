@@ -88,7 +88,7 @@ fn insert(rows: TaskRows<'_>, task: &Task, id: &CollectionJobId, span: Span) -> 
     Ok(())
 }
 
-/// Whether a batch can still be collected, and has or may come to have enough reports.
+/// Refuses a batch that can no longer be collected, or has too few reports even with those still pending.
 fn check_available(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<(), Problem> {
     if let Some(kind) = taken(rows.overlap(span)?) {
         return Err(task.problem(kind).into());
@@ -239,7 +239,7 @@ impl Drained {
     }
 }
 
-/// Makes the leader's share of a batch of which nothing is pending any more, or finds the one that was made before.
+/// Makes the leader's share of a batch once nothing of it is pending, or finds the one that was made before.
 fn drain(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<Option<Drained>> {
     if rows.pending_reports(span)? > 0 {
         return Ok(None);
@@ -253,7 +253,7 @@ fn drain(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<Option<Drai
     Ok(Some(Drained { span, batch, covered, leader_share }))
 }
 
-/// Made and stored in one change: what a collector can ever see is this share, with the noise that was drawn for it.
+/// Made and stored in one change: all that a collector can ever see is this share, with the noise drawn for it.
 fn seal_share(rows: TaskRows<'_>, task: &Task, span: Span, batch: &Batch) -> WriteResult<HpkeCiphertext> {
     let interval = span.interval().map_err(StoreError::broken)?;
     let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::broken)?;

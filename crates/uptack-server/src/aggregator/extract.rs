@@ -1,4 +1,4 @@
-//! What handlers take from a request: the task and the job that it names, by somebody who may ask for it, and its message.
+//! What handlers take from a request: its message, and the task and job that it names if the caller may ask for them.
 
 use axum::{
     body::Body,

@@ -42,7 +42,7 @@ pub(crate) async fn initialize(
     tokio::spawn(work).await.map_err(|_| preparation_failed())?
 }
 
-/// Prio3 has one round, so that no job is ever waiting to be continued.
+/// Prio3 has one round, so no job ever waits to be continued.
 pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) -> Problem {
     let known = shared.read(task, |rows| find_job(rows, id));
     match known {
@@ -170,7 +170,7 @@ fn preparation_failed() -> Problem {
     Problem::http(StatusCode::INTERNAL_SERVER_ERROR, "preparation failed")
 }
 
-/// What the leader is answered, and the outcomes that are counted.
+/// The answer to the leader, and the outcomes that are counted.
 struct JobAnswer {
     bytes: Vec<u8>,
     outcomes: Vec<&'static str>,
@@ -238,7 +238,7 @@ fn admit_all(rows: TaskRows<'_>, task: &Task, reports: Vec<Prepared>) -> WriteRe
     Ok(responses)
 }
 
-/// What a job adds to the sums, what the leader is told of each report, and what is counted.
+/// What a job adds to the sums, the answer to the leader about each report, and the outcomes that are counted.
 #[derive(Default)]
 struct Responses {
     additions: Additions,

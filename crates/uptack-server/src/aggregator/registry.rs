@@ -8,7 +8,7 @@ use uptack_dap::{
 
 use super::store::{SqlResult, StoreError, TaskRows, WriteResult, read_u64};
 
-/// Stores a task, or finds the one of the same name if it says the same. Gives back what is stored.
+/// Stores a task, or finds the one of this name if its definition is the same. Returns what is stored.
 pub(crate) fn register(
     connection: &Connection,
     task: &AggregatorTask,
@@ -76,8 +76,8 @@ fn to_json(task: &AggregatorTask) -> Vec<u8> {
     serde_json::to_vec(task).expect("task definitions are plain data")
 }
 
-/// Whether two tasks were asked for in the same words. What is derived from the pair's secret is not compared: a task
-/// keeps the keys that it began with when the secret is replaced.
+/// Whether two tasks have the same definition. What is derived from the pair's secret is not compared: a task keeps its
+/// first keys when the secret is replaced.
 fn is_same(stored: &AggregatorTask, asked: &AggregatorTask) -> bool {
     to_json(&without_derived(stored)) == to_json(&without_derived(asked))
 }

@@ -1,9 +1,9 @@
 //! Aggregation jobs that the helper refuses.
 //!
-//! The leader waits without end for a helper that is away. One that answers and refuses a job, again and again, must not
-//! hold up everything else of the task; nor must one that fails a job while it answers others (see [`super::failures`]).
-//! Such a job is split in halves, so that one report that the helper cannot process does not take others with it; a job
-//! of a single report is abandoned: the report is counted as dropped and deleted.
+//! The leader waits forever for a helper that is away. But a helper that keeps refusing a job must not hold up the rest of
+//! the task; nor must one that fails a job while it answers others (see [`super::failures`]). Such a job is split in
+//! halves, because one report that the helper cannot process must not take others with it; a job of a single report is
+//! abandoned: the report is counted as dropped and deleted.
 //!
 //! Neither can make a release wrong. If the helper had added the reports after all and answered an error, the halves are
 //! answered *replayed* and the abandoned report is missing here: either way the two sides' counts and checksums differ,
@@ -35,7 +35,7 @@ pub(super) enum Rejection {
     Gone,
 }
 
-/// Takes note of a job that failed at the helper: as a refusal, if the helper answers others.
+/// Notes a job that failed at the helper; it counts as a refusal if the helper answers others.
 pub(super) async fn note_failure(
     shared: &Shared,
     task: &Arc<Task>,
@@ -51,7 +51,7 @@ pub(super) async fn note_failure(
     Ok(Rejection::Failed)
 }
 
-/// Takes note of one refusal, durably, so that a restart does not begin anew.
+/// Notes one refusal, durably: a restart does not start the count again.
 pub(super) async fn note(shared: &Shared, task: &Arc<Task>, job: Job, reason: &str) -> Result<Rejection> {
     shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
     let limit = shared.config.job_attempts.max(1);
@@ -124,7 +124,7 @@ fn count_or_give_up(rows: TaskRows<'_>, task: &Task, job: &Job, limit: u32) -> W
     Ok(Outcome::Abandoned(reports.len() as u64))
 }
 
-/// Counts one more refusal of a job, and says how many there are; nothing if the job no longer exists.
+/// Counts one more refusal of a job and returns how many there are; nothing if the job no longer exists.
 fn count_refusal(rows: TaskRows<'_>, job: &Job) -> SqlResult<Option<u32>> {
     let statement = "UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals";
     rows.find(statement, params![rows.task, job.id.as_ref()], |row| row.get(0))

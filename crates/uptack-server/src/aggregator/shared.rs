@@ -98,7 +98,7 @@ impl Task {
     }
 }
 
-/// Why [`Shared::compute`] gave nothing back.
+/// Why [`Shared::compute`] returned nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComputeError {
     Stopping,
@@ -218,7 +218,7 @@ impl Shared {
         Ok(served)
     }
 
-    /// Registers a task durably. Gives nothing back if it is already served.
+    /// Registers a task durably. Returns nothing if it is already served.
     pub(crate) async fn add_task(&self, definition: &Definition) -> Result<Option<Arc<Task>>> {
         self.check_role(definition)?;
         let task = self.config.admission.resolve(definition)?;

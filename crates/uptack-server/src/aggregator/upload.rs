@@ -88,7 +88,7 @@ impl StoredReport {
     }
 }
 
-/// A length in four bytes, then as many bytes; gives back those and what follows them.
+/// Splits off a length in four bytes and as many bytes; returns those and the rest.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
@@ -135,7 +135,7 @@ fn rejected(task: &Task, detail: &str) -> Problem {
     task.problem(DapProblemType::ReportRejected).with_detail(detail)
 }
 
-/// A report that was sent, the digest of its bytes, and who sent it where the task requires enrolment.
+/// A report that was sent, the digest of its bytes, and its sender if the task requires enrolment.
 struct Upload {
     report: StoredReport,
     digest: [u8; 32],
@@ -169,7 +169,7 @@ impl Upload {
         Ok(added > 0)
     }
 
-    /// Whether the report may still be counted. The first that may uses up its owner's one report in the task.
+    /// Refuses a report that may no longer be counted. One that may uses up its owner's one report in the task.
     fn check(&self, rows: TaskRows<'_>, task: &Task, floor: u64) -> WriteResult<(), Problem> {
         let report = &self.report;
         if report.time < floor {

@@ -19,7 +19,7 @@ pub(crate) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// What servers call themselves.
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
 
-/// Has a request answered, counts the answer by its outcome, logs it and adds the server's name.
+/// Passes a request on, counts the answer by its outcome, logs it and adds the server's name.
 pub(crate) async fn observe(request: Request, next: Next, count: impl FnOnce(&'static str)) -> Response {
     let method = request.method().clone();
     // The route, not the path: names of tasks, jobs and queries are for the protocol, not for the log.

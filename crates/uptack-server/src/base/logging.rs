@@ -38,8 +38,8 @@ fn level(verbose: bool) -> Level {
     if verbose { Level::DEBUG } else { Level::INFO }
 }
 
-/// Lets the first line through, then one per pause, with the number of lines that were dropped: a fault that every
-/// request meets must not fill the log, least of all when the fault is a full disk.
+/// Lets the first line through, then one per pause, with the number of lines that were dropped. A fault that every
+/// request meets must not fill the log, least of all if the fault is a full disk.
 #[derive(Debug)]
 pub struct Throttle {
     pause: Duration,

@@ -60,13 +60,13 @@ impl Listing {
         &self.events
     }
 
-    /// Events for the queries that an earlier listing does not have; none if there are none.
+    /// Events for the queries that an earlier listing does not have, if there are any.
     pub(crate) fn news_since(&self, before: &Self) -> Option<Bytes> {
         let news = events(self.cards.keys().filter(|name| !before.cards.contains_key(*name)));
         (!news.is_empty()).then_some(news)
     }
 
-    /// Those of these queries that are not listed.
+    /// The queries among these that are not listed.
     pub(crate) fn missing(&self, names: &[String]) -> Vec<String> {
         names.iter().filter(|name| !self.cards.contains_key(*name)).cloned().collect()
     }

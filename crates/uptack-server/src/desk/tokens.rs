@@ -56,8 +56,8 @@ pub(crate) fn prepare(folder: &Path) -> Result<()> {
 const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token is one line in a file called NAME, or \
     NAME.admin for an administrator, of up to 64 letters, digits, - and _";
 
-/// Whose token is shown. Files are read for each request, so that adding or removing one needs no restart; every token
-/// is compared, even after one has matched.
+/// Whose token is shown. Files are read for each request, so adding or removing one needs no restart; every token is
+/// compared, even after one has matched.
 pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
     let found = read(folder)?;
     if let Some(name) = found.ignored.first() {

@@ -32,7 +32,7 @@ pub(crate) use task_rows::TaskRows;
 
 /// Changes that may wait for the writer; beyond that, callers wait in turn.
 const QUEUE: usize = 4096;
-/// Changes in one commit at most, so that the first of them does not wait without end.
+/// Most changes in one commit; without a limit, the first of them could wait forever.
 const LARGEST_COMMIT: usize = 1024;
 
 /// What a change gives back. By default it has no refusal of its own.
@@ -237,7 +237,7 @@ fn write_until_closed(mut connection: Connection, jobs: &Receiver<Job>) {
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-/// Runs a group of changes in one transaction. After a failure, those that are left do not run.
+/// Runs a group of changes in one transaction. After a failure, the remaining ones do not run.
 fn commit(connection: &mut Connection, group: &mut [Job]) -> SqlResult<()> {
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     for job in group {
@@ -262,7 +262,7 @@ fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> SqlR
     Ok(())
 }
 
-/// Bounds the size of the file, to 64 pages at least.
+/// Limits the size of the file; the limit is at least 64 pages.
 fn limit_size(connection: &Connection, bytes: u64) -> SqlResult<()> {
     let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let pages = (bytes / page).clamp(64, i64::MAX as u64);

@@ -85,7 +85,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled<()> {
         match self.stream().poll_flush(context) {
-            // Where nothing is buffered here, nothing was taken by the other end either.
+            // If nothing is buffered here, the other end has taken nothing either.
             Poll::Ready(outcome) => Poll::Ready(outcome),
             Poll::Pending => self.timed(context, Poll::Pending),
         }

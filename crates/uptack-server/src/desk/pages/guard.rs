@@ -24,7 +24,7 @@ use crate::{base::http::read_body, desk::tokens};
 /// Largest body of a form: a ballot of thousands of questions fits.
 pub(super) const LARGEST_FORM: usize = 1024 * 1024;
 
-/// Has everybody else sign in first.
+/// Anybody who is not signed in has to sign in first.
 impl FromRequestParts<Arc<Pages>> for Visitor {
     type Rejection = Refusal;
 
@@ -139,7 +139,7 @@ fn is_own_origin(headers: &HeaderMap, site: Option<&str>) -> bool {
     }
 }
 
-/// The text of a header; something that matches nothing if it is not text.
+/// The text of a header; `?`, which matches nothing, if it is not text.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }

@@ -93,7 +93,7 @@ impl Pages {
     }
 
     fn sign_in_page(&self, headers: &HeaderMap, status: StatusCode, fault: Option<&str>) -> Response {
-        // An existing one is kept, so that a form in another tab stays valid.
+        // An existing one is kept: a form in another tab stays valid.
         let visit = self.shown_visit(headers).unwrap_or_else(Token::generate);
         let page = frame::bare("Sign in", sign_in_form(&visit.hash().to_text(), fault));
         (status, [(header::SET_COOKIE, self.visit_cookie(headers, &visit))], page).into_response()

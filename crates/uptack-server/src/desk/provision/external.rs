@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct Servers {
     leader: Server,
     helper: Server,
-    /// Where the definitions for operators are who add tasks by hand.
+    /// Where definitions are written for operators who add tasks by hand.
     folder: PathBuf,
 }
 
@@ -62,7 +62,7 @@ impl Servers {
     }
 }
 
-/// One of the servers. Without its operator's token it is not called.
+/// One of the servers. It is called only with its operator's token.
 struct Server {
     role: AggregatorRole,
     remote: Remote,

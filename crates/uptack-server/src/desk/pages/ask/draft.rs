@@ -66,7 +66,7 @@ impl Draft {
         Ok(self.wanted.solve(progress)?.request)
     }
 
-    /// When answers are taken, as a request to open the card says it.
+    /// When answers are taken, as a request to open the card states it.
     pub(super) fn schedule(&self) -> Vec<(&'static str, u64)> {
         match self.window {
             Window::Once(seconds) => vec![("seconds", seconds)],

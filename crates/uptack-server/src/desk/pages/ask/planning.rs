@@ -1,4 +1,4 @@
-//! Plans and their charts, computed once for all who ask for the same.
+//! Plans and their charts, each computed once however many ask for it.
 
 use std::time::Duration;
 use uptack::{
@@ -21,7 +21,7 @@ pub(in crate::desk::pages) struct Plans {
     charts: Jobs<Vec<String>>,
 }
 
-/// What came of planning.
+/// The outcome of planning.
 pub(super) enum Planned {
     Plan {
         solved: Box<Solved>,

@@ -33,7 +33,7 @@ impl Fault {
         Self { field, words: words.into() }
     }
 
-    /// Makes errors faults of a field.
+    /// Turns errors into faults of a field.
     pub(super) fn at<E: ToString>(field: &'static str) -> impl Fn(E) -> Self {
         move |error| Self::of(field, error.to_string())
     }
@@ -72,7 +72,7 @@ impl Wanted {
         self.unknown == Unknown::Error && self.error.is_none()
     }
 
-    /// A text that is the same for the same request.
+    /// A text that identifies the request.
     pub(super) fn key(&self) -> String {
         format!("{:?} {:?} {:?}", self.request, self.unknown, self.error)
     }
