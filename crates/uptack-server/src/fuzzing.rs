@@ -14,13 +14,14 @@ use uptack_dap::{
     protocol::{
         self, AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobInitializeReq,
         AggregationJobResp, Collection, CollectionReq, Decode, Encode, HpkeConfigList, Measurement,
-        PartialBatchSelector, PingPongMessage, Report, ReportId, ReportMetadata, Role, Time, TimeInterval, Vdaf,
-        VdafKind, encode,
+        PartialBatchSelector, PingPongMessage, PrepareInit, PrepareResp, PrepareStepResult, Report, ReportId,
+        ReportMetadata, ReportShare, Role, Time, TimeInterval, Vdaf, VdafKind, encode,
     },
     signed::Signer,
-    task::{self, AggregatorRole, AggregatorTask, CollectorTask, TaskParameters},
+    task::{self, AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::{Token, TokenHash},
 };
+use url::Url;
 
 use crate::{
     aggregator,
@@ -34,7 +35,7 @@ use crate::{
 /// One kind of input.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// Every kind of input.
 pub const TARGETS: [Target; 5] = [
     ("messages", messages),
     ("shares", shares),
@@ -43,7 +44,7 @@ pub const TARGETS: [Target; 5] = [
     ("stored", stored),
 ];
 
-/// The first byte chooses the message, the rest is it.
+/// The first byte chooses the kind of message; the rest is the message.
 pub fn messages(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else {
         return;
@@ -122,8 +123,7 @@ pub fn task_files(data: &[u8]) {
 fn resolve_definition(definition: &Definition) {
     // Whoever sends it, an operator who has named nobody serves nothing.
     assert!(Admission::default().resolve(definition).is_err(), "admitted by nobody");
-    let pair = PairSecret::generate();
-    let _ = Admission { pair_secret: Some(pair), ..Admission::default() }.resolve(definition);
+    let _ = Admission { pair_secret: Some(PairSecret::generate()), ..Admission::default() }.resolve(definition);
 }
 
 fn validate_parameters(parameters: &TaskParameters) {
@@ -201,14 +201,14 @@ impl Sample {
 
     fn job(&self) -> AggregationJobInitializeReq<TimeInterval> {
         let metadata = self.report.metadata().clone();
-        let share = protocol::ReportShare::new(metadata, self.public.clone(), self.sealed.clone());
-        let init = protocol::PrepareInit::new(share, self.first.clone());
+        let share = ReportShare::new(metadata, self.public.clone(), self.sealed.clone());
+        let init = PrepareInit::new(share, self.first.clone());
         AggregationJobInitializeReq::new(Vec::new(), PartialBatchSelector::new_time_interval(), vec![init])
     }
 
     fn job_answer(&self) -> AggregationJobResp {
-        let result = protocol::PrepareStepResult::Continue { message: self.second.clone() };
-        AggregationJobResp::new(vec![protocol::PrepareResp::new(*self.report.metadata().id(), result)])
+        let result = PrepareStepResult::Continue { message: self.second.clone() };
+        AggregationJobResp::new(vec![PrepareResp::new(*self.report.metadata().id(), result)])
     }
 
     fn collection(&self) -> Collection<TimeInterval> {
@@ -286,10 +286,10 @@ fn sample_files() -> Vec<Vec<u8>> {
 }
 
 /// A task without a card.
-fn sample_task() -> task::TaskSet {
-    let address: url::Url = "http://127.0.0.1:1/".parse().expect("an address");
+fn sample_task() -> TaskSet {
+    let address: Url = "http://127.0.0.1:1/".parse().expect("an address");
     let parameters = TaskParameters::new(address.clone(), address, VdafKind::histogram(3), 60, 10);
-    task::TaskSet::generate(parameters).expect("possible parameters")
+    TaskSet::generate(parameters).expect("possible parameters")
 }
 
 fn json(value: &impl serde::Serialize) -> Vec<u8> {

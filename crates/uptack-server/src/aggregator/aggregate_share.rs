@@ -1,6 +1,6 @@
 //! The helper answers the leader: its share of a batch.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use std::sync::Arc;
 use uptack_dap::{
     digest::sha256,
@@ -16,12 +16,12 @@ use super::{
     shared::{Shared, Task},
 };
 use crate::{
-    aggregator::store::{StoreError, TaskRows, WriteResult},
-    base::problem::Problem,
+    aggregator::store::{SqlResult, StoreError, TaskRows, WriteResult},
+    base::problem::{Answer, Problem},
 };
 
 /// Hands out this helper's share of a batch, sealed to the collector, once.
-pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Answer<Vec<u8>> {
     let request = ShareRequest::decode(task, body)?;
     let answer = shared.change(task, move |rows, task| request.answer(rows, task)).await?;
     shared.metrics.add(Name::Collections, "finished", 1);
@@ -38,7 +38,7 @@ struct ShareRequest {
 }
 
 impl ShareRequest {
-    fn decode(task: &Task, body: &[u8]) -> Result<Self, Problem> {
+    fn decode(task: &Task, body: &[u8]) -> Answer<Self> {
         let request = AggregateShareReq::<TimeInterval>::get_decoded(body)
             .map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
         if !request.aggregation_parameter().is_empty() {
@@ -51,7 +51,7 @@ impl ShareRequest {
         Ok(Self { interval, span, reports, checksum, digest: sha256(body) })
     }
 
-    /// The share, or the same answer as before if the same request was answered before.
+    /// The share; a repeated request gets the answer that it got before.
     fn answer(&self, rows: TaskRows<'_>, task: &Task) -> WriteResult<Vec<u8>, Problem> {
         match rows.overlap(self.span)? {
             Overlap::None => self.release(rows, task),
@@ -84,17 +84,16 @@ impl ShareRequest {
         Ok(())
     }
 
-    fn keep_answer(&self, rows: TaskRows<'_>, answer: &[u8]) -> rusqlite::Result<()> {
+    fn keep_answer(&self, rows: TaskRows<'_>, answer: &[u8]) -> SqlResult<()> {
         let [task, start, finish] = rows.within(self.span);
         let statement = "INSERT INTO collected VALUES (?1, ?2, ?3, ?4, ?5)";
         rows.run(statement, params![task, start, finish, self.digest, answer])
     }
 
-    fn earlier_answer(&self, rows: TaskRows<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
+    fn earlier_answer(&self, rows: TaskRows<'_>) -> SqlResult<Option<Vec<u8>>> {
         let [task, start, finish] = rows.within(self.span);
         let statement = "SELECT response FROM collected
                          WHERE task = ?1 AND start = ?2 AND finish = ?3 AND request = ?4";
-        let parameters = params![task, start, finish, self.digest];
-        rows.prepare(statement)?.query_row(parameters, |row| row.get(0)).optional()
+        rows.find(statement, params![task, start, finish, self.digest], |row| row.get(0))
     }
 }

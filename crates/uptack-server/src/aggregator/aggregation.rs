@@ -1,6 +1,6 @@
 //! One aggregation job of the leader: what it sends to the helper, what it makes of the answer, how the job is settled.
 
-use rusqlite::OptionalExtension;
+use rusqlite::Row;
 use std::{collections::HashMap, slice, sync::Arc};
 use uptack_dap::protocol::{
     AggregationJobInitializeReq, AggregationJobResp, Contribution, Decode, LeaderState, PartialBatchSelector,
@@ -15,7 +15,7 @@ use super::{
     jobs::Job,
     peer::{Call, PeerError},
     shared::{ComputeError, Shared, Task},
-    store::{TaskRows, WriteResult},
+    store::{SqlResult, TaskRows, WriteResult},
     upload::StoredReport,
 };
 use crate::error::{Error, Result};
@@ -30,6 +30,9 @@ pub(super) enum Stopped {
     /// The helper answered, and not with what was asked for.
     Rejected(String),
 }
+
+/// What a step of a job gives back.
+type Step<T> = std::result::Result<T, Stopped>;
 
 impl From<Error> for Stopped {
     fn from(error: Error) -> Self {
@@ -54,11 +57,7 @@ impl From<PeerError> for Stopped {
 }
 
 /// Prepares a job's reports together with the helper; nothing is changed yet on this side.
-pub(super) async fn prepare(
-    shared: &Arc<Shared>,
-    task: &Arc<Task>,
-    job: Job,
-) -> std::result::Result<Prepared, Stopped> {
+pub(super) async fn prepare(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Step<Prepared> {
     let (reports, request) = shared.compute(task, move |shared, task| start(shared, task, job)).await??;
     let answer = match request {
         Some(request) => Some(initialize_call(&job, request).send(shared, task).await?),
@@ -67,7 +66,7 @@ pub(super) async fn prepare(
     shared.compute(task, move |_, task| finish(task, reports, answer.as_deref())).await?
 }
 
-/// Settles a job, and says whether that was still to be done.
+/// Settles a job; false if another attempt has settled it.
 pub(super) async fn settle(shared: &Shared, task: &Arc<Task>, job: Job, prepared: Prepared) -> Result<bool> {
     let outcomes = prepared.outcomes.clone();
     let settled = shared.change(task, move |rows, task| prepared.store(rows, task, &job)).await?;
@@ -122,15 +121,14 @@ fn encode_request(inits: Vec<PrepareInit>) -> Option<Vec<u8>> {
 }
 
 /// The first report of the task after `after` and up to `last`, with its number; no report if it is damaged.
-fn load(rows: TaskRows<'_>, after: i64, last: i64) -> rusqlite::Result<Option<(i64, Option<StoredReport>)>> {
+fn load(rows: TaskRows<'_>, after: i64, last: i64) -> SqlResult<Option<(i64, Option<StoredReport>)>> {
     let statement = "SELECT report, report_id, time, content FROM reports
                      WHERE task = ?1 AND report > ?2 AND report <= ?3 ORDER BY report LIMIT 1";
-    rows.prepare(statement)?
-        .query_row([rows.task, after, last], |row| {
-            let (id, content) = (row.get_ref(1)?.as_blob()?, row.get_ref(3)?.as_blob()?);
-            Ok((row.get(0)?, StoredReport::from_row(id, row.get(2)?, content)))
-        })
-        .optional()
+    let read = |row: &Row<'_>| {
+        let (id, content) = (row.get_ref(1)?.as_blob()?, row.get_ref(3)?.as_blob()?);
+        Ok((row.get(0)?, StoredReport::from_row(id, row.get(2)?, content)))
+    };
+    rows.find(statement, [rows.task, after, last], read)
 }
 
 /// May be sent again after any failure: the helper has been told of the job, or may have been.
@@ -144,7 +142,7 @@ fn initialize_call(job: &Job, body: Vec<u8>) -> Call {
     }
 }
 
-/// What a job's reports come to.
+/// The outcome of a job's reports.
 #[derive(Default)]
 pub(super) struct Prepared {
     additions: Additions,
@@ -199,7 +197,7 @@ impl Prepared {
     }
 }
 
-fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> std::result::Result<Prepared, Stopped> {
+fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> Step<Prepared> {
     let answer = answer.map(AggregationJobResp::get_decoded).transpose();
     let answer = answer.map_err(|_| Stopped::Rejected("its answer does not decode".to_owned()))?;
     let mut responses = Responses(answer.as_ref().map_or(&[][..], AggregationJobResp::prepare_resps).iter());
@@ -222,12 +220,12 @@ fn finish(task: &Task, reports: Vec<Waiting>, answer: Option<&[u8]>) -> std::res
 struct Responses<'a>(slice::Iter<'a, PrepareResp>);
 
 impl<'a> Responses<'a> {
-    fn next_for(&mut self, id: &ReportId) -> std::result::Result<&'a PrepareStepResult, Stopped> {
+    fn next_for(&mut self, id: &ReportId) -> Step<&'a PrepareStepResult> {
         let response = self.0.next().filter(|response| response.report_id() == id);
         response.map(PrepareResp::result).ok_or_else(other_reports)
     }
 
-    fn check_end(mut self) -> std::result::Result<(), Stopped> {
+    fn check_end(mut self) -> Step<()> {
         self.0.next().map_or(Ok(()), |_| Err(other_reports()))
     }
 }

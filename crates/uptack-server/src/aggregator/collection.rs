@@ -5,7 +5,6 @@
 //! made and stored, the helper is asked for its share, and the job is *finished*. A batch is drained
 //! for one job only, ever.
 
-use axum::http::StatusCode;
 use std::sync::Arc;
 use uptack_dap::protocol::{
     AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq, DapProblemType,
@@ -23,17 +22,12 @@ use super::{
 };
 use crate::{
     aggregator::store::{StoreError, TaskRows, WriteResult},
-    base::problem::Problem,
+    base::problem::{Answer, Problem},
     error::{Error, Result},
 };
 
 /// Creates a collection job; the identical request again changes nothing.
-pub(crate) async fn create(
-    shared: &Shared,
-    task: &Arc<Task>,
-    id: CollectionJobId,
-    body: &[u8],
-) -> std::result::Result<(), Problem> {
+pub(crate) async fn create(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, body: &[u8]) -> Answer<()> {
     let span = decode_request(task, body)?;
     shared.change(task, move |rows, task| insert(rows, task, &id, span)).await?;
     task.wake.notify_one();
@@ -41,11 +35,7 @@ pub(crate) async fn create(
 }
 
 /// The result, or nothing while it is being made.
-pub(crate) async fn poll(
-    shared: &Shared,
-    task: &Arc<Task>,
-    id: CollectionJobId,
-) -> std::result::Result<Option<Vec<u8>>, Problem> {
+pub(crate) async fn poll(shared: &Shared, task: &Arc<Task>, id: CollectionJobId) -> Answer<Option<Vec<u8>>> {
     let job = shared.read(task, |rows| CollectionJob::find(rows, &id))?;
     let job = job.ok_or_else(unknown)?;
     match job.state {
@@ -61,7 +51,7 @@ pub(crate) async fn poll(
 }
 
 /// Forgets a job. A batch that was being released stays released: it is not handed out again.
-pub(crate) async fn delete(shared: &Shared, task: &Arc<Task>, id: CollectionJobId) -> std::result::Result<(), Problem> {
+pub(crate) async fn delete(shared: &Shared, task: &Arc<Task>, id: CollectionJobId) -> Answer<()> {
     Ok(shared.change(task, move |rows, _| forget(rows, &id)).await?)
 }
 
@@ -78,7 +68,7 @@ pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
     Ok(moved)
 }
 
-fn decode_request(task: &Task, body: &[u8]) -> std::result::Result<Span, Problem> {
+fn decode_request(task: &Task, body: &[u8]) -> Answer<Span> {
     let request =
         CollectionReq::<TimeInterval>::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     if !request.aggregation_parameter().is_empty() {
@@ -98,7 +88,7 @@ fn insert(rows: TaskRows<'_>, task: &Task, id: &CollectionJobId, span: Span) -> 
     Ok(())
 }
 
-/// Whether a batch can still be collected, and has or may come to have enough reports.
+/// Refuses a batch that can no longer be collected, or has too few reports even with those still pending.
 fn check_available(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<(), Problem> {
     if let Some(kind) = taken(rows.overlap(span)?) {
         return Err(task.problem(kind).into());
@@ -119,7 +109,7 @@ fn taken(overlap: Overlap) -> Option<DapProblemType> {
 }
 
 fn other_job() -> Problem {
-    Problem::http(StatusCode::CONFLICT, "Another collection job has, or had, this id.")
+    Problem::conflict("Another collection job has, or had, this id.")
 }
 
 /// Too few reports, and how many. The number of owners is public, so the collector may learn it.
@@ -128,7 +118,7 @@ fn too_small(task: &Task, reports: u64) -> Problem {
 }
 
 fn unknown() -> Problem {
-    Problem::http(StatusCode::NOT_FOUND, "There is no such collection job.")
+    Problem::not_found("There is no such collection job.")
 }
 
 fn failure(task: &Task, detail: Option<&[u8]>) -> Problem {
@@ -249,7 +239,7 @@ impl Drained {
     }
 }
 
-/// Makes the leader's share of a batch of which nothing is pending any more, or finds the one that was made before.
+/// Makes the leader's share of a batch once nothing of it is pending, or finds the one that was made before.
 fn drain(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<Option<Drained>> {
     if rows.pending_reports(span)? > 0 {
         return Ok(None);
@@ -263,7 +253,7 @@ fn drain(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<Option<Drai
     Ok(Some(Drained { span, batch, covered, leader_share }))
 }
 
-/// Made and stored in one change: what a collector can ever see is this share, with the noise that was drawn for it.
+/// Made and stored in one change: all that a collector can ever see is this share, with the noise drawn for it.
 fn seal_share(rows: TaskRows<'_>, task: &Task, span: Span, batch: &Batch) -> WriteResult<HpkeCiphertext> {
     let interval = span.interval().map_err(StoreError::broken)?;
     let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::broken)?;

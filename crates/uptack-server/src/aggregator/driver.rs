@@ -34,7 +34,7 @@ pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
 /// The wait after a failure; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// The wait before a report is tried again for which the helper's clock is behind.
+/// The wait before a report that is too early by the helper's clock is tried again.
 const EARLY_WAIT: Duration = Duration::from_secs(1);
 
 /// When to look again.
@@ -71,7 +71,7 @@ async fn repeat_rounds(shared: &Arc<Shared>, task: &Arc<Task>) {
     }
 }
 
-/// Takes up what is there: open jobs, new jobs, collections.
+/// Works on what there is: open jobs, new jobs, collections.
 async fn run_round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
     let open = shared.read(task, open_jobs)?;
     let mut round = Round::new(open, &task.failures);
@@ -111,12 +111,12 @@ impl Round {
         Self { fresh, failed, started: 0, worked: false, delayed: false, failures: 0 }
     }
 
-    /// Where everything fails, the helper is away, and a few jobs are enough to find out whether it is back.
+    /// If everything fails, the helper is away, and a few jobs are enough to find out whether it is back.
     fn may_start(&self, at_once: usize) -> bool {
         self.worked || self.failures < at_once
     }
 
-    /// The next open job. Jobs that failed take turns with others: neither keep the others from being tried.
+    /// The next open job. Jobs that failed take turns with others: neither kind keeps the others from being tried.
     fn next_open(&mut self) -> Option<Job> {
         let turn = if self.started % 2 == 1 { self.failed.pop() } else { None };
         turn.or_else(|| self.fresh.pop())

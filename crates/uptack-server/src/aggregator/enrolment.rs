@@ -4,7 +4,7 @@
 //! [credential](uptack_dap::credential) tells the leader who reports, as the network address does anyway; what is reported
 //! stays sealed.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use rusqlite::params;
 use std::{
     collections::HashSet,
@@ -20,11 +20,11 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask},
 };
 
-use super::store::TaskRows;
+use super::store::{SqlResult, TaskRows};
 use crate::{
     base::{
         locks::{read, write},
-        problem::Problem,
+        problem::{Answer, Problem},
     },
     error::{Error, Result},
 };
@@ -73,13 +73,8 @@ impl Enrolled {
     }
 
     /// The owner of an upload to a task for enrolled owners: one who is listed and has signed these bytes.
-    pub(crate) fn owner(
-        &self,
-        task: &TaskId,
-        shown: Option<Credential>,
-        report: &[u8],
-    ) -> std::result::Result<PublicKey, Problem> {
-        let refuse = || Problem::http(StatusCode::FORBIDDEN, "This task is for enrolled owners.");
+    pub(crate) fn owner(&self, task: &TaskId, shown: Option<Credential>, report: &[u8]) -> Answer<PublicKey> {
+        let refuse = || Problem::forbidden("This task is for enrolled owners.");
         let credential = shown.ok_or_else(refuse)?;
         // The list comes first: looking up a stranger is cheaper than checking its signature.
         let key = credential.key().filter(|key| self.is_listed(key)).ok_or_else(refuse)?;
@@ -122,11 +117,10 @@ pub(crate) fn is_required(task: &AggregatorTask) -> bool {
 }
 
 /// Uses up an owner's one report in a task for this report; false if another report has used it.
-pub(crate) fn spend(rows: TaskRows<'_>, owner: &PublicKey, report: &ReportId) -> rusqlite::Result<bool> {
+pub(crate) fn spend(rows: TaskRows<'_>, owner: &PublicKey, report: &ReportId) -> SqlResult<bool> {
     let key = owner.as_bytes();
     rows.execute("INSERT OR IGNORE INTO enrolled VALUES (?1, ?2, ?3)", params![rows.task, key, report.as_ref()])?;
-    let used: Vec<u8> = rows
-        .prepare("SELECT report_id FROM enrolled WHERE task = ?1 AND credential = ?2")?
-        .query_row(params![rows.task, key], |row| row.get(0))?;
+    let statement = "SELECT report_id FROM enrolled WHERE task = ?1 AND credential = ?2";
+    let used: Vec<u8> = rows.get(statement, params![rows.task, key], |row| row.get(0))?;
     Ok(used == report.as_ref())
 }

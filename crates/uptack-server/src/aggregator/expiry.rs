@@ -2,7 +2,7 @@
 //!
 //! It follows the clock, but moves ahead by at most an hour with each cleaning, of which there is one per minute. What
 //! expires is deleted for good: a clock that jumps ahead by years, and is corrected an hour later, would otherwise
-//! delete what recognizes repeated reports and close running tasks for ever. After a real pause, such as a machine that
+//! delete what recognizes repeated reports and close running tasks forever. After a real pause, such as a machine that
 //! was off for a month, expiry catches up within a day. A clock that is set back takes the expiry time with it.
 
 use rusqlite::{Connection, OptionalExtension};

@@ -1,4 +1,4 @@
-//! What handlers take from a request: the task and the job that it names, by somebody who may ask for it, and its message.
+//! What handlers take from a request: its message, and the task and job that it names if the caller may ask for them.
 
 use axum::{
     body::Body,
@@ -13,7 +13,10 @@ use uptack_dap::{
 };
 
 use super::shared::{Shared, Task};
-use crate::base::{http, problem::Problem};
+use crate::base::{
+    http,
+    problem::{Answer, Problem},
+};
 
 /// A job that a request names, if the request carries the token of the party whose jobs these are.
 pub(super) struct Job<T> {
@@ -33,10 +36,12 @@ impl<T: JobId> FromRequestParts<Arc<Shared>> for Job<T> {
 }
 
 impl<T: JobId> Job<T> {
-    fn find(shared: &Arc<Shared>, task: &str, job: &str, headers: &HeaderMap) -> Result<Self, Problem> {
+    fn find(shared: &Arc<Shared>, task: &str, job: &str, headers: &HeaderMap) -> Answer<Self> {
         let task = find_task(shared, task)?;
         authorize(&task, T::CALLER, headers)?;
-        let id = job.parse().map_err(|_| bad_path("The job in the path is not 16 bytes of unpadded base64url."))?;
+        let id = job
+            .parse()
+            .map_err(|_| Problem::bad_request("The job in the path is not 16 bytes of unpadded base64url."))?;
         Ok(Self { shared: Arc::clone(shared), task, id })
     }
 }
@@ -67,12 +72,12 @@ pub(super) struct Operator(pub(super) Arc<Shared>);
 impl FromRequestParts<Arc<Shared>> for Operator {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Answer<Self> {
         let expected = shared.config.admin_token.as_ref().map(|token| token.hash());
         if carries(&parts.headers, expected.as_ref()) {
             return Ok(Self(Arc::clone(shared)));
         }
-        Err(Problem::http(StatusCode::FORBIDDEN, "The request's authorization is not valid."))
+        Err(Problem::forbidden("The request's authorization is not valid."))
     }
 }
 
@@ -93,38 +98,29 @@ impl<S: Send + Sync> FromRequest<S> for Message {
 
 impl Message {
     /// Reads a message of the expected type, within limits of size and time.
-    pub(super) async fn read(
-        self,
-        shared: &Shared,
-        media_type: &'static str,
-        limit: usize,
-    ) -> Result<Vec<u8>, Problem> {
+    pub(super) async fn read(self, shared: &Shared, media_type: &'static str, limit: usize) -> Answer<Vec<u8>> {
         check_media_type(&self.headers, media_type)?;
         http::read_body(self.body, limit, shared.config.request_timeout).await
     }
 }
 
 /// The task that a path names.
-pub(super) fn find_task(shared: &Shared, text: &str) -> Result<Arc<Task>, Problem> {
+pub(super) fn find_task(shared: &Shared, text: &str) -> Answer<Arc<Task>> {
     shared.task(&parse_task_id(text)?)
 }
 
-pub(super) fn parse_task_id(text: &str) -> Result<TaskId, Problem> {
-    text.parse().map_err(|_| bad_path("The task in the path is not 32 bytes of unpadded base64url."))
+pub(super) fn parse_task_id(text: &str) -> Answer<TaskId> {
+    text.parse().map_err(|_| Problem::bad_request("The task in the path is not 32 bytes of unpadded base64url."))
 }
 
-fn bad_path(detail: &str) -> Problem {
-    Problem::http(StatusCode::BAD_REQUEST, detail)
-}
-
-pub(super) fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Result<(), Problem> {
+pub(super) fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Answer<()> {
     if headers.get(header::CONTENT_TYPE).is_some_and(|value| value == expected) {
         return Ok(());
     }
     Err(Problem::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The Content-Type must be {expected}.")))
 }
 
-pub(super) fn authorize(task: &Task, caller: Caller, headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn authorize(task: &Task, caller: Caller, headers: &HeaderMap) -> Answer<()> {
     let expected = match caller {
         Caller::Collector => &task.definition.collector_token_hash,
         Caller::Leader => &task.definition.aggregator_token_hash,

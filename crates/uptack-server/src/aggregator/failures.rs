@@ -1,6 +1,6 @@
 //! Aggregation jobs that fail at a helper that is reachable.
 //!
-//! The leader waits without end for a helper that is away or broken, at no cost. But a helper that fails one job for ever
+//! The leader waits forever for a helper that is away or broken, at no cost. But a helper that always fails one job
 //! while it answers other requests holds up the collection of the task, whether it does so on purpose or not. So a
 //! failure counts as a refusal if the helper has answered something else successfully since the job's previous failure: a
 //! request of any task, or, where the helper says that it does not know the task, a request of the same task.
@@ -21,9 +21,9 @@ use crate::base::locks::lock;
 /// What a failure that may be temporary is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The helper as a whole, as far as one can tell.
+    /// The helper as a whole, as far as the leader can tell.
     Helper,
-    /// The task: the helper may know others, and not yet this one.
+    /// The task: the helper may know other tasks but not this one yet.
     Task,
 }
 
@@ -65,13 +65,13 @@ impl Failures {
         Self { helper_answers, ..Self::default() }
     }
 
-    /// Takes note of a successful answer.
+    /// Notes a successful answer.
     pub(crate) fn note_answer(&self) {
         self.helper_answers.fetch_add(1, Ordering::SeqCst);
         self.task_answers.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes note of a failure, and says whether it counts as a refusal.
+    /// Notes a failure, and says whether it counts as a refusal.
     pub(super) fn note_failure(&self, job: AggregationJobId, scope: Scope) -> bool {
         let mut log = lock(&self.log);
         log.failures += 1;

@@ -1,7 +1,7 @@
 //! The helper answers the leader: aggregation jobs.
 
 use axum::http::StatusCode;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use std::{collections::HashSet, sync::Arc};
 use uptack_dap::{
     digest::sha256,
@@ -17,8 +17,8 @@ use super::{
     shared::{ComputeError, Shared, Task},
 };
 use crate::{
-    aggregator::store::{TaskRows, WriteResult},
-    base::problem::Problem,
+    aggregator::store::{SqlResult, TaskRows, WriteResult},
+    base::problem::{Answer, Problem},
 };
 
 /// Prepares the reports of a job, adds them to the sums and answers; the identical request again
@@ -28,7 +28,7 @@ pub(crate) async fn initialize(
     task: &Arc<Task>,
     id: AggregationJobId,
     body: Vec<u8>,
-) -> Result<Vec<u8>, Problem> {
+) -> Answer<Vec<u8>> {
     let job = JobRequest { id, digest: sha256(&body) };
     let known = shared.read(task, |rows| find_job(rows, &id))?;
     if let Some(answer) = job.repeated_answer(task, known)? {
@@ -42,7 +42,7 @@ pub(crate) async fn initialize(
     tokio::spawn(work).await.map_err(|_| preparation_failed())?
 }
 
-/// Prio3 has one round, so that no job is ever waiting to be continued.
+/// Prio3 has one round, so no job ever waits to be continued.
 pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) -> Problem {
     let known = shared.read(task, |rows| find_job(rows, id));
     match known {
@@ -53,7 +53,7 @@ pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) 
 }
 
 /// Forgets the answer to a job. What the job added stays added: it may have been counted on.
-pub(crate) async fn delete_job(shared: &Shared, task: &Arc<Task>, id: AggregationJobId) -> Result<(), Problem> {
+pub(crate) async fn delete_job(shared: &Shared, task: &Arc<Task>, id: AggregationJobId) -> Answer<()> {
     Ok(shared.change(task, move |rows, task| delete_answer(rows, task, &id)).await?)
 }
 
@@ -68,15 +68,15 @@ struct JobRequest {
 
 impl JobRequest {
     /// The answer to the same request before; nothing if the job is new.
-    fn repeated_answer(&self, task: &Task, known: Option<StoredJob>) -> Result<Option<Vec<u8>>, Problem> {
+    fn repeated_answer(&self, task: &Task, known: Option<StoredJob>) -> Answer<Option<Vec<u8>>> {
         match known {
             None => Ok(None),
             Some((_, None)) => Err(Problem::http(StatusCode::GONE, "The aggregation job has been deleted.")),
             Some((request, Some(answer))) if request == self.digest => Ok(Some(answer)),
-            Some(_) => Err(Problem::http(
-                StatusCode::CONFLICT,
-                format!("An aggregation job of task {} has this id and another content.", task.id()),
-            )),
+            Some(_) => Err(Problem::conflict(format!(
+                "An aggregation job of task {} has this id and another content.",
+                task.id()
+            ))),
         }
     }
 
@@ -87,19 +87,19 @@ impl JobRequest {
         task: &Task,
         prepared: Vec<Prepared>,
         now: u64,
-    ) -> WriteResult<Answer, Problem> {
+    ) -> WriteResult<JobAnswer, Problem> {
         let known = find_job(rows, &self.id)?;
         if let Some(answer) = self.repeated_answer(task, known)? {
-            return Ok(Answer { bytes: answer, outcomes: Vec::new() });
+            return Ok(JobAnswer { bytes: answer, outcomes: Vec::new() });
         }
         let Responses { additions, prepared, outcomes } = admit_all(rows, task, prepared)?;
         additions.store(rows, &task.vdaf)?;
         let bytes = encode(&AggregationJobResp::new(prepared));
         self.insert(rows, &bytes, now)?;
-        Ok(Answer { bytes, outcomes })
+        Ok(JobAnswer { bytes, outcomes })
     }
 
-    fn insert(&self, rows: TaskRows<'_>, answer: &[u8], now: u64) -> rusqlite::Result<()> {
+    fn insert(&self, rows: TaskRows<'_>, answer: &[u8], now: u64) -> SqlResult<()> {
         rows.run(
             "INSERT INTO helper_jobs VALUES (?1, ?2, ?3, ?4, ?5)",
             params![rows.task, self.id.as_ref(), self.digest, answer, now as i64],
@@ -110,10 +110,9 @@ impl JobRequest {
 /// The digest of a job's request, and the answer unless it was deleted.
 type StoredJob = (Vec<u8>, Option<Vec<u8>>);
 
-fn find_job(rows: TaskRows<'_>, id: &AggregationJobId) -> rusqlite::Result<Option<StoredJob>> {
-    rows.prepare("SELECT request, response FROM helper_jobs WHERE task = ?1 AND job_id = ?2")?
-        .query_row(params![rows.task, id.as_ref()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+fn find_job(rows: TaskRows<'_>, id: &AggregationJobId) -> SqlResult<Option<StoredJob>> {
+    let statement = "SELECT request, response FROM helper_jobs WHERE task = ?1 AND job_id = ?2";
+    rows.find(statement, params![rows.task, id.as_ref()], |row| row.try_into())
 }
 
 fn delete_answer(rows: TaskRows<'_>, task: &Task, id: &AggregationJobId) -> WriteResult<(), Problem> {
@@ -124,7 +123,7 @@ fn delete_answer(rows: TaskRows<'_>, task: &Task, id: &AggregationJobId) -> Writ
     Ok(())
 }
 
-fn decode_request(task: &Task, body: &[u8]) -> Result<AggregationJobInitializeReq<TimeInterval>, Problem> {
+fn decode_request(task: &Task, body: &[u8]) -> Answer<AggregationJobInitializeReq<TimeInterval>> {
     let malformed = |detail: &str| task.problem(DapProblemType::InvalidMessage).with_detail(detail);
     let request = AggregationJobInitializeReq::<TimeInterval>::get_decoded(body)
         .map_err(|_| malformed("The request does not decode."))?;
@@ -150,7 +149,7 @@ async fn process(
     task: Arc<Task>,
     job: JobRequest,
     request: AggregationJobInitializeReq<TimeInterval>,
-) -> Result<Vec<u8>, Problem> {
+) -> Answer<Vec<u8>> {
     let prepared = shared.compute(&task, move |shared, task| prepare_all(shared, task, &request)).await?;
     let now = shared.expiry.now();
     let answer = shared.change(&task, move |rows, task| job.commit(rows, task, prepared, now)).await?;
@@ -171,8 +170,8 @@ fn preparation_failed() -> Problem {
     Problem::http(StatusCode::INTERNAL_SERVER_ERROR, "preparation failed")
 }
 
-/// What the leader is answered, and the outcomes that are counted.
-struct Answer {
+/// The answer to the leader, and the outcomes that are counted.
+struct JobAnswer {
     bytes: Vec<u8>,
     outcomes: Vec<&'static str>,
 }
@@ -196,7 +195,7 @@ impl Prepared {
     }
 
     /// Marks a report that is to be counted as seen; if it comes too late, it is not counted.
-    fn admit(self, rows: TaskRows<'_>, floor: u64) -> rusqlite::Result<Self> {
+    fn admit(self, rows: TaskRows<'_>, floor: u64) -> SqlResult<Self> {
         let late = match self.outcome {
             Ok(_) => self.mark_as_seen(rows, floor)?,
             Err(_) => None,
@@ -205,7 +204,7 @@ impl Prepared {
     }
 
     /// Marks the report as seen, or says why it comes too late.
-    fn mark_as_seen(&self, rows: TaskRows<'_>, floor: u64) -> rusqlite::Result<Option<PrepareError>> {
+    fn mark_as_seen(&self, rows: TaskRows<'_>, floor: u64) -> SqlResult<Option<PrepareError>> {
         if self.time < floor {
             return Ok(Some(PrepareError::ReportDropped));
         }
@@ -239,7 +238,7 @@ fn admit_all(rows: TaskRows<'_>, task: &Task, reports: Vec<Prepared>) -> WriteRe
     Ok(responses)
 }
 
-/// What a job adds to the sums, what the leader is told of each report, and what is counted.
+/// What a job adds to the sums, the answer to the leader about each report, and the outcomes that are counted.
 #[derive(Default)]
 struct Responses {
     additions: Additions,

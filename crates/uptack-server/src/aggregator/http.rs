@@ -33,15 +33,15 @@ use super::{
 use crate::{
     aggregator::definition::Definition,
     base::{
-        http::{self, METRICS_TYPE, document},
+        http::{self, METRICS_TYPE, document, json_document},
         metrics::Gauge,
-        problem::Problem,
+        problem::{Answer, Problem},
         web_pages::{self, WebPages},
     },
     error::Error,
 };
 
-type Answer = Result<Response, Problem>;
+type Reply = Answer<Response>;
 type Server = State<Arc<Shared>>;
 
 /// Builds the routes that the role serves.
@@ -56,7 +56,7 @@ pub(crate) fn routes(shared: Arc<Shared>) -> Router {
         routes = routes.route("/uptack/tasks/{task}", get(count_reports).put(add_task).delete(remove_task));
     }
     routes
-        .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here.") })
+        .fallback(|| async { Problem::not_found("There is nothing here.") })
         .method_not_allowed_fallback(http::no_such_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), outermost))
         .with_state(shared)
@@ -87,9 +87,7 @@ pub(crate) fn operations(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .route("/metrics", get(metrics))
-        .fallback(|| async {
-            Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /healthz and /metrics.")
-        })
+        .fallback(|| async { Problem::not_found("There is nothing here; see /healthz and /metrics.") })
         .with_state(shared)
 }
 
@@ -102,7 +100,7 @@ struct OptionalTask {
     task_id: Option<String>,
 }
 
-async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -> Answer {
+async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -> Reply {
     // All tasks have the same keys; a task that is named must exist nevertheless.
     if let Some(text) = query.task_id {
         find_task(&shared, &text)?;
@@ -113,7 +111,7 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -
     Ok(response)
 }
 
-async fn upload(State(shared): Server, Path(task): Path<String>, message: Message) -> Answer {
+async fn upload(State(shared): Server, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     let shown = enrolment::shown(&message.headers);
     let body = message.read(&shared, Report::MEDIA_TYPE, upload::largest_body(&task)).await?;
@@ -122,42 +120,42 @@ async fn upload(State(shared): Server, Path(task): Path<String>, message: Messag
     Ok(StatusCode::OK.into_response())
 }
 
-async fn create_collection(job: Job<CollectionJobId>, message: Message) -> Answer {
+async fn create_collection(job: Job<CollectionJobId>, message: Message) -> Reply {
     let body = message.read(&job.shared, CollectionReq::<TimeInterval>::MEDIA_TYPE, SMALL).await?;
     collection::create(&job.shared, &job.task, job.id, &body).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
-async fn poll_collection(job: Job<CollectionJobId>) -> Answer {
+async fn poll_collection(job: Job<CollectionJobId>) -> Reply {
     Ok(match collection::poll(&job.shared, &job.task, job.id).await? {
         Some(result) => document(Collection::<TimeInterval>::MEDIA_TYPE, result),
         None => (StatusCode::ACCEPTED, [(header::RETRY_AFTER, "1")]).into_response(),
     })
 }
 
-async fn delete_collection(job: Job<CollectionJobId>) -> Answer {
+async fn delete_collection(job: Job<CollectionJobId>) -> Reply {
     collection::delete(&job.shared, &job.task, job.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn initialize_job(job: Job<AggregationJobId>, message: Message) -> Answer {
+async fn initialize_job(job: Job<AggregationJobId>, message: Message) -> Reply {
     let media_type = AggregationJobInitializeReq::<TimeInterval>::MEDIA_TYPE;
     let body = message.read(&job.shared, media_type, helper::LARGEST_REQUEST).await?;
     let answer = helper::initialize(&job.shared, &job.task, job.id, body).await?;
     Ok(document(AggregationJobResp::MEDIA_TYPE, answer))
 }
 
-async fn continue_job(job: Job<AggregationJobId>, headers: HeaderMap) -> Answer {
+async fn continue_job(job: Job<AggregationJobId>, headers: HeaderMap) -> Reply {
     check_media_type(&headers, AggregationJobContinueReq::MEDIA_TYPE)?;
     Err(helper::continue_job(&job.shared, &job.task, &job.id))
 }
 
-async fn delete_job(job: Job<AggregationJobId>) -> Answer {
+async fn delete_job(job: Job<AggregationJobId>) -> Reply {
     helper::delete_job(&job.shared, &job.task, job.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn aggregate_share(State(shared): Server, Path(task): Path<String>, message: Message) -> Answer {
+async fn aggregate_share(State(shared): Server, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     authorize(&task, Caller::Leader, &message.headers)?;
     let body = message.read(&shared, AggregateShareReq::<TimeInterval>::MEDIA_TYPE, SMALL).await?;
@@ -165,7 +163,7 @@ async fn aggregate_share(State(shared): Server, Path(task): Path<String>, messag
     Ok(document(AggregateShare::MEDIA_TYPE, answer))
 }
 
-async fn health(State(shared): Server) -> Answer {
+async fn health(State(shared): Server) -> Reply {
     shared.store.read(|connection| connection.query_row("SELECT 1 FROM meta", [], |_| Ok(())))?;
     let health = json!({
         "status": "ok",
@@ -174,10 +172,10 @@ async fn health(State(shared): Server) -> Answer {
         "protocol": "DAP-09",
         "tasks": shared.tasks().len(),
     });
-    Ok(document("application/json", health.to_string()))
+    Ok(json_document(&health))
 }
 
-async fn metrics(State(shared): Server) -> Answer {
+async fn metrics(State(shared): Server) -> Reply {
     let pending = shared.store.read(batches::all_pending)?;
     let text = shared.metrics.render(&[
         Gauge::single("uptack_pending_reports", "Reports stored and not yet aggregated.", pending),
@@ -186,7 +184,7 @@ async fn metrics(State(shared): Server) -> Answer {
     Ok(document(METRICS_TYPE, text))
 }
 
-async fn add_task(Path(task): Path<String>, Operator(shared): Operator, body: Body) -> Answer {
+async fn add_task(Path(task): Path<String>, Operator(shared): Operator, body: Body) -> Reply {
     let id = parse_task_id(&task)?;
     let body = http::read_body(body, SMALL, shared.config.request_timeout).await?;
     let definition = Definition::parse(&body)?;
@@ -198,13 +196,13 @@ async fn add_task(Path(task): Path<String>, Operator(shared): Operator, body: Bo
 }
 
 /// How many reports of a task arrived, but not who sent them or when.
-async fn count_reports(Path(task): Path<String>, Operator(shared): Operator) -> Answer {
+async fn count_reports(Path(task): Path<String>, Operator(shared): Operator) -> Reply {
     let task = find_task(&shared, &task)?;
     let reports = shared.count_reports(&task)?;
-    Ok(document("application/json", json!({"reports": reports}).to_string()))
+    Ok(json_document(&json!({"reports": reports})))
 }
 
-async fn remove_task(Path(task): Path<String>, Operator(shared): Operator) -> Answer {
+async fn remove_task(Path(task): Path<String>, Operator(shared): Operator) -> Reply {
     let id = parse_task_id(&task)?;
     if shared.remove_task(&id).await? {
         Ok(StatusCode::NO_CONTENT.into_response())

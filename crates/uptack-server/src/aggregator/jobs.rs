@@ -1,12 +1,12 @@
 //! The leader's jobs as they are stored.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use std::sync::Arc;
 use uptack_dap::protocol::AggregationJobId;
 
 use super::{
     shared::{Shared, Task},
-    store::{TaskRows, WriteResult, read_job_id},
+    store::{SqlResult, TaskRows, WriteResult, read_job_id},
 };
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ impl Job {
         Self { id: rand::random(), first, last }
     }
 
-    pub(super) fn insert(&self, rows: TaskRows<'_>, refusals: u32) -> rusqlite::Result<()> {
+    pub(super) fn insert(&self, rows: TaskRows<'_>, refusals: u32) -> SqlResult<()> {
         rows.run(
             "INSERT INTO leader_jobs(task, job_id, first, last, refusals) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![rows.task, self.id.as_ref(), self.first, self.last, refusals],
@@ -35,22 +35,21 @@ impl Job {
     }
 
     /// Deletes the job, and says whether it was still there.
-    pub(super) fn delete(&self, rows: TaskRows<'_>) -> rusqlite::Result<bool> {
+    pub(super) fn delete(&self, rows: TaskRows<'_>) -> SqlResult<bool> {
         let statement = "DELETE FROM leader_jobs WHERE task = ?1 AND job_id = ?2";
         Ok(rows.execute(statement, params![rows.task, self.id.as_ref()])? > 0)
     }
 
     /// From the columns `job_id`, `first` and `last`.
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn from_row(row: &Row<'_>) -> SqlResult<Self> {
         Ok(Self { id: read_job_id(row)?, first: row.get(1)?, last: row.get(2)? })
     }
 }
 
 /// The jobs of a task that are not settled, in the order of their reports.
-pub(super) fn open_jobs(rows: TaskRows<'_>) -> rusqlite::Result<Vec<Job>> {
-    rows.prepare("SELECT job_id, first, last FROM leader_jobs WHERE task = ?1 ORDER BY first")?
-        .query_map([rows.task], Job::from_row)?
-        .collect()
+pub(super) fn open_jobs(rows: TaskRows<'_>) -> SqlResult<Vec<Job>> {
+    let statement = "SELECT job_id, first, last FROM leader_jobs WHERE task = ?1 ORDER BY first";
+    rows.list(statement, [rows.task], Job::from_row)
 }
 
 /// Assigns stored reports to a new job; nothing if all are assigned.
@@ -80,15 +79,17 @@ fn assign(rows: TaskRows<'_>, size: i64) -> WriteResult<Option<Job>> {
 }
 
 /// The last report that has been assigned to a job; nothing if the task has been removed.
-fn last_assigned(rows: TaskRows<'_>) -> rusqlite::Result<Option<i64>> {
-    rows.prepare("SELECT assigned FROM tasks WHERE task = ?1 AND definition IS NOT NULL")?
-        .query_row([rows.task], |row| row.get(0))
-        .optional()
+fn last_assigned(rows: TaskRows<'_>) -> SqlResult<Option<i64>> {
+    let statement = "SELECT assigned FROM tasks WHERE task = ?1 AND definition IS NOT NULL";
+    rows.find(statement, [rows.task], |row| row.get(0))
 }
 
 /// The first and the last of the next reports after `after`, of which there are at most `size`.
-fn next_range(rows: TaskRows<'_>, after: i64, size: i64) -> rusqlite::Result<(Option<i64>, Option<i64>)> {
-    let statement = "SELECT min(report), max(report) FROM
-                     (SELECT report FROM reports WHERE task = ?1 AND report > ?2 ORDER BY report LIMIT ?3)";
-    rows.prepare(statement)?.query_row([rows.task, after, size], |row| Ok((row.get(0)?, row.get(1)?)))
+fn next_range(rows: TaskRows<'_>, after: i64, size: i64) -> SqlResult<(Option<i64>, Option<i64>)> {
+    rows.get(
+        "SELECT min(report), max(report) FROM
+         (SELECT report FROM reports WHERE task = ?1 AND report > ?2 ORDER BY report LIMIT ?3)",
+        [rows.task, after, size],
+        |row| row.try_into(),
+    )
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use uptack_dap::protocol::{self, Decode, HpkeConfig, HpkeConfigId, HpkeKeypair, HpkePrivateKey, encode};
 
 use crate::{
-    aggregator::store::{Store, StoreError, WriteResult},
+    aggregator::store::{SqlResult, Store, StoreError, WriteResult},
     error::{Error, Result},
 };
 
@@ -81,7 +81,7 @@ struct StoredKey {
     is_current: bool,
 }
 
-fn stored_keys(connection: &Connection) -> rusqlite::Result<Vec<StoredKey>> {
+fn stored_keys(connection: &Connection) -> SqlResult<Vec<StoredKey>> {
     connection
         .prepare("SELECT config, private_key, created, retired IS NULL FROM hpke_keys")?
         .query_map([], |row| {
@@ -107,11 +107,11 @@ fn insert_key(connection: &Connection, now: u64) -> WriteResult<()> {
 }
 
 /// The first free id after the newest, so that an id is used again as late as possible.
-fn free_id(connection: &Connection) -> rusqlite::Result<Option<u8>> {
+fn free_id(connection: &Connection) -> SqlResult<Option<u8>> {
     let used: Vec<u8> = connection
         .prepare("SELECT id FROM hpke_keys ORDER BY created, id")?
         .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect::<SqlResult<_>>()?;
     let newest = used.last().copied().unwrap_or(0);
     let mut following = (1..=u8::MAX).map(|step| newest.wrapping_add(step));
     Ok(following.find(|id| !used.contains(id)))

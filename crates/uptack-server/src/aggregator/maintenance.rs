@@ -1,4 +1,4 @@
-//! What an aggregator does by itself from time to time: old data, old keys, new task files.
+//! What an aggregator does by itself from time to time: delete old data, replace old keys, read new task files.
 
 use std::{
     collections::HashMap,

@@ -20,20 +20,21 @@ pub(crate) enum Name {
 
 impl Counter for Name {
     fn describe(self) -> Description {
-        let (metric, label, help) = match self {
-            Self::Requests => ("uptack_requests_total", "outcome", "Requests answered, by outcome."),
-            Self::Uploads => ("uptack_uploads_total", "kind", "Reports taken."),
-            Self::Aggregated => (
+        match self {
+            Self::Requests => Description::new("uptack_requests_total", "outcome", "Requests answered, by outcome."),
+            Self::Uploads => Description::new("uptack_uploads_total", "kind", "Reports taken."),
+            Self::Aggregated => Description::new(
                 "uptack_reports_aggregated_total",
                 "outcome",
                 "Reports that left the store through aggregation, by outcome.",
             ),
-            Self::Jobs => ("uptack_aggregation_jobs_total", "outcome", "Aggregation jobs completed."),
-            Self::PeerFailures => {
-                ("uptack_peer_failures_total", "call", "Calls to the helper that failed and are repeated.")
-            }
-            Self::Collections => ("uptack_collections_total", "outcome", "Collection jobs that ended."),
-        };
-        Description { metric, label, help }
+            Self::Jobs => Description::new("uptack_aggregation_jobs_total", "outcome", "Aggregation jobs completed."),
+            Self::PeerFailures => Description::new(
+                "uptack_peer_failures_total",
+                "call",
+                "Calls to the helper that failed and are repeated.",
+            ),
+            Self::Collections => Description::new("uptack_collections_total", "outcome", "Collection jobs that ended."),
+        }
     }
 }

@@ -73,7 +73,7 @@ pub struct Config {
     pub peer_root: Option<PathBuf>,
     /// Which tasks are served, whoever adds them; none unless this is changed.
     pub admission: Admission,
-    /// Lets an operator, or a desk that the operator gives it to, add and remove tasks over HTTP with this token.
+    /// The token with which an operator, or a desk that was given it, adds and removes tasks over HTTP.
     pub admin_token: Option<Token>,
     /// Leader: a file with one enrolled owner's public key per line, for tasks whose card requires enrolment. It is
     /// read again when it changes.

@@ -54,13 +54,13 @@ impl Pair {
         TaskParameters::new(self.leader.url(), self.helper.url(), vdaf, time_precision, min_batch_size)
     }
 
-    /// Has both serve a task: the helper first, so that it knows the task when the leader calls.
+    /// Adds a task to both, to the helper first: it must know the task when the leader calls.
     pub async fn add_task(&self, task: &TaskSet) -> Result<()> {
         self.helper.add_task(task.helper.clone()).await?;
         self.leader.add_task(task.leader.clone()).await
     }
 
-    /// Has both serve the task of a card.
+    /// Adds the task of a card to both.
     pub async fn add_card(&self, card: &SignedCard, collector: &CollectorTask) -> Result<()> {
         for (aggregator, role) in [(&self.helper, AggregatorRole::Helper), (&self.leader, AggregatorRole::Leader)] {
             aggregator.add_task(CardDefinition::new(role, card.clone(), collector)).await?;

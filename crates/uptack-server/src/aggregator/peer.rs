@@ -8,6 +8,7 @@ use super::{
     failures::Scope,
     shared::{Shared, Task},
 };
+use crate::base::problem::problem_type;
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -97,12 +98,6 @@ fn refusal(status: StatusCode, body: &[u8]) -> PeerError {
         _ if status.is_client_error() => PeerError::of_task(text),
         _ => PeerError::of_helper(text),
     }
-}
-
-/// The type of the problem document that the helper answered with, if it is one of the protocol's.
-fn problem_type(body: &[u8]) -> Option<DapProblemType> {
-    let document: serde_json::Value = serde_json::from_slice(body).ok()?;
-    document["type"].as_str()?.parse().ok()
 }
 
 fn is_about_the_batch(kind: &DapProblemType) -> bool {

@@ -1,7 +1,6 @@
 //! The protocol's own refusals, and those of the store.
 
 use axum::http::StatusCode;
-use std::time::{Duration, Instant};
 use uptack_dap::protocol::{DapProblemType, TaskId};
 
 use super::store::StoreError;
@@ -37,8 +36,8 @@ impl From<StoreError<Problem>> for Problem {
 
 fn storage_full() -> Problem {
     // Every upload meets a full disk; one line per minute says so.
-    static FULL: Throttle = Throttle::new(Duration::from_secs(60));
-    if let Some(unlogged) = FULL.pass(Instant::now()) {
+    static FULL: Throttle = Throttle::per_minute();
+    if let Some(unlogged) = FULL.pass() {
         tracing::error!(unlogged, "storage is full; refusing changes until there is room");
     }
     Problem::busy("The server's storage is full; nothing was stored.", 30)

@@ -6,9 +6,9 @@ use uptack_dap::{
     task::{self, AggregatorTask},
 };
 
-use super::store::{StoreError, TaskRows, WriteResult, read_u64};
+use super::store::{SqlResult, StoreError, TaskRows, WriteResult, read_u64};
 
-/// Stores a task, or finds the one of the same name if it says the same. Gives back what is stored.
+/// Stores a task, or finds the one of this name if its definition is the same. Returns what is stored.
 pub(crate) fn register(
     connection: &Connection,
     task: &AggregatorTask,
@@ -24,10 +24,10 @@ pub(crate) fn register(
 }
 
 /// The rows and definitions of all tasks that have not been removed.
-pub(crate) fn definitions(connection: &Connection) -> rusqlite::Result<Vec<(i64, Vec<u8>)>> {
+pub(crate) fn definitions(connection: &Connection) -> SqlResult<Vec<(i64, Vec<u8>)>> {
     connection
         .prepare("SELECT task, definition FROM tasks WHERE definition IS NOT NULL")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map([], |row| row.try_into())?
         .collect()
 }
 
@@ -41,10 +41,9 @@ pub(crate) fn remove(rows: TaskRows<'_>) -> WriteResult<()> {
 }
 
 /// The time below which a task takes no more reports; nothing if the task has been removed.
-pub(crate) fn floor(rows: TaskRows<'_>) -> rusqlite::Result<Option<u64>> {
-    rows.prepare("SELECT floor FROM tasks WHERE task = ?1 AND definition IS NOT NULL")?
-        .query_row([rows.task], |row| read_u64(row, 0))
-        .optional()
+pub(crate) fn floor(rows: TaskRows<'_>) -> SqlResult<Option<u64>> {
+    let statement = "SELECT floor FROM tasks WHERE task = ?1 AND definition IS NOT NULL";
+    rows.find(statement, [rows.task], |row| read_u64(row, 0))
 }
 
 const TABLES_OF_A_TASK: [&str; 9] = [
@@ -62,12 +61,12 @@ const TABLES_OF_A_TASK: [&str; 9] = [
 /// A task's row, and its definition unless it has been removed.
 type StoredTask = (i64, Option<Vec<u8>>);
 
-fn find(connection: &Connection, id: &TaskId) -> rusqlite::Result<Option<StoredTask>> {
+fn find(connection: &Connection, id: &TaskId) -> SqlResult<Option<StoredTask>> {
     let statement = "SELECT task, definition FROM tasks WHERE task_id = ?1";
-    connection.query_row(statement, [id.as_ref()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    connection.query_row(statement, [id.as_ref()], |row| row.try_into()).optional()
 }
 
-fn insert(connection: &Connection, task: &AggregatorTask) -> rusqlite::Result<i64> {
+fn insert(connection: &Connection, task: &AggregatorTask) -> SqlResult<i64> {
     let id = task.parameters.task_id.as_ref();
     connection.execute("INSERT INTO tasks(task_id, definition) VALUES (?1, ?2)", params![id, to_json(task)])?;
     Ok(connection.last_insert_rowid())
@@ -77,8 +76,8 @@ fn to_json(task: &AggregatorTask) -> Vec<u8> {
     serde_json::to_vec(task).expect("task definitions are plain data")
 }
 
-/// Whether two tasks were asked for in the same words. What is derived from the pair's secret is not compared: a task
-/// keeps the keys that it began with when the secret is replaced.
+/// Whether two tasks have the same definition. What is derived from the pair's secret is not compared: a task keeps its
+/// first keys when the secret is replaced.
 fn is_same(stored: &AggregatorTask, asked: &AggregatorTask) -> bool {
     to_json(&without_derived(stored)) == to_json(&without_derived(asked))
 }

@@ -1,15 +1,15 @@
 //! Aggregation jobs that the helper refuses.
 //!
-//! The leader waits without end for a helper that is away. One that answers and refuses a job, again and again, must not
-//! hold up everything else of the task; nor must one that fails a job while it answers others (see [`super::failures`]).
-//! Such a job is split in halves, so that one report that the helper cannot process does not take others with it; a job
-//! of a single report is abandoned: the report is counted as dropped and deleted.
+//! The leader waits forever for a helper that is away. But a helper that keeps refusing a job must not hold up the rest of
+//! the task; nor must one that fails a job while it answers others (see [`super::failures`]). Such a job is split in
+//! halves, because one report that the helper cannot process must not take others with it; a job of a single report is
+//! abandoned: the report is counted as dropped and deleted.
 //!
 //! Neither can make a release wrong. If the helper had added the reports after all and answered an error, the halves are
 //! answered *replayed* and the abandoned report is missing here: either way the two sides' counts and checksums differ,
 //! and the helper refuses the batch.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 use std::sync::Arc;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     shared::{Shared, Task},
 };
 use crate::{
-    aggregator::store::{TaskRows, WriteResult, read_u64},
+    aggregator::store::{SqlResult, TaskRows, WriteResult, read_u64},
     base::metrics::Metrics,
     error::Result,
 };
@@ -35,7 +35,7 @@ pub(super) enum Rejection {
     Gone,
 }
 
-/// Takes note of a job that failed at the helper: as a refusal, if the helper answers others.
+/// Notes a job that failed at the helper; it counts as a refusal if the helper answers others.
 pub(super) async fn note_failure(
     shared: &Shared,
     task: &Arc<Task>,
@@ -51,7 +51,7 @@ pub(super) async fn note_failure(
     Ok(Rejection::Failed)
 }
 
-/// Takes note of one refusal, durably, so that a restart does not begin anew.
+/// Notes one refusal, durably: a restart does not start the count again.
 pub(super) async fn note(shared: &Shared, task: &Arc<Task>, job: Job, reason: &str) -> Result<Rejection> {
     shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
     let limit = shared.config.job_attempts.max(1);
@@ -124,12 +124,10 @@ fn count_or_give_up(rows: TaskRows<'_>, task: &Task, job: &Job, limit: u32) -> W
     Ok(Outcome::Abandoned(reports.len() as u64))
 }
 
-/// Counts one more refusal of a job, and says how many there are; nothing if the job no longer exists.
-fn count_refusal(rows: TaskRows<'_>, job: &Job) -> rusqlite::Result<Option<u32>> {
-    let mut statement = rows
-        .prepare("UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals")?;
-    let mut returned = statement.query(params![rows.task, job.id.as_ref()])?;
-    returned.next()?.map(|row| row.get(0)).transpose()
+/// Counts one more refusal of a job and returns how many there are; nothing if the job no longer exists.
+fn count_refusal(rows: TaskRows<'_>, job: &Job) -> SqlResult<Option<u32>> {
+    let statement = "UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals";
+    rows.find(statement, params![rows.task, job.id.as_ref()], |row| row.get(0))
 }
 
 /// A stored report's number and time.
@@ -138,13 +136,13 @@ struct Stored {
     time: u64,
 }
 
-fn reports(rows: TaskRows<'_>, job: &Job) -> rusqlite::Result<Vec<Stored>> {
-    rows.prepare("SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report")?
-        .query_map([rows.task, job.first, job.last], |row| Ok(Stored { number: row.get(0)?, time: read_u64(row, 1)? }))?
-        .collect()
+fn reports(rows: TaskRows<'_>, job: &Job) -> SqlResult<Vec<Stored>> {
+    let statement = "SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report";
+    let read = |row: &Row<'_>| Ok(Stored { number: row.get(0)?, time: read_u64(row, 1)? });
+    rows.list(statement, [rows.task, job.first, job.last], read)
 }
 
-fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> rusqlite::Result<()> {
+fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> SqlResult<()> {
     let middle = reports[reports.len() / 2].number;
     for (first, last) in [(job.first, middle - 1), (middle, job.last)] {
         Job::new(first, last).insert(rows, refusals)?;
@@ -152,7 +150,7 @@ fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> ru
     Ok(())
 }
 
-fn abandon(rows: TaskRows<'_>, task: &Task, report: &Stored) -> rusqlite::Result<()> {
+fn abandon(rows: TaskRows<'_>, task: &Task, report: &Stored) -> SqlResult<()> {
     rows.change_pending(task.parameters().window(report.time), -1)?;
     rows.run("DELETE FROM reports WHERE report = ?1", [report.number])
 }

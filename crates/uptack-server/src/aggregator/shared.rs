@@ -23,12 +23,12 @@ use super::{
 use crate::{
     aggregator::{
         definition::Definition,
-        store::{Store, TaskRows, WriteResult},
+        store::{SqlResult, Store, TaskRows, WriteResult},
     },
     base::{
         locks::{lock, read, write},
         metrics::Metrics,
-        problem::Problem,
+        problem::{Answer, Problem},
     },
     error::{Error, Result},
 };
@@ -98,7 +98,7 @@ impl Task {
     }
 }
 
-/// Why [`Shared::compute`] gave nothing back.
+/// Why [`Shared::compute`] returned nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComputeError {
     Stopping,
@@ -148,7 +148,7 @@ impl Shared {
         *write(&self.keys) = Arc::new(keys);
     }
 
-    pub(crate) fn task(&self, id: &TaskId) -> std::result::Result<Arc<Task>, Problem> {
+    pub(crate) fn task(&self, id: &TaskId) -> Answer<Arc<Task>> {
         let task = read(&self.tasks).get(id).cloned();
         task.ok_or_else(|| problem::dap(DapProblemType::UnrecognizedTask, id))
     }
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     /// Reads what is stored of a task.
-    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskRows<'_>) -> rusqlite::Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskRows<'_>) -> SqlResult<T>) -> Result<T> {
         self.store.read(|connection| query(TaskRows::new(connection, task.row)))
     }
 
@@ -218,7 +218,7 @@ impl Shared {
         Ok(served)
     }
 
-    /// Registers a task durably. Gives nothing back if it is already served.
+    /// Registers a task durably. Returns nothing if it is already served.
     pub(crate) async fn add_task(&self, definition: &Definition) -> Result<Option<Arc<Task>>> {
         self.check_role(definition)?;
         let task = self.config.admission.resolve(definition)?;
@@ -247,7 +247,8 @@ impl Shared {
     }
 
     fn check_role(&self, definition: &Definition) -> Result<()> {
-        let (own, asked) = (self.config.role, definition.role());
+        let own = self.config.role;
+        let asked = definition.role();
         if own != asked {
             return Err(Error::input(format!("this is a {own}; the task definition is for a {asked}")));
         }

@@ -15,20 +15,15 @@ use super::{
     shared::{Shared, Task},
 };
 use crate::{
-    aggregator::store::{TaskRows, WriteResult},
-    base::problem::Problem,
+    aggregator::store::{SqlResult, TaskRows, WriteResult},
+    base::problem::{Answer, Problem},
 };
 
 /// Checks a report, opens the leader's share and stores it; returns once it is durable.
 ///
 /// The identical report again is recognized as a repetition. Other bytes under a report id that is
 /// already taken are refused.
-pub(crate) async fn upload(
-    shared: &Shared,
-    task: &Arc<Task>,
-    body: &[u8],
-    owner: Option<PublicKey>,
-) -> Result<(), Problem> {
+pub(crate) async fn upload(shared: &Shared, task: &Arc<Task>, body: &[u8], owner: Option<PublicKey>) -> Answer<()> {
     let report = Report::get_decoded(body).map_err(|_| task.problem(DapProblemType::InvalidMessage))?;
     let upload = Upload { report: open_report(shared, task, &report)?, digest: sha256(body), owner };
     let new = shared.change(task, move |rows, task| upload.store(rows, task)).await?;
@@ -65,7 +60,7 @@ impl StoredReport {
     }
 
     /// Puts the report at the end of the queue.
-    fn enqueue(&self, rows: TaskRows<'_>) -> rusqlite::Result<()> {
+    fn enqueue(&self, rows: TaskRows<'_>) -> SqlResult<()> {
         rows.run(
             "INSERT INTO reports(task, report_id, time, content) VALUES (?1, ?2, ?3, ?4)",
             params![rows.task, self.id.as_ref(), self.time as i64, self.content()],
@@ -73,7 +68,7 @@ impl StoredReport {
     }
 
     /// Puts a second copy of a stored report at the end of the queue.
-    pub(crate) fn enqueue_again(rows: TaskRows<'_>, number: i64) -> rusqlite::Result<()> {
+    pub(crate) fn enqueue_again(rows: TaskRows<'_>, number: i64) -> SqlResult<()> {
         let statement = "INSERT INTO reports(task, report_id, time, content)
                          SELECT task, report_id, time, content FROM reports WHERE report = ?1";
         rows.run(statement, [number])
@@ -93,14 +88,14 @@ impl StoredReport {
     }
 }
 
-/// A length in four bytes, then as many bytes; gives back those and what follows them.
+/// Splits off a length in four bytes and as many bytes; returns those and the rest.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
 /// Checks the report's time, and opens what is sealed to the leader.
-fn open_report(shared: &Shared, task: &Task, report: &Report) -> Result<StoredReport, Problem> {
+fn open_report(shared: &Shared, task: &Task, report: &Report) -> Answer<StoredReport> {
     let time = report.metadata().time().as_seconds_since_epoch();
     check_time(shared, task, time).map_err(|reason| untimely(task, reason))?;
     let (public_share, sealed) = (report.public_share(), report.leader_encrypted_input_share());
@@ -140,7 +135,7 @@ fn rejected(task: &Task, detail: &str) -> Problem {
     task.problem(DapProblemType::ReportRejected).with_detail(detail)
 }
 
-/// A report that was sent, the digest of its bytes, and who sent it where the task requires enrolment.
+/// A report that was sent, the digest of its bytes, and its sender if the task requires enrolment.
 struct Upload {
     report: StoredReport,
     digest: [u8; 32],
@@ -174,7 +169,7 @@ impl Upload {
         Ok(added > 0)
     }
 
-    /// Whether the report may still be counted. The first that may uses up its owner's one report in the task.
+    /// Refuses a report that may no longer be counted. One that may uses up its owner's one report in the task.
     fn check(&self, rows: TaskRows<'_>, task: &Task, floor: u64) -> WriteResult<(), Problem> {
         let report = &self.report;
         if report.time < floor {
@@ -192,7 +187,7 @@ impl Upload {
     }
 }
 
-fn stored_digest(rows: TaskRows<'_>, id: &ReportId) -> rusqlite::Result<Vec<u8>> {
-    rows.prepare("SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2")?
-        .query_row(params![rows.task, id.as_ref()], |row| row.get(0))
+fn stored_digest(rows: TaskRows<'_>, id: &ReportId) -> SqlResult<Vec<u8>> {
+    let statement = "SELECT digest FROM report_ids WHERE task = ?1 AND report_id = ?2";
+    rows.get(statement, params![rows.task, id.as_ref()], |row| row.get(0))
 }

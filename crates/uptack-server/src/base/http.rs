@@ -8,9 +8,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
 use std::time::Duration;
 
-use super::problem::{Label, Problem};
+use super::problem::{Answer, Label, Problem};
 
 /// The media type of [counters](super::metrics).
 pub(crate) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -18,7 +19,7 @@ pub(crate) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// What servers call themselves.
 const SERVER: HeaderValue = HeaderValue::from_static(concat!("uptack/", env!("CARGO_PKG_VERSION")));
 
-/// Has a request answered, counts the answer by its outcome, logs it and adds the server's name.
+/// Passes a request on, counts the answer by its outcome, logs it and adds the server's name.
 pub(crate) async fn observe(request: Request, next: Next, count: impl FnOnce(&'static str)) -> Response {
     let method = request.method().clone();
     // The route, not the path: names of tasks, jobs and queries are for the protocol, not for the log.
@@ -38,14 +39,14 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// Reads a body of bounded size in bounded time.
-pub(crate) async fn read_body(body: Body, limit: usize, patience: Duration) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn read_body(body: Body, limit: usize, patience: Duration) -> Answer<Vec<u8>> {
     let collected = tokio::time::timeout(patience, Limited::new(body, limit).collect()).await;
     match collected {
         Err(_) => Err(Problem::http(StatusCode::REQUEST_TIMEOUT, "The request's body did not arrive in time.")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             Err(Problem::http(StatusCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {limit} bytes.")))
         }
-        Ok(Err(_)) => Err(Problem::http(StatusCode::BAD_REQUEST, "The request's body was cut off.")),
+        Ok(Err(_)) => Err(Problem::bad_request("The request's body was cut off.")),
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
     }
 }
@@ -53,6 +54,11 @@ pub(crate) async fn read_body(body: Body, limit: usize, patience: Duration) -> R
 /// A successful answer with a body.
 pub(crate) fn document(media_type: &'static str, bytes: impl Into<Bytes>) -> Response {
     ([(header::CONTENT_TYPE, media_type)], bytes.into()).into_response()
+}
+
+/// A successful answer in JSON.
+pub(crate) fn json_document(value: &Value) -> Response {
+    document("application/json", value.to_string())
 }
 
 /// The answer to a method that a resource does not have.

@@ -2,12 +2,11 @@
 
 use std::{
     fs::File,
-    io::IsTerminal,
+    io::{IsTerminal, stderr},
     sync::Mutex,
     time::{Duration, Instant},
 };
 use tracing::Level;
-use tracing_subscriber::filter::LevelFilter;
 
 use super::locks::lock;
 
@@ -17,16 +16,16 @@ use super::locks::lock;
 /// Log lines contain names of tasks, counts, states and reasons: no token, no key, no share, no report, and no address
 /// of a client.
 pub fn init(level: Level) {
-    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::from_level(level)).with_writer(std::io::stderr);
-    let _ = if std::io::stderr().is_terminal() { lines.try_init() } else { lines.json().try_init() };
+    let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(stderr);
+    let _ = if stderr().is_terminal() { lines.try_init() } else { lines.json().try_init() };
 }
 
 /// Logs as text to a file, or to standard error without one: from `INFO` up, or from `DEBUG` up if `verbose`.
 pub fn init_text(verbose: bool, file: Option<File>) {
-    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::from_level(level(verbose))).with_ansi(false);
+    let lines = tracing_subscriber::fmt().with_max_level(level(verbose)).with_ansi(false);
     let _ = match file {
         Some(file) => lines.with_writer(Mutex::new(file)).try_init(),
-        None => lines.with_writer(std::io::stderr).try_init(),
+        None => lines.with_writer(stderr).try_init(),
     };
 }
 
@@ -39,8 +38,8 @@ fn level(verbose: bool) -> Level {
     if verbose { Level::DEBUG } else { Level::INFO }
 }
 
-/// Lets the first line through, then one per pause, with the number of lines that were dropped: a fault that every
-/// request meets must not fill the log, least of all when the fault is a full disk.
+/// Lets the first line through, then one per pause, with the number of lines that were dropped. A fault that every
+/// request meets must not fill the log, least of all if the fault is a full disk.
 #[derive(Debug)]
 pub struct Throttle {
     pause: Duration,
@@ -48,13 +47,17 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// One line per `pause`.
-    pub const fn new(pause: Duration) -> Self {
-        Self { pause, state: Mutex::new(None) }
+    /// One line per minute.
+    pub const fn per_minute() -> Self {
+        Self { pause: Duration::from_secs(60), state: Mutex::new(None) }
     }
 
     /// Whether to log now: none if not, otherwise how many lines were dropped since the last one.
-    pub fn pass(&self, now: Instant) -> Option<u64> {
+    pub fn pass(&self) -> Option<u64> {
+        self.pass_at(Instant::now())
+    }
+
+    fn pass_at(&self, now: Instant) -> Option<u64> {
         match &mut *lock(&self.state) {
             Some((last, held)) if now.duration_since(*last) < self.pause => {
                 *held += 1;
@@ -71,9 +74,9 @@ mod tests {
 
     #[test]
     fn one_line_passes_in_a_while_and_says_how_many_did_not() {
-        let throttle = Throttle::new(Duration::from_secs(60));
+        let throttle = Throttle::per_minute();
         let start = Instant::now();
-        let at = |seconds| throttle.pass(start + Duration::from_secs(seconds));
+        let at = |seconds| throttle.pass_at(start + Duration::from_secs(seconds));
         assert_eq!([at(0), at(1), at(59), at(60), at(61), at(200)], [Some(0), None, None, Some(2), None, Some(1)]);
         assert_eq!(at(300), Some(0));
     }

@@ -15,10 +15,16 @@ pub(crate) trait Counter: Copy + Ord {
 
 /// A counter as it is shown.
 pub(crate) struct Description {
-    pub(crate) metric: &'static str,
+    metric: &'static str,
     /// The name of the label.
-    pub(crate) label: &'static str,
-    pub(crate) help: &'static str,
+    label: &'static str,
+    help: &'static str,
+}
+
+impl Description {
+    pub(crate) fn new(metric: &'static str, label: &'static str, help: &'static str) -> Self {
+        Self { metric, label, help }
+    }
 }
 
 /// Something that goes up and down.

@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use uptack_dap::protocol::DapProblemType;
 
 use super::logging::Throttle;
 use crate::error::Error;
@@ -30,6 +30,26 @@ impl Problem {
     pub(crate) fn http(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error");
         Self { detail: Some(detail.into()), ..Self::of_type(status, "about:blank", title) }
+    }
+
+    /// The request itself is at fault.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::http(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// The caller may not do this.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::http(StatusCode::FORBIDDEN, detail)
+    }
+
+    /// What the request names does not exist.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::http(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// The request does not fit what is there.
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::http(StatusCode::CONFLICT, detail)
     }
 
     /// A problem with a type that a protocol defines.
@@ -102,7 +122,7 @@ impl From<Error> for Problem {
     /// Tells the caller about errors of its own; logs ours, and tells the caller only that it may try again.
     fn from(error: Error) -> Self {
         if error.is_input() {
-            return Self::http(StatusCode::BAD_REQUEST, error.to_string());
+            return Self::bad_request(error.to_string());
         }
         log_failure(&error);
         let detail = "The server failed. It is safe to send the same request again.";
@@ -111,8 +131,8 @@ impl From<Error> for Problem {
 }
 
 fn log_failure(error: &Error) {
-    static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
-    if let Some(unlogged) = FAILURES.pass(Instant::now()) {
+    static FAILURES: Throttle = Throttle::per_minute();
+    if let Some(unlogged) = FAILURES.pass() {
         tracing::error!(%error, unlogged, "internal failure");
     }
 }
@@ -130,3 +150,9 @@ impl IntoResponse for Problem {
 /// The kind of a refusal, attached to its response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Label(pub(crate) &'static str);
+
+/// The type of a problem document that another server answered with, if it is one of the protocol's.
+pub(crate) fn problem_type(body: &[u8]) -> Option<DapProblemType> {
+    let document: Value = serde_json::from_slice(body).ok()?;
+    document["type"].as_str()?.parse().ok()
+}

@@ -3,11 +3,19 @@
 //! A file contains the number of its layout. A newer program brings an older file up to date, all steps in one
 //! transaction: a program that dies in between leaves the file as it was. An older program refuses a newer file.
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, RowIndex, Transaction, TransactionBehavior};
 use std::{fs::File, path::Path, time::Duration};
 use uptack_dap::private;
 
 use crate::error::{Error, Result};
+
+/// What a statement gives back.
+pub(crate) type SqlResult<T> = rusqlite::Result<T>;
+
+/// A number that is stored as one of SQLite's signed integers.
+pub(crate) fn read_u64(row: &Row<'_>, column: impl RowIndex) -> SqlResult<u64> {
+    Ok(row.get::<_, i64>(column)? as u64)
+}
 
 /// A server's file in its folder.
 pub(crate) struct Database {
@@ -73,7 +81,7 @@ impl Database {
     }
 }
 
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
+fn configure(connection: &Connection) -> SqlResult<()> {
     // A backup may read at the same time.
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -82,7 +90,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The layout as the file states it; none if the file is new.
-fn stated_layout(connection: &Connection) -> rusqlite::Result<Option<String>> {
+fn stated_layout(connection: &Connection) -> SqlResult<Option<String>> {
     let statement = "SELECT value FROM meta WHERE key = 'layout'";
     connection.query_row(statement, [], |row| row.get(0)).optional()
 }

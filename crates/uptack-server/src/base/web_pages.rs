@@ -51,10 +51,9 @@ pub(crate) async fn share(State(pages): State<WebPages>, request: Request, next:
 ///
 /// [`share`] says to whom that is granted.
 pub(crate) fn preflight(method: &Method) -> Response {
-    let headers = format!("content-type, {}", credential::HEADER);
     let granted = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, method.to_string()),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, headers),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, format!("content-type, {}", credential::HEADER)),
         (header::ACCESS_CONTROL_MAX_AGE, REMEMBERED.to_owned()),
     ];
     (StatusCode::OK, granted).into_response()

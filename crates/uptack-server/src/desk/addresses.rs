@@ -15,9 +15,6 @@ impl Store {
 
     /// Keeps the address that is listened on for the next run.
     pub(crate) fn keep_listen_address(&self, key: &str, url: &Url) -> Result<()> {
-        match url.socket_addrs(|| None)?.first() {
-            Some(address) => self.set_setting(key, &address.to_string()),
-            None => Ok(()),
-        }
+        url.socket_addrs(|| None)?.first().map_or(Ok(()), |address| self.set_setting(key, &address.to_string()))
     }
 }

@@ -1,4 +1,4 @@
-//! The two loops of a desk: one opens and closes queries by the clock, one collects what is closed and has the
+//! The two loops of a desk: one opens and closes queries by the clock, one collects what is closed and makes the
 //! aggregators forget what is over.
 //!
 //! Every step is written down before the next is taken, and every step may be repeated: a desk that was killed at any
@@ -51,7 +51,7 @@ pub(crate) async fn keep_time(shared: Arc<Shared>) {
     }
 }
 
-/// Closes and opens what is due, but opens nothing before `open_from`; says whether no opening has to be repeated.
+/// Closes and opens what is due, but opens nothing before `open_from`; false if an opening has to be repeated.
 async fn open_and_close(shared: &Arc<Shared>, open_from: Instant) -> Result<bool> {
     close_due(shared).await?;
     let all_open = Instant::now() < open_from || open_due(shared).await?;
@@ -81,13 +81,13 @@ pub(crate) async fn keep_collecting(shared: Arc<Shared>) {
 
 /// Logs at most once a minute: both loops run many times a second, and a full disk makes them fail every time.
 fn log_failure(error: &Error, doing: &'static str) {
-    static FAILURES: Throttle = Throttle::new(Duration::from_secs(60));
-    if let Some(unlogged) = FAILURES.pass(std::time::Instant::now()) {
+    static FAILURES: Throttle = Throttle::per_minute();
+    if let Some(unlogged) = FAILURES.pass() {
         tracing::error!(%error, unlogged, doing, "the desk's work failed and is tried again");
     }
 }
 
-/// Has the aggregators serve the queries that open soon; says whether none has to wait.
+/// Asks the aggregators to serve the queries that open soon; false if one of them has to wait.
 pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<bool> {
     let now = shared.now();
     let mut all_open = true;
@@ -102,7 +102,7 @@ pub(crate) async fn open_due(shared: &Arc<Shared>) -> Result<bool> {
     Ok(all_open)
 }
 
-/// Has the aggregators serve one query; false if that has to wait.
+/// Asks the aggregators to serve one query; false if that has to wait.
 async fn open(shared: &Arc<Shared>, query: &Query) -> Result<bool> {
     let Some(task) = &query.tasks else {
         return Err(Error::environment(format!("query {} has no task", query.name())));
@@ -235,7 +235,7 @@ async fn end(shared: &Shared, query: &Query, state: State, reason: &str, label: 
     Ok(())
 }
 
-/// Has the aggregators delete the task and all its reports.
+/// Asks the aggregators to delete the task and all its reports.
 async fn remove(shared: &Arc<Shared>, query: Query) -> Result<()> {
     if let Some(task) = &query.tasks
         && let Err(error) = shared.provisioner.remove(&task.parameters.task_id).await
@@ -256,7 +256,7 @@ impl Waits {
         queries.into_iter().filter(|query| self.is_due(query.name(), Instant::now())).collect()
     }
 
-    /// Notes what came of trying.
+    /// Notes the outcome of an attempt.
     fn note(&mut self, name: String, outcome: Result<()>) {
         match outcome {
             Ok(()) => self.forget(&name),

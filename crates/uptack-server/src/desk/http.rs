@@ -10,13 +10,13 @@ use axum::{
     routing::{MethodRouter, get, post},
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use uptack_dap::digest::sha256;
 
 use crate::{
     base::{
-        http::{self, METRICS_TYPE, document},
+        http::{self, METRICS_TYPE, document, json_document},
         listener::Origin,
         metrics::Gauge,
         problem::{Answer, Problem},
@@ -50,7 +50,7 @@ pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
     let served =
         table(&web).into_iter().fold(Router::new(), |router, (path, _, handlers)| router.route(path, handlers));
     served
-        .fallback(|| async { Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /openapi.json.") })
+        .fallback(|| async { Problem::not_found("There is nothing here; see /openapi.json.") })
         .method_not_allowed_fallback(http::no_such_method)
         .with_state(Arc::clone(&shared))
         .merge(pages)
@@ -60,9 +60,9 @@ pub(crate) fn routes(shared: Arc<Shared>, pages: Router) -> Router {
 /// Health and counters of the desk, and of an embedded pair below `leader` and `helper`, for operators.
 pub(crate) async fn operations(shared: &Arc<Shared>) -> Router {
     let own = Router::new().route("/healthz", get(health)).route("/metrics", get(metrics));
-    own.with_state(Arc::clone(shared)).merge(shared.provisioner.operations().await).fallback(|| async {
-        Problem::http(StatusCode::NOT_FOUND, "There is nothing here; see /healthz and /metrics.")
-    })
+    own.with_state(Arc::clone(shared))
+        .merge(shared.provisioner.operations().await)
+        .fallback(|| async { Problem::not_found("There is nothing here; see /healthz and /metrics.") })
 }
 
 /// A path, the methods that are documented for it, and what serves them.
@@ -117,7 +117,7 @@ type ParsedQuery<T> = Result<Query<T>, QueryRejection>;
 fn valid<T>(query: ParsedQuery<T>) -> Answer<T> {
     match query {
         Ok(Query(parameters)) => Ok(parameters),
-        Err(error) => Err(Problem::http(StatusCode::BAD_REQUEST, error.body_text())),
+        Err(error) => Err(Problem::bad_request(error.body_text())),
     }
 }
 
@@ -156,9 +156,8 @@ async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap
     if let Some(bytes) = open {
         return Ok((FOREVER, document("application/json", bytes)).into_response());
     }
-    let caller = authorize(&shared, &headers).map_err(|_| {
-        Problem::http(StatusCode::NOT_FOUND, "There is no such open query; other cards are for their analysts.")
-    })?;
+    let caller = authorize(&shared, &headers)
+        .map_err(|_| Problem::not_found("There is no such open query; other cards are for their analysts."))?;
     Ok(document("application/json", queries::card(&shared, &caller, &query).await?))
 }
 
@@ -190,7 +189,7 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<String> {
         "The header Idempotency-Key must be 1 to {LONGEST_KEY} visible ASCII characters that you use for this request \
          alone, such as a random UUID. Send the same key when you repeat the request: it is then carried out once."
     );
-    Err(Problem::http(StatusCode::BAD_REQUEST, detail))
+    Err(Problem::bad_request(detail))
 }
 
 async fn status(State(shared): Desk, Path(query): Path<String>) -> Reply {
@@ -223,13 +222,10 @@ fn authorize(shared: &Shared, headers: &HeaderMap) -> Answer<Caller> {
     known.ok_or_else(|| Problem::http(StatusCode::UNAUTHORIZED, "This needs the token of an analyst."))
 }
 
-fn json_document(value: &Value) -> Response {
-    document("application/json", value.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use std::collections::BTreeSet;
 
     #[test]

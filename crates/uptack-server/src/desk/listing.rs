@@ -37,8 +37,7 @@ impl Default for Listing {
 
 impl Listing {
     fn new(cards: BTreeMap<String, Bytes>) -> Self {
-        let names: Vec<&String> = cards.keys().collect();
-        Self { pages: pages(&names), end: page(&[], false), events: events(cards.keys()), cards }
+        Self { pages: pages(&cards), end: page(&[], false), events: events(cards.keys()), cards }
     }
 
     /// The listing of these queries: with the cards that are listed here, and the others from `fresh`.
@@ -49,7 +48,7 @@ impl Listing {
 
     /// The page that begins after a name.
     pub(crate) fn page(&self, after: Option<&str>) -> &Document {
-        let index = after.map_or(0, |after| self.pages.partition_point(|page| page.last.as_str() <= after));
+        let index = self.pages.partition_point(|page| page.last.as_str() <= after.unwrap_or_default());
         self.pages.get(index).unwrap_or(&self.end)
     }
 
@@ -61,13 +60,13 @@ impl Listing {
         &self.events
     }
 
-    /// Events for the queries that an earlier listing does not have; none if there are none.
+    /// Events for the queries that an earlier listing does not have, if there are any.
     pub(crate) fn news_since(&self, before: &Self) -> Option<Bytes> {
         let news = events(self.cards.keys().filter(|name| !before.cards.contains_key(*name)));
         (!news.is_empty()).then_some(news)
     }
 
-    /// Those of these queries that are not listed.
+    /// The queries among these that are not listed.
     pub(crate) fn missing(&self, names: &[String]) -> Vec<String> {
         names.iter().filter(|name| !self.cards.contains_key(*name)).cloned().collect()
     }
@@ -84,7 +83,8 @@ fn served(card: SignedCard) -> (String, Bytes) {
     (card.query, Bytes::from(text))
 }
 
-fn pages(names: &[&String]) -> Vec<Document> {
+fn pages(cards: &BTreeMap<String, Bytes>) -> Vec<Document> {
+    let names: Vec<&String> = cards.keys().collect();
     let chunks = names.chunks(LONGEST_PAGE);
     let last = chunks.len().saturating_sub(1);
     chunks.enumerate().map(|(index, names)| page(names, index < last)).collect()

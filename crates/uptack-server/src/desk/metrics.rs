@@ -14,15 +14,18 @@ pub(crate) enum Name {
 
 impl Counter for Name {
     fn describe(self) -> Description {
-        let (metric, label, help) = match self {
-            Self::Requests => ("uptack_desk_requests_total", "outcome", "Requests answered, by outcome."),
-            Self::Collections => ("uptack_desk_collections_total", "outcome", "Queries that ended, by outcome."),
-            Self::AggregatorFailures => (
+        match self {
+            Self::Requests => {
+                Description::new("uptack_desk_requests_total", "outcome", "Requests answered, by outcome.")
+            }
+            Self::Collections => {
+                Description::new("uptack_desk_collections_total", "outcome", "Queries that ended, by outcome.")
+            }
+            Self::AggregatorFailures => Description::new(
                 "uptack_desk_aggregator_failures_total",
                 "call",
                 "Calls to the aggregators that failed and are repeated.",
             ),
-        };
-        Description { metric, label, help }
+        }
     }
 }

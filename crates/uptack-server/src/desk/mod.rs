@@ -1,8 +1,8 @@
 //! The desk of an on-demand network.
 //!
-//! Analysts open queries here. The desk restates every claim of a query's card, signs it, has two aggregators serve the
-//! one task that the card defines, and shows the card to anyone who asks. When the window is over it collects the
-//! batch, once, keeps the record, and has the aggregators delete everything else. Below the card's minimum nothing is
+//! Analysts open queries here. The desk restates every claim of a query's card, signs it, asks two aggregators to serve
+//! the one task that the card defines, and shows the card to anyone who asks. When the window is over it collects the
+//! batch, once, keeps the record, and asks the aggregators to delete everything else. Below the card's minimum nothing is
 //! released.
 //!
 //! It sees sums and no answers, as long as somebody else runs the aggregators; with the embedded pair, the operator of

@@ -1,6 +1,5 @@
 //! What an analyst sends to open a query, and the queries that follow from it.
 
-use axum::http::StatusCode;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use uptack::{
@@ -41,7 +40,7 @@ type Window = (u64, u64);
 impl Opening {
     pub(crate) fn parse(body: &[u8]) -> Answer<Self> {
         serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body))
-            .map_err(|error| Problem::http(StatusCode::BAD_REQUEST, format!("The body is not a query: {error}")))
+            .map_err(|error| Problem::bad_request(format!("The body is not a query: {error}")))
     }
 
     /// The window of each query.
@@ -76,8 +75,8 @@ fn within(name: &str, value: u64, most: u64) -> Result<u64> {
 
 /// Windows one after the other, from the next multiple of their length on.
 fn series_windows(now: u64, every: u64, times: u64) -> Vec<Window> {
-    let starts = (now / every + 1) * every;
-    (0..times).map(|number| (starts + number * every, starts + (number + 1) * every)).collect()
+    let first = now / every + 1;
+    (first..first + times).map(|number| (number * every, (number + 1) * every)).collect()
 }
 
 /// Signs the cards of the series, or the only one, with the claims that hold for all of it.

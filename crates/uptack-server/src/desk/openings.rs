@@ -10,7 +10,7 @@ use crate::{
 /// For how many seconds a key is remembered; for longer if its query still runs.
 const REMEMBERED: u64 = 24 * 3600;
 
-/// Who asks for what; recognized when it is repeated.
+/// Who asks for what. A repeated request is recognized by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) analyst: String,
@@ -44,7 +44,7 @@ pub(crate) enum Opened {
 }
 
 impl Store {
-    /// What became of a request that was made before; none if it is new.
+    /// The outcome of a request that was made before; none if it is new.
     pub(crate) fn opened(&self, request: &Request) -> Result<Option<Opened>> {
         remembered(&self.lock(), request)
     }

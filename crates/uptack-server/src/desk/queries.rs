@@ -61,9 +61,7 @@ fn refusal(shared: &Shared, opened: &Opened) -> Problem {
             StatusCode::UNPROCESSABLE_ENTITY,
             "This Idempotency-Key was used for another request; a new request needs a new key.",
         ),
-        Opened::OtherAnalyst => {
-            Problem::http(StatusCode::CONFLICT, "Another analyst asks this very card for this window already.")
-        }
+        Opened::OtherAnalyst => Problem::conflict("Another analyst asks this very card for this window already."),
         Opened::Over(state) => {
             let detail = format!("This very card was asked for this window before, and is {}.", state.name());
             problem_in(*state, StatusCode::CONFLICT, detail)
@@ -91,8 +89,7 @@ fn check_accepted(query: &Query) -> Answer<()> {
     if query.state != State::Cancelled {
         return Ok(());
     }
-    let reason = query.reason.clone().unwrap_or_default();
-    Err(problem_in(State::Cancelled, StatusCode::BAD_GATEWAY, reason))
+    Err(problem_in(State::Cancelled, StatusCode::BAD_GATEWAY, query.reason.clone().unwrap_or_default()))
 }
 
 /// The answer to a request that opened queries.
@@ -103,7 +100,8 @@ fn opened_document(queries: &[Query]) -> Result<Value> {
 }
 
 fn opened_entry(query: &Query) -> Result<Value> {
-    let (opens, closes) = (Timestamp::from_seconds(query.opens)?, Timestamp::from_seconds(query.closes)?);
+    let opens = Timestamp::from_seconds(query.opens)?;
+    let closes = Timestamp::from_seconds(query.closes)?;
     Ok(json!({"query": query.name(), "opens": opens, "closes": closes}))
 }
 
@@ -201,7 +199,7 @@ fn no_record(query: &Query, state: State) -> Result<Problem> {
 
 async fn find(shared: &Shared, name: &str) -> Answer<Query> {
     let found = shared.store.run_for(name, Store::query).await?;
-    found.ok_or_else(|| Problem::http(StatusCode::NOT_FOUND, "There is no such query."))
+    found.ok_or_else(|| Problem::not_found("There is no such query."))
 }
 
 async fn find_all(shared: &Shared, names: &[String]) -> Answer<Vec<Query>> {
@@ -218,5 +216,5 @@ pub(crate) async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> An
     if caller.may_touch(query.analyst.as_deref()) {
         return Ok(query);
     }
-    Err(Problem::http(StatusCode::FORBIDDEN, "This query is another analyst's."))
+    Err(Problem::forbidden("This query is another analyst's."))
 }

@@ -126,8 +126,12 @@ fn open_names(windows: &[Window], now: u64) -> Vec<String> {
 
 /// The next moment at which one of these queries opens or closes.
 fn next_change(windows: &[Window], now: u64) -> u64 {
-    let moments = windows.iter().flat_map(|window| [window.opens, window.closes]);
-    moments.filter(|moment| *moment > now).min().unwrap_or(u64::MAX)
+    windows
+        .iter()
+        .flat_map(|window| [window.opens, window.closes])
+        .filter(|moment| *moment > now)
+        .min()
+        .unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

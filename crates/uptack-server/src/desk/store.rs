@@ -16,7 +16,10 @@ use uptack::card::Card;
 use uptack_dap::{protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
 
 use crate::{
-    base::locks::lock,
+    base::{
+        locks::lock,
+        sqlite::{SqlResult, read_u64},
+    },
     desk::layout::DATABASE,
     error::{Error, Result},
 };
@@ -116,8 +119,8 @@ impl Window {
         (self.opens..self.closes).contains(&now)
     }
 
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { query: row.get("query")?, opens: read_moment(row, "opens")?, closes: read_moment(row, "closes")? })
+    fn read(row: &Row<'_>) -> SqlResult<Self> {
+        Ok(Self { query: row.get("query")?, opens: read_u64(row, "opens")?, closes: read_u64(row, "closes")? })
     }
 }
 
@@ -188,7 +191,7 @@ impl Store {
         let mut statement =
             connection.prepare_cached("SELECT query, opens, closes FROM queries WHERE state = 'open'")?;
         let windows = statement.query_map([], Window::read)?;
-        Ok(windows.collect::<rusqlite::Result<_>>()?)
+        Ok(windows.collect::<SqlResult<_>>()?)
     }
 
     /// The signed cards of queries, as far as they are known.
@@ -336,8 +339,7 @@ fn bounded(moment: u64) -> i64 {
 
 pub(crate) fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE query = ?1"))?;
-    let mut rows = statement.query([name])?;
-    rows.next()?.map(read).transpose()
+    Ok(read_all(statement.query([name])?)?.pop())
 }
 
 pub(crate) fn insert(connection: &Connection, query: &Query) -> Result<()> {
@@ -362,8 +364,7 @@ pub(crate) fn insert(connection: &Connection, query: &Query) -> Result<()> {
 
 fn count(connection: &Connection, condition: &str, values: impl rusqlite::Params) -> Result<u64> {
     let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM queries WHERE {condition}"))?;
-    let count: i64 = statement.query_row(values, |row| row.get(0))?;
-    Ok(count as u64)
+    Ok(statement.query_row(values, |row| read_u64(row, 0))?)
 }
 
 fn read_all(mut rows: Rows<'_>) -> Result<Vec<Query>> {
@@ -379,8 +380,8 @@ fn read(row: &Row<'_>) -> Result<Query> {
     let job: Option<Vec<u8>> = row.get("job")?;
     Ok(Query {
         signed: SignedCard { query: row.get("query")?, card: row.get("card")?, signature: row.get("signature")? },
-        opens: read_moment(row, "opens")?,
-        closes: read_moment(row, "closes")?,
+        opens: read_u64(row, "opens")?,
+        closes: read_u64(row, "closes")?,
         state: State::read(&state)?,
         reason: row.get("reason")?,
         tasks: tasks.as_deref().map(read_task).transpose()?,
@@ -388,10 +389,6 @@ fn read(row: &Row<'_>) -> Result<Query> {
         record: row.get("record")?,
         analyst: row.get("analyst")?,
     })
-}
-
-fn read_moment(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(column).map(|seconds| seconds as u64)
 }
 
 fn read_job(bytes: &[u8]) -> Result<CollectionJobId> {

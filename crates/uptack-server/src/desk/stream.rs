@@ -1,4 +1,4 @@
-//! Names of open queries as server-sent events: those that are open now at once, each later one when it opens.
+//! Names of open queries as server-sent events: first those that are open now, then each one as it opens.
 //!
 //! The bytes of an event are made once, and every stream sends the same ones. A stream whose owner does not read is
 //! closed by the listener, or when it has missed an event.

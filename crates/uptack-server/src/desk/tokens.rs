@@ -1,9 +1,6 @@
 //! Tokens of analysts and administrators: one file each below `tokens`, `NAME` or `NAME.admin`.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
 use uptack_dap::{
     private,
     token::{Token, TokenHash},
@@ -59,8 +56,8 @@ pub(crate) fn prepare(folder: &Path) -> Result<()> {
 const NOT_A_TOKEN: &str = "this file in the folder of tokens is ignored: a token is one line in a file called NAME, or \
     NAME.admin for an administrator, of up to 64 letters, digits, - and _";
 
-/// Whose token is shown. Files are read for each request, so that adding or removing one needs no restart; every token
-/// is compared, even after one has matched.
+/// Whose token is shown. Files are read for each request, so adding or removing one needs no restart; every token is
+/// compared, even after one has matched.
 pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
     let found = read(folder)?;
     if let Some(name) = found.ignored.first() {
@@ -76,22 +73,20 @@ pub(crate) fn caller(folder: &Path, shown: &[u8]) -> Result<Option<Caller>> {
 }
 
 fn warn_now_and_then(file: &str) {
-    static IGNORED: Throttle = Throttle::new(Duration::from_secs(60));
-    if IGNORED.pass(Instant::now()).is_some() {
+    static IGNORED: Throttle = Throttle::per_minute();
+    if IGNORED.pass().is_some() {
         tracing::warn!(file, "{NOT_A_TOKEN}");
     }
 }
 
 /// Whose token has this hash, for those who signed in with it before: removing a token signs them out.
 pub(crate) fn holder(folder: &Path, hash: &TokenHash) -> Result<Option<Caller>> {
-    let held = read(folder)?.find(|_, token| token.hash() == *hash);
-    Ok(held.map(|(caller, _)| caller))
+    Ok(read(folder)?.find(|_, token| token.hash() == *hash).map(|(caller, _)| caller))
 }
 
 /// The hash of the token in a file of the folder; none if there is no such token.
 pub(crate) fn hash_of(folder: &Path, file: &str) -> Result<Option<TokenHash>> {
-    let found = read(folder)?.find(|caller, _| caller.name == file);
-    Ok(found.map(|(_, token)| token.hash()))
+    Ok(read(folder)?.find(|caller, _| caller.name == file).map(|(_, token)| token.hash()))
 }
 
 struct Found {
@@ -136,7 +131,7 @@ fn caller_named(file: &str) -> Option<Caller> {
 }
 
 fn is_name(name: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 

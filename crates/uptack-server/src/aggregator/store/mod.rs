@@ -18,18 +18,21 @@ use std::{
 use tokio::sync::oneshot;
 use uptack_dap::task::AggregatorRole;
 
-use crate::base::locks::lock;
-use crate::error::{Error, Result};
+use crate::{
+    base::locks::lock,
+    error::{Error, Result},
+};
 
 mod layout;
 mod task_rows;
 
+pub(crate) use crate::base::sqlite::{SqlResult, read_u64};
 use layout::DATABASE;
 pub(crate) use task_rows::TaskRows;
 
 /// Changes that may wait for the writer; beyond that, callers wait in turn.
 const QUEUE: usize = 4096;
-/// Changes in one commit at most, so that the first of them does not wait without end.
+/// Most changes in one commit; without a limit, the first of them could wait forever.
 const LARGEST_COMMIT: usize = 1024;
 
 /// What a change gives back. By default it has no refusal of its own.
@@ -88,13 +91,8 @@ pub(crate) fn damaged(column: usize, name: &str) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Blob)
 }
 
-/// A number that is stored as one of SQLite's signed integers.
-pub(crate) fn read_u64(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(column)? as u64)
-}
-
 /// The job's id in the first column of a row.
-pub(crate) fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> rusqlite::Result<T> {
+pub(crate) fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> SqlResult<T> {
     T::try_from(row.get_ref(0)?.as_blob()?).map_err(|_| damaged(0, "job_id"))
 }
 
@@ -156,7 +154,7 @@ impl Store {
     }
 
     /// Reads alongside the writer. Call it where blocking is allowed, or for single rows.
-    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T> {
         Ok(query(&lock(&self.reader))?)
     }
 
@@ -180,7 +178,7 @@ impl Drop for Store {
 trait Change: Send {
     /// Runs the change, and says whether its effects are to be kept.
     fn run(&mut self, connection: &Connection) -> bool;
-    fn answer(self: Box<Self>, committed: &rusqlite::Result<()>);
+    fn answer(self: Box<Self>, committed: &SqlResult<()>);
 }
 
 struct Pending<T, E, F> {
@@ -206,7 +204,7 @@ where
         kept
     }
 
-    fn answer(self: Box<Self>, committed: &rusqlite::Result<()>) {
+    fn answer(self: Box<Self>, committed: &SqlResult<()>) {
         let outcome = self.outcome.unwrap_or_else(|| Err(StoreError::broken("the change did not run")));
         let outcome = match (outcome, committed.as_ref().map_err(StoreError::from)) {
             (Ok(_) | Err(StoreError::Broken(_)), Err(StoreError::Full)) => Err(StoreError::Full),
@@ -239,8 +237,8 @@ fn write_until_closed(mut connection: Connection, jobs: &Receiver<Job>) {
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-/// Runs a group of changes in one transaction. After a failure, those that are left do not run.
-fn commit(connection: &mut Connection, group: &mut [Job]) -> rusqlite::Result<()> {
+/// Runs a group of changes in one transaction. After a failure, the remaining ones do not run.
+fn commit(connection: &mut Connection, group: &mut [Job]) -> SqlResult<()> {
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     for job in group {
         run_in_savepoint(&transaction, job.as_mut())?;
@@ -248,7 +246,7 @@ fn commit(connection: &mut Connection, group: &mut [Job]) -> rusqlite::Result<()
     transaction.commit()
 }
 
-fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> rusqlite::Result<()> {
+fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> SqlResult<()> {
     let execute = |statement: &str| transaction.prepare_cached(statement)?.execute([]);
     execute("SAVEPOINT change")?;
     let kept = job.run(transaction);
@@ -264,8 +262,8 @@ fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> rusq
     Ok(())
 }
 
-/// Bounds the size of the file, to 64 pages at least.
-fn limit_size(connection: &Connection, bytes: u64) -> rusqlite::Result<()> {
+/// Limits the size of the file; the limit is at least 64 pages.
+fn limit_size(connection: &Connection, bytes: u64) -> SqlResult<()> {
     let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let pages = (bytes / page).clamp(64, i64::MAX as u64);
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))

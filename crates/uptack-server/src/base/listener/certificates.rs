@@ -2,7 +2,8 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    result,
+    sync::{Arc, RwLock},
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -18,7 +19,10 @@ use tokio_rustls::{
     },
 };
 
-use crate::error::{Error, Result};
+use crate::{
+    base::locks::{read, write},
+    error::{Error, Result},
+};
 
 /// A certificate chain and its key, from PEM files that can be read again.
 #[derive(Debug)]
@@ -35,7 +39,7 @@ struct Current(RwLock<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&read(&self.0)))
     }
 }
 
@@ -52,7 +56,7 @@ impl Certificates {
     /// nothing.
     pub fn reload(&self) -> Result<()> {
         let fresh = certified_key(&self.chain, &self.key, self.config.crypto_provider())?;
-        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+        *write(&self.current.0) = Arc::new(fresh);
         Ok(())
     }
 
@@ -69,10 +73,7 @@ impl Certificates {
     }
 }
 
-fn server_config(
-    provider: Arc<CryptoProvider>,
-    current: Arc<Current>,
-) -> std::result::Result<ServerConfig, rustls::Error> {
+fn server_config(provider: Arc<CryptoProvider>, current: Arc<Current>) -> result::Result<ServerConfig, rustls::Error> {
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(config.with_no_client_auth().with_cert_resolver(current))
 }
@@ -90,7 +91,7 @@ fn certified_key(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let bytes = read_bytes(path)?;
-    let certificates: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let certificates: result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match certificates {
         Ok(certificates) if certificates.is_empty() => Err(at(
             path,

@@ -14,6 +14,8 @@ use tokio::{
 
 use super::seats::Seat;
 
+type Polled<T> = Poll<io::Result<T>>;
+
 /// A stream whose writes must make progress, and which notes when bytes are read or written.
 pub(super) struct Patient<S> {
     stream: S,
@@ -30,7 +32,7 @@ impl<S> Patient<S> {
     }
 
     /// Passes on the outcome of a write, or fails it if it has waited too long.
-    fn timed<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn timed<T>(&mut self, context: &mut Context<'_>, outcome: Polled<T>) -> Polled<T> {
         if outcome.is_ready() {
             self.waiting = false;
             self.seat.progress();
@@ -45,13 +47,15 @@ impl<S> Patient<S> {
     }
 }
 
+impl<S: Unpin> Patient<S> {
+    fn stream(&mut self) -> Pin<&mut S> {
+        Pin::new(&mut self.stream)
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Polled<()> {
+        let outcome = self.stream().poll_read(context, buffer);
         if outcome.is_ready() {
             self.seat.progress();
         }
@@ -60,8 +64,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Polled<usize> {
+        let outcome = self.stream().poll_write(context, bytes);
         self.timed(context, outcome)
     }
 
@@ -69,8 +73,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+    ) -> Polled<usize> {
+        let outcome = self.stream().poll_write_vectored(context, slices);
         self.timed(context, outcome)
     }
 
@@ -79,16 +83,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         self.stream.is_write_vectored()
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.stream).poll_flush(context) {
-            // Where nothing is buffered here, nothing was taken by the other end either.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled<()> {
+        match self.stream().poll_flush(context) {
+            // If nothing is buffered here, the other end has taken nothing either.
             Poll::Ready(outcome) => Poll::Ready(outcome),
             Poll::Pending => self.timed(context, Poll::Pending),
         }
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled<()> {
+        let outcome = self.stream().poll_shutdown(context);
         self.timed(context, outcome)
     }
 }

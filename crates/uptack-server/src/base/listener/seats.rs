@@ -19,10 +19,10 @@ pub struct Origin(IpAddr);
 impl Origin {
     /// The origin of an address.
     pub fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()),
-            address => Self(address),
-        }
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+            address => address,
+        })
     }
 }
 
@@ -70,7 +70,7 @@ impl Seats {
 
     /// A seat for a new connection.
     ///
-    /// An origin that has its full share gives up its own worst connection for it. When all seats are taken, the origin
+    /// An origin that already has its full share gives up its own worst connection. When all seats are taken, the origin
     /// that holds the most gives up one, unless the newcomer holds as many.
     pub(super) fn admit(self: &Arc<Self>, origin: Origin) -> Option<Arc<Seat>> {
         let mut taken = lock(&self.taken);
@@ -82,7 +82,7 @@ impl Seats {
         Some(Arc::new(Seat { seats: Arc::clone(self), origin, activity }))
     }
 
-    /// Has a connection closed for a newcomer if that is necessary; says whether the newcomer is admitted.
+    /// Closes a connection for a newcomer if necessary; says whether the newcomer is admitted.
     fn make_room(&self, taken: &mut Taken, newcomer: Origin) -> bool {
         let own = taken.get(&newcomer).map_or(0, Vec::len);
         if own >= self.per_origin {
@@ -106,8 +106,8 @@ impl Seats {
     }
 }
 
-/// Has an origin's worst connection closed: of those that no handler works for, or else of all, the one without
-/// progress for the longest time.
+/// Closes an origin's worst connection: the one without progress for the longest time, among those that no handler
+/// works for or, if there are none, among all.
 fn evict(taken: &mut Taken, origin: Origin) {
     let Some(held) = taken.get_mut(&origin) else { return };
     if let Some(worst) = (0..held.len()).min_by_key(|index| held[*index].rank()) {

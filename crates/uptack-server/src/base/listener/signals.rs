@@ -1,23 +1,25 @@
 //! Signals of the operating system.
 
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use crate::error::Result;
 
 /// The handlers of the signals that a server obeys. Once they are installed, no such signal ends the process at once,
 /// so they are installed before the server says that it is ready.
 pub struct Signals {
     #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
+    interrupt: Signal,
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    terminate: Signal,
     #[cfg(unix)]
-    hangup: tokio::signal::unix::Signal,
+    hangup: Signal,
 }
 
 #[cfg(unix)]
 impl Signals {
     /// Installs the handlers.
     pub fn install() -> Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use std::sync::Arc;
 use uptack::card::Card;
 
-use super::{Pages, fill::Fill, outcome::Outcome, refusal::Refusal};
+use super::{Pages, fill::Fill, outcome::Outcome, refusal::Granted};
 use crate::desk::store::Query;
 
 /// A question that was asked.
@@ -47,10 +47,8 @@ impl Pages {
     }
 
     /// The outcome of a query, if it is released.
-    pub(super) async fn released(&self, query: &Query) -> Result<Option<Arc<Outcome>>, Refusal> {
-        match query.released_record() {
-            Some(record) => self.outcome(query.name(), record).await.map(Some),
-            None => Ok(None),
-        }
+    pub(super) async fn released(&self, query: &Query) -> Granted<Option<Arc<Outcome>>> {
+        let Some(record) = query.released_record() else { return Ok(None) };
+        self.outcome(query.name(), record).await.map(Some)
     }
 }

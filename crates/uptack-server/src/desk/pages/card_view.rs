@@ -33,11 +33,10 @@ fn claims(card: &Card) -> Markup {
 }
 
 fn claims_table(card: &Card) -> Markup {
-    let trust = card.trust().unwrap_or_default();
     html! {
         table.claims {
             (table::head(&["If these are honest", "ε at most", "δ", "A guess is right at most"]))
-            tbody { @for claim in &trust { (claim_row(card, claim)) } }
+            tbody { @for claim in &card.trust().unwrap_or_default() { (claim_row(card, claim)) } }
         }
     }
 }
@@ -87,11 +86,10 @@ fn facts(card: &Card) -> Markup {
 }
 
 fn owners(card: &Card) -> Markup {
-    let share = display::percent(card.honest.to_f64(), 2, Rounding::Up);
     html! {
         dt { "Owners" }
         dd { (grouped(card.owners)) " expected; nothing is released below " (grouped(card.minimum_batch)) ", of whom "
-            (share) " are counted on" }
+            (display::percent(card.honest.to_f64(), 2, Rounding::Up)) " are counted on" }
     }
 }
 
@@ -115,12 +113,12 @@ fn predicates(card: &Card) -> Markup {
     }
 }
 
-fn ballot_questions(ballot: &CardBallot) -> Markup {
+fn ballot_questions(CardBallot { most_yes, queries }: &CardBallot) -> Markup {
     html! {
-        (ballot.queries.len()) " questions, at most " (ballot.most_yes) " of them answered with yes"
+        (queries.len()) " questions, at most " (most_yes) " of them answered with yes"
         details {
             summary { "All questions" }
-            ul { @for query in &ballot.queries { li { (query.name) ": " code { (query.predicate) } } } }
+            ul { @for query in queries { li { (query.name) ": " code { (query.predicate) } } } }
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 /// How long a count of reports is good enough to be shown again.
 const FRESH: Duration = Duration::from_millis(800);
 
-/// Counts that leaders gave a moment ago, so that many who watch ask no more often than one.
+/// The latest counts of reports: many visitors ask the leader no more often than one would.
 #[derive(Default)]
 pub(super) struct Counts(Mutex<HashMap<String, Count>>);
 

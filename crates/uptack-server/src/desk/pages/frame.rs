@@ -1,4 +1,4 @@
-//! What is around every page.
+//! The frame around every page.
 
 use axum::response::Response;
 use maud::{DOCTYPE, Markup, html};

@@ -4,7 +4,7 @@ use axum::{
     body::Body,
     extract::{FromRequest, FromRequestParts, Request},
     http::{
-        HeaderMap, HeaderName, HeaderValue, StatusCode,
+        HeaderMap, HeaderName, HeaderValue,
         header::{COOKIE, HOST, ORIGIN},
         request::Parts,
     },
@@ -15,7 +15,7 @@ use uptack_dap::token::Token;
 use super::{
     Pages,
     fields::Fields,
-    refusal::Refusal,
+    refusal::{Granted, Refusal},
     sessions::{LIFETIME, Session},
     visitor::{FORM_TOKEN, Visitor},
 };
@@ -24,11 +24,11 @@ use crate::{base::http::read_body, desk::tokens};
 /// Largest body of a form: a ballot of thousands of questions fits.
 pub(super) const LARGEST_FORM: usize = 1024 * 1024;
 
-/// Has everybody else sign in first.
+/// Anybody who is not signed in has to sign in first.
 impl FromRequestParts<Arc<Pages>> for Visitor {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, pages: &Arc<Pages>) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, pages: &Arc<Pages>) -> Granted<Self> {
         pages.visitor(&parts.headers)
     }
 }
@@ -42,7 +42,7 @@ pub(super) struct Form {
 impl FromRequest<Arc<Pages>> for Form {
     type Rejection = Refusal;
 
-    async fn from_request(request: Request, pages: &Arc<Pages>) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, pages: &Arc<Pages>) -> Granted<Self> {
         let (parts, body) = request.into_parts();
         let visitor = pages.visitor(&parts.headers)?;
         let fields = pages.read_form(&parts.headers, body).await?;
@@ -53,7 +53,7 @@ impl FromRequest<Arc<Pages>> for Form {
 
 impl Pages {
     /// Who asks. The token that the session was begun with must still be valid.
-    pub(super) fn visitor(&self, headers: &HeaderMap) -> Result<Visitor, Refusal> {
+    pub(super) fn visitor(&self, headers: &HeaderMap) -> Granted<Visitor> {
         let id = self.shown_session(headers).ok_or(Refusal::SignIn)?;
         let session = self.sessions.find(&id, self.shared.now()).ok_or(Refusal::SignIn)?;
         let Session { token, form_token, .. } = session;
@@ -67,7 +67,7 @@ impl Pages {
     }
 
     /// Reads a form whose token is still to be checked.
-    pub(super) async fn read_form(&self, headers: &HeaderMap, body: Body) -> Result<Fields, Refusal> {
+    pub(super) async fn read_form(&self, headers: &HeaderMap, body: Body) -> Granted<Fields> {
         check_origin(headers)?;
         let body = read_body(body, LARGEST_FORM, self.shared.config.request_timeout).await?;
         Ok(Fields::parse(&body))
@@ -122,11 +122,11 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Refuses what another site sent. Browsers say where a form comes from; for one that does not, only the form's token
 /// is checked. The origin of our own forms is `null` where no referrer may be sent; `Sec-Fetch-Site` tells them apart.
-pub(super) fn check_origin(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_origin(headers: &HeaderMap) -> Granted<()> {
     let site = text(headers, SEC_FETCH_SITE);
     match site {
         None | Some("same-origin" | "none") if is_own_origin(headers, site) => Ok(()),
-        _ => Err(Refusal::page(StatusCode::FORBIDDEN, "This form was sent from another site. Nothing was done.")),
+        _ => Err(Refusal::forbidden("This form was sent from another site. Nothing was done.")),
     }
 }
 
@@ -139,19 +139,19 @@ fn is_own_origin(headers: &HeaderMap, site: Option<&str>) -> bool {
     }
 }
 
-/// The text of a header; something that matches nothing if it is not text.
+/// The text of a header; `?`, which matches nothing, if it is not text.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
 /// Refuses a form of another session.
-pub(super) fn check_form_token(shown: &str, expected: &str) -> Result<(), Refusal> {
+pub(super) fn check_form_token(shown: &str, expected: &str) -> Granted<()> {
     let expected = Token::try_from(expected.to_owned());
     if expected.is_ok_and(|expected| expected.hash().matches(shown.as_bytes())) {
         return Ok(());
     }
     let words = "This form is not one of your session's. Nothing was done; load the page again and repeat it.";
-    Err(Refusal::page(StatusCode::FORBIDDEN, words))
+    Err(Refusal::forbidden(words))
 }
 
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {

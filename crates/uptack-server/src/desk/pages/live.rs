@@ -19,7 +19,7 @@ use super::{
     Page, Pages, Site,
     fields::Fields,
     fill::{Fill, Part},
-    refusal::Refusal,
+    refusal::{Granted, Refusal},
     visitor::Visitor,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 
 /// How often to look for changes.
 const LOOK: Duration = Duration::from_millis(900);
-/// After this many looks without a change a comment is sent, so that no proxy takes the connection for dead.
+/// After this many looks without a change a comment is sent: a proxy could take a silent connection for dead.
 const QUIET_LOOKS: u32 = 15;
 /// Most questions that one stream follows.
 const MOST: usize = 60;
@@ -63,8 +63,8 @@ struct Follower {
     names: Vec<String>,
     /// Tells of queries that open, for lists.
     opened: Option<broadcast::Receiver<Bytes>>,
-    /// How many questions there were when the list was made, until that is compared with how many there are now: one
-    /// may have been opened while the browser loaded the page.
+    /// How many questions there were when the list was made, until it is compared with the number now: one may have
+    /// been opened while the browser loaded the page.
     asked: Option<u64>,
     shown: Shown,
     /// Nothing was sent yet.
@@ -74,7 +74,7 @@ struct Follower {
 
 impl Follower {
     /// Follows questions by their names, if there is a place for another stream.
-    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> Result<Self, Refusal> {
+    fn new(pages: Arc<Pages>, origin: Origin, headers: HeaderMap, names: Vec<String>) -> Granted<Self> {
         if pages.visitor(&headers).is_err() {
             return Err(Refusal::page(StatusCode::UNAUTHORIZED, "Sign in to follow a question."));
         }

@@ -32,7 +32,7 @@ mod work;
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, header},
     middleware::{self, Next},
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
@@ -42,7 +42,7 @@ use uptack_dap::token::TokenHash;
 
 use crate::{base::http::document, desk::shared::Shared};
 use outcome::Outcomes;
-use refusal::Refusal;
+use refusal::{Granted, Refusal};
 use sessions::{Links, Sessions};
 use work::Work;
 
@@ -86,7 +86,7 @@ const HOME: &str = "/pages/";
 /// What all handlers share.
 type Site = State<Arc<Pages>>;
 /// What a handler returns.
-type Page = Result<Response, Refusal>;
+type Page = Granted<Response>;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -119,7 +119,7 @@ pub(crate) fn routes(pages: Arc<Pages>) -> Router {
         .route("/pages/style.css", get(|| async { document("text/css; charset=utf-8", STYLE) }))
         .route("/pages/script.js", get(|| async { document("text/javascript; charset=utf-8", SCRIPT) }))
         .route("/pages/icon.svg", get(|| async { document("image/svg+xml", ICON) }))
-        .route("/pages/{*rest}", get(|| async { Refusal::page(StatusCode::NOT_FOUND, "There is no such page.") }))
+        .route("/pages/{*rest}", get(|| async { Refusal::not_found("There is no such page.") }))
         .layer(middleware::from_fn(guarded))
         .with_state(pages)
 }

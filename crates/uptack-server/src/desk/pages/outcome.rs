@@ -10,7 +10,7 @@ use uptack_dap::release::{record::Record, results::Estimated};
 
 use super::{
     Pages,
-    refusal::Refusal,
+    refusal::{Granted, Refusal},
     work::{Found, Jobs},
 };
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ pub(super) struct One {
 }
 
 impl Pages {
-    pub(super) async fn outcome(&self, query: &str, record: &str) -> std::result::Result<Arc<Outcome>, Refusal> {
+    pub(super) async fn outcome(&self, query: &str, record: &str) -> Granted<Arc<Outcome>> {
         let text = record.to_owned();
         let compute = move || Outcome::of(&text).map(Arc::new).map_err(|error| error.to_string());
         match self.work.find(&self.outcomes.0, query, PATIENCE, compute).await {

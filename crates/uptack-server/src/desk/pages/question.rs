@@ -18,7 +18,7 @@ use super::{
     frame::{self, Tab},
     guard::Form,
     outcome::Outcome,
-    refusal::Refusal,
+    refusal::{Granted, Refusal},
     result_view,
     visitor::Visitor,
 };
@@ -33,6 +33,9 @@ use crate::{
 /// Of a longer series only the latest cards are shown.
 const LONGEST_SERIES: usize = 200;
 
+/// The name of a question, in the path.
+type Name = Path<String>;
+
 /// All that the page shows.
 struct Shown {
     asked: Asked,
@@ -42,7 +45,7 @@ struct Shown {
     signer: PublicKey,
 }
 
-pub(super) async fn show(State(pages): Site, Path(name): Path<String>, visitor: Visitor) -> Page {
+pub(super) async fn show(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
     let query = queries::find_own(&pages.shared, &visitor.caller, &name).await?;
     let card = query.card()?;
     let title = card.question.clone().unwrap_or(name);
@@ -54,29 +57,29 @@ pub(super) async fn show(State(pages): Site, Path(name): Path<String>, visitor: 
 }
 
 /// Releases the result: what was collected is shown from then on, and can no longer be cancelled.
-pub(super) async fn release(State(pages): Site, Path(name): Path<String>, form: Form) -> Page {
+pub(super) async fn release(State(pages): Site, Path(name): Name, form: Form) -> Page {
     queries::result(&pages.shared, &form.visitor.caller, &name).await?;
     Ok(redirect(&name))
 }
 
-pub(super) async fn cancel(State(pages): Site, Path(name): Path<String>, form: Form) -> Page {
+pub(super) async fn cancel(State(pages): Site, Path(name): Name, form: Form) -> Page {
     queries::cancel(&pages.shared, &form.visitor.caller, &name).await?;
     Ok(redirect(&name))
 }
 
 /// The record with its estimates, as `uptack result --out` writes it.
-pub(super) async fn record(State(pages): Site, Path(name): Path<String>, visitor: Visitor) -> Page {
+pub(super) async fn record(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
     let outcome = pages.own_outcome(&visitor, &name).await?;
     let text = serde_json::to_string(&outcome.record).expect("a record is plain data");
     Ok(download("record.json", "application/json", format!("{text}\n")))
 }
 
-pub(super) async fn estimates(State(pages): Site, Path(name): Path<String>, visitor: Visitor) -> Page {
+pub(super) async fn estimates(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
     let outcome = pages.own_outcome(&visitor, &name).await?;
     Ok(download("estimates.csv", "text/csv; charset=utf-8", outcome.csv()))
 }
 
-pub(super) async fn card(State(pages): Site, Path(name): Path<String>, visitor: Visitor) -> Page {
+pub(super) async fn card(State(pages): Site, Path(name): Name, visitor: Visitor) -> Page {
     let text = queries::card(&pages.shared, &visitor.caller, &name).await?;
     Ok(download("card.json", "application/json", format!("{text}\n")))
 }
@@ -87,14 +90,14 @@ fn download(name: &str, media_type: &'static str, text: String) -> Response {
 }
 
 impl Pages {
-    async fn own_outcome(&self, visitor: &Visitor, name: &str) -> Result<Arc<Outcome>, Refusal> {
+    async fn own_outcome(&self, visitor: &Visitor, name: &str) -> Granted<Arc<Outcome>> {
         let query = queries::find_own(&self.shared, &visitor.caller, name).await?;
         let words = "Nothing was released of this question.";
         self.released(&query).await?.ok_or_else(|| Refusal::page(StatusCode::CONFLICT, words))
     }
 
     /// The released outcomes of a card's series, by number.
-    async fn series(&self, query: &Query, card: &Card) -> Result<Vec<(u64, Arc<Outcome>)>, Refusal> {
+    async fn series(&self, query: &Query, card: &Card) -> Granted<Vec<(u64, Arc<Outcome>)>> {
         if card.series.is_none() {
             return Ok(Vec::new());
         }

@@ -18,6 +18,9 @@ pub(super) enum Refusal {
     Page(StatusCode, String),
 }
 
+/// What a visitor asked for, or the refusal.
+pub(super) type Granted<T> = Result<T, Refusal>;
+
 impl Refusal {
     pub(super) fn page(status: StatusCode, words: impl Into<String>) -> Self {
         Self::Page(status, words.into())
@@ -26,6 +29,14 @@ impl Refusal {
     /// Not now, but perhaps in a moment.
     pub(super) fn busy(words: impl Into<String>) -> Self {
         Self::page(StatusCode::SERVICE_UNAVAILABLE, words)
+    }
+
+    pub(super) fn forbidden(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::FORBIDDEN, words)
+    }
+
+    pub(super) fn not_found(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::NOT_FOUND, words)
     }
 
     pub(super) fn input(words: impl Into<String>) -> Self {

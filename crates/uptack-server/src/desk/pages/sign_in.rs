@@ -24,10 +24,11 @@ pub(super) const ONCE: &str = "/pages/sign-in/once";
 pub(super) const LINK: &str = "link";
 
 pub(super) async fn form(State(pages): Site, headers: HeaderMap) -> Page {
-    if pages.visitor(&headers).is_ok() {
-        return Ok(Redirect::to(HOME).into_response());
-    }
-    Ok(pages.sign_in_page(&headers, StatusCode::OK, None))
+    Ok(if pages.visitor(&headers).is_ok() {
+        Redirect::to(HOME).into_response()
+    } else {
+        pages.sign_in_page(&headers, StatusCode::OK, None)
+    })
 }
 
 pub(super) async fn submit(State(pages): Site, headers: HeaderMap, body: Body) -> Page {
@@ -92,7 +93,7 @@ impl Pages {
     }
 
     fn sign_in_page(&self, headers: &HeaderMap, status: StatusCode, fault: Option<&str>) -> Response {
-        // An existing one is kept, so that a form in another tab stays valid.
+        // An existing one is kept: a form in another tab stays valid.
         let visit = self.shown_visit(headers).unwrap_or_else(Token::generate);
         let page = frame::bare("Sign in", sign_in_form(&visit.hash().to_text(), fault));
         (status, [(header::SET_COOKIE, self.visit_cookie(headers, &visit))], page).into_response()

@@ -27,7 +27,7 @@ use crate::{
 /// Most cards that are added up, the latest first.
 const MOST: usize = 10_000;
 
-/// What all questions to some owners cost an owner who answered all of them, by view.
+/// What it cost an owner to answer all questions to some owners, by view.
 #[derive(Default, Clone)]
 struct Spent {
     cards: u64,

@@ -21,7 +21,7 @@ use super::{
     Page, Pages, Site,
     frame::{self, Tab},
     guard,
-    refusal::Refusal,
+    refusal::{Granted, Refusal},
     table,
     visitor::{FORM_TOKEN, Visitor},
 };
@@ -47,7 +47,7 @@ pub(super) async fn submit(State(pages): Site, visitor: Visitor, headers: Header
 }
 
 impl Pages {
-    async fn verify(&self, document: Document, only_own_key: bool) -> Result<Arc<Result<Verified, String>>, Refusal> {
+    async fn verify(&self, document: Document, only_own_key: bool) -> Granted<Arc<Result<Verified, String>>> {
         let key = only_own_key.then(|| self.shared.signer.public());
         self.work.once(move || Verified::of(&document, key.as_ref())).await.ok_or_else(busy)
     }
@@ -74,13 +74,13 @@ struct Sent {
 }
 
 impl Sent {
-    async fn read(pages: &Pages, headers: &HeaderMap, request: Request) -> Result<Self, Refusal> {
+    async fn read(pages: &Pages, headers: &HeaderMap, request: Request) -> Granted<Self> {
         guard::check_origin(headers)?;
         let late = |_| Refusal::page(StatusCode::REQUEST_TIMEOUT, "The document did not arrive in time.");
         tokio::time::timeout(pages.shared.config.request_timeout, Self::read_parts(request)).await.map_err(late)?
     }
 
-    async fn read_parts(request: Request) -> Result<Self, Refusal> {
+    async fn read_parts(request: Request) -> Granted<Self> {
         let refuse = |error: MultipartError| Refusal::page(error.status(), error.body_text());
         let parts = Multipart::from_request(request, &()).await;
         let mut parts = parts.map_err(|error| Refusal::page(error.status(), error.body_text()))?;

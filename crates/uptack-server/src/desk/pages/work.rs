@@ -1,4 +1,4 @@
-//! Long computations: off the threads that serve requests, few at once, and each one once for all who ask for it.
+//! Long computations, off the threads that serve requests: a few at a time, and each only once however many ask for it.
 
 use futures_util::{
     FutureExt,
@@ -59,7 +59,7 @@ impl<T> Jobs<T> {
     }
 }
 
-/// What came of asking for a computation.
+/// The outcome of asking for a computation.
 pub(super) enum Found<T> {
     Done(Arc<T>),
     /// It is still being computed; ask again.

@@ -4,7 +4,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use std::path::{Path, PathBuf};
 use uptack_dap::{
     http_client, private,
-    protocol::TaskId,
+    protocol::{DapProblemType, TaskId},
     signed::SignedCard,
     task::{self, AggregatorRole, CollectorTask, TaskParameters},
 };
@@ -12,6 +12,7 @@ use uptack_dap::{
 use super::{Addresses, base_address};
 use crate::{
     aggregator::definition::CardDefinition,
+    base::problem::problem_type,
     desk::config::{Config, Remote},
     error::{Error, Result},
 };
@@ -20,7 +21,7 @@ use crate::{
 pub(super) struct Servers {
     leader: Server,
     helper: Server,
-    /// Where the definitions for operators are who add tasks by hand.
+    /// Where definitions are written for operators who add tasks by hand.
     folder: PathBuf,
 }
 
@@ -61,7 +62,7 @@ impl Servers {
     }
 }
 
-/// One of the servers. Without its operator's token it is not called.
+/// One of the servers. It is called only with its operator's token.
 struct Server {
     role: AggregatorRole,
     remote: Remote,
@@ -92,11 +93,15 @@ impl Server {
             return Ok(());
         }
         let body = http_client::body(&self.role.to_string(), response).await?;
-        // Removed by an earlier call whose answer did not arrive.
-        if String::from_utf8_lossy(&body).contains("unrecognizedTask") {
-            return Ok(());
+        match problem_type(&body) {
+            // Removed by an earlier call whose answer did not arrive.
+            Some(DapProblemType::UnrecognizedTask) => Ok(()),
+            _ => Err(Error::unreachable(format!(
+                "the {} answers {} to the removal of a task",
+                self.role,
+                status.as_u16()
+            ))),
         }
-        Err(Error::unreachable(format!("the {} answers {} to the removal of a task", self.role, status.as_u16())))
     }
 
     /// How many reports the operator says there are.
@@ -146,5 +151,42 @@ fn remove_files(folder: &Path, task: &TaskId) -> Result<()> {
     match std::fs::remove_dir_all(folder.join(task.to_string())) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{Router, http::StatusCode};
+    use uptack_dap::token::Token;
+
+    /// What comes of removing a task where the server answers with this status and body.
+    async fn removal(status: u16, body: &'static str) -> Result<()> {
+        let status = StatusCode::from_u16(status).unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let server = tokio::spawn(async move {
+            axum::serve(listener, Router::new().fallback(move || async move { (status, body) })).await
+        });
+        let remote = Remote { url, admin: Some(Token::generate()) };
+        let leader = Server::new(AggregatorRole::Leader, &remote, &http_client::client(None).unwrap());
+        let outcome = leader.delete(&TaskId::from([7; 32])).await;
+        server.abort();
+        outcome
+    }
+
+    #[tokio::test]
+    async fn only_the_type_of_an_answer_says_that_a_task_is_already_removed() {
+        assert!(removal(204, "").await.is_ok());
+        assert!(removal(404, r#"{"type": "urn:ietf:params:ppm:dap:error:unrecognizedTask"}"#).await.is_ok());
+        for stranger in [
+            r#"{"type": "about:blank", "detail": "not urn:ietf:params:ppm:dap:error:unrecognizedTask"}"#,
+            r#"{"type": "urn:ietf:params:ppm:dap:error:unauthorizedRequest", "title": "unrecognizedTask"}"#,
+            r#"{"detail": {"type": "urn:ietf:params:ppm:dap:error:unrecognizedTask"}}"#,
+            r#"["urn:ietf:params:ppm:dap:error:unrecognizedTask"]"#,
+            "urn:ietf:params:ppm:dap:error:unrecognizedTask",
+        ] {
+            assert!(removal(404, stranger).await.is_err(), "{stranger}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Has the aggregators serve a query's task, and forget it: the embedded pair, servers elsewhere over their operator's
-//! interface, or files for an operator who does it by hand.
+//! Asks the aggregators to serve a query's task, and later to forget it: the embedded pair directly, servers elsewhere
+//! over their operator's interface, or an operator who does it by hand with files.
 
 mod embedded;
 mod external;
@@ -79,7 +79,7 @@ impl Provisioner {
         matches!(self.means, Means::Embedded(_))
     }
 
-    /// Has both serve the task of a card. Doing so twice changes nothing.
+    /// Asks both to serve the task of a card. Asking twice changes nothing.
     ///
     /// Both get the signed card and the collector's public key; the leader also gets the hash of the collector's token.
     /// They compute the rest of the task themselves, and share their own secrets with each other alone.
@@ -90,7 +90,7 @@ impl Provisioner {
         }
     }
 
-    /// Has both forget a task and its reports. Doing so twice changes nothing.
+    /// Asks both to forget a task and its reports. Asking twice changes nothing.
     pub(crate) async fn remove(&self, task: &TaskId) -> Result<()> {
         match &self.means {
             Means::Embedded(pair) => pair.remove(task).await,
@@ -106,7 +106,7 @@ impl Provisioner {
         }
     }
 
-    /// Has an embedded pair read its certificate again.
+    /// Makes an embedded pair read its certificate again.
     pub(crate) async fn reload_certificates(&self) {
         if let Means::Embedded(pair) = &self.means {
             pair.reload_certificates().await;
@@ -128,7 +128,7 @@ impl Provisioner {
     }
 }
 
-/// The address of a server as a base: its resources lie below it.
+/// The address of a server as a base for the paths of its resources.
 fn base_address(url: &Url) -> Result<Url> {
     if url.cannot_be_a_base() || !matches!(url.scheme(), "http" | "https") {
         return Err(Error::input(format!("`{url}` is not an http or https address")));

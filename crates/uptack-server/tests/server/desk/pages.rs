@@ -167,6 +167,35 @@ async fn a_plan_on_the_page_is_the_plan_of_the_planner() {
     assert!(unaskable.text.contains("href=\"#predicate\""), "{}", unaskable.text);
 }
 
+/// With owners, ε and an error all given, nothing is left to solve for, and the error is a condition.
+#[tokio::test]
+async fn an_error_that_cannot_be_had_is_refused_by_plan_preview_and_opening_alike() {
+    let stage = Stage::new().await;
+    let mut browser = Browser::signed_in(&stage.desk).await;
+    let strict = format!("{ASKED}&error=0.1");
+    let mut panel = browser.get(&format!("/pages/ask/plan?{strict}")).await;
+    while panel.status == 202 {
+        panel = browser.get(&format!("/pages/ask/plan?{strict}")).await;
+    }
+    let words = panel.text.split_once("<p class=\"fault\">").unwrap().1.split_once("</p>").unwrap().0;
+    assert!(words.starts_with("an error of 0.1 cannot be had") && words.contains("allow a larger error"), "{words}");
+    let preview = browser.get(&format!("/pages/ask/preview?{strict}")).await;
+    assert!(preview.status == 400 && preview.text.contains(words), "{words} in {}", preview.text);
+
+    // The form of a preview with a modest error, sent with the strict one.
+    let shown = browser.get(&format!("/pages/ask/preview?{ASKED}&error=20")).await;
+    let [form_token, key, opening, asked] = ["form_token", "key", "opening", "asked"].map(|name| shown.field(name));
+    let mut open = async |asked: &str| {
+        let fields = [("form_token", &*form_token), ("key", &key), ("opening", &opening), ("asked", asked)];
+        browser.post("/pages/ask/open", &fields).await
+    };
+    let refused = open(&strict).await;
+    assert!(refused.status == 400 && refused.text.contains(words), "{words} in {}", refused.text);
+    assert!(stage.analyst.list().await.unwrap().is_empty(), "nothing was opened");
+    assert!(asked.contains("error=20"), "{asked}");
+    assert_eq!(open(&asked).await.status, 303);
+}
+
 #[tokio::test]
 async fn ballots_and_series_have_their_pictures() {
     let stage = Stage::new().await;

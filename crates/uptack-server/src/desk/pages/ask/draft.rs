@@ -8,7 +8,7 @@ use uptack::{
 };
 use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared};
 
-use super::wanted::{Fault, Wanted};
+use super::wanted::{Fault, FieldResult, Wanted};
 use crate::desk::pages::fields::Fields;
 
 /// A question that owners can answer, with what the planner is asked and when answers are taken.
@@ -39,7 +39,7 @@ impl Window {
 }
 
 impl Draft {
-    pub(super) fn read(fields: &Fields) -> Result<Self, Fault> {
+    pub(super) fn read(fields: &Fields) -> FieldResult<Self> {
         let wanted = Wanted::read(fields)?;
         let words = required(fields, "question", "say in words what people are asked")?.to_owned();
         let (question, window) = (question(fields)?, window(fields)?);
@@ -57,16 +57,16 @@ impl Draft {
         Ok(Card { series: None, ..card })
     }
 
-    /// The request with what it leaves open. That is solved for one question; as a whole the card then keeps within it.
+    /// The request with what it leaves open, if the error that is given can be had. Both are about one question; as a whole
+    /// the card then keeps within the request.
     fn solved_request(&self, progress: &Progress) -> Result<plan::Request, uptack::Error> {
-        let Wanted { request, unknown, error } = &self.wanted;
-        match unknown {
-            plan::Unknown::Error => Ok(request.clone()),
-            _ => Ok(plan::solve(request, *unknown, *error, progress)?.request),
+        if self.wanted.is_solved() {
+            return Ok(self.wanted.request.clone());
         }
+        Ok(self.wanted.solve(progress)?.request)
     }
 
-    /// When answers are taken, as a request to open the card says it.
+    /// When answers are taken, as a request to open the card states it.
     pub(super) fn schedule(&self) -> Vec<(&'static str, u64)> {
         match self.window {
             Window::Once(seconds) => vec![("seconds", seconds)],
@@ -76,17 +76,17 @@ impl Draft {
 }
 
 /// How many queries can differ for one owner.
-fn counted_queries(question: &Question, window: Window) -> Result<u64, Fault> {
+fn counted_queries(question: &Question, window: Window) -> FieldResult<u64> {
     let times = window.series().map_or(1, |(_, times)| times);
     let counted = question.counted_queries(times).map_err(Fault::at("values"))?;
     counted.ok_or_else(|| Fault::of("times", "a series has at least one window, and an end"))
 }
 
-fn required<'a>(fields: &'a Fields, name: &'static str, words: &str) -> Result<&'a str, Fault> {
+fn required<'a>(fields: &'a Fields, name: &'static str, words: &str) -> FieldResult<&'a str> {
     fields.given(name).ok_or_else(|| Fault::of(name, words))
 }
 
-fn question(fields: &Fields) -> Result<Question, Fault> {
+fn question(fields: &Fields) -> FieldResult<Question> {
     match fields.get("who") {
         "" | "devices" => question_of_devices(fields),
         "people" => question_of_people(fields),
@@ -95,7 +95,7 @@ fn question(fields: &Fields) -> Result<Question, Fault> {
 }
 
 /// People answer the question in words; what only a device can evaluate would be ignored.
-fn question_of_people(fields: &Fields) -> Result<Question, Fault> {
+fn question_of_people(fields: &Fields) -> FieldResult<Question> {
     for name in ["predicate", "each", "values", "most_yes"] {
         if fields.given(name).is_some() {
             return Err(Fault::of(name, "people answer the question itself; leave this empty, or let devices answer"));
@@ -104,7 +104,7 @@ fn question_of_people(fields: &Fields) -> Result<Question, Fault> {
     Ok(Question::of_people())
 }
 
-fn question_of_devices(fields: &Fields) -> Result<Question, Fault> {
+fn question_of_devices(fields: &Fields) -> FieldResult<Question> {
     if let Some(attribute) = fields.given("each") {
         return ballot(fields, attribute);
     }
@@ -114,7 +114,7 @@ fn question_of_devices(fields: &Fields) -> Result<Question, Fault> {
 }
 
 /// One question for each value of an attribute.
-fn ballot(fields: &Fields, attribute: &str) -> Result<Question, Fault> {
+fn ballot(fields: &Fields, attribute: &str) -> FieldResult<Question> {
     let values = values(fields)?;
     let most_yes = match fields.given("most_yes") {
         Some(text) => count(text).map_err(Fault::at("most_yes"))?,
@@ -124,7 +124,7 @@ fn ballot(fields: &Fields, attribute: &str) -> Result<Question, Fault> {
         .map_err(Fault::at("values"))
 }
 
-fn values(fields: &Fields) -> Result<Vec<String>, Fault> {
+fn values(fields: &Fields) -> FieldResult<Vec<String>> {
     let written = fields.get("values").split([',', '\n']).map(str::trim);
     let values: Vec<String> = written.filter(|value| !value.is_empty()).map(str::to_owned).collect();
     if values.is_empty() {
@@ -133,7 +133,7 @@ fn values(fields: &Fields) -> Result<Vec<String>, Fault> {
     Ok(values)
 }
 
-fn window(fields: &Fields) -> Result<Window, Fault> {
+fn window(fields: &Fields) -> FieldResult<Window> {
     match fields.given("times") {
         Some(times) if times != "1" => {
             let times = count(times).map_err(Fault::at("times"))?;
@@ -143,7 +143,7 @@ fn window(fields: &Fields) -> Result<Window, Fault> {
     }
 }
 
-fn window_seconds(fields: &Fields) -> Result<u64, Fault> {
+fn window_seconds(fields: &Fields) -> FieldResult<u64> {
     let text = required(fields, "closes", "say how long, as in 10m")?;
     let span = seconds(text).map_err(Fault::at("closes"))?;
     if span < LEAST_WINDOW {

@@ -27,6 +27,9 @@ pub(super) const NAMES: [&str; 18] = [
     "times",
 ];
 
+/// The fields that determine a plan.
+pub(super) const PLANNED_FROM: &[&str] = NAMES.split_at(10).0;
+
 /// The values that the form starts with.
 pub(super) fn usual() -> Fields {
     Fields::parse(b"owners=3000&yes=0..300&epsilon=1&trust=one-aggregator&minimum_batch=2500&closes=10m")

@@ -13,7 +13,7 @@ use axum::{
 };
 use maud::{Markup, html};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use uptack::card::Card;
 use uptack_dap::{digest::sha256, token::Token};
 
@@ -22,7 +22,7 @@ use super::{
     fields::Fields,
     frame::{self, Tab},
     guard::Form,
-    refusal::Refusal,
+    refusal::{Granted, Refusal},
     visitor::Visitor,
     work::Found,
 };
@@ -31,6 +31,7 @@ use crate::{
     desk::{new_queries, openings, queries},
 };
 use draft::Draft;
+use planning::Planned;
 use wanted::{Fault, Wanted};
 
 pub(super) use planning::Plans;
@@ -64,7 +65,7 @@ pub(super) async fn chart(State(pages): Site, _visitor: Visitor, fields: Fields)
     let Found::Done(charts) = pages.charts(wanted, LONG_PATIENCE).await else { return Err(busy()) };
     match charts.get(number) {
         Some(svg) => Ok(document("image/svg+xml", svg.clone())),
-        None => Err(Refusal::page(StatusCode::NOT_FOUND, "There is no such chart.")),
+        None => Err(Refusal::not_found("There is no such chart.")),
     }
 }
 
@@ -102,6 +103,7 @@ fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
             // Sent twice, the question is opened once.
             input type="hidden" name="key" value=(Token::generate().as_str());
             input type="hidden" name="opening" value=(opening);
+            input type="hidden" name="asked" value=(fields.query(form::PLANNED_FROM));
             p { "Once it is open, owners answer it and pay for it from their budgets; cancelling gives nothing back." }
             p.buttons {
                 button.primary type="submit" { "Open the question" }
@@ -111,8 +113,9 @@ fn open_form(visitor: &Visitor, fields: &Fields, opening: &str) -> Markup {
     }
 }
 
-/// Opens what was shown, by the function that serves programs.
+/// Opens what was shown, by the function that serves programs, if the error that was asked for can be had.
 pub(super) async fn open(State(pages): Site, Form { visitor, fields }: Form) -> Page {
+    pages.check_error(&Fields::parse(fields.get("asked").as_bytes())).await?;
     let opening = fields.get("opening").as_bytes();
     let request = openings::Request {
         analyst: visitor.caller.name,
@@ -130,9 +133,22 @@ impl Pages {
         frame::page("Ask", Tab::Ask, visitor, form::page(fields, fault, &plan))
     }
 
-    async fn drafted_card(&self, draft: Draft) -> Result<Card, Refusal> {
-        let made = self.work.once(move || draft.card().map_err(|error| error_words(&error))).await;
-        made.ok_or_else(busy)?.as_ref().clone().map_err(Refusal::input)
+    async fn drafted_card(&self, draft: Draft) -> Granted<Card> {
+        let made = self.work.once(move || draft.card().map_err(error_words)).await;
+        Arc::unwrap_or_clone(made.ok_or_else(busy)?).map_err(Refusal::input)
+    }
+
+    /// Refuses an error that the plan of these fields cannot have, in the words of the plan's panel.
+    async fn check_error(&self, fields: &Fields) -> Granted<()> {
+        if fields.given("error").is_none() {
+            return Ok(());
+        }
+        let wanted = Wanted::read(fields).map_err(|fault| Refusal::input(fault.words))?;
+        let Found::Done(planned) = self.plan(wanted, LONG_PATIENCE).await else { return Err(busy()) };
+        match planned.as_ref() {
+            Planned::Impossible(words) => Err(Refusal::input(words)),
+            Planned::Plan { .. } => Ok(()),
+        }
     }
 
     /// A card with what the desk writes onto it.
@@ -162,6 +178,6 @@ fn busy() -> Refusal {
 }
 
 /// An error with what would help.
-fn error_words(error: &uptack::Error) -> String {
+fn error_words(error: uptack::Error) -> String {
     error.hint().map_or(error.to_string(), |hint| format!("{error}. {hint}"))
 }

@@ -9,9 +9,6 @@ use uptack::{
 use super::{form, planning::Planned, wanted::Fault};
 use crate::desk::pages::{card_view::best_guess, fields::Fields, table};
 
-/// The fields that determine a plan.
-const PLANNED_FROM: &[&str] = form::NAMES.split_at(10).0;
-
 pub(super) fn fault(fault: &Fault) -> Markup {
     html! {
         h2 { "The plan" }
@@ -116,12 +113,11 @@ fn badge(is_planned: bool) -> Markup {
 
 /// What the guarantee is if fewer owners are honest.
 fn honesty(solved: &Solved) -> Markup {
-    let plan = &solved.plan;
     html! {
         h3 { "If fewer are honest" }
-        @if plan.trust == Trust::OneAggregator {
+        @if solved.plan.trust == Trust::OneAggregator {
             p { "What is published rests on no other owner: with 90, 75 or 50 % of them honest ε stays "
-                (display::claim(plan.epsilon())) "." }
+                (display::claim(solved.plan.epsilon())) "." }
         } @else {
             (robustness_table(solved))
         }
@@ -173,7 +169,7 @@ fn bound_words(linked: Option<f64>) -> String {
 }
 
 fn charts(solved: &Solved, fields: &Fields) -> Markup {
-    let path = format!("/pages/ask/chart?{}", fields.query(PLANNED_FROM));
+    let path = format!("/pages/ask/chart?{}", fields.query(form::PLANNED_FROM));
     let against = ["ε", "the number of owners", "the linked ε"];
     let drawn = if solved.plan.tradeoff.is_empty() { 2 } else { 3 };
     html! {

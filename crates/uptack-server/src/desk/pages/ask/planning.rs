@@ -1,8 +1,8 @@
-//! Plans and their charts, computed once for all who ask for the same.
+//! Plans and their charts, each computed once however many ask for it.
 
 use std::time::Duration;
 use uptack::{
-    plan::{self, Solved, errors_by_family},
+    plan::{Solved, errors_by_family},
     privacy,
     simulate::Progress,
 };
@@ -21,7 +21,7 @@ pub(in crate::desk::pages) struct Plans {
     charts: Jobs<Vec<String>>,
 }
 
-/// What came of planning.
+/// The outcome of planning.
 pub(super) enum Planned {
     Plan {
         solved: Box<Solved>,
@@ -52,11 +52,11 @@ impl Pages {
 
 impl Planned {
     fn of(wanted: &Wanted) -> Self {
-        Self::solve(wanted).unwrap_or_else(|error| Self::Impossible(super::error_words(&error)))
+        Self::solve(wanted).unwrap_or_else(|error| Self::Impossible(super::error_words(error)))
     }
 
     fn solve(wanted: &Wanted) -> Result<Self, uptack::Error> {
-        let solved = plan::solve(&wanted.request, wanted.unknown, wanted.error, &Progress::default())?;
+        let solved = wanted.solve(&Progress::default())?;
         let best = &solved.plan.best;
         let accountant = privacy::release(&best.channel, best.views.release.owners())?;
         let statement = privacy::statement(&best.channel, &best.views, &accountant, None);

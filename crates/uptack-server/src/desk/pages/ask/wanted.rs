@@ -2,9 +2,10 @@
 
 use uptack::{
     Fraction,
-    plan::{Noise, Over, Prior, Request, Trust, USUAL_LINKED_EPSILON, Unknown},
+    plan::{Noise, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown, solve},
     privacy::{Delta, Epsilon},
     quantity::{count, range},
+    simulate::Progress,
 };
 
 use crate::desk::pages::fields::Fields;
@@ -24,19 +25,22 @@ pub(super) struct Fault {
     pub(super) words: String,
 }
 
+/// What reading a field gives back.
+pub(super) type FieldResult<T> = Result<T, Fault>;
+
 impl Fault {
     pub(super) fn of(field: &'static str, words: impl Into<String>) -> Self {
         Self { field, words: words.into() }
     }
 
-    /// Makes errors faults of a field.
+    /// Turns errors into faults of a field.
     pub(super) fn at<E: ToString>(field: &'static str) -> impl Fn(E) -> Self {
         move |error| Self::of(field, error.to_string())
     }
 }
 
 impl Wanted {
-    pub(super) fn read(fields: &Fields) -> Result<Self, Fault> {
+    pub(super) fn read(fields: &Fields) -> FieldResult<Self> {
         let owners = number(fields, "owners", count)?;
         let (epsilon, error) = (positive(fields, "epsilon")?, positive(fields, "error")?);
         let unknown = unknown(owners, epsilon, error)?;
@@ -57,20 +61,30 @@ impl Wanted {
         Ok(Self { request, unknown, error })
     }
 
-    /// A text that is the same for the same request.
+    /// The plan, with what was left open. An error that is given and cannot be had is refused, for the panel, the preview
+    /// and the opening alike.
+    pub(super) fn solve(&self, progress: &Progress) -> Result<Solved, uptack::Error> {
+        solve(&self.request, self.unknown, self.error, progress)
+    }
+
+    /// Whether nothing is left open and no error is to be kept.
+    pub(super) fn is_solved(&self) -> bool {
+        self.unknown == Unknown::Error && self.error.is_none()
+    }
+
+    /// A text that identifies the request.
     pub(super) fn key(&self) -> String {
         format!("{:?} {:?} {:?}", self.request, self.unknown, self.error)
     }
 }
 
-fn prior(fields: &Fields) -> Result<Prior, Fault> {
-    let yes = number(fields, "yes", range)?;
-    let (low, high) =
-        yes.ok_or_else(|| Fault::of("yes", "give roughly how many would say yes, as in 500 or 0..500"))?;
+fn prior(fields: &Fields) -> FieldResult<Prior> {
+    let (low, high) = number(fields, "yes", range)?
+        .ok_or_else(|| Fault::of("yes", "give roughly how many would say yes, as in 500 or 0..500"))?;
     Ok(Prior { low, high, over: Over::Worst })
 }
 
-fn minimum_batch(fields: &Fields, owners: Option<u64>) -> Result<Option<u64>, Fault> {
+fn minimum_batch(fields: &Fields, owners: Option<u64>) -> FieldResult<Option<u64>> {
     let given = number(fields, "minimum_batch", count)?;
     if owners.is_none() && given.is_some() {
         return Err(Fault::of("minimum_batch", "where owners are solved for, the minimum batch is all of them"));
@@ -79,19 +93,18 @@ fn minimum_batch(fields: &Fields, owners: Option<u64>) -> Result<Option<u64>, Fa
 }
 
 /// The share of the owners that is honest; all of them by default.
-fn honest(fields: &Fields) -> Result<Fraction, Fault> {
-    let parse = |text: &str| text.parse().map_err(|error: uptack::Error| error.to_string());
-    Ok(number(fields, "honest", parse)?.unwrap_or_else(Fraction::one))
+fn honest(fields: &Fields) -> FieldResult<Fraction> {
+    Ok(number(fields, "honest", str::parse)?.unwrap_or_else(Fraction::one))
 }
 
-fn release(epsilon: f64, fields: &Fields) -> Result<(Epsilon, Delta), Fault> {
+fn release(epsilon: f64, fields: &Fields) -> FieldResult<(Epsilon, Delta)> {
     let delta = positive(fields, "delta")?.unwrap_or(uptack::plan::USUAL_DELTA);
     let epsilon = Epsilon::new(epsilon).map_err(Fault::at("epsilon"))?;
     Ok((epsilon, Delta::new(delta).map_err(Fault::at("delta"))?))
 }
 
 /// What was left out; if all three are given, the plan is checked against the error.
-fn unknown(owners: Option<u64>, epsilon: Option<f64>, error: Option<f64>) -> Result<Unknown, Fault> {
+fn unknown(owners: Option<u64>, epsilon: Option<f64>, error: Option<f64>) -> FieldResult<Unknown> {
     match (owners, epsilon, error) {
         (Some(_), Some(_), _) => Ok(Unknown::Error),
         (Some(_), None, Some(_)) => Ok(Unknown::Epsilon),
@@ -100,7 +113,7 @@ fn unknown(owners: Option<u64>, epsilon: Option<f64>, error: Option<f64>) -> Res
     }
 }
 
-fn trusted(text: &str) -> Result<(Noise, Trust), Fault> {
+fn trusted(text: &str) -> FieldResult<(Noise, Trust)> {
     match text {
         "" | "one-aggregator" => Ok((Noise::Aggregators, Trust::OneAggregator)),
         "owners" => Ok((Noise::None, Trust::Owners)),
@@ -110,7 +123,7 @@ fn trusted(text: &str) -> Result<(Noise, Trust), Fault> {
 }
 
 /// The bound on the linked ε: with noise the usual one by default, and none if the field says so.
-fn linked(fields: &Fields, noise: Noise) -> Result<Option<f64>, Fault> {
+fn linked(fields: &Fields, noise: Noise) -> FieldResult<Option<f64>> {
     match fields.get("linked_epsilon") {
         "" => Ok((noise != Noise::None).then_some(USUAL_LINKED_EPSILON)),
         "none" => Ok(None),
@@ -118,11 +131,11 @@ fn linked(fields: &Fields, noise: Noise) -> Result<Option<f64>, Fault> {
     }
 }
 
-fn number<T>(
+fn number<T, E: ToString>(
     fields: &Fields,
     name: &'static str,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<Option<T>, Fault> {
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> FieldResult<Option<T>> {
     let text = without_separators(fields.get(name));
     if text.is_empty() {
         return Ok(None);
@@ -135,13 +148,13 @@ fn without_separators(text: &str) -> String {
     text.chars().filter(|sign| !sign.is_whitespace() && *sign != ',').collect()
 }
 
-fn positive(fields: &Fields, name: &'static str) -> Result<Option<f64>, Fault> {
+fn positive(fields: &Fields, name: &'static str) -> FieldResult<Option<f64>> {
     number(fields, name, parse_positive)
 }
 
 fn parse_positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+    match text.parse() {
+        Ok(value) if f64::is_finite(value) && value > 0.0 => Ok(value),
         _ => Err(format!("`{text}` is not a positive number")),
     }
 }
