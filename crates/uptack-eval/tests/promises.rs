@@ -1,5 +1,7 @@
 //! What the evaluation should show, measured and compared with what is promised.
 
+use std::sync::LazyLock;
+
 use uptack::estimate::many::{Sharing, simultaneous};
 use uptack::estimate::{Confidence, IntervalKind};
 use uptack::simulate::{Crowd as Draws, Progress, Simulation};
@@ -27,12 +29,15 @@ fn too_low(share: f64, trials: u64, promised: f64, checks: usize) -> bool {
     share < least_by_chance(trials, promised, ALPHA / checks as f64)
 }
 
+/// The methods of a comparison. All tests share the plans, which are most of the work.
+fn methods_of(comparison: Comparison) -> Vec<Method> {
+    static PLANS: LazyLock<Plans> = LazyLock::new(Plans::default);
+    methods(comparison, Crowd { owners: OWNERS, yes: 4 }, 2221, &Levels::default(), &PLANS).unwrap()
+}
+
 /// Every method of every comparison.
 fn all_methods() -> Vec<Method> {
-    let of = |comparison| {
-        methods(comparison, Crowd { owners: OWNERS, yes: 4 }, 2221, &Levels::default(), &Plans::default()).unwrap()
-    };
-    Comparison::ALL.into_iter().flat_map(of).collect()
+    Comparison::ALL.into_iter().flat_map(methods_of).collect()
 }
 
 fn measured(method: &Method, number: usize, vehicles: &[u64], trials: u64) -> Measured {
@@ -74,9 +79,7 @@ fn intervals_hold_as_often_as_they_say() {
 #[test]
 fn intervals_of_thousands_of_stations_hold_together() {
     let vehicles = generate(1).unwrap().vehicles();
-    let methods =
-        methods(Comparison::Release, Crowd { owners: OWNERS, yes: 4 }, 2221, &Levels::default(), &Plans::default())
-            .unwrap();
+    let methods = methods_of(Comparison::Release);
     // Planned normal form and blended, shuffled and plain randomized response.
     let chosen = &methods[..4];
     for (number, method) in chosen.iter().enumerate() {

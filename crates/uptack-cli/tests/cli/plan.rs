@@ -260,7 +260,7 @@ fn the_predicted_error_is_what_happens() {
         let simulation = Simulation {
             owners: owners.parse().unwrap(),
             yes: yes.parse().unwrap(),
-            trials: 40_000,
+            trials: 20_000,
             seed: 4,
             confidence: Confidence::new(0.95).unwrap(),
             interval: IntervalKind::Score,
