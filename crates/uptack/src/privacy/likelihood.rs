@@ -278,6 +278,9 @@ impl PerDirection<Enclosure> {
     }
 }
 
+/// The weights of this many classes, in each direction.
+pub(crate) type Weights<const CLASSES: usize> = PerDirection<[Weight; CLASSES]>;
+
 /// The target's weight in one class: `first` − `second`, where `second` carries the factor e^ε.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weight {

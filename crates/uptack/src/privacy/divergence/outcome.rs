@@ -11,7 +11,7 @@ use super::two_classes::two_classes;
 use crate::certified::binomial::Binomial;
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, OneTruth, PerDirection, PerTruth, Weight};
+use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, OneTruth, PerDirection, PerTruth, Weight, Weights};
 use crate::privacy::views::Outcome;
 use crate::threads::joined;
 use crate::truth::Truth;
@@ -69,17 +69,11 @@ impl Outcome {
             return two_classes(weights.map(first), crowd, question.log_cut, work);
         }
         let crowd = CrowdLaws { owners, laws: laws.map(first) };
-        self.as_precisely_as_wanted(weights.map(first), crowd, question, work)
+        self.sharp_enough(weights.map(first), crowd, question, work)
     }
 
     /// Three classes in a crowd of both truths by the cheapest method that is precise enough.
-    fn as_precisely_as_wanted(
-        &self,
-        weights: PerDirection<[Weight; 3]>,
-        crowd: CrowdLaws<3>,
-        question: Question,
-        work: &Work,
-    ) -> Divergences {
+    fn sharp_enough(&self, weights: Weights<3>, crowd: CrowdLaws<3>, question: Question, work: &Work) -> Divergences {
         if let Some(value) = without_the_rarest(weights, crowd, question, work) {
             return value;
         }
@@ -93,7 +87,7 @@ impl Outcome {
     /// Three classes in a crowd of both truths, each direction on a thread of its own where that is worth it.
     pub(super) fn three_classes(
         &self,
-        weights: PerDirection<[Weight; 3]>,
+        weights: Weights<3>,
         crowd: CrowdLaws<3>,
         question: Question,
         work: &Work,
@@ -139,7 +133,7 @@ pub(super) fn first<T: Copy, const N: usize>(values: Vec<T>) -> [T; N] {
 
 /// A function of both directions' weights, computed on two threads.
 fn each_on_its_thread<const N: usize>(
-    weights: PerDirection<[Weight; N]>,
+    weights: Weights<N>,
     work: &Work,
     function: impl Fn([Weight; N], &Work) -> Enclosure + Sync,
 ) -> Divergences {

@@ -4,12 +4,12 @@ use super::question::{Divergences, Question};
 use super::two_classes::two_classes;
 use crate::certified::enclosure::Enclosure;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, PerDirection, Weight};
+use crate::privacy::likelihood::{Bounds, Crowd, CrowdLaws, Weight, Weights};
 
 /// The divergence of three classes by way of the two that are left when the rarest is given away. Hardly anybody of the crowd is
 /// in it but for a small probability; the target's own mass there is added. None where that is too much.
 pub(super) fn without_the_rarest(
-    weights: PerDirection<[Weight; 3]>,
+    weights: Weights<3>,
     crowd: CrowdLaws<3>,
     question: Question,
     work: &Work,

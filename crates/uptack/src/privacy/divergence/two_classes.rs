@@ -6,15 +6,10 @@ use crate::certified::binomial_sum::{Counts, sum_of_two};
 use crate::certified::enclosure::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{CrowdLaws, PerDirection, Weight};
+use crate::privacy::likelihood::{CrowdLaws, Weight, Weights};
 
 /// The divergence for a target with these weights, exactly: the count of the first class is a sum of two binomials.
-pub(crate) fn two_classes(
-    weights: PerDirection<[Weight; 2]>,
-    crowd: CrowdLaws<2>,
-    log_cut: f64,
-    work: &Work,
-) -> Divergences {
+pub(crate) fn two_classes(weights: Weights<2>, crowd: CrowdLaws<2>, log_cut: f64, work: &Work) -> Divergences {
     let parts = crowd.counts_of_first();
     let (low, high) = window(&parts, log_cut);
     let counts = sum_of_two(parts[0], parts[1], low, high);
