@@ -112,7 +112,7 @@ async fn upload_until(client: Client, index: usize, stop: Arc<AtomicBool>, count
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         counts[cell].fetch_add(1, Ordering::SeqCst);
-        // A hundred reports per second keep every moment busy, as a thousand would.
+        // A steady load is enough; without a pause it would be all that the machine can do.
         tokio::time::sleep(Duration::from_millis(15)).await;
     }
 }
