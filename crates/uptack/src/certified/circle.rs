@@ -47,25 +47,16 @@ impl<'a> FallingTerms<'a> {
     /// z·(1 − (L+1)·z^L + L·z^(L+1))/(1 − z)² = z·(1 − z^L − L·z^L·(1 − z))/(1 − z)².
     fn closed_form(&self, node: usize) -> (Complex, f64) {
         let last = self.last as f64;
-        let z = self.turned(self.size, node);
-        let to_last = self.turned(self.last_size, node * self.last as usize);
-        let difference = self.one_minus(z, node);
+        let Node { root, one_minus_cosine } = self.roots.node(node);
+        let z = root.conjugate().scaled(self.size);
+        let to_last = self.roots.quick(node * self.last as usize).conjugate().scaled(self.last_size);
+        // 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·(1 − cos θ).
+        let difference = Complex { real: self.gap + self.size * one_minus_cosine, imaginary: -z.imaginary };
         let numerator = Complex::ONE - to_last - (to_last * difference).scaled(last);
         let square = difference * difference;
         let value = z * numerator * square.reciprocal();
         let size = (1.0 + to_last.magnitude() * (1.0 + last * difference.magnitude())) / square.magnitude();
-        (value, ROUNDOFF * (64.0 + 4.0 * self.tilt * last) * size)
-    }
-
-    /// The complex number of this size whose angle is the negative of that of the root with this number.
-    fn turned(&self, size: f64, number: usize) -> Complex {
-        self.roots.root(number).conjugate().scaled(size)
-    }
-
-    /// 1 − z without cancellation: 1 − e^(−t)cos θ = (1 − e^(−t)) + e^(−t)·2·sin²(θ/2).
-    fn one_minus(&self, z: Complex, node: usize) -> Complex {
-        let half_angle = self.roots.half_angle(node);
-        Complex { real: self.gap + self.size * 2.0 * half_angle.sin().powi(2), imaginary: -z.imaginary }
+        (value, ROUNDOFF * (96.0 + 4.0 * self.tilt * last) * size)
     }
 }
 
@@ -99,7 +90,20 @@ pub(super) struct Roots {
     coarse: Vec<Complex>,
     /// The first roots of a long circle, up to one coarse step.
     fine: Vec<Complex>,
+    /// The first nodes, where most of a spectrum is.
+    first_nodes: Vec<Node>,
 }
+
+/// What a node's angle gives, with small relative errors.
+#[derive(Clone, Copy)]
+struct Node {
+    root: Complex,
+    /// 2·sin²(θ/2) = 1 − cos θ at its angle θ, without cancellation.
+    one_minus_cosine: f64,
+}
+
+/// How many nodes of a circle are kept. Those of a large crowd's spectrum are the first thousand or two.
+const KEPT_NODES: usize = 1 << 12;
 
 /// Of longer circles not all roots are kept: the table would not fit into the caches, and making it would take longer than most of
 /// what it is used for.
@@ -129,7 +133,18 @@ impl Roots {
         let (step, fine) = if length > LONGEST_TABLE { (LONG_STEP, LONG_STEP) } else { (1, 0) };
         let root = |index: usize| Complex::root_of_unity(index, length);
         let coarse = (0..length / 2).step_by(step).map(root).collect();
-        Self { length, coarse, fine: (0..fine).map(root).collect() }
+        let mut roots = Self { length, coarse, fine: (0..fine).map(root).collect(), first_nodes: Vec::new() };
+        roots.first_nodes = (0..KEPT_NODES.min(length / 2)).map(|node| roots.new_node(node)).collect();
+        roots
+    }
+
+    /// A node of the first half of the circle.
+    fn node(&self, node: usize) -> Node {
+        self.first_nodes.get(node).copied().unwrap_or_else(|| self.new_node(node))
+    }
+
+    fn new_node(&self, node: usize) -> Node {
+        Node { root: self.root(node), one_minus_cosine: 2.0 * self.half_angle(node).sin().powi(2) }
     }
 
     /// Half the angle of a node.
@@ -172,7 +187,7 @@ impl Roots {
     }
 
     /// A root from those of the first half of the circle: the others have the opposite sign.
-    #[inline]
+    #[inline(always)]
     fn by_halves(&self, number: usize, of_first_half: impl Fn(usize) -> Complex) -> Complex {
         let half = self.length / 2;
         let root = of_first_half(number & (half - 1));
@@ -193,6 +208,24 @@ mod tests {
             // The plain sum is off by as much, in the worst case.
             assert!((sum.real - plain).abs() <= 2.0 * error, "{tilt}, {last}: {sum:?}, not {plain}");
             assert!((sum.real / plain - 1.0).abs() < 1e-12, "{tilt}, {last}: {sum:?}, not {plain}");
+        }
+    }
+
+    /// On a long circle; the last node is not among those that are kept.
+    #[test]
+    fn terms_at_a_node_are_as_near_as_they_say() {
+        let roots = Roots::of(2 * LONGEST_TABLE);
+        for (tilt, last) in [(0.0, 60), (1e-3, 5000), (0.02, 70_000)] {
+            for node in [1, 7, 1000, KEPT_NODES - 1, 3 * KEPT_NODES] {
+                let term = |j: i64| roots.root(node * j as usize).conjugate().scaled(falling_term(tilt, j));
+                let plain = (1..=last).fold(Complex::ZERO, |sum, j| sum + term(j));
+                let (sum, error) = FallingTerms::new(tilt, last, &roots).at(node);
+                let distance = (sum - plain).magnitude();
+                assert!(
+                    distance <= error + 1e-13 * falling_sum(tilt, last),
+                    "{tilt}, {last}, {node}: {distance} for {error}"
+                );
+            }
         }
     }
 
