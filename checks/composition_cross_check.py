@@ -2,9 +2,9 @@
 """Compares composed guarantees with Google's dp-accounting.
 
     python3 -m venv venv && venv/bin/pip install -r checks/requirements.txt
-    cargo run --release --example composition_figures | venv/bin/python checks/composition_cross_check.py
+    cargo run --release -p uptack-checks --bin composition_figures | venv/bin/python checks/composition_cross_check.py
 
-Reads the example's JSON on stdin. A row passes if the claimed epsilon is not below the accountant's by more than one
+Reads the program's JSON on stdin. A row passes if the claimed epsilon is not below the accountant's by more than one
 cell of the claim's own grid (and the noise of the accountant's transform), and not above it by more than 2 %; and if the lower bound does not exceed the accountant's
 pessimistic value. For Gaussians the exact answer is known too (composed Gaussians are one): the claim may not be below
 it at all. Exits with status 1 if any row fails, or if there is nothing to compare.

@@ -3,4 +3,4 @@
 # minutes, because reports wait for their moment. Its last result is in docs/owner.md.
 set -eu
 cd "$(dirname "$0")/.."
-exec cargo run --quiet --package uptack-owner --example timing_gap -- "$@"
+exec cargo run --quiet -p uptack-checks --bin timing_gap -- "$@"

@@ -7,7 +7,7 @@ mod accounting;
 mod clock;
 mod numpy;
 mod planning;
-#[path = "../../crates/uptack/examples/published_accountants/table.rs"]
+#[path = "../../checks/programs/src/bin/published_accountants/table.rs"]
 mod published;
 mod sampling;
 mod simulation;

@@ -1,6 +1,6 @@
 //! Planning, against one call of the accounting for the mechanism that is planned.
 
-#[path = "../../crates/uptack/examples/planning_times/cases.rs"]
+#[path = "../../checks/programs/src/bin/planning_times/cases.rs"]
 mod cases;
 
 use crate::Size;

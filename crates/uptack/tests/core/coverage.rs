@@ -60,7 +60,7 @@ fn sixty_owners_are_covered_whatever_they_hold() {
     MECHANISMS.iter().for_each(|text| check(text, 60, &LEVELS));
 }
 
-/// Two classes at every level and three classes at one; the example `interval_coverage` does the rest.
+/// Two classes at every level and three classes at one; the program `interval_coverage` does the rest.
 #[test]
 fn two_hundred_owners_are_covered_whatever_they_hold() {
     for text in MECHANISMS.into_iter().filter(|text| channel(text).classes().len() == 2) {
@@ -240,7 +240,7 @@ fn brute_force(channel: &Channel, owners: usize, (kind, confidence): Case) -> Ve
 }
 
 /// 200 channels that nobody chose, with three to five cells: `exact` never misses more often than it says, and `auto`
-/// hardly. The example `random_coverage` does the same with thousands.
+/// hardly. The program `random_coverage` does the same with thousands.
 #[test]
 fn random_channels_are_covered() {
     let mut coins = SeededCoins::new(20);

@@ -1,10 +1,10 @@
 //! Plans random requests and looks for anything that is certified and better; the last line sums it up.
 //!
-//! `cargo run --release -p uptack --example planner_survey -- 500 60` plans 500 requests, or as many as an hour allows.
+//! `cargo run --release -p uptack-checks --bin planner_survey -- 500 60` plans 500 requests, or as many as an hour allows.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[path = "../tests/plan/survey.rs"]
+#[path = "../../../../crates/uptack/tests/plan/survey.rs"]
 mod survey;
 
 use std::process::ExitCode;

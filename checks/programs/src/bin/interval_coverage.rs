@@ -1,13 +1,13 @@
 //! Prints how often intervals of every kind hold the truth, by exact summation, and how wide they are.
 //!
-//! `cargo run --release -p uptack --example interval_coverage -- 20 60 200`; with words, such as `spread custom`, only
+//! `cargo run --release -p uptack-checks --bin interval_coverage -- 20 60 200`; with words, such as `spread custom`, only
 //! mechanisms that begin with one of them.
 
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/core/exact_coverage.rs"]
+#[path = "../../../../crates/uptack/tests/core/exact_coverage.rs"]
 mod exact_coverage;
-#[path = "../tests/core/mechanisms.rs"]
+#[path = "../../../../crates/uptack/tests/core/mechanisms.rs"]
 mod mechanisms;
 
 use exact_coverage::{Held, exact_coverage};

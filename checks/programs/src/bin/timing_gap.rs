@@ -1,6 +1,6 @@
 //! What a leader learns by its clock: the gap between an owner's fetch of keys and its report, for yes and for no.
 //!
-//! `cargo run --package uptack-owner --example timing_gap [-- RUNS]` plays a leader, lets real clients answer it, and
+//! `cargo run -p uptack-checks --bin timing_gap [-- RUNS]` plays a leader, lets real clients answer it, and
 //! prints the two-sample Kolmogorov–Smirnov statistic: for the client as it is, and for a control that does things in
 //! the order that gives the truth away (keys, evaluation, sealing, sending). It takes about five minutes for 200 runs.
 

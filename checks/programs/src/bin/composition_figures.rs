@@ -1,6 +1,6 @@
 //! Prints composed guarantees as JSON, for an independent accountant to compare.
 //!
-//! `cargo run --release --example composition_figures | python3 checks/composition_cross_check.py`
+//! `cargo run --release -p uptack-checks --bin composition_figures | python3 checks/composition_cross_check.py`
 
 use std::io::Write as _;
 use std::time::Instant;

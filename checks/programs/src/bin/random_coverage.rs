@@ -1,12 +1,12 @@
 //! Holds intervals to their promises under random channels, by exact summation.
 //!
-//! `cargo run --release -p uptack --example random_coverage -- 5000`
+//! `cargo run --release -p uptack-checks --bin random_coverage -- 5000`
 
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/core/exact_coverage.rs"]
+#[path = "../../../../crates/uptack/tests/core/exact_coverage.rs"]
 mod exact_coverage;
-#[path = "../tests/core/random_channels.rs"]
+#[path = "../../../../crates/uptack/tests/core/random_channels.rs"]
 mod random_channels;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! Signed cards for programs that check them before they answer: honest ones, and each kind of falsified one.
 //!
-//! `cargo run --example card_vectors > vectors/cards.json`
+//! `cargo run -p uptack-checks --bin card_vectors > vectors/cards.json`
 //!
 //! Each row says who must refuse it: `owner` is the library's client, which verifies every claim; `page` is the page for
 //! people, which cannot check what is claimed of a crowd, and answers no card that asks a device.

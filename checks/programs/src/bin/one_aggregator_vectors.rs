@@ -1,7 +1,7 @@
 //! Cards for programs that check the claim of one honest aggregator: integers, scale and claim, every second claim falsified in
 //! its last digit.
 //!
-//! `cargo run --release --example one_aggregator_vectors > vectors/one_aggregator.json`
+//! `cargo run --release -p uptack-checks --bin one_aggregator_vectors > vectors/one_aggregator.json`
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
 
 use uptack::privacy::one_aggregator;

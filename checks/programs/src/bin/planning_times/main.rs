@@ -1,5 +1,5 @@
 //! Prints how long planning takes, and its ratio to one certificate, as `bench/README.md` has it:
-//! `cargo run --release -p uptack --example planning_times`; with a number, that many rounds instead of three; with a second
+//! `cargo run --release -p uptack-checks --bin planning_times`; with a number, that many rounds instead of three; with a second
 //! number, only the row that it counts to.
 
 #![allow(clippy::print_stdout)]

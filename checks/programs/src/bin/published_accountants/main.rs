@@ -1,5 +1,5 @@
 //! Prints the table of `docs/accounting.md` that sets the accounting against the published accountants for shuffled reports:
-//! `cargo run --release -p uptack --example published_accountants`.
+//! `cargo run --release -p uptack-checks --bin published_accountants`.
 
 #![allow(clippy::print_stdout)]
 
