@@ -136,28 +136,30 @@ impl ScoreSum {
 
     /// All of the tilted sum but e^`log_cut` on either side (Chernoff).
     pub(crate) fn window(&self, tilt: f64, log_cut: f64) -> Window {
+        self.window_by(&self.further_tilts(tilt, log_cut), log_cut)
+    }
+
+    /// What tilting further in either direction shows of the tilted sum. The best step for a Gaussian, and some octaves around it.
+    fn further_tilts(&self, tilt: f64, log_cut: f64) -> Vec<FurtherTilt> {
         let base = self.cumulant(tilt);
         let (_, variance) = self.moments(tilt);
-        let (lowest, highest) = self.extremes();
-        // The best step for a Gaussian; some octaves around it are tried.
         let usual = (-2.0 * log_cut / variance.max(1e-12)).sqrt();
+        let further = |factor: f64| {
+            let step = usual * factor;
+            FurtherTilt { step, above: self.cumulant(tilt + step) - base, below: self.cumulant(tilt - step) - base }
+        };
+        half_octaves(-12..=8).map(further).collect()
+    }
+
+    fn window_by(&self, further: &[FurtherTilt], log_cut: f64) -> Window {
+        let (lowest, highest) = self.extremes();
         let (mut low, mut high) = (lowest as f64, highest as f64);
-        for factor in half_octaves(-12..=8) {
-            let (below, above) = self.chernoff(tilt, base, log_cut, usual * factor);
+        for tilt in further {
+            let (below, above) = tilt.ends(log_cut);
             low = low.max(below);
             high = high.min(above);
         }
         Window { low: (low.floor() as i64).max(lowest), high: (high.ceil() as i64).min(highest), log_outside: log_cut }
-    }
-
-    /// Sums below and above which the tilted law, of the cumulant `base`, has at most e^`log_cut`: by a tilt that is one
-    /// step further. Infinite, or not numbers, if a cumulant overflows.
-    fn chernoff(&self, tilt: f64, base: f64, log_cut: f64, step: f64) -> (f64, f64) {
-        let above = (self.cumulant(tilt + step) - base - log_cut) / step;
-        let below = -(self.cumulant(tilt - step) - base - log_cut) / step;
-        // Slightly wider, which covers the rounding of the cumulants.
-        let room = 1.0 + 1e-6 * (above.abs() + below.abs());
-        (below - room, above + room)
     }
 
     /// The tilted law on a window.
@@ -186,18 +188,21 @@ impl ScoreSum {
         if lowest >= 0 {
             return (self.mean_of_nonnegative(), 0);
         }
-        let window = self.window(tilt, log_cut.max(-VANISHING + 10.0));
+        let log_cut = log_cut.max(-VANISHING + 10.0);
+        let further = self.further_tilts(tilt, log_cut);
+        let window = self.window_by(&further, log_cut);
+        let largest = largest_term(tilt, highest);
+        let beyond = window.outside() * largest;
+        let scale = self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12);
         if window.high <= 0 {
-            let bound = self.cumulant(tilt).exp() * window.outside() * largest_term(tilt, highest) * 1.01;
-            return (bound, 0);
+            return (beyond * scale, 0);
         }
-        if window.span() + 1 > LONGEST {
+        let positive = PositiveSums::new(&further, tilt, &window, largest);
+        if positive.length > LONGEST as usize {
             return (f64::INFINITY, 0);
         }
-        let (inside, cost) = self.tilted_positive_part(tilt, window);
-        let outside = window.outside() * largest_term(tilt, highest);
-        let scale = self.cumulant(tilt).exp() * (1.0 + 2.0 * self.relative_error(tilt) + 1e-12);
-        ((inside + outside) * scale, cost)
+        let (inside, cost) = self.tilted_positive_part(tilt, &positive);
+        ((inside + beyond) * scale, cost)
     }
 
     /// The mean without a tilt, from above, by one addition after another: relative errors do not grow if no score is negative.
@@ -206,10 +211,10 @@ impl ScoreSum {
         mean.max(0.0) * (1.0 + 1e-12 + self.relative_error(0.0))
     }
 
-    /// Σ j·e^(−tilt·j) times the tilted law, over the positive sums j of the window, from above, and what it cost in nodes.
-    fn tilted_positive_part(&self, tilt: f64, window: Window) -> (f64, u64) {
-        let roots = Roots::of(window.length());
-        let terms = FallingTerms::new(tilt, window.high, &roots);
+    /// Σ j·e^(−tilt·j) times the tilted law, over the sums j up to the last, from above, and what it cost in nodes.
+    fn tilted_positive_part(&self, tilt: f64, sums: &PositiveSums) -> (f64, u64) {
+        let roots = Roots::of(sums.length);
+        let terms = FallingTerms::new(tilt, sums.last, &roots);
         let (mut sum, mut error) = (0.0, 0.0);
         let scanned = spectrum::scan(&self.groups, tilt, &roots, |node, value, value_error| {
             let (product, product_error) = terms.product_with(node, value, value_error);
@@ -217,10 +222,73 @@ impl ScoreSum {
             error += product_error;
         });
         // At a node that is left out, the sum over j has at most as many terms as there are positive sums.
-        error += scanned.left_out * largest_term(tilt, window.high) * window.high as f64;
+        error += scanned.left_out * largest_term(tilt, sums.last) * sums.last as f64;
         let scale = 1.0 / roots.length as f64;
         ((sum.max(0.0) + error * 1.01) * scale * (1.0 + 1e-12), scanned.evaluated)
     }
+}
+
+/// A tilt that is a step further, in either direction.
+struct FurtherTilt {
+    step: f64,
+    /// How much larger the cumulant is at the tilt plus the step, and at the tilt minus the step. Infinite, or not numbers, if
+    /// it overflows.
+    above: f64,
+    below: f64,
+}
+
+impl FurtherTilt {
+    /// Sums below and above which the tilted law has at most e^`log_cut` (Chernoff).
+    fn ends(&self, log_cut: f64) -> (f64, f64) {
+        let above = (self.above - log_cut) / self.step;
+        let below = -(self.below - log_cut) / self.step;
+        let room = room(above.abs() + below.abs());
+        (below - room, above + room)
+    }
+}
+
+/// What makes ends of windows slightly wider, which covers the rounding of the cumulants.
+fn room(size: f64) -> f64 {
+    1.0 + 1e-6 * size
+}
+
+/// The sums whose terms j·e^(−tilt·j) are added up, from 1 to the last, and a circle for that.
+///
+/// Far up, where the law is small, the terms are small too: fewer sums are needed than for the law alone. What folds back onto a sum
+/// only adds, and it adds little if term and law together are small wherever two sums meet. So the circle may be shorter than the window.
+struct PositiveSums {
+    last: i64,
+    length: usize,
+}
+
+impl PositiveSums {
+    /// Such that what is beyond the last sum adds at most as much as all that is outside the window of the law would, if all its
+    /// terms were the largest one.
+    fn new(further: &[FurtherTilt], tilt: f64, window: &Window, largest: f64) -> Self {
+        // The term of a sum j of the window is at most e^(slack + log_outside − tilt·j) times the largest one.
+        let slack = (window.high as f64 / largest).ln().max(0.0) - window.log_outside;
+        let last = last_sum(further, tilt, slack).ceil().min(window.high as f64);
+        let distance = folding_distance(further, tilt, slack, last).min(window.span() as f64);
+        Self { last: last as i64, length: (distance.max(last) as usize + 1).next_power_of_two().max(2) }
+    }
+}
+
+/// A sum beyond which term and law together are at most e^log_outside of the largest term: with a step s further they are at most
+/// e^(above + slack + log_outside − (s + tilt)·sum) of it, and terms fall from 1/tilt on.
+fn last_sum(further: &[FurtherTilt], tilt: f64, slack: f64) -> f64 {
+    let ends = further.iter().map(|further| (further.above + slack) / (further.step + tilt));
+    let nearest = ends.fold(f64::INFINITY, f64::min);
+    (nearest + room(nearest.abs())).max(1.0 / tilt)
+}
+
+/// How far apart two sums have to be so that, up to the last sum, the term of one times the law of the other is as small. This
+/// decides how sharp a bound is, not whether it holds.
+fn folding_distance(further: &[FurtherTilt], tilt: f64, slack: f64, last: f64) -> f64 {
+    let distances = further.iter().map(|further| {
+        let at_last = (further.step - tilt).max(0.0) * last;
+        (further.below + slack + at_last) / further.step
+    });
+    distances.fold(f64::INFINITY, f64::min).ceil()
 }
 
 /// The largest j·e^(−tilt·j) for j from 1 to `last`.
@@ -246,6 +314,33 @@ mod tests {
             let (bound, _) = sum.positive_part(tilt, -60.0);
             assert!(bound >= exact && bound < exact * (1.0 + 1e-6), "{tilt}: {bound} for {exact}");
         }
+    }
+
+    /// The positive part of a sum of 1000 scores that is hardly ever positive, by convolution: sums fold onto each other on the circle,
+    /// and nothing is lost or gained by it.
+    #[test]
+    fn the_positive_part_holds_on_a_circle_shorter_than_the_window() {
+        let owners = 1000;
+        let mut law = vec![1.0];
+        for _ in 0..owners {
+            let with = |weight: f64, shift: usize| {
+                let law = &law;
+                move |place: usize| {
+                    place.checked_sub(shift).and_then(|before| law.get(before)).map_or(0.0, |mass| weight * mass)
+                }
+            };
+            let (low, high) = (with(0.75, 0), with(0.25, 3));
+            law = (0..law.len() + 3).map(|place| low(place) + high(place)).collect();
+        }
+        let exact: f64 =
+            law.iter().enumerate().map(|(place, mass)| (place as f64 - f64::from(owners)).max(0.0) * mass).sum();
+        let sum = ScoreSum { groups: vec![Draws { owners: owners as u64, atoms: vec![(-1, 0.75), (2, 0.25)] }] };
+        let (tilt, log_cut) = (sum.tilt_for(0.0), -40.0);
+        let (window, further) = (sum.window(tilt, log_cut), sum.further_tilts(tilt, log_cut));
+        let circle = PositiveSums::new(&further, tilt, &window, largest_term(tilt, 2 * i64::from(owners)));
+        assert!(circle.last < window.high && circle.length < window.length(), "{} and {}", circle.last, circle.length);
+        let (bound, _) = sum.positive_part(tilt, log_cut);
+        assert!(bound >= exact * (1.0 - 1e-11) && bound < exact * (1.0 + 1e-9), "{bound:e} for {exact:e}");
     }
 
     /// If no score is negative, the positive part is the mean, to the last digits whatever the order of the scores.
