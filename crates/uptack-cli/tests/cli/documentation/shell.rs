@@ -36,8 +36,8 @@ pub(super) fn run(chain: &[&Page]) -> Vec<String> {
     if steps.is_empty() {
         return Vec::new();
     }
-    if let Some(program) = missing_program(&steps) {
-        return needs(&chain[0].name, program);
+    if let Some(program) = missing_program(&steps, is_installed) {
+        return left_out(&chain[0].name, program, std::env::var_os(EVERY_PAGE).is_some());
     }
     let folder = Folder::new(&format!("documentation-{}", chain[0].name.replace('/', "-")));
     // What the pages read of the repository.
@@ -63,16 +63,19 @@ pub(super) fn run(chain: &[&Page]) -> Vec<String> {
 }
 
 /// The first program that the steps need, is not part of every system, and is not on this machine.
-fn missing_program(steps: &[Step<'_>]) -> Option<&'static str> {
+fn missing_program(steps: &[Step<'_>], is_installed: impl Fn(&str) -> bool) -> Option<&'static str> {
     let is_used = |program: &str| steps.iter().any(|step| step.command.text.contains(&format!("{program} ")));
-    let is_here = |program: &str| Process::new(program).arg("--version").output().is_ok();
-    NOT_EVERYWHERE.into_iter().find(|program| is_used(program) && !is_here(program))
+    NOT_EVERYWHERE.into_iter().find(|program| is_used(program) && !is_installed(program))
 }
 
-/// Leaves out a page on a newcomer's machine; the gate has every program, and runs every page.
-fn needs(page: &str, program: &str) -> Vec<String> {
+fn is_installed(program: &str) -> bool {
+    Process::new(program).arg("--version").output().is_ok()
+}
+
+/// Complains about a page that cannot be run if every page has to be: the gate has every program. A newcomer's machine need not.
+fn left_out(page: &str, program: &str, every_page: bool) -> Vec<String> {
     let message = format!("{page} is not run: it needs {program}");
-    if std::env::var_os(EVERY_PAGE).is_some() {
+    if every_page {
         return vec![message];
     }
     // Written past the test harness, which would swallow it when all is well.
@@ -138,4 +141,29 @@ fn wrong(step: &Step<'_>, printed: &str, succeeded: bool) -> Option<&'static str
         return Some(if succeeded { "succeeds" } else { "fails" });
     }
     (!shown.is_empty() && !shows(shown, printed)).then_some("prints something else")
+}
+
+/// A page with one block.
+fn page(language: &str, body: &str) -> Page {
+    Page { name: "docs/made-up.md".into(), text: format!("```{language}\n{body}\n```\n") }
+}
+
+#[test]
+fn a_script_fails_with_any_of_its_commands() {
+    for body in ["false\ntrue", "true\nfalse", "true\nfalse && true", "true && false"] {
+        let complaints = run(&[&page("sh", body)]);
+        assert!(complaints.len() == 1 && complaints[0].contains("docs/made-up.md"), "{body}: {complaints:?}");
+    }
+    assert_eq!(run(&[&page("sh", "true\nfalse || true")]), Vec::<String>::new());
+}
+
+#[test]
+fn a_page_without_its_program_is_left_out_but_not_by_the_gate() {
+    let page = page("console", "$ curl --silent http://127.0.0.1:8080/\n$ uptack --version");
+    let steps = steps(&[&page]);
+    assert_eq!(missing_program(&steps, |_| true), None);
+    let missing = missing_program(&steps, |program| program != "curl");
+    assert_eq!(missing, Some("curl"));
+    assert_eq!(left_out(&page.name, "curl", false), Vec::<String>::new());
+    assert_eq!(left_out(&page.name, "curl", true), ["docs/made-up.md is not run: it needs curl"]);
 }
