@@ -299,7 +299,10 @@ fn largest_term(tilt: f64, last: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::certified::draws::Atom;
 
     /// Of three owners with scores −1, 0 and 2, by enumeration; under any tilt the bound is one, and close.
     #[test]
@@ -316,31 +319,60 @@ mod tests {
         }
     }
 
-    /// The positive part of a sum of 1000 scores that is hardly ever positive, by convolution: sums fold onto each other on the circle,
-    /// and nothing is lost or gained by it.
-    #[test]
-    fn the_positive_part_holds_on_a_circle_shorter_than_the_window() {
-        let owners = 1000;
+    /// E[(sum)₊] by convolution: positive terms only.
+    fn by_convolution(owners: u64, atoms: &[Atom]) -> f64 {
+        let lowest = atoms.iter().map(|atom| atom.0).min().unwrap();
+        let reach = atoms.iter().map(|atom| (atom.0 - lowest) as usize).max().unwrap();
         let mut law = vec![1.0];
         for _ in 0..owners {
-            let with = |weight: f64, shift: usize| {
-                let law = &law;
-                move |place: usize| {
-                    place.checked_sub(shift).and_then(|before| law.get(before)).map_or(0.0, |mass| weight * mass)
-                }
-            };
-            let (low, high) = (with(0.75, 0), with(0.25, 3));
-            law = (0..law.len() + 3).map(|place| low(place) + high(place)).collect();
+            let mut next = vec![0.0; law.len() + reach];
+            for (score, weight) in atoms {
+                let shifted = &mut next[(score - lowest) as usize..];
+                shifted.iter_mut().zip(&law).for_each(|(sum, mass)| *sum += weight * mass);
+            }
+            law = next;
         }
-        let exact: f64 =
-            law.iter().enumerate().map(|(place, mass)| (place as f64 - f64::from(owners)).max(0.0) * mass).sum();
-        let sum = ScoreSum { groups: vec![Draws { owners: owners as u64, atoms: vec![(-1, 0.75), (2, 0.25)] }] };
+        let sum = |place: usize| place as f64 + lowest as f64 * owners as f64;
+        law.iter().enumerate().map(|(place, mass)| sum(place).max(0.0) * mass).sum()
+    }
+
+    /// The sum of 1000 scores is hardly ever positive. Sums fold onto each other on the circle, and the bound loses nothing by it.
+    #[test]
+    fn the_positive_part_holds_on_a_circle_shorter_than_the_window() {
+        let atoms = vec![(-1, 0.75), (2, 0.25)];
+        let exact = by_convolution(1000, &atoms);
+        let sum = ScoreSum { groups: vec![Draws { owners: 1000, atoms }] };
         let (tilt, log_cut) = (sum.tilt_for(0.0), -40.0);
         let (window, further) = (sum.window(tilt, log_cut), sum.further_tilts(tilt, log_cut));
-        let circle = PositiveSums::new(&further, tilt, &window, largest_term(tilt, 2 * i64::from(owners)));
+        let circle = PositiveSums::new(&further, tilt, &window, largest_term(tilt, 2000));
         assert!(circle.last < window.high && circle.length < window.length(), "{} and {}", circle.last, circle.length);
         let (bound, _) = sum.positive_part(tilt, log_cut);
         assert!(bound >= exact * (1.0 - 1e-11) && bound < exact * (1.0 + 1e-9), "{bound:e} for {exact:e}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Whatever the scores, the tilt and the cut: the bound holds, and at the tilt that is meant for it, it is close.
+        #[test]
+        fn the_positive_part_holds_for_random_scores(
+            scores in proptest::collection::btree_map(-9_i64..10, 1e-4_f64..1.0, 2..6),
+            owners in 1_u64..400,
+            steepness in 0.0_f64..2.0,
+            log_cut in -60.0_f64..-5.0,
+        ) {
+            let total: f64 = scores.values().sum();
+            let atoms: Vec<Atom> = scores.iter().map(|(score, weight)| (*score, weight / total)).collect();
+            let exact = by_convolution(owners, &atoms);
+            let sum = ScoreSum { groups: vec![Draws { owners, atoms }] };
+            let meant = sum.tilt_for(0.0);
+            for tilt in [meant, meant * steepness, steepness] {
+                let (bound, _) = sum.positive_part(tilt, log_cut);
+                prop_assert!(bound >= exact * (1.0 - 1e-11), "{tilt}, {log_cut}: {bound:e} for {exact:e}");
+            }
+            let (bound, _) = sum.positive_part(meant, -60.0);
+            prop_assert!(bound <= exact * (1.0 + 1e-9), "{meant}: {bound:e} for {exact:e}");
+        }
     }
 
     /// If no score is negative, the positive part is the mean, to the last digits whatever the order of the scores.
