@@ -186,7 +186,8 @@ impl Roots {
         Self::quick_error_on(self.length)
     }
 
-    /// A root from those of the first half of the circle: the others have the opposite sign.
+    /// A root from those of the first half of the circle: the others have the opposite sign. Left to itself, the compiler calls it
+    /// once for every class at every node.
     #[inline(always)]
     fn by_halves(&self, number: usize, of_first_half: impl Fn(usize) -> Complex) -> Complex {
         let half = self.length / 2;
