@@ -1,9 +1,10 @@
-//! What tallies show.
+//! What tallies show: the estimates of one crowd, and those of many simulated ones.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use uptack::estimate::paper::{self, Backward, Combination, SignOutcome, SignSolution, SignSystem};
 use uptack::estimate::{BinEstimate, Confidence, Estimate, Estimator, Interval, IntervalKind, Observation};
+use uptack::simulate::{Simulated, Simulation};
 use uptack::{Channel, Error, Tally, answer_name};
 
 /// What is known about a crowd, as the fields that programs read.
@@ -174,5 +175,40 @@ fn dropped_because(outcome: &SignOutcome) -> Option<&'static str> {
         SignOutcome::Negative { .. } => Some("YES is negative"),
         SignOutcome::Contradictory => Some("the equations contradict each other"),
         SignOutcome::Underdetermined => Some("one equation for two unknowns"),
+    }
+}
+
+/// The result of a simulation.
+#[derive(Serialize, Clone, Debug)]
+pub struct SimulationDocument {
+    mechanism: String,
+    owners: u64,
+    yes: u64,
+    trials: u64,
+    seed: u64,
+    mean: f64,
+    bias: f64,
+    rmse: f64,
+    predicted_sd: f64,
+    coverage: f64,
+    confidence: f64,
+}
+
+impl SimulationDocument {
+    /// The result for a mechanism, given by its text.
+    pub fn new(mechanism: String, simulation: &Simulation, result: &Simulated) -> Self {
+        Self {
+            mechanism,
+            owners: simulation.owners,
+            yes: simulation.yes,
+            trials: result.trials,
+            seed: simulation.seed,
+            mean: result.mean,
+            bias: result.bias,
+            rmse: result.rmse,
+            predicted_sd: result.predicted_sd,
+            coverage: result.coverage,
+            confidence: simulation.confidence.level(),
+        }
     }
 }

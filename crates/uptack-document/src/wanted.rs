@@ -1,11 +1,11 @@
 //! What is wanted of a plan; what is left out is filled in.
 
-use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, Unknown};
+use std::str::FromStr;
+
+use uptack::plan::{self, Form, Noise, Objective, Over, Prior, Request, Solved, Trust, USUAL_LINKED_EPSILON, Unknown};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
 use uptack::{Error, Fraction};
-
-use crate::trust::{TrustWanted, Trusted};
 
 /// What may be asked of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
 #[derive(Clone, Debug)]
@@ -188,4 +188,72 @@ impl Wanted {
 
 fn is_positive(number: f64) -> bool {
     number.is_finite() && number > 0.0
+}
+
+/// What may be given; what is left out follows from the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrustWanted {
+    /// Whether the aggregators add noise to the published count.
+    pub noise: Option<Noise>,
+    /// Whose honesty the ε of the published count rests on.
+    pub trust: Option<Trust>,
+    /// The largest ε of all answers of an owner.
+    pub linked: Option<Bound>,
+}
+
+/// A bound, or none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// The largest number allowed.
+    AtMost(f64),
+    /// Anything is allowed.
+    None,
+}
+
+impl FromStr for Bound {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            number => number.parse().map(Self::AtMost).map_err(|_| "give a number, or none".to_owned()),
+        }
+    }
+}
+
+/// What was given, completed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trusted {
+    /// Whether the aggregators add noise.
+    pub noise: Noise,
+    /// Whose honesty ε rests on.
+    pub trust: Trust,
+    /// The bound on the linked ε.
+    pub linked: Option<f64>,
+    /// Whether that bound was asked for, rather than being the usual one.
+    pub linked_given: bool,
+}
+
+impl TrustWanted {
+    /// Completes what was given; noise and trust are the usual ones if neither was.
+    pub fn complete(&self, usual: (Noise, Trust)) -> Trusted {
+        let (noise, trust) = self.noise_and_trust(usual);
+        let linked = match self.linked {
+            Some(Bound::AtMost(most)) => Some(most),
+            Some(Bound::None) => None,
+            None => (noise != Noise::None).then_some(USUAL_LINKED_EPSILON),
+        };
+        Trusted { noise, trust, linked, linked_given: matches!(self.linked, Some(Bound::AtMost(_))) }
+    }
+
+    fn noise_and_trust(&self, usual: (Noise, Trust)) -> (Noise, Trust) {
+        match (self.noise, self.trust) {
+            (None, None) => usual,
+            (Some(Noise::None), None) => (Noise::None, Trust::Owners),
+            (Some(noise), None) => (noise, Trust::OneAggregator),
+            (None, Some(Trust::OneAggregator)) => (Noise::Aggregators, Trust::OneAggregator),
+            (None, Some(Trust::Owners)) => (usual.0, Trust::Owners),
+            (Some(noise), Some(trust)) => (noise, trust),
+        }
+    }
 }
