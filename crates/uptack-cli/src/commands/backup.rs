@@ -33,8 +33,8 @@ pub(crate) fn run(Arguments { data, out }: &Arguments, json: bool) -> Result<()>
 
 /// Copies the state and returns whose it is.
 fn copy(data: &Path, out: &Path) -> Result<&'static str> {
-    if data.join(desk::backup::STATE).exists() {
-        desk::backup::copy(data, out)?;
+    if data.join(desk::STATE_FILE).exists() {
+        desk::back_up(data, out)?;
         return Ok("desk");
     }
     if data.join(aggregator::backup::STATE).exists() {

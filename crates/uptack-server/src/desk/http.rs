@@ -23,12 +23,11 @@ use crate::{
         web_pages::{self, WebPages},
     },
     desk::{
-        metrics::Name,
-        openings,
-        overview::{self, Offset},
-        queries,
-        shared::Shared,
-        store, stream,
+        opening,
+        queries::{self, Offset},
+        shared::{Name, Shared},
+        store::{self, openings},
+        stream,
         tokens::{self, Caller},
     },
 };
@@ -164,7 +163,7 @@ async fn card(State(shared): Desk, Path(query): Path<String>, headers: HeaderMap
 /// What an analyst asked, page by page.
 async fn own(State(shared): Desk, caller: Caller, query: ParsedQuery<Offset>) -> Reply {
     let Offset { from } = valid(query)?;
-    Ok(json_document(&overview::page(&shared, &caller, from).await?))
+    Ok(json_document(&queries::page(&shared, &caller, from).await?))
 }
 
 async fn follow(State(shared): Desk, Extension(origin): Extension<Origin>) -> Reply {
@@ -175,7 +174,7 @@ async fn open(State(shared): Desk, caller: Caller, headers: HeaderMap, body: Bod
     let key = idempotency_key(&headers)?;
     let body = http::read_body(body, LARGEST_BODY, shared.config.request_timeout).await?;
     let request = openings::Request { analyst: caller.name, key, digest: sha256(&body) };
-    let opened = queries::open(&shared, request, &body).await?;
+    let opened = opening::open(&shared, request, &body).await?;
     Ok((StatusCode::CREATED, json_document(&opened)).into_response())
 }
 

@@ -10,20 +10,14 @@
 //!
 //! Analysts also have pages in a browser, which call the same functions as the interface for programs.
 //!
-//! - [`config`]: how it runs. [`backup`]: copies of a running desk's state. The record of a release, its check and the
-//!   analyst's client are in [`uptack_dap`], because they need no server.
+//! [`config`] says how it runs, [`back_up`] copies a running desk's state. The record of a release, its check and the
+//! analyst's client are in [`uptack_dap`], because they need no server.
 
-mod addresses;
-pub mod backup;
-mod collect;
+mod collection;
 pub mod config;
 mod http;
-mod layout;
 mod listing;
-mod metrics;
-mod new_queries;
-mod openings;
-mod overview;
+mod opening;
 mod pages;
 mod provision;
 mod queries;
@@ -41,8 +35,8 @@ use crate::base::listener::{self, Certificates, Signals};
 
 pub use config::Config;
 pub use http::OPENAPI;
-pub use new_queries::LONGEST_PREDICATE;
-pub use store::State;
+pub use opening::LONGEST_PREDICATE;
+pub use store::{STATE_FILE, State, back_up};
 pub use tokens::FIRST_ANALYST;
 
 use crate::error::Result;
@@ -209,8 +203,8 @@ async fn spawn_workers(
     vec![
         tokio::spawn(listener::serve(sockets.public, certificates, routes, limits, stopping())),
         tokio::spawn(listener::serve(sockets.operations, None, operations, limits, stopping())),
-        tokio::spawn(collect::keep_time(Arc::clone(shared))),
-        tokio::spawn(collect::keep_collecting(Arc::clone(shared))),
+        tokio::spawn(collection::keep_time(Arc::clone(shared))),
+        tokio::spawn(collection::keep_collecting(Arc::clone(shared))),
         tokio::spawn(stream::keep_alive(Arc::clone(shared))),
     ]
 }

@@ -1,109 +1,21 @@
-//! What analysts do with queries: opening, cancelling, reading what became of them.
+//! What analysts do with queries that were opened: listing, reading, releasing, cancelling.
 
 use axum::http::StatusCode;
+use futures_util::{StreamExt, stream};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use uptack::card::Timestamp;
-use uptack_dap::listing::MOST_CARD_BYTES;
 
 use crate::{
     base::problem::{Answer, Problem},
     desk::{
-        collect,
-        new_queries::{self, Opening},
-        openings::{Opened, Request, Room},
         shared::Shared,
         store::{Query, State, Store},
         tokens::{Caller, Role},
     },
     error::{Error, Result},
 };
-
-/// Opens the queries of a card: durable here first, then known to the aggregators. The same request again, by the same
-/// key, is answered with the same queries.
-pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) -> Answer<Value> {
-    let again = request.clone();
-    let opened = match shared.store.run(move |store| store.opened(&again)).await? {
-        Some(before) => before,
-        None => take_up(shared, request, body).await?,
-    };
-    let names = match opened {
-        Opened::Queries(names) => names,
-        refused => return Err(refusal(shared, &refused)),
-    };
-    collect::open_due(shared).await?;
-    shared.refresh().await?;
-    let queries = find_all(shared, &names).await?;
-    check_accepted(&queries[0])?;
-    Ok(opened_document(&queries)?)
-}
-
-/// Makes the queries of a request and puts them into the store.
-async fn take_up(shared: &Arc<Shared>, request: Request, body: &[u8]) -> Answer<Opened> {
-    let opening = Opening::parse(body)?;
-    let queries = new_queries::sign_all(shared, opening, &request.analyst).await?;
-    let (analyst, first, count) = (request.analyst.clone(), queries[0].name().to_owned(), queries.len());
-    let (now, room) = (shared.now(), room(shared));
-    let opened = shared.store.run(move |store| store.open_queries(&request, &queries, room, now)).await?;
-    if matches!(&opened, Opened::Queries(names) if names[0] == first) {
-        tracing::info!(analyst, query = first, queries = count, "asked");
-    }
-    Ok(opened)
-}
-
-fn room(shared: &Shared) -> Room {
-    Room { queries: shared.config.max_queries as u64, bytes: MOST_CARD_BYTES }
-}
-
-fn refusal(shared: &Shared, opened: &Opened) -> Problem {
-    match opened {
-        Opened::OtherRequest => Problem::http(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "This Idempotency-Key was used for another request; a new request needs a new key.",
-        ),
-        Opened::OtherAnalyst => Problem::conflict("Another analyst asks this very card for this window already."),
-        Opened::Over(state) => {
-            let detail = format!("This very card was asked for this window before, and is {}.", state.name());
-            problem_in(*state, StatusCode::CONFLICT, detail)
-        }
-        Opened::Full => full(room(shared)),
-        Opened::Queries(_) => unreachable!("queries that were opened are no refusal"),
-    }
-}
-
-fn full(Room { queries, bytes }: Room) -> Problem {
-    let detail = format!(
-        "There is no room: at most {queries} queries may be open or waiting at once, with cards of {bytes} bytes \
-         together. Cancel some, or ask when others are over."
-    );
-    Problem::busy(&detail, 60)
-}
-
-/// A refusal that names the query's state in a member of its own.
-fn problem_in(state: State, status: StatusCode, detail: impl Into<String>) -> Problem {
-    Problem::http(status, detail).with_member("state", state.name())
-}
-
-/// Refuses a query that an aggregator has refused: it will not be accepted later.
-fn check_accepted(query: &Query) -> Answer<()> {
-    if query.state != State::Cancelled {
-        return Ok(());
-    }
-    Err(problem_in(State::Cancelled, StatusCode::BAD_GATEWAY, query.reason.clone().unwrap_or_default()))
-}
-
-/// The answer to a request that opened queries.
-fn opened_document(queries: &[Query]) -> Result<Value> {
-    let entries = queries.iter().map(opened_entry).collect::<Result<Vec<Value>>>()?;
-    let card: Value = serde_json::from_str(&queries[0].signed.card).expect("a card is JSON");
-    Ok(json!({"queries": entries, "card": card}))
-}
-
-fn opened_entry(query: &Query) -> Result<Value> {
-    let opens = Timestamp::from_seconds(query.opens)?;
-    let closes = Timestamp::from_seconds(query.closes)?;
-    Ok(json!({"query": query.name(), "opens": opens, "closes": closes}))
-}
 
 /// Cancels a query. Doing so twice changes nothing.
 pub(crate) async fn cancel(shared: &Arc<Shared>, caller: &Caller, name: &str) -> Answer<Value> {
@@ -202,7 +114,7 @@ async fn find(shared: &Shared, name: &str) -> Answer<Query> {
     found.ok_or_else(|| Problem::not_found("There is no such query."))
 }
 
-async fn find_all(shared: &Shared, names: &[String]) -> Answer<Vec<Query>> {
+pub(crate) async fn find_all(shared: &Shared, names: &[String]) -> Answer<Vec<Query>> {
     let mut queries = Vec::new();
     for name in names {
         queries.push(find(shared, name).await?);
@@ -217,4 +129,80 @@ pub(crate) async fn find_own(shared: &Shared, caller: &Caller, name: &str) -> An
         return Ok(query);
     }
     Err(Problem::forbidden("This query is another analyst's."))
+}
+
+/// A refusal that names the query's state in a member of its own.
+pub(crate) fn problem_in(state: State, status: StatusCode, detail: impl Into<String>) -> Problem {
+    Problem::http(status, detail).with_member("state", state.name())
+}
+
+/// Queries on one page.
+const PAGE: usize = 100;
+/// The longest question that is shown, in characters: clients read only pages of bounded size.
+const LONGEST_QUESTION: usize = 500;
+/// How many queries the leader is asked about at once.
+const AT_ONCE: usize = 8;
+
+/// Where a page begins.
+#[derive(Deserialize)]
+pub(crate) struct Offset {
+    #[serde(default)]
+    pub(crate) from: usize,
+}
+
+/// A page of the queries that the caller sees, the latest first.
+pub(crate) async fn page(shared: &Arc<Shared>, caller: &Caller, from: usize) -> Answer<Value> {
+    let analyst = seen_by(caller);
+    let mut queries = shared.store.run(move |store| store.asked_by(analyst.as_deref(), from, PAGE + 1)).await?;
+    let next = (queries.len() > PAGE).then_some(from + PAGE);
+    queries.truncate(PAGE);
+    Ok(json!({"queries": entries(shared, queries).await?, "next": next}))
+}
+
+/// Whose queries a caller sees: its own, or an administrator everybody's.
+pub(crate) fn seen_by(caller: &Caller) -> Option<String> {
+    match caller.role {
+        Role::Analyst => Some(caller.name.clone()),
+        Role::Admin => None,
+    }
+}
+
+async fn entries(shared: &Arc<Shared>, queries: Vec<Query>) -> Result<Vec<Value>> {
+    let entries = stream::iter(queries).map(|query| entry(shared, query)).buffered(AT_ONCE);
+    entries.collect::<Vec<Result<Value>>>().await.into_iter().collect()
+}
+
+async fn entry(shared: &Arc<Shared>, query: Query) -> Result<Value> {
+    let card = query.card()?;
+    Ok(json!({
+        "query": query.name(),
+        "question": card.question.as_deref().map(shortened),
+        "state": query.state_at(shared.now()).name(),
+        "reports": reports(shared, &query).await,
+        "minimum_batch": card.minimum_batch,
+        "opens": Timestamp::from_seconds(query.opens)?,
+        "closes": Timestamp::from_seconds(query.closes)?,
+        "reason": query.reason,
+    }))
+}
+
+fn shortened(question: &str) -> String {
+    question.chars().take(LONGEST_QUESTION).collect()
+}
+
+/// The part of a record that is read here.
+#[derive(Deserialize)]
+struct Counted {
+    reports: u64,
+}
+
+/// How many reports arrived: by the record, or by the leader's count as long as there is no record.
+pub(crate) async fn reports(shared: &Arc<Shared>, query: &Query) -> Option<u64> {
+    if let Some(record) = &query.record {
+        return serde_json::from_str::<Counted>(record).ok().map(|counted| counted.reports);
+    }
+    let task = query.tasks.as_ref().filter(|_| matches!(query.state, State::Open | State::Closed))?;
+    let counted = shared.provisioner.count_reports(&task.parameters.task_id).await;
+    // The number is shown as unknown; nothing else on the page depends on it.
+    counted.inspect_err(|error| tracing::debug!(query = query.name(), %error, "the leader does not count")).ok()?
 }

@@ -8,12 +8,11 @@ use uptack_dap::signed::Signer;
 use crate::{
     base::{
         listener::{Limits, Shares},
-        metrics::Metrics,
+        metrics::{Counter, Description, Metrics},
     },
     desk::{
         config::Config,
         listing::Listing,
-        metrics::Name,
         provision::Provisioner,
         store::{Store, Window},
     },
@@ -117,6 +116,35 @@ impl Shared {
             let _ = self.events.send(news);
         }
         Ok(())
+    }
+}
+
+/// What a desk counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Name {
+    /// Requests answered, by outcome.
+    Requests,
+    /// Queries that ended, by outcome.
+    Collections,
+    /// Calls to the aggregators that failed and are repeated.
+    AggregatorFailures,
+}
+
+impl Counter for Name {
+    fn describe(self) -> Description {
+        match self {
+            Self::Requests => {
+                Description::new("uptack_desk_requests_total", "outcome", "Requests answered, by outcome.")
+            }
+            Self::Collections => {
+                Description::new("uptack_desk_collections_total", "outcome", "Queries that ended, by outcome.")
+            }
+            Self::AggregatorFailures => Description::new(
+                "uptack_desk_aggregator_failures_total",
+                "call",
+                "Calls to the aggregators that failed and are repeated.",
+            ),
+        }
     }
 }
 

@@ -1,13 +1,27 @@
-//! The frame around every page.
+//! The frame around every page, the parts that many pages have, and refusals as people read them.
 
-use axum::response::Response;
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Redirect, Response},
+};
 use maud::{DOCTYPE, Markup, html};
 
-use super::{
-    HOME,
-    visitor::{FORM_TOKEN, Visitor},
+use super::HOME;
+use crate::{
+    base::{http::document, problem::Problem},
+    desk::tokens::Caller,
+    error::Error,
 };
-use crate::base::http::document;
+
+/// The name of the field that proves that a form is ours.
+pub(super) const FORM_TOKEN: &str = "form_token";
+
+/// Somebody who is signed in.
+pub(super) struct Visitor {
+    pub(super) caller: Caller,
+    /// The value of that field in this visitor's forms.
+    pub(super) form_token: String,
+}
 
 /// The pages that every page leads to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,5 +108,89 @@ fn head(title: &str) -> Markup {
             link rel="stylesheet" href="/pages/style.css";
             script src="/pages/script.js" defer {}
         }
+    }
+}
+
+/// The first row, with a heading for each column.
+pub(super) fn table_head(columns: &[&str]) -> Markup {
+    html! {
+        thead { tr { @for column in columns { th scope="col" { (column) } } } }
+    }
+}
+
+/// A table that scrolls by itself where the page is narrow.
+pub(super) fn scrolling_table(label: &str, table: &Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="group" aria-label=(label) { (table) } }
+}
+
+/// A refusal.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The visitor has to sign in first.
+    SignIn,
+    /// A page that says why.
+    Page(StatusCode, String),
+}
+
+/// What a visitor asked for, or the refusal.
+pub(super) type Granted<T> = Result<T, Refusal>;
+
+impl Refusal {
+    pub(super) fn page(status: StatusCode, words: impl Into<String>) -> Self {
+        Self::Page(status, words.into())
+    }
+
+    /// Not now, but perhaps in a moment.
+    pub(super) fn busy(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::SERVICE_UNAVAILABLE, words)
+    }
+
+    pub(super) fn forbidden(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::FORBIDDEN, words)
+    }
+
+    pub(super) fn not_found(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::NOT_FOUND, words)
+    }
+
+    pub(super) fn input(words: impl Into<String>) -> Self {
+        Self::page(StatusCode::BAD_REQUEST, words)
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::page(problem.status(), problem.words())
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl From<uptack::Error> for Refusal {
+    fn from(error: uptack::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<uptack_dap::Error> for Refusal {
+    fn from(error: uptack_dap::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self::Page(status, words) = self else { return Redirect::to("/pages/sign-in").into_response() };
+        let title = status.canonical_reason().unwrap_or("Error");
+        let body = html! {
+            h1 { (title) }
+            p.lead { (words) }
+            p { a.button href=(HOME) { "Back to the questions" } }
+        };
+        (status, bare(title, body)).into_response()
     }
 }

@@ -1,5 +1,15 @@
-//! Who asks, and whether a form was sent from one of our own pages.
+//! Who is signed in, and whether a form was sent from one of our own pages.
+//!
+//! Sessions, and links that sign in once, are kept as hashes and in memory alone.
 
+use super::{
+    Pages,
+    frame::{FORM_TOKEN, Granted, Refusal, Visitor},
+};
+use crate::{
+    base::{http::read_body, locks::lock},
+    desk::tokens,
+};
 use axum::{
     body::Body,
     extract::{FromRequest, FromRequestParts, Request},
@@ -9,17 +19,12 @@ use axum::{
         request::Parts,
     },
 };
-use std::sync::Arc;
-use uptack_dap::token::Token;
-
-use super::{
-    Pages,
-    fields::Fields,
-    refusal::{Granted, Refusal},
-    sessions::{LIFETIME, Session},
-    visitor::{FORM_TOKEN, Visitor},
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex},
 };
-use crate::{base::http::read_body, desk::tokens};
+use uptack_dap::token::{Token, TokenHash};
 
 /// Largest body of a form: a ballot of thousands of questions fits.
 pub(super) const LARGEST_FORM: usize = 1024 * 1024;
@@ -164,6 +169,124 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='))
 }
 
+/// The fields of a form, in a query or in a body.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fields(Vec<(String, String)>);
+
+/// Those of the request's query.
+impl<S: Sync> FromRequestParts<S> for Fields {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default().as_bytes()))
+    }
+}
+
+impl Fields {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        Self(url::form_urlencoded::parse(bytes).into_owned().collect())
+    }
+
+    /// A field, trimmed; empty if there is none.
+    pub(super) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
+    }
+
+    /// A field, trimmed, if it was filled in.
+    pub(super) fn given(&self, name: &str) -> Option<&str> {
+        Some(self.get(name)).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The fields with these names that were filled in, as a query and in this order.
+    pub(super) fn query(&self, names: &[&str]) -> String {
+        let given = names.iter().filter_map(|name| Some((*name, self.given(name)?)));
+        url::form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish()
+    }
+}
+
+/// How long a session lasts, in seconds: a day's work.
+const LIFETIME: u64 = 8 * 3600;
+/// How long a link can be used, in seconds.
+const LINK_LIFETIME: u64 = 3600;
+/// Sessions at once. Only holders of a token begin one, so this bounds memory, not an attack.
+const MOST: usize = 1000;
+
+/// Who is signed in, by the hash of what the browser shows.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<HashMap<TokenHash, Session>>);
+
+/// A browser that is signed in.
+#[derive(Clone)]
+struct Session {
+    /// The token that it was begun with: the session ends when the token is removed.
+    token: TokenHash,
+    /// What every form of this session carries.
+    form_token: String,
+    expires: u64,
+}
+
+impl Sessions {
+    /// Begins a session under a name that nobody has seen before, whatever the browser came with.
+    pub(super) fn begin(&self, token: TokenHash, now: u64) -> Token {
+        let (id, form_token) = (Token::generate(), Token::generate().as_str().to_owned());
+        let mut sessions = lock(&self.0);
+        make_room(&mut sessions, now);
+        sessions.insert(id.hash(), Session { token, form_token, expires: now + LIFETIME });
+        id
+    }
+
+    fn find(&self, id: &str, now: u64) -> Option<Session> {
+        lock(&self.0).get(&hash_of(id)?).filter(|session| session.expires > now).cloned()
+    }
+
+    pub(super) fn end(&self, id: &str) {
+        if let Some(id) = hash_of(id) {
+            lock(&self.0).remove(&id);
+        }
+    }
+}
+
+/// Removes what has expired and, if there are still too many, the session that expires first.
+fn make_room(sessions: &mut HashMap<TokenHash, Session>, now: u64) {
+    sessions.retain(|_, session| session.expires > now);
+    if sessions.len() < MOST {
+        return;
+    }
+    let oldest = sessions.iter().min_by_key(|(_, session)| session.expires).map(|(id, _)| id.clone());
+    if let Some(id) = oldest {
+        sessions.remove(&id);
+    }
+}
+
+/// Links that were issued and not used, with the token that each stands for and when it expires.
+#[derive(Default)]
+pub(super) struct Links(Mutex<HashMap<TokenHash, (TokenHash, u64)>>);
+
+impl Links {
+    pub(super) fn issue(&self, token: TokenHash, now: u64) -> Token {
+        let secret = Token::generate();
+        let mut links = lock(&self.0);
+        links.retain(|_, (_, expires)| *expires > now);
+        links.insert(secret.hash(), (token, now + LINK_LIFETIME));
+        secret
+    }
+
+    /// The token that a link stands for; the link is void from now on.
+    pub(super) fn redeem(&self, secret: &str, now: u64) -> Option<TokenHash> {
+        let (token, expires) = lock(&self.0).remove(&hash_of(secret)?)?;
+        (expires > now).then_some(token)
+    }
+}
+
+/// The hash of what a browser shows; none if it cannot be a token.
+fn hash_of(shown: &str) -> Option<TokenHash> {
+    Token::try_from(shown.to_owned()).ok().map(|token| token.hash())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,5 +323,43 @@ mod tests {
         assert_eq!(cookie(&sent, "uptack-8").as_deref(), Some("y"));
         assert_eq!(cookie(&sent, "b").as_deref(), Some("c=d"));
         assert_eq!(cookie(&sent, "uptack"), None);
+    }
+
+    #[test]
+    fn sessions_begin_under_a_fresh_name_and_expire() {
+        let sessions = Sessions::default();
+        let token = Token::generate().hash();
+        let [one, other] = [(); 2].map(|()| sessions.begin(token.clone(), 100));
+        assert_ne!(one.as_str(), other.as_str());
+        let found = sessions.find(one.as_str(), 100 + LIFETIME - 1).unwrap();
+        assert!(found.token == token && found.form_token != one.as_str());
+        assert_ne!(found.form_token, sessions.find(other.as_str(), 100).unwrap().form_token);
+        assert!(sessions.find(one.as_str(), 100 + LIFETIME).is_none());
+        assert!(sessions.find("chosen-by-somebody-else", 100).is_none() && sessions.find("", 100).is_none());
+        sessions.end(one.as_str());
+        assert!(sessions.find(one.as_str(), 100).is_none() && sessions.find(other.as_str(), 100).is_some());
+    }
+
+    #[test]
+    fn there_is_an_end_to_sessions_and_the_oldest_goes_first() {
+        let sessions = Sessions::default();
+        let token = Token::generate().hash();
+        let first = sessions.begin(token.clone(), 1);
+        for _ in 0..MOST {
+            sessions.begin(token.clone(), 2);
+        }
+        assert!(sessions.find(first.as_str(), 2).is_none());
+        assert_eq!(lock(&sessions.0).len(), MOST);
+    }
+
+    #[test]
+    fn a_link_signs_in_once_and_not_for_ever() {
+        let links = Links::default();
+        let token = Token::generate().hash();
+        let [used, late] = [(); 2].map(|()| links.issue(token.clone(), 100));
+        assert!(links.redeem(used.as_str(), 101) == Some(token));
+        assert!(links.redeem(used.as_str(), 101).is_none());
+        assert!(links.redeem(late.as_str(), 100 + LINK_LIFETIME).is_none());
+        assert!(links.redeem("guess", 101).is_none());
     }
 }

@@ -4,29 +4,15 @@
 //! functions as the interface for programs, and their numbers come from the same functions as those of the commands.
 //! No page loads anything from another host, and none contains inline scripts or styles.
 //!
-//! A visitor is known by a cookie that a token was exchanged for ([`sessions`]); [`guard`] decides who may change
-//! something.
+//! A visitor is known by a cookie that a token was exchanged for ; [`guard`] decides who may change something.
 
 mod ask;
-mod asked;
-mod card_view;
-mod fields;
-mod fill;
 mod frame;
 mod guard;
-mod live;
-mod outcome;
-mod picture;
-mod question;
 mod questions;
-mod refusal;
-mod result_view;
-mod sessions;
 mod sign_in;
 mod spending;
-mod table;
 mod verify;
-mod visitor;
 mod work;
 
 use axum::{
@@ -41,9 +27,8 @@ use std::sync::Arc;
 use uptack_dap::token::TokenHash;
 
 use crate::{base::http::document, desk::shared::Shared};
-use outcome::Outcomes;
-use refusal::{Granted, Refusal};
-use sessions::{Links, Sessions};
+use frame::{Granted, Refusal};
+use guard::{Links, Sessions};
 use work::Work;
 
 /// What the pages keep in addition to what all parts of a desk share. All of it may be lost with the process.
@@ -55,8 +40,8 @@ pub(crate) struct Pages {
     links: Links,
     work: Work,
     plans: ask::Plans,
-    outcomes: Outcomes,
-    counts: fill::Counts,
+    outcomes: questions::Outcomes,
+    counts: questions::Counts,
 }
 
 impl Pages {
@@ -68,8 +53,8 @@ impl Pages {
             links: Links::default(),
             work: Work::default(),
             plans: ask::Plans::default(),
-            outcomes: Outcomes::default(),
-            counts: fill::Counts::default(),
+            outcomes: questions::Outcomes::default(),
+            counts: questions::Counts::default(),
         }
     }
 
@@ -97,8 +82,7 @@ pub(crate) fn routes(pages: Arc<Pages>) -> Router {
     Router::new()
         .route("/", get(|| async { Redirect::to(HOME) }))
         .route("/pages", get(|| async { Redirect::to(HOME) }))
-        .route(HOME, get(questions::show))
-        .route("/pages/live", get(live::questions))
+        .merge(questions::routes())
         .route("/pages/sign-in", get(sign_in::form).post(sign_in::submit))
         .route(sign_in::ONCE, get(sign_in::by_link))
         .route("/pages/sign-out", post(sign_in::sign_out))
@@ -107,13 +91,6 @@ pub(crate) fn routes(pages: Arc<Pages>) -> Router {
         .route("/pages/ask/chart", get(ask::chart))
         .route("/pages/ask/preview", get(ask::preview))
         .route("/pages/ask/open", post(ask::open))
-        .route("/pages/questions/{query}", get(question::show))
-        .route("/pages/questions/{query}/live", get(live::question))
-        .route("/pages/questions/{query}/release", post(question::release))
-        .route("/pages/questions/{query}/cancel", post(question::cancel))
-        .route("/pages/questions/{query}/record", get(question::record))
-        .route("/pages/questions/{query}/card", get(question::card))
-        .route("/pages/questions/{query}/estimates", get(question::estimates))
         .route("/pages/spending", get(spending::show))
         .route("/pages/verify", get(verify::form).post(verify::submit))
         .route("/pages/style.css", get(|| async { document("text/css; charset=utf-8", STYLE) }))

@@ -11,10 +11,8 @@ use uptack_dap::token::{Token, TokenHash};
 
 use super::{
     HOME, Page, Pages, Site,
-    fields::Fields,
-    frame,
-    guard::{Form, check_form_token},
-    visitor::FORM_TOKEN,
+    frame::{self, FORM_TOKEN},
+    guard::{Fields, Form, check_form_token},
 };
 use crate::{desk::tokens, error::Result};
 

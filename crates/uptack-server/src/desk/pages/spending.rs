@@ -12,13 +12,11 @@ use uptack_owner::policy::{LifetimeLimits, Limit};
 
 use super::{
     Page, Site,
-    frame::{self, Tab},
-    table,
-    visitor::Visitor,
+    frame::{self, Tab, Visitor, scrolling_table, table_head},
 };
 use crate::{
     desk::{
-        overview,
+        queries,
         store::{self, Query, Store},
     },
     error::Result,
@@ -87,7 +85,7 @@ impl Spending {
 }
 
 pub(super) async fn show(State(pages): Site, visitor: Visitor) -> Page {
-    let analyst = overview::seen_by(&visitor.caller);
+    let analyst = queries::seen_by(&visitor.caller);
     let whose = if analyst.is_some() { "your" } else { "everybody's" };
     let spending = pages.shared.store.run(move |store| Spending::read(store, analyst.as_deref())).await?;
     Ok(frame::page("Spending", Tab::Spending, &visitor, page(whose, &spending)))
@@ -120,7 +118,7 @@ fn panel(who: &str, spent: &Spent) -> Markup {
         section.panel {
             h2 { (who) }
             p { (spent.cards) @if spent.cards == 1 { " card" } @else { " cards" } }
-            (table::scrolling(who, &spent.table()))
+            (scrolling_table(who, &spent.table()))
         }
     }
 }
@@ -131,7 +129,7 @@ impl Spent {
         let one_aggregator = limits.one_aggregator.unwrap_or(Limit::Unlimited);
         html! {
             table {
-                (table::head(&["If these are honest", "ε at most", "δ", "of the guide's limit"]))
+                (table_head(&["If these are honest", "ε at most", "δ", "of the guide's limit"]))
                 tbody {
                     (row("nobody but the person", self.linked, 0.0, limits.linked))
                     (row("one aggregator", self.one_aggregator, 0.0, one_aggregator))

@@ -19,11 +19,8 @@ use uptack_dap::{
 
 use super::{
     Page, Pages, Site,
-    frame::{self, Tab},
+    frame::{self, FORM_TOKEN, Granted, Refusal, Tab, Visitor, scrolling_table},
     guard,
-    refusal::{Granted, Refusal},
-    table,
-    visitor::{FORM_TOKEN, Visitor},
 };
 
 /// The longest value that is shown in full, in characters.
@@ -128,7 +125,7 @@ impl Verified {
                     @if failed == 0 { "This " (self.name) " states what follows from it" }
                     @else { (failed) " of " (self.checks.len()) " checks of this " (self.name) " fail" }
                 }
-                (table::scrolling("Checks", &self.table()))
+                (scrolling_table("Checks", &self.table()))
                 @for trust in &self.trust { p.help { (trust.holds) } }
             }
         }

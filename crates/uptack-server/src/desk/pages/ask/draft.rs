@@ -9,7 +9,7 @@ use uptack::{
 use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared};
 
 use super::wanted::{Fault, FieldResult, Wanted};
-use crate::desk::pages::fields::Fields;
+use crate::desk::pages::guard::Fields;
 
 /// A question that owners can answer, with what the planner is asked and when answers are taken.
 pub(super) struct Draft {

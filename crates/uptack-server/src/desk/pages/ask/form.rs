@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::wanted::Fault;
-use crate::desk::pages::fields::Fields;
+use crate::desk::pages::guard::Fields;
 
 /// Every field: first what the planner is asked, then the question.
 pub(super) const NAMES: [&str; 18] = [

@@ -2,8 +2,8 @@
 
 mod draft;
 mod form;
+mod plan;
 mod plan_view;
-mod planning;
 mod wanted;
 
 use axum::{
@@ -18,23 +18,21 @@ use uptack::card::Card;
 use uptack_dap::{digest::sha256, token::Token};
 
 use super::{
-    Page, Pages, Site, asked, card_view,
-    fields::Fields,
-    frame::{self, Tab},
-    guard::Form,
-    refusal::{Granted, Refusal},
-    visitor::Visitor,
+    Page, Pages, Site,
+    frame::{self, Granted, Refusal, Tab, Visitor},
+    guard::{Fields, Form},
+    questions,
     work::Found,
 };
 use crate::{
     base::http::document,
-    desk::{new_queries, openings, queries},
+    desk::{opening, store::openings},
 };
 use draft::Draft;
-use planning::Planned;
+use plan::Planned;
 use wanted::{Fault, Wanted};
 
-pub(super) use planning::Plans;
+pub(super) use plan::Plans;
 
 /// How long the script waits for a plan before it asks again.
 const SOON: Duration = Duration::from_millis(800);
@@ -81,7 +79,7 @@ pub(super) async fn preview(State(pages): Site, visitor: Visitor, fields: Fields
     let body = html! {
         h1 { "As owners will see it" }
         p.lead { (words) }
-        section.panel { h2 { "The card" } (card_view::card(&pages.filled_in(card))) }
+        section.panel { h2 { "The card" } (questions::describe(&pages.filled_in(card))) }
         (open_form(&visitor, &fields, &opening))
     };
     Ok(frame::page("Preview", Tab::Ask, &visitor, body))
@@ -122,9 +120,9 @@ pub(super) async fn open(State(pages): Site, Form { visitor, fields }: Form) -> 
         key: format!("page-{}", fields.get("key")),
         digest: sha256(opening),
     };
-    let opened = queries::open(&pages.shared, request, opening).await?;
+    let opened = opening::open(&pages.shared, request, opening).await?;
     let first = opened["queries"][0]["query"].as_str().unwrap_or_default();
-    Ok(asked::redirect(first))
+    Ok(questions::redirect(first))
 }
 
 impl Pages {
@@ -153,7 +151,7 @@ impl Pages {
 
     /// A card with what the desk writes onto it.
     fn filled_in(&self, mut card: Card) -> Card {
-        new_queries::fill_in(&self.shared, &mut card);
+        opening::fill_in(&self.shared, &mut card);
         card
     }
 

@@ -6,8 +6,12 @@ use uptack::{
     plan::{Solved, Trust, Unknown},
 };
 
-use super::{form, planning::Planned, wanted::Fault};
-use crate::desk::pages::{card_view::best_guess, fields::Fields, table};
+use super::{form, plan::Planned, wanted::Fault};
+use crate::desk::pages::{
+    frame::{scrolling_table, table_head},
+    guard::Fields,
+    questions::best_guess,
+};
 
 pub(super) fn fault(fault: &Fault) -> Markup {
     html! {
@@ -86,7 +90,7 @@ fn relative_error(solved: &Solved) -> Markup {
 fn families(solved: &Solved) -> Markup {
     html! {
         h3 { "The best of each family" }
-        (table::scrolling("The best of each family", &families_table(solved)))
+        (scrolling_table("The best of each family", &families_table(solved)))
         p.help { (solved.rule_words()) }
     }
 }
@@ -94,7 +98,7 @@ fn families(solved: &Solved) -> Markup {
 fn families_table(solved: &Solved) -> Markup {
     html! {
         table {
-            (table::head(&["Mechanism", "sd", "above the least"]))
+            (table_head(&["Mechanism", "sd", "above the least"]))
             tbody { @for (choice, above) in solved.families() {
                 @let is_planned = std::ptr::eq(choice, &solved.plan.best);
                 tr.planned[is_planned] {
@@ -128,7 +132,7 @@ fn robustness_table(solved: &Solved) -> Markup {
     let delta = solved.request.release.map_or(0.0, |(_, delta)| delta.value());
     html! {
         table {
-            (table::head(&["Honest", "ε at most", "A guess is right at most"]))
+            (table_head(&["Honest", "ε at most", "A guess is right at most"]))
             tbody { @for (share, epsilon) in &solved.plan.robustness {
                 tr {
                     th scope="row" { (display::percent(share.to_f64(), 0, Rounding::Nearest)) }
@@ -144,7 +148,7 @@ fn tradeoff(solved: &Solved) -> Markup {
     html! {
         @if !solved.plan.tradeoff.is_empty() {
             h3 { "What protection costs that needs nobody's honesty" }
-            (table::scrolling("Linked ε against the error", &tradeoff_table(solved)))
+            (scrolling_table("Linked ε against the error", &tradeoff_table(solved)))
         }
     }
 }
@@ -152,7 +156,7 @@ fn tradeoff(solved: &Solved) -> Markup {
 fn tradeoff_table(solved: &Solved) -> Markup {
     html! {
         table {
-            (table::head(&["linked ε at most", "sd"]))
+            (table_head(&["linked ε at most", "sd"]))
             tbody { @for entry in &solved.plan.tradeoff {
                 @let is_planned = entry.linked == solved.request.linked_epsilon;
                 tr.planned[is_planned] {

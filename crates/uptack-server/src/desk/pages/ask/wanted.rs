@@ -8,7 +8,7 @@ use uptack::{
     simulate::Progress,
 };
 
-use crate::desk::pages::fields::Fields;
+use crate::desk::pages::guard::Fields;
 
 /// A request to the planner, and what it leaves open.
 pub(super) struct Wanted {

@@ -1,18 +1,30 @@
-//! What an analyst sends to open a query, and the queries that follow from it.
+//! Opening queries: what an analyst sends, the signed queries that follow from it, and the answer.
 
+use axum::http::StatusCode;
 use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use uptack::{
     card::{Card, CardSeries, Enrolment, Timestamp},
     privacy::WorkLimit,
 };
-use uptack_dap::{card_task, listing::LARGEST_CARD, task::CollectorTask};
+use uptack_dap::{
+    card_task,
+    listing::{LARGEST_CARD, MOST_CARD_BYTES},
+    task::CollectorTask,
+};
 
 use crate::{
     base::problem::{Answer, Problem},
     desk::{
+        collection,
+        queries::{find_all, problem_in},
         shared::Shared,
-        store::{Query, State},
+        store::{
+            Query, State,
+            openings::{Opened, Request, Room},
+        },
     },
     error::{Error, Result},
 };
@@ -23,6 +35,87 @@ pub const LONGEST_PREDICATE: usize = 1024;
 const LONGEST_SERIES: u64 = 1000;
 /// Longest window, in seconds: ten years.
 const LONGEST_WINDOW: u64 = 10 * 366 * 24 * 3600;
+
+/// Opens the queries of a card: durable here first, then known to the aggregators. The same request again, by the same
+/// key, is answered with the same queries.
+pub(crate) async fn open(shared: &Arc<Shared>, request: Request, body: &[u8]) -> Answer<Value> {
+    let again = request.clone();
+    let opened = match shared.store.run(move |store| store.opened(&again)).await? {
+        Some(before) => before,
+        None => take_up(shared, request, body).await?,
+    };
+    let names = match opened {
+        Opened::Queries(names) => names,
+        refused => return Err(refusal(shared, &refused)),
+    };
+    collection::open_due(shared).await?;
+    shared.refresh().await?;
+    let queries = find_all(shared, &names).await?;
+    check_accepted(&queries[0])?;
+    Ok(opened_document(&queries)?)
+}
+
+/// Makes the queries of a request and puts them into the store.
+async fn take_up(shared: &Arc<Shared>, request: Request, body: &[u8]) -> Answer<Opened> {
+    let opening = Opening::parse(body)?;
+    let queries = sign_all(shared, opening, &request.analyst).await?;
+    let (analyst, first, count) = (request.analyst.clone(), queries[0].name().to_owned(), queries.len());
+    let (now, room) = (shared.now(), room_for_queries(shared));
+    let opened = shared.store.run(move |store| store.open_queries(&request, &queries, room, now)).await?;
+    if matches!(&opened, Opened::Queries(names) if names[0] == first) {
+        tracing::info!(analyst, query = first, queries = count, "asked");
+    }
+    Ok(opened)
+}
+
+fn room_for_queries(shared: &Shared) -> Room {
+    Room { queries: shared.config.max_queries as u64, bytes: MOST_CARD_BYTES }
+}
+
+fn refusal(shared: &Shared, opened: &Opened) -> Problem {
+    match opened {
+        Opened::OtherRequest => Problem::http(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "This Idempotency-Key was used for another request; a new request needs a new key.",
+        ),
+        Opened::OtherAnalyst => Problem::conflict("Another analyst asks this very card for this window already."),
+        Opened::Over(state) => {
+            let detail = format!("This very card was asked for this window before, and is {}.", state.name());
+            problem_in(*state, StatusCode::CONFLICT, detail)
+        }
+        Opened::Full => full(room_for_queries(shared)),
+        Opened::Queries(_) => unreachable!("queries that were opened are no refusal"),
+    }
+}
+
+fn full(Room { queries, bytes }: Room) -> Problem {
+    let detail = format!(
+        "There is no room: at most {queries} queries may be open or waiting at once, with cards of {bytes} bytes \
+         together. Cancel some, or ask when others are over."
+    );
+    Problem::busy(&detail, 60)
+}
+
+/// Refuses a query that an aggregator has refused: it will not be accepted later.
+fn check_accepted(query: &Query) -> Answer<()> {
+    if query.state != State::Cancelled {
+        return Ok(());
+    }
+    Err(problem_in(State::Cancelled, StatusCode::BAD_GATEWAY, query.reason.clone().unwrap_or_default()))
+}
+
+/// The answer to a request that opened queries.
+fn opened_document(queries: &[Query]) -> Result<Value> {
+    let entries = queries.iter().map(opened_entry).collect::<Result<Vec<Value>>>()?;
+    let card: Value = serde_json::from_str(&queries[0].signed.card).expect("a card is JSON");
+    Ok(json!({"queries": entries, "card": card}))
+}
+
+fn opened_entry(query: &Query) -> Result<Value> {
+    let opens = Timestamp::from_seconds(query.opens)?;
+    let closes = Timestamp::from_seconds(query.closes)?;
+    Ok(json!({"query": query.name(), "opens": opens, "closes": closes}))
+}
 
 /// What an analyst sends.
 #[derive(Deserialize)]

@@ -1,33 +1,63 @@
-//! The list of one's questions.
+//! Questions that were asked: the list of one's own, and below it the page of each.
 
-use axum::extract::State;
+mod card;
+mod live;
+mod progress;
+mod question;
+mod results;
+
+use axum::{
+    Router,
+    extract::State,
+    routing::{get, post},
+};
 use maud::{Markup, html};
+use std::sync::Arc;
 use uptack::{card::Card, display};
 
 use super::{
     HOME, Page, Pages, Site,
-    asked::Asked,
-    fields::Fields,
-    fill::Part,
-    frame::{self, Tab},
-    outcome::{One, Outcome},
-    picture,
-    visitor::Visitor,
+    frame::{self, Tab, Visitor},
+    guard::Fields,
 };
 use crate::{
     desk::{
-        overview,
+        queries,
         store::{self, Query, Store},
     },
     error::Result,
 };
+use progress::Part;
+use question::Asked;
+use results::{One, Outcome, interval_picture};
+
+pub(super) use self::{
+    card::{best_guess, describe},
+    progress::Counts,
+    question::redirect,
+    results::Outcomes,
+};
+
+/// The pages of questions.
+pub(super) fn routes() -> Router<Arc<Pages>> {
+    Router::new()
+        .route(HOME, get(show))
+        .route("/pages/live", get(live::questions))
+        .route("/pages/questions/{query}", get(question::show))
+        .route("/pages/questions/{query}/live", get(live::question))
+        .route("/pages/questions/{query}/release", post(question::release))
+        .route("/pages/questions/{query}/cancel", post(question::cancel))
+        .route("/pages/questions/{query}/record", get(question::record))
+        .route("/pages/questions/{query}/card", get(question::card))
+        .route("/pages/questions/{query}/estimates", get(question::estimates))
+}
 
 /// Questions on one page.
 const PAGE: usize = 50;
 /// Questions that are searched, the latest first.
 const SEARCHED: usize = 2000;
 
-pub(super) async fn show(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
+async fn show(State(pages): Site, visitor: Visitor, fields: Fields) -> Page {
     let from: usize = fields.get("from").parse().unwrap_or(0);
     let found = pages.search(&visitor, &fields).await?;
     let next = (found.questions.len() > from + PAGE).then_some(from + PAGE);
@@ -81,7 +111,7 @@ impl Search {
 impl Pages {
     async fn search(&self, visitor: &Visitor, fields: &Fields) -> Result<Found> {
         let search = Search {
-            analyst: overview::seen_by(&visitor.caller),
+            analyst: queries::seen_by(&visitor.caller),
             state: fields.get("state").to_owned(),
             words: fields.get("words").to_lowercase(),
             now: self.shared.now(),
@@ -195,7 +225,7 @@ fn estimate(outcome: &Outcome) -> Markup {
                 @if let Some(name) = &one.name { span.help { "most: " (name) " " } }
                 (estimate_words(one))
             }
-            (picture::interval(one.low, one.estimate, one.high))
+            (interval_picture(one.low, one.estimate, one.high))
         }
     }
 }

@@ -6,13 +6,11 @@ use uptack::{
     display::{self, Rounding, grouped},
 };
 
-use super::{
-    fill::{day_and_time, span},
-    table,
-};
+use super::progress::{day_and_time, span};
+use crate::desk::pages::frame::{scrolling_table, table_head};
 
 /// What an owner sees of a card, without its integers.
-pub(super) fn card(card: &Card) -> Markup {
+pub(in crate::desk::pages) fn describe(card: &Card) -> Markup {
     html! {
         (claims(card))
         h3 { "What is asked" }
@@ -24,7 +22,7 @@ pub(super) fn card(card: &Card) -> Markup {
 fn claims(card: &Card) -> Markup {
     html! {
         h3 { "What anybody can learn about one person" }
-        (table::scrolling("Claims by who is honest", &claims_table(card)))
+        (scrolling_table("Claims by who is honest", &claims_table(card)))
         p.help {
             "A guess is right half of the time without any answer: the last column is for somebody who takes yes and no to \
              be equally likely, and for the best guess that what is seen allows."
@@ -35,7 +33,7 @@ fn claims(card: &Card) -> Markup {
 fn claims_table(card: &Card) -> Markup {
     html! {
         table.claims {
-            (table::head(&["If these are honest", "ε at most", "δ", "A guess is right at most"]))
+            (table_head(&["If these are honest", "ε at most", "δ", "A guess is right at most"]))
             tbody { @for claim in &card.trust().unwrap_or_default() { (claim_row(card, claim)) } }
         }
     }
@@ -64,7 +62,7 @@ fn who_is_honest(card: &Card, model: Model) -> String {
 }
 
 /// The accuracy that (ε, δ) leaves to the best guess at even odds: (e^ε + δ)/(1 + e^ε), rounded up.
-pub(super) fn best_guess(epsilon: Option<f64>, delta: f64) -> String {
+pub(in crate::desk::pages) fn best_guess(epsilon: Option<f64>, delta: f64) -> String {
     let Some(epsilon) = epsilon else { return "always".to_owned() };
     let accuracy = ((1.0 + delta * (-epsilon).exp()) / (1.0 + (-epsilon).exp())).min(1.0);
     display::percent(accuracy, 2, Rounding::Up)

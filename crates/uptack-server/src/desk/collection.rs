@@ -16,8 +16,7 @@ use uptack_dap::{
 use crate::{
     base::logging::Throttle,
     desk::{
-        metrics::Name,
-        shared::Shared,
+        shared::{Name, Shared},
         store::{Query, State, Store},
     },
     error::{Error, Result},

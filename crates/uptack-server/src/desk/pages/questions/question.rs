@@ -3,7 +3,7 @@
 use axum::{
     extract::{Path, State},
     http::{StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
 };
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -11,24 +11,68 @@ use uptack::card::Card;
 use uptack_dap::signed::PublicKey;
 
 use super::{
-    Page, Pages, Site,
-    asked::{Asked, redirect},
-    card_view,
-    fill::Part,
-    frame::{self, Tab},
-    guard::Form,
-    outcome::Outcome,
-    refusal::{Granted, Refusal},
-    result_view,
-    visitor::Visitor,
+    card,
+    progress::{Fill, Part},
+    results::{self, Outcome},
 };
 use crate::{
     base::http::document,
     desk::{
+        pages::{
+            Page, Pages, Site,
+            frame::{self, Granted, Refusal, Tab, Visitor},
+            guard::Form,
+        },
         queries,
         store::{self, Query},
     },
 };
+
+/// A question that was asked.
+pub(super) struct Asked {
+    pub(super) query: Query,
+    pub(super) card: Card,
+    pub(super) fill: Fill,
+    /// What came out, if it is released.
+    pub(super) outcome: Option<Arc<Outcome>>,
+}
+
+impl Asked {
+    pub(super) fn words(&self) -> &str {
+        self.card.question.as_deref().unwrap_or("(without words)")
+    }
+
+    pub(super) fn path(&self) -> String {
+        path(self.query.name())
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.fill.state.is_over()
+    }
+}
+
+/// Where the page of a question is.
+fn path(name: &str) -> String {
+    format!("/pages/questions/{name}")
+}
+
+/// Leads to the page of a question.
+pub(in crate::desk::pages) fn redirect(name: &str) -> Response {
+    Redirect::to(&path(name)).into_response()
+}
+
+impl Pages {
+    pub(super) async fn asked(&self, query: Query, card: Card, outcome: Option<Arc<Outcome>>) -> Asked {
+        let fill = self.fill(&query, &card).await;
+        Asked { query, card, fill, outcome }
+    }
+
+    /// The outcome of a query, if it is released.
+    pub(super) async fn released(&self, query: &Query) -> Granted<Option<Arc<Outcome>>> {
+        let Some(record) = query.released_record() else { return Ok(None) };
+        self.outcome(query.name(), record).await.map(Some)
+    }
+}
 
 /// Of a longer series only the latest cards are shown.
 const LONGEST_SERIES: usize = 200;
@@ -127,8 +171,8 @@ impl Shown {
             p.help { "Query " code.long { (query.name()) } }
             (self.progress(visitor))
             @if card.asks_person() && !self.asked.is_over() { (self.how_people_answer()) }
-            @if let Some(outcome) = outcome { (result_view::result(outcome)) (self.downloads()) }
-            @if self.series.len() > 1 { (result_view::series(&self.series)) }
+            @if let Some(outcome) = outcome { (results::result(outcome)) (self.downloads()) }
+            @if self.series.len() > 1 { (results::series(&self.series)) }
             (self.card())
             (self.cancel_form(visitor))
         }
@@ -138,7 +182,7 @@ impl Shown {
         html! {
             section.panel {
                 h2 { "The card" }
-                (card_view::card(&self.asked.card))
+                (card::describe(&self.asked.card))
                 p { a href=(self.path("card")) { "Download the signed card" } }
             }
         }

@@ -1,8 +1,45 @@
-//! The layout of the desk's file.
+//! The files of a desk: the layout of its database, and consistent copies of all of them.
 
-use crate::{base::sqlite::Database, desk::backup::STATE};
+use std::path::Path;
+use uptack_dap::task::AggregatorRole;
 
-pub(crate) const DATABASE: Database = Database { file: STATE, user: "desk", steps: STEPS };
+use crate::{
+    aggregator,
+    base::{backup, sqlite::Database},
+    error::Result,
+};
+
+/// The file of a desk's state, in its folder.
+pub const STATE_FILE: &str = "desk.sqlite3";
+/// Files that a desk keeps next to it.
+const FILES: [&str; 3] = ["signing.key", "pair.secret", "credentials"];
+
+/// Copies a desk's state, keys and tokens, and those of an embedded pair, into a new folder that another desk can be
+/// started with.
+pub fn back_up(data: &Path, out: &Path) -> Result<()> {
+    backup::make_folder(out, |folder| {
+        // The desk first: aggregators that know more tasks than the desk do no harm; with fewer, reports would be lost.
+        backup::copy_database(&data.join(STATE_FILE), &folder.join(STATE_FILE))?;
+        for name in FILES {
+            backup::copy_file(&data.join(name), &folder.join(name))?;
+        }
+        backup::copy_files(&data.join("tokens"), &folder.join("tokens"))?;
+        copy_pair(data, folder)
+    })
+}
+
+/// Copies the state of an embedded pair, if there is one.
+fn copy_pair(data: &Path, folder: &Path) -> Result<()> {
+    for role in [AggregatorRole::Leader, AggregatorRole::Helper] {
+        let part = data.join(role.to_string());
+        if part.join(aggregator::backup::STATE).exists() {
+            aggregator::backup::copy_into(&part, &folder.join(role.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) const DATABASE: Database = Database { file: STATE_FILE, user: "desk", steps: STEPS };
 
 const STEPS: &[&str] = &[
     "CREATE TABLE queries(
@@ -35,7 +72,6 @@ mod tests {
     use crate::desk::store::{State, Store};
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     use rusqlite::Connection;
-    use std::path::Path;
 
     /// What a desk of version 1 of the layout had written into its tables.
     const CONTENT_1: &str = "

@@ -3,9 +3,13 @@
 //! A desk writes a few times per query, so one connection behind a lock is enough; what owners poll is kept in memory.
 //! Every call is one transaction and is durable when it returns.
 
+mod layout;
+pub(crate) mod openings;
+
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::de::IgnoredAny;
 use std::{
+    net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard,
@@ -14,15 +18,18 @@ use std::{
 };
 use uptack::card::Card;
 use uptack_dap::{protocol::CollectionJobId, signed::SignedCard, task::CollectorTask};
+use url::Url;
 
 use crate::{
     base::{
         locks::lock,
         sqlite::{SqlResult, read_u64},
     },
-    desk::layout::DATABASE,
     error::{Error, Result},
 };
+use layout::DATABASE;
+
+pub use layout::{STATE_FILE, back_up};
 
 /// What became of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -171,13 +178,25 @@ impl Store {
         Ok(())
     }
 
+    /// The address to listen on: the one asked for, that of the last run, or a free port on loopback.
+    pub(crate) fn listen_address(&self, key: &str, wanted: Option<SocketAddr>) -> Result<SocketAddr> {
+        let last = self.setting(key)?.and_then(|text| text.parse().ok());
+        let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Ok(wanted.or(last).unwrap_or(free_port))
+    }
+
+    /// Keeps the address that is listened on for the next run.
+    pub(crate) fn keep_listen_address(&self, key: &str, url: &Url) -> Result<()> {
+        url.socket_addrs(|| None)?.first().map_or(Ok(()), |address| self.set_setting(key, &address.to_string()))
+    }
+
     /// Grows with every change of a query; as long as it stays the same, so do the queries.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 
     /// Marks every copy of something in the store as out of date.
-    pub(crate) fn note_change(&self) {
+    fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -324,7 +343,7 @@ impl Store {
         read_all(statement.query(values)?)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {
+    fn lock(&self) -> MutexGuard<'_, Connection> {
         lock(&self.connection)
     }
 }
@@ -337,12 +356,12 @@ fn bounded(moment: u64) -> i64 {
     i64::try_from(moment).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
+fn find(connection: &Connection, name: &str) -> Result<Option<Query>> {
     let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE query = ?1"))?;
     Ok(read_all(statement.query([name])?)?.pop())
 }
 
-pub(crate) fn insert(connection: &Connection, query: &Query) -> Result<()> {
+fn insert(connection: &Connection, query: &Query) -> Result<()> {
     let tasks = query.tasks.as_ref().map(|task| serde_json::to_string(task).expect("a task is plain data"));
     let SignedCard { query: name, card, signature } = &query.signed;
     connection.execute(

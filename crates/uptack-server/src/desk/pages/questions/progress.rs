@@ -11,11 +11,11 @@ use uptack::{
     display::grouped,
 };
 
-use super::Pages;
 use crate::{
     base::locks::lock,
     desk::{
-        overview,
+        pages::Pages,
+        queries,
         store::{Query, State},
     },
 };
@@ -25,7 +25,7 @@ const FRESH: Duration = Duration::from_millis(800);
 
 /// The latest counts of reports: many visitors ask the leader no more often than one would.
 #[derive(Default)]
-pub(super) struct Counts(Mutex<HashMap<String, Count>>);
+pub(in crate::desk::pages) struct Counts(Mutex<HashMap<String, Count>>);
 
 struct Count {
     taken: Instant,
@@ -98,12 +98,12 @@ impl Pages {
     async fn reports(&self, query: &Query) -> Option<u64> {
         // Once a query is over, the number no longer changes, and the record has it.
         if !matches!(query.state, State::Open | State::Closed) || query.record.is_some() {
-            return overview::reports(&self.shared, query).await;
+            return queries::reports(&self.shared, query).await;
         }
         if let Some(reports) = self.counts.fresh(query.name()) {
             return reports;
         }
-        let reports = overview::reports(&self.shared, query).await;
+        let reports = queries::reports(&self.shared, query).await;
         self.counts.keep(query.name(), reports);
         reports
     }

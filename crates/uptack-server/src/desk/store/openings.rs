@@ -2,10 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{
-    desk::store::{Query, State, Store, find, insert},
-    error::{Error, Result},
-};
+use super::{Query, State, Store, find, insert};
+use crate::error::{Error, Result};
 
 /// For how many seconds a key is remembered; for longer if its query still runs.
 const REMEMBERED: u64 = 24 * 3600;

@@ -15,16 +15,18 @@ use std::{
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use super::{
-    Page, Pages, Site,
-    fields::Fields,
-    fill::{Fill, Part},
-    refusal::{Granted, Refusal},
-    visitor::Visitor,
-};
+use super::progress::{Fill, Part};
 use crate::{
     base::listener::{Origin, Share},
-    desk::{overview, queries, store, stream::event_stream},
+    desk::{
+        pages::{
+            Page, Pages, Site,
+            frame::{Granted, Refusal, Visitor},
+            guard::Fields,
+        },
+        queries, store,
+        stream::event_stream,
+    },
 };
 
 /// How often to look for changes.
@@ -130,7 +132,7 @@ impl Follower {
     async fn has_missed_some(&mut self) -> bool {
         let Some(asked) = self.asked.take() else { return false };
         let Ok(visitor) = self.pages.visitor(&self.headers) else { return false };
-        let analyst = overview::seen_by(&visitor.caller);
+        let analyst = queries::seen_by(&visitor.caller);
         let now = self.pages.shared.store.run(move |store| store.number_asked(analyst.as_deref())).await;
         now.is_ok_and(|now| now != asked)
     }
