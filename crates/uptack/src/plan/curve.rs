@@ -8,7 +8,7 @@ use super::request::Request;
 ///
 /// Taking part more often and leaving less doubt each give more away: the law with less participation or more doubt is
 /// a garbling of the other one, made from it report by report. So every divergence falls, and the error of the estimate
-/// grows, along either number (`docs/choosing-parameters.md`, "How near the best a plan is").
+/// grows, along either number (`docs/choosing-parameters.md`, "How close a plan is to the best").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Curve {
     /// law(yes) = (x(1−y), xy, 1−x), law(no) = (xy, x(1−y), 1−x).

@@ -1,5 +1,5 @@
 //! The best bit of a region by halving boxes, and a proof of how much better any other can be
-//! (`docs/choosing-parameters.md`, "How near the best a plan is").
+//! (`docs/choosing-parameters.md`, "How close a plan is to the best").
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

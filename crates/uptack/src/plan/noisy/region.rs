@@ -112,7 +112,7 @@ impl Goal {
         self.weighed(bit.of_no, |often, rarely| (bit.variance_of(often, rarely) + noise) / bit.lean().powi(2))
     }
 
-    /// No bit of the box has a smaller error (`docs/choosing-parameters.md`, "How near the best a plan is").
+    /// No bit of the box has a smaller error (`docs/choosing-parameters.md`, "How close a plan is to the best").
     ///
     /// The owners' parts of the variance, q(1 − q)/(p − q)² and its mirror image, grow with either doubt, so that they are
     /// least at the least of both.
