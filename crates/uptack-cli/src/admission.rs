@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use uptack_dap::signed::PublicKey;
-use uptack_server::aggregator::admission::Admission;
-use uptack_server::aggregator::pair_secret::PairSecret;
+use uptack_server::aggregator::Admission;
+use uptack_server::aggregator::PairSecret;
 
 use crate::arguments::count;
 use crate::failure::Result;

@@ -25,11 +25,7 @@ use url::Url;
 
 use crate::{
     aggregator,
-    aggregator::{
-        admission::Admission,
-        definition::{CardDefinition, Definition},
-        pair_secret::PairSecret,
-    },
+    aggregator::{Admission, CardDefinition, Definition, PairSecret},
 };
 
 /// One kind of input.

@@ -40,7 +40,7 @@ use uptack_owner::{
     policy::Policy,
     predicate::{Predicate, Subject},
 };
-use uptack_server::aggregator::pair::Pair;
+use uptack_server::aggregator::Pair;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 

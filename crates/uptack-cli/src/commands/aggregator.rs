@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use uptack_dap::origin::Origin;
 use uptack_dap::task::AggregatorRole;
-use uptack_server::aggregator::admission::Admission;
+use uptack_server::aggregator::Admission;
 use uptack_server::aggregator::{self, Aggregator, Config};
 use uptack_server::base::logging;
 use url::Url;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use uptack_server::aggregator::pair_secret::PairSecret;
+use uptack_server::aggregator::PairSecret;
 
 use crate::failure::{Result, ResultExt};
 use crate::output::print_result;

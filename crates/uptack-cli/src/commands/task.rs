@@ -10,7 +10,7 @@ use uptack_dap::ballot;
 use uptack_dap::private;
 use uptack_dap::protocol::VdafKind;
 use uptack_dap::task::{AggregatorRole, AggregatorTask, Software, TaskParameters, TaskSet};
-use uptack_server::aggregator::definition::Definition;
+use uptack_server::aggregator::Definition;
 use url::Url;
 
 use crate::admission::AdmissionArguments;

@@ -15,8 +15,8 @@ use uptack_dap::collector::Collected;
 use uptack_dap::release::record::Record;
 use uptack_dap::signed::Signer;
 use uptack_dap::task::{AggregatorRole, CollectorTask};
-use uptack_server::aggregator::definition::CardDefinition;
-use uptack_server::aggregator::pair_secret::PairSecret;
+use uptack_server::aggregator::CardDefinition;
+use uptack_server::aggregator::PairSecret;
 
 use crate::{Folder, run};
 

@@ -28,7 +28,7 @@ use uptack_owner::{
     ledger::Ledger,
     policy::Policy,
 };
-use uptack_server::aggregator::pair::Pair;
+use uptack_server::aggregator::Pair;
 use url::Url;
 
 /// The time at which the tests began. Cards open and clocks stand by it, however slow the machine is.

@@ -7,14 +7,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{
-    keys::Keys,
-    shared::{Shared, Task},
+use crate::aggregator::{
+    state::{Shared, Task},
+    tasks::keys::Keys,
 };
 use crate::{
     aggregator::{
-        definition::Definition,
         store::{TaskRows, WriteResult},
+        tasks::definition::Definition,
     },
     error::Result,
 };
@@ -65,7 +65,7 @@ pub(crate) async fn load_files(shared: &Arc<Shared>, seen: &mut HashMap<PathBuf,
 }
 
 async fn load_file(shared: &Arc<Shared>, path: &Path) -> Result<()> {
-    super::add_task(shared, Definition::read(path)?).await
+    crate::aggregator::add_task(shared, Definition::read(path)?).await
 }
 
 /// Deletes what has expired, and rotates or purges keys.

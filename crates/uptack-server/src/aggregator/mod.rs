@@ -3,37 +3,21 @@
 //! [`Aggregator::start`] runs one inside this process; [`run`] is that plus waiting for the signal
 //! to stop, which is all that a command line needs.
 
-pub mod admission;
-mod aggregate_share;
 mod aggregation;
 pub mod backup;
-mod batches;
 mod collection;
-mod collection_jobs;
-pub mod definition;
-mod driver;
-mod enrolment;
 mod expiry;
-mod extract;
-mod failures;
-mod helper;
 mod http;
-mod job_state;
-mod jobs;
-mod keys;
 mod maintenance;
 mod metrics;
-pub mod pair;
-pub mod pair_secret;
+mod pair;
 mod peer;
 mod problem;
-mod registry;
-mod rejection;
 mod report_checks;
-mod share;
-mod shared;
+mod reports;
+mod state;
 mod store;
-mod upload;
+mod tasks;
 
 use std::{
     collections::HashMap,
@@ -47,12 +31,18 @@ use uptack_dap::{clock::Clock, http_client, origin::Origin, protocol::TaskId, ta
 use url::Url;
 
 use crate::{
-    aggregator::{admission::Admission, definition::Definition},
     base::listener::{self, Certificates, Limits, Signals},
     error::Result,
 };
-use keys::Keys;
-use shared::{Shared, Task};
+pub use pair::Pair;
+pub use tasks::{
+    admission::Admission,
+    definition::{CardDefinition, Definition},
+    pair_secret::PairSecret,
+};
+
+use state::{Shared, Task};
+use tasks::keys::Keys;
 
 /// How an aggregator runs. [`Config::new`] gives defaults for everything but role and directory.
 #[derive(Debug, Clone)]
@@ -317,12 +307,12 @@ pub(crate) async fn add_task(shared: &Arc<Shared>, definition: Definition) -> Re
 
 /// Reads a report as the leader stores it, for fuzzing.
 pub(crate) fn decode_stored_report(content: &[u8]) {
-    let _ = upload::StoredReport::from_row(&[0; 16], 0, content);
+    let _ = reports::StoredReport::from_row(&[0; 16], 0, content);
 }
 
 fn spawn_driver(shared: &Arc<Shared>, task: Arc<Task>) {
     if shared.config.role == AggregatorRole::Leader {
         // It ends by itself when the task is removed or the aggregator stops.
-        tokio::spawn(driver::drive(Arc::clone(shared), task));
+        tokio::spawn(aggregation::drive(Arc::clone(shared), task));
     }
 }

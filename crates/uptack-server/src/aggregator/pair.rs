@@ -13,7 +13,7 @@ use uptack_dap::{
 };
 
 use crate::{
-    aggregator::{Aggregator, Config, definition::CardDefinition},
+    aggregator::{Aggregator, Config, tasks::definition::CardDefinition},
     error::Result,
 };
 

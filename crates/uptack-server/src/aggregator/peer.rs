@@ -4,9 +4,9 @@ use reqwest::{Method, Response, StatusCode, header};
 use uptack_dap::{http_client, protocol::DapProblemType};
 use url::Url;
 
-use super::{
-    failures::Scope,
-    shared::{Shared, Task},
+use crate::aggregator::{
+    state::{Shared, Task},
+    tasks::failures::Scope,
 };
 use crate::base::problem::problem_type;
 

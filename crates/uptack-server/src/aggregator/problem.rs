@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use uptack_dap::protocol::{DapProblemType, TaskId};
 
-use super::store::StoreError;
+use crate::aggregator::store::StoreError;
 use crate::{
     base::{logging::Throttle, problem::Problem},
     error::Error,

@@ -2,7 +2,7 @@
 
 use uptack_dap::protocol::{self, HpkeCiphertext, OpenError, PrepareError, ReportMetadata};
 
-use super::shared::{Shared, Task};
+use crate::aggregator::state::{Shared, Task};
 
 /// Why a report is not taken at this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,8 +23,13 @@ use crate::{
     error::{Error, Result},
 };
 
+pub(crate) mod batches;
+pub(crate) mod collection_jobs;
+pub(crate) mod job_state;
+pub(crate) mod jobs;
 mod layout;
 mod task_rows;
+pub(crate) mod tasks;
 
 pub(crate) use crate::base::sqlite::{SqlResult, read_u64};
 use layout::DATABASE;

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{Addresses, base_address};
 use crate::{
-    aggregator::{self, Aggregator, admission::Admission, pair::Pair, pair_secret::PairSecret},
+    aggregator::{self, Admission, Aggregator, Pair, PairSecret},
     desk::{
         config::{Config, Place},
         store::Store,

@@ -11,7 +11,7 @@ use uptack_dap::{
 
 use super::{Addresses, base_address};
 use crate::{
-    aggregator::definition::CardDefinition,
+    aggregator::CardDefinition,
     base::problem::problem_type,
     desk::config::{Config, Remote},
     error::{Error, Result},

@@ -14,7 +14,7 @@ use uptack_dap::{
     protocol::{Measurement, TaskId},
     task::TaskSet,
 };
-use uptack_server::aggregator::pair::Pair;
+use uptack_server::aggregator::Pair;
 
 use crate::aggregator::support::now;
 

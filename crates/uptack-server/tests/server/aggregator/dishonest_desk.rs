@@ -17,12 +17,7 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask, CollectorTask, TaskParameters, TaskSet},
     token::Token,
 };
-use uptack_server::aggregator::{
-    Aggregator, Config,
-    admission::Admission,
-    definition::{CardDefinition, Definition},
-    pair_secret::PairSecret,
-};
+use uptack_server::aggregator::{Admission, Aggregator, CardDefinition, Config, Definition, PairSecret};
 use url::Url;
 
 use crate::aggregator::support::{PATIENCE, eventually, metric, now};

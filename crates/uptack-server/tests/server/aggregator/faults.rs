@@ -477,7 +477,7 @@ async fn a_full_disk_of_the_helper_delays_and_loses_nothing() {
 async fn restart_and_collect(stage: Stage, batch: protocol::Interval) -> Vec<u64> {
     let Stage { directory, pair, task, .. } = stage;
     pair.shutdown().await;
-    let pair = uptack_server::aggregator::pair::Pair::start(directory.path(), quick).await.unwrap();
+    let pair = uptack_server::aggregator::Pair::start(directory.path(), quick).await.unwrap();
     // It has other addresses now.
     let mut collector = task.collector.clone();
     collector.parameters.leader = pair.leader.url();

@@ -9,7 +9,7 @@ use uptack_dap::{
     protocol::{Measurement, VdafKind},
     task::TaskSet,
 };
-use uptack_server::aggregator::pair::Pair;
+use uptack_server::aggregator::Pair;
 
 use crate::aggregator::support::{PATIENCE, Stage, collection, noisy, now, quick};
 

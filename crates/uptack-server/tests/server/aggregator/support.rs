@@ -19,7 +19,7 @@ use uptack_dap::{
     },
     task::{TaskParameters, TaskSet},
 };
-use uptack_server::aggregator::{Config, pair::Pair};
+use uptack_server::aggregator::{Config, Pair};
 use url::Url;
 
 /// Long enough for any test on a slow machine; nothing waits for it in vain.

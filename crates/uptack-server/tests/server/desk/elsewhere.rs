@@ -10,7 +10,7 @@ use uptack_dap::{
     token::Token,
 };
 use uptack_server::{
-    aggregator::{self, Aggregator, admission::Admission, definition::Definition, pair_secret::PairSecret},
+    aggregator::{self, Admission, Aggregator, Definition, PairSecret},
     desk::{
         Config,
         config::{Aggregators, Remote},

@@ -4,8 +4,8 @@ use rusqlite::{Row, params};
 use std::sync::Arc;
 use uptack_dap::protocol::AggregationJobId;
 
-use super::{
-    shared::{Shared, Task},
+use crate::aggregator::{
+    state::{Shared, Task},
     store::{SqlResult, TaskRows, WriteResult, read_job_id},
 };
 use crate::error::Result;
@@ -15,19 +15,19 @@ const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
 
 /// A range of stored reports under one name.
 #[derive(Clone, Copy)]
-pub(super) struct Job {
-    pub(super) id: AggregationJobId,
-    pub(super) first: i64,
-    pub(super) last: i64,
+pub(crate) struct Job {
+    pub(crate) id: AggregationJobId,
+    pub(crate) first: i64,
+    pub(crate) last: i64,
 }
 
 impl Job {
     /// A job under a fresh name.
-    pub(super) fn new(first: i64, last: i64) -> Self {
+    pub(crate) fn new(first: i64, last: i64) -> Self {
         Self { id: rand::random(), first, last }
     }
 
-    pub(super) fn insert(&self, rows: TaskRows<'_>, refusals: u32) -> SqlResult<()> {
+    pub(crate) fn insert(&self, rows: TaskRows<'_>, refusals: u32) -> SqlResult<()> {
         rows.run(
             "INSERT INTO leader_jobs(task, job_id, first, last, refusals) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![rows.task, self.id.as_ref(), self.first, self.last, refusals],
@@ -35,7 +35,7 @@ impl Job {
     }
 
     /// Deletes the job, and says whether it was still there.
-    pub(super) fn delete(&self, rows: TaskRows<'_>) -> SqlResult<bool> {
+    pub(crate) fn delete(&self, rows: TaskRows<'_>) -> SqlResult<bool> {
         let statement = "DELETE FROM leader_jobs WHERE task = ?1 AND job_id = ?2";
         Ok(rows.execute(statement, params![rows.task, self.id.as_ref()])? > 0)
     }
@@ -47,13 +47,13 @@ impl Job {
 }
 
 /// The jobs of a task that are not settled, in the order of their reports.
-pub(super) fn open_jobs(rows: TaskRows<'_>) -> SqlResult<Vec<Job>> {
+pub(crate) fn open_jobs(rows: TaskRows<'_>) -> SqlResult<Vec<Job>> {
     let statement = "SELECT job_id, first, last FROM leader_jobs WHERE task = ?1 ORDER BY first";
     rows.list(statement, [rows.task], Job::from_row)
 }
 
 /// Assigns stored reports to a new job; nothing if all are assigned.
-pub(super) async fn create_job(shared: &Shared, task: &Arc<Task>) -> Result<Option<Job>> {
+pub(crate) async fn create_job(shared: &Shared, task: &Arc<Task>) -> Result<Option<Job>> {
     let size = job_size(shared, task);
     Ok(shared.change(task, move |rows, _| assign(rows, size)).await?)
 }

@@ -8,15 +8,15 @@ use uptack_dap::protocol::{
     TimeInterval, encode,
 };
 
-use super::{
-    batches::Additions,
-    failures::Scope,
-    helper::reason,
-    jobs::Job,
+use crate::aggregator::{
+    aggregation::helper::reason,
     peer::{Call, PeerError},
-    shared::{ComputeError, Shared, Task},
+    reports::StoredReport,
+    state::{ComputeError, Shared, Task},
+    store::batches::Additions,
+    store::jobs::Job,
     store::{SqlResult, TaskRows, WriteResult},
-    upload::StoredReport,
+    tasks::failures::Scope,
 };
 use crate::error::{Error, Result};
 
@@ -250,7 +250,7 @@ fn finish_report(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregator::{collection, jobs::create_job, pair::Pair};
+    use crate::aggregator::{collection, pair::Pair, store::jobs::create_job};
     use std::time::Duration;
     use uptack_dap::{
         client::Client,

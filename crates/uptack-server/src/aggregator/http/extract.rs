@@ -12,7 +12,7 @@ use uptack_dap::{
     token::TokenHash,
 };
 
-use super::shared::{Shared, Task};
+use crate::aggregator::state::{Shared, Task};
 use crate::base::{
     http,
     problem::{Answer, Problem},

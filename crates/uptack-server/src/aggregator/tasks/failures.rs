@@ -72,7 +72,7 @@ impl Failures {
     }
 
     /// Notes a failure, and says whether it counts as a refusal.
-    pub(super) fn note_failure(&self, job: AggregationJobId, scope: Scope) -> bool {
+    pub(crate) fn note_failure(&self, job: AggregationJobId, scope: Scope) -> bool {
         let mut log = lock(&self.log);
         log.failures += 1;
         let failure = LastFailure {
@@ -84,12 +84,12 @@ impl Failures {
     }
 
     /// Forgets a job that no longer exists.
-    pub(super) fn forget(&self, job: &AggregationJobId) {
+    pub(crate) fn forget(&self, job: &AggregationJobId) {
         lock(&self.log).jobs.remove(job);
     }
 
     /// When the job last failed, as a number that grows with every failure; nothing if it has not failed.
-    pub(super) fn last_failure(&self, job: &AggregationJobId) -> Option<u64> {
+    pub(crate) fn last_failure(&self, job: &AggregationJobId) -> Option<u64> {
         lock(&self.log).jobs.get(job).map(|failure| failure.number)
     }
 }

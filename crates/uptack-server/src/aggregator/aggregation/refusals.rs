@@ -1,7 +1,7 @@
 //! Aggregation jobs that the helper refuses.
 //!
 //! The leader waits forever for a helper that is away. But a helper that keeps refusing a job must not hold up the rest of
-//! the task; nor must one that fails a job while it answers others (see [`super::failures`]). Such a job is split in
+//! the task; nor must one that fails a job while it answers others (see [`crate::aggregator::tasks::failures`]). Such a job is split in
 //! halves, because one report that the helper cannot process must not take others with it; a job of a single report is
 //! abandoned: the report is counted as dropped and deleted.
 //!
@@ -12,11 +12,11 @@
 use rusqlite::{Row, params};
 use std::sync::Arc;
 
-use super::{
-    failures::Scope,
-    jobs::Job,
+use crate::aggregator::{
     metrics::Name,
-    shared::{Shared, Task},
+    state::{Shared, Task},
+    store::jobs::Job,
+    tasks::failures::Scope,
 };
 use crate::{
     aggregator::store::{SqlResult, TaskRows, WriteResult, read_u64},

@@ -9,11 +9,11 @@ use uptack_dap::{
     },
 };
 
-use super::{
-    batches::{Batch, Overlap, Span},
+use crate::aggregator::{
+    collection::share,
     metrics::Name,
-    share,
-    shared::{Shared, Task},
+    state::{Shared, Task},
+    store::batches::{Batch, Overlap, Span},
 };
 use crate::{
     aggregator::store::{SqlResult, StoreError, TaskRows, WriteResult},

@@ -11,8 +11,8 @@ use uptack_dap::{
 
 use crate::{
     aggregator::{
-        definition::{CardDefinition, Definition},
-        pair_secret::PairSecret,
+        tasks::definition::{CardDefinition, Definition},
+        tasks::pair_secret::PairSecret,
     },
     error::{Error, Result},
 };

@@ -11,10 +11,10 @@ use uptack_dap::{
     },
 };
 
-use super::{
-    batches::Additions,
+use crate::aggregator::{
     report_checks::{check_time, open_share},
-    shared::{ComputeError, Shared, Task},
+    state::{ComputeError, Shared, Task},
+    store::batches::Additions,
 };
 use crate::{
     aggregator::store::{SqlResult, TaskRows, WriteResult},

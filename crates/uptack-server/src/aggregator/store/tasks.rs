@@ -6,7 +6,7 @@ use uptack_dap::{
     task::{self, AggregatorTask},
 };
 
-use super::store::{SqlResult, StoreError, TaskRows, WriteResult, read_u64};
+use crate::aggregator::store::{SqlResult, StoreError, TaskRows, WriteResult, read_u64};
 
 /// Stores a task, or finds the one of this name if its definition is the same. Returns what is stored.
 pub(crate) fn register(

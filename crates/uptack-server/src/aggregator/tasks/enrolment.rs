@@ -20,7 +20,7 @@ use uptack_dap::{
     task::{AggregatorRole, AggregatorTask},
 };
 
-use super::store::{SqlResult, TaskRows};
+use crate::aggregator::store::{SqlResult, TaskRows};
 use crate::{
     base::{
         locks::{read, write},

@@ -7,7 +7,7 @@ use uptack_dap::{
     protocol::{Contribution, Decode, Duration, Interval, ReportId, ReportIdChecksum, Sum, Time, Vdaf, encode},
 };
 
-use super::store::{SqlResult, TaskRows, damaged, read_u64};
+use crate::aggregator::store::{SqlResult, TaskRows, damaged, read_u64};
 use crate::error::{Error, Result};
 
 /// A sum and what identifies the reports in it.

@@ -11,19 +11,20 @@ use uptack_dap::{
 };
 use url::Url;
 
-use super::{
+use crate::aggregator::{
     Config,
-    enrolment::{self, Enrolled},
     expiry::ExpiryClock,
-    failures::Failures,
-    keys::Keys,
     metrics::Name,
-    problem, registry,
+    problem,
+    store::tasks,
+    tasks::enrolment::{self, Enrolled},
+    tasks::failures::Failures,
+    tasks::keys::Keys,
 };
 use crate::{
     aggregator::{
-        definition::Definition,
         store::{SqlResult, Store, TaskRows, WriteResult},
+        tasks::definition::Definition,
     },
     base::{
         locks::{lock, read, write},
@@ -93,7 +94,7 @@ impl Task {
 
     /// The time below which no more reports are taken; refused if the task has been removed.
     pub(crate) fn floor(&self, rows: TaskRows<'_>) -> WriteResult<u64, Problem> {
-        let floor = registry::floor(rows)?;
+        let floor = tasks::floor(rows)?;
         Ok(floor.ok_or_else(|| self.problem(DapProblemType::UnrecognizedTask))?)
     }
 }
@@ -209,7 +210,7 @@ impl Shared {
     /// kept of it stays until it is admitted again or removed.
     pub(crate) fn load_tasks(&self) -> Result<Vec<Arc<Task>>> {
         let mut served = Vec::new();
-        for (row, text) in self.store.read(registry::definitions)? {
+        for (row, text) in self.store.read(tasks::definitions)? {
             match self.admit_again(&text) {
                 Ok(task) => served.push(self.serve(row, task)?),
                 Err(error) => tracing::error!(row, %error, "a task is no longer served"),
@@ -224,7 +225,7 @@ impl Shared {
         let task = self.config.admission.resolve(definition)?;
         self.enrolled.check(&task)?;
         let id = task.parameters.task_id;
-        let registered = self.store.write(move |connection| registry::register(connection, &task)).await;
+        let registered = self.store.write(move |connection| tasks::register(connection, &task)).await;
         let refused = |text: &str| Error::input(format!("task {id}: {text}"));
         let (row, task) = registered.map_err(|error| error.into_error(refused))?;
         if self.task(&id).is_ok() {
@@ -241,7 +242,7 @@ impl Shared {
         };
         task.removed.send_replace(true);
         task.wake.notify_one();
-        let deleted = self.change(&task, |rows, _| registry::remove(rows)).await;
+        let deleted = self.change(&task, |rows, _| tasks::remove(rows)).await;
         deleted.map_err(|_| Error::environment("the task could not be deleted from the store"))?;
         Ok(true)
     }

@@ -5,20 +5,22 @@
 //! made and stored, the helper is asked for its share, and the job is *finished*. A batch is drained
 //! for one job only, ever.
 
+pub(crate) mod aggregate_share;
+mod share;
+
 use std::sync::Arc;
 use uptack_dap::protocol::{
     AggregateShare, AggregateShareReq, BatchSelector, Collection, CollectionJobId, CollectionReq, DapProblemType,
     Decode, HpkeCiphertext, PartialBatchSelector, TimeInterval, encode,
 };
 
-use super::{
-    batches::{Batch, Overlap, Span},
-    collection_jobs::CollectionJob,
-    job_state::JobState,
+use crate::aggregator::{
     metrics::Name,
     peer::{Call, PeerError},
-    share,
-    shared::{Shared, Task},
+    state::{Shared, Task},
+    store::batches::{Batch, Overlap, Span},
+    store::collection_jobs::CollectionJob,
+    store::job_state::JobState,
 };
 use crate::{
     aggregator::store::{StoreError, TaskRows, WriteResult},

@@ -4,19 +4,23 @@
 //! leader sends for it is computed from the stored reports alone, so that after a crash the same
 //! job makes the same request; the helper answers a repeated request as it did the first time. The
 //! leader then adds its contributions and deletes the reports and the job in one change. Whatever dies
-//! between two steps, the job is taken up again and counts once. [`aggregation`] takes one job through these steps;
-//! [`rejection`] decides what becomes of a job that the helper refuses.
+//! between two steps, the job is taken up again and counts once. [`leader`] takes one job through these steps;
+//! [`refusals`] decides what becomes of a job that the helper refuses.
+
+pub(crate) mod helper;
+mod leader;
+mod refusals;
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
-use super::{
-    aggregation::{self, Prepared, Stopped},
+use crate::aggregator::{
+    aggregation::leader::{Prepared, Stopped},
+    aggregation::refusals::Rejection,
     collection,
-    failures::Failures,
-    jobs::{Job, create_job, open_jobs},
-    rejection::{self, Rejection},
-    shared::{Shared, Task},
+    state::{Shared, Task},
+    store::jobs::{Job, create_job, open_jobs},
+    tasks::failures::Failures,
 };
 use crate::error::Result;
 
@@ -156,17 +160,17 @@ async fn next_job(shared: &Shared, task: &Arc<Task>, round: &mut Round) -> Resul
 }
 
 async fn run_job(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) -> Result<Rejection> {
-    match aggregation::prepare(shared, task, job).await {
+    match leader::prepare(shared, task, job).await {
         Ok(prepared) => settle_job(shared, task, job, prepared).await,
         Err(Stopped::Delayed(error)) => Err(error),
-        Err(Stopped::Rejected(reason)) => rejection::note(shared, task, job, &reason).await,
-        Err(Stopped::Failed(scope, reason)) => rejection::note_failure(shared, task, job, scope, &reason).await,
+        Err(Stopped::Rejected(reason)) => refusals::note(shared, task, job, &reason).await,
+        Err(Stopped::Failed(scope, reason)) => refusals::note_failure(shared, task, job, scope, &reason).await,
     }
 }
 
 async fn settle_job(shared: &Shared, task: &Arc<Task>, job: Job, prepared: Prepared) -> Result<Rejection> {
     let early = prepared.early();
-    aggregation::settle(shared, task, job, prepared).await?;
+    leader::settle(shared, task, job, prepared).await?;
     task.failures.forget(&job.id);
     if early > 0 {
         tracing::info!(task = %task.id(), reports = early, "the helper's clock is behind; trying again");

@@ -1,5 +1,7 @@
 //! The HTTP interface: DAP-09's resources, and those for operators.
 
+mod extract;
+
 use axum::{
     Router,
     body::Body,
@@ -21,17 +23,19 @@ use uptack_dap::{
     task::AggregatorRole,
 };
 
-use super::{
-    aggregate_share, batches, collection, enrolment,
-    extract::{Caller, Job, Message, Operator, authorize, check_media_type, find_task, parse_task_id},
-    helper,
+use crate::aggregator::{
+    aggregation::helper,
+    collection,
+    collection::aggregate_share,
+    http::extract::{Caller, Job, Message, Operator, authorize, check_media_type, find_task, parse_task_id},
     metrics::Name,
-    problem,
-    shared::Shared,
-    upload,
+    problem, reports,
+    state::Shared,
+    store::batches,
+    tasks::enrolment,
 };
 use crate::{
-    aggregator::definition::Definition,
+    aggregator::tasks::definition::Definition,
     base::{
         http::{self, METRICS_TYPE, document, json_document},
         metrics::Gauge,
@@ -114,9 +118,9 @@ async fn hpke_config(State(shared): Server, Query(query): Query<OptionalTask>) -
 async fn upload(State(shared): Server, Path(task): Path<String>, message: Message) -> Reply {
     let task = find_task(&shared, &task)?;
     let shown = enrolment::shown(&message.headers);
-    let body = message.read(&shared, Report::MEDIA_TYPE, upload::largest_body(&task)).await?;
+    let body = message.read(&shared, Report::MEDIA_TYPE, reports::largest_body(&task)).await?;
     let owner = task.needs_credential.then(|| shared.enrolled.owner(task.id(), shown, &body)).transpose()?;
-    upload::upload(&shared, &task, &body, owner).await?;
+    reports::upload(&shared, &task, &body, owner).await?;
     Ok(StatusCode::OK.into_response())
 }
 
@@ -191,7 +195,7 @@ async fn add_task(Path(task): Path<String>, Operator(shared): Operator, body: Bo
     if definition.task_id() != id {
         return Err(Error::input("the path and the definition name different tasks").into());
     }
-    super::add_task(&shared, definition).await?;
+    crate::aggregator::add_task(&shared, definition).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 

@@ -3,9 +3,9 @@
 use rusqlite::{Row, params};
 use uptack_dap::protocol::CollectionJobId;
 
-use super::{
-    batches::Span,
-    job_state::JobState,
+use crate::aggregator::{
+    store::batches::Span,
+    store::job_state::JobState,
     store::{SqlResult, TaskRows, read_job_id},
 };
 

@@ -8,11 +8,11 @@ use uptack_dap::{
     signed::PublicKey,
 };
 
-use super::{
-    enrolment,
+use crate::aggregator::{
     metrics::Name,
     report_checks::{Unopened, Untimely, check_time, open_share},
-    shared::{Shared, Task},
+    state::{Shared, Task},
+    tasks::enrolment,
 };
 use crate::{
     aggregator::store::{SqlResult, TaskRows, WriteResult},

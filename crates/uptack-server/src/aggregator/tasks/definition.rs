@@ -20,7 +20,7 @@ use uptack_dap::{
 };
 
 use crate::{
-    aggregator::pair_secret::PairSecret,
+    aggregator::tasks::pair_secret::PairSecret,
     error::{Error, Result},
 };
 
