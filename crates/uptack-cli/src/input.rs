@@ -1,11 +1,16 @@
-//! What commands read: small files, and data from a file or from standard input.
+//! What commands read: small files, data from a file or from standard input, mechanisms and query cards.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::failure::{Failure, IoResultExt, Result};
+use uptack::algebra::Program;
+use uptack::card::Card;
+use uptack::{Channel, Mechanism};
+use uptack_document::mechanism_from_json;
+
+use crate::failure::{Failure, IoResultExt, Result, ResultExt};
 
 /// No card, tally or mechanism is as large as this.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -96,4 +101,72 @@ pub(crate) fn without_mark(text: String) -> String {
 /// Whether a file's name ends in this extension, in upper or lower case.
 pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
+}
+
+/// A mechanism with its channel.
+pub(crate) struct LoadedMechanism {
+    pub(crate) mechanism: Mechanism,
+    pub(crate) channel: Channel,
+    /// The card that it came from.
+    pub(crate) card: Option<Card>,
+}
+
+impl LoadedMechanism {
+    fn new(mechanism: Mechanism) -> Self {
+        let channel = mechanism.channel();
+        Self { mechanism, channel, card: None }
+    }
+
+    fn from_card(card: Card) -> Result<Self> {
+        let channel = card.checked_channel()?;
+        Ok(Self { mechanism: card.mechanism.clone(), channel, card: Some(card) })
+    }
+}
+
+/// Reads a MECHANISM argument: a text, or a file that holds one, as JSON, as privacy algebra or as a query card.
+pub(crate) fn read_mechanism(argument: &str) -> Result<LoadedMechanism> {
+    let path = Path::new(argument);
+    if argument.contains('(') || !path.exists() {
+        return argument.parse().map(LoadedMechanism::new).map_err(|error| unreadable(argument, error));
+    }
+    if has_extension(path, "alg") {
+        return Ok(LoadedMechanism::new(read_algebra(path)?.mechanism().clone()));
+    }
+    read_document(path)
+}
+
+/// Compiles a file of privacy algebra; an error names the file, the line and the term.
+pub(crate) fn read_algebra(path: &Path) -> Result<Program> {
+    let text = read_small_file(path)?;
+    Program::parse(&text).at(path.display())
+}
+
+/// Reads a query card, or the JSON of a channel.
+fn read_document(path: &Path) -> Result<LoadedMechanism> {
+    let text = read_small_file(path)?;
+    if is_toml(path) || text.contains("\"minimum_batch\"") {
+        return LoadedMechanism::from_card(parse_card(path, &text)?).at(path.display());
+    }
+    mechanism_from_json(&text).map(LoadedMechanism::new).at(path.display())
+}
+
+fn unreadable(argument: &str, error: uptack::Error) -> Failure {
+    if argument.contains('(') {
+        return error.into();
+    }
+    Failure::request(format!("`{argument}` is neither a mechanism nor a file"))
+        .with_hint("a mechanism is written name(key=value, …), as in normal-form(f=0.5,r=8.2e-5)")
+}
+
+/// Reads a card from text; the file's name decides on its format, and is named in errors.
+pub(crate) fn parse_card(path: &Path, text: &str) -> Result<Card> {
+    if is_toml(path) {
+        let card = toml::from_str(text).map_err(|error| Failure::request(format!("not a query card: {error}")));
+        return card.at(path.display());
+    }
+    Card::from_json(text).at(path.display())
+}
+
+pub(crate) fn is_toml(path: &Path) -> bool {
+    has_extension(path, "toml")
 }

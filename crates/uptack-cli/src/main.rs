@@ -1,26 +1,13 @@
 //! The command line of Uptack: stdout is data, stderr is talk.
 
-mod admission;
 mod arguments;
-mod card_file;
 mod commands;
-mod csv_column;
-mod desk;
 mod failure;
 mod input;
 mod layout;
-mod mechanism;
 mod output;
-mod owner;
-mod page_link;
-mod plan_chart;
 mod progress;
-mod runtime;
-mod table;
-mod tls_arguments;
-mod trust_arguments;
-mod truth_reader;
-mod views;
+mod truths;
 
 use std::process::ExitCode;
 

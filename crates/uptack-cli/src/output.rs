@@ -1,4 +1,4 @@
-//! Text for people, JSON for programs, and files that are written whole.
+//! What commands write: text for people, JSON for programs, and files that are written whole.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,13 +6,14 @@ use std::path::Path;
 
 use serde::Serialize;
 use tempfile::NamedTempFile;
-
+use uptack::card::Card;
 pub(crate) use uptack::display::{claim as readable_up, grouped, nearest as readable};
+use uptack_chart::Sheet;
 
-pub(crate) use crate::table::Table;
-
-use crate::failure::{Failure, IoResultExt, Result};
+use crate::failure::{Failure, IoResultExt, Result, ResultExt};
+use crate::input::{has_extension, is_toml};
 use crate::layout;
+pub(crate) use crate::layout::Table;
 
 /// Writes a result to stdout: one JSON document for programs, or text for people.
 pub(crate) fn print_result(json: bool, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
@@ -90,4 +91,75 @@ fn make_public(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn make_public(_: &Path) -> io::Result<()> {
     Ok(())
+}
+
+/// A file that a chart can be written to.
+pub(crate) struct ChartFile<'a> {
+    path: &'a Path,
+    format: ChartFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChartFormat {
+    Svg,
+    #[cfg(feature = "png")]
+    Png,
+}
+
+#[cfg(feature = "png")]
+const PNG_WIDTH: u32 = 1280;
+/// The extensions that this build writes.
+const EXTENSIONS: &str = if cfg!(feature = "png") { ".svg or .png" } else { ".svg" };
+
+impl<'a> ChartFile<'a> {
+    /// Checks, before any work is done, that a chart can be written at this path.
+    pub(crate) fn new(path: &'a Path) -> Result<Self> {
+        let format = ChartFormat::of(path)?;
+        check_writable(path)?;
+        Ok(Self { path, format })
+    }
+
+    pub(crate) fn write(&self, sheet: &Sheet) -> Result<()> {
+        write_whole(self.path, &self.format.encode(sheet)?)
+    }
+}
+
+impl ChartFormat {
+    /// The format, by the extension.
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("svg") => Ok(Self::Svg),
+            #[cfg(feature = "png")]
+            Some("png") => Ok(Self::Png),
+            _ => Err(Failure::request(format!("{}: a chart is written as {EXTENSIONS}", path.display()))
+                .with_hint("name the file so that it ends in one of them")),
+        }
+    }
+
+    fn encode(self, sheet: &Sheet) -> Result<Vec<u8>> {
+        match self {
+            Self::Svg => Ok(sheet.to_svg().into_bytes()),
+            #[cfg(feature = "png")]
+            Self::Png => sheet.to_png(PNG_WIDTH).map_err(|error| Failure::environment(format!("the chart: {error}"))),
+        }
+    }
+}
+
+/// Checks, before any work is done, that a card can be written at this path.
+pub(crate) fn check_card_path(path: &Path) -> Result<()> {
+    if !is_toml(path) && !has_extension(path, "json") {
+        return Err(Failure::request(format!("{}: a card is written as .toml or .json", path.display()))
+            .with_hint("name the file so that it ends in one of them"));
+    }
+    check_writable(path)
+}
+
+/// Writes a card whole or not at all.
+pub(crate) fn write_card(path: &Path, card: &Card) -> Result<()> {
+    let text = if is_toml(path) {
+        toml::to_string(card).map_err(|error| Failure::request(error.to_string())).at(path.display())?
+    } else {
+        format!("{}\n", card.canonical())
+    };
+    write_whole(path, text.as_bytes())
 }

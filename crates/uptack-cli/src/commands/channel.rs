@@ -1,12 +1,17 @@
-//! `uptack channel`
+//! `uptack channel` and `uptack algebra`: a mechanism as its cells, and the notation that compiles to them.
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use uptack::algebra::{Program, Solution, Step, to_text};
 use uptack::{Cell, Channel, answer_name};
-use uptack_document::ChannelDocument;
+use uptack_document::{AlgebraDocument, ChannelDocument, Crowd};
 
+use crate::arguments::count;
 use crate::failure::Result;
-use crate::mechanism::{self, Named};
-use crate::output::{Table, print_result, readable};
+use crate::input::{LoadedMechanism, has_extension, read_algebra, read_mechanism};
+use crate::layout::joined;
+use crate::output::{Table, grouped, print_exact, print_result, readable};
 
 /// Show a mechanism's cells and both laws, as accounted for and sampled
 #[derive(Args)]
@@ -17,19 +22,19 @@ use crate::output::{Table, print_result, readable};
   uptack channel 'randomized-response(t=0.999) + laplace(scale=1)'
   uptack channel channel.json
   uptack channel examples/cancelling.alg")]
-pub(crate) struct Arguments {
+pub(crate) struct ChannelArguments {
     /// name(key=value, …), an `.alg` file, or a file that `uptack channel --json` wrote
     mechanism: String,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
-    let Named { mechanism, channel, .. } = mechanism::read(&arguments.mechanism)?;
+pub(crate) fn run_channel(arguments: &ChannelArguments, json: bool) -> Result<()> {
+    let LoadedMechanism { mechanism, channel, .. } = read_mechanism(&arguments.mechanism)?;
     let document = ChannelDocument::new(mechanism.to_string(), &channel);
-    print_result(json, &document, || format!("{mechanism}\n\n{}", describe(&channel)))
+    print_result(json, &document, || format!("{mechanism}\n\n{}", describe_channel(&channel)))
 }
 
 /// The table of cells, and what is published of them.
-pub(super) fn describe(channel: &Channel) -> String {
+pub(super) fn describe_channel(channel: &Channel) -> String {
     format!("{}\n{}\n", cells_table(channel).render(), published(channel))
 }
 
@@ -66,4 +71,153 @@ fn published_tallies(channel: &Channel) -> String {
     let plural = if answers == 1 { "answer" } else { "answers" };
     let seen = if channel.determined() { "fix the count of every cell" } else { "do not fix the count of every cell" };
     format!("{answers} {plural} per owner, drawn with one coin; the tallies {seen}.")
+}
+
+/// Compile the paper's notation to a channel, and say how YES is solved for
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack algebra examples/plausible-deniability.alg
+  uptack algebra examples/cancelling.alg --owners 50_000 --yes 500
+  uptack algebra examples/first-attempt.alg --json
+  uptack algebra 'randomized-response(t=0.999) + laplace(scale=1)' \\
+    --owners 50_000 --yes 500
+  uptack algebra 'blended(0.05,0.25,0.25,0.05,0.4,1e-4,1e-4)' --print \\
+    > blended.alg")]
+pub(crate) struct AlgebraArguments {
+    /// A file in the notation of the privacy algebra; or a mechanism, which is then written in it
+    file: PathBuf,
+    /// Print the channel back as algebra, and nothing else
+    #[arg(long, conflicts_with = "json")]
+    print: bool,
+    /// Give the standard deviation of the solution for this many owners
+    #[arg(long, value_parser = count, requires = "yes")]
+    owners: Option<u64>,
+    /// How many of them would say yes
+    #[arg(long, value_parser = count, requires = "owners")]
+    yes: Option<u64>,
+}
+
+pub(crate) fn run_algebra(arguments: &AlgebraArguments, json: bool) -> Result<()> {
+    let program = read_program(&arguments.file)?;
+    let channel = program.mechanism().channel();
+    if arguments.print {
+        return print_exact(&format!("# {}\n{}", program.mechanism(), to_text(&channel)));
+    }
+    let solution = program.solve();
+    let crowd = Crowd::of(solution.as_ref(), arguments.owners, arguments.yes)?;
+    let document = AlgebraDocument::new(&program, &channel, solution.as_ref(), crowd.as_ref());
+    print_result(json, &document, || describe_algebra(&program, &channel, solution.as_ref(), crowd.as_ref()))
+}
+
+fn describe_algebra(
+    program: &Program,
+    channel: &Channel,
+    solution: Option<&Solution>,
+    crowd: Option<&Crowd>,
+) -> String {
+    format!(
+        "{}\n\n{}{}\n{}",
+        program.mechanism(),
+        describe_channel(channel),
+        describe_nesting(program),
+        describe_solution(solution, crowd),
+    )
+}
+
+/// A file of algebra; a mechanism's text or JSON is written as algebra first.
+fn read_program(argument: &Path) -> Result<Program> {
+    let text = argument.to_string_lossy();
+    if has_extension(argument, "json") || (text.contains('(') && !argument.exists()) {
+        return Ok(Program::of_channel(&read_mechanism(&text)?.channel)?);
+    }
+    read_algebra(argument)
+}
+
+/// Which terms the compiler takes to be parts of others: the coupling that it found in the text.
+fn describe_nesting(program: &Program) -> String {
+    let parts = joined(program.nested().iter().map(|(term, whole)| format!("{term} in {whole}")), ", ");
+    if parts.is_empty() { parts } else { format!("Parts: {parts}.\n") }
+}
+
+fn describe_solution(solution: Option<&Solution>, crowd: Option<&Crowd>) -> String {
+    let Some(solution) = solution else {
+        return "YES cannot be solved for: no tally depends on the truth.\n".to_owned();
+    };
+    format!(
+        "Working backwards:\n{}\nVariance {}. {}\n{}",
+        equations(solution).render(),
+        variance(solution),
+        remaining_noise(solution),
+        crowd.map(describe_crowd).unwrap_or_default(),
+    )
+}
+
+/// The steps of the chain, if there are several, and the equations that they lead to.
+fn equations(solution: &Solution) -> Table {
+    let Solution { combination, holds, yes, no, scale, .. } = solution;
+    let mut lines = Vec::new();
+    if solution.chain.len() > 1 {
+        lines.extend(solution.chain.iter().map(chain_step));
+    }
+    lines.push(format!("  {combination} = {holds}"));
+    lines.push(format!("  {combination} = {}", signed(&[(*yes, " YES"), (*no, " NO")])));
+    lines.push(format!("  YES = {} / {}", numerator(solution), short(*scale)));
+    Table::default().with_rows(lines.into_iter().map(|line| [line]))
+}
+
+fn chain_step(step: &Step) -> String {
+    format!("  {} = {}{}", step.combination, step.holds, entering(step.weight))
+}
+
+/// What is divided by the scale: the combination without what NO contributes to it.
+fn numerator(solution: &Solution) -> String {
+    let combination = &solution.combination;
+    match solution.no {
+        0.0 if solution.bins.len() > 1 => format!("({combination})"),
+        0.0 => combination.clone(),
+        no if no > 0.0 => format!("({combination} - {} TOTAL)", short(no)),
+        no => format!("({combination} + {} TOTAL)", short(-no)),
+    }
+}
+
+fn variance(solution: &Solution) -> String {
+    signed(&[(solution.variance_per_yes, " YES"), (solution.variance_per_no, " NO"), (solution.variance_of_noise, "")])
+}
+
+fn remaining_noise(solution: &Solution) -> &'static str {
+    if solution.noise_from_no {
+        "Noise from NO remains."
+    } else if solution.variance_of_noise > 0.0 {
+        "No noise from NO remains: the aggregators' noise hides a lone yes-owner."
+    } else {
+        "No noise from NO remains, nor for anyone else who sees the tallies: a lone yes-owner shows."
+    }
+}
+
+fn describe_crowd(crowd: &Crowd) -> String {
+    let (yes, owners) = (grouped(crowd.yes), grouped(crowd.owners));
+    format!("Standard deviation {} for {yes} yes among {owners} owners.\n", readable(crowd.sd))
+}
+
+/// How a step of the chain enters the solution.
+fn entering(weight: i64) -> String {
+    match weight {
+        1 => "  (add)".to_owned(),
+        -1 => "  (subtract)".to_owned(),
+        times if times < 0 => format!("  (subtract {} times)", times.unsigned_abs()),
+        times => format!("  (add {times} times)"),
+    }
+}
+
+/// `0.4 YES + 0.1 NO`, without the terms that are 0.
+fn signed(terms: &[(f64, &str)]) -> String {
+    let terms = terms.iter().map(|&(number, unit)| (short(number), unit)).filter(|(number, _)| number != "0");
+    let text = joined(terms.map(|(number, unit)| number + unit), " + ");
+    if text.is_empty() { "0".to_owned() } else { text.replace("+ -", "- ") }
+}
+
+/// Six significant digits, without trailing zeros.
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    if rounded != 0.0 && rounded.abs() < 1e-6 { format!("{rounded:e}") } else { rounded.to_string() }
 }

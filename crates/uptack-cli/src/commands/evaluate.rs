@@ -1,9 +1,8 @@
 //! `uptack evaluate`
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use clap::Args;
 use uptack_eval::compare::Comparison;

@@ -1,33 +1,15 @@
-//! One file per command.
+//! The commands, by what they are for.
 
-mod aggregator;
-mod algebra;
-mod answer;
-mod ask;
 mod audit;
-mod backup;
-mod cancel;
 mod channel;
-mod completions;
 mod demo;
-mod enrol;
 mod estimate;
 mod evaluate;
-mod fleet;
-mod ledger;
-mod man;
-mod pair_secret;
+mod network;
 mod plan;
 mod privacy;
-mod privatize;
-mod queries;
-mod randomizer;
-mod result;
-mod serve;
-mod simulate;
-mod tally;
-mod task;
-mod verify;
+mod rows;
+mod shell;
 
 use clap::Subcommand;
 
@@ -36,64 +18,64 @@ use crate::failure::Result;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Demo(demo::Arguments),
-    Channel(channel::Arguments),
+    Channel(channel::ChannelArguments),
     Plan(plan::Arguments),
     Privacy(privacy::Arguments),
-    Privatize(privatize::Arguments),
-    Tally(tally::Arguments),
-    Estimate(estimate::Arguments),
+    Privatize(rows::PrivatizeArguments),
+    Tally(rows::TallyArguments),
+    Estimate(estimate::EstimateArguments),
     Evaluate(evaluate::Arguments),
-    Simulate(simulate::Arguments),
-    Algebra(algebra::Arguments),
+    Simulate(estimate::SimulateArguments),
+    Algebra(channel::AlgebraArguments),
     Audit(audit::Arguments),
-    Aggregator(aggregator::Arguments),
-    Task(task::Arguments),
-    PairSecret(pair_secret::Arguments),
-    Answer(answer::Arguments),
-    Fleet(fleet::Arguments),
-    Ledger(ledger::Arguments),
-    Enrol(enrol::Arguments),
-    Serve(serve::Arguments),
-    Ask(ask::Arguments),
-    Queries(queries::Arguments),
-    Result(result::Arguments),
-    Cancel(cancel::Arguments),
-    Backup(backup::Arguments),
-    Verify(verify::Arguments),
-    Completions(completions::Arguments),
-    Man(man::Arguments),
+    Aggregator(network::aggregator::AggregatorArguments),
+    Task(network::aggregator::TaskArguments),
+    PairSecret(network::aggregator::PairSecretArguments),
+    Answer(network::answer::AnswerArguments),
+    Fleet(network::fleet::FleetArguments),
+    Ledger(network::answer::LedgerArguments),
+    Enrol(network::fleet::EnrolArguments),
+    Serve(network::serve::ServeArguments),
+    Ask(network::ask::Arguments),
+    Queries(network::queries::QueriesArguments),
+    Result(network::result::ResultArguments),
+    Cancel(network::queries::CancelArguments),
+    Backup(network::serve::BackupArguments),
+    Verify(network::result::VerifyArguments),
+    Completions(shell::CompletionsArguments),
+    Man(shell::ManArguments),
 }
 
 impl Command {
     pub(crate) fn run(self, json: bool) -> Result<()> {
         match self {
             Self::Demo(arguments) => demo::run(&arguments, json),
-            Self::Channel(arguments) => channel::run(&arguments, json),
+            Self::Channel(arguments) => channel::run_channel(&arguments, json),
             Self::Plan(arguments) => plan::run(&arguments, json),
             Self::Privacy(arguments) => privacy::run(&arguments, json),
-            Self::Privatize(arguments) => privatize::run(&arguments, json),
-            Self::Tally(arguments) => tally::run(&arguments, json),
-            Self::Estimate(arguments) => estimate::run(&arguments, json),
+            Self::Privatize(arguments) => rows::run_privatize(&arguments, json),
+            Self::Tally(arguments) => rows::run_tally(&arguments, json),
+            Self::Estimate(arguments) => estimate::run_estimate(&arguments, json),
             Self::Evaluate(arguments) => evaluate::run(&arguments, json),
-            Self::Simulate(arguments) => simulate::run(&arguments, json),
-            Self::Algebra(arguments) => algebra::run(&arguments, json),
+            Self::Simulate(arguments) => estimate::run_simulate(&arguments, json),
+            Self::Algebra(arguments) => channel::run_algebra(&arguments, json),
             Self::Audit(arguments) => audit::run(&arguments, json),
-            Self::Aggregator(arguments) => aggregator::run(&arguments, json),
-            Self::Task(arguments) => task::run(&arguments, json),
-            Self::PairSecret(arguments) => pair_secret::run(&arguments, json),
-            Self::Answer(arguments) => answer::run(&arguments, json),
-            Self::Fleet(arguments) => fleet::run(&arguments, json),
-            Self::Ledger(arguments) => ledger::run(&arguments, json),
-            Self::Enrol(arguments) => enrol::run(&arguments, json),
-            Self::Serve(arguments) => serve::run(&arguments, json),
-            Self::Ask(arguments) => ask::run(&arguments, json),
-            Self::Queries(arguments) => queries::run(&arguments, json),
-            Self::Result(arguments) => result::run(&arguments, json),
-            Self::Cancel(arguments) => cancel::run(&arguments, json),
-            Self::Backup(arguments) => backup::run(&arguments, json),
-            Self::Verify(arguments) => verify::run(&arguments, json),
-            Self::Completions(arguments) => completions::run(&arguments, json),
-            Self::Man(arguments) => man::run(&arguments, json),
+            Self::Aggregator(arguments) => network::aggregator::run_aggregator(&arguments, json),
+            Self::Task(arguments) => network::aggregator::run_task(&arguments, json),
+            Self::PairSecret(arguments) => network::aggregator::run_pair_secret(&arguments, json),
+            Self::Answer(arguments) => network::answer::run_answer(&arguments, json),
+            Self::Fleet(arguments) => network::fleet::run_fleet(&arguments, json),
+            Self::Ledger(arguments) => network::answer::run_ledger(&arguments, json),
+            Self::Enrol(arguments) => network::fleet::run_enrol(&arguments, json),
+            Self::Serve(arguments) => network::serve::run_serve(&arguments, json),
+            Self::Ask(arguments) => network::ask::run(&arguments, json),
+            Self::Queries(arguments) => network::queries::run_queries(&arguments, json),
+            Self::Result(arguments) => network::result::run_result(&arguments, json),
+            Self::Cancel(arguments) => network::queries::run_cancel(&arguments, json),
+            Self::Backup(arguments) => network::serve::run_backup(&arguments, json),
+            Self::Verify(arguments) => network::result::run_verify(&arguments, json),
+            Self::Completions(arguments) => shell::run_completions(&arguments, json),
+            Self::Man(arguments) => shell::run_man(&arguments, json),
         }
     }
 }

@@ -9,14 +9,11 @@ use uptack::plan::{self, Form, Over, Solved, Unknown};
 use uptack_chart::Sheet;
 use uptack_document::{PlanError, Wanted, plan_json, plan_sheet, sheet_points};
 
-use crate::arguments::{count, fraction, range};
-use crate::card_file;
+use super::privacy::views_table;
+use crate::arguments::{TrustArguments, count, fraction, range};
 use crate::failure::{Failure, Result};
-use crate::output::{Table, print_result, readable};
-use crate::plan_chart::ChartFile;
+use crate::output::{ChartFile, Table, check_card_path, print_result, readable, write_card};
 use crate::progress::watched;
-use crate::trust_arguments::TrustArguments;
-use crate::views::views_table;
 
 /// Choose the best mechanism, and prove what it gives away
 ///
@@ -155,13 +152,13 @@ impl std::ops::Deref for Outcome {
 
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let chart = arguments.chart.as_deref().map(ChartFile::new).transpose()?;
-    arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
+    arguments.out.as_deref().map_or(Ok(()), check_card_path)?;
     let outcome = Outcome(arguments.plan()?);
     if let Some(chart) = chart {
         chart.write(&drawn(&outcome))?;
     }
     if let Some(path) = &arguments.out {
-        card_file::write(path, &Card::new(&outcome.request, &outcome.plan))?;
+        write_card(path, &Card::new(&outcome.request, &outcome.plan))?;
     }
     print_result(json, &plan_json(&outcome), || outcome.describe(arguments.out.as_deref()))
 }

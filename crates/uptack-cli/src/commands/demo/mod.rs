@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tempfile::TempDir;
 use uptack::card::Card;
+use uptack_dap::card_task;
+use uptack_dap::client::Client as Writer;
 use uptack_dap::clock::Clock;
 use uptack_dap::desk_client::{Client as Analyst, Opened, Schedule};
 use uptack_dap::protocol::Measurement;
 use uptack_dap::release::record::Record;
-use uptack_dap::{card_task, client::Client as Writer};
 use uptack_owner::check::Checker;
 use uptack_owner::client::{Client as Owner, Config as OwnerConfig, Outcome as Answered, Status};
 use uptack_owner::ledger::Ledger;
@@ -22,14 +23,13 @@ use uptack_server::desk::{Config, Desk};
 
 use self::scene::Scene;
 use self::story::Outcome;
-use super::result::fetch;
+use super::network::answer::acknowledgements;
+use super::network::result::fetch;
+use super::network::{block_on, read_token};
 use crate::arguments::{count, seconds};
-use crate::desk::read_token;
 use crate::failure::{Failure, IoResultExt, Result};
 use crate::output::{grouped, print_result};
-use crate::owner::acknowledgements;
 use crate::progress::say;
-use crate::runtime::block_on;
 
 /// Show everything at once: a desk, two aggregators and a few thousand vehicles on this machine
 ///

@@ -1,4 +1,4 @@
-//! `uptack queries`
+//! `uptack queries` and `uptack cancel`: the queries that an analyst asked.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,11 +10,10 @@ use uptack_dap::desk_client::{Client, Overview};
 use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
 
-use crate::desk::DeskArguments;
+use super::{DeskArguments, block_on};
 use crate::failure::{Result, ResultExt};
 use crate::output::{Table, grouped, print_result, readable};
 use crate::progress::span;
-use crate::runtime::block_on;
 
 /// List your queries: state, reports so far, time left, and the estimates of those whose results you have fetched
 ///
@@ -23,7 +22,7 @@ use crate::runtime::block_on;
 #[command(after_help = "Examples:
   uptack queries --desk http://127.0.0.1:8080 --token desk/tokens/analyst
   uptack queries --desk http://127.0.0.1:8080 --token desk/tokens/analyst --json")]
-pub(crate) struct Arguments {
+pub(crate) struct QueriesArguments {
     #[command(flatten)]
     desk: DeskArguments,
 }
@@ -44,7 +43,7 @@ struct Estimated {
     interval: [f64; 2],
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+pub(crate) fn run_queries(arguments: &QueriesArguments, json: bool) -> Result<()> {
     let client = arguments.desk.client()?;
     let queries = block_on(list(&client))?;
     let document: Value = queries.iter().map(Listed::json).collect();
@@ -161,6 +160,26 @@ fn time_left(overview: &Overview, now: u64) -> String {
 
 fn seconds(moment: &str) -> u64 {
     moment.parse::<Timestamp>().map_or(0, Timestamp::seconds)
+}
+
+/// Cancel a query: nothing is released, and its reports are deleted
+///
+/// What owners spent of their budgets stays spent.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack cancel QUERY --desk http://127.0.0.1:8080 --token desk/tokens/analyst")]
+pub(crate) struct CancelArguments {
+    /// The query's name, as `uptack ask` printed it
+    // A query's name may begin with a hyphen.
+    #[arg(allow_hyphen_values = true)]
+    query: String,
+    #[command(flatten)]
+    desk: DeskArguments,
+}
+
+pub(crate) fn run_cancel(CancelArguments { query, desk }: &CancelArguments, json: bool) -> Result<()> {
+    block_on(desk.client()?.cancel(query))?;
+    print_result(json, &json!({"query": query, "state": "cancelled"}), || format!("{query} is cancelled.\n"))
 }
 
 #[cfg(test)]

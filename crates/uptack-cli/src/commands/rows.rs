@@ -1,5 +1,6 @@
-//! `uptack privatize`
+//! `uptack privatize` and `uptack tally`: one row per owner, and the counts of rows.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -7,15 +8,16 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use uptack::display::{self, Rounding};
 use uptack::privacy::linked_epsilon;
-use uptack::{Cell, Channel, OsCoins, Sampler, Truths, answer_name};
+use uptack::{
+    Cell, Channel, DiscreteLaplace, OsCoins, Output, RowFormat, RowReader, Sampler, Sums, Tally, Truths, answer_name,
+};
 
-use crate::failure::{IoResultExt, Result};
-use crate::input::{Input, open};
+use crate::failure::{IoResultExt, Result, ResultExt};
+use crate::input::{Input, open, read_mechanism};
 use crate::layout::{fitted_to_terminal, joined};
-use crate::mechanism;
-use crate::output::readable_up;
+use crate::output::{Table, grouped, print_result, readable_up};
 use crate::progress::{Watched, say};
-use crate::truth_reader::TruthReader;
+use crate::truths::TruthReader;
 
 /// Draw one row per owner from one truth per line
 ///
@@ -31,7 +33,7 @@ use crate::truth_reader::TruthReader;
   uptack privatize 'sampling(sy=5%,sn=5%)' truths.txt --format ndjson
   uptack privatize 'randomized-response(t=0.999) + laplace(scale=1)' \\
     truths.txt | uptack tally --noise 'laplace(scale=1)'")]
-pub(crate) struct Arguments {
+pub(crate) struct PrivatizeArguments {
     /// name(key=value, …), or a file that `uptack channel --json` wrote
     mechanism: String,
     /// One truth per line: yes, no, 1, 0, true or false; standard input if absent or -
@@ -45,14 +47,14 @@ pub(crate) struct Arguments {
     /// Do not say what one row gives away, or who adds the noise
     #[arg(long)]
     quiet: bool,
-    /// How rows are written
+    /// How rows are written; CSV begins with the header `A,B,C`
     #[arg(long, value_enum, default_value = "csv")]
-    format: Format,
+    format: RowFormatArgument,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// `1,3,2` under the header `A,B,C`
+enum RowFormatArgument {
+    /// `1,3,2`
     Csv,
     /// `{"A":"1","B":"3","C":"2"}`
     Ndjson,
@@ -61,9 +63,9 @@ enum Format {
 /// Bytes of rows that are buffered at least.
 const CHUNK: usize = 1 << 16;
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
-    let named = mechanism::read(&arguments.mechanism)?;
-    let format = if json { Format::Ndjson } else { arguments.format };
+pub(crate) fn run_privatize(arguments: &PrivatizeArguments, json: bool) -> Result<()> {
+    let named = read_mechanism(&arguments.mechanism)?;
+    let format = if json { RowFormatArgument::Ndjson } else { arguments.format };
     if !arguments.quiet {
         warn(&named.channel);
     }
@@ -75,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     }
 }
 
-impl Arguments {
+impl PrivatizeArguments {
     fn reader(&self) -> TruthReader<'_> {
         TruthReader {
             input: Input::new(self.file.as_deref()),
@@ -148,9 +150,9 @@ struct RowWriter {
 }
 
 impl RowWriter {
-    fn new(channel: &Channel, format: Format) -> Self {
+    fn new(channel: &Channel, format: RowFormatArgument) -> Self {
         let mut buffer = Vec::with_capacity(CHUNK);
-        if format == Format::Csv {
+        if format == RowFormatArgument::Csv {
             buffer.extend_from_slice(header(channel).as_bytes());
         }
         Self {
@@ -179,7 +181,7 @@ fn header(channel: &Channel) -> String {
     joined((0..channel.answers().len()).map(answer_name), ",") + "\n"
 }
 
-impl Format {
+impl RowFormatArgument {
     /// The line of a cell.
     fn row(self, cell: &Cell) -> String {
         match self {
@@ -196,4 +198,103 @@ fn csv_row(cell: &Cell) -> String {
 fn json_row(cell: &Cell) -> String {
     let field = |(answer, output)| format!("\"{}\":\"{output}\"", answer_name(answer));
     format!("{{{}}}\n", joined(cell.outputs().iter().enumerate().map(field), ","))
+}
+
+/// Count rows into tallies
+///
+/// Prints JSON where stdout is not a terminal, so that it can be piped into `uptack estimate`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack tally rows.csv
+  uptack tally monday.csv tuesday.csv --json > tally.json
+  uptack privatize 'randomized-response(t=0.8)' truths.txt | uptack tally | \\
+    uptack estimate 'randomized-response(t=0.8)'
+  uptack privatize 'randomized-response(t=0.999)' truths.txt | \\
+    uptack tally --noise 'laplace(scale=1)' | \\
+    uptack estimate 'randomized-response(t=0.999) + laplace(scale=1)'")]
+pub(crate) struct TallyArguments {
+    /// Rows as CSV, with or without header, or as NDJSON; standard input if absent or -
+    files: Vec<PathBuf>,
+    /// How rows are written; by default what the first line looks like
+    #[arg(long, value_enum)]
+    format: Option<RowFormatArgument>,
+    /// Count the answers 1 alone and add what two aggregators would: two draws with the operating system's coins, new ones each time
+    #[arg(long, value_name = "laplace(scale=T)")]
+    noise: Option<DiscreteLaplace>,
+}
+
+impl From<RowFormatArgument> for RowFormat {
+    fn from(format: RowFormatArgument) -> Self {
+        match format {
+            RowFormatArgument::Csv => Self::Csv,
+            RowFormatArgument::Ndjson => Self::NdJson,
+        }
+    }
+}
+
+/// Bytes of rows that are read at a time.
+const READ_CHUNK: usize = 1 << 18;
+
+pub(crate) fn run_tally(arguments: &TallyArguments, json: bool) -> Result<()> {
+    let total = arguments.total()?;
+    let json = json || !io::stdout().is_terminal();
+    if let Some(noise) = &arguments.noise {
+        let sums = Sums::of_tally(&total, noise, &mut OsCoins)?;
+        return print_result(json, &sums, || describe_sums(&sums, noise));
+    }
+    print_result(json, &total, || describe_tally(&total))
+}
+
+impl TallyArguments {
+    /// The tally of all files, or of standard input.
+    fn total(&self) -> Result<Tally> {
+        let format = self.format.map(RowFormat::from);
+        let mut inputs = self.files.iter().map(|path| Input::new(Some(path)));
+        let mut total = tally_of(inputs.next().unwrap_or(Input::Standard), format)?;
+        for input in inputs {
+            total.merge(&tally_of(input, format)?).at(input)?;
+        }
+        Ok(total)
+    }
+}
+
+fn tally_of(input: Input<'_>, format: Option<RowFormat>) -> Result<Tally> {
+    match input {
+        Input::File(path) => count_rows(input, &mut Watched::file(open(path)?), format),
+        Input::Standard => count_rows(input, &mut Watched::stream(io::stdin().lock()), format),
+    }
+}
+
+fn count_rows(input: Input<'_>, source: &mut dyn Read, format: Option<RowFormat>) -> Result<Tally> {
+    let mut rows = RowReader::new(format);
+    let mut buffer = vec![0; READ_CHUNK];
+    loop {
+        match input.read_some(source, &mut buffer)? {
+            0 => return rows.finish().at(input),
+            length => rows.feed(&buffer[..length]).at(input)?,
+        }
+    }
+}
+
+fn describe_sums(sums: &Sums, noise: &DiscreteLaplace) -> String {
+    let (owners, numbers) = (grouped(sums.owners()), joined(sums.sums(), ", "));
+    format!("{owners} owners\n\nanswers 1, and {noise} of two aggregators: {numbers}\n")
+}
+
+fn describe_tally(tally: &Tally) -> String {
+    format!("{} owners\n\n{}", grouped(tally.owners()), counts_table(tally).render())
+}
+
+/// One row per answer, one column per output.
+fn counts_table(tally: &Tally) -> Table {
+    let outputs: BTreeSet<Output> = tally.answers().iter().flat_map(|counts| counts.keys().copied()).collect();
+    let mut header = vec!["answer".to_owned()];
+    header.extend(outputs.iter().map(Output::to_string));
+    Table::new(&header).with_rows((0..tally.answers().len()).map(|answer| counts_row(tally, answer, &outputs)))
+}
+
+fn counts_row(tally: &Tally, answer: usize, outputs: &BTreeSet<Output>) -> Vec<String> {
+    let mut cells = vec![answer_name(answer).to_string()];
+    cells.extend(outputs.iter().map(|&output| grouped(tally.count(answer, output))));
+    cells
 }

@@ -1,4 +1,4 @@
-//! `uptack fleet`
+//! `uptack fleet` and `uptack enrol`: many owners in one process, and their secrets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,15 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use uptack_dap::credential::OwnerSecret;
+use uptack_dap::private;
 use uptack_owner::attributes::Named;
 use uptack_owner::check::Accepted;
 use uptack_owner::client::{Config, Outcome};
 
+use super::answer::{self, OwnerArguments, read_fleet};
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::{read_file, without_mark};
-use crate::output::{Table, grouped, print_result};
-use crate::owner::{self, OwnerArguments, read_fleet};
+use crate::output::{Table, check_writable, grouped, print_result};
 
 /// Answer the open queries of a desk as many owners in one process
 ///
@@ -28,7 +29,7 @@ use crate::owner::{self, OwnerArguments, read_fleet};
     --policy policy.toml --data fleet --within 10s --json
 
 Exits with 1 if all owners refuse, and with 2 if no report arrives.")]
-pub(crate) struct Arguments {
+pub(crate) struct FleetArguments {
     /// The owners and their attributes
     owners: PathBuf,
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub(crate) struct Arguments {
     truth: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+pub(crate) fn run_fleet(arguments: &FleetArguments, json: bool) -> Result<()> {
     let owners = arguments.owners()?;
     let credentials = arguments.credentials.as_deref().map(read_credentials).transpose()?.unwrap_or_default();
     let config = |config: Config| Config { credentials, ..config };
@@ -49,11 +50,11 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     arguments.owner.answer(&owners, config, nobody, |outcomes| {
         let summary = Summary::of(outcomes);
         print_result(json, &summary.json(owners.len()), || summary.describe(owners.len()))?;
-        owner::conclude(outcomes)
+        answer::conclude(outcomes)
     })
 }
 
-impl Arguments {
+impl FleetArguments {
     /// The owners, each answering for the person by the column that says so.
     fn owners(&self) -> Result<Vec<Named>> {
         let owners = read_fleet(&self.owners)?;
@@ -105,4 +106,45 @@ impl Summary {
         });
         Table::new(&["query", "status", "owners", "reason"]).with_rows(rows).render()
     }
+}
+
+/// Make a secret for every owner, so that nobody can invent owners
+///
+/// Each owner gets its own secret and shows it to nobody: it signs each report for one task. The leader gets the public
+/// keys, as DATA/credentials of `uptack serve --enrolment` or as `uptack aggregator --credentials`.
+#[derive(Args)]
+#[command(after_help = "Example:
+  uptack enrol vehicles.csv --credentials credentials.csv \\
+    --keys desk/credentials")]
+pub(crate) struct EnrolArguments {
+    /// A CSV with a column `owner`
+    owners: PathBuf,
+    /// Where the secrets go: a CSV `owner,secret`, for the owners
+    #[arg(long)]
+    credentials: PathBuf,
+    /// Where the public keys go, for the leader
+    #[arg(long)]
+    keys: PathBuf,
+}
+
+pub(crate) fn run_enrol(arguments: &EnrolArguments, json: bool) -> Result<()> {
+    let owners = read_fleet(&arguments.owners)?;
+    check_writable(&arguments.credentials)?;
+    check_writable(&arguments.keys)?;
+    let (secrets, keys) = generate(&owners);
+    private::write_secret(&arguments.credentials, &secrets)?;
+    private::write_secret(&arguments.keys, &keys)?;
+    let made = owners.len();
+    print_result(json, &json!({"owners": made}), || format!("{made} owners were enrolled.\n"))
+}
+
+/// The files of the secrets and of the public keys.
+fn generate(owners: &[Named]) -> (String, String) {
+    let (mut secrets, mut keys) = ("owner,secret\n".to_owned(), String::new());
+    for (name, _) in owners {
+        let secret = OwnerSecret::generate();
+        secrets += &format!("{name},{}\n", secret.to_text());
+        keys += &format!("{}\n", secret.public());
+    }
+    (secrets, keys)
 }

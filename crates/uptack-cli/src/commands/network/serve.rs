@@ -1,4 +1,4 @@
-//! `uptack serve`
+//! `uptack serve` and `uptack backup`: a desk, and copies of the state of a server.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,16 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use uptack_dap::origin::Origin;
+use uptack_server::aggregator;
 use uptack_server::base::logging;
 use uptack_server::desk::config::{Aggregators, Place, Remote};
 use uptack_server::desk::{self, Config, Desk};
 use url::Url;
 
+use super::{TlsArguments, block_on, read_token};
 use crate::arguments::{address, origin};
-use crate::desk::read_token;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::print_result;
-use crate::runtime::block_on;
-use crate::tls_arguments::TlsArguments;
 
 /// Run a desk, which opens and collects queries; both aggregators run in its process unless they are elsewhere
 ///
@@ -34,7 +33,7 @@ use crate::tls_arguments::TlsArguments;
   uptack serve --data desk --listen 0.0.0.0:443 --certificate chain.pem \\
     --key key.pem --leader https://leader.example/ \\
     --helper https://helper.example/")]
-pub(crate) struct Arguments {
+pub(crate) struct ServeArguments {
     /// The folder of its state, its key and its tokens
     #[arg(long)]
     data: PathBuf,
@@ -103,7 +102,7 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
-impl Arguments {
+impl ServeArguments {
     fn config(&self) -> Result<Config> {
         Ok(Config {
             listen: self.listen,
@@ -149,7 +148,7 @@ fn remote(url: &Url, admin: Option<&Path>) -> Result<Remote> {
     Ok(Remote { url: url.clone(), admin: admin.map(read_token).transpose()? })
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+pub(crate) fn run_serve(arguments: &ServeArguments, json: bool) -> Result<()> {
     arguments.tls.check_exposure(arguments.listening(), arguments.allow_plaintext)?;
     let config = arguments.config()?;
     logging::init_verbose(arguments.verbose);
@@ -183,4 +182,53 @@ fn describe(desk: &Desk, sign_in: Option<&Url>) -> String {
         desk.helper_url(),
         desk.operations_url()
     )
+}
+
+/// Copy the state of a desk or an aggregator, even while it runs
+///
+/// The copy is consistent, checked, and for your account alone: it holds keys and tokens. A server is started with it by
+/// naming it as --data. What a restored server has forgotten, and what that breaks, is in SECURITY.md. An owner's ledger
+/// is not copied: restored, it would have forgotten what was spent.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack backup desk desk-backup
+  uptack backup leader-state leader-backup")]
+pub(crate) struct BackupArguments {
+    /// The folder of the state, as given to `uptack serve` or `uptack aggregator` with --data
+    data: PathBuf,
+    /// The folder to make; it must not exist
+    out: PathBuf,
+}
+
+pub(crate) fn run_backup(BackupArguments { data, out }: &BackupArguments, json: bool) -> Result<()> {
+    let kind = copy(data, out)?;
+    let document = json!({"kind": kind, "out": out});
+    print_result(json, &document, || format!("the {kind}'s state is copied to {}\n", out.display()))
+}
+
+/// Copies the state and returns whose it is.
+fn copy(data: &Path, out: &Path) -> Result<&'static str> {
+    if data.join(desk::STATE_FILE).exists() {
+        desk::back_up(data, out)?;
+        return Ok("desk");
+    }
+    if data.join(aggregator::backup::STATE).exists() {
+        aggregator::backup::copy(data, out)?;
+        return Ok("aggregator");
+    }
+    Err(not_copied(data))
+}
+
+/// Why a folder with neither state is not copied.
+fn not_copied(data: &Path) -> Failure {
+    let place = data.display();
+    if data.join("ledger.sqlite3").exists() {
+        return Failure::request(format!(
+            "{place} is an owner's ledger: restored from a copy it would have forgotten what was spent, and the owner \
+             could answer a query twice with fresh coins"
+        ))
+        .with_hint("a lost ledger is replaced by a new one with a smaller budget");
+    }
+    Failure::request(format!("{place}: there is no state of a desk or an aggregator in it"))
+        .with_hint("name the folder that the server was given with --data")
 }

@@ -1,23 +1,154 @@
-//! `uptack task`
+//! `uptack aggregator`, `uptack task` and `uptack pair-secret`: for those who run an aggregator.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use uptack::Channel;
 use uptack::card::Card;
-use uptack_dap::ballot;
-use uptack_dap::private;
+use uptack_dap::origin::Origin;
 use uptack_dap::protocol::VdafKind;
 use uptack_dap::task::{AggregatorRole, AggregatorTask, Software, TaskParameters, TaskSet};
-use uptack_server::aggregator::Definition;
+use uptack_dap::{ballot, private};
+use uptack_server::aggregator::{self, Admission, Aggregator, Config, Definition, PairSecret};
+use uptack_server::base::logging;
 use url::Url;
 
-use crate::admission::AdmissionArguments;
-use crate::arguments::{address, count, seconds};
+use super::{AdmissionArguments, TlsArguments, block_on, read_token};
+use crate::arguments::{address, count, origin, seconds};
 use crate::failure::{Failure, Result, ResultExt};
-use crate::mechanism::{self, Named};
+use crate::input::{LoadedMechanism, read_mechanism};
 use crate::output::print_result;
+
+/// Run one of the two aggregators of the private write (DAP-09)
+///
+/// It serves the tasks of cards that a desk whose key you pin has signed, and computes every parameter of a task from
+/// its card: nobody who adds tasks, a desk with the admin token included, can lower a minimum batch. Tasks come over
+/// HTTP with the admin token, or from DATA/tasks/*.json. It prints its address once it takes requests, logs to stderr,
+/// and ends in order on Ctrl-C; a hangup signal has it read its certificate again.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack aggregator --role helper --data helper-state --listen 127.0.0.1:9002 \\
+    --desk-key ed25519:… --pair-secret pair.secret --admin-token admin.token
+  uptack aggregator --role leader --data state --listen 0.0.0.0:443 \\
+    --certificate chain.pem --key key.pem --desk-key ed25519:… \\
+    --pair-secret pair.secret --smallest-batch 1000
+  uptack aggregator --role helper --data helper-state --allow-tasks-without-card")]
+pub(crate) struct AggregatorArguments {
+    /// Which of the two
+    #[arg(long, value_enum)]
+    role: RoleArgument,
+    /// The folder of its state
+    #[arg(long)]
+    data: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Where the leader reaches the helper, in place of the address in its tasks
+    #[arg(long, value_name = "URL", value_parser = address)]
+    peer: Option<Url>,
+    /// A further root certificate for the helper's TLS, as PEM
+    #[arg(long)]
+    peer_root: Option<PathBuf>,
+    /// A web page that may fetch keys and, from a leader, upload reports: its scheme, host and port. May be given several
+    /// times; by default none
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    allow_origin: Vec<Origin>,
+    #[command(flatten)]
+    tls: TlsArguments,
+    /// Listen elsewhere than on loopback without TLS, because something in front does it
+    #[arg(long)]
+    allow_plaintext: bool,
+    #[command(flatten)]
+    admission: AdmissionArguments,
+    /// Serve DAP tasks that no signed card defines, too; whoever may add tasks then decides their minimum batch
+    #[arg(long)]
+    allow_tasks_without_card: bool,
+    /// A file with the token that lets you, or a desk that you give it to, add and remove tasks over HTTP
+    #[arg(long)]
+    admin_token: Option<PathBuf>,
+    /// Leader: the public keys of the enrolled owners, one per line, for cards that require enrolment
+    #[arg(long)]
+    credentials: Option<PathBuf>,
+    /// Take no more reports while the state is larger than this many MiB
+    #[arg(long)]
+    max_store: Option<u64>,
+    /// Where health and counters are shown, without TLS and to whoever can reach it
+    #[arg(long, default_value = "127.0.0.1:0")]
+    operations: SocketAddr,
+    /// Connections at once
+    #[arg(long, default_value = "1024")]
+    connections: usize,
+    /// Connections at once from one address; by default a quarter of all. Behind a proxy all come from one
+    #[arg(long)]
+    connections_per_address: Option<usize>,
+    /// Log in more detail
+    #[arg(long)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleArgument {
+    /// Takes reports, drives the aggregation, answers the collector
+    Leader,
+    /// Holds the other half of every report
+    Helper,
+}
+
+impl From<RoleArgument> for AggregatorRole {
+    fn from(argument: RoleArgument) -> Self {
+        match argument {
+            RoleArgument::Leader => Self::Leader,
+            RoleArgument::Helper => Self::Helper,
+        }
+    }
+}
+
+impl AggregatorArguments {
+    fn config(&self) -> Result<Config> {
+        Ok(Config {
+            admin_token: self.admin_token.as_deref().map(read_token).transpose()?,
+            admission: self.admission()?,
+            listen: self.listen,
+            peer: self.peer.clone(),
+            peer_root: self.peer_root.clone(),
+            tls: self.tls.files(),
+            allow_plaintext: self.allow_plaintext,
+            credentials: self.credentials.clone(),
+            allowed_origins: self.allow_origin.clone(),
+            operations: Some(self.operations),
+            max_connections: self.connections,
+            max_connections_per_address: self.connections_per_address,
+            max_store_bytes: self.max_store.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
+            ..Config::new(self.role.into(), &self.data)
+        })
+    }
+
+    fn admission(&self) -> Result<Admission> {
+        Ok(Admission { allow_tasks_without_card: self.allow_tasks_without_card, ..self.admission.read()? })
+    }
+}
+
+pub(crate) fn run_aggregator(arguments: &AggregatorArguments, json: bool) -> Result<()> {
+    arguments.tls.check_exposure([arguments.listen], arguments.allow_plaintext)?;
+    let config = arguments.config()?;
+    let role = config.role;
+    logging::init_verbose(arguments.verbose);
+    block_on(aggregator::run(config, |aggregator| {
+        // Perhaps nobody reads the address; the server runs all the same.
+        let _ = announce(aggregator, role, json);
+    }))
+}
+
+fn announce(aggregator: &Aggregator, role: AggregatorRole, json: bool) -> Result<()> {
+    let (address, operations) = (aggregator.url(), aggregator.operations_url());
+    let document = json!({"role": role.to_string(), "address": address, "operations": operations});
+    print_result(json, &document, || {
+        let counters = operations.map(|url| format!("health and counters on {url}\n")).unwrap_or_default();
+        format!("{address}\n{counters}")
+    })
+}
 
 /// Write the definitions of a DAP task: for Janus from a desk's definition, or one file for each party of a new task
 ///
@@ -43,7 +174,7 @@ use crate::output::print_result;
   uptack task 'randomized-response(t=0.999) + laplace(scale=1)' \\
     --leader https://leader.example/ --helper https://helper.example/ \\
     --window 1h --minimum-batch 1000 --out task --for janus-helper")]
-pub(crate) struct Arguments {
+pub(crate) struct TaskArguments {
     /// name(key=value, …), a query card, or a file that `uptack channel --json` wrote; or a desk's definition
     mechanism: String,
     #[command(flatten)]
@@ -68,11 +199,11 @@ pub(crate) struct Arguments {
     out: PathBuf,
     /// Which aggregators the files are for
     #[arg(long = "for", value_enum, default_value = "uptack")]
-    pair: Pair,
+    pair: PairSoftware,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Pair {
+enum PairSoftware {
     /// `uptack aggregator` for both, as JSON
     Uptack,
     /// Janus 0.7 for both, as YAML for its `provision-tasks`
@@ -83,7 +214,7 @@ enum Pair {
     JanusHelper,
 }
 
-impl Pair {
+impl PairSoftware {
     fn software(self) -> [Software; 2] {
         match self {
             Self::Uptack => [Software::Uptack; 2],
@@ -103,7 +234,7 @@ impl Pair {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+pub(crate) fn run_task(arguments: &TaskArguments, json: bool) -> Result<()> {
     let (task, files) =
         if arguments.admission.has_pair_secret() { from_definition(arguments)? } else { from_mechanism(arguments)? };
     let folder = &arguments.out;
@@ -112,10 +243,10 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
 }
 
 /// The task's name and the files that were written.
-type Written = (String, Vec<&'static str>);
+type WrittenTask = (String, Vec<&'static str>);
 
 /// Turns a definition that a desk wrote into the file for this operator's Janus.
-fn from_definition(arguments: &Arguments) -> Result<Written> {
+fn from_definition(arguments: &TaskArguments) -> Result<WrittenTask> {
     let task = arguments.resolved()?;
     let (software, name, key) = arguments.pair.part(task.role);
     if software != Software::Janus {
@@ -129,8 +260,8 @@ fn from_definition(arguments: &Arguments) -> Result<Written> {
 }
 
 /// Makes a task that belongs to no card, with secrets drawn here.
-fn from_mechanism(arguments: &Arguments) -> Result<Written> {
-    let named = mechanism::read(&arguments.mechanism)?;
+fn from_mechanism(arguments: &TaskArguments) -> Result<WrittenTask> {
+    let named = read_mechanism(&arguments.mechanism)?;
     let set = TaskSet::generate(arguments.parameters(&named)?)?;
     refuse_existing(&arguments.out)?;
     let [leader, helper] = set.write_for(&arguments.out, arguments.pair.software())?;
@@ -138,7 +269,7 @@ fn from_mechanism(arguments: &Arguments) -> Result<Written> {
     Ok((set.parameters().task_id.to_string(), files))
 }
 
-impl Arguments {
+impl TaskArguments {
     /// The task of a definition, checked as an aggregator would check it.
     fn resolved(&self) -> Result<AggregatorTask> {
         let admission = self.admission.read()?;
@@ -147,7 +278,7 @@ impl Arguments {
         )
     }
 
-    fn parameters(&self, named: &Named) -> Result<TaskParameters> {
+    fn parameters(&self, named: &LoadedMechanism) -> Result<TaskParameters> {
         let (Some(leader), Some(helper), Some(window)) = (self.leader.clone(), self.helper.clone(), self.window) else {
             unreachable!("clap requires all three without a pair secret");
         };
@@ -189,4 +320,23 @@ fn refuse_existing(folder: &Path) -> Result<()> {
         Err(Failure::request(format!("{}: there is a task already", folder.join(name).display()))
             .with_hint("give another folder; its keys would be lost"))
     })
+}
+
+/// Draw the secret that the two aggregators of a pair share
+///
+/// One operator draws it and gives a copy to the other over a channel that nobody else reads. Both start their
+/// aggregators with it; the keys of every task are derived from it, and no desk ever holds them.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack pair-secret pair.secret
+  uptack aggregator --role leader --data leader-state \\
+    --pair-secret pair.secret --desk-key ed25519:…")]
+pub(crate) struct PairSecretArguments {
+    /// The file to write, which must not be there yet
+    file: PathBuf,
+}
+
+pub(crate) fn run_pair_secret(PairSecretArguments { file }: &PairSecretArguments, json: bool) -> Result<()> {
+    PairSecret::create(file).with_hint("give another file; tasks may depend on the one that is there")?;
+    print_result(json, &json!({"file": file}), || format!("{}\n", file.display()))
 }

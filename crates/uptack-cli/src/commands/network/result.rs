@@ -1,25 +1,29 @@
-//! `uptack result`
+//! `uptack result` and `uptack verify`: the record of a release, fetched and recomputed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::card::{Card, Trust};
+use uptack::card::{Card, Check, Trust, Verdict};
 use uptack::estimate::{Estimate, Estimator, Interval};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
 use uptack_dap::desk_client::Client;
 use uptack_dap::release::record::Record;
 use uptack_dap::release::results::{Observed, shared_confidence};
-use uptack_document::{Solved, interval_name};
+use uptack_dap::release::verification::{Document, Verifier};
+use uptack_dap::signed::PublicKey;
+use uptack_document::{Solved, check_holds, interval_name, verification_json};
 
-use super::estimate;
-use crate::arguments::IntervalArguments;
-use crate::desk::DeskArguments;
+use super::super::estimate;
+use super::{DeskArguments, block_on};
+use crate::arguments::{IntervalArguments, count};
 use crate::failure::{Failure, Result, ResultExt};
+use crate::input::{is_toml, parse_card, read_small_file};
+use crate::layout::joined;
 use crate::output::{Table, check_writable, grouped, print_result, readable, readable_up, write_whole};
-use crate::runtime::block_on;
+use crate::progress::watched_steps;
 
 /// Get the result of a query, with its interval and what each claim rests on
 ///
@@ -37,7 +41,7 @@ use crate::runtime::block_on;
         "With which probability the interval holds the truth; of a ballot, all intervals together"
     ))
 )]
-pub(crate) struct Arguments {
+pub(crate) struct ResultArguments {
     /// The query's name, as `uptack ask` printed it
     // A query's name may begin with a hyphen.
     #[arg(allow_hyphen_values = true)]
@@ -62,7 +66,7 @@ const PLACE: &str = "the desk's record";
 /// There is no result yet.
 const NOT_YET: u16 = 409;
 
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
+pub(crate) fn run_result(arguments: &ResultArguments, json: bool) -> Result<()> {
     arguments.out.as_deref().map_or(Ok(()), check_writable)?;
     let client = arguments.desk.client()?;
     let text = block_on(fetch(&client, &arguments.query, arguments.wait))?;
@@ -77,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
 }
 
 /// Gets the record of a query; with `wait`, as soon as there is one.
-pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String> {
+pub(crate) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<String> {
     loop {
         match client.result(query).await {
             Err(error) if wait && (error.refused_with() == Some(NOT_YET) || error.is_unreachable()) => {
@@ -91,7 +95,7 @@ pub(super) async fn fetch(client: &Client, query: &str, wait: bool) -> Result<St
     }
 }
 
-impl Arguments {
+impl ResultArguments {
     fn single(&self, json: bool, released: &Released) -> Result<()> {
         let solved = released.solve(self.intervals)?;
         let (mechanism, confidence) = (released.card.mechanism.to_string(), self.intervals.confidence);
@@ -228,4 +232,117 @@ pub(super) fn trust_words(trust: &[Trust]) -> String {
         format!("ε of the {subject}: {}. {}\n", readable_up(trust.epsilon), trust.holds)
     };
     trust.iter().map(sentence).collect()
+}
+
+/// Recompute everything that a card or a release record states
+///
+/// Takes a query card (TOML or JSON), a signed card, or the record that `uptack result --out` wrote, and needs no desk
+/// and no network. The query's name, the signature, the mechanism's integers, every claim, the predicted error, the
+/// tallies and the estimates are computed again. Numbers have to be equal to the last digit; a claim may be rounded up.
+/// Exits with 1 if anything is off, and says what.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  uptack verify card.toml
+  uptack verify record.json --json
+  uptack verify record.json --desk-key ed25519:…
+
+The sums themselves are the desk's word: nobody else saw them. SECURITY.md says who stands behind them.")]
+pub(crate) struct VerifyArguments {
+    /// The card or record
+    file: PathBuf,
+    /// The key that must have signed the card; by default the key that the card names, which proves less
+    #[arg(long, value_name = "KEY")]
+    desk_key: Option<PublicKey>,
+    /// Accept claims that are sound but larger than they need to be
+    #[arg(long)]
+    allow_wider: bool,
+    /// How much work each claim may take, as a multiple of the default (a few seconds)
+    #[arg(long, value_parser = count, default_value = "1")]
+    work: u64,
+}
+
+/// What is longer is cut off in the table, not in JSON.
+const LONGEST_SHOWN: usize = 100;
+
+pub(crate) fn run_verify(arguments: &VerifyArguments, json: bool) -> Result<()> {
+    let document = arguments.read()?;
+    let checks = arguments.verify(&document).at(arguments.file.display())?;
+    let holds = |check: &Check| check_holds(check, arguments.allow_wider);
+    // What a false claim would rest on is of no interest.
+    let trust = if checks.iter().all(holds) { trust(&document) } else { Vec::new() };
+    let verification = verification_json(document.name(), &checks, &trust, arguments.allow_wider);
+    print_result(json, &verification, || describe_checks(&document, &checks, &trust))?;
+    conclude(&checks, holds)
+}
+
+impl VerifyArguments {
+    fn read(&self) -> Result<Document> {
+        let text = read_small_file(&self.file)?;
+        if is_toml(&self.file) {
+            return Ok(Document::Card(Box::new(parse_card(&self.file, &text)?)));
+        }
+        Document::from_json(&text)
+            .at(self.file.display())
+            .with_hint("give a query card (.toml or JSON), a signed card, or what `uptack result --out` wrote")
+    }
+
+    /// Checks everything and shows how much of the work allowed is done.
+    fn verify(&self, document: &Document) -> Result<Vec<Check>> {
+        let verifier = Verifier { desk_key: self.desk_key.as_ref(), limit: WorkLimit::default().times(self.work) };
+        Ok(watched_steps(verifier.work(document), |progress| verifier.verify(document, progress))?)
+    }
+}
+
+/// Whom the claims of the document's card rest on.
+fn trust(document: &Document) -> Vec<Trust> {
+    document.card().ok().and_then(|card| card.trust().ok()).unwrap_or_default()
+}
+
+fn conclude(checks: &[Check], holds: impl Fn(&Check) -> bool) -> Result<()> {
+    let failed: Vec<&Check> = checks.iter().filter(|check| !holds(check)).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names = joined(failed.iter().map(|check| shown(&check.what)), ", ");
+    let message = format!("{} of {} checks fail: {names}", failed.len(), checks.len());
+    Err(Failure::request(message).with_hint(advice(&failed)))
+}
+
+fn advice(failed: &[&Check]) -> &'static str {
+    if failed.iter().all(|check| check.verdict == Verdict::Wider) {
+        "these claims are sound but not what was computed here; --allow-wider accepts them"
+    } else {
+        "do not rely on this document: it does not state what follows from it"
+    }
+}
+
+fn describe_checks(document: &Document, checks: &[Check], trust: &[Trust]) -> String {
+    let table = Table::new(&[document.name(), "stated", "recomputed", ""]).with_rows(checks.iter().map(check_row));
+    format!("{}\n{}", table.render(), trust_words(trust))
+}
+
+fn check_row(check: &Check) -> [String; 4] {
+    let stated = check.stated.as_deref().unwrap_or("-");
+    [shown(&check.what), shown(stated), shown(&check.recomputed), word(check.verdict).to_owned()]
+}
+
+/// On one line, and without anything that a terminal would obey: the text is a stranger's.
+fn shown(text: &str) -> String {
+    let start: String = text.chars().take(LONGEST_SHOWN).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    start.chars().map(escaped).collect::<String>() + more
+}
+
+fn escaped(letter: char) -> String {
+    if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Equal => "holds",
+        Verdict::RoundedUp => "holds, rounded up",
+        Verdict::Wider => "WIDER",
+        Verdict::Wrong => "WRONG",
+        Verdict::NotStated => "not stated",
+    }
 }

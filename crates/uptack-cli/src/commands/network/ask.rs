@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use uptack::Fraction;
-use uptack::card::{Card, plan_whole, whole_progress};
+use uptack::card::{Card, Enrolment, plan_whole, whole_progress};
 use uptack::plan::{Noise, Over, Prior, Request, Trust};
 use uptack::privacy::{Delta, Epsilon};
 use uptack::simulate::Progress;
@@ -14,18 +14,14 @@ use uptack_document::Trusted;
 use uptack_owner::question::{Question, Unaskable};
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
-use url::Url;
+use url::{Url, form_urlencoded};
 
-use crate::arguments::{address, count, fraction, range, seconds};
-use crate::card_file;
-use crate::desk::DeskArguments;
+use super::{DeskArguments, block_on};
+use crate::arguments::{TrustArguments, address, count, fraction, range, seconds};
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::read_small_file;
-use crate::output::{print_result, readable, readable_up};
-use crate::page_link;
+use crate::output::{check_card_path, print_result, readable, readable_up, write_card};
 use crate::progress::watched;
-use crate::runtime::block_on;
-use crate::trust_arguments::TrustArguments;
 
 /// Ask a crowd: plan the query, have the desk sign its card and open it
 ///
@@ -112,9 +108,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<()> {
     let question = arguments.question()?;
     let schedule = arguments.schedule()?;
-    arguments.out.as_deref().map_or(Ok(()), card_file::check_place)?;
+    arguments.out.as_deref().map_or(Ok(()), check_card_path)?;
     let client = arguments.desk.client()?;
-    arguments.page.as_ref().map_or(Ok(()), |page| page_link::check_place(page, arguments.desk.address()))?;
+    arguments.page.as_ref().map_or(Ok(()), |page| check_page(page, arguments.desk.address()))?;
     let card = arguments.plan(&question, &client)?;
     let opened = arguments.open(&client, &card, schedule)?;
     let first = opened.queries.first().ok_or_else(|| Failure::environment("the desk opened nothing"))?;
@@ -227,7 +223,7 @@ impl Arguments {
     fn open(&self, client: &Client, card: &Card, schedule: Schedule) -> Result<Opened> {
         let opened = block_on(client.open(card, schedule))?;
         if let Some(path) = &self.out {
-            card_file::write(path, &opened.card)?;
+            write_card(path, &opened.card)?;
         }
         Ok(opened)
     }
@@ -241,7 +237,7 @@ impl Arguments {
     /// The link to the page on which people can answer, if there is one.
     fn link(&self, card: &Card, query: &OpenedQuery) -> Option<String> {
         let page = self.page.as_ref()?;
-        Some(page_link::of(page, self.desk.address(), card, &query.query))
+        Some(page_link(page, self.desk.address(), card, &query.query))
     }
 
     /// The first query and the card; of a series, all its queries.
@@ -294,4 +290,31 @@ fn describe_card(card: &Card) -> String {
         readable_up(card.delta().value()),
         readable_up(card.claims.whole_linked()),
     )
+}
+
+/// Refuses a page that the desk serves: it could not check the desk.
+fn check_page(page: &Url, desk: &Url) -> Result<()> {
+    if page.origin() != desk.origin() {
+        return Ok(());
+    }
+    Err(Failure::request("--page: a page that the desk serves cannot check what the desk says")
+        .with_hint("serve the page from another place; `docs/person.md` says how"))
+}
+
+/// The link for one query. If enrolment is required it ends in `&credential=`, to which a person's secret is appended.
+fn page_link(page: &Url, desk: &Url, card: &Card, query: &str) -> String {
+    let mut link = page.clone();
+    link.set_fragment(Some(&fragment(desk, card, query)));
+    link.to_string()
+}
+
+fn fragment(desk: &Url, card: &Card, query: &str) -> String {
+    let mut pairs = form_urlencoded::Serializer::new(String::new());
+    pairs.append_pair("desk", desk.as_str());
+    pairs.append_pair("key", card.signer.as_deref().unwrap_or_default());
+    pairs.append_pair("query", query);
+    if card.enrolment == Some(Enrolment::Required) {
+        pairs.append_pair("credential", "");
+    }
+    pairs.finish()
 }
