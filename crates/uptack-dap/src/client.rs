@@ -5,7 +5,6 @@
 //! report that was made twice would count twice.
 
 use rand::Rng;
-use reqwest::header;
 use std::{
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,15 +12,12 @@ use std::{
 };
 use tokio::time::Instant;
 
-pub use crate::sealed_report::SealedReport;
+pub use crate::protocol::SealedReport;
 use crate::{
     credential::{self, Credential},
     error::{Error, Result},
     http_client,
-    protocol::{
-        self, Decode, HpkeConfig, HpkeConfigList, Measurement, Report, ReportId, ReportMetadata, Role, Time, Vdaf,
-        encode,
-    },
+    protocol::{self, Endpoint, HpkeConfig, Measurement, ReportHeader, Vdaf},
     task::TaskParameters,
 };
 
@@ -48,14 +44,15 @@ impl Client {
 
     /// Makes a report for the window that holds `time`; fetches the aggregators' keys if needed.
     pub async fn seal(&self, measurement: &Measurement, time: u64) -> Result<SealedReport> {
-        self.seal_as(measurement, rand::random(), self.parameters.window(time)).await
+        let header = ReportHeader { id: rand::random(), time: self.parameters.window(time) };
+        self.seal_as(measurement, header).await
     }
 
     /// Makes a report again under the same id and for the same window, with freshly fetched keys:
     /// after [`Error::is_outdated_key`], when the first was refused and cannot have counted.
     pub async fn reseal(&self, measurement: &Measurement, refused: &SealedReport) -> Result<SealedReport> {
         self.forget_keys();
-        self.seal_as(measurement, *refused.id(), refused.time()).await
+        self.seal_as(measurement, refused.header()).await
     }
 
     /// Fetches the aggregators' keys now, if they are not known yet.
@@ -70,10 +67,9 @@ impl Client {
 
     /// Sends a report once, with the credential that the owner made for it if the leader requires enrolment.
     pub async fn send_as(&self, report: &SealedReport, credential: Option<&Credential>) -> Result<()> {
-        let path = format!("tasks/{}/reports", self.parameters.task_id);
+        let path = Endpoint::UPLOAD.of_task(&self.parameters.task_id);
         let url = http_client::join(&self.parameters.leader, &path)?;
-        let mut request =
-            self.http.put(url).header(header::CONTENT_TYPE, Report::MEDIA_TYPE).body(report.as_bytes().to_vec());
+        let mut request = http_client::request(&self.http, &Endpoint::UPLOAD, url).body(report.as_bytes().to_vec());
         if let Some(credential) = credential {
             request = request.header(credential::HEADER, credential.as_str());
         }
@@ -116,19 +112,9 @@ impl Client {
         *self.known_keys() = None;
     }
 
-    async fn seal_as(&self, measurement: &Measurement, id: ReportId, time: u64) -> Result<SealedReport> {
+    async fn seal_as(&self, measurement: &Measurement, header: ReportHeader) -> Result<SealedReport> {
         let keys = self.keys().await?;
-        let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
-        let (public_share, shares) = self.vdaf.shard(measurement, &id)?;
-        let seal = |key, receiver, share| {
-            let task = &self.parameters.task_id;
-            protocol::seal_input_share(key, receiver, task, &metadata, &public_share, share)
-        };
-        let [leader_share, helper_share] = shares;
-        let leader = seal(&keys[0], Role::Leader, leader_share)?;
-        let helper = seal(&keys[1], Role::Helper, helper_share)?;
-        let report = Report::new(metadata, public_share, leader, helper);
-        Ok(SealedReport::new(id, time, encode(&report)))
+        SealedReport::seal(measurement, header, &self.parameters.task_id, &self.vdaf, &keys)
     }
 
     async fn keys(&self) -> Result<Arc<[HpkeConfig; 2]>> {
@@ -149,15 +135,13 @@ impl Client {
     }
 
     async fn fetch_key(&self, whose: &str, base: &url::Url) -> Result<HpkeConfig> {
-        let url = http_client::join(base, &format!("hpke_config?task_id={}", self.parameters.task_id))?;
-        let response = http_client::send(whose, self.http.get(url)).await?;
+        let url = http_client::join(base, &Endpoint::FETCH_KEYS.of_task(&self.parameters.task_id))?;
+        let response = http_client::send(whose, http_client::request(&self.http, &Endpoint::FETCH_KEYS, url)).await?;
         let bytes = http_client::body(whose, response).await?;
-        let list = HpkeConfigList::get_decoded(&bytes)
-            .map_err(|_| Error::refused(format!("the {whose}'s key list does not decode")))?;
-        list.hpke_configs()
-            .iter()
-            .find(|config| protocol::is_hpke_config_supported(config))
-            .cloned()
+        let keys = protocol::keys_from_bytes(&bytes)
+            .ok_or_else(|| Error::refused(format!("the {whose}'s key list does not decode")))?;
+        keys.into_iter()
+            .find(protocol::is_hpke_config_supported)
             .ok_or_else(|| Error::refused(format!("the {whose} has no key that we can use")))
     }
 }

@@ -1,6 +1,6 @@
 //! The analyst's side: asks for a batch, opens both shares, adds them.
 
-use reqwest::{Method, RequestBuilder, StatusCode, header};
+use reqwest::{RequestBuilder, StatusCode, header};
 use std::{path::Path, time::Duration};
 use tokio::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::{
     error::{Error, Result},
     http_client,
     protocol::{
-        self, Collection, CollectionJobId, CollectionReq, Decode, HpkeCiphertext, Interval, Query, Role, Sum,
-        TimeInterval, Vdaf, VdafKind, encode,
+        self, AggregatorRole, BatchInterval, CollectionAnswer, CollectionJobId, CollectionRequest, Endpoint,
+        SealedShare, Sum, Vdaf, VdafKind,
     },
     task::CollectorTask,
 };
@@ -43,31 +43,26 @@ impl Collector {
     }
 
     /// Asks for a batch. Repeating the same request changes nothing.
-    pub async fn request(&self, job: &CollectionJobId, batch: Interval) -> Result<()> {
-        let query = Query::new_time_interval(batch);
-        let request = CollectionReq::<TimeInterval>::new(query, Vec::new());
-        let put = self
-            .request_to(Method::PUT, job)?
-            .header(header::CONTENT_TYPE, CollectionReq::<TimeInterval>::MEDIA_TYPE)
-            .body(encode(&request));
-        http_client::send("leader", put).await.map(drop)
+    pub async fn request(&self, job: &CollectionJobId, batch: BatchInterval) -> Result<()> {
+        let body = CollectionRequest { interval: batch }.to_bytes();
+        http_client::send("leader", self.call(Endpoint::START_COLLECTION, job)?.body(body)).await.map(drop)
     }
 
     /// The batch if it is ready; the error [`Error::is_not_ready`] if it is still being made.
-    pub async fn poll(&self, job: &CollectionJobId, batch: Interval) -> Result<Collected> {
-        let post = self.request_to(Method::POST, job)?.header(header::CONTENT_LENGTH, 0);
+    pub async fn poll(&self, job: &CollectionJobId, batch: BatchInterval) -> Result<Collected> {
+        let post = self.call(Endpoint::POLL_COLLECTION, job)?.header(header::CONTENT_LENGTH, 0);
         let response = http_client::send("leader", post).await?;
         if response.status() == StatusCode::ACCEPTED {
             return Err(Error::not_ready("the batch is not ready yet"));
         }
         let bytes = http_client::body("leader", response).await?;
-        let collection = Collection::<TimeInterval>::get_decoded(&bytes)
-            .map_err(|_| Error::refused("the leader's answer is not a collection"))?;
-        self.open(&collection, batch)
+        let answer = CollectionAnswer::from_bytes(&bytes)
+            .ok_or_else(|| Error::refused("the leader's answer is not a collection"))?;
+        self.open(&answer, batch)
     }
 
     /// Asks and polls until the batch is there, for at most `patience`.
-    pub async fn collect(&self, job: &CollectionJobId, batch: Interval, patience: Duration) -> Result<Collected> {
+    pub async fn collect(&self, job: &CollectionJobId, batch: BatchInterval, patience: Duration) -> Result<Collected> {
         let end = Instant::now() + patience;
         let mut requested = false;
         let mut wait = Duration::from_millis(50);
@@ -92,25 +87,22 @@ impl Collector {
 
     /// Has the leader forget a job and its result. The batch is not given out again.
     pub async fn delete(&self, job: &CollectionJobId) -> Result<()> {
-        http_client::send("leader", self.request_to(Method::DELETE, job)?).await.map(drop)
+        http_client::send("leader", self.call(Endpoint::DELETE_COLLECTION, job)?).await.map(drop)
     }
 
     /// A request about a job, with the collector's token.
-    fn request_to(&self, method: Method, job: &CollectionJobId) -> Result<RequestBuilder> {
+    fn call(&self, endpoint: Endpoint, job: &CollectionJobId) -> Result<RequestBuilder> {
         let parameters = &self.task.parameters;
-        let path = format!("tasks/{}/collection_jobs/{job}", parameters.task_id);
-        let url = http_client::join(&parameters.leader, &path)?;
-        Ok(self.http.request(method, url).bearer_auth(self.task.token.as_str()))
+        let url = http_client::join(&parameters.leader, &endpoint.of_job(&parameters.task_id, job))?;
+        Ok(http_client::request(&self.http, &endpoint, url).bearer_auth(self.task.token.as_str()))
     }
 
-    fn open(&self, collection: &Collection<TimeInterval>, batch: Interval) -> Result<Collected> {
+    fn open(&self, answer: &CollectionAnswer, batch: BatchInterval) -> Result<Collected> {
         let shares = [
-            self.open_share(Role::Leader, batch, collection.leader_encrypted_aggregate_share())?,
-            self.open_share(Role::Helper, batch, collection.helper_encrypted_aggregate_share())?,
+            self.open_share(AggregatorRole::Leader, batch, &answer.leader_share)?,
+            self.open_share(AggregatorRole::Helper, batch, &answer.helper_share)?,
         ];
-        let reports = collection.report_count();
-        let start = collection.interval().start().as_seconds_since_epoch();
-        let finish = start.saturating_add(collection.interval().duration().as_seconds());
+        let (reports, start, finish) = (answer.reports, answer.interval.start(), answer.interval.finish());
         let (counts, sums) = self.reveal(shares, reports)?;
         let collected = Collected { reports, counts, sums, start, finish };
         if !self.is_possible(&collected) || reports < self.task.parameters.min_batch_size {
@@ -127,10 +119,9 @@ impl Collector {
         }
     }
 
-    fn open_share(&self, sender: Role, batch: Interval, ciphertext: &HpkeCiphertext) -> Result<Sum> {
+    fn open_share(&self, sender: AggregatorRole, batch: BatchInterval, share: &SealedShare) -> Result<Sum> {
         let task = &self.task.parameters.task_id;
-        let bytes = protocol::open_aggregate_share(&self.task.hpke_keypair, sender, task, batch, ciphertext)?;
-        self.vdaf.sum_from_bytes(&bytes)
+        protocol::open_sum(&self.task.hpke_keypair, sender, task, batch, &self.vdaf, share)
     }
 
     /// Whether valid reports can add up to these counts or sums; those of shares from different batches rarely can.

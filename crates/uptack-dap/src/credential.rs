@@ -11,8 +11,8 @@ use crate::{
     digest::sha256,
     ed25519::SecretKey,
     error::{Error, Result},
+    protocol::SealedReport,
     protocol::TaskId,
-    sealed_report::SealedReport,
     signed::PublicKey,
 };
 

@@ -45,7 +45,6 @@ pub mod origin;
 pub mod private;
 pub mod protocol;
 pub mod release;
-mod sealed_report;
 pub mod signed;
 pub mod task;
 pub mod token;

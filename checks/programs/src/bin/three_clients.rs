@@ -4,6 +4,7 @@
 
 use janus_collector::PollResult;
 use janus_core::{auth_tokens::AuthenticationToken, hpke::HpkePrivateKey};
+use janus_messages::{Duration as Seconds, Interval, Query, Time};
 use prio::vdaf::prio3::{Prio3Histogram, optimal_chunk_length};
 use std::{
     io::{BufRead, BufReader, Write},
@@ -14,7 +15,7 @@ use std::{
 use uptack_dap::{
     client::Client,
     collector::Collector,
-    protocol::{self, HpkeKeypair, Measurement, Query, VdafKind},
+    protocol::{HpkeKeypair, Measurement, VdafKind},
     task::{TaskParameters, TaskSet},
 };
 use url::Url;
@@ -61,7 +62,7 @@ async fn main() -> Result<(), Failure> {
         parameters.task_id,
         parameters.leader.clone(),
         parameters.helper.clone(),
-        protocol::Duration::from_seconds(PRECISION),
+        Seconds::from_seconds(PRECISION),
         vdaf()?,
     )
     .await?;
@@ -84,7 +85,9 @@ async fn main() -> Result<(), Failure> {
         at_janus(&task.set.collector.hpke_keypair),
         vdaf()?,
     )?;
-    let query = Query::new_time_interval(batch);
+    let (start, length) = (batch.start(), batch.finish() - batch.start());
+    let interval = Interval::new(Time::from_seconds_since_epoch(start), Seconds::from_seconds(length))?;
+    let query = Query::new_time_interval(interval);
     let started = collector.start_collection_with_id(job, query, &()).await?;
     let PollResult::CollectionResult(by_theirs) = collector.poll_once(&started).await? else {
         return Err("the batch is ready for one collector and not for the other".into());

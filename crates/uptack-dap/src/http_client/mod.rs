@@ -3,8 +3,8 @@
 mod causes;
 
 use reqwest::{
-    RequestBuilder, Response, StatusCode,
-    header::{HeaderMap, RETRY_AFTER},
+    Method, RequestBuilder, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
 use serde_json::Value;
 use std::{path::Path, time::Duration};
@@ -12,7 +12,7 @@ use std::{path::Path, time::Duration};
 pub use crate::address::{check_address, is_same_host, join, make_base};
 use crate::{
     error::{Error, Result},
-    protocol::DapProblemType,
+    protocol::{Endpoint, ProblemType},
 };
 
 /// The largest answer that is read, in bytes.
@@ -56,6 +56,16 @@ fn not_a_certificate(path: &Path) -> Error {
         "{}: no certificate can be read from it; expected is PEM, which begins with -----BEGIN CERTIFICATE-----",
         path.display()
     ))
+}
+
+/// A request of the protocol, with its method and media type.
+pub fn request(client: &reqwest::Client, endpoint: &Endpoint, url: Url) -> RequestBuilder {
+    let method = Method::from_bytes(endpoint.method.as_bytes()).expect("the protocol uses HTTP's own methods");
+    let request = client.request(method, url);
+    match endpoint.media_type {
+        Some(media_type) => request.header(CONTENT_TYPE, media_type),
+        None => request,
+    }
 }
 
 /// Sends a request; an answer that is not a success becomes an error with its reason.
@@ -103,13 +113,12 @@ pub async fn check(whose: &str, response: Response) -> Result<Response> {
 
 /// The error that a problem document describes.
 fn problem(whose: &str, status: StatusCode, document: &Value, retry_after: Option<Duration>) -> Error {
-    let kind = document["type"].as_str().and_then(|uri| uri.parse::<DapProblemType>().ok());
     let title = document["title"].as_str().unwrap_or("no reason given");
     let detail = document["detail"].as_str().map(|detail| format!(" {detail}")).unwrap_or_default();
     let text = format!("the {whose} answers {}: {title}{detail}", status.as_u16());
-    match kind {
-        Some(DapProblemType::OutdatedConfig) => Error::outdated_key(text),
-        Some(DapProblemType::InvalidBatchSize) => {
+    match ProblemType::of_document(document) {
+        Some(ProblemType::OutdatedConfig) => Error::outdated_key(text),
+        Some(ProblemType::InvalidBatchSize) => {
             let reports = document["reports"].as_str().and_then(|reports| reports.parse().ok());
             Error::too_small(text).with_reports(reports)
         }

@@ -6,7 +6,8 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use janus_messages::{
     AggregateShareAad, BatchSelector, Extension, ExtensionType, HpkeAeadId, HpkeCiphertext, HpkeConfig, HpkeConfigId,
-    HpkeKdfId, HpkeKemId, HpkePublicKey, InputShareAad, Interval, PlaintextInputShare, ReportMetadata, Role, TaskId,
+    HpkeConfigList, HpkeKdfId, HpkeKemId, HpkePublicKey, InputShareAad, Interval, PlaintextInputShare, ReportMetadata,
+    Role, TaskId,
 };
 use prio::codec::Decode;
 use rustls::crypto::{
@@ -16,7 +17,10 @@ use rustls::crypto::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
-use super::{encode, vdaf::Sum};
+use super::{
+    AggregatorRole, BatchInterval, ReportHeader, encode,
+    vdaf::{Sum, Vdaf},
+};
 use crate::error::{Error, Result};
 
 /// Both halves of a key: the public one that others seal to, and the private one that opens. In files the private half is
@@ -97,6 +101,79 @@ pub fn generate_keypair(id: u8) -> HpkeKeypair {
 /// Whether a key's algorithms are among those used here, so that shares can be sealed to it and opened with it.
 pub fn is_hpke_config_supported(config: &HpkeConfig) -> bool {
     suite(config).is_some()
+}
+
+/// Aggregator: the answer to a client that asks for the keys to seal to.
+pub fn keys_to_bytes(keys: Vec<HpkeConfig>) -> Vec<u8> {
+    encode(&HpkeConfigList::new(keys))
+}
+
+/// Client: decodes an aggregator's keys; `None` if it is not a list of keys.
+pub fn keys_from_bytes(bytes: &[u8]) -> Option<Vec<HpkeConfig>> {
+    Some(HpkeConfigList::get_decoded(bytes).ok()?.hpke_configs().to_vec())
+}
+
+/// A share that only its receiver can open: of a report or of a sum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedShare(pub(super) HpkeCiphertext);
+
+impl SealedShare {
+    /// Its bytes, to store.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(&self.0)
+    }
+
+    /// Reads what was stored; `None` if it is damaged.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        HpkeCiphertext::get_decoded(bytes).ok().map(Self)
+    }
+}
+
+/// Seals a client's input share to one aggregator.
+pub(super) fn seal_input(
+    config: &HpkeConfig,
+    receiver: AggregatorRole,
+    task: &TaskId,
+    header: &ReportHeader,
+    public_share: &[u8],
+    input_share: Vec<u8>,
+) -> Result<SealedShare> {
+    seal_input_share(config, receiver.to_dap(), task, &header.metadata(), public_share, input_share).map(SealedShare)
+}
+
+/// Opens an input share that a client sealed to us.
+pub(super) fn open_input(
+    keypair: &HpkeKeypair,
+    receiver: AggregatorRole,
+    task: &TaskId,
+    header: &ReportHeader,
+    public_share: &[u8],
+    sealed: &HpkeCiphertext,
+) -> std::result::Result<Vec<u8>, OpenError> {
+    open_input_share(keypair, receiver.to_dap(), task, &header.metadata(), public_share, sealed)
+}
+
+/// Aggregator: seals a share of a batch to the collector.
+pub fn seal_sum(
+    collector: &HpkeConfig,
+    sender: AggregatorRole,
+    task: &TaskId,
+    batch: BatchInterval,
+    sum: &Sum,
+) -> Result<SealedShare> {
+    seal_aggregate_share(collector, sender.to_dap(), task, batch.to_dap(), sum).map(SealedShare)
+}
+
+/// Collector: opens an aggregator's share of a batch.
+pub fn open_sum(
+    keypair: &HpkeKeypair,
+    sender: AggregatorRole,
+    task: &TaskId,
+    batch: BatchInterval,
+    vdaf: &Vdaf,
+    share: &SealedShare,
+) -> Result<Sum> {
+    vdaf.sum_from_bytes(&open_aggregate_share(keypair, sender.to_dap(), task, batch.to_dap(), &share.0)?)
 }
 
 /// Seals a client's input share to one aggregator.

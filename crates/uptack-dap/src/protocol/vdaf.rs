@@ -86,7 +86,7 @@ impl VdafKind {
         }
     }
 
-    /// Refuses lengths that cannot be meant.
+    /// Refuses impossible lengths.
     fn check_lengths(&self) -> Result<()> {
         let (length, chunk) = (self.length(), self.chunk_length());
         if length == 0 || length > MAXIMUM_LENGTH || chunk == 0 || chunk > length {
@@ -129,6 +129,9 @@ macro_rules! each {
 /// The leader's memory of one report between its request and the helper's answer.
 pub struct LeaderState(Prio3PrepareState<Field128, SEED_LENGTH>);
 
+/// What one aggregator tells the other about a report.
+pub type PrepareMessage = PingPongMessage;
+
 /// One aggregator's share of one report's contribution.
 #[derive(Clone)]
 pub struct Contribution(OutputShare<Field128>);
@@ -138,7 +141,7 @@ pub struct Contribution(OutputShare<Field128>);
 pub struct Sum(prio::vdaf::AggregateShare<Field128>);
 
 impl Vdaf {
-    /// Builds the instance; refuses lengths that cannot be meant.
+    /// Builds the instance; refuses impossible lengths.
     pub fn new(kind: &VdafKind) -> Result<Self> {
         kind.check_lengths()?;
         let instance = match *kind {

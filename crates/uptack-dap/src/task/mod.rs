@@ -14,6 +14,8 @@ pub use files::{read, write};
 #[cfg(feature = "janus")]
 pub use janus::{Software, write_for_janus};
 
+pub use crate::protocol::AggregatorRole;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rand::{RngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
@@ -24,7 +26,7 @@ use url::Url;
 use crate::{
     address,
     error::{Error, Result},
-    protocol::{self, HpkeConfig, HpkeKeypair, Interval, Role, TaskId, Vdaf, VdafKind, VerifyKey},
+    protocol::{self, BatchInterval, HpkeConfig, HpkeKeypair, TaskId, Vdaf, VdafKind, VerifyKey},
     token::{Token, TokenHash},
 };
 
@@ -118,12 +120,10 @@ impl TaskParameters {
     }
 
     /// A batch of `windows` windows from the one that holds `time`.
-    pub fn batch(&self, time: u64, windows: u64) -> Result<Interval> {
-        Interval::new(
-            protocol::Time::from_seconds_since_epoch(self.window(time)),
-            protocol::Duration::from_seconds(windows.saturating_mul(self.time_precision)),
-        )
-        .map_err(|_| Error::input("the batch would end after the largest time that can be represented"))
+    pub fn batch(&self, time: u64, windows: u64) -> Result<BatchInterval> {
+        let (start, length) = (self.window(time), windows.saturating_mul(self.time_precision));
+        let interval = start.checked_add(length).and_then(|finish| BatchInterval::new(start, finish));
+        interval.ok_or_else(|| Error::input("the batch would end after the largest time that can be represented"))
     }
 }
 
@@ -189,32 +189,6 @@ impl fmt::Debug for AggregatorTask {
             .field("task_id", &self.parameters.task_id.to_string())
             .field("role", &self.role)
             .finish_non_exhaustive()
-    }
-}
-
-/// Which of the two aggregators one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AggregatorRole {
-    /// Takes uploads, drives aggregation, answers the collector.
-    Leader,
-    /// Answers the leader.
-    Helper,
-}
-
-impl AggregatorRole {
-    /// The protocol's name for it.
-    pub fn to_dap(self) -> Role {
-        match self {
-            Self::Leader => Role::Leader,
-            Self::Helper => Role::Helper,
-        }
-    }
-}
-
-impl fmt::Display for AggregatorRole {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.to_dap().as_str())
     }
 }
 

@@ -3,9 +3,7 @@
 use uptack_dap::{
     client::Client,
     collector::Collector,
-    protocol::{
-        AggregateShareReq, BatchSelector, Duration, Interval, Measurement, ReportIdChecksum, Time, TimeInterval, encode,
-    },
+    protocol::{AggregateShareRequest, BatchChecksum, BatchInterval, Measurement},
 };
 
 use crate::aggregator::support::{PATIENCE, Stage, ask_for_share, eventually, now, quick};
@@ -84,7 +82,7 @@ async fn a_batch_is_released_once() {
     let second = stage.collect().await.unwrap_err();
     assert!(second.is_refused() && second.to_string().contains("too many times"), "{second}");
     // A longer batch that holds the first one would give away the difference.
-    let wider = Interval::new(*batch.start(), Duration::from_seconds(2 * batch.duration().as_seconds())).unwrap();
+    let wider = BatchInterval::new(batch.start(), 2 * batch.finish() - batch.start()).unwrap();
     let overlapping = stage.collector.request(&Collector::new_job(), wider).await.unwrap_err();
     assert!(overlapping.to_string().contains("overlaps"), "{overlapping}");
     let (status, body) = ask_helper(&stage, wider, 2).await;
@@ -139,10 +137,9 @@ async fn bad_batches_are_refused() {
     let stage = Stage::new(1).await;
     stage.upload(0).await;
     let batch = stage.batch();
-    let precision = batch.duration().as_seconds();
-    let start = batch.start().as_seconds_since_epoch();
+    let (start, precision) = (batch.start(), batch.finish() - batch.start());
     for (start, length) in [(start + 1, precision), (start, precision - 1), (start, 0), (start, precision + 7)] {
-        let interval = Interval::new(Time::from_seconds_since_epoch(start), Duration::from_seconds(length)).unwrap();
+        let interval = BatchInterval::new(start, start + length).unwrap();
         let error = stage.collector.request(&Collector::new_job(), interval).await.unwrap_err();
         assert!(error.to_string().contains("batch implied"), "{error}");
         let (status, body) = ask_helper(&stage, interval, 1).await;
@@ -204,9 +201,8 @@ async fn a_report_has_the_same_size_whatever_it_says() {
 }
 
 /// The leader's question to the helper, with the leader's token and a count of our choice, for no reports.
-pub(crate) async fn ask_helper(stage: &Stage, interval: Interval, count: u64) -> (u16, String) {
-    let batch = BatchSelector::new_time_interval(interval);
-    let request = AggregateShareReq::<TimeInterval>::new(batch, Vec::new(), count, ReportIdChecksum::default());
-    let (status, body) = ask_for_share(&stage.pair.helper.url(), &stage.task, encode(&request)).await;
+pub(crate) async fn ask_helper(stage: &Stage, interval: BatchInterval, count: u64) -> (u16, String) {
+    let request = AggregateShareRequest { interval, reports: count, checksum: BatchChecksum::default() };
+    let (status, body) = ask_for_share(&stage.pair.helper.url(), &stage.task, request.to_bytes()).await;
     (status, String::from_utf8(body).unwrap())
 }

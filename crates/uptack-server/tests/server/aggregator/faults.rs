@@ -474,7 +474,7 @@ async fn a_full_disk_of_the_helper_delays_and_loses_nothing() {
 }
 
 /// Starts the pair again with its usual settings, and collects.
-async fn restart_and_collect(stage: Stage, batch: protocol::Interval) -> Vec<u64> {
+async fn restart_and_collect(stage: Stage, batch: protocol::BatchInterval) -> Vec<u64> {
     let Stage { directory, pair, task, .. } = stage;
     pair.shutdown().await;
     let pair = uptack_server::aggregator::Pair::start(directory.path(), quick).await.unwrap();

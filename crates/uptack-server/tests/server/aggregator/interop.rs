@@ -2,7 +2,7 @@
 
 use janus_collector::PollResult;
 use janus_core::{auth_tokens::AuthenticationToken, hpke::HpkePrivateKey};
-use janus_messages::{CollectionJobId, Duration, Query};
+use janus_messages::{CollectionJobId, Duration, Interval, Query, Time};
 use prio::vdaf::prio3::{Prio3Histogram, optimal_chunk_length};
 use uptack_dap::{
     client::Client,
@@ -53,7 +53,9 @@ async fn janus_client_and_collector_work_with_two_processes() {
         vdaf(),
     )
     .unwrap();
-    let started = their_collector.start_collection_with_id(job, Query::new_time_interval(batch), &()).await.unwrap();
+    let start = Time::from_seconds_since_epoch(batch.start());
+    let interval = Interval::new(start, Duration::from_seconds(PRECISION)).unwrap();
+    let started = their_collector.start_collection_with_id(job, Query::new_time_interval(interval), &()).await.unwrap();
     // Its own loop would wait a quarter of a minute before it looks again.
     let their_result = loop {
         match their_collector.poll_once(&started).await.unwrap() {

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use uptack_dap::{
     client::Client,
     collector::{Collected, Collector},
-    protocol::{AggregateShare, Collection, Decode, HpkeCiphertext, Interval, Measurement, ReportId, TimeInterval},
+    protocol::{AggregateShareAnswer, BatchInterval, CollectionAnswer, Measurement, ReportId, SealedShare},
 };
 
 use crate::aggregator::support::{
@@ -13,7 +13,7 @@ use crate::aggregator::support::{
 };
 
 /// Two processes with reports that both have added up.
-async fn aggregated(reports: usize) -> (Processes, Vec<ReportId>, Interval) {
+async fn aggregated(reports: usize) -> (Processes, Vec<ReportId>, BatchInterval) {
     let processes = Processes::with(1, noisy(2, "50")).await;
     let client = Client::new(processes.task.parameters().clone()).unwrap();
     let mut ids = Vec::new();
@@ -34,8 +34,8 @@ fn kept_share(state: &Path) -> Option<Vec<u8>> {
     connection.query_row("SELECT response FROM collected", [], |row| row.get(0)).ok().flatten()
 }
 
-fn sealed(bytes: &[u8]) -> HpkeCiphertext {
-    HpkeCiphertext::get_decoded(bytes).unwrap()
+fn sealed(bytes: &[u8]) -> SealedShare {
+    SealedShare::from_bytes(bytes).unwrap()
 }
 
 /// The leader draws while the helper is away, and is killed again and again before it can hand anything over.
@@ -60,8 +60,8 @@ async fn a_leader_that_is_killed_after_its_draw_does_not_draw_again() {
     processes.helper.start();
     let collected = collector.collect(&job, batch, PATIENCE).await.unwrap();
     let bytes = collection(&processes.leader.url(), &processes.task, &job).await;
-    let result = Collection::<TimeInterval>::get_decoded(&bytes).unwrap();
-    assert_eq!(result.leader_encrypted_aggregate_share(), &sealed(&drawn));
+    let result = CollectionAnswer::from_bytes(&bytes).unwrap();
+    assert_eq!(result.leader_share, sealed(&drawn));
     // The result has it now; nothing else keeps it.
     assert!(kept_share(&state).is_none());
     seen_again(&mut processes, &collector, &job, batch, (&collected, &bytes)).await;
@@ -72,7 +72,7 @@ async fn seen_again(
     processes: &mut Processes,
     collector: &Collector,
     job: &uptack_dap::protocol::CollectionJobId,
-    batch: Interval,
+    batch: BatchInterval,
     (collected, bytes): (&Collected, &[u8]),
 ) {
     processes.leader.kill();
@@ -104,9 +104,8 @@ async fn a_helper_that_is_killed_after_its_draw_does_not_draw_again() {
     let job = Collector::new_job();
     let collected = collector.collect(&job, batch, PATIENCE).await.unwrap();
     let bytes = collection(&processes.leader.url(), &processes.task, &job).await;
-    let result = Collection::<TimeInterval>::get_decoded(&bytes).unwrap();
-    let share = AggregateShare::get_decoded(&first).unwrap();
-    assert_eq!(result.helper_encrypted_aggregate_share(), share.encrypted_aggregate_share());
+    let result = CollectionAnswer::from_bytes(&bytes).unwrap();
+    assert_eq!(result.helper_share, AggregateShareAnswer::from_bytes(&first).unwrap().0);
     seen_again(&mut processes, &collector, &job, batch, (&collected, &bytes)).await;
 }
 
@@ -131,12 +130,11 @@ async fn kills_at_any_moment_of_a_collection_leave_one_draw() {
     }
     collector.collect(&job, batch, PATIENCE).await.unwrap();
     let bytes = collection(&processes.leader.url(), &processes.task, &job).await;
-    let result = Collection::<TimeInterval>::get_decoded(&bytes).unwrap();
+    let result = CollectionAnswer::from_bytes(&bytes).unwrap();
     for share in &stored[0] {
-        assert_eq!(&sealed(share), result.leader_encrypted_aggregate_share());
+        assert_eq!(sealed(share), result.leader_share);
     }
     for share in &stored[1] {
-        let share = AggregateShare::get_decoded(share).unwrap();
-        assert_eq!(share.encrypted_aggregate_share(), result.helper_encrypted_aggregate_share());
+        assert_eq!(AggregateShareAnswer::from_bytes(share).unwrap().0, result.helper_share);
     }
 }

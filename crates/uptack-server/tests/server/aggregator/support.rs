@@ -14,8 +14,7 @@ use uptack_dap::{
     collector::{Collected, Collector},
     error::Result,
     protocol::{
-        AggregateShareReq, BatchSelector, CollectionJobId, Interval, Measurement, ReportId, ReportIdChecksum,
-        TimeInterval, VdafKind, encode,
+        AggregateShareRequest, BatchChecksum, BatchInterval, CollectionJobId, Endpoint, Measurement, ReportId, VdafKind,
     },
     task::{TaskParameters, TaskSet},
 };
@@ -84,7 +83,7 @@ impl Stage {
         self.task.parameters()
     }
 
-    pub(crate) fn batch(&self) -> Interval {
+    pub(crate) fn batch(&self) -> BatchInterval {
         self.parameters().batch(now(), 1).unwrap()
     }
 
@@ -125,14 +124,10 @@ pub(crate) fn noisy(bits: usize, scale: &str) -> impl FnOnce(&mut TaskParameters
 }
 
 /// A leader's question for the helper's share, as it is sent.
-pub(crate) fn share_request(interval: Interval, reports: &[ReportId]) -> Vec<u8> {
-    let mut checksum = ReportIdChecksum::default();
-    for id in reports {
-        let digest = uptack_dap::digest::sha256(id.as_ref());
-        checksum.as_mut().iter_mut().zip(digest).for_each(|(left, right)| *left ^= right);
-    }
-    let batch = BatchSelector::new_time_interval(interval);
-    encode(&AggregateShareReq::<TimeInterval>::new(batch, Vec::new(), reports.len() as u64, checksum))
+pub(crate) fn share_request(interval: BatchInterval, reports: &[ReportId]) -> Vec<u8> {
+    let mut checksum = BatchChecksum::default();
+    reports.iter().for_each(|id| checksum.add(id));
+    AggregateShareRequest { interval, reports: reports.len() as u64, checksum }.to_bytes()
 }
 
 /// Sends it with the leader's token, and gives back the answer as it comes.
@@ -141,7 +136,7 @@ pub(crate) async fn ask_for_share(helper: &Url, task: &TaskSet, request: Vec<u8>
     let response = reqwest::Client::new()
         .post(helper.join(&path).unwrap())
         .bearer_auth(task.leader.aggregator_token.as_ref().unwrap().as_str())
-        .header("content-type", AggregateShareReq::<TimeInterval>::MEDIA_TYPE)
+        .header("content-type", Endpoint::AGGREGATE_SHARE.media_type.unwrap())
         .body(request)
         .send()
         .await
