@@ -8,7 +8,7 @@
 //! | one truth | up to three | [`one_truth`]: tails of binomials | A crowd of one truth |
 //! | both truths | two | [`two_classes`]: the law of a sum of two binomials | Two classes |
 //! | any, and noise | two | [`with_noise`]: the same law, convolved with the noise | One honest aggregator |
-//! | both truths | three, one rare | [`rare_class`]: two classes, the third given away | A class that hardly anybody is in |
+//! | both truths | three, one rare | [`rare_class`]: two classes, the third given away | A rare class |
 //! | both truths | three | [`three_classes`]: the generating function on two circles | Three classes |
 //! | any | any | [`many_classes`]: sums of scores, from above and from below | Any number of classes |
 //!

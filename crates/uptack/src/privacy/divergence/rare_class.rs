@@ -1,4 +1,4 @@
-//! Three classes of which one is so rare that it may be given away (`docs/accounting.md`, "A class that hardly anybody is in").
+//! Three classes of which one is so rare that it may be given away (`docs/accounting.md`, "A rare class").
 
 use super::question::{Divergences, Question};
 use super::two_classes::two_classes;

@@ -1,4 +1,4 @@
-//! A bound on what the rows that are too far away to be added up may add (`docs/accounting.md`, "What is beyond the rows").
+//! A bound on what the rows that are too far away to be added up may add (`docs/accounting.md`, "The remaining rows").
 
 use super::term_sign::is_negative;
 use super::tilt::{Bound, Corner, HighRow, Tilt};

@@ -1,4 +1,4 @@
-//! The sign of the term of a single histogram, however unlikely it is (`docs/accounting.md`, "What is beyond the rows").
+//! The sign of the term of a single histogram, however unlikely it is (`docs/accounting.md`, "The remaining rows").
 //!
 //! The probability of the histogram h in a crowd of y yes- and m no-owners is, up to a factor that the target does not change,
 //! ∏1/h_c! times the coefficient of z^y in ∏(q_c + p_c·z)^h_c: every owner is one of either truth. Coefficients of such
