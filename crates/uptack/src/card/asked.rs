@@ -1,8 +1,9 @@
-//! What a card can ask beyond a single question, ballots and series; and whom it trusts.
+//! What a card asks: one question, a ballot of many, a series of cards.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Timestamp, decimal};
+use super::Timestamp;
+use super::stated::decimal;
 use crate::error::{Error, Result};
 
 /// Many questions on one card, all answered in one report.
@@ -56,26 +57,6 @@ pub struct CardSeries {
     /// How many seconds each of them is open; the next one opens when it closes.
     #[serde(with = "decimal")]
     pub every: u64,
-}
-
-/// Who runs the two aggregators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operators {
-    /// One operator runs both, and can see every answer.
-    One,
-    /// Two operators, who must not pool what they have.
-    Two,
-}
-
-/// Who may answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Enrolment {
-    /// Anybody: the claims assume that nobody invents owners.
-    None,
-    /// Holders of a credential, one report each.
-    Required,
 }
 
 impl CardSeries {

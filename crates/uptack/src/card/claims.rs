@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Stated, decimal};
+use super::stated::{Claim, Stated, decimal};
 use crate::channel::Channel;
 use crate::display::separated;
 use crate::error::{Error, Result};

@@ -1,23 +1,19 @@
 //! The query card: a question, its mechanism in integers, and every claim, as any tool can check them.
 
 mod asked;
-mod canonical;
 mod claims;
-mod decimal;
-mod neighbouring;
 mod recomputation;
 mod stated;
 mod timestamp;
 mod trust;
 mod whole_plan;
 
-pub use asked::{BallotQuery, CardBallot, CardSeries, Enrolment, Operators};
+pub use asked::{BallotQuery, CardBallot, CardSeries};
 pub use claims::{Claims, WholeClaims};
-pub use neighbouring::Neighbouring;
 pub use recomputation::{Check, Verdict};
 pub use stated::{Claim, Stated};
 pub use timestamp::Timestamp;
-pub use trust::{Model, Trust};
+pub use trust::{Enrolment, Model, Neighbouring, Operators, Trust};
 pub use whole_plan::{plan_whole, whole_progress};
 
 use std::sync::Arc;
@@ -35,6 +31,7 @@ use crate::privacy::composition::Ballot;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
 use crate::probability::Probability;
 use crate::simulate::Progress;
+use stated::{decimal, write_canonical};
 
 /// What is asked, by which mechanism, and what is promised.
 ///
@@ -206,7 +203,7 @@ impl Card {
     pub fn canonical(&self) -> String {
         let value = serde_json::to_value(self).expect("a card is strings, lists and maps");
         let mut text = String::new();
-        canonical::write(&value, &mut text);
+        write_canonical(&value, &mut text);
         text
     }
 

@@ -1,9 +1,10 @@
-//! Numbers whose digits are kept as a card states them.
+//! The text of a card: numbers whose digits are kept as a card states them, and the one byte form of the whole card.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::display::Decimal;
 use crate::error::{Error, Result};
@@ -195,6 +196,84 @@ impl fmt::Display for Claim {
     }
 }
 
+/// Writes the canonical form of RFC 8785 for values without numbers: keys sorted, no blanks, the shortest escapes.
+pub(super) fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => write_object(fields, text),
+        Value::Array(items) => write_list(text, ['[', ']'], items, write_canonical),
+        // Strings, true, false and null are written by serde_json as the RFC wants them.
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+fn write_object(fields: &Map<String, Value>, text: &mut String) {
+    let mut keys: Vec<&String> = fields.keys().collect();
+    keys.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
+    write_list(text, ['{', '}'], keys, |key, text| {
+        write_canonical(&Value::String(key.clone()), text);
+        text.push(':');
+        write_canonical(&fields[key], text);
+    });
+}
+
+fn write_list<T>(
+    text: &mut String,
+    [open, close]: [char; 2],
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(T, &mut String),
+) {
+    text.push(open);
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        write(item, text);
+    }
+    text.push(close);
+}
+
+/// Whole numbers on a card: decimal digits in a string, in one form, for fields of type `u64` (`#[serde(with = "decimal")]`).
+pub(super) mod decimal {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    /// Digits without sign or leading zeros: each number has one form, and so does each card.
+    fn read<E: de::Error>(text: &str) -> Result<u64, E> {
+        text.parse().ok().filter(|number: &u64| number.to_string() == text).ok_or_else(|| {
+            E::custom(format!("expected a whole number below 2^64 in decimal digits, as a string; found {text:?}"))
+        })
+    }
+
+    pub(in crate::card) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(in crate::card) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        read(&String::deserialize(deserializer)?)
+    }
+
+    /// A number that a draft leaves open: the empty string.
+    pub(in crate::card) mod or_open {
+        use super::{Deserialize, Deserializer, Serializer, read};
+
+        pub(in crate::card) fn serialize<S: Serializer>(
+            number: &Option<u64>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            match number {
+                Some(number) => serializer.collect_str(number),
+                None => serializer.serialize_str(""),
+            }
+        }
+
+        pub(in crate::card) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<u64>, D::Error> {
+            let text = String::deserialize(deserializer)?;
+            if text.is_empty() { Ok(None) } else { read(&text).map(Some) }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,5 +298,38 @@ mod tests {
         assert!(!below("none", "5") && !below("none", "none") && !below("1.0", "1") && !below("2", "1"));
         assert_eq!(Claim::at_most(Some(f64::INFINITY)), Claim::NoGuarantee);
         assert_eq!(Claim::at_most(Some(0.1 + 0.2)).to_string(), "0.30000000000000004");
+    }
+
+    #[test]
+    fn the_form_is_sorted_and_bare() {
+        let value: Value = serde_json::from_str(r#"{"b": ["x", "\u0001é\n"], "a": {"d": "1", "c": "⊥"}}"#).unwrap();
+        let mut text = String::new();
+        write_canonical(&value, &mut text);
+        assert_eq!(text, "{\"a\":{\"c\":\"⊥\",\"d\":\"1\"},\"b\":[\"x\",\"\\u0001é\\n\"]}");
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Numbers {
+        #[serde(with = "super::decimal")]
+        one: u64,
+        #[serde(with = "super::decimal::or_open")]
+        open: Option<u64>,
+    }
+
+    fn numbers(one: &str, open: &str) -> std::result::Result<Numbers, serde_json::Error> {
+        serde_json::from_value(serde_json::json!({"one": one, "open": open}))
+    }
+
+    #[test]
+    fn a_number_has_one_form() {
+        for (one, open) in [("0", ""), ("18446744073709551615", "7")] {
+            let read = numbers(one, open).unwrap();
+            assert_eq!(serde_json::to_string(&read).unwrap(), format!("{{\"one\":\"{one}\",\"open\":\"{open}\"}}"));
+        }
+        for bad in ["", "00", "01", "+1", "-1", " 1", "1.0", "1e3", "18446744073709551616", "١"] {
+            let told = numbers(bad, "").unwrap_err().to_string();
+            assert!(told.contains("whole number") && told.contains(&format!("{bad:?}")), "{told}");
+            assert!(bad.is_empty() || numbers("1", bad).is_err(), "{bad}");
+        }
     }
 }

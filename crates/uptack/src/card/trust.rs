@@ -1,8 +1,11 @@
-//! Under which trust model each claim of a card holds, in the terms of draft-wang-ppm-differential-privacy.
+//! Under which assumptions each claim of a card holds: which worlds it compares, who runs the aggregators, who may answer; and the trust
+//! model, in the terms of draft-wang-ppm-differential-privacy.
 
-use serde::Serialize;
+use std::fmt;
 
-use super::{Card, Enrolment, Operators};
+use serde::{Deserialize, Serialize};
+
+use super::Card;
 use crate::error::Result;
 
 /// A claim, and the assumptions under which it holds.
@@ -88,6 +91,59 @@ impl Card {
         };
         let noise = if self.claims.one_aggregator.is_some() { " and on one aggregator's noise" } else { "" };
         Ok(format!("Counts on {owners} owners who toss their coins{noise}; {invented}."))
+    }
+}
+
+/// Who runs the two aggregators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operators {
+    /// One operator runs both, and can see every answer.
+    One,
+    /// Two operators, who must not pool what they have.
+    Two,
+}
+
+/// Who may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enrolment {
+    /// Anybody: the claims assume that nobody invents owners.
+    None,
+    /// Holders of a credential, one report each.
+    Required,
+}
+
+/// The neighbouring relation of a card's claims.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Neighbouring {
+    /// One owner's truth is substituted, and the number of owners is public.
+    Substitution,
+    /// Words that this version does not know: such a card can be read, but none of its claims holds.
+    Unknown(String),
+}
+
+const SUBSTITUTION: &str = "one owner's truth is substituted, the number of owners is public";
+
+impl From<String> for Neighbouring {
+    fn from(text: String) -> Self {
+        if text == SUBSTITUTION { Self::Substitution } else { Self::Unknown(text) }
+    }
+}
+
+impl From<Neighbouring> for String {
+    fn from(relation: Neighbouring) -> Self {
+        relation.to_string()
+    }
+}
+
+impl fmt::Display for Neighbouring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Substitution => SUBSTITUTION,
+            Self::Unknown(text) => text,
+        })
     }
 }
 

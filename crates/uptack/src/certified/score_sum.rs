@@ -7,7 +7,7 @@ use std::f64::consts::E;
 
 use super::circle::{FallingTerms, Roots};
 use super::draws::Draws;
-use super::minimum::half_octaves;
+use super::root::half_octaves;
 use super::root::newton;
 use super::rounding::ROUNDOFF;
 use super::spectrum::{self, VANISHING};

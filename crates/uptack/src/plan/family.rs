@@ -1,9 +1,12 @@
-//! The families that the planner chooses among: which laws each can have, and how it is written.
+//! The families that the planner chooses among: the law of each, how it is written as a mechanism, and for the families with two
+//! parameters how its members are ordered by what they reveal.
 
-use super::law::Law;
+use super::request::{Objective, Request};
+use crate::channel::{Cell, Channel, Output};
 use crate::error::Result;
 use crate::fraction::Fraction;
 use crate::mechanism::{Blended, Mechanism, NoisySampling, NormalForm, RandomizedResponse, Spread, Tuned};
+use crate::probability::Probability;
 
 /// One family of mechanisms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +126,215 @@ fn digits(value: f64, count: i32, round: fn(f64) -> f64) -> f64 {
     round(value * scale) / scale
 }
 
+/// Who takes part and who answers the opposite of the truth: law(yes) = (sy − ry, ry, 1 − sy) and
+/// law(no) = (rn, sn − rn, 1 − sn) over the classes that speak for yes, for no, and for neither.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Law {
+    /// Who takes part: sy and sn.
+    pub(super) part: [f64; 2],
+    /// Who answers the opposite: ry and rn.
+    pub(super) flip: [f64; 2],
+}
+
+impl Law {
+    /// The symmetric law of `normal-form`.
+    pub(super) fn symmetric(part: f64, flip: f64) -> Self {
+        Self { part: [part; 2], flip: [flip; 2] }
+    }
+
+    /// The law in which nobody says 0: owners of one truth say 1 `often`, those of the other one `rarely`. With `of_no` it is
+    /// the no-owners who do so often.
+    pub(super) fn one_sided(often: f64, rarely: f64, of_no: bool) -> Self {
+        let (yes, no) = if of_no { (rarely, often) } else { (often, rarely) };
+        Self { part: [yes, no], flip: [0.0, no] }
+    }
+
+    pub(super) fn yes(&self) -> [f64; 3] {
+        [(self.part[0] - self.flip[0]).max(0.0), self.flip[0], 1.0 - self.part[0]]
+    }
+
+    pub(super) fn no(&self) -> [f64; 3] {
+        [self.flip[1], (self.part[1] - self.flip[1]).max(0.0), 1.0 - self.part[1]]
+    }
+
+    /// The classes that an owner of either truth can reach.
+    pub(super) fn occurring_classes(&self) -> Vec<usize> {
+        (0..3).filter(|&class| self.yes()[class] > 0.0 || self.no()[class] > 0.0).collect()
+    }
+
+    /// A channel with this law, for the accounting.
+    pub(super) fn channel(&self) -> Result<Channel> {
+        let laws = rounded(self.yes())?.into_iter().zip(rounded(self.no())?);
+        let cells = [Output::ONE, Output::ZERO, Output::BOTTOM].into_iter().zip(laws);
+        Channel::from_cells(cells.map(|(output, (yes, no))| Cell::new(vec![output], yes, no)).collect())
+    }
+
+    /// The local ε of the cell: max |ln(p/q)|; infinite if one is 0 and the other is not.
+    pub(super) fn linked_epsilon(&self) -> f64 {
+        let log_ratio = |(p, q): (f64, f64)| if p <= 0.0 && q <= 0.0 { 0.0 } else { (p / q).ln().abs() };
+        self.yes().into_iter().zip(self.no()).map(log_ratio).fold(0.0, f64::max)
+    }
+
+    /// The variance of the combined estimator with `yes` yes-owners among `owners`.
+    pub(super) fn variance(&self, owners: f64, yes: f64) -> f64 {
+        let edge = 1e-18 * owners.min(1.0);
+        let yes = yes.clamp(edge, owners - edge);
+        self.combined_variance(yes, owners - yes)
+    }
+
+    /// 1 / dᵀS⁻¹d over the classes that occur, except the likeliest.
+    fn combined_variance(&self, yes: f64, no: f64) -> f64 {
+        let (p, q) = (self.yes(), self.no());
+        let variance = |c: usize| yes * p[c] * (1.0 - p[c]) + no * q[c] * (1.0 - q[c]);
+        let difference = |c: usize| p[c] - q[c];
+        let information = match self.all_but_likeliest()[..] {
+            [a] => difference(a).powi(2) / variance(a),
+            [a, b] => {
+                let covariance = -(yes * p[a] * p[b] + no * q[a] * q[b]);
+                let (da, db) = (difference(a), difference(b));
+                let determinant = variance(a) * variance(b) - covariance * covariance;
+                (da * da * variance(b) - 2.0 * da * db * covariance + db * db * variance(a)) / determinant
+            }
+            _ => 0.0,
+        };
+        1.0 / information
+    }
+
+    /// The classes that occur without the likeliest of them, the least likely first.
+    fn all_but_likeliest(&self) -> Vec<usize> {
+        let (yes, no) = (self.yes(), self.no());
+        let mut classes = self.occurring_classes();
+        classes.sort_by(|&a, &b| (yes[a] + no[a]).total_cmp(&(yes[b] + no[b])));
+        classes.pop();
+        classes
+    }
+}
+
+impl Request {
+    /// The error of a law, as the prior weighs it.
+    pub(super) fn sd(&self, law: &Law) -> f64 {
+        let owners = self.owners as f64;
+        self.yes.summarize(self.yes.points().into_iter().map(|yes| law.variance(owners, yes).sqrt()))
+    }
+
+    /// What the search minimizes; infinite if the law says nothing.
+    pub(super) fn cost(&self, law: &Law) -> f64 {
+        let sd = self.sd(law);
+        match self.objective {
+            Objective::Sd => sd,
+            Objective::Paper { error } if sd <= error => {
+                let (p, q) = (law.yes()[0], law.no()[0]);
+                p * (1.0 - p) + q * (1.0 - q)
+            }
+            // Leads the search towards laws that are good enough.
+            Objective::Paper { error } => 1.0 + sd / error,
+        }
+    }
+}
+
+/// One truth's law in the integers of a channel.
+fn rounded(law: [f64; 3]) -> Result<[Probability; 3]> {
+    let exact = |value: f64| Fraction::from_f64(value.clamp(0.0, 1.0)).map(|fraction| fraction.round());
+    let (first, second) = (exact(law[0])?, exact(law[1])?);
+    // The dust of rounding must not reach a class that the law leaves empty.
+    if law[2] <= 0.0 {
+        return Ok([first, first.complement(), Probability::ZERO]);
+    }
+    let second = second.min(first.complement());
+    Ok([first, second, first.complement().saturating_sub(second)])
+}
+
+/// How the two numbers make a law: how many take part, and how much doubt an answer leaves.
+///
+/// Taking part more often and leaving less doubt each give more away: the law with less participation or more doubt is
+/// a garbling of the other one, made from it report by report. So every divergence falls, and the error of the estimate
+/// grows, along either number (`docs/choosing-parameters.md`, "How close a plan is to the best").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Curve {
+    /// law(yes) = (x(1−y), xy, 1−x), law(no) = (xy, x(1−y), 1−x).
+    Symmetric,
+    /// Two classes: y is law(no)/law(yes) of the answer, 1−x is law(yes)/law(no) of no answer.
+    OneSided {
+        /// Whether it is the no-owners who speak.
+        of_no: bool,
+    },
+}
+
+impl Curve {
+    /// The curve of a family; `tuned` has none, because its laws have more than two numbers.
+    pub(super) fn of(family: Family, request: &Request) -> Option<Self> {
+        match family {
+            Family::Tuned => None,
+            // The rarer truth speaks.
+            Family::NoisySampling => {
+                Some(Self::OneSided { of_no: request.yes.low + request.yes.high > request.owners })
+            }
+            _ => Some(Self::Symmetric),
+        }
+    }
+
+    /// The law of participation `x` and doubt `y`.
+    pub(super) fn law(self, x: f64, y: f64) -> Law {
+        match self {
+            Self::Symmetric => Law::symmetric(x, x * y),
+            Self::OneSided { of_no } => {
+                let often = x / (1.0 - y * (1.0 - x));
+                Law::one_sided(often, y * often, of_no)
+            }
+        }
+    }
+
+    /// The doubt at which the two laws are one.
+    pub(super) fn most_doubt(self) -> f64 {
+        match self {
+            Self::Symmetric => 0.5,
+            Self::OneSided { .. } => 1.0,
+        }
+    }
+
+    /// The least doubt that the local bounds of a request leave at participation `x`; none if no doubt is enough.
+    pub(super) fn least_doubt(self, family: Family, request: &Request, x: f64) -> Option<f64> {
+        let by_cell = self.least_doubt_of_cell(family, request, x)?;
+        let by_answer = least_doubt_of_answers(family, request, x);
+        // A trace more, so that the rounding of the mechanism keeps the bound.
+        let least = by_cell.max(by_answer) * (1.0 + 1e-9);
+        (least < self.most_doubt()).then_some(least)
+    }
+
+    /// The least doubt under the bounds on all answers of an owner together.
+    fn least_doubt_of_cell(self, family: Family, request: &Request, x: f64) -> Option<f64> {
+        let linked = request.linked_epsilon.unwrap_or(f64::INFINITY);
+        let epsilon = if family.is_one_answer() { request.cell_epsilon() } else { linked };
+        if epsilon.is_infinite() {
+            return Some(0.0);
+        }
+        match self {
+            Self::Symmetric => Some(1.0 / (1.0 + epsilon.exp())),
+            Self::OneSided { .. } => (1.0 - x >= (-epsilon).exp()).then(|| (-epsilon).exp()),
+        }
+    }
+
+    /// Whether owners of either truth would take part more often than `most`.
+    pub(super) fn exceeds(self, x: f64, y: f64, most: f64) -> bool {
+        self.law(x, y).part.into_iter().fold(0.0, f64::max) > most * (1.0 + 1e-12)
+    }
+}
+
+/// The least doubt under the bound on one answer of several, which is a coin that leans by x(1 − 2y)/pairs.
+fn least_doubt_of_answers(family: Family, request: &Request, x: f64) -> f64 {
+    let Some(epsilon) = request.answer_epsilon.filter(|_| !family.is_one_answer()) else { return 0.0 };
+    let pairs = match family {
+        Family::Spread(pairs) => pairs as f64,
+        _ => 1.0,
+    };
+    0.5 * (1.0 - pairs * (0.5 * epsilon).tanh() / x)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::curve::Curve;
-    use super::super::request::{Prior, Request};
     use super::*;
+    use crate::estimate::Estimator;
+    use crate::plan::request::{Prior, Request};
     use crate::privacy::{answer_epsilon, linked_epsilon};
 
     /// What the curve says of single answers is what the accounting says of the mechanism.
@@ -164,5 +371,21 @@ mod tests {
         let text =
             Family::NormalForm.mechanism(&Law::symmetric(0.626_123_456_789, 1.174_200_1e-4)).unwrap().to_string();
         assert_eq!(text, "normal-form(f=0.626123,r=0.00011742)");
+    }
+
+    #[test]
+    fn variance_is_that_of_the_estimator() {
+        for law in [
+            Law::symmetric(0.5, 1e-4),
+            Law::symmetric(1.0, 1e-3),
+            Law { part: [0.6, 0.3], flip: [1e-3, 2e-3] },
+            Law { part: [0.6, 1e-3], flip: [0.0, 1e-3] },
+        ] {
+            let estimator = Estimator::new(&law.channel().unwrap()).unwrap();
+            for yes in [0.0, 5.0, 500.0, 25_000.0] {
+                let (ours, theirs) = (law.variance(50_000.0, yes).sqrt(), estimator.sd(50_000, yes).unwrap());
+                assert!((ours / theirs - 1.0).abs() < 1e-9, "{law:?} {yes}: {ours} {theirs}");
+            }
+        }
     }
 }

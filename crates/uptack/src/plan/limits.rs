@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::law::Law;
+use super::family::Law;
 use super::request::Request;
 use super::root::falling_root;
 use crate::channel::Channel;

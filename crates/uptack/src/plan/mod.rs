@@ -20,12 +20,9 @@
 //! # Ok::<(), uptack::Error>(())
 //! ```
 
-mod bound;
+mod bit_search;
 mod certify;
-mod curve;
 mod family;
-mod infeasible;
-mod law;
 mod limits;
 mod noisy;
 mod planner;
@@ -33,14 +30,14 @@ mod request;
 mod root;
 mod search;
 mod solve;
-mod tradeoff;
 mod tuned;
 mod words;
 
-pub use infeasible::{Infeasible, explain, unattainable};
 pub use request::{Form, Noise, Objective, Over, Prior, Request, Trust, USUAL_DELTA, USUAL_LINKED_EPSILON};
-pub use solve::{Solved, Unknown, solve, solve_epsilon, solve_epsilon_with, solve_owners, solve_owners_with};
-pub use tradeoff::{Tradeoff, tradeoff};
+pub use solve::{
+    Infeasible, Solved, Tradeoff, Unknown, explain, solve, solve_epsilon, solve_epsilon_with, solve_owners,
+    solve_owners_with, tradeoff, unattainable,
+};
 
 use std::iter;
 
@@ -167,7 +164,7 @@ pub fn plan_with(request: &Request, progress: &Progress) -> Result<Plan> {
         alternatives,
         gap,
         trust: request.trust,
-        tradeoff: tradeoff::around(request, best.sd),
+        tradeoff: solve::tradeoff_around(request, best.sd),
         owners: request.owners,
         minimum_batch: request.minimum_batch,
         claim_owners: planner.limits.owners(),

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::bound::{Bound, Known};
 use super::certify::{Certified, as_it_stands, certify, tighten};
 use super::family::Family;
-use super::infeasible::nothing_keeps;
 use super::limits::Limits;
 use super::noisy;
 use super::request::{Form, Noise, Objective, Request, Trust};
+use super::search::{Bound, Known};
 use super::search::{Found, Search};
+use super::solve::nothing_keeps;
 use super::{Choice, EQUAL, Rule, tuned};
 use crate::channel::Channel;
 use crate::error::{Error, Result};

@@ -1,6 +1,5 @@
 //! What is asked of the planner.
 
-use super::law::Law;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
@@ -334,26 +333,6 @@ impl Request {
     /// The smaller of the bounds on an owner's only answer; infinite without any.
     pub(super) fn cell_epsilon(&self) -> f64 {
         [self.linked_epsilon, self.answer_epsilon].into_iter().flatten().fold(f64::INFINITY, f64::min)
-    }
-
-    /// The error of a law, as the prior weighs it.
-    pub(super) fn sd(&self, law: &Law) -> f64 {
-        let owners = self.owners as f64;
-        self.yes.summarize(self.yes.points().into_iter().map(|yes| law.variance(owners, yes).sqrt()))
-    }
-
-    /// What the search minimizes; infinite if the law says nothing.
-    pub(super) fn cost(&self, law: &Law) -> f64 {
-        let sd = self.sd(law);
-        match self.objective {
-            Objective::Sd => sd,
-            Objective::Paper { error } if sd <= error => {
-                let (p, q) = (law.yes()[0], law.no()[0]);
-                p * (1.0 - p) + q * (1.0 - q)
-            }
-            // Leads the search towards laws that are good enough.
-            Objective::Paper { error } => 1.0 + sd / error,
-        }
     }
 }
 

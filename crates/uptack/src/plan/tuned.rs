@@ -7,7 +7,7 @@ use std::array;
 
 use super::certify::{Certified, as_it_stands, certify};
 use super::family::Family;
-use super::law::Law;
+use super::family::Law;
 use super::limits::Limits;
 use super::request::{Objective, Request};
 use super::root::halved;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::Enclosure;
 use crate::error::{Error, Result};
 
 /// The privacy loss bound: finite and not negative.

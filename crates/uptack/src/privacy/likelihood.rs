@@ -2,7 +2,7 @@
 
 use std::ops::Index;
 
-use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::truth::Truth;
 

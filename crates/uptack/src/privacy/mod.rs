@@ -25,22 +25,22 @@ mod claim;
 mod classes;
 pub mod composition;
 mod divergence;
-mod effort;
 mod explain;
 mod likelihood;
 mod one_aggregator;
 #[cfg(test)]
 mod tests;
 mod views;
+mod work;
 
-pub use crate::certified::enclosure::Enclosure;
+pub use crate::certified::rounding::Enclosure;
 pub use accountant::{Accountant, MOST_OWNERS, answer_with_release, honest_owners, owners_alone, release};
 pub use all_views::{Views, answer_epsilon, linked_epsilon};
 pub use claim::{Certificate, Delta, Epsilon, Guarantee, Neighbours, Target, View};
 pub use composition::repeated::{ReleaseProfile, Repeated, release_loss};
-pub use effort::WorkLimit;
 pub use explain::{BayesAccuracy, statement};
 pub use likelihood::Direction;
 #[cfg(test)]
 pub(crate) use one_aggregator::approximate as approximate_one_aggregator;
 pub use one_aggregator::{one_aggregator, one_aggregator_together};
+pub use work::WorkLimit;

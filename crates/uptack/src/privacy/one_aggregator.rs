@@ -15,9 +15,9 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive};
 
-use crate::certified::enclosure::Enclosure;
 use crate::certified::exponential::Exponential;
 use crate::certified::root::bisect_integers;
+use crate::certified::rounding::Enclosure;
 use crate::channel::Channel;
 use crate::noise::{DiscreteLaplace, SummedBit};
 use crate::probability::Probability;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::Enclosure;
 use crate::privacy::claim::Found;
 use crate::privacy::divergence::{Divergences, Ends, Question};
-use crate::privacy::effort::{Work, WorkLimit};
 use crate::privacy::likelihood::{Crowd, OneTruth};
 use crate::privacy::views::ReducedView;
+use crate::privacy::work::{Work, WorkLimit};
 use crate::simulate::Progress;
 use crate::truth::Truth;
 

@@ -4,7 +4,7 @@
 use super::composed::Composition;
 use super::convolution::{Part, Tail, Window};
 use super::loss_distribution::LossDistribution;
-use crate::certified::minimum::half_octaves;
+use crate::certified::root::half_octaves;
 use crate::certified::root::{Middle, bisect};
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::divergence::many_classes::PairLaw;

@@ -5,7 +5,7 @@
 //! and composition survive that. Whether the measure dominates is checked after it was built, from the masses
 //! as stored; nothing rests on how they were computed.
 
-use super::profile_curve::{LARGEST_LOSS, ProfileCurve, Reader};
+use super::profile::{LARGEST_LOSS, ProfileCurve, Reader};
 use super::{Profile, at_least_one, not_negative, open_probability};
 use crate::certified::rounding::{ELEMENTARY, ROUNDOFF, probability_up, up};
 use crate::{Error, Result};

@@ -32,23 +32,19 @@
 //! ```
 
 pub(super) mod attained;
-mod ballot;
 mod composed;
 mod convolution;
 mod filter;
-mod local;
 mod loss_distribution;
 mod profile;
-mod profile_curve;
 pub(super) mod repeated;
 
-pub use ballot::Ballot;
-pub use composed::{Composition, FixedInAdvance};
+pub use composed::{Ballot, Composition, FixedInAdvance};
 pub use filter::{Charge, Filter, Receipt, Refusal};
-pub use local::add_local;
 pub use loss_distribution::{Accuracy, LossDistribution};
 pub use profile::{ApproximateProfile, LaplaceProfile, Profile, PureProfile};
 
+use crate::certified::rounding::{ROUNDOFF, up};
 use crate::{Error, Result};
 
 fn not_negative(what: &str, value: f64) -> Result<f64> {
@@ -67,4 +63,44 @@ fn open_probability(delta: f64) -> Result<f64> {
 
 fn at_least_one(what: &str, count: u64) -> Result<u64> {
     if count > 0 { Ok(count) } else { Err(Error::request(format!("{what} must be at least 1"))) }
+}
+
+/// The local ε of an owner who gives `times` answers, each with local `epsilon`, rounded up.
+///
+/// Holds for queries chosen adaptively too, as long as every one of them keeps `epsilon`. An infinite `epsilon` (no
+/// local guarantee) stays infinite.
+///
+/// ```
+/// use uptack::privacy::composition::add_local;
+/// assert!(add_local(0.1, 3)? >= 0.3);
+/// assert_eq!(add_local(0.0, 1_000_000)?, 0.0);
+/// # Ok::<(), uptack::Error>(())
+/// ```
+pub fn add_local(epsilon: f64, times: u64) -> Result<f64> {
+    if epsilon == f64::INFINITY && times > 0 {
+        return Ok(f64::INFINITY);
+    }
+    let epsilon = not_negative("epsilon", epsilon)?;
+    match times {
+        0 => Ok(0.0),
+        1 => Ok(epsilon),
+        // A zero stays zero exactly; the count itself may be rounded when it is converted.
+        _ if epsilon == 0.0 => Ok(0.0),
+        _ => Ok(up(epsilon * times as f64, 4.0 * ROUNDOFF)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_upwards() {
+        assert_eq!(add_local(0.7, 1).unwrap(), 0.7);
+        assert_eq!(add_local(0.7, 0).unwrap(), 0.0);
+        let sum = add_local(0.1, 10).unwrap();
+        assert!(sum > 1.0 && sum < 1.0 + 1e-14);
+        assert_eq!(add_local(f64::INFINITY, 2).unwrap(), f64::INFINITY);
+        assert!(add_local(-0.1, 2).is_err() && add_local(f64::NAN, 2).is_err());
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::attained::Attained;
 use super::{Accuracy, Composition, FixedInAdvance, LossDistribution, Profile, add_local};
-use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::Enclosure;
 use crate::error::{Error, Result};
 use crate::privacy::divergence::many_classes::PairLaw;
 use crate::privacy::likelihood::PerDirection;

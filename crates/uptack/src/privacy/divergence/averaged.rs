@@ -1,11 +1,11 @@
 //! Expectations of functions that fall with a binomial number (`docs/accounting.md`, "Telling").
 
-use super::question::{Divergences, Question};
+use super::{Divergences, Question};
 use crate::certified::binomial::{Binomial, window};
 use crate::certified::binomial_sum::{Counts, sum_of_two};
-use crate::certified::enclosure::Enclosure;
-use crate::privacy::effort::Work;
+use crate::certified::rounding::Enclosure;
 use crate::privacy::likelihood::{Bounds, Direction, PerDirection};
+use crate::privacy::work::Work;
 
 /// An upper bound, and a guess at what it would be without the losses of the method.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! Every histogram of a small crowd, one by one (`docs/accounting.md`, "Few owners").
 
-use super::question::Divergences;
+use super::Divergences;
 use super::two_classes::Positive;
-use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{Crowd, PerDirection, Weight, weights};
 use crate::privacy::views::DetailedOutcome;

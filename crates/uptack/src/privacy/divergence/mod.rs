@@ -7,35 +7,31 @@
 //! | few owners | any | [`enumerated`]: every histogram | Few owners |
 //! | one truth | up to three | [`one_truth`]: tails of binomials | A crowd of one truth |
 //! | both truths | two | [`two_classes`]: the law of a sum of two binomials | Two classes |
-//! | any, and noise | two | [`with_noise`]: the same law, convolved with the noise | One honest aggregator |
-//! | both truths | three, one rare | [`rare_class`]: two classes, the third given away | A rare class |
+//! | any, and noise | two | [`two_classes`]: the same law, convolved with the noise | One honest aggregator |
+//! | both truths | three, one rare | [`two_classes`]: two classes, the third revealed | A rare class |
 //! | both truths | three | [`three_classes`]: the generating function on two circles | Three classes |
 //! | any | any | [`many_classes`]: sums of scores, from above and from below | Any number of classes |
 //!
 //! If an answer is seen as well and its outcome has three classes besides the outside, the adversary is told who is outside
-//! ([`outside_told`]), and the expectation over their number is bounded in blocks ([`averaged`]).
+//! ([`outcome`]), and the expectation over their number is bounded in blocks ([`averaged`]).
 
 pub(crate) mod averaged;
 mod enumerated;
 pub(crate) mod many_classes;
 mod one_truth;
 mod outcome;
-mod outside_told;
-mod question;
-mod rare_class;
 mod three_classes;
 mod two_classes;
-mod with_noise;
 
 pub(crate) use averaged::Attempt;
-pub(crate) use question::{Divergences, Ends, Question};
 
-use super::effort::Work;
+use many_classes::{Fineness, PairLaw, refined};
+use outcome::OutcomeBounds;
+
 use super::likelihood::{Bounds, Crowd, OneTruth, PerDirection, WeightedClass};
 use super::views::{DetailedOutcome, Outcome, ReducedView};
-use crate::certified::enclosure::Enclosure;
-use many_classes::{Fineness, PairLaw, refined};
-use outside_told::OutcomeBounds;
+use super::work::Work;
+use crate::certified::rounding::Enclosure;
 
 impl ReducedView {
     /// Elementary steps to enumerate all crowds; none where enumeration is not exact.
@@ -99,7 +95,7 @@ impl ReducedView {
     /// A crowd of both truths, in both directions, exactly; only for [`ReducedView::is_exact_in_every_crowd`].
     pub(crate) fn both_truths(&self, crowd: Crowd, question: Question, work: &Work) -> Divergences {
         let value = |outcome: &Outcome| match &self.noise {
-            Some(noise) => with_noise::divergence(outcome, noise, crowd, question, work),
+            Some(noise) => two_classes::noisy_divergence(outcome, noise, crowd, question, work),
             None => outcome.both_truths(crowd, question, work),
         };
         PerDirection::sum(self.above.iter().map(value))
@@ -110,7 +106,7 @@ impl ReducedView {
     pub(crate) fn pair_laws(&self, crowd: Crowd, work: &Work) -> Vec<PerDirection<PairLaw>> {
         match &self.noise {
             Some(noise) => {
-                self.above.iter().map(|outcome| with_noise::pair_laws(outcome, noise, crowd, work)).collect()
+                self.above.iter().map(|outcome| two_classes::noisy_pair_laws(outcome, noise, crowd, work)).collect()
             }
             None => self.shown().iter().filter_map(|classes| many_classes::pair_laws(classes, crowd, work)).collect(),
         }
@@ -171,4 +167,46 @@ impl ReducedView {
 /// The sum over some outcomes in a crowd of one truth, in both directions.
 fn outcomes_in_one_truth(outcomes: &[Outcome], crowd: OneTruth, question: Question, work: &Work) -> Divergences {
     PerDirection::sum(outcomes.iter().map(|outcome| outcome.one_truth(crowd, question, work)))
+}
+
+/// What is answered: the divergence in each direction.
+pub(crate) type Divergences = PerDirection<Enclosure>;
+
+/// Asks for the divergence at e^ε = `growth`, leaving out mass of at most e^`log_cut`. Bounds need not be sharp far below
+/// `goal`, and above it need not be more precise than `precision`, relatively.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) growth: f64,
+    pub(crate) log_cut: f64,
+    pub(crate) goal: f64,
+    pub(crate) precision: f64,
+    pub(crate) ends: Ends,
+}
+
+/// The precision of a glance. With a larger one, a glance costs less but decides less often.
+const GLANCE: f64 = 0.25;
+
+/// Which ends of an enclosure are asked for. Where both come from one computation, both are given in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    Both,
+    Upper,
+    Lower,
+}
+
+impl Question {
+    /// A question at one ε, with a precision that is enough for a value by itself.
+    pub(crate) fn new(epsilon: f64, log_cut: f64, goal: f64) -> Self {
+        Self { growth: epsilon.exp(), log_cut, goal, precision: 1e-4, ends: Ends::Both }
+    }
+
+    /// How far an answer of about `value` may be off: the precision of it or of the goal, whichever is larger.
+    pub(crate) fn tolerance(&self, value: f64) -> f64 {
+        self.precision * self.goal.max(value)
+    }
+
+    /// The same question about a crowd that a rough value may show not to be the worst one.
+    pub(crate) fn glance(self) -> Self {
+        Self { precision: GLANCE, ..self }
+    }
 }

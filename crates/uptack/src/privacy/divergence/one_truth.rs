@@ -6,10 +6,10 @@
 //! and every update adds something positive.
 
 use crate::certified::binomial::{Binomial, Coin, Tail, real, window};
-use crate::certified::enclosure::Enclosure;
+use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
-use crate::privacy::effort::Work;
 use crate::privacy::likelihood::Weight;
+use crate::privacy::work::Work;
 
 /// A class: the target's weight w in it, and the probability q of an owner of the crowd's truth.
 #[derive(Clone, Copy)]

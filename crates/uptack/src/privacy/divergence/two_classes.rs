@@ -1,12 +1,21 @@
 //! The divergence of two classes in a crowd of both truths, exactly (`docs/accounting.md`, "Two classes").
+//!
+//! The count of the first class is a sum of two binomials. The noise of one aggregator may be added to it ("One honest
+//! aggregator"): the count's law is then convolved with the noise by two passes over its support, and beyond the support the convolved law
+//! is geometric, so that both tails are closed forms, however large the scale. And three classes become two if one of them is so rare that
+//! it may be revealed ("A rare class").
 
-use super::question::Divergences;
+use super::many_classes::PairLaw;
+use super::{Divergences, Question};
 use crate::certified::binomial::{Binomial, Coin, window};
 use crate::certified::binomial_sum::{Counts, sum_of_two};
-use crate::certified::enclosure::Enclosure;
-use crate::certified::rounding::ROUNDOFF;
-use crate::privacy::effort::Work;
-use crate::privacy::likelihood::{CrowdLaws, Weight, Weights};
+use crate::certified::rounding::{Enclosure, ROUNDOFF, down, up};
+use crate::privacy::likelihood::{
+    Bounds, Crowd, CrowdLaws, Direction, Likelihood, PerDirection, PerTruth, Weight, Weights,
+};
+use crate::privacy::views::{AddedNoise, Outcome};
+use crate::privacy::work::Work;
+use crate::truth::Truth;
 
 /// The divergence for a target with these weights, exactly: the count of the first class is a sum of two binomials.
 pub(crate) fn two_classes(weights: Weights<2>, crowd: CrowdLaws<2>, log_cut: f64, work: &Work) -> Divergences {
@@ -134,5 +143,282 @@ impl Terms {
         let slack = self.one.slack * below + self.other.slack * at;
         self.sum.add(difference, slack);
         difference < -slack
+    }
+}
+
+/// A crowd in both directions, for a view of at most two classes with nothing outside.
+pub(super) fn noisy_divergence(
+    outcome: &Outcome,
+    noise: &AddedNoise,
+    crowd: Crowd,
+    question: Question,
+    work: &Work,
+) -> Divergences {
+    let weights = outcome.weights(question.growth);
+    let [first, second] = outcome.classes[..] else {
+        // Both truths write the same.
+        return weights.map(|weights| Weight::positive_parts(&weights));
+    };
+    // What is cut may count against the second law, which carries the factor e^ε.
+    let law = NoisyCount::new([first, second], noise, crowd, question.log_cut - question.growth.ln(), work);
+    weights.map(|weights| law.positive_part(weights[0], weights[1], question.growth))
+}
+
+/// What a crowd shows of the target, from below.
+pub(super) fn noisy_pair_laws(
+    outcome: &Outcome,
+    noise: &AddedNoise,
+    crowd: Crowd,
+    work: &Work,
+) -> PerDirection<PairLaw> {
+    let [first, second] = outcome.classes[..] else {
+        return PerDirection::each(|_| PairLaw { losses: vec![(0.0, 1.0)], infinite: 0.0 });
+    };
+    let law = NoisyCount::new([first, second], noise, crowd, PAIR_CUT, work);
+    PerDirection::each(|direction| law.pair_law([first, second], direction))
+}
+
+/// The logarithm of what is cut where no question says how much matters. A deeper cut makes the law longer and the lower end of
+/// a composition no better.
+const PAIR_CUT: f64 = -100.0;
+
+/// Up to this many owners are added one by one, which is precise even where a class is very rare.
+const FEW_OWNERS: u64 = 64;
+
+/// The law of the crowd's count of the first class plus noise, on the window of the count.
+struct NoisyCount {
+    values: Vec<f64>,
+    noise: AddedNoise,
+    /// Of each value, and of the ratio of two neighbours.
+    relative_error: f64,
+    /// The mass of the crowd's count beyond the window at most.
+    cut: f64,
+}
+
+impl NoisyCount {
+    fn new(classes: [Likelihood; 2], noise: &AddedNoise, crowd: Crowd, log_cut: f64, work: &Work) -> Self {
+        let laws = PerTruth::each(|truth| classes.map(|class| class[truth]));
+        let count = PlainCount::new(CrowdLaws { owners: crowd, laws }.counts_of_first(), log_cut);
+        let length = count.values.len();
+        work.spend(4 * length as u64);
+        let relative_error = count.relative_error + ROUNDOFF * (8.0 * length as f64 + 16.0);
+        Self { values: convolved(&count.values, noise), noise: *noise, relative_error, cut: count.cut }
+    }
+
+    fn law(&self) -> Law<'_> {
+        Law { values: &self.values, decay: self.noise.decay, gap: self.noise.gap }
+    }
+
+    /// Σ over k of (first·g(k−1) + second·g(k))₊.
+    fn positive_part(&self, first: Weight, second: Weight, growth: f64) -> Enclosure {
+        let one = Coefficient::new(first, 32.0);
+        let other = Coefficient::new(second, 32.0).with_ratio_error(self.relative_error);
+        let sum = positive_sum(one, other, self.law());
+        let error = sum.error + (self.relative_error + self.cut) * (sum.value + sum.error) + growth * self.cut;
+        Enclosure::around(sum.value, error, 2.0 * self.cut)
+    }
+
+    /// The losses and masses of all sums in one direction; each tail is one outcome, as the loss is the same all over it.
+    fn pair_law(&self, [one, zero]: [Likelihood; 2], direction: Direction) -> PairLaw {
+        let (first, second) = direction.truths();
+        let loss = |(below, at): (f64, f64)| {
+            let probability = |truth: Truth| one[truth] * below + zero[truth] * at;
+            self.loss(probability(first), probability(second))
+        };
+        let law = self.law();
+        PairLaw { losses: law.ends().into_iter().chain(law.inner()).filter_map(loss).collect(), infinite: 0.0 }
+    }
+
+    /// The loss of an outcome of these two probabilities and its mass, both from below; none where there is no mass.
+    fn loss(&self, first: f64, second: f64) -> Option<(f64, f64)> {
+        let relative = self.relative_error + self.cut + 8.0 * ROUNDOFF;
+        let (likely, other) = (down(first, relative), up(second, relative) + self.cut);
+        // A thousand roundings less: the logarithm and the quotient are a few.
+        (likely > 0.0).then(|| ((likely / other).ln() - 1e3 * ROUNDOFF, likely))
+    }
+}
+
+/// The law of the crowd's count of the first class without noise, on a window.
+struct PlainCount {
+    values: Vec<f64>,
+    relative_error: f64,
+    /// The mass beyond the window at most.
+    cut: f64,
+}
+
+impl PlainCount {
+    fn new(parts: [Binomial; 2], log_cut: f64) -> Self {
+        let owners = parts[0].trials + parts[1].trials;
+        if owners <= FEW_OWNERS {
+            return Self::one_by_one(parts);
+        }
+        let (low, high) = window(&parts, log_cut);
+        let counts = sum_of_two(parts[0], parts[1], low, high);
+        let cut = if (low, high) == (0, owners) { 0.0 } else { 2.0 * log_cut.exp() };
+        Self { values: counts.probability, relative_error: counts.relative_error, cut }
+    }
+
+    /// The law of few owners, who are added one by one.
+    fn one_by_one(parts: [Binomial; 2]) -> Self {
+        let coins = parts.into_iter().flat_map(|part| (0..part.trials).map(move |_| part.coin));
+        let values = coins.fold(vec![1.0], with_one_trial);
+        Self { relative_error: 8.0 * ROUNDOFF * values.len() as f64, values, cut: 0.0 }
+    }
+}
+
+/// The law of one more trial added.
+fn with_one_trial(mut law: Vec<f64>, coin: Coin) -> Vec<f64> {
+    let mut before = 0.0;
+    law.push(0.0);
+    for value in &mut law {
+        let here = *value;
+        *value = coin.failure * here + coin.success * before;
+        before = here;
+    }
+    law
+}
+
+/// g(k) = (1−a)/(1+a)·Σ f(x)·a^|k−x| on the numbers of f: what comes from below, and what comes from above.
+fn convolved(law: &[f64], noise: &AddedNoise) -> Vec<f64> {
+    let (decay, scale) = (noise.decay, noise.gap / (1.0 + noise.decay));
+    let mut sums = vec![0.0; law.len()];
+    let mut above = 0.0;
+    for (sum, mass) in sums.iter_mut().zip(law).rev() {
+        *sum = above;
+        above = decay * (above + mass);
+    }
+    let mut below = 0.0;
+    for (sum, mass) in sums.iter_mut().zip(law) {
+        below = decay * below + mass;
+        *sum = scale * (*sum + below);
+    }
+    sums
+}
+
+/// The divergence of three classes by way of the two that are left when the rarest is given away. Hardly anybody of the crowd is
+/// in it but for a small probability; the target's own mass there is added. None where that is too much.
+pub(super) fn without_the_rarest(
+    weights: Weights<3>,
+    crowd: CrowdLaws<3>,
+    question: Question,
+    work: &Work,
+) -> Option<Divergences> {
+    let given_away = GivenAway::rarest(&crowd, question);
+    let price = weights.map(|weights| given_away.price(&weights));
+    if price.largest() > question.tolerance(1e-3) {
+        return None;
+    }
+    let crowd = given_away.left_of_crowd(&crowd)?;
+    let weights = weights.map(|weights| given_away.left(weights));
+    let divergence = |owners| two_classes(weights, CrowdLaws { owners, ..crowd }, question.log_cut, work);
+    let whole = divergence(crowd.owners);
+    let fewer = if given_away.few == 0 { whole } else { divergence(given_away.rest(crowd.owners)) };
+    let upper = fewer.with(price, |fewer, price| (fewer.upper() + price) * (1.0 + 1e-12));
+    given_away.enclosures(whole, upper, question)
+}
+
+/// How many of a crowd may be in a class that is given away, tried in this order.
+const FEW: [u64; 3] = [0, 1, 4];
+/// The share of the allowed loss that the chance of more of them may cost.
+const SHARE_OF_MORE: f64 = 0.1;
+
+/// A class of three that the adversary is told about, the expected number of owners who are in it, from above, and how many of
+/// them are taken out of the crowd.
+struct GivenAway {
+    class: usize,
+    expected: f64,
+    few: u64,
+}
+
+impl GivenAway {
+    fn rarest(crowd: &CrowdLaws<3>, question: Question) -> Self {
+        let class = crowd.rarest();
+        let expected = crowd.expected(class) * (1.0 + 1e-12);
+        let negligible = |few: &u64| more_than(*few, expected) <= SHARE_OF_MORE * question.tolerance(0.0);
+        let few = FEW.into_iter().find(negligible).unwrap_or(FEW[FEW.len() - 1]);
+        Self { class, expected, few }
+    }
+
+    /// What is left of one value for each class.
+    fn left<T: Copy>(&self, values: [T; 3]) -> [T; 2] {
+        [values[(self.class + 1) % 3], values[(self.class + 2) % 3]]
+    }
+
+    /// The crowd over the other two classes; none where owners of some truth are in neither.
+    fn left_of_crowd(&self, crowd: &CrowdLaws<3>) -> Option<CrowdLaws<2>> {
+        let left = CrowdLaws { owners: crowd.owners, laws: crowd.laws.map(|law| self.left(law)) };
+        left.each().iter().all(|(_, law)| law[0] + law[1] > 0.0).then_some(left)
+    }
+
+    /// The owners who are certainly left: nobody knows the truth of those who are taken out.
+    fn rest(&self, owners: Crowd) -> Crowd {
+        Crowd { yes: owners.yes.saturating_sub(self.few), no: owners.no.saturating_sub(self.few) }
+    }
+
+    /// How much more the divergence may be than that of the other two classes among the rest.
+    fn price(&self, weights: &[Weight; 3]) -> f64 {
+        more_than(self.few, self.expected) + weights[self.class].first
+    }
+
+    /// The divergence of three classes, given that of two among all owners and an upper bound; none where these are too far apart.
+    fn enclosures(&self, whole: Divergences, upper: Bounds, question: Question) -> Option<Divergences> {
+        let close = whole.with(upper, |whole, upper| upper - whole.upper() <= question.tolerance(whole.lower()));
+        close.iter().all(|close| *close).then(|| {
+            whole.with(upper, |whole, upper| Enclosure::of_probability(self.lower(whole), upper.max(whole.lower())))
+        })
+    }
+
+    /// The divergence of three classes from that of two, from below: where nobody is in the third.
+    fn lower(&self, whole: Enclosure) -> f64 {
+        whole.lower() * (1.0 - self.expected).max(0.0)
+    }
+}
+
+/// An upper bound on the probability that more than `few` of some independent events happen, `expected` on average: k of them
+/// happen with a probability of at most expectedᵏ/k!, the sum of the products of any k probabilities.
+fn more_than(few: u64, expected: f64) -> f64 {
+    (1..=few + 1).map(|k| expected / k as f64).product::<f64>() * (1.0 + 1e-12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::divergence::outcome::first;
+    use crate::privacy::likelihood::Likelihood;
+    use crate::privacy::views::Outcome;
+    use crate::privacy::work::WorkLimit;
+
+    /// Three classes, the middle one rare, with a goal of about the divergence itself.
+    fn with_a_rare_class(rare: f64, precision: f64) -> (Outcome, Question) {
+        let class = |yes: f64, no: f64| Likelihood { yes, no };
+        let classes = vec![class(0.7 - rare, 0.3), class(rare, 0.5 * rare), class(0.3, 0.7 - 0.5 * rare)];
+        let question = Question { precision, ..Question::new(0.05, -60.0, 1e-2) };
+        (Outcome { classes, outside: Likelihood::NONE }, question)
+    }
+
+    /// Told who is in a rare class, and with a few taken out, crowds give bounds around what the formulas for three classes give,
+    /// and around what enumeration does.
+    #[test]
+    fn a_rare_class_may_be_given_away() {
+        for (rare, crowd) in [(1e-4, Crowd { yes: 300, no: 700 }), (1e-3, Crowd { yes: 3, no: 40 })] {
+            let (outcome, question) = with_a_rare_class(rare, 0.9);
+            let work = Work::within(WorkLimit::default(), 1001);
+            let laws = CrowdLaws { owners: crowd, laws: outcome.laws().expect("three classes").map(first) };
+            let weights = outcome.weights(question.growth).map(first);
+            let told = without_the_rarest(weights, laws, question, &work).expect("hardly anybody is in the class");
+            let exact = outcome.three_classes(weights, laws, Question { precision: 1e-6, ..question }, &work);
+            let contains = told.with(exact, |told, exact| {
+                told.upper() >= exact.lower() && told.lower() <= exact.upper() && told.upper() <= 1.9 * exact.upper()
+            });
+            assert!(contains.iter().all(|contains| *contains), "{crowd:?}: {told:?} and {exact:?}");
+        }
+    }
+
+    #[test]
+    fn more_than_a_few_are_rare() {
+        assert!((more_than(0, 0.1) - 0.1).abs() < 1e-12);
+        assert!((more_than(2, 0.1) - 1e-3 / 6.0).abs() < 1e-15);
+        // Of a hundred with one in a hundred each, more than one happen with 0.264.
+        assert!(more_than(1, 1.0) >= 0.264);
     }
 }

@@ -10,8 +10,8 @@ use super::{delta, epsilon};
 use crate::privacy::certify::Search;
 use crate::privacy::divergence::Question;
 use crate::privacy::divergence::many_classes::{self, Fineness};
-use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, WeightedClass};
+use crate::privacy::work::Work;
 use crate::truth::Truth;
 use crate::{Cell, Channel, Output, Probability};
 

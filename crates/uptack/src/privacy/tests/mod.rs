@@ -4,10 +4,7 @@ mod brute_force;
 mod claims;
 mod composition;
 mod noise;
-mod one_aggregator;
-mod repeated;
-mod variation_ratio;
-mod vectors;
+mod references;
 
 use super::{Accountant, Delta, Epsilon, release};
 use crate::{Cell, Channel, DiscreteLaplace, Mechanism, Output, Probability, Scale};

@@ -3,12 +3,12 @@
 
 use std::ops::RangeInclusive;
 
-use super::lattice::{DEEPEST_WINDOW, RealLaw, law_on};
-use super::oriented::{OrientedCrowd, commoner};
+use super::scores::{DEEPEST_WINDOW, RealLaw, law_on};
+use super::scores::{OrientedCrowd, commoner};
 use crate::certified::draws::Draws;
 use crate::certified::score_sum::{ScoreSum, TiltedLaw};
-use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{Crowd, Direction, Likelihood, PerDirection, weighted};
+use crate::privacy::work::Work;
 use crate::truth::Truth;
 
 /// Outcomes of one query in a pair of worlds, possibly coarsened: losses from below with their masses from below.

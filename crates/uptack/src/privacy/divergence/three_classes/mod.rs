@@ -5,20 +5,18 @@
 //! towards the histograms at which the evidence turns, where nearly all of the divergence is, so that absolute errors are
 //! small against it. A tilted law is close to a Gaussian, and so is its transform: some hundred values are enough. In each row
 //! (a row is a count of one of the classes) the terms change sign once, and the sum beyond the change is another Fourier sum
-//! ([`rows`]). What is beyond the rows is bounded ([`tail_bound`]), from the sign of single terms ([`term_sign`]).
+//! ([`rows`]). The remaining rows is bounded ([`tail_bound`]), from the sign of single terms ([`term_sign`]).
 
 mod generating_function;
-mod nodes;
 mod rows;
 mod tail_bound;
-mod term_sign;
 mod tilt;
 
-use super::question::Question;
-use crate::certified::enclosure::Enclosure;
+use super::Question;
+use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
-use crate::privacy::effort::Work;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
+use crate::privacy::work::Work;
 use rows::{Rows, Turn};
 use tail_bound::{RowSide, Stair, TailBound};
 use tilt::{HighRow, Tilt};
@@ -197,9 +195,9 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::privacy::effort::WorkLimit;
     use crate::privacy::likelihood::{Crowd, Direction, OneTruth};
     use crate::privacy::tests::channel;
+    use crate::privacy::work::WorkLimit;
     use crate::privacy::{Accountant, answer_with_release, release};
     use crate::truth::Truth;
     use proptest::prelude::*;

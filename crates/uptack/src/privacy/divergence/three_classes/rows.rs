@@ -2,13 +2,13 @@
 
 use std::f64::consts::TAU;
 
+use super::generating_function::{Nodes, odd};
 use super::generating_function::{Row, Signed, Transform};
-use super::nodes::{Nodes, odd};
 use super::tail_bound::RowSide;
 use super::tilt::{HighRow, Tilt};
 use crate::certified::binomial::{Binomial, Coin, window};
-use crate::certified::enclosure::Enclosure;
 use crate::certified::root::bisect_integers;
+use crate::certified::rounding::Enclosure;
 use crate::certified::rounding::ROUNDOFF;
 use crate::privacy::likelihood::{CrowdLaws, Weight};
 

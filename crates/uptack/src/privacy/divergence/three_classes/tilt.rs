@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use crate::certified::minimum::golden_section;
+use crate::certified::root::golden_section;
 use crate::privacy::likelihood::CrowdLaws;
 
 /// Limits on the search for tilts. They decide how sharp a bound is, never whether it holds.

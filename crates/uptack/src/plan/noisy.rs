@@ -1,21 +1,67 @@
-//! The best mechanism of every family if one honest aggregator and the claim's owners are counted on together.
+//! Planning with noise that the aggregators add: the bit that owners write, and the scale of the noise.
 //!
-//! Noise for which one honest aggregator alone is enough already keeps the request. Owners' coins take over a part of its work,
-//! above all if the local bounds demand coins anyway. The search moves along the doubt that answers leave, and looks for
-//! the least noise at each doubt.
+//! Only the sum of one bit is published, so all that counts about an owner's answer is whether it is `1`. Of all mechanisms
+//! with one answer and the same bit, the one that never says anything else reveals the least if nobody is honest, and the
+//! fewest owners take part in it. So `noisy-sampling` can have the best bit of all, and a bound on the error over all bits
+//! holds for all mechanisms.
+//!
+//! If one honest aggregator has to be enough, the best bit decides. If the claim's owners are counted on as well, the noise for which one
+//! honest aggregator is enough already satisfies the request. The owners' coins can replace part of it, above all if the local bounds demand
+//! coins anyway: the search moves along the flip rate, and looks for the least noise at each.
 
-use super::bit::Bit;
-use super::one_aggregator::{Planned, with_one_aggregator};
-use super::region::{Goal, Region};
-use super::written::{self, scale_of, scales_from};
+use super::bit_search::{self, Best, Bit, Goal, Region};
+use super::family::{Family, Law};
+use super::limits::Limits;
+use super::request::Request;
+use super::root::halved;
 use crate::certified::root::{MOST_HALVINGS, Middle, bisect};
 use crate::channel::Channel;
-use crate::mechanism::Mechanism;
+use crate::error::Result;
+use crate::mechanism::{Mechanism, Noisy};
 use crate::noise::{DiscreteLaplace, Scale};
-use crate::plan::family::Family;
-use crate::plan::limits::Limits;
-use crate::plan::request::Request;
-use crate::plan::root::halved;
+use crate::privacy::{Guarantee, linked_epsilon, one_aggregator};
+
+/// A mechanism with noise that keeps the request.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    pub(super) family: Family,
+    pub(super) mechanism: Mechanism,
+    pub(super) sd: f64,
+    /// What the release gives away, if owners are counted on as well.
+    pub(super) release: Option<Guarantee>,
+}
+
+/// The best of each family, and a lower bound on the error of every mechanism of one answer.
+pub(super) fn with_one_aggregator(request: &Request, families: &[Family]) -> (Vec<Planned>, f64) {
+    let Some((epsilon, _)) = request.release else { return (Vec::new(), 0.0) };
+    let goal = Goal::new(request, epsilon.value());
+    let planned = families.iter().filter_map(|&family| best_of_family(request, &goal, family)).collect();
+    // Every bit is one of this family.
+    let all_bits = search_regions(request, &goal, Family::NoisySampling);
+    let least = all_bits.iter().map(|(_, best)| best.least).fold(f64::INFINITY, f64::min);
+    (planned, if least.is_finite() { least } else { 0.0 })
+}
+
+fn best_of_family(request: &Request, goal: &Goal, family: Family) -> Option<Planned> {
+    let found = search_regions(request, goal, family).into_iter();
+    let (region, best) = found.min_by(|(_, one), (_, other)| one.error.total_cmp(&other.error))?;
+    best_planned(request, family, &region, &best)
+}
+
+/// The best bit of each region of a family.
+fn search_regions(request: &Request, goal: &Goal, family: Family) -> Vec<(Region, Best)> {
+    let regions = Region::all(request, family).into_iter();
+    regions.filter_map(|region| Some((region, bit_search::search(goal, &region)?))).collect()
+}
+
+fn best_planned(request: &Request, family: Family, region: &Region, best: &Best) -> Option<Planned> {
+    let (epsilon, _) = request.release?;
+    let local = local(request, family, region, &best.bit)?;
+    let scale = least_scale_alone(&local.channel(), epsilon.value())?;
+    let mechanism = noisy(local, scale).ok()?;
+    let sd = sd(request, &mechanism.channel())?;
+    Some(Planned { family, mechanism, sd, release: None })
+}
 
 /// Doubts that are tried in each round, between the least and the most that can be worth it.
 const PLACES: u32 = 9;
@@ -29,7 +75,7 @@ const ACCURACY: f64 = 1e-3;
 const RAISES: [f64; 6] = [1.0, 1.0005, 1.002, 1.006, 1.02, 1.06];
 
 /// The best of each family, certified.
-pub(in crate::plan) fn with_owners(request: &Request, limits: &Limits, families: &[Family]) -> Vec<Planned> {
+pub(super) fn with_owners(request: &Request, limits: &Limits, families: &[Family]) -> Vec<Planned> {
     let (alone, _) = with_one_aggregator(request, families);
     let together = alone.into_iter().map(|planned| {
         let better = Search::new(request, limits, &planned).and_then(|search| search.better(&planned));
@@ -154,17 +200,83 @@ impl<'a> Search<'a> {
 
     /// The mechanism of a place, its scale raised until its certificate keeps the request.
     fn certified(&self, place: &Place) -> Option<Planned> {
-        let local = written::local(self.request, self.family, &self.region, &place.bit)?;
+        let local = local(self.request, self.family, &self.region, &place.bit)?;
         RAISES.into_iter().find_map(|raise| self.certified_at(&local, place.scale * raise))
     }
 
     fn certified_at(&self, local: &Mechanism, scale: f64) -> Option<Planned> {
         let (epsilon, _) = self.request.release?;
-        let mechanism = written::noisy(local.clone(), scales_from(scale).next()?).ok()?;
+        let mechanism = noisy(local.clone(), scales_from(scale).next()?).ok()?;
         let channel = mechanism.channel();
         let release = self.request.release_guarantee(&channel).ok()?;
         let kept = release.value().is_some_and(|value| value.upper() <= epsilon.value());
-        let sd = written::sd(self.request, &channel)?;
+        let sd = sd(self.request, &channel)?;
         kept.then_some(Planned { family: self.family, mechanism, sd, release: Some(release) })
     }
+}
+
+/// The doubt is raised by these shares, one after the other, until the rounded parameters keep the local bounds.
+const MORE_DOUBT: [f64; 6] = [0.0, 2e-6, 6e-6, 2e-5, 2e-4, 2e-3];
+/// Significant digits of a scale.
+const DIGITS: i32 = 6;
+/// How many units of its last digit a scale is raised by at most until its claim is kept.
+const MOST_RAISES: u64 = 20;
+
+/// How owners answer, with few digits.
+fn local(request: &Request, family: Family, region: &Region, bit: &Bit) -> Option<Mechanism> {
+    MORE_DOUBT.into_iter().find_map(|more| {
+        let bit = region.lifted(bit.missed * (1.0 + more), bit.stray * (1.0 + more))?;
+        let mechanism = family.mechanism(&law(family, &bit)).ok()?;
+        keeps_local(request, &mechanism).then_some(mechanism)
+    })
+}
+
+fn keeps_local(request: &Request, mechanism: &Mechanism) -> bool {
+    let most = request.cell_epsilon();
+    most.is_infinite() || linked_epsilon(&mechanism.channel()).is_some_and(|epsilon| epsilon <= most)
+}
+
+fn law(family: Family, bit: &Bit) -> Law {
+    match family {
+        Family::RandomizedResponse => Law::symmetric(1.0, bit.missed.max(bit.stray)),
+        Family::NormalForm => Law::symmetric((1.0 - bit.missed + bit.stray).min(1.0), bit.stray),
+        _ => bit.silent_law(),
+    }
+}
+
+/// The least scale of few digits with which one honest aggregator keeps `epsilon`, by the exact claim.
+fn least_scale_alone(channel: &Channel, epsilon: f64) -> Option<Scale> {
+    let needed = scale_of(Bit::of(channel.summed_bit()?).decay(epsilon.exp_m1()));
+    let keeps = |scale: Scale| {
+        let noisy = channel.clone().with_noise(DiscreteLaplace::new(scale)).ok()?;
+        Some(one_aggregator(&noisy)?.upper() <= epsilon)
+    };
+    scales_from(needed).find(|scale| keeps(*scale) == Some(true))
+}
+
+/// The scale t of a = e^(−1/t).
+fn scale_of(decay: f64) -> f64 {
+    (-1.0 / decay.ln()).max(Scale::SMALLEST)
+}
+
+/// Scales with few digits, upwards from the one nearest to a number.
+fn scales_from(scale: f64) -> impl Iterator<Item = Scale> {
+    let places = DIGITS - 1 - scale.log10().floor() as i32;
+    let unit = 10u64.pow(places.unsigned_abs());
+    let nearest = (scale * 10f64.powi(places)).round() as u64;
+    (nearest..nearest + MOST_RAISES).filter_map(move |number| match places >= 0 {
+        true => Scale::new(number, unit).ok(),
+        false => Scale::new(number.checked_mul(unit)?, 1).ok(),
+    })
+}
+
+/// A mechanism with noise of this scale.
+fn noisy(local: Mechanism, scale: Scale) -> Result<Mechanism> {
+    Ok(Mechanism::Noisy(Noisy::new(local, DiscreteLaplace::new(scale))?))
+}
+
+/// The error of a mechanism as it is written, if it is finite.
+fn sd(request: &Request, channel: &Channel) -> Option<f64> {
+    let sd = request.predicted_sd(channel).ok()?;
+    sd.is_finite().then_some(sd)
 }
