@@ -5,7 +5,7 @@ use uptack::Fraction;
 use uptack::estimate::{Confidence, IntervalKind};
 use uptack::plan::{Noise, Trust};
 pub(crate) use uptack::quantity::{count, range, seconds};
-use uptack_dap::origin::Origin;
+use uptack_dap::address::Origin;
 use uptack_document::{Bound, TrustWanted, Trusted};
 use url::{Host, Url};
 

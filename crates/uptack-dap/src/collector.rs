@@ -4,15 +4,15 @@ use reqwest::{RequestBuilder, StatusCode, header};
 use std::{path::Path, time::Duration};
 use tokio::time::Instant;
 
-pub use crate::batch::Collected;
+pub use crate::release::Collected;
 use crate::{
-    batch::plausible,
     error::{Error, Result},
     http_client,
     protocol::{
         self, AggregatorRole, BatchInterval, CollectionAnswer, CollectionJobId, CollectionRequest, Endpoint,
         SealedShare, Sum, Vdaf, VdafKind,
     },
+    release::plausible,
     task::CollectorTask,
 };
 

@@ -8,8 +8,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{fmt, str::FromStr};
 
 use crate::{
-    digest::sha256,
-    ed25519::SecretKey,
+    crypto::{SecretKey, sha256},
     error::{Error, Result},
     protocol::SealedReport,
     protocol::TaskId,

@@ -16,32 +16,29 @@
 //!   that a card defines.
 //! - [`desk_client`]: opening queries at a desk, for analysts' programs. [`release`]: the record that the desk keeps, which
 //!   anyone can check.
-//! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`digest`]: SHA-256. [`clock`]: the time
-//!   of day.
-//! - [`address`]: which servers are safe to call. [`batch`]: what was released. [`http_client`]: calling servers with limits.
+//! - [`private`]: folders and files for one user alone. [`token`]: bearer tokens. [`crypto`]: SHA-256 and
+//!   signatures. [`clock`]: the time of day.
+//! - [`address`]: which servers are safe to call. [`http_client`]: calling servers with limits.
 //! - [`protocol`]: everything that depends on the drafts.
 //!
 //! Without the feature `network` the crate calls no server: what is left reads, checks and signs documents.
 
 pub mod address;
 pub mod ballot;
-pub mod batch;
 #[cfg(feature = "network")]
 pub mod client;
 pub mod clock;
 #[cfg(feature = "network")]
 pub mod collector;
 pub mod credential;
+pub mod crypto;
 #[cfg(feature = "network")]
 pub mod desk_client;
-pub mod digest;
-mod ed25519;
 pub mod error;
 #[cfg(feature = "network")]
 pub mod http_client;
 #[cfg(feature = "network")]
 pub mod listing;
-pub mod origin;
 pub mod private;
 pub mod protocol;
 pub mod release;
@@ -49,5 +46,8 @@ pub mod signed;
 pub mod task;
 pub mod token;
 
+// Until the aggregator names `crypto`.
+#[doc(hidden)]
+pub use crypto as digest;
 pub use error::{Error, Result};
 pub use task::card_task;

@@ -10,7 +10,7 @@ use uptack::card::Card;
 
 use crate::{
     card_task,
-    ed25519::{self, SecretKey},
+    crypto::{self, SecretKey},
     error::{Error, Result},
     private,
     protocol::TaskId,
@@ -125,7 +125,7 @@ impl PublicKey {
     pub fn verify(&self, message: &[u8], signature: &str) -> Result<()> {
         let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap_or_default();
         let signature = <[u8; 64]>::try_from(bytes).map_err(|_| Error::refused("the signature is malformed"))?;
-        if !ed25519::verify(&self.0, message, &signature) {
+        if !crypto::verify(&self.0, message, &signature) {
             return Err(Error::refused("the signature is not the signer's over this card"));
         }
         Ok(())
@@ -151,7 +151,7 @@ impl FromStr for PublicKey {
         let refuse = || Error::input(format!("`{text}` is not a public key (`{SCHEME}` and 43 characters)"));
         let bytes = text.strip_prefix(SCHEME).and_then(|text| URL_SAFE_NO_PAD.decode(text).ok()).ok_or_else(refuse)?;
         let key = <[u8; 32]>::try_from(bytes).map_err(|_| refuse())?;
-        if ed25519::is_weak(&key) {
+        if crypto::is_weak(&key) {
             return Err(Error::input(format!("`{text}` is a key under which anybody can sign")));
         }
         Ok(Self(key))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use crate::{
-    digest::sha256,
+    crypto::sha256,
     error::{Error, Result},
 };
 

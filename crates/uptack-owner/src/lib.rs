@@ -17,13 +17,9 @@ pub mod check;
 pub mod client;
 mod error;
 pub mod ledger;
-mod listing;
-#[doc(hidden)]
-pub mod observer;
 pub mod policy;
 pub mod predicate;
 pub mod question;
-mod report;
 pub mod schedule;
 pub mod typing;
 

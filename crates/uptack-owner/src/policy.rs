@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::{fmt, path::Path};
 use uptack::Fraction;
-pub use uptack_dap::origin::Origin;
+pub use uptack_dap::address::Origin;
 use uptack_dap::signed::PublicKey;
 
 use crate::error::{Error, Result};

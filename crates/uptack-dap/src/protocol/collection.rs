@@ -8,7 +8,7 @@ use janus_messages::{
 use prio::codec::Decode;
 
 use super::{BatchInterval, ReportId, encode, hpke::SealedShare};
-use crate::digest::sha256;
+use crate::crypto::sha256;
 
 /// The exclusive or of the SHA-256 of report ids, with which leader and helper compare what they added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

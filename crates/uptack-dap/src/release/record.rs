@@ -10,9 +10,11 @@ use uptack::{
 
 use crate::{
     ballot,
-    batch::Collected,
     error::{Error, Result},
-    release::results::{NamedTally, Observed, Results},
+    release::{
+        Collected,
+        results::{NamedTally, Observed, Results},
+    },
     signed::{OpenedCard, SignedCard},
 };
 

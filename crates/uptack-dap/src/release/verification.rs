@@ -18,9 +18,10 @@ use uptack::{
 };
 
 use crate::{
-    batch, card_task,
+    card_task,
     error::{Error, Result},
     release::{
+        plausible,
         record::{self, Record},
         results::{Estimated, NamedTally, Results},
     },
@@ -200,7 +201,7 @@ fn report_count(record: &Record, card: &Card) -> Check {
 }
 
 fn explained_by_noise(noise: &DiscreteLaplace, reports: u64, sums: &[i64]) -> Check {
-    let range = batch::plausible(noise, reports);
+    let range = plausible(noise, reports);
     let rule = format!("each within {} to {}, as far as noise can plausibly reach", range.start(), range.end());
     Check::rule("sums", listed(sums), rule, sums.iter().all(|sum| range.contains(&i128::from(*sum))))
 }
@@ -344,7 +345,7 @@ fn listed(counts: &[impl ToString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{batch::Collected, signed::Signer};
+    use crate::{release::Collected, signed::Signer};
     use uptack::{
         plan::{Prior, Request, plan},
         privacy::{Delta, Epsilon},

@@ -8,7 +8,7 @@ use uptack::card::Card;
 
 use crate::{
     address, ballot,
-    digest::sha256,
+    crypto::sha256,
     error::{Error, Result},
     protocol::{TaskId, VdafKind},
     task::{RETENTION, TaskParameters},

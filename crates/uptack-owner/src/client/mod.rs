@@ -1,29 +1,35 @@
 //! One owner or a whole fleet answering the queries of a desk.
 
 mod asking;
-mod config;
 mod considering;
 mod making;
-mod outcome;
 mod sending;
-mod settled;
 
-pub use config::Config;
-pub use outcome::{Outcome, Status};
+pub use considering::{Outcome, Status};
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use uptack_dap::{client::Client as Writer, http_client, protocol::TaskId, signed::SignedCard};
+use uptack_dap::{
+    client::Client as Writer,
+    clock::Clock,
+    credential::OwnerSecret,
+    http_client,
+    listing::{self, Bounds},
+    protocol::TaskId,
+    signed::SignedCard,
+};
+use url::Url;
 
 use crate::{
     attributes::{Attributes, Named},
     check::{Accepted, Checker},
     error::{Error, Result},
     ledger::{Due, Ledger, State},
-    listing,
     schedule::FIXED_DELAY,
 };
 
@@ -32,6 +38,44 @@ const GROUP: usize = 256;
 /// How often a desk that asks for patience is asked, and the longest pause before it is asked again.
 const ATTEMPTS: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How a client answers. [`Config::new`] gives defaults for everything but the desk.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the desk is.
+    pub desk: Url,
+    /// An additional root certificate for TLS, in a PEM file.
+    pub root: Option<PathBuf>,
+    /// Reports are sent within this many seconds after the fixed delay; by default at any time in the query's window.
+    pub within: Option<u64>,
+    /// Answers only this query; by default all that are open.
+    pub query: Option<String>,
+    /// Answers only questions for people, and refuses those for devices: for a person about whom nothing is known.
+    pub people_only: bool,
+    /// The secret of each enrolled owner. It signs reports for cards that require enrolment, and no others.
+    pub credentials: HashMap<String, OwnerSecret>,
+    /// The time of day.
+    pub clock: Clock,
+    /// For tests: is called for everything that happens, in order.
+    #[doc(hidden)]
+    pub observer: Observer,
+}
+
+impl Config {
+    /// A client of a desk.
+    pub fn new(desk: Url) -> Self {
+        Self {
+            desk,
+            root: None,
+            within: None,
+            query: None,
+            people_only: false,
+            credentials: HashMap::new(),
+            clock: Clock::system(),
+            observer: Observer::default(),
+        }
+    }
+}
 
 /// What a client does next with the entries of its ledger.
 enum Step {
@@ -68,9 +112,11 @@ impl Client {
         &self.ledger
     }
 
-    /// The desk's open queries. The requests are the same for every owner.
+    /// The desk's open queries. The requests depend on the desk's list and on the cards that are known from an earlier visit,
+    /// and on no attribute.
     pub async fn fetch(&self) -> Result<Vec<SignedCard>> {
-        listing::fetch(&self.http, &self.config.desk, |query| self.ledger.card(query).ok().flatten()).await
+        let known = |query: &str| self.ledger.card(query).ok().flatten();
+        Ok(listing::fetch(&self.http, &self.config.desk, Bounds::DEFAULT, known).await?.cards)
     }
 
     /// One visit: fetches, decides, makes reports, waits for each one's moment, sends, and says what became of every card.
@@ -222,5 +268,47 @@ impl Client {
 
     fn lock_writers(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<Writer>>> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One thing that a client did, for tests of the order in which things happen. None of them depends on a truth.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The moment of a report was drawn.
+    Drawn,
+    /// Both aggregators' keys are there.
+    KeysFetched,
+    /// A predicate is evaluated.
+    Evaluated,
+    /// A coin is tossed.
+    Tossed,
+    /// A report is sealed.
+    Sealed,
+    /// A report is sent.
+    Sent,
+}
+
+/// Hears of every [`Event`]; by default nobody does.
+#[doc(hidden)]
+#[derive(Clone, Default)]
+pub struct Observer(Option<Arc<dyn Fn(Event) + Send + Sync>>);
+
+impl Observer {
+    /// Calls a function for every event.
+    pub fn new(hear: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hear)))
+    }
+
+    pub(crate) fn on(&self, event: Event) {
+        if let Some(hear) = &self.0 {
+            hear(event);
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Observer(…)")
     }
 }

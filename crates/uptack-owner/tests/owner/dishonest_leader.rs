@@ -12,9 +12,8 @@ use uptack::card::{Aggregators, Card, Enrolment};
 use uptack_dap::{client::SealedReport, clock::Clock, credential::OwnerSecret, signed::SignedCard};
 use uptack_owner::{
     check::MOST_QUESTIONS,
-    client::Status,
+    client::{Event, Observer, Status},
     ledger::{Due, State},
-    observer::{Event, Observer},
     policy::Policy,
     predicate::{MOST_STEPS, Predicate, SLOWEST_STEP, Subject},
     schedule::FIXED_DELAY,

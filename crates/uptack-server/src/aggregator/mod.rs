@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 use tokio::{net::TcpListener, task::JoinHandle};
-use uptack_dap::{clock::Clock, http_client, origin::Origin, protocol::TaskId, task::AggregatorRole, token::Token};
+use uptack_dap::{address::Origin, clock::Clock, http_client, protocol::TaskId, task::AggregatorRole, token::Token};
 use url::Url;
 
 use crate::{

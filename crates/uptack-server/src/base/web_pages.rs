@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use std::sync::Arc;
-use uptack_dap::{credential, origin::Origin};
+use uptack_dap::{address::Origin, credential};
 
 /// For how many seconds a browser may remember that a page was let through.
 const REMEMBERED: &str = "600";

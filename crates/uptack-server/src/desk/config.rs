@@ -1,7 +1,7 @@
 //! How a desk runs.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
-use uptack_dap::{clock::Clock, listing, origin::Origin, token::Token};
+use uptack_dap::{address::Origin, clock::Clock, listing, token::Token};
 use url::Url;
 
 use crate::base::listener::Limits;

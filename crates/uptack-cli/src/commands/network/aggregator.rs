@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use uptack::Channel;
 use uptack::card::Card;
-use uptack_dap::origin::Origin;
+use uptack_dap::address::Origin;
 use uptack_dap::protocol::VdafKind;
 use uptack_dap::task::{AggregatorRole, AggregatorTask, Software, TaskParameters, TaskSet};
 use uptack_dap::{ballot, private};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack_dap::origin::Origin;
+use uptack_dap::address::Origin;
 use uptack_server::aggregator;
 use uptack_server::base::logging;
 use uptack_server::desk::config::{Aggregators, Place, Remote};

@@ -1,14 +1,20 @@
-//! Ed25519 by the library that also does TLS, with the refusals that make the check strict.
+//! SHA-256 and Ed25519, by the library that also does TLS.
 //!
-//! The library refuses a second form of a signature: `S` must be reduced, and `R` is compared byte by byte. But it accepts
+//! Signatures are checked strictly. The library refuses a second form of a signature: `S` must be reduced, and `R` is compared byte by byte. But it accepts
 //! keys of small order, under which one signature fits many messages, and second forms of some points; both are refused
 //! here.
 
 use aws_lc_rs::{
+    digest,
     encoding::{AsBigEndian, Curve25519SeedBin},
     signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey},
 };
 use rand::{RngCore, rngs::OsRng};
+
+/// The SHA-256 of bytes.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    digest::digest(&digest::SHA256, bytes).as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
 
 /// The half of a key that signs. It is kept in the library's own form, which is wiped from memory when it is dropped.
 #[derive(Clone)]
@@ -93,6 +99,13 @@ mod tests {
 
     fn bytes<const LENGTH: usize>(hexadecimal: &str) -> [u8; LENGTH] {
         std::array::from_fn(|place| u8::from_str_radix(&hexadecimal[2 * place..2 * place + 2], 16).unwrap())
+    }
+
+    /// Queries are named by digests, so these must not change with the library: FIPS 180-4's "abc".
+    #[test]
+    fn the_digest_is_that_of_the_standard() {
+        let digest: String = sha256(b"abc").iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 
     /// The third vector of RFC 8032, section 7.1: seeds and keys in files mean what they mean to every other library.
