@@ -109,7 +109,7 @@ fn rounded_up_like(claim: f64, printed: &str) -> String {
 #[test]
 fn every_number_of_the_readmes_table_is_what_is_computed() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let (_, table) = readme.split_once("| instead | who has to be honest |").unwrap();
+    let (_, table) = readme.split_once("| method | who has to be honest |").unwrap();
     let rows: Vec<Vec<&str>> = table
         .lines()
         .skip(2)
