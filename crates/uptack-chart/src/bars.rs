@@ -1,10 +1,9 @@
 //! Bars with intervals, one below the other.
 
-use crate::heading::{Heading, TEXT, WIDTH, text_lines};
 use crate::look::Look;
 use crate::plot::grid_column;
 use crate::scale::{Ruler, Scale};
-use crate::svg::{Anchor, INK, Svg};
+use crate::svg::{Anchor, Heading, INK, Svg, TEXT, WIDTH, text_lines};
 
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]

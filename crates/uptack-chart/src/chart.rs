@@ -1,11 +1,11 @@
 //! Lines and points over two axes.
 
-use crate::heading::{Heading, LINE_WIDTH, TEXT, WIDTH, text_lines};
-use crate::legend::Legend;
 use crate::look::Look;
+use crate::plot::Legend;
+use crate::plot::{Axis, Band, Level, Point, Series};
 use crate::plot::{PLOT_HEIGHT, Plot};
 use crate::scale::Ruler;
-use crate::series::{Axis, Band, Level, Point, Series};
+use crate::svg::{Heading, LINE_WIDTH, TEXT, WIDTH, text_lines};
 use crate::svg::{Svg, lines};
 
 /// Series over two axes, with a heading, a legend and notes.

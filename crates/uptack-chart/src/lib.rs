@@ -15,26 +15,21 @@
 
 mod bars;
 mod chart;
-mod heading;
-mod legend;
 mod look;
 mod map;
-mod marker;
 mod plan;
 mod plot;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
-mod series;
 mod svg;
 
 pub use bars::{Bar, Bars};
 pub use chart::{Chart, Sheet};
-pub use look::{Dash, Look};
+pub use look::{Dash, Look, Marker};
 pub use map::{Dot, Map, Panel};
-pub use marker::Marker;
 pub use plan::{Errors, PlanCharts};
+pub use plot::{Axis, Band, Draw, Level, Point, Series};
 #[cfg(feature = "png")]
 pub use png::RenderError;
 pub use scale::Scale;
-pub use series::{Axis, Band, Draw, Level, Point, Series};

@@ -1,8 +1,7 @@
 //! Places as dots of different sizes, in panels side by side.
 
-use crate::heading::{Heading, TEXT, WIDTH};
 use crate::scale::short;
-use crate::svg::{Anchor, Position, Svg, number};
+use crate::svg::{Anchor, Heading, Position, Svg, TEXT, WIDTH, number};
 
 /// A place on the map.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,137 @@
-//! The part of a chart between its axes.
+//! The data of a chart (axes, series, levels and bands), its drawing between the axes, and the legend below.
 
-use crate::heading::{TEXT, WIDTH};
 use crate::look::Look;
-use crate::scale::{Ruler, Tick};
-use crate::series::{Band, Level, Point, Series};
-use crate::svg::{Anchor, INK, Position, Svg, points};
+use crate::scale::{Ruler, Scale, Tick};
+use crate::svg::{Anchor, INK, Position, Svg, TEXT, WIDTH, points};
+
+/// An axis: its label, and how it spreads values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// The quantity along it, with its unit.
+    pub label: String,
+    /// How values are spread.
+    pub scale: Scale,
+    /// The ends of the axis; by default all values fit.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Axis {
+    /// An axis that fits all values.
+    pub fn new(label: impl Into<String>, scale: Scale) -> Self {
+        Self { label: label.into(), scale, range: None }
+    }
+
+    /// The same axis from `low` to `high`; values outside are left out.
+    #[must_use]
+    pub fn within(mut self, low: f64, high: f64) -> Self {
+        self.range = Some((low, high));
+        self
+    }
+
+    pub(crate) fn ruler(&self, values: impl Iterator<Item = f64>) -> Ruler {
+        Ruler::new(self.scale, self.range, values)
+    }
+}
+
+/// One point, with its interval if it has one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Along the horizontal axis.
+    pub x: f64,
+    /// Along the vertical axis.
+    pub y: f64,
+    /// The ends of its interval.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Point {
+    /// The values on the vertical axis that the point and its interval reach.
+    pub(crate) fn heights(&self) -> [f64; 3] {
+        let (low, high) = self.interval.unwrap_or((self.y, self.y));
+        [self.y, low, high]
+    }
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// A line through its points.
+    Line,
+    /// A marker at each of its points.
+    Points,
+    /// Both.
+    Both,
+}
+
+impl Draw {
+    pub(crate) fn has_line(self) -> bool {
+        self != Self::Points
+    }
+
+    pub(crate) fn has_markers(self) -> bool {
+        self != Self::Line
+    }
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name in the legend; a series without a name is not in the legend.
+    pub name: String,
+    /// Its points, in the order of the line.
+    pub points: Vec<Point>,
+    /// How it is drawn.
+    pub draw: Draw,
+    /// Its colour, marker and dashes; by default those of its place in the chart.
+    pub look: Option<Look>,
+}
+
+impl Series {
+    /// A series drawn as a line.
+    pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::drawn(name, points, Draw::Line)
+    }
+
+    /// A series drawn as markers.
+    pub fn points(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::drawn(name, points, Draw::Points)
+    }
+
+    /// A series drawn as a line with markers.
+    pub fn both(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::drawn(name, points, Draw::Both)
+    }
+
+    /// The same series with this look.
+    #[must_use]
+    pub fn looking(mut self, look: Look) -> Self {
+        self.look = Some(look);
+        self
+    }
+
+    fn drawn(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>, draw: Draw) -> Self {
+        let points = points.into_iter().map(|(x, y)| Point { x, y, interval: None }).collect();
+        Self { name: name.into(), points, draw, look: None }
+    }
+}
+
+/// A value on the vertical axis that is marked across the whole chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// The value.
+    pub y: f64,
+    /// Its label.
+    pub label: String,
+}
+
+/// A region between two curves, behind everything else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// Its name in the legend.
+    pub name: String,
+    /// Values on the horizontal axis, each with the lower and the upper end of the region there.
+    pub points: Vec<(f64, f64, f64)>,
+}
 
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = WIDTH - 18.0;
@@ -111,4 +238,88 @@ fn grid_row(svg: &mut Svg, tick: &Tick, y: f64) {
 
 fn across(place: f64) -> f64 {
     LEFT + place * (RIGHT - LEFT)
+}
+
+const ENTRY_HEIGHT: f64 = 23.0;
+const SAMPLE_WIDTH: f64 = 40.0;
+const LEGEND_WIDTH: f64 = WIDTH - 28.0;
+
+/// The names, in as many columns as fit.
+pub(crate) struct Legend<'a> {
+    entries: Vec<Entry<'a>>,
+    columns: usize,
+}
+
+struct Entry<'a> {
+    name: &'a str,
+    sample: Sample,
+}
+
+/// The sample to the left of a name.
+enum Sample {
+    Series { look: Look, line: bool, marker: bool },
+    Band,
+}
+
+impl<'a> Legend<'a> {
+    /// Series without a name have no entry. If one of them draws the line of a look, the look's named series shows it.
+    pub(crate) fn new(series: &'a [(&'a Series, Look)], bands: &'a [Band]) -> Self {
+        let has_line = |look: Look| series.iter().any(|(other, drawn)| other.draw.has_line() && *drawn == look);
+        let named = series.iter().filter(|(series, _)| !series.name.is_empty());
+        let of_series = named.map(|&(series, look)| Entry::of_series(series, look, has_line(look)));
+        let entries: Vec<Entry<'a>> = of_series.chain(bands.iter().map(Entry::of_band)).collect();
+        let columns = columns(&entries);
+        Self { entries, columns }
+    }
+
+    pub(crate) fn height(&self) -> f64 {
+        self.entries.len().div_ceil(self.columns) as f64 * ENTRY_HEIGHT + 14.0
+    }
+
+    pub(crate) fn draw(&self, svg: &mut Svg, top: f64) {
+        let width = LEGEND_WIDTH / self.columns as f64;
+        for (index, entry) in self.entries.iter().enumerate() {
+            let x = 16.0 + (index % self.columns) as f64 * width;
+            let y = top + (index / self.columns) as f64 * ENTRY_HEIGHT;
+            entry.draw(svg, (x, y));
+        }
+    }
+}
+
+fn columns(entries: &[Entry<'_>]) -> usize {
+    let longest = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+    let width = SAMPLE_WIDTH + 20.0 + longest as f64 * TEXT * 0.5;
+    (LEGEND_WIDTH / width).floor().clamp(1.0, 3.0) as usize
+}
+
+impl<'a> Entry<'a> {
+    fn of_series(series: &'a Series, look: Look, line: bool) -> Self {
+        let sample = Sample::Series { look, line, marker: series.draw.has_markers() };
+        Self { name: &series.name, sample }
+    }
+
+    fn of_band(band: &'a Band) -> Self {
+        Self { name: &band.name, sample: Sample::Band }
+    }
+
+    fn draw(&self, svg: &mut Svg, (x, y): Position) {
+        self.sample.draw(svg, (x, y));
+        svg.text((x + SAMPLE_WIDTH + 8.0, y + 5.0), TEXT, Anchor::Start, self.name);
+    }
+}
+
+impl Sample {
+    fn draw(&self, svg: &mut Svg, (x, y): Position) {
+        match *self {
+            Self::Series { look, line, marker } => {
+                if line {
+                    look.line(svg, [(x, y), (x + SAMPLE_WIDTH, y)]);
+                }
+                if marker {
+                    look.mark(svg, (x + SAMPLE_WIDTH / 2.0, y));
+                }
+            }
+            Self::Band => svg.rectangle((x, y - 7.0), SAMPLE_WIDTH, 14.0, BAND),
+        }
+    }
 }

@@ -1,19 +1,22 @@
-//! The whole evaluation: plan, measure, compare.
+//! The whole evaluation: plan and measure every method of every comparison and population once, and keep its rows.
 
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
 use uptack::privacy::MOST_OWNERS;
 use uptack::simulate::Progress;
 
-use crate::compare::Comparison;
-use crate::curve::{CurvePoint, error_against_epsilon};
+use crate::compare::{Comparison, methods};
 use crate::error::{Error, Result};
-use crate::longitudinal::Longitudinal;
-use crate::parallel::joined;
-use crate::planned::Plans;
-use crate::row::{ErrorAt, Row};
-use crate::settings::Settings;
-use crate::tasks;
+use crate::measure::{Measured, SMALL, StationResult, measure};
+use crate::median_station::{CurvePoint, Longitudinal, error_against_epsilon};
+use crate::method::{Changes, Claims, Kind, Law, Method};
+use crate::parallel::{in_parallel, joined};
+use crate::planned::{Crowd, Plans};
+use crate::settings::{Settings, Watch};
 use crate::traffic::Traffic;
-use crate::watch::Watch;
 
 /// Everything that was found.
 #[derive(Clone, Debug)]
@@ -37,9 +40,9 @@ impl Evaluation {
     pub fn run(traffic: Traffic, settings: Settings, watch: &Watch) -> Result<Self> {
         check(&traffic, &settings)?;
         let plans = Plans::default();
-        let tasks = tasks::plan(&traffic, &settings, &plans, watch)?;
-        let found = tasks::measure_all(&tasks, &traffic.vehicles(), &settings, watch)?;
-        let rows = tasks::rows(&tasks, &found, &settings);
+        let tasks = plan(&traffic, &settings, &plans, watch)?;
+        let found = measure_all(&tasks, &traffic.vehicles(), &settings, watch)?;
+        let rows = rows(&tasks, &found, &settings);
         watch.will_compose();
         let (curve, longitudinal) = curve_and_day(&traffic, &settings, &plans, watch.progress())?;
         // The day comes last, and is left out if the evaluation is stopped.
@@ -105,5 +108,303 @@ fn check_population(traffic: &Traffic, settings: &Settings) -> Result<()> {
         Some(owners) if owners <= MOST_OWNERS => Ok(()),
         _ => Err(Error::new(format!("a population of more than {MOST_OWNERS}"))
             .with_hint("give smaller factors or fewer vehicles")),
+    }
+}
+
+/// A method in one population, for one or several comparisons.
+pub(crate) struct Task {
+    method: Method,
+    mechanism: String,
+    population: Population,
+    uses: Vec<Use>,
+}
+
+/// How many times as large as the traffic a population is, and how many owners it has.
+#[derive(Clone, Copy)]
+struct Population {
+    factor: u64,
+    owners: u64,
+}
+
+/// A comparison that shows the result of a task.
+struct Use {
+    comparison: Comparison,
+    label: String,
+    /// Its place among the comparison's methods.
+    place: usize,
+}
+
+/// The result of a task.
+pub(crate) struct Found {
+    measured: Arc<Measured>,
+    claims: Arc<Claims>,
+}
+
+/// All methods of all comparisons and populations. A method that is in several comparisons is one task.
+pub(crate) fn plan(traffic: &Traffic, settings: &Settings, plans: &Plans, watch: &Watch) -> Result<Vec<Task>> {
+    let jobs = jobs(&settings.factors);
+    watch.will_plan(jobs.len());
+    let stations = traffic.stations.len() as u64;
+    let planned = in_parallel(settings.threads, &jobs, |_, &(factor, comparison)| {
+        let crowd = Crowd::at_median(traffic, factor);
+        let stopped = watch.progress().stopped();
+        let planned = if stopped { Vec::new() } else { methods(comparison, crowd, stations, &settings.levels, plans)? };
+        watch.planned_one();
+        Ok(planned)
+    })?;
+    Tasks::merged(jobs.into_iter().zip(planned), traffic.total())
+}
+
+/// A factor by which the population grows, and a comparison.
+type Job = (u64, Comparison);
+
+fn jobs(factors: &[u64]) -> Vec<Job> {
+    factors.iter().flat_map(|&factor| Comparison::ALL.map(|comparison| (factor, comparison))).collect()
+}
+
+/// Tasks, which are found again by what they do.
+#[derive(Default)]
+struct Tasks {
+    list: Vec<Task>,
+    known: HashMap<(String, Changes, u64), usize>,
+}
+
+impl Tasks {
+    /// The tasks of all jobs' methods in a population that starts with `owners` owners.
+    fn merged(planned: impl Iterator<Item = (Job, Vec<Method>)>, owners: u64) -> Result<Vec<Task>> {
+        let mut tasks = Self::default();
+        for ((factor, comparison), methods) in planned {
+            tasks.add_all(methods, Population { factor, owners: owners * factor }, comparison)?;
+        }
+        Ok(tasks.list)
+    }
+
+    fn add_all(&mut self, methods: Vec<Method>, population: Population, comparison: Comparison) -> Result<()> {
+        for (place, method) in methods.into_iter().enumerate() {
+            let label = method.label.clone();
+            self.add(method, population, Use { comparison, label, place })?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, method: Method, population: Population, shown: Use) -> Result<()> {
+        let mechanism = method.mechanism()?;
+        let key = (identity(&method, &mechanism), method.changes, population.factor);
+        let index = *self.known.entry(key).or_insert(self.list.len());
+        match self.list.get_mut(index) {
+            Some(task) => task.uses.push(shown),
+            None => self.list.push(Task { method, mechanism, population, uses: vec![shown] }),
+        }
+        Ok(())
+    }
+}
+
+/// What a method does. The channel of an oracle does not determine the rest of its report, so its name counts, too.
+fn identity(method: &Method, mechanism: &str) -> String {
+    let oracle = if matches!(method.law, Law::Oracle(_)) { method.label.as_str() } else { "" };
+    format!("{mechanism} {oracle}")
+}
+
+/// Measures every task; a result is none if it was stopped before the first trial.
+pub(crate) fn measure_all(
+    tasks: &[Task],
+    vehicles: &[u64],
+    settings: &Settings,
+    watch: &Watch,
+) -> Result<Vec<Option<Found>>> {
+    watch.will_measure(tasks.len() * settings.trials as usize);
+    in_parallel(settings.threads, tasks, |index, task| {
+        task.measure(index as u64 + 1, vehicles, settings, watch.progress())
+    })
+}
+
+/// The rows by comparison, population and place.
+pub(crate) fn rows(tasks: &[Task], found: &[Option<Found>], settings: &Settings) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (task, found) in tasks.iter().zip(found) {
+        let Some(found) = found else { continue };
+        rows.extend(task.uses.iter().map(|shown| (shown.place, task.row(found, shown, settings))));
+    }
+    rows.sort_by_key(|(place, row)| (row.comparison, row.factor, *place));
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+impl Task {
+    fn measure(
+        &self,
+        stream: u64,
+        vehicles: &[u64],
+        settings: &Settings,
+        progress: &Progress,
+    ) -> Result<Option<Found>> {
+        let (owners, coins) = (self.population.owners, (settings.seed, stream));
+        let measured = measure(&self.method, vehicles, owners, settings.trials, coins, progress)?;
+        if measured.trials == 0 {
+            return Ok(None);
+        }
+        let claims = self.method.claims(owners, settings.levels.release.delta)?;
+        Ok(Some(Found { measured: Arc::new(measured), claims: Arc::new(claims) }))
+    }
+
+    fn row(&self, found: &Found, shown: &Use, settings: &Settings) -> Row {
+        let level = settings.levels.epsilon(shown.comparison).unwrap_or(0.0);
+        Row {
+            comparison: shown.comparison,
+            label: shown.label.clone(),
+            kind: self.method.kind,
+            mechanism: self.mechanism.clone(),
+            factor: self.population.factor,
+            owners: self.population.owners,
+            measured: Arc::clone(&found.measured),
+            claims: Arc::clone(&found.claims),
+            bytes: self.method.bytes(),
+            coins: self.method.coins(),
+            honest: honest(&self.method, &found.claims, shown.comparison, level),
+        }
+    }
+}
+
+/// Who must be honest for the guarantee that the comparison is about, which is at this ε.
+fn honest(method: &Method, claims: &Claims, comparison: Comparison, epsilon: f64) -> Honest {
+    match &method.law {
+        Law::Curator(_) => Honest::Curator,
+        // A guarantee of the whole report holds in every view.
+        _ if claims.linked().is_some_and(|linked| linked <= epsilon + 1e-9) => Honest::Nobody,
+        _ if method.is_noisy() => Honest::OneAggregator,
+        _ if comparison == Comparison::Answer => Honest::Holders,
+        _ => Honest::Owners,
+    }
+}
+
+/// One method in one comparison with one population.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The comparison it belongs to.
+    pub comparison: Comparison,
+    /// The name of the method.
+    pub label: String,
+    /// Where the method comes from.
+    pub kind: Kind,
+    /// The mechanism in the notation that every command accepts, if there is a channel.
+    pub mechanism: String,
+    /// The factor by which the population has grown.
+    pub factor: u64,
+    /// The number of owners.
+    pub owners: u64,
+    /// The result of the trials.
+    pub measured: Arc<Measured>,
+    /// What the method gives away.
+    pub claims: Arc<Claims>,
+    /// Bytes per owner, and whether they answer for all stations at once.
+    pub bytes: (u64, bool),
+    /// Coins per owner.
+    pub coins: u64,
+    /// Who must be honest for the guarantee of the comparison.
+    pub honest: Honest,
+}
+
+impl Row {
+    /// The root of the mean squared error over all stations.
+    pub fn rmse(&self) -> f64 {
+        self.root_mean(|station| station.rmse)
+    }
+
+    /// What theory predicts for it.
+    pub fn predicted(&self) -> f64 {
+        self.root_mean(|station| station.predicted)
+    }
+
+    fn root_mean(&self, value: impl Fn(&StationResult) -> f64) -> f64 {
+        let stations = &self.measured.stations;
+        let squares: f64 = stations.iter().map(|station| value(station).powi(2)).sum();
+        (squares / stations.len() as f64).sqrt()
+    }
+
+    /// The error over all stations that have this many vehicles.
+    pub fn at(&self, vehicles: u64) -> ErrorAt {
+        let stations = &self.measured.stations;
+        let same: Vec<&StationResult> = stations.iter().filter(|station| station.vehicles == vehicles).collect();
+        let squares: f64 = same.iter().map(|station| station.rmse * station.rmse).sum();
+        let measured = (squares / same.len().max(1) as f64).sqrt();
+        ErrorAt { measured, predicted: same.first().map_or(0.0, |station| station.predicted) }
+    }
+
+    /// The median of error over vehicles, over the stations that have vehicles.
+    pub fn relative_error(&self) -> f64 {
+        let crossed = self.measured.stations.iter().filter(|station| station.vehicles > 0);
+        let mut ratios: Vec<f64> = crossed.map(|station| station.rmse / station.vehicles as f64).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The station with the largest error, and its error.
+    pub fn worst(&self) -> (usize, f64) {
+        let numbered = self.measured.stations.iter().enumerate();
+        let worst = numbered.max_by(|(_, a), (_, b)| a.rmse.total_cmp(&b.rmse));
+        worst.map_or((0, f64::NAN), |(index, station)| (index, station.rmse))
+    }
+
+    /// How often the intervals hold the truth.
+    pub(crate) fn coverages(&self) -> Coverages {
+        Coverages {
+            all: self.coverage(|_| true),
+            small: self.coverage(|station| station.vehicles < SMALL),
+            many: self.coverage(|station| station.many),
+        }
+    }
+
+    /// The mean coverage over the stations that are counted; none if there are none.
+    fn coverage(&self, counted: impl Fn(&StationResult) -> bool) -> Option<f64> {
+        let counted = self.measured.stations.iter().filter(|station| counted(station));
+        let (sum, count) = counted.fold((0.0, 0.0), |(sum, count), station| (sum + station.coverage, count + 1.0));
+        (count > 0.0).then(|| sum / count)
+    }
+}
+
+/// The mean coverages of a row, each over some of the stations; none if there are no such stations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coverages {
+    /// Over all stations.
+    pub(crate) all: Option<f64>,
+    /// Over the stations with fewer than [`SMALL`] vehicles.
+    pub(crate) small: Option<f64>,
+    /// Over the stations whose rarest informative count expects enough for the interval to be nearly exact.
+    pub(crate) many: Option<f64>,
+}
+
+/// The error at stations that have the same number of vehicles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ErrorAt {
+    /// As measured.
+    pub measured: f64,
+    /// As theory predicts.
+    pub predicted: f64,
+}
+
+/// Who must be honest for the guarantee that a row is compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Honest {
+    /// Nobody: it holds against anyone who sees the report itself.
+    Nobody,
+    /// The parties that hold different answers of an owner: they must not put them together.
+    Holders,
+    /// The other owners: they toss their coins as they should, and nobody sees a single report.
+    Owners,
+    /// One of the two aggregators: it adds its noise, and keeps the noise and its shares to itself.
+    OneAggregator,
+    /// The curator, who sees every truth.
+    Curator,
+}
+
+impl fmt::Display for Honest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nobody => "nobody",
+            Self::Holders => "holders of answers",
+            Self::Owners => "the owners",
+            Self::OneAggregator => "one aggregator",
+            Self::Curator => "the curator",
+        })
     }
 }

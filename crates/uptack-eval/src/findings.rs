@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::compare::Comparison;
 use crate::evaluation::Evaluation;
+use crate::evaluation::{Coverages, Honest, Row};
 use crate::measure::{LEVEL, Measured};
 use crate::method::Kind;
-use crate::row::{Coverages, Honest, Row};
 
 /// How a method's error changes if the population grows and the stations' vehicles do not.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,21 +5,16 @@
 //! generates [`traffic`], compares [`method`]s at equal guarantee, and measures them.
 
 pub mod compare;
-pub mod curve;
 mod error;
 pub mod evaluation;
 pub mod findings;
-pub mod longitudinal;
 pub mod measure;
+pub mod median_station;
 pub mod method;
 mod parallel;
 pub mod planned;
 pub mod report;
-pub mod row;
 pub mod settings;
-mod tasks;
 pub mod traffic;
-mod uniform;
-pub mod watch;
 
 pub use error::{Error, Result};

@@ -1,7 +1,9 @@
-//! Work on several threads.
+//! Work on several threads, and uniform numbers from seeded coins.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
+
+use uptack::{Coins, SeededCoins};
 
 use crate::error::Result;
 
@@ -33,4 +35,11 @@ fn on_threads<T: Send>(threads: usize, worker: &(impl Fn() -> Vec<T> + Sync)) ->
 /// Waits for what a thread returns; if it panicked, so does the caller.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A uniform number from 0 to 1, without 1: a multiple of 2⁻⁵³.
+pub(crate) fn uniform(coins: &mut SeededCoins) -> Result<f64> {
+    let mut bytes = [0; 8];
+    coins.fill(&mut bytes)?;
+    Ok((u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64)
 }

@@ -1,6 +1,9 @@
-//! What to evaluate.
+//! What to evaluate; following an evaluation, and stopping it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+use uptack::simulate::Progress;
 
 use crate::compare::Levels;
 
@@ -33,5 +36,64 @@ impl Default for Settings {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Self { factors: vec![1, 10, 100, 1000], trials: 200, seed: 1, levels: Levels::default(), threads }
+    }
+}
+
+/// What an evaluation is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Planning mechanisms for the guarantees.
+    Planning,
+    /// Running trials.
+    Measuring,
+    /// Composing the windows of a day.
+    Composing,
+}
+
+/// Shared with whoever shows the progress of an evaluation, or stops it.
+#[derive(Debug, Default)]
+pub struct Watch {
+    progress: Progress,
+    stage: AtomicUsize,
+    planned: AtomicUsize,
+    plans: AtomicUsize,
+    trials: AtomicUsize,
+}
+
+impl Watch {
+    /// Asks to stop; what was done is kept.
+    pub fn stop(&self) {
+        self.progress.stop();
+    }
+
+    /// The stage, how much of it is done, and how much there is to do.
+    pub fn now(&self) -> (Stage, u64, u64) {
+        let load = |value: &AtomicUsize| value.load(Ordering::Relaxed) as u64;
+        match load(&self.stage) {
+            0 => (Stage::Planning, load(&self.planned), load(&self.plans)),
+            1 => (Stage::Measuring, self.progress.done(), load(&self.trials)),
+            _ => (Stage::Composing, 0, 1),
+        }
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    pub(crate) fn will_plan(&self, plans: usize) {
+        self.plans.store(plans, Ordering::Relaxed);
+    }
+
+    pub(crate) fn planned_one(&self) {
+        self.planned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn will_measure(&self, trials: usize) {
+        self.trials.store(trials, Ordering::Relaxed);
+        self.stage.store(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn will_compose(&self) {
+        self.stage.store(2, Ordering::Relaxed);
     }
 }

@@ -13,8 +13,8 @@ use uptack_eval::method::{Kind, Method};
 use uptack_eval::planned::{Crowd, Plans};
 use uptack_eval::report::measured as measured_text;
 use uptack_eval::settings::Settings;
+use uptack_eval::settings::Watch;
 use uptack_eval::traffic::{Traffic, generate};
-use uptack_eval::watch::Watch;
 
 const OWNERS: u64 = 50_186;
 /// The vehicles of the stations whose intervals are tested, from none to the largest number in the real window.

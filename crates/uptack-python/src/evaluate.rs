@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use uptack_eval::evaluation::Evaluation;
-use uptack_eval::settings::Settings;
+use uptack_eval::settings::{Settings, Watch};
 use uptack_eval::traffic::{self, Traffic};
-use uptack_eval::watch::Watch;
 
 use crate::failure::{Failure, to_text};
 use crate::long_work::{Listener, followed};

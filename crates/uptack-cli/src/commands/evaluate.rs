@@ -7,11 +7,11 @@ use std::{fs, io};
 use clap::Args;
 use uptack_eval::compare::Comparison;
 use uptack_eval::evaluation::Evaluation;
+use uptack_eval::evaluation::Row;
 use uptack_eval::report::{Finding, measured};
-use uptack_eval::row::Row;
 use uptack_eval::settings::Settings;
+use uptack_eval::settings::{Stage, Watch};
 use uptack_eval::traffic::{self, Traffic};
-use uptack_eval::watch::{Stage, Watch};
 
 use crate::arguments::count;
 use crate::failure::{Failure, IoResultExt, Result, ResultExt};

@@ -7,9 +7,7 @@ use uptack::SeededCoins;
 use uptack::estimate::Confidence;
 
 use super::MANY;
-use super::count_law::CountLaw;
-use super::coverage::{Confidences, Coverage};
-use super::noisy_sum::NoisySum;
+use super::unrolled::{Confidences, CountLaw, Coverage, NoisySum};
 use crate::error::Result;
 use crate::method::Curator;
 

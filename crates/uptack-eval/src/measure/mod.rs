@@ -1,21 +1,17 @@
 //! Trials: every station's question is asked, answered and estimated many times.
 
-mod count_law;
 mod counter;
-mod coverage;
-mod noisy_sum;
-mod ranks;
+mod unrolled;
 
+use std::ops::Range;
+
+use counter::{Counter, Noise, NoisyQuestions, Questions, Seen};
+use unrolled::{Confidences, CountLaw, NoisySum};
 use uptack::SeededCoins;
 use uptack::simulate::Progress;
 
 use crate::error::{Error, Result};
 use crate::method::{Law, Method};
-use count_law::CountLaw;
-use counter::{Counter, Noise, NoisyQuestions, Questions, Seen};
-use coverage::Confidences;
-use noisy_sum::NoisySum;
-use ranks::TrueRanks;
 
 /// The confidence level of every station's own interval, and of the simultaneous intervals of all stations.
 pub const LEVEL: f64 = 0.95;
@@ -175,10 +171,35 @@ impl Sums {
     }
 }
 
+/// For each station, the ranks that are right for it, from the most vehicles down. Stations with equally many vehicles
+/// share theirs.
+pub(super) struct TrueRanks(Vec<Range<usize>>);
+
+impl TrueRanks {
+    pub(super) fn new(vehicles: &[u64]) -> Self {
+        let mut sorted = vehicles.to_vec();
+        sorted.sort_unstable_by(|a, b| b.cmp(a));
+        let ranks = |yes: &u64| {
+            let larger = sorted.partition_point(|other| other > yes);
+            larger..sorted.partition_point(|other| other >= yes)
+        };
+        Self(vehicles.iter().map(ranks).collect())
+    }
+
+    /// The number of stations whose estimates have a right rank.
+    pub(super) fn right(&self, estimates: &[f64]) -> u64 {
+        let mut order = Vec::from_iter(0..estimates.len());
+        order.sort_unstable_by(|&a, &b| estimates[b].total_cmp(&estimates[a]).then(a.cmp(&b)));
+        let right = order.into_iter().enumerate().filter(|(rank, station)| self.0[*station].contains(rank));
+        right.count() as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use uptack::Mechanism;
+
+    use super::*;
 
     fn vehicles() -> Vec<u64> {
         (0..60).map(|index| [0, 1, 3, 4, 12, 80][index % 6]).collect()
@@ -224,5 +245,13 @@ mod tests {
             |seed| measure(&method("normal-form(f=1,r=1e-3)"), &vehicles(), 1000, 5, (seed, 1), &Progress::default());
         assert_eq!(run(3).unwrap().stations, run(3).unwrap().stations);
         assert_ne!(run(3).unwrap().stations, run(4).unwrap().stations);
+    }
+
+    #[test]
+    fn a_plain_count_has_every_rank_right_and_noise_does_not() {
+        let ranks = TrueRanks::new(&[5, 1, 5, 0]);
+        assert_eq!(ranks.right(&[5.0, 1.0, 5.0, 0.0]), 4);
+        assert_eq!(ranks.right(&[4.0, 1.0, 9.0, 0.0]), 4, "equals may change places");
+        assert_eq!(ranks.right(&[0.0, 1.0, 9.0, 7.0]), 2);
     }
 }

@@ -2,15 +2,13 @@
 
 mod claims;
 mod curator;
-mod integer_law;
 mod oracle;
 
 use claims::Account;
 pub use claims::{Certificates, Claims, ReleaseClaim};
+pub(crate) use curator::IntegerLaw;
 pub use curator::{Changes, Curator};
-pub(crate) use integer_law::IntegerLaw;
 pub use oracle::{Oracle, OracleKind};
-
 use serde::Serialize;
 use uptack::privacy::{Delta, Target};
 use uptack::{Channel, Fraction, Mechanism, Output};

@@ -1,15 +1,12 @@
 //! The report: tables, plots, and one self-contained page.
 
-mod document;
+mod data;
 mod page;
 mod plots;
-mod spreadsheet;
 mod summary;
-mod text;
 
 pub use plots::Plot;
-pub use summary::{Finding, Table};
-pub use text::measured;
+pub use summary::{Finding, Table, measured};
 
 use crate::error::Result;
 use crate::evaluation::Evaluation;

@@ -6,10 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::lines::Lines;
-use super::plain::observed_flag;
-use super::record::{Record, excerpt};
-use super::{Flag, MOST_VEHICLES, Station, Traffic};
+use super::records::{Lines, Record, excerpt};
+use super::{Flag, MOST_VEHICLES, Station, Traffic, observed_flag};
 use crate::error::{Error, Result};
 
 /// The paper's population.

@@ -4,7 +4,7 @@ use uptack::SeededCoins;
 
 use super::{Place, Station, Traffic};
 use crate::error::Result;
-use crate::uniform::uniform;
+use crate::parallel::uniform;
 
 /// How many stations are made.
 pub(super) const STATIONS: usize = 2221;

@@ -1,24 +1,20 @@
-//! Vehicles by station, read from the files of loop detectors or generated.
+//! Vehicles by station, read from the files of loop detectors or generated; tables of `sensor,vehicles`, and where
+//! stations are.
 
 mod clearinghouse;
 mod generated;
-mod lines;
-mod metadata;
-mod plain;
-mod record;
+mod records;
 
-pub use generated::generate;
-pub use metadata::{Place, read_places};
-
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
+pub use generated::generate;
+use records::{Lines, Record};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use lines::Lines;
 
 /// The most vehicles at a station; far fewer cross any road in a window.
 const MOST_VEHICLES: u64 = 1_000_000_000;
@@ -92,8 +88,8 @@ impl Traffic {
     pub fn read(file: impl Read, window: Option<u32>) -> Result<Self> {
         let mut lines = Lines::new(decompressed(file)?);
         let first = lines.next()?.ok_or_else(|| Error::new("the file is empty"))?.to_owned();
-        let mut traffic = if plain::is_header(&first) {
-            plain::read(&first, &mut lines)?
+        let mut traffic = if is_plain_header(&first) {
+            read_plain(&first, &mut lines)?
         } else if clearinghouse::is_row(&first) {
             clearinghouse::read(&first, &mut lines, window)?
         } else {
@@ -168,10 +164,139 @@ fn outlier(mut vehicles: Vec<u64>) -> Option<u64> {
     (vehicles.len() >= 100 && 2 * largest > 3 * next && largest > 3 * high).then_some(largest)
 }
 
+const HEADERS: [&str; 2] = ["sensor,vehicles", "sensor,vehicles,observed"];
+const NAME: usize = 0;
+const VEHICLES: usize = 1;
+const OBSERVED: usize = 2;
+
+fn is_plain_header(line: &str) -> bool {
+    HEADERS.contains(&line.trim().to_ascii_lowercase().as_str())
+}
+
+fn read_plain(header: &str, lines: &mut Lines<'_>) -> Result<Traffic> {
+    let columns = header.split(',').count();
+    let (mut stations, mut names) = (Vec::new(), HashSet::new());
+    while let Some(text) = lines.next()? {
+        let fields = fields(text);
+        let record = Record::new(lines.number, fields);
+        record.check_length(columns)?;
+        let station = station(&record)?;
+        if !names.insert(station.name.clone()) {
+            return Err(record.error(NAME, format!("{} stands twice", station.name)));
+        }
+        stations.push(station);
+    }
+    Ok(Traffic { origin: "a table of sensors and vehicles".to_owned(), stations, silent: 0 })
+}
+
+fn station(record: &Record<String>) -> Result<Station> {
+    let name = record.required(NAME, "the station's name")?.to_owned();
+    let vehicles: u64 = record.number(VEHICLES, "a whole number of vehicles")?;
+    if vehicles > MOST_VEHICLES {
+        return Err(record.error(VEHICLES, format!("{vehicles} vehicles at one station are too many")));
+    }
+    let flag = observed_flag(record.percentage(OBSERVED)?);
+    Ok(Station { name, vehicles, flags: flag.into_iter().collect(), place: None })
+}
+
+/// The flag of a count of which this percentage was observed, if that is known.
+pub(super) fn observed_flag(observed: Option<f64>) -> Option<Flag> {
+    match observed? {
+        0.0 => Some(Flag::Imputed),
+        share if share < 100.0 => Some(Flag::PartlyObserved),
+        _ => None,
+    }
+}
+
+/// The fields between commas; a quoted field may contain commas.
+fn fields(text: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for symbol in text.chars() {
+        match symbol {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            symbol => fields.last_mut().expect("there is always a field").push(symbol),
+        }
+    }
+    fields
+}
+
+/// Where a station is, in degrees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// Degrees north.
+    pub latitude: f64,
+    /// Degrees east.
+    pub longitude: f64,
+}
+
+/// Reads the places of stations; a station without coordinates is left out.
+pub fn read_places(file: impl Read) -> Result<HashMap<String, Place>> {
+    let mut lines = Lines::new(decompressed(file)?);
+    let columns = Columns::of(lines.next()?.unwrap_or(""))?;
+    let mut places = HashMap::new();
+    while let Some(text) = lines.next()? {
+        let text = text.to_owned();
+        let record = Record::new(lines.number, text.split('\t').collect());
+        if let (station, Some(place)) = columns.read(&record)? {
+            places.insert(station.to_owned(), place);
+        }
+    }
+    Ok(places)
+}
+
+/// How many columns a row has, and those that are read.
+struct Columns {
+    count: usize,
+    id: usize,
+    latitude: usize,
+    longitude: usize,
+}
+
+impl Columns {
+    fn of(header: &str) -> Result<Self> {
+        let names: Vec<String> = header.split('\t').map(|name| name.trim().to_ascii_lowercase()).collect();
+        let column = |name: &str| names.iter().position(|column| column == name).ok_or_else(|| no_column(name));
+        Ok(Self {
+            count: names.len(),
+            id: column("id")?,
+            latitude: column("latitude")?,
+            longitude: column("longitude")?,
+        })
+    }
+
+    /// The station's number and its place, if it has both coordinates.
+    fn read<'r>(&self, record: &'r Record<&str>) -> Result<(&'r str, Option<Place>)> {
+        record.check_length(self.count)?;
+        let latitude = degrees(record, self.latitude, 90.0)?;
+        let longitude = degrees(record, self.longitude, 180.0)?;
+        let station = record.required(self.id, "the station's number")?;
+        let place = latitude.zip(longitude).map(|(latitude, longitude)| Place { latitude, longitude });
+        Ok((station, place))
+    }
+}
+
+fn no_column(name: &str) -> Error {
+    Error::line(1, format!("no column {name}"))
+        .with_hint("give Caltrans' station metadata, whose header starts with ID, Fwy, Dir")
+}
+
+fn degrees(record: &Record<&str>, field: usize, most: f64) -> Result<Option<f64>> {
+    let value: Option<f64> = record.optional(field, "a number of degrees")?;
+    match value {
+        Some(value) if !(-most..=most).contains(&value) => {
+            Err(record.error(field, format!("{value} degrees are not on Earth")))
+        }
+        value => Ok(value),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::io::Write;
+
+    use super::*;
 
     fn read(text: &str) -> Result<Traffic> {
         Traffic::read(text.as_bytes(), None)
@@ -226,5 +351,30 @@ mod tests {
         let traffic = read("sensor,vehicles,observed\nA,1,0\nB,1,25\nC,1,100\nD,1,\n").unwrap();
         let flags: Vec<_> = traffic.stations.iter().map(|station| station.flags.clone()).collect();
         assert_eq!(flags, [vec![Flag::Imputed], vec![Flag::PartlyObserved], vec![], vec![]]);
+    }
+
+    const HEADER: &str = "ID\tFwy\tDir\tLatitude\tLongitude\tType\n";
+
+    #[test]
+    fn places_are_found_by_the_header() {
+        let text = format!("{HEADER}900001\t42\tN\t33.5\t-117.25\tML\r\n900002\t42\tN\t\t\tOR\r\n");
+        let places = read_places(text.as_bytes()).unwrap();
+        assert_eq!(places.len(), 1);
+        assert_eq!(places["900001"], Place { latitude: 33.5, longitude: -117.25 });
+    }
+
+    #[test]
+    fn bad_metadata_is_refused_with_line_and_field() {
+        for (text, part) in [
+            ("".to_owned(), "line 1: no column id"),
+            ("ID\tFwy\n".to_owned(), "line 1: no column latitude"),
+            (format!("{HEADER}1\t42\tN\tnorth\t-117\tML\n"), "line 2, field 4: `north`"),
+            (format!("{HEADER}1\t42\tN\t33\t-517\tML\n"), "line 2, field 5: -517"),
+            (format!("{HEADER}1\t42\tN\n"), "line 2: 3 fields where 6"),
+            (format!("{HEADER}\t42\tN\t33\t-117\tML\n"), "line 2, field 1"),
+        ] {
+            let error = read_places(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

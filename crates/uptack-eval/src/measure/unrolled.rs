@@ -1,16 +1,48 @@
-//! The estimator of the core for one channel and crowd, unrolled for millions of trials.
+//! The estimator of the core for one channel and crowd, unrolled for millions of trials: with the counts of classes, or
+//! with a published sum that has the aggregators' noise. Tests compare every number with the core's own [`Estimator`].
 //!
 //! Every channel that is compared has two or three classes of equal likelihood ratio, and its tallies show their counts.
 //! The combined estimate and its interval depend on these counts alone, and for a known truth the core says once which
-//! counts are accepted. A test compares every number with the core's own [`Estimator`].
+//! counts are accepted. The sum of both aggregators' draws is sampled from a table of its law: the core's own sampler is
+//! exact in rationals, and too slow for an evaluation, which needs no secret noise.
 
-use uptack::estimate::Estimator;
+use uptack::estimate::many::{Sharing, simultaneous};
+use uptack::estimate::{Acceptance, Confidence, Estimator, IntervalKind};
 use uptack::simulate::draw_counts;
-use uptack::{Channel, Probability, SeededCoins};
+use uptack::{Bin, Channel, Output, Probability, SeededCoins};
 
-use super::coverage::{Confidences, Coverage};
+use super::LEVEL;
 use crate::error::{Error, Result};
-use crate::method::by_class;
+use crate::method::{IntegerLaw, by_class};
+
+/// The two confidences at which intervals are made: each alone, and all stations at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Confidences {
+    pub(crate) each: Confidence,
+    pub(crate) all: Confidence,
+}
+
+impl Confidences {
+    pub(super) fn of_stations(stations: usize) -> Result<Self> {
+        let each = Confidence::new(LEVEL)?;
+        Ok(Self { each, all: simultaneous(each, stations, Sharing::Bonferroni)? })
+    }
+}
+
+/// The results whose intervals hold one known truth, worked out in advance.
+pub(crate) struct Coverage {
+    /// By the station's own interval.
+    pub(crate) each: Acceptance,
+    /// By its simultaneous interval.
+    pub(crate) all: Acceptance,
+}
+
+impl Coverage {
+    pub(super) fn new(estimator: &Estimator, owners: u64, yes: u64, by: &Confidences) -> Result<Self> {
+        let acceptance = |confidence| estimator.acceptance(owners, yes, confidence, IntervalKind::Auto);
+        Ok(Self { each: acceptance(by.each)?, all: acceptance(by.all)? })
+    }
+}
 
 /// A channel reduced to its classes, with a crowd.
 pub(crate) struct CountLaw {
@@ -165,11 +197,64 @@ impl Weights {
     }
 }
 
+/// The number of ones among a crowd's answers plus the noise of both aggregators.
+pub(crate) struct NoisySum {
+    channel: Channel,
+    estimator: Estimator,
+    owners: u64,
+    /// The cells whose answer is 1.
+    ones: Vec<usize>,
+    noise: IntegerLaw,
+    /// How much a *yes* raises the expected sum (p − q), and the expected sum without any (nq).
+    difference: f64,
+    none: f64,
+}
+
+impl NoisySum {
+    /// None if the channel has no noise.
+    pub(crate) fn new(channel: &Channel, owners: u64) -> Result<Option<Self>> {
+        let (Some(noise), Some(bit)) = (channel.noise(), channel.summed_bit()) else { return Ok(None) };
+        let no = bit.no.numerator() as f64 / Probability::ONE.numerator() as f64;
+        Ok(Some(Self {
+            estimator: Estimator::new(channel)?,
+            owners,
+            ones: channel.cells_in(Bin { answer: 0, output: Output::ONE }),
+            noise: IntegerLaw::new(noise.plausible_reach(), |value| noise.sum_probability(value)),
+            difference: bit.difference(),
+            none: owners as f64 * no,
+            channel: channel.clone().without_noise(),
+        }))
+    }
+
+    /// Draws what is published.
+    pub(crate) fn draw(&self, yes: u64, coins: &mut SeededCoins) -> Result<i64> {
+        let counts = draw_counts(&self.channel, self.owners, yes, coins)?;
+        let ones: u64 = self.ones.iter().map(|&cell| counts[cell]).sum();
+        Ok(ones as i64 + self.noise.draw(coins)?)
+    }
+
+    /// (S − nq)/(p − q).
+    pub(crate) fn estimate(&self, sum: i64) -> f64 {
+        (sum as f64 - self.none) / self.difference
+    }
+
+    /// The coverage if `yes` owners would say *yes*.
+    pub(crate) fn coverage(&self, yes: u64, by: &Confidences) -> Result<Coverage> {
+        Coverage::new(&self.estimator, self.owners, yes, by)
+    }
+
+    /// The standard deviation of the estimate if `yes` owners would say *yes*.
+    pub(crate) fn sd(&self, yes: f64) -> Result<f64> {
+        Ok(self.estimator.sd(self.owners, yes)?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use uptack::Mechanism;
     use uptack::estimate::{Confidence, IntervalKind};
+
+    use super::*;
 
     const FAMILY: [&str; 13] = [
         "randomized-response(t=0.8)",
@@ -190,7 +275,7 @@ mod tests {
     /// Every estimate, and every verdict on a 95 % and on a simultaneous interval, is the core's, for the whole family: at
     /// the truth, and so many deviations from it that the counts are near the ends of the intervals.
     #[test]
-    fn unrolled_is_the_same_as_the_core() {
+    fn unrolled_counts_are_the_same_as_the_core() {
         let each = Confidence::new(0.95).unwrap();
         let all = Confidence::of_miss(0.05 / 2221.0).unwrap();
         let by = Confidences { each, all };
@@ -233,5 +318,35 @@ mod tests {
         let mut cells = vec![0; channel.cells().len()];
         channel.classes().iter().zip(counts).for_each(|(class, &count)| cells[class.cells[0]] = count);
         cells
+    }
+
+    /// Every estimate and every verdict is the core's.
+    #[test]
+    fn unrolled_sums_are_the_same_as_the_core() {
+        let by = Confidences { each: Confidence::new(0.95).unwrap(), all: Confidence::of_miss(0.05 / 2221.0).unwrap() };
+        for text in
+            ["randomized-response(t=1) + laplace(scale=1)", "randomized-response(t=0.9999) + laplace(scale=1.1)"]
+        {
+            let channel = text.parse::<Mechanism>().unwrap().channel();
+            let law = NoisySum::new(&channel, 50_186).unwrap().unwrap();
+            for (yes, trial) in [0u64, 4, 500].into_iter().flat_map(|yes| (0..40).map(move |trial| (yes, trial))) {
+                let coverage = law.coverage(yes, &by).unwrap();
+                let sum =
+                    law.draw(yes, &mut SeededCoins::stream(5, trial)).unwrap() + [0, 4, -4, 11][trial as usize % 4];
+                let observation = law.estimator.observe_sum(50_186, sum).unwrap();
+                let reference = law.estimator.estimate_observed(&observation);
+                assert!((law.estimate(sum) - reference.estimate).abs() < 1e-6 * reference.sd, "{text} {yes}");
+                for (confidence, acceptance) in [(by.each, &coverage.each), (by.all, &coverage.all)] {
+                    let held = law.estimator.covers(&observation, confidence, IntervalKind::Auto, yes);
+                    assert_eq!(acceptance.holds_sum(sum), held, "{text} {yes} {sum}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_channel_without_noise_has_no_such_sum() {
+        let channel = "randomized-response(t=0.9)".parse::<Mechanism>().unwrap().channel();
+        assert!(NoisySum::new(&channel, 100).unwrap().is_none());
     }
 }
