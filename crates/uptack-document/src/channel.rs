@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uptack::algebra::{Program, Solution, to_text};
 use uptack::mechanism::{Custom, Noisy};
-use uptack::{Cell, Channel, DiscreteLaplace, Mechanism, Output, Probability, answer_name};
+use uptack::{Cell, Channel, Mechanism, NoiseLaw, Output, Probability, answer_name};
 
 use crate::error::Error;
 
@@ -16,7 +16,7 @@ pub struct ChannelDocument<'a> {
     cells: Vec<DecimalCell<'a>>,
     exact: Exact<'a>,
     determined: bool,
-    noise: Option<&'a DiscreteLaplace>,
+    noise: Option<&'a NoiseLaw>,
 }
 
 #[derive(Serialize)]
@@ -58,7 +58,7 @@ struct ChannelFile {
     mechanism: Option<Mechanism>,
     answers: Option<Vec<Vec<Output>>>,
     exact: Option<StatedIntegers>,
-    noise: Option<DiscreteLaplace>,
+    noise: Option<NoiseLaw>,
 }
 
 #[derive(Deserialize)]
@@ -92,11 +92,7 @@ fn not_a_mechanism(cause: serde_json::Error) -> Error {
     }
 }
 
-fn check_agreement(
-    mechanism: &Mechanism,
-    stated: Option<&Channel>,
-    noise: Option<&DiscreteLaplace>,
-) -> Result<(), Error> {
+fn check_agreement(mechanism: &Mechanism, stated: Option<&Channel>, noise: Option<&NoiseLaw>) -> Result<(), Error> {
     let channel = mechanism.channel();
     if stated.is_some_and(|stated| stated.cells() != channel.cells()) {
         return Err(Error::new(format!("the integers are not those of {mechanism}"), CONTRADICTION));
@@ -107,7 +103,7 @@ fn check_agreement(
     Ok(())
 }
 
-fn custom(channel: Channel, noise: Option<DiscreteLaplace>) -> Result<Mechanism, Error> {
+fn custom(channel: Channel, noise: Option<NoiseLaw>) -> Result<Mechanism, Error> {
     let custom = Mechanism::Custom(Custom::new(channel)?);
     Ok(match noise {
         Some(noise) => Mechanism::Noisy(Noisy::new(custom, noise)?),

@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack::{
-    Cell, Channel, Coins, DiscreteLaplace, Fraction, Mechanism, OsCoins, Output, Sampler, SeededCoins, Sums, Tally,
+    Cell, Channel, Coins, NoiseLaw, Fraction, Mechanism, OsCoins, Output, Sampler, SeededCoins, Sums, Tally,
     Truth, Truths, algebra, mechanism::Custom, privacy, simulate,
 };
 use uptack_document::{ChannelDocument, Solved, mechanism_from_json};
@@ -241,7 +241,7 @@ fn with_capacity(length: usize) -> PyResult<Vec<u8>> {
 }
 
 /// The published sums with both aggregators' noise from one seed.
-fn seeded_sums(tally: &Tally, noise: &DiscreteLaplace, seed: u64) -> Result<Sums, uptack::Error> {
+fn seeded_sums(tally: &Tally, noise: &NoiseLaw, seed: u64) -> Result<Sums, uptack::Error> {
     let mut coins = SeededCoins::new(seed);
     let added = noise.draw_seeded(&mut coins).saturating_add(noise.draw_seeded(&mut coins));
     let ones = i64::try_from(tally.count(0, Output::ONE)).unwrap_or(i64::MAX);

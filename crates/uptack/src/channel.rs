@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::linear;
-use crate::noise::{DiscreteLaplace, SummedBit};
+use crate::noise::NoiseLaw;
 pub use crate::output::Output;
 use crate::probability::Probability;
 
@@ -108,6 +108,28 @@ pub fn answer_name(answer: usize) -> char {
     char::from(b'A' + u8::try_from(answer.min(MOST_ANSWERS - 1)).unwrap_or(0))
 }
 
+/// What one owner adds to the published sum: the probability of a one, by truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummedBit {
+    /// If the truth is *yes*.
+    pub yes: Probability,
+    /// If it is *no*.
+    pub no: Probability,
+}
+
+impl SummedBit {
+    /// By how much a *yes* raises the expected sum: p − q, exact before it is rounded.
+    pub fn difference(self) -> f64 {
+        (self.yes.numerator() as i128 - self.no.numerator() as i128) as f64 / Probability::ONE.numerator() as f64
+    }
+
+    /// The variance of the sum over a crowd, before noise.
+    pub fn variance(self, owners: f64, yes: f64) -> f64 {
+        let one = |law: Probability| law.to_f64() * law.complement().to_f64();
+        yes * one(self.yes) + (owners - yes) * one(self.no)
+    }
+}
+
 /// For each truth a law over the cells: the whole of a mechanism, as data.
 ///
 /// Both laws sum to exactly one in integers over 2⁶⁴. The sampler, the accounting and the estimators all use these integers.
@@ -133,7 +155,7 @@ pub struct Channel {
     answers: Vec<Vec<Output>>,
     cells: Vec<Cell>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    noise: Option<DiscreteLaplace>,
+    noise: Option<NoiseLaw>,
     #[serde(skip)]
     determined: bool,
 }
@@ -143,7 +165,7 @@ pub struct Channel {
 struct RawChannel {
     answers: Vec<Vec<Output>>,
     cells: Vec<Cell>,
-    noise: Option<DiscreteLaplace>,
+    noise: Option<NoiseLaw>,
 }
 
 impl Channel {
@@ -174,7 +196,7 @@ impl Channel {
     /// The same channel, but all that is published is the number of answers `1`, to which each aggregator adds `noise`.
     ///
     /// Refused for several answers, and if no owner can answer `1`: then there is no such number.
-    pub fn with_noise(self, noise: DiscreteLaplace) -> Result<Self> {
+    pub fn with_noise(self, noise: NoiseLaw) -> Result<Self> {
         let refused = |message: &str| {
             Err(Error::parameter(message)
                 .with_hint("noise is added to the number of answers 1 of a mechanism with one answer"))
@@ -187,7 +209,7 @@ impl Channel {
     }
 
     /// The same channel, with noise if there is any.
-    pub(crate) fn with_optional_noise(self, noise: Option<DiscreteLaplace>) -> Result<Self> {
+    pub(crate) fn with_optional_noise(self, noise: Option<NoiseLaw>) -> Result<Self> {
         match noise {
             Some(noise) => self.with_noise(noise),
             None => Ok(self),
@@ -201,7 +223,7 @@ impl Channel {
     }
 
     /// What each aggregator adds to the published sum; `None` if all tallies are published as they are.
-    pub fn noise(&self) -> Option<&DiscreteLaplace> {
+    pub fn noise(&self) -> Option<&NoiseLaw> {
         self.noise.as_ref()
     }
 

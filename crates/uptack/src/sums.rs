@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::channel::Output;
 use crate::coins::Unpredictable;
 use crate::error::{Error, Result};
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::tally::{LARGEST_COUNT, Tally};
 
 /// The published numbers of a channel with noise: for each question, the number of answers `1` plus what both aggregators
@@ -49,7 +49,7 @@ impl Sums {
     /// The number of answers `1` of a tally plus the noise of two aggregators, which is drawn afresh each time.
     ///
     /// Refused for tallies of several answers: noise is added to one number per question.
-    pub fn of_tally(tally: &Tally, noise: &DiscreteLaplace, coins: &mut impl Unpredictable) -> Result<Self> {
+    pub fn of_tally(tally: &Tally, noise: &NoiseLaw, coins: &mut impl Unpredictable) -> Result<Self> {
         let answers = tally.answers().len();
         if answers != 1 {
             return Err(Error::counts(format!("noise cannot be added to the tallies of {answers} answers"))
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_sum_of_a_tally_is_near_its_ones() {
-        let noise: DiscreteLaplace = "laplace(scale=2)".parse().unwrap();
+        let noise: NoiseLaw = "laplace(scale=2)".parse().unwrap();
         let tally: Tally = serde_json::from_str(r#"{"answers":[{"1":700,"0":200,"⊥":100}]}"#).unwrap();
         let draw = || Sums::of_tally(&tally, &noise, &mut crate::OsCoins).unwrap();
         let sums: Vec<Sums> = (0..50).map(|_| draw()).collect();

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use uptack::display::{self, Rounding};
 use uptack::privacy::linked_epsilon;
 use uptack::{
-    Cell, Channel, DiscreteLaplace, OsCoins, Output, RowFormat, RowReader, Sampler, Sums, Tally, Truths, answer_name,
+    Cell, Channel, NoiseLaw, OsCoins, Output, RowFormat, RowReader, Sampler, Sums, Tally, Truths, answer_name,
 };
 
 use crate::failure::{IoResultExt, Result, ResultExt};
@@ -220,7 +220,7 @@ pub(crate) struct TallyArguments {
     format: Option<RowFormatArgument>,
     /// Count the answers 1 alone and add what two aggregators would: two draws with the operating system's coins, new ones each time
     #[arg(long, value_name = "laplace(scale=T)")]
-    noise: Option<DiscreteLaplace>,
+    noise: Option<NoiseLaw>,
 }
 
 impl From<RowFormatArgument> for RowFormat {
@@ -276,7 +276,7 @@ fn count_rows(input: Input<'_>, source: &mut dyn Read, format: Option<RowFormat>
     }
 }
 
-fn describe_sums(sums: &Sums, noise: &DiscreteLaplace) -> String {
+fn describe_sums(sums: &Sums, noise: &NoiseLaw) -> String {
     let (owners, numbers) = (grouped(sums.owners()), joined(sums.sums(), ", "));
     format!("{owners} owners\n\nanswers 1, and {noise} of two aggregators: {numbers}\n")
 }

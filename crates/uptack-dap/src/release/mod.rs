@@ -6,7 +6,7 @@ pub mod verification;
 
 use std::ops::RangeInclusive;
 
-use uptack::DiscreteLaplace;
+use uptack::NoiseLaw;
 
 use crate::error::{Error, Result};
 
@@ -33,7 +33,7 @@ impl Collected {
 }
 
 /// The sums that this many reports and two draws of noise can have, except with a probability below 10⁻¹⁸.
-pub(crate) fn plausible(noise: &DiscreteLaplace, reports: u64) -> RangeInclusive<i128> {
+pub(crate) fn plausible(noise: &NoiseLaw, reports: u64) -> RangeInclusive<i128> {
     let reach = i128::from(noise.plausible_reach());
     -reach..=i128::from(reports) + reach
 }

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 use uptack::{
-    DiscreteLaplace, Output, Tally,
+    NoiseLaw, Output, Tally,
     card::{Card, Check, Timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
@@ -200,7 +200,7 @@ fn report_count(record: &Record, card: &Card) -> Check {
     Check::rule("reports", record.reports, rule, most <= record.reports)
 }
 
-fn explained_by_noise(noise: &DiscreteLaplace, reports: u64, sums: &[i64]) -> Check {
+fn explained_by_noise(noise: &NoiseLaw, reports: u64, sums: &[i64]) -> Check {
     let range = plausible(noise, reports);
     let rule = format!("each within {} to {}, as far as noise can plausibly reach", range.start(), range.end());
     Check::rule("sums", listed(sums), rule, sums.iter().all(|sum| range.contains(&i128::from(*sum))))

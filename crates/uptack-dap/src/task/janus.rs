@@ -10,7 +10,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 use std::path::Path;
-use uptack::DiscreteLaplace;
+use uptack::NoiseLaw;
 use url::Url;
 
 use super::{AggregatorRole, AggregatorTask, TaskSet, files};
@@ -156,7 +156,7 @@ enum JanusVdaf {
 }
 
 impl JanusVdaf {
-    fn new(kind: &VdafKind, noise: Option<&DiscreteLaplace>) -> Result<Self> {
+    fn new(kind: &VdafKind, noise: Option<&NoiseLaw>) -> Result<Self> {
         match *kind {
             VdafKind::Histogram { .. } if noise.is_some() => {
                 Err(Error::input("task: noise on the cells of a histogram cannot be written for Janus"))
@@ -185,7 +185,7 @@ struct Budget {
 
 impl Strategy {
     /// The budget for which libprio's scale, sensitivity/ε, is that of the noise; the sensitivity is the number of bits.
-    fn new(bits: u64, noise: &DiscreteLaplace) -> Self {
+    fn new(bits: u64, noise: &NoiseLaw) -> Self {
         let (numerator, denominator) = (noise.scale().numerator(), noise.scale().denominator());
         let common = greatest_common_divisor(bits, numerator);
         // Both factors are below 2⁶⁴, so the product fits.
@@ -195,7 +195,7 @@ impl Strategy {
 }
 
 /// Warns the reader of a file not to take the budget for the card's ε.
-fn remark(noise: &DiscreteLaplace) -> String {
+fn remark(noise: &NoiseLaw) -> String {
     format!(
         "# Noise of scale {}. The epsilon of the budget only sets the scale: it is not the card's.\n",
         noise.scale()
@@ -257,7 +257,7 @@ mod tests {
         tasks_with(kind, None)
     }
 
-    fn tasks_with(kind: VdafKind, noise: Option<DiscreteLaplace>) -> (TaskSet, [ReadTask; 2]) {
+    fn tasks_with(kind: VdafKind, noise: Option<NoiseLaw>) -> (TaskSet, [ReadTask; 2]) {
         let mut parameters = TaskParameters::new(
             "https://leader.example/dap".parse().unwrap(),
             "https://helper.example/".parse().unwrap(),
@@ -342,7 +342,7 @@ mod tests {
     fn the_scale_that_janus_computes_is_the_tasks() {
         for length in [1, 2, 7, 960] {
             for scale in ["1", "10", "0.01", "5/2", "7/3", "1.918273645", "1000000000", "12345678901/1234567891"] {
-                let noise = DiscreteLaplace::new(scale.parse().unwrap());
+                let noise = NoiseLaw::laplace(scale.parse().unwrap());
                 let (_, both) = tasks_with(VdafKind::bits(length), Some(noise));
                 for task in both {
                     let VdafInstance::Prio3SumVec { bits: 1, length: read, .. } = task.vdaf else { panic!("not bits") };
@@ -360,7 +360,7 @@ mod tests {
     fn noise_is_written_only_where_there_is_some_and_says_that_its_budget_is_a_knob() {
         let (_, [leader, helper]) = tasks(VdafKind::bits(1));
         assert!(read_budget(&leader.vdaf).is_none() && read_budget(&helper.vdaf).is_none());
-        let ten = DiscreteLaplace::new("10".parse().unwrap());
+        let ten = NoiseLaw::laplace("10".parse().unwrap());
         // What Janus stores of it, as docs/scale-out.md has it.
         let (_, [noisy, _]) = tasks_with(VdafKind::bits(1), Some(ten));
         let stored = |vdaf: &VdafInstance| serde_json::to_string(vdaf).unwrap();

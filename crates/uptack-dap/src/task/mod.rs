@@ -20,7 +20,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rand::{RngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use uptack::DiscreteLaplace;
+use uptack::NoiseLaw;
 use url::Url;
 
 use crate::{
@@ -63,7 +63,7 @@ pub struct TaskParameters {
     pub tolerable_clock_skew: u64,
     /// What each aggregator adds to each sum of a batch, once, before its share leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub noise: Option<DiscreteLaplace>,
+    pub noise: Option<NoiseLaw>,
 }
 
 impl TaskParameters {

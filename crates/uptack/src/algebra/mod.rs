@@ -60,7 +60,7 @@ pub use solution::{Solution, Step};
 use crate::channel::{Channel, name_of};
 use crate::error::Result;
 use crate::mechanism::{Custom, Mechanism, Noisy};
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 
 use coupling::Coupled;
 use fault::Fault;
@@ -91,7 +91,7 @@ impl Program {
         }
     }
 
-    fn with_noise(self, noise: DiscreteLaplace) -> Result<Self> {
+    fn with_noise(self, noise: NoiseLaw) -> Result<Self> {
         Ok(Self {
             channel: self.channel.with_noise(noise)?,
             mechanism: Mechanism::Noisy(Noisy::new(self.mechanism, noise)?),

@@ -6,11 +6,11 @@ use super::fault::{Fault, Result, Span};
 use super::lexer::{Kind, Token};
 use crate::channel::{Bin, Output};
 use crate::error::Error;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 
 /// The tokens of an equation, and those of the noise that is added at its end.
 pub(super) fn split<'t, 'a>(tokens: &'t [Token<'a>]) -> (&'t [Token<'a>], Option<&'t [Token<'a>]>) {
-    let added = |pair: &[Token<'_>]| pair[0].kind == Kind::Plus && pair[1].text == "laplace";
+    let added = |pair: &[Token<'_>]| pair[0].kind == Kind::Plus && NoiseLaw::is_name(pair[1].text);
     match tokens.windows(2).position(added) {
         Some(place) => (&tokens[..place], Some(&tokens[place + 1..])),
         None => (tokens, None),
@@ -18,7 +18,7 @@ pub(super) fn split<'t, 'a>(tokens: &'t [Token<'a>]) -> (&'t [Token<'a>], Option
 }
 
 /// Reads what is added to an output; only the output `1` can have noise.
-pub(super) fn read(text: &str, bin: Bin, tokens: &[Token<'_>]) -> Result<(DiscreteLaplace, Span)> {
+pub(super) fn read(text: &str, bin: Bin, tokens: &[Token<'_>]) -> Result<(NoiseLaw, Span)> {
     let span = Span { start: tokens[0].span.start, end: tokens[tokens.len() - 1].span.end };
     if bin.output != Output::ONE {
         return Err(Fault::syntax(

@@ -3,7 +3,7 @@
 use super::fault::Span;
 use crate::channel::Bin;
 use crate::fraction::Fraction;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 
 /// Whose share a term is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,5 +91,5 @@ pub(super) struct Parsed {
     pub(super) definitions: Vec<Definition>,
     pub(super) equations: Vec<Equation>,
     /// What the aggregators add to the count of `1`, and where it stands.
-    pub(super) noise: Option<(DiscreteLaplace, Span)>,
+    pub(super) noise: Option<(NoiseLaw, Span)>,
 }

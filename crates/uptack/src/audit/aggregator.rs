@@ -15,7 +15,7 @@ use super::subject::{AuditCoins, Subject};
 use super::{Finding, some_of};
 use crate::channel::{Channel, Output};
 use crate::error::Result;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::packed::Truths;
 use crate::simulate::Progress;
 use crate::truth::Truth;
@@ -30,7 +30,7 @@ const STRETCHES: i64 = 32;
 /// What is attacked, and how hard.
 pub(super) struct Attack<'a> {
     pub(super) channel: &'a Channel,
-    pub(super) noise: &'a DiscreteLaplace,
+    pub(super) noise: &'a NoiseLaw,
     /// The ε that one honest aggregator is claimed to be enough for.
     pub(super) claimed: Option<f64>,
     /// Calls of the sampler that may be made.

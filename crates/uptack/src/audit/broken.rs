@@ -9,7 +9,7 @@ use crate::channel::{Bin, Cell, Channel, Output};
 use crate::coins::Coins;
 use crate::display::separated;
 use crate::error::{Error, Result};
-use crate::noise::{DiscreteLaplace, Scale};
+use crate::noise::{NoiseLaw, Scale};
 use crate::output::shortened;
 use crate::packed::{LANES, MOST_PLANES, PackedCells, Truths};
 use crate::probability::Probability;
@@ -159,8 +159,8 @@ impl Subject for BrokenSampler {
         }
     }
 
-    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>> {
-        let mut drawn = |noise: &DiscreteLaplace| noise.draw_many_from(count, coins);
+    fn draw_noise<C: Coins>(&self, noise: &NoiseLaw, count: usize, coins: &mut C) -> Result<Vec<i64>> {
+        let mut drawn = |noise: &NoiseLaw| noise.draw_many_from(count, coins);
         match self.control {
             BrokenControl::NoiseAveraged => {
                 let (first, second) = (drawn(noise)?, drawn(noise)?);
@@ -228,9 +228,9 @@ fn pack(cells: usize, drawn: &[usize]) -> PackedCells {
     packed
 }
 
-fn a_tenth_smaller(noise: &DiscreteLaplace) -> Result<DiscreteLaplace> {
+fn a_tenth_smaller(noise: &NoiseLaw) -> Result<NoiseLaw> {
     let scale = noise.scale();
-    Scale::new(scale.numerator().saturating_mul(9), scale.denominator().saturating_mul(10)).map(DiscreteLaplace::new)
+    Scale::new(scale.numerator().saturating_mul(9), scale.denominator().saturating_mul(10)).map(NoiseLaw::laplace)
 }
 
 /// For each truth (no, yes) and each cell drawn, the cell whose last answer says the truth plainly and which agrees with

@@ -8,9 +8,8 @@ use std::cmp::Ordering;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
-use crate::channel::{Bin, Channel, Class, Output};
+use crate::channel::{Bin, Channel, Class, Output, SummedBit};
 use crate::linear;
-use crate::noise::SummedBit;
 use crate::privacy::Direction;
 use crate::probability::Probability;
 

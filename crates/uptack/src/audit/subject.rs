@@ -2,7 +2,7 @@
 
 use crate::coins::{Coins, OsCoins, SeededCoins};
 use crate::error::Result;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::packed::{PackedCells, Truths};
 use crate::sampler::Sampler;
 use crate::truth::Truth;
@@ -16,7 +16,7 @@ pub(super) trait Subject: Sync {
     fn draw_many<C: Coins>(&self, truths: &Truths, coins: &mut C) -> Result<PackedCells>;
 
     /// What one aggregator adds to each of `count` sums.
-    fn draw_noise<C: Coins>(&self, noise: &DiscreteLaplace, count: usize, coins: &mut C) -> Result<Vec<i64>> {
+    fn draw_noise<C: Coins>(&self, noise: &NoiseLaw, count: usize, coins: &mut C) -> Result<Vec<i64>> {
         noise.draw_many_from(count, coins)
     }
 }

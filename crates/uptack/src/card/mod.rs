@@ -25,7 +25,7 @@ use crate::channel::{Channel, Output};
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::plan::{Choice, Plan, Request};
 use crate::privacy::composition::Ballot;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
@@ -112,7 +112,7 @@ pub struct CardChannel {
     pub cells: Vec<crate::Cell>,
     /// What each of the two aggregators adds to the number of answers `1`, which is then the only number published.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub noise: Option<DiscreteLaplace>,
+    pub noise: Option<NoiseLaw>,
 }
 
 impl CardChannel {

@@ -10,7 +10,7 @@ use crate::channel::{Cell, Channel, Output, name_of};
 use crate::display::{Decimal, Rounding, separated};
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::plan::{Over, Prior};
 use crate::privacy::{Views, WorkLimit};
 use crate::probability::Probability;
@@ -261,8 +261,8 @@ fn cell_checks(stated: &Cell, found: &Cell) -> [Check; 3] {
 }
 
 /// Checks the noise against the mechanism's text, which may have none.
-fn noise_check(stated: Option<&DiscreteLaplace>, found: Option<&DiscreteLaplace>) -> Option<Check> {
-    let words = |noise: Option<&DiscreteLaplace>| noise.map_or("no noise".to_owned(), |noise| noise.to_string());
+fn noise_check(stated: Option<&NoiseLaw>, found: Option<&NoiseLaw>) -> Option<Check> {
+    let words = |noise: Option<&NoiseLaw>| noise.map_or("no noise".to_owned(), |noise| noise.to_string());
     match (stated, found) {
         (None, None) => None,
         (Some(stated), Some(found)) => Some(Check::equal("channel.noise.scale", stated.scale(), found.scale())),

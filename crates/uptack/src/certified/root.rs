@@ -95,6 +95,19 @@ pub(crate) fn bisect_integers((mut low, mut high): (i64, i64), is_below: impl Fn
     (low, high)
 }
 
+/// Ends for [`bisect_integers`], not negative, found from a guess in steps that double, so that a poor guess costs a few more
+/// steps and not one per unit.
+pub(crate) fn bracket_integers(guess: i64, is_below: impl Fn(i64) -> bool) -> (i64, i64) {
+    let (mut low, mut high, mut step) = (guess, guess, 1);
+    while low > 0 && !is_below(low) {
+        (low, step) = ((low - step).max(0), 2 * step);
+    }
+    while is_below(high) {
+        (high, step) = (high + step, 2 * step);
+    }
+    (low, high)
+}
+
 /// The Illinois variant of false position: a root between two points, given with their levels, which are positive below the
 /// root and negative above it. An end that stays twice in a row has its level halved, so that no end stays forever.
 pub(crate) struct FalsePosition {

@@ -4,7 +4,7 @@ use super::least_squares::{LeastSquares, Weights};
 use super::observation::{Observation, Reader, Statistic, probability_of};
 use crate::channel::{Bin, Cell, Channel};
 use crate::error::{Error, Result};
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::tally::Tally;
 
 /// Estimates the number of yes-owners from tallies of one channel.
@@ -119,7 +119,7 @@ impl Estimator {
         }
     }
 
-    fn of_sum(channel: &Channel, reader: Reader, source: Source, noise: &DiscreteLaplace) -> Self {
+    fn of_sum(channel: &Channel, reader: Reader, source: Source, noise: &NoiseLaw) -> Self {
         let statistics = source.statistics(&reader);
         Self {
             bins: channel.published_bins(),
@@ -145,7 +145,7 @@ impl Estimator {
     /// Reads the published sum of a channel with noise.
     ///
     /// It refuses if the channel has no noise, and if the sum lies farther outside 0 to `owners` than
-    /// [`DiscreteLaplace::plausible_reach`](crate::DiscreteLaplace::plausible_reach).
+    /// [`NoiseLaw::plausible_reach`](crate::NoiseLaw::plausible_reach).
     pub fn observe_sum(&self, owners: u64, sum: i64) -> Result<Observation> {
         self.reader.read_sum(owners, sum)
     }
@@ -278,7 +278,7 @@ impl Estimator {
         self.weights(owners, yes).variance()
     }
 
-    pub(crate) fn noise(&self) -> Option<DiscreteLaplace> {
+    pub(crate) fn noise(&self) -> Option<NoiseLaw> {
         self.reader.channel.noise().copied()
     }
 

@@ -6,7 +6,7 @@
 //! neighbouring hypotheses, so that within a zone the tails are monotone in the hypothesis.
 
 use super::owner_law::OwnerLaw;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::numeric::draws::Draws;
 use crate::numeric::lattice_sum::{ExactLaw, LatticeSum, Side, Tails};
 use crate::numeric::noisy::{self, LUMPING_ERROR, Lumped};
@@ -21,7 +21,7 @@ pub(super) struct Zone {
     pub(super) weights: Vec<i64>,
     /// What one owner adds in all, with its probability by truth.
     pub(super) law: OwnerLaw,
-    pub(super) noise: Option<DiscreteLaplace>,
+    pub(super) noise: Option<NoiseLaw>,
 }
 
 /// What a test says of a hypothesis.
@@ -148,7 +148,7 @@ impl<'a> Law<'a> {
         }
     }
 
-    fn with_noise(count: LatticeSum<'a>, noise: DiscreteLaplace, far: bool) -> (Self, Margin) {
+    fn with_noise(count: LatticeSum<'a>, noise: NoiseLaw, far: bool) -> (Self, Margin) {
         if let Some(law) = noisy::exact(&count, &noise, far) {
             return (Self::Exact(law), Margin::of_exact_law(far));
         }

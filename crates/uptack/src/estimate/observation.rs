@@ -8,7 +8,7 @@ use num_traits::{One, ToPrimitive, Zero};
 use crate::channel::{Bin, Cell, Channel, Class, Output};
 use crate::error::{Error, Result};
 use crate::linear;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::probability::Probability;
 use crate::sums::check_owners;
 use crate::tally::Tally;
@@ -201,7 +201,7 @@ impl Reader {
 }
 
 /// Refuses a sum that noise cannot explain.
-fn check_sum(noise: &DiscreteLaplace, owners: u64, sum: i64) -> Result<()> {
+fn check_sum(noise: &NoiseLaw, owners: u64, sum: i64) -> Result<()> {
     let reach = i128::from(noise.plausible_reach());
     if (-reach..=i128::from(owners) + reach).contains(&i128::from(sum)) {
         return Ok(());

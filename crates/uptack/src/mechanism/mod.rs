@@ -41,7 +41,7 @@ use crate::channel::{Cell, Channel, Output};
 use crate::display::separated;
 use crate::error::{Error, Result};
 use crate::fraction::Fraction;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 use crate::probability::Probability;
 
 /// Any mechanism that can be written as `name(key=value, …)`, and with noise `name(key=value, …) + laplace(scale=…)`.
@@ -185,7 +185,7 @@ impl Mechanism {
     }
 
     /// What each aggregator adds to the published sum; `None` if all tallies are published as they are.
-    pub fn noise(&self) -> Option<&DiscreteLaplace> {
+    pub fn noise(&self) -> Option<&NoiseLaw> {
         match self {
             Self::Noisy(noisy) => Some(noisy.noise()),
             _ => None,

@@ -3,7 +3,7 @@ use std::fmt;
 use super::Mechanism;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 
 /// A mechanism of one answer, and noise that each of the two aggregators adds to the number of answers `1`:
 /// `randomized-response(t=0.999) + laplace(scale=1)`.
@@ -12,7 +12,7 @@ use crate::noise::DiscreteLaplace;
 /// owners are honest, too, the certified guarantee of the release. If nobody is honest, the linked ε of the mechanism.
 ///
 /// **Algorithm.** Owners draw as without noise and write one bit, whether they answer `1`. Each aggregator draws once for
-/// each batch from the [`DiscreteLaplace`] law and adds that to its share of the sum; only the sum is published.
+/// each batch from the [`NoiseLaw`] law and adds that to its share of the sum; only the sum is published.
 ///
 /// **Utility.** sd² = (yes·p(1−p) + no·q(1−q) + 2·2a/(1−a)²)/(p−q)², p and q being the probabilities of an answer `1`.
 ///
@@ -28,12 +28,12 @@ use crate::noise::DiscreteLaplace;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noisy {
     mechanism: Box<Mechanism>,
-    noise: DiscreteLaplace,
+    noise: NoiseLaw,
 }
 
 impl Noisy {
     /// Refused if the mechanism has several answers or no answer `1`, or has noise already.
-    pub fn new(mechanism: Mechanism, noise: DiscreteLaplace) -> Result<Self> {
+    pub fn new(mechanism: Mechanism, noise: NoiseLaw) -> Result<Self> {
         if mechanism.noise().is_some() {
             return Err(Error::parameter("noise is added twice"));
         }
@@ -52,7 +52,7 @@ impl Noisy {
     }
 
     /// What each aggregator adds.
-    pub fn noise(&self) -> &DiscreteLaplace {
+    pub fn noise(&self) -> &NoiseLaw {
         &self.noise
     }
 

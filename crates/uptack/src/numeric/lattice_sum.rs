@@ -6,7 +6,7 @@ use super::draws::{Cumulants, Draws, Tilted};
 use super::fourier::{self, Sines};
 use super::normal;
 use crate::certified::root::newton_step;
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 
 /// The sum of several groups of independent draws.
 ///
@@ -16,7 +16,7 @@ use crate::noise::DiscreteLaplace;
 pub(crate) struct LatticeSum<'a> {
     pub(crate) groups: [Draws<'a>; 2],
     /// Drawn twice and added.
-    pub(crate) noise: Option<DiscreteLaplace>,
+    pub(crate) noise: Option<NoiseLaw>,
 }
 
 /// P(sum ≥ x), P(sum ≤ x) and P(sum = x).
@@ -253,10 +253,10 @@ impl LatticeSum<'_> {
         tilt
     }
 
-    /// From 1/scale on the noise has no moment generating function.
+    /// The largest tilt that is tried; beyond that of the noise there is no moment generating function.
     fn steepest_tilt(&self) -> f64 {
         let most = 50.0 / self.range().max(1.0);
-        self.noise.map_or(most, |noise| most.min((1.0 - 1e-9) / noise.scale().to_f64()))
+        self.noise.map_or(most, |noise| most.min(noise.steepest_tilt()))
     }
 }
 
@@ -311,18 +311,10 @@ impl<'a> Spectrum<'a> {
     }
 }
 
-/// The cumulants of both draws together: the moment generating function of one is 1/(1 − 4a·sinh²(tilt/2)/(1−a)²).
-fn noise_cumulants(noise: &DiscreteLaplace, tilt: f64) -> Cumulants {
-    let half = (tilt / 2.0).sinh();
-    // 2a/(1−a)² is the variance.
-    let size = noise.variance();
-    let left = 1.0 - 2.0 * size * half * half;
-    let (first, second) = (size * tilt.sinh() / left, size * tilt.cosh() / left);
-    Cumulants {
-        value: -2.0 * (-2.0 * size * half * half).ln_1p(),
-        mean: 2.0 * first,
-        variance: 2.0 * (second + first * first),
-    }
+/// The cumulants of both draws together.
+fn noise_cumulants(noise: &NoiseLaw, tilt: f64) -> Cumulants {
+    let [value, mean, variance] = noise.sum_cumulants(tilt);
+    Cumulants { value, mean, variance }
 }
 
 /// Replaces each number by the sum of those so far.

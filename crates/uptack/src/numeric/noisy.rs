@@ -1,12 +1,10 @@
-//! Laws of counts to which two aggregators each add discrete Laplace noise.
+//! Laws of counts to which two aggregators each add noise.
 //!
-//! One draw of discrete Laplace noise is the difference of two geometric ones, and adding a geometric draw to a law is a
-//! recursion of positive terms: so the exact law with noise is that without it, run through four recursions that lose no digits.
-//! If that would take too many values, the narrower of count and noise is lumped into blocks that are narrow in relation to
-//! the other, and tails are sums over them.
+//! The exact law with noise is that without it, convolved twice with the noise. If that would take too many values, the
+//! narrower of count and noise is lumped into blocks that are narrow in relation to the other, and tails are sums over them.
 
 use super::lattice_sum::{ExactLaw, LatticeSum, Side, Tails};
-use crate::noise::DiscreteLaplace;
+use crate::noise::NoiseLaw;
 
 /// An exact law with noise is formed up to this many values.
 const MOST_VALUES: f64 = 65_536.0;
@@ -28,7 +26,7 @@ pub(crate) const LUMPING_ERROR: f64 = 5e-4;
 #[derive(Clone, Debug)]
 pub(crate) struct Lumped<'a> {
     count: LatticeSum<'a>,
-    noise: DiscreteLaplace,
+    noise: NoiseLaw,
     blocks: Blocks,
 }
 
@@ -42,7 +40,7 @@ enum Blocks {
 }
 
 /// The law of `count` and both draws, if it is not too long.
-pub(crate) fn exact(count: &LatticeSum<'_>, noise: &DiscreteLaplace, far: bool) -> Option<ExactLaw> {
+pub(crate) fn exact(count: &LatticeSum<'_>, noise: &NoiseLaw, far: bool) -> Option<ExactLaw> {
     let reach = noise.reach(if far { FAR_NEGLIGIBLE } else { NEGLIGIBLE });
     if count.exact_size() + 2.0 * reach as f64 > MOST_VALUES {
         return None;
@@ -51,31 +49,14 @@ pub(crate) fn exact(count: &LatticeSum<'_>, noise: &DiscreteLaplace, far: bool) 
     let (first, masses) = law.parts();
     let room = vec![0.0; reach as usize];
     let mut sum = [&room, masses, &room].concat();
-    add_both_draws(&mut sum, noise);
+    noise.add_draw(&mut sum);
+    noise.add_draw(&mut sum);
     Some(ExactLaw::new(first - i128::from(reach), sum))
-}
-
-/// Adds two draws of the noise, each the difference of two geometric ones.
-fn add_both_draws(masses: &mut [f64], noise: &DiscreteLaplace) {
-    for _ in 0..2 {
-        add_geometric(masses.iter_mut(), noise);
-        add_geometric(masses.iter_mut().rev(), noise);
-    }
-}
-
-/// Adds an independent geometric draw, in the direction of the masses.
-fn add_geometric<'a>(masses: impl Iterator<Item = &'a mut f64>, noise: &DiscreteLaplace) {
-    let (decay, gap) = (noise.decay(), noise.gap());
-    let mut before = 0.0;
-    for mass in masses {
-        *mass = gap * *mass + decay * before;
-        before = *mass;
-    }
 }
 
 impl<'a> Lumped<'a> {
     /// `count` is a sum without noise.
-    pub(crate) fn new(count: LatticeSum<'a>, noise: DiscreteLaplace, far: bool) -> Self {
+    pub(crate) fn new(count: LatticeSum<'a>, noise: NoiseLaw, far: bool) -> Self {
         Self { count, noise, blocks: Blocks::new(&count, &noise, far) }
     }
 
@@ -109,7 +90,7 @@ impl<'a> Lumped<'a> {
 
 impl Blocks {
     /// Lumps the narrower of count and noise.
-    fn new(count: &LatticeSum<'_>, noise: &DiscreteLaplace, far: bool) -> Self {
+    fn new(count: &LatticeSum<'_>, noise: &NoiseLaw, far: bool) -> Self {
         let sd = count.variance().sqrt();
         if noise.scale().to_f64() < sd {
             return Self::Noise(noise_blocks(noise, (sd / NOISE_BLOCKS).max(1.0) as i64));
@@ -120,7 +101,7 @@ impl Blocks {
 }
 
 /// The noise in blocks of `width` values on either side of 0.
-fn noise_blocks(noise: &DiscreteLaplace, width: i64) -> Vec<(f64, f64)> {
+fn noise_blocks(noise: &NoiseLaw, width: i64) -> Vec<(f64, f64)> {
     let reach = noise.reach(FAR_NEGLIGIBLE);
     let mut blocks = vec![(0.0, noise.sum_probability(0))];
     for start in (1..=reach.max(1)).step_by(width as usize) {
@@ -133,7 +114,7 @@ fn noise_blocks(noise: &DiscreteLaplace, width: i64) -> Vec<(f64, f64)> {
 }
 
 /// The mean and the probability of the block `start..end`.
-fn noise_block(noise: &DiscreteLaplace, start: i64, end: i64) -> (f64, f64) {
+fn noise_block(noise: &NoiseLaw, start: i64, end: i64) -> (f64, f64) {
     let (tail, next) = (noise.sum_upper_tail(start), noise.sum_upper_tail(end));
     // Σ k·P(k) of the block, by parts.
     let within = noise.sum_of_tails(start + 1) - noise.sum_of_tails(end + 1);
@@ -176,8 +157,8 @@ mod tests {
         LatticeSum { groups: [yes, no].map(|(count, masses)| Draws { count, values: &VALUES, masses }), noise: None }
     }
 
-    fn noise(scale: &str) -> DiscreteLaplace {
-        DiscreteLaplace::new(scale.parse().unwrap())
+    fn noise(scale: &str) -> NoiseLaw {
+        NoiseLaw::laplace(scale.parse().unwrap())
     }
 
     /// The law of the noise alone is the closed form, in relation to itself, far into the tails.

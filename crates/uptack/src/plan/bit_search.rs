@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use super::family::{Family, Law};
 use super::request::{Prior, Request};
-use crate::noise::SummedBit;
+use crate::channel::SummedBit;
 
 /// A bit that owners of one truth mostly write and owners of the other truth mostly do not.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn both_add_four_times_what_the_decay_says() {
-        let noise: DiscreteLaplace = "laplace(scale=2.5)".parse().unwrap();
+        let noise = DiscreteLaplace::new("2.5".parse().unwrap());
         assert!((variance_of_both(noise.decay()) / (2.0 * noise.variance()) - 1.0).abs() < 1e-12);
     }
 }

@@ -18,7 +18,7 @@ use crate::certified::root::{MOST_HALVINGS, Middle, bisect};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::mechanism::{Mechanism, Noisy};
-use crate::noise::{DiscreteLaplace, Scale};
+use crate::noise::{NoiseLaw, Scale};
 use crate::privacy::{Guarantee, linked_epsilon, one_aggregator};
 
 /// A mechanism with noise that keeps the request.
@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
 
     /// Whether a bit with noise of a scale keeps the bound in the crowds of one truth.
     fn keeps(&self, bit: &Bit, scale: f64) -> bool {
-        let noisy = |scale: Scale| bit.silent_law().channel().ok()?.with_noise(DiscreteLaplace::new(scale)).ok();
+        let noisy = |scale: Scale| bit.silent_law().channel().ok()?.with_noise(NoiseLaw::laplace(scale)).ok();
         scales_from(scale).next().and_then(noisy).is_some_and(|channel: Channel| self.limits.is_kept(&channel))
     }
 
@@ -248,7 +248,7 @@ fn law(family: Family, bit: &Bit) -> Law {
 fn least_scale_alone(channel: &Channel, epsilon: f64) -> Option<Scale> {
     let needed = scale_of(Bit::of(channel.summed_bit()?).decay(epsilon.exp_m1()));
     let keeps = |scale: Scale| {
-        let noisy = channel.clone().with_noise(DiscreteLaplace::new(scale)).ok()?;
+        let noisy = channel.clone().with_noise(NoiseLaw::laplace(scale)).ok()?;
         Some(one_aggregator(&noisy)?.upper() <= epsilon)
     };
     scales_from(needed).find(|scale| keeps(*scale) == Some(true))
@@ -272,7 +272,7 @@ fn scales_from(scale: f64) -> impl Iterator<Item = Scale> {
 
 /// A mechanism with noise of this scale.
 fn noisy(local: Mechanism, scale: Scale) -> Result<Mechanism> {
-    Ok(Mechanism::Noisy(Noisy::new(local, DiscreteLaplace::new(scale))?))
+    Ok(Mechanism::Noisy(Noisy::new(local, NoiseLaw::laplace(scale))?))
 }
 
 /// The error of a mechanism as it is written, if it is finite.

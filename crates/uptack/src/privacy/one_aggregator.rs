@@ -16,10 +16,10 @@ use num_rational::BigRational;
 use num_traits::{One, ToPrimitive};
 
 use crate::certified::exponential::Exponential;
-use crate::certified::root::bisect_integers;
+use crate::certified::root::{bisect_integers, bracket_integers};
 use crate::certified::rounding::Enclosure;
-use crate::channel::Channel;
-use crate::noise::{DiscreteLaplace, SummedBit};
+use crate::channel::{Channel, SummedBit};
+use crate::noise::{DiscreteLaplace, NoiseLaw};
 use crate::probability::Probability;
 
 /// Claims are whole multiples of 10^−12.
@@ -40,7 +40,7 @@ const PLAIN_UNITS: u128 = 1_000_000_000_000_000;
 /// # Ok::<(), uptack::Error>(())
 /// ```
 pub fn one_aggregator(channel: &Channel) -> Option<Enclosure> {
-    let (noise, bit) = (channel.noise()?, channel.summed_bit()?);
+    let (NoiseLaw::Laplace(noise), bit) = (channel.noise()?, channel.summed_bit()?);
     let units = if bit.yes == bit.no { (0, 0) } else { epsilon_in_units(bit, noise) };
     Some(Enclosure::new(decimal(units.0.into()), decimal(units.1.into())))
 }
@@ -93,7 +93,7 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
     let pair = Pair::new(bit, noise);
     let is_below = |units: i64| !pair.is_at_most(units.unsigned_abs());
     let guess = (pair.approximate(noise) * UNITS) as i64;
-    let (below, above) = bisect_integers(around(guess, is_below), is_below);
+    let (below, above) = bisect_integers(bracket_integers(guess, is_below), is_below);
     (below.unsigned_abs(), above.unsigned_abs())
 }
 
@@ -101,19 +101,6 @@ fn epsilon_in_units(bit: SummedBit, noise: &DiscreteLaplace) -> (u64, u64) {
 fn inverse_scale_in_units(noise: &DiscreteLaplace) -> (u64, u64) {
     let exact = noise.scale().exact().recip() * BigInt::from(UNITS as u64);
     (whole(&exact.floor()), whole(&exact.ceil()))
-}
-
-/// Two numbers, not negative, between which a condition ceases to hold: found from a guess in steps that double, so that a poor
-/// guess costs a few more steps and not one for each unit.
-fn around(guess: i64, is_below: impl Fn(i64) -> bool) -> (i64, i64) {
-    let (mut low, mut high, mut step) = (guess, guess, 1);
-    while low > 0 && !is_below(low) {
-        (low, step) = ((low - step).max(0), 2 * step);
-    }
-    while is_below(high) {
-        (high, step) = (high + step, 2 * step);
-    }
-    (low, high)
 }
 
 /// The larger and the smaller probability of a one, and the two ends of a.
@@ -211,7 +198,7 @@ mod tests {
         let claim = |p: u128, q: u128| {
             let probability = |numerator: u128| Probability::from_numerator(numerator).unwrap();
             let bit = SummedBit { yes: probability(p), no: probability(q) };
-            let noise = "laplace(scale=0.02)".parse().unwrap();
+            let noise = DiscreteLaplace::new("0.02".parse().unwrap());
             epsilon_in_units(bit, &noise).1 as f64 / UNITS
         };
         let whole = Probability::ONE.numerator();

@@ -10,8 +10,8 @@ use super::likelihood::{
 };
 use super::one_aggregator::one_aggregator;
 use crate::certified::binomial::Coin;
-use crate::channel::{Cell, Channel, Output};
-use crate::noise::SummedBit;
+use crate::channel::{Cell, Channel, Output, SummedBit};
+use crate::noise::NoiseLaw;
 use crate::probability::Probability;
 use crate::truth::Truth;
 
@@ -93,7 +93,7 @@ fn cells_with(channel: &Channel, answer: usize, output: Output) -> Vec<ExactLike
 impl ReducedView {
     /// The view of what is published: all tallies, or the number of answers `1` with the noise of one aggregator.
     pub(super) fn release(channel: &Channel) -> Self {
-        let (Some(noise), Some(largest)) = (channel.noise(), one_aggregator(channel)) else {
+        let (Some(NoiseLaw::Laplace(noise)), Some(largest)) = (channel.noise(), one_aggregator(channel)) else {
             return Self::tallies(channel);
         };
         let added = AddedNoise { decay: noise.decay(), gap: noise.gap(), largest_epsilon: largest.upper() };

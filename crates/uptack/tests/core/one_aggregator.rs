@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use uptack::privacy::one_aggregator;
-use uptack::{Cell, Channel, DiscreteLaplace, Mechanism, Output, Probability, Scale};
+use uptack::{Cell, Channel, Mechanism, NoiseLaw, Output, Probability, Scale};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +32,7 @@ fn bit(row: &Row) -> Channel {
     let one = Cell::new(vec![Output::ONE], yes, no);
     let zero = Cell::new(vec![Output::ZERO], yes.complement(), no.complement());
     let channel = Channel::from_cells(vec![one, zero]).expect("laws that sum to one");
-    channel.with_noise(DiscreteLaplace::new(row.scale)).expect("an answer 1")
+    channel.with_noise(NoiseLaw::laplace(row.scale)).expect("an answer 1")
 }
 
 /// The ten lines.

@@ -4,7 +4,7 @@ use uptack::plan::{
     Noise, Objective, Over, Prior, Request, Trust, explain, least_sd, plan, solve_epsilon, solve_owners,
 };
 use uptack::privacy::{Delta, Epsilon, linked_epsilon, one_aggregator};
-use uptack::{DiscreteLaplace, Fraction, Mechanism, Scale};
+use uptack::{Fraction, Mechanism, NoiseLaw, Scale};
 
 use crate::survey::Random;
 
@@ -218,7 +218,7 @@ fn rival(random: &mut Random, epsilon: f64, linked: f64) -> Option<Mechanism> {
     }
     let with = |scale: f64| -> Option<Mechanism> {
         let scale: Scale = format!("{scale:.9}").parse().ok()?;
-        format!("{local} + {}", DiscreteLaplace::new(scale)).parse().ok()
+        format!("{local} + {}", NoiseLaw::laplace(scale)).parse().ok()
     };
     let (p, q) = (1.0 - missed, stray);
     let (mut low, mut high) = (0.01f64, 1e3f64);

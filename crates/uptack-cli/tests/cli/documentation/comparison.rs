@@ -5,7 +5,7 @@ use std::fs;
 use uptack::estimate::Estimator;
 use uptack::plan::{Noise, Prior, Request, Trust, least_error};
 use uptack::privacy::{Delta, Epsilon, release};
-use uptack::{Channel, DiscreteLaplace, Mechanism};
+use uptack::{Channel, Mechanism, NoiseLaw};
 use uptack_eval::compare::randomized_response;
 use uptack_eval::method::{Oracle, OracleKind};
 
@@ -43,7 +43,7 @@ fn figures(name: &str, owners: u64) -> Figures {
 
 /// The variance of one draw of discrete Laplace noise that hides one answer at ε.
 fn laplace_variance() -> f64 {
-    DiscreteLaplace::new(format!("{}", 1.0 / EPSILON).parse().unwrap()).variance()
+    NoiseLaw::laplace(format!("{}", 1.0 / EPSILON).parse().unwrap()).variance()
 }
 
 fn request(owners: u64) -> Request {

@@ -1,7 +1,7 @@
 //! The noise that aggregators add: its law, as a collector meets it, and that there is one draw for each batch.
 
 use futures_util::{StreamExt, future::join_all, stream};
-use uptack::DiscreteLaplace;
+use uptack::NoiseLaw;
 use uptack_dap::{
     client::Client,
     clock::Clock,
@@ -46,7 +46,7 @@ impl Bench {
     async fn differences(&self, releases: u64, [leader, helper]: [bool; 2]) -> Vec<i64> {
         let mut parameters = self.pair.parameters(VdafKind::bits(BITS), WINDOW, 1);
         parameters.report_expiry_age = None;
-        parameters.noise = Some(DiscreteLaplace::new(SCALE.parse().unwrap()));
+        parameters.noise = Some(NoiseLaw::laplace(SCALE.parse().unwrap()));
         let mut task = TaskSet::generate(parameters).unwrap();
         for (part, adds) in [(&mut task.leader, leader), (&mut task.helper, helper)] {
             part.parameters.noise = part.parameters.noise.filter(|_| adds);
@@ -73,7 +73,7 @@ impl Bench {
 
 /// One draw, and the sum of two, over values far beyond what occurs.
 fn laws() -> [Vec<f64>; 2] {
-    let noise = DiscreteLaplace::new(SCALE.parse().unwrap());
+    let noise = NoiseLaw::laplace(SCALE.parse().unwrap());
     let two = |sum: i64| (-200..=200).map(|one| noise.probability(one) * noise.probability(sum - one)).sum::<f64>();
     [SPAN.map(|value| noise.probability(value)).collect(), SPAN.map(two).collect()]
 }
@@ -152,7 +152,7 @@ async fn sums_that_noise_cannot_explain_are_refused() {
     let stage = Stage::with(1, quick, noisy(1, "1000")).await;
     stage.client.upload(&Measurement::Bits(vec![true]), now(), PATIENCE).await.unwrap();
     let mut exact = stage.task.collector.clone();
-    exact.parameters.noise = Some(DiscreteLaplace::new("0.01".parse().unwrap()));
+    exact.parameters.noise = Some(NoiseLaw::laplace("0.01".parse().unwrap()));
     let (job, batch) = (Collector::new_job(), stage.batch());
     let sum = stage.collector.collect(&job, batch, PATIENCE).await.unwrap().sums.unwrap()[0];
     let outcome = Collector::new(exact).unwrap().poll(&job, batch).await;

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tempfile::TempDir;
-use uptack::DiscreteLaplace;
+use uptack::NoiseLaw;
 use uptack_dap::{
     client::Client,
     clock::Clock,
@@ -119,7 +119,7 @@ pub(crate) async fn metric(base: &Url, name: &str) -> u64 {
 
 /// Has the task sum so many bits, and both aggregators add noise of this scale to each.
 pub(crate) fn noisy(bits: usize, scale: &str) -> impl FnOnce(&mut TaskParameters) {
-    let noise = DiscreteLaplace::new(scale.parse().unwrap());
+    let noise = NoiseLaw::laplace(scale.parse().unwrap());
     move |parameters| (parameters.vdaf, parameters.noise) = (VdafKind::bits(bits), Some(noise))
 }
 

@@ -7,7 +7,7 @@ mod noise;
 mod references;
 
 use super::{Accountant, Delta, Epsilon, release};
-use crate::{Cell, Channel, DiscreteLaplace, Mechanism, Output, Probability, Scale};
+use crate::{Cell, Channel, Mechanism, NoiseLaw, Output, Probability, Scale};
 
 /// The channel of a mechanism that is known to parse.
 pub(super) fn channel(mechanism: &str) -> Channel {
@@ -61,7 +61,7 @@ pub(super) fn bit(yes: Probability, no: Probability, scale: Scale) -> Channel {
     let cell = |output, yes, no| Cell::new(vec![output], yes, no);
     let cells = vec![cell(Output::ONE, yes, no), cell(Output::ZERO, yes.complement(), no.complement())];
     let channel = Channel::from_cells(cells).expect("laws that sum to one");
-    channel.with_noise(DiscreteLaplace::new(scale)).expect("one answer that may be 1")
+    channel.with_noise(NoiseLaw::laplace(scale)).expect("one answer that may be 1")
 }
 
 fn release_of(mechanism: &str, owners: u64) -> Accountant {
