@@ -9,8 +9,8 @@ use std::{error::Error as StdError, fmt, path::Path, time::Duration};
 pub enum Error {
     /// What can also go wrong without a store.
     Dap(uptack_dap::Error),
-    /// SQLite failed.
-    Storage(rusqlite::Error),
+    /// The database failed.
+    Storage(Box<dyn StdError + Send + Sync>),
 }
 
 impl Error {
@@ -80,7 +80,7 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::Dap(error) => error.source(),
-            Self::Storage(error) => Some(error),
+            Self::Storage(error) => Some(&**error),
         }
     }
 }
@@ -94,12 +94,6 @@ impl From<uptack_dap::Error> for Error {
 impl From<uptack::Error> for Error {
     fn from(error: uptack::Error) -> Self {
         Self::Dap(error.into())
-    }
-}
-
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Storage(error)
     }
 }
 

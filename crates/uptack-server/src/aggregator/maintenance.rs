@@ -7,14 +7,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::aggregator::{
-    state::{Shared, Task},
-    tasks::keys::Keys,
-};
 use crate::{
     aggregator::{
-        store::{TaskRows, WriteResult},
-        tasks::definition::Definition,
+        state::Shared,
+        store::ChangeResult,
+        tasks::{Task, definition::Definition, keys::Keys},
     },
     error::Result,
 };
@@ -82,7 +79,10 @@ pub(crate) async fn clean(shared: &Shared) -> Result<()> {
 async fn expire(shared: &Shared, task: &Arc<Task>, now: u64) -> Result<()> {
     let Some(age) = task.parameters().report_expiry_age else { return Ok(()) };
     let floor = now.saturating_sub(age);
-    Ok(shared.change(task, move |rows, task| forget_before(rows, task, floor)).await?)
+    let precision = task.parameters().time_precision;
+    let forgotten: ChangeResult<()> =
+        shared.change(task, move |stored, _| Ok(stored.forget_before(floor, precision)?)).await;
+    Ok(forgotten?)
 }
 
 /// Makes a new key if the current one has reached its age.
@@ -105,25 +105,6 @@ async fn purge_keys(shared: &Shared, tasks: &[Arc<Task>], now: u64) -> Result<()
         let before = now.saturating_sub(longest);
         shared.set_keys(Keys::purge(&shared.store, before).await?);
     }
-    Ok(())
-}
-
-/// Raises the floor first: what is forgotten can then never be taken again, even if the clock is
-/// set back. Stored reports and open jobs are not touched; they end with the helper's refusal.
-fn forget_before(rows: TaskRows<'_>, task: &Task, floor: u64) -> WriteResult<()> {
-    let last_window = floor.saturating_sub(task.parameters().time_precision);
-    let (floor, last_window) = ([rows.task, floor as i64], [rows.task, last_window as i64]);
-    rows.execute("UPDATE tasks SET floor = max(floor, ?2) WHERE task = ?1", floor)?;
-    rows.execute("DELETE FROM report_ids WHERE task = ?1 AND time < ?2", floor)?;
-    rows.execute("DELETE FROM helper_jobs WHERE task = ?1 AND created < ?2", last_window)?;
-    rows.execute("DELETE FROM pending WHERE task = ?1 AND start <= ?2 AND reports = 0", last_window)?;
-    rows.execute(
-        "DELETE FROM batches WHERE task = ?1 AND start <= ?2 AND NOT EXISTS
-         (SELECT 1 FROM collection_jobs
-          WHERE task = ?1 AND state IN ('waiting', 'draining')
-          AND batches.start >= collection_jobs.start AND batches.start < finish)",
-        last_window,
-    )?;
     Ok(())
 }
 

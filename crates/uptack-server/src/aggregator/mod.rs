@@ -4,16 +4,11 @@
 //! to stop, which is all that a command line needs.
 
 mod aggregation;
-pub mod backup;
 mod collection;
-mod expiry;
 mod http;
 mod maintenance;
-mod metrics;
 mod pair;
 mod peer;
-mod problem;
-mod report_checks;
 mod reports;
 mod state;
 mod store;
@@ -35,14 +30,16 @@ use crate::{
     error::Result,
 };
 pub use pair::Pair;
+pub(crate) use store::copy_into;
+pub use store::{STATE_FILE, back_up};
 pub use tasks::{
     admission::Admission,
     definition::{CardDefinition, Definition},
     pair_secret::PairSecret,
 };
 
-use state::{Shared, Task};
-use tasks::keys::Keys;
+use state::Shared;
+use tasks::{Task, keys::Keys};
 
 /// How an aggregator runs. [`Config::new`] gives defaults for everything but role and directory.
 #[derive(Debug, Clone)]
@@ -307,7 +304,7 @@ pub(crate) async fn add_task(shared: &Arc<Shared>, definition: Definition) -> Re
 
 /// Reads a report as the leader stores it, for fuzzing.
 pub(crate) fn decode_stored_report(content: &[u8]) {
-    let _ = reports::StoredReport::from_row(&[0; 16], 0, content);
+    let _ = store::QueuedReport::decode(&[0; 16], 0, content);
 }
 
 fn spawn_driver(shared: &Arc<Shared>, task: Arc<Task>) {

@@ -4,11 +4,13 @@ use reqwest::{Method, Response, StatusCode, header};
 use uptack_dap::{http_client, protocol::DapProblemType};
 use url::Url;
 
-use crate::aggregator::{
-    state::{Shared, Task},
-    tasks::failures::Scope,
+use crate::{
+    aggregator::{
+        state::Shared,
+        tasks::{Task, failures::Scope},
+    },
+    base::problem::problem_type,
 };
-use crate::base::problem::problem_type;
 
 /// Why a call failed.
 #[derive(Debug)]

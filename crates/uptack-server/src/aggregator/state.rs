@@ -1,34 +1,29 @@
-//! What all parts of a running aggregator share.
+//! What all parts of a running aggregator share: the store, keys and tasks, counters, and the time by which data expires.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, RwLock, atomic::AtomicU64},
+    convert::Infallible,
+    sync::{
+        Arc, Mutex, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use uptack_dap::{
-    protocol::{DapProblemType, TaskId, Vdaf},
-    task::{self, AggregatorTask, TaskParameters},
+    protocol::{DapProblemType, TaskId},
+    task::{self, AggregatorTask},
 };
 use url::Url;
 
-use crate::aggregator::{
-    Config,
-    expiry::ExpiryClock,
-    metrics::Name,
-    problem,
-    store::tasks,
-    tasks::enrolment::{self, Enrolled},
-    tasks::failures::Failures,
-    tasks::keys::Keys,
-};
 use crate::{
     aggregator::{
-        store::{SqlResult, Store, TaskRows, WriteResult},
-        tasks::definition::Definition,
+        Config,
+        store::{ChangeResult, Store, StoreResult, TaskStore},
+        tasks::{Task, definition::Definition, enrolment::Enrolled, failures::Failures, keys::Keys},
     },
     base::{
         locks::{lock, read, write},
-        metrics::Metrics,
+        metrics::{Counter, Description, Metrics},
         problem::{Answer, Problem},
     },
     error::{Error, Result},
@@ -49,54 +44,6 @@ pub(crate) struct Shared {
     tasks: RwLock<HashMap<TaskId, Arc<Task>>>,
     /// Requests that each helper has answered successfully.
     helper_answers: Mutex<HashMap<Url, Arc<AtomicU64>>>,
-}
-
-/// A task that is being served.
-pub(crate) struct Task {
-    /// Its number in the store.
-    pub(crate) row: i64,
-    pub(crate) definition: AggregatorTask,
-    /// Whether its card requires a credential with every report.
-    pub(crate) needs_credential: bool,
-    pub(crate) vdaf: Vdaf,
-    /// Tells the task's driver that there may be work.
-    pub(crate) wake: Notify,
-    /// Becomes true once, when the task is removed.
-    pub(crate) removed: watch::Sender<bool>,
-    /// Leader: what failed at the helper, and what did not.
-    pub(crate) failures: Failures,
-}
-
-impl Task {
-    fn new(row: i64, definition: AggregatorTask, failures: Failures) -> Result<Self> {
-        Ok(Self {
-            row,
-            needs_credential: enrolment::is_required(&definition),
-            vdaf: Vdaf::new(&definition.parameters.vdaf)?,
-            definition,
-            wake: Notify::new(),
-            removed: watch::Sender::new(false),
-            failures,
-        })
-    }
-
-    pub(crate) fn id(&self) -> &TaskId {
-        &self.definition.parameters.task_id
-    }
-
-    pub(crate) fn parameters(&self) -> &TaskParameters {
-        &self.definition.parameters
-    }
-
-    pub(crate) fn problem(&self, kind: DapProblemType) -> Problem {
-        problem::dap(kind, self.id())
-    }
-
-    /// The time below which no more reports are taken; refused if the task has been removed.
-    pub(crate) fn floor(&self, rows: TaskRows<'_>) -> WriteResult<u64, Problem> {
-        let floor = tasks::floor(rows)?;
-        Ok(floor.ok_or_else(|| self.problem(DapProblemType::UnrecognizedTask))?)
-    }
 }
 
 /// Why [`Shared::compute`] returned nothing.
@@ -151,7 +98,7 @@ impl Shared {
 
     pub(crate) fn task(&self, id: &TaskId) -> Answer<Arc<Task>> {
         let task = read(&self.tasks).get(id).cloned();
-        task.ok_or_else(|| problem::dap(DapProblemType::UnrecognizedTask, id))
+        task.ok_or_else(|| Problem::dap(DapProblemType::UnrecognizedTask, id))
     }
 
     pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
@@ -160,23 +107,23 @@ impl Shared {
 
     /// How many reports of a task are held.
     pub(crate) fn count_reports(&self, task: &Task) -> Result<u64> {
-        self.read(task, |rows| rows.held_reports())
+        self.read(task, |stored| stored.held_reports())
     }
 
     /// Reads what is stored of a task.
-    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskRows<'_>) -> SqlResult<T>) -> Result<T> {
-        self.store.read(|connection| query(TaskRows::new(connection, task.row)))
+    pub(crate) fn read<T>(&self, task: &Task, query: impl FnOnce(TaskStore<'_>) -> StoreResult<T>) -> Result<T> {
+        self.store.read_task(task.number, query)
     }
 
-    /// Runs a change of what is stored of a task, and waits until it is durable.
-    pub(crate) async fn change<T, E, F>(&self, task: &Arc<Task>, change: F) -> WriteResult<T, E>
+    /// Changes what is stored of a task, and waits until the change is durable.
+    pub(crate) async fn change<T, E, F>(&self, task: &Arc<Task>, change: F) -> ChangeResult<T, E>
     where
         T: Send + 'static,
         E: Send + 'static,
-        F: FnOnce(TaskRows<'_>, &Task) -> WriteResult<T, E> + Send + 'static,
+        F: FnOnce(TaskStore<'_>, &Task) -> ChangeResult<T, E> + Send + 'static,
     {
         let task = Arc::clone(task);
-        self.store.write(move |connection| change(TaskRows::new(connection, task.row), &task)).await
+        self.store.change_task(task.number, move |stored| change(stored, &task)).await
     }
 
     /// Runs cryptography on a thread where it may take its time, with one permit per core.
@@ -210,10 +157,10 @@ impl Shared {
     /// kept of it stays until it is admitted again or removed.
     pub(crate) fn load_tasks(&self) -> Result<Vec<Arc<Task>>> {
         let mut served = Vec::new();
-        for (row, text) in self.store.read(tasks::definitions)? {
+        for (number, text) in self.store.task_definitions()? {
             match self.admit_again(&text) {
-                Ok(task) => served.push(self.serve(row, task)?),
-                Err(error) => tracing::error!(row, %error, "a task is no longer served"),
+                Ok(task) => served.push(self.serve(number, task)?),
+                Err(error) => tracing::error!(row = number, %error, "a task is no longer served"),
             }
         }
         Ok(served)
@@ -225,13 +172,13 @@ impl Shared {
         let task = self.config.admission.resolve(definition)?;
         self.enrolled.check(&task)?;
         let id = task.parameters.task_id;
-        let registered = self.store.write(move |connection| tasks::register(connection, &task)).await;
+        let registered = self.store.register_task(task).await;
         let refused = |text: &str| Error::input(format!("task {id}: {text}"));
-        let (row, task) = registered.map_err(|error| error.into_error(refused))?;
+        let (number, task) = registered.map_err(|error| error.into_error(refused))?;
         if self.task(&id).is_ok() {
             return Ok(None);
         }
-        self.serve(row, task).map(Some)
+        self.serve(number, task).map(Some)
     }
 
     /// Stops serving a task and deletes all that is kept of it; says whether it was served.
@@ -242,7 +189,7 @@ impl Shared {
         };
         task.removed.send_replace(true);
         task.wake.notify_one();
-        let deleted = self.change(&task, |rows, _| tasks::remove(rows)).await;
+        let deleted = self.change::<_, Infallible, _>(&task, |stored, _| Ok(stored.remove()?)).await;
         deleted.map_err(|_| Error::environment("the task could not be deleted from the store"))?;
         Ok(true)
     }
@@ -263,14 +210,105 @@ impl Shared {
         Ok(task)
     }
 
-    fn serve(&self, row: i64, definition: AggregatorTask) -> Result<Arc<Task>> {
+    fn serve(&self, number: i64, definition: AggregatorTask) -> Result<Arc<Task>> {
         let failures = Failures::new(self.helper_answers(&definition.parameters.helper));
-        let task = Arc::new(Task::new(row, definition, failures)?);
+        let task = Arc::new(Task::new(number, definition, failures)?);
         write(&self.tasks).insert(*task.id(), Arc::clone(&task));
         Ok(task)
     }
 
     fn helper_answers(&self, helper: &Url) -> Arc<AtomicU64> {
         Arc::clone(lock(&self.helper_answers).entry(helper.clone()).or_default())
+    }
+}
+
+/// What an aggregator counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Name {
+    /// Requests answered, by outcome.
+    Requests,
+    /// Reports taken, by whether they were new.
+    Uploads,
+    /// Reports that left the store with an aggregation job, by outcome.
+    Aggregated,
+    /// Aggregation jobs completed.
+    Jobs,
+    /// Calls to the helper that failed and are repeated.
+    PeerFailures,
+    /// Batches released to the collector.
+    Collections,
+}
+
+impl Counter for Name {
+    fn describe(self) -> Description {
+        match self {
+            Self::Requests => Description::new("uptack_requests_total", "outcome", "Requests answered, by outcome."),
+            Self::Uploads => Description::new("uptack_uploads_total", "kind", "Reports taken."),
+            Self::Aggregated => Description::new(
+                "uptack_reports_aggregated_total",
+                "outcome",
+                "Reports that left the store through aggregation, by outcome.",
+            ),
+            Self::Jobs => Description::new("uptack_aggregation_jobs_total", "outcome", "Aggregation jobs completed."),
+            Self::PeerFailures => Description::new(
+                "uptack_peer_failures_total",
+                "call",
+                "Calls to the helper that failed and are repeated.",
+            ),
+            Self::Collections => Description::new("uptack_collections_total", "outcome", "Collection jobs that ended."),
+        }
+    }
+}
+
+/// How far the time moves ahead with one cleaning, in seconds. Larger steps leave less time to notice a wrong clock;
+/// smaller ones keep expired data longer after a pause.
+const LARGEST_STEP: u64 = 3600;
+
+/// The time by which reports and keys expire.
+///
+/// It follows the clock, but moves ahead by at most an hour with each cleaning, of which there is one per minute. What
+/// expires is deleted for good: a clock that jumps ahead by years, and is corrected an hour later, would otherwise
+/// delete what recognizes repeated reports and close running tasks forever. After a real pause, such as a machine that
+/// was off for a month, expiry catches up within a day. A clock that is set back takes the expiry time with it.
+///
+/// Durable, so that a restart does not get around it.
+pub(crate) struct ExpiryClock(AtomicU64);
+
+impl ExpiryClock {
+    /// Continues where the last run ended; a new store begins at `now`.
+    pub(crate) fn load(store: &Store, now: u64) -> Result<Self> {
+        let known = store.expiry_time()?.unwrap_or(now);
+        Ok(Self(AtomicU64::new(now.min(known))))
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Moves towards `now`, and returns the time that it reached.
+    pub(crate) async fn advance(&self, store: &Store, now: u64) -> Result<u64> {
+        let next = now.min(self.now().saturating_add(LARGEST_STEP));
+        store.set_expiry_time(next).await?;
+        self.0.store(next, Ordering::SeqCst);
+        Ok(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uptack_dap::task::AggregatorRole;
+
+    #[tokio::test]
+    async fn time_moves_ahead_in_steps_and_back_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), AggregatorRole::Leader, None).unwrap();
+        let clock = ExpiryClock::load(&store, 1_000_000).unwrap();
+        assert_eq!(clock.advance(&store, 1_000_060).await.unwrap(), 1_000_060);
+        assert_eq!(clock.advance(&store, 4_000_000_000).await.unwrap(), 1_003_660);
+        // A restart does not help a wrong clock.
+        let again = ExpiryClock::load(&store, 4_000_000_000).unwrap();
+        assert_eq!(again.now(), 1_003_660);
+        assert_eq!(again.advance(&store, 1_000_200).await.unwrap(), 1_000_200);
     }
 }

@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
-use uptack_dap::protocol::DapProblemType;
+use uptack_dap::protocol::{DapProblemType, TaskId};
 
 use super::logging::Throttle;
 use crate::error::Error;
@@ -55,6 +55,15 @@ impl Problem {
     /// A problem with a type that a protocol defines.
     pub(crate) fn of_type(status: StatusCode, uri: &'static str, title: &'static str) -> Self {
         Self { status, uri, title, detail: None, members: Vec::new(), retry_after: None }
+    }
+
+    /// One of the protocol's own errors about a task. Its aborts are 400, authorization is 403.
+    pub(crate) fn dap(kind: DapProblemType, task: &TaskId) -> Self {
+        let status = match kind {
+            DapProblemType::UnauthorizedRequest => StatusCode::FORBIDDEN,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::of_type(status, kind.type_uri(), kind.description()).with_member("taskid", task.to_string())
     }
 
     /// A refusal for now, which may be worth repeating after this many seconds.

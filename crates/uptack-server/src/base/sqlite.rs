@@ -12,6 +12,12 @@ use crate::error::{Error, Result};
 /// What a statement gives back.
 pub(crate) type SqlResult<T> = rusqlite::Result<T>;
 
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Storage(error.into())
+    }
+}
+
 /// A number that is stored as one of SQLite's signed integers.
 pub(crate) fn read_u64(row: &Row<'_>, column: impl RowIndex) -> SqlResult<u64> {
     Ok(row.get::<_, i64>(column)? as u64)

@@ -212,8 +212,8 @@ fn copy(data: &Path, out: &Path) -> Result<&'static str> {
         desk::back_up(data, out)?;
         return Ok("desk");
     }
-    if data.join(aggregator::backup::STATE).exists() {
-        aggregator::backup::copy(data, out)?;
+    if data.join(aggregator::STATE_FILE).exists() {
+        aggregator::back_up(data, out)?;
         return Ok("aggregator");
     }
     Err(not_copied(data))

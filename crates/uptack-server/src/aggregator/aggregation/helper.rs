@@ -1,7 +1,6 @@
 //! The helper answers the leader: aggregation jobs.
 
 use axum::http::StatusCode;
-use rusqlite::params;
 use std::{collections::HashSet, sync::Arc};
 use uptack_dap::{
     digest::sha256,
@@ -11,13 +10,13 @@ use uptack_dap::{
     },
 };
 
-use crate::aggregator::{
-    report_checks::{check_time, open_share},
-    state::{ComputeError, Shared, Task},
-    store::batches::Additions,
-};
 use crate::{
-    aggregator::store::{SqlResult, TaskRows, WriteResult},
+    aggregator::{
+        reports::{check_time, open_share},
+        state::{ComputeError, Shared},
+        store::{Additions, AnsweredJob, ChangeResult, StoreResult, TaskStore},
+        tasks::Task,
+    },
     base::problem::{Answer, Problem},
 };
 
@@ -30,7 +29,7 @@ pub(crate) async fn initialize(
     body: Vec<u8>,
 ) -> Answer<Vec<u8>> {
     let job = JobRequest { id, digest: sha256(&body) };
-    let known = shared.read(task, |rows| find_job(rows, &id))?;
+    let known = shared.read(task, |stored| stored.answered_job(&id))?;
     if let Some(answer) = job.repeated_answer(task, known)? {
         return Ok(answer);
     }
@@ -44,7 +43,7 @@ pub(crate) async fn initialize(
 
 /// Prio3 has one round, so no job ever waits to be continued.
 pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) -> Problem {
-    let known = shared.read(task, |rows| find_job(rows, id));
+    let known = shared.read(task, |stored| stored.answered_job(id));
     match known {
         Ok(Some(_)) => task.problem(DapProblemType::StepMismatch),
         Ok(None) => task.problem(DapProblemType::UnrecognizedAggregationJob),
@@ -54,7 +53,7 @@ pub(crate) fn continue_job(shared: &Shared, task: &Task, id: &AggregationJobId) 
 
 /// Forgets the answer to a job. What the job added stays added: it may have been counted on.
 pub(crate) async fn delete_job(shared: &Shared, task: &Arc<Task>, id: AggregationJobId) -> Answer<()> {
-    Ok(shared.change(task, move |rows, task| delete_answer(rows, task, &id)).await?)
+    Ok(shared.change(task, move |stored, task| delete_answer(stored, task, &id)).await?)
 }
 
 /// Largest request a leader may send.
@@ -68,11 +67,13 @@ struct JobRequest {
 
 impl JobRequest {
     /// The answer to the same request before; nothing if the job is new.
-    fn repeated_answer(&self, task: &Task, known: Option<StoredJob>) -> Answer<Option<Vec<u8>>> {
+    fn repeated_answer(&self, task: &Task, known: Option<AnsweredJob>) -> Answer<Option<Vec<u8>>> {
         match known {
             None => Ok(None),
-            Some((_, None)) => Err(Problem::http(StatusCode::GONE, "The aggregation job has been deleted.")),
-            Some((request, Some(answer))) if request == self.digest => Ok(Some(answer)),
+            Some(AnsweredJob { answer: None, .. }) => {
+                Err(Problem::http(StatusCode::GONE, "The aggregation job has been deleted."))
+            }
+            Some(AnsweredJob { request, answer: Some(answer) }) if request == self.digest => Ok(Some(answer)),
             Some(_) => Err(Problem::conflict(format!(
                 "An aggregation job of task {} has this id and another content.",
                 task.id()
@@ -83,41 +84,25 @@ impl JobRequest {
     /// Adds what was prepared, unless the same request has been answered meanwhile.
     fn commit(
         &self,
-        rows: TaskRows<'_>,
+        stored: TaskStore<'_>,
         task: &Task,
         prepared: Vec<Prepared>,
         now: u64,
-    ) -> WriteResult<JobAnswer, Problem> {
-        let known = find_job(rows, &self.id)?;
+    ) -> ChangeResult<JobAnswer, Problem> {
+        let known = stored.answered_job(&self.id)?;
         if let Some(answer) = self.repeated_answer(task, known)? {
             return Ok(JobAnswer { bytes: answer, outcomes: Vec::new() });
         }
-        let Responses { additions, prepared, outcomes } = admit_all(rows, task, prepared)?;
-        additions.store(rows, &task.vdaf)?;
+        let Responses { additions, prepared, outcomes } = admit_all(stored, task, prepared)?;
+        stored.add_to_sums(&task.vdaf, additions)?;
         let bytes = encode(&AggregationJobResp::new(prepared));
-        self.insert(rows, &bytes, now)?;
+        stored.keep_job_answer(&self.id, &self.digest, &bytes, now)?;
         Ok(JobAnswer { bytes, outcomes })
     }
-
-    fn insert(&self, rows: TaskRows<'_>, answer: &[u8], now: u64) -> SqlResult<()> {
-        rows.run(
-            "INSERT INTO helper_jobs VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![rows.task, self.id.as_ref(), self.digest, answer, now as i64],
-        )
-    }
 }
 
-/// The digest of a job's request, and the answer unless it was deleted.
-type StoredJob = (Vec<u8>, Option<Vec<u8>>);
-
-fn find_job(rows: TaskRows<'_>, id: &AggregationJobId) -> SqlResult<Option<StoredJob>> {
-    let statement = "SELECT request, response FROM helper_jobs WHERE task = ?1 AND job_id = ?2";
-    rows.find(statement, params![rows.task, id.as_ref()], |row| row.try_into())
-}
-
-fn delete_answer(rows: TaskRows<'_>, task: &Task, id: &AggregationJobId) -> WriteResult<(), Problem> {
-    let statement = "UPDATE helper_jobs SET response = NULL WHERE task = ?1 AND job_id = ?2";
-    if rows.execute(statement, params![rows.task, id.as_ref()])? == 0 {
+fn delete_answer(stored: TaskStore<'_>, task: &Task, id: &AggregationJobId) -> ChangeResult<(), Problem> {
+    if !stored.forget_job_answer(id)? {
         return Err(task.problem(DapProblemType::UnrecognizedAggregationJob).into());
     }
     Ok(())
@@ -152,7 +137,7 @@ async fn process(
 ) -> Answer<Vec<u8>> {
     let prepared = shared.compute(&task, move |shared, task| prepare_all(shared, task, &request)).await?;
     let now = shared.expiry.now();
-    let answer = shared.change(&task, move |rows, task| job.commit(rows, task, prepared, now)).await?;
+    let answer = shared.change(&task, move |stored, task| job.commit(stored, task, prepared, now)).await?;
     shared.count_job(answer.outcomes);
     Ok(answer.bytes)
 }
@@ -195,27 +180,24 @@ impl Prepared {
     }
 
     /// Marks a report that is to be counted as seen; if it comes too late, it is not counted.
-    fn admit(self, rows: TaskRows<'_>, floor: u64) -> SqlResult<Self> {
+    fn admit(self, stored: TaskStore<'_>, floor: u64) -> StoreResult<Self> {
         let late = match self.outcome {
-            Ok(_) => self.mark_as_seen(rows, floor)?,
+            Ok(_) => self.mark_as_seen(stored, floor)?,
             Err(_) => None,
         };
         Ok(Self { outcome: late.map_or(self.outcome, Err), ..self })
     }
 
     /// Marks the report as seen, or says why it comes too late.
-    fn mark_as_seen(&self, rows: TaskRows<'_>, floor: u64) -> SqlResult<Option<PrepareError>> {
+    fn mark_as_seen(&self, stored: TaskStore<'_>, floor: u64) -> StoreResult<Option<PrepareError>> {
         if self.time < floor {
             return Ok(Some(PrepareError::ReportDropped));
         }
-        if rows.is_collected(self.time)? {
+        if stored.is_collected(self.time)? {
             return Ok(Some(PrepareError::BatchCollected));
         }
-        let added = rows.execute(
-            "INSERT OR IGNORE INTO report_ids VALUES (?1, ?2, ?3, NULL)",
-            params![rows.task, self.id.as_ref(), self.time as i64],
-        )?;
-        Ok((added == 0).then_some(PrepareError::ReportReplayed))
+        let is_new = stored.mark_seen(&self.id, self.time)?;
+        Ok((!is_new).then_some(PrepareError::ReportReplayed))
     }
 }
 
@@ -229,11 +211,11 @@ fn prepare(shared: &Shared, task: &Task, init: &PrepareInit) -> Result<(Contribu
         .ok_or(PrepareError::VdafPrepError)
 }
 
-fn admit_all(rows: TaskRows<'_>, task: &Task, reports: Vec<Prepared>) -> WriteResult<Responses, Problem> {
-    let floor = task.floor(rows)?;
+fn admit_all(stored: TaskStore<'_>, task: &Task, reports: Vec<Prepared>) -> ChangeResult<Responses, Problem> {
+    let floor = task.floor(stored)?;
     let mut responses = Responses::default();
     for report in reports {
-        responses.add(task, report.admit(rows, floor)?);
+        responses.add(task, report.admit(stored, floor)?);
     }
     Ok(responses)
 }

@@ -1,6 +1,5 @@
 //! One aggregation job of the leader: what it sends to the helper, what it makes of the answer, how the job is settled.
 
-use rusqlite::Row;
 use std::{collections::HashMap, slice, sync::Arc};
 use uptack_dap::protocol::{
     AggregationJobInitializeReq, AggregationJobResp, Contribution, Decode, LeaderState, PartialBatchSelector,
@@ -8,17 +7,33 @@ use uptack_dap::protocol::{
     TimeInterval, encode,
 };
 
-use crate::aggregator::{
-    aggregation::helper::reason,
-    peer::{Call, PeerError},
-    reports::StoredReport,
-    state::{ComputeError, Shared, Task},
-    store::batches::Additions,
-    store::jobs::Job,
-    store::{SqlResult, TaskRows, WriteResult},
-    tasks::failures::Scope,
+use super::helper::reason;
+use crate::{
+    aggregator::{
+        peer::{Call, PeerError},
+        state::{ComputeError, Shared},
+        store::{Additions, ChangeResult, Job, QueuedReport, TaskStore},
+        tasks::{Task, failures::Scope},
+    },
+    error::{Error, Result},
 };
-use crate::error::{Error, Result};
+
+/// About how much memory a job's shares may take.
+const LARGEST_JOB_BYTES: usize = 2 * 1024 * 1024;
+
+/// Assigns queued reports to a new job; nothing if all are assigned.
+pub(super) async fn create_job(shared: &Shared, task: &Arc<Task>) -> Result<Option<Job>> {
+    let size = job_size(shared, task);
+    let created: ChangeResult<_> = shared.change(task, move |stored, _| Ok(stored.create_job(size)?)).await;
+    Ok(created?)
+}
+
+/// Reports in a job: as configured, but of long sums only as many as fit a core's cache, since a
+/// job's shares are all in memory until the helper has answered.
+fn job_size(shared: &Shared, task: &Task) -> usize {
+    let report_bytes = 32 * task.parameters().vdaf.length();
+    shared.config.job_size.min(LARGEST_JOB_BYTES / report_bytes).max(1)
+}
 
 /// Why a job got no further.
 #[derive(Debug)]
@@ -69,7 +84,7 @@ pub(super) async fn prepare(shared: &Arc<Shared>, task: &Arc<Task>, job: Job) ->
 /// Settles a job; false if another attempt has settled it.
 pub(super) async fn settle(shared: &Shared, task: &Arc<Task>, job: Job, prepared: Prepared) -> Result<bool> {
     let outcomes = prepared.outcomes.clone();
-    let settled = shared.change(task, move |rows, task| prepared.store(rows, task, &job)).await?;
+    let settled = shared.change(task, move |stored, task| prepared.store(stored, task, &job)).await?;
     if settled {
         shared.count_job(outcomes);
     }
@@ -93,7 +108,7 @@ fn start(shared: &Shared, task: &Task, job: Job) -> Result<(Vec<Waiting>, Option
     // One by one, so that each is still in the cache when it is worked on, and other readers get
     // their turn. If the job is settled meanwhile by an earlier attempt, what is left of it makes
     // another request than before, which the helper refuses.
-    while let Some((number, report)) = shared.read(task, |rows| load(rows, last, job.last))? {
+    while let Some((number, report)) = shared.read(task, |stored| stored.next_report(last, job.last))? {
         last = number;
         let report = report.ok_or_else(|| Error::environment("a stored report is damaged"))?;
         let (id, time) = (report.id, report.time);
@@ -105,8 +120,8 @@ fn start(shared: &Shared, task: &Task, job: Job) -> Result<(Vec<Waiting>, Option
 }
 
 /// The leader's state for a report, and what the helper gets of it; nothing if the leader's share is invalid.
-fn start_report(task: &Task, report: StoredReport) -> Option<(LeaderState, PrepareInit)> {
-    let StoredReport { id, time, public_share, leader_share, helper_share } = report;
+fn start_report(task: &Task, report: QueuedReport) -> Option<(LeaderState, PrepareInit)> {
+    let QueuedReport { id, time, public_share, leader_share, helper_share } = report;
     let (state, message) = task.vdaf.leader_start(&task.definition.verify_key, &id, &public_share, &leader_share)?;
     let metadata = ReportMetadata::new(id, Time::from_seconds_since_epoch(time));
     Some((state, PrepareInit::new(ReportShare::new(metadata, public_share, helper_share), message)))
@@ -118,17 +133,6 @@ fn encode_request(inits: Vec<PrepareInit>) -> Option<Vec<u8>> {
     }
     let selector = PartialBatchSelector::new_time_interval();
     Some(encode(&AggregationJobInitializeReq::new(Vec::new(), selector, inits)))
-}
-
-/// The first report of the task after `after` and up to `last`, with its number; no report if it is damaged.
-fn load(rows: TaskRows<'_>, after: i64, last: i64) -> SqlResult<Option<(i64, Option<StoredReport>)>> {
-    let statement = "SELECT report, report_id, time, content FROM reports
-                     WHERE task = ?1 AND report > ?2 AND report <= ?3 ORDER BY report LIMIT 1";
-    let read = |row: &Row<'_>| {
-        let (id, content) = (row.get_ref(1)?.as_blob()?, row.get_ref(3)?.as_blob()?);
-        Ok((row.get(0)?, StoredReport::from_row(id, row.get(2)?, content)))
-    };
-    rows.find(statement, [rows.task, after, last], read)
 }
 
 /// May be sent again after any failure: the helper has been told of the job, or may have been.
@@ -180,19 +184,18 @@ impl Prepared {
     }
 
     /// Adds, deletes, and puts back what came too early, all at once; nothing if the job is gone.
-    fn store(self, rows: TaskRows<'_>, task: &Task, job: &Job) -> WriteResult<bool> {
-        if !job.delete(rows)? {
+    fn store(self, stored: TaskStore<'_>, task: &Task, job: &Job) -> ChangeResult<bool> {
+        if !stored.delete_job(job)? {
             return Ok(false);
         }
         for number in self.early {
-            StoredReport::enqueue_again(rows, number)?;
+            stored.enqueue_again(number)?;
         }
-        let statement = "DELETE FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3";
-        rows.execute(statement, [rows.task, job.first, job.last])?;
+        stored.dequeue(job)?;
         for (window, reports) in self.done {
-            rows.change_pending(window, -reports)?;
+            stored.change_pending(window, -reports)?;
         }
-        self.additions.store(rows, &task.vdaf)?;
+        stored.add_to_sums(&task.vdaf, self.additions)?;
         Ok(true)
     }
 }
@@ -250,7 +253,7 @@ fn finish_report(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregator::{collection, pair::Pair, store::jobs::create_job};
+    use crate::aggregator::{collection, pair::Pair};
     use std::time::Duration;
     use uptack_dap::{
         client::Client,
@@ -291,10 +294,7 @@ mod tests {
         assert!(settle(shared, &task, job, first).await.unwrap());
         assert!(!settle(shared, &task, job, second).await.unwrap());
 
-        let pending = shared.store.read(|connection| {
-            connection.query_row("SELECT sum(reports) FROM pending", [], |row| row.get::<_, i64>(0))
-        });
-        assert_eq!(pending.unwrap(), 0);
+        assert_eq!(shared.store.pending_reports().unwrap(), 0);
         let collector = Collector::new(set.collector.clone()).unwrap();
         let (id, batch) = (Collector::new_job(), parameters.batch(now, 1).unwrap());
         collector.request(&id, batch).await.unwrap();

@@ -14,15 +14,17 @@ mod refusals;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
-use crate::aggregator::{
-    aggregation::leader::{Prepared, Stopped},
-    aggregation::refusals::Rejection,
-    collection,
-    state::{Shared, Task},
-    store::jobs::{Job, create_job, open_jobs},
-    tasks::failures::Failures,
+use crate::{
+    aggregator::{
+        collection,
+        state::Shared,
+        store::Job,
+        tasks::{Task, failures::Failures},
+    },
+    error::Result,
 };
-use crate::error::Result;
+use leader::{Prepared, Stopped};
+use refusals::Rejection;
 
 /// Runs a task until it is removed or the aggregator stops.
 pub(crate) async fn drive(shared: Arc<Shared>, task: Arc<Task>) {
@@ -77,7 +79,7 @@ async fn repeat_rounds(shared: &Arc<Shared>, task: &Arc<Task>) {
 
 /// Works on what there is: open jobs, new jobs, collections.
 async fn run_round(shared: &Arc<Shared>, task: &Arc<Task>) -> Result<Progress> {
-    let open = shared.read(task, open_jobs)?;
+    let open = shared.read(task, |stored| stored.open_jobs())?;
     let mut round = Round::new(open, &task.failures);
     let at_once = shared.config.jobs_at_once;
     let mut running = FuturesUnordered::new();
@@ -155,7 +157,7 @@ async fn next_job(shared: &Shared, task: &Arc<Task>, round: &mut Round) -> Resul
         return Ok(Some(job));
     }
     // The round ends however fast reports come in, so that what failed has its turn again.
-    let new = if round.is_delayed() { None } else { create_job(shared, task).await? };
+    let new = if round.is_delayed() { None } else { leader::create_job(shared, task).await? };
     Ok(new.or_else(|| round.failed.pop()))
 }
 

@@ -9,17 +9,14 @@
 //! answered *replayed* and the abandoned report is missing here: either way the two sides' counts and checksums differ,
 //! and the helper refuses the batch.
 
-use rusqlite::{Row, params};
 use std::sync::Arc;
 
-use crate::aggregator::{
-    metrics::Name,
-    state::{Shared, Task},
-    store::jobs::Job,
-    tasks::failures::Scope,
-};
 use crate::{
-    aggregator::store::{SqlResult, TaskRows, WriteResult, read_u64},
+    aggregator::{
+        state::{Name, Shared},
+        store::{ChangeResult, Job, StoreResult, TaskStore},
+        tasks::{Task, failures::Scope},
+    },
     base::metrics::Metrics,
     error::Result,
 };
@@ -55,7 +52,7 @@ pub(super) async fn note_failure(
 pub(super) async fn note(shared: &Shared, task: &Arc<Task>, job: Job, reason: &str) -> Result<Rejection> {
     shared.metrics.add(Name::PeerFailures, "aggregation-job", 1);
     let limit = shared.config.job_attempts.max(1);
-    let outcome = shared.change(task, move |rows, task| count_or_give_up(rows, task, &job, limit)).await?;
+    let outcome = shared.change(task, move |stored, task| count_or_give_up(stored, task, &job, limit)).await?;
     outcome.log(task, reason);
     outcome.count(&shared.metrics);
     if let Outcome::Counted(_) = outcome {
@@ -104,53 +101,32 @@ impl Outcome {
     }
 }
 
-fn count_or_give_up(rows: TaskRows<'_>, task: &Task, job: &Job, limit: u32) -> WriteResult<Outcome> {
-    let Some(refusals) = count_refusal(rows, job)? else {
+fn count_or_give_up(stored: TaskStore<'_>, task: &Task, job: &Job, limit: u32) -> ChangeResult<Outcome> {
+    let Some(refusals) = stored.count_refusal(job)? else {
         return Ok(Outcome::Unknown);
     };
     if refusals < limit {
         return Ok(Outcome::Counted(refusals));
     }
-    let reports = reports(rows, job)?;
-    job.delete(rows)?;
+    let reports = stored.reports_of(job)?;
+    stored.delete_job(job)?;
     if reports.len() > 1 {
         // A half has been refused before as a part of the whole: it gets half as many attempts.
-        split(rows, job, &reports, limit / 2)?;
+        let (middle, _) = reports[reports.len() / 2];
+        split(stored, job, middle, limit / 2)?;
         return Ok(Outcome::Split);
     }
-    for report in &reports {
-        abandon(rows, task, report)?;
+    for (_, time) in &reports {
+        stored.change_pending(task.parameters().window(*time), -1)?;
     }
+    stored.dequeue(job)?;
     Ok(Outcome::Abandoned(reports.len() as u64))
 }
 
-/// Counts one more refusal of a job and returns how many there are; nothing if the job no longer exists.
-fn count_refusal(rows: TaskRows<'_>, job: &Job) -> SqlResult<Option<u32>> {
-    let statement = "UPDATE leader_jobs SET refusals = refusals + 1 WHERE task = ?1 AND job_id = ?2 RETURNING refusals";
-    rows.find(statement, params![rows.task, job.id.as_ref()], |row| row.get(0))
-}
-
-/// A stored report's number and time.
-struct Stored {
-    number: i64,
-    time: u64,
-}
-
-fn reports(rows: TaskRows<'_>, job: &Job) -> SqlResult<Vec<Stored>> {
-    let statement = "SELECT report, time FROM reports WHERE task = ?1 AND report BETWEEN ?2 AND ?3 ORDER BY report";
-    let read = |row: &Row<'_>| Ok(Stored { number: row.get(0)?, time: read_u64(row, 1)? });
-    rows.list(statement, [rows.task, job.first, job.last], read)
-}
-
-fn split(rows: TaskRows<'_>, job: &Job, reports: &[Stored], refusals: u32) -> SqlResult<()> {
-    let middle = reports[reports.len() / 2].number;
+/// Makes two jobs of one: the reports before number `middle`, and the others.
+fn split(stored: TaskStore<'_>, job: &Job, middle: i64, refusals: u32) -> StoreResult<()> {
     for (first, last) in [(job.first, middle - 1), (middle, job.last)] {
-        Job::new(first, last).insert(rows, refusals)?;
+        stored.insert_job(&Job::new(first, last), refusals)?;
     }
     Ok(())
-}
-
-fn abandon(rows: TaskRows<'_>, task: &Task, report: &Stored) -> SqlResult<()> {
-    rows.change_pending(task.parameters().window(report.time), -1)?;
-    rows.run("DELETE FROM reports WHERE report = ?1", [report.number])
 }

@@ -1,6 +1,5 @@
 //! The helper answers the leader: its share of a batch.
 
-use rusqlite::params;
 use std::sync::Arc;
 use uptack_dap::{
     digest::sha256,
@@ -9,21 +8,20 @@ use uptack_dap::{
     },
 };
 
-use crate::aggregator::{
-    collection::share,
-    metrics::Name,
-    state::{Shared, Task},
-    store::batches::{Batch, Overlap, Span},
-};
+use super::share;
 use crate::{
-    aggregator::store::{SqlResult, StoreError, TaskRows, WriteResult},
+    aggregator::{
+        state::{Name, Shared},
+        store::{Batch, ChangeResult, Overlap, Span, StoreError, TaskStore},
+        tasks::Task,
+    },
     base::problem::{Answer, Problem},
 };
 
 /// Hands out this helper's share of a batch, sealed to the collector, once.
 pub(crate) async fn aggregate_share(shared: &Shared, task: &Arc<Task>, body: &[u8]) -> Answer<Vec<u8>> {
     let request = ShareRequest::decode(task, body)?;
-    let answer = shared.change(task, move |rows, task| request.answer(rows, task)).await?;
+    let answer = shared.change(task, move |stored, task| request.answer(stored, task)).await?;
     shared.metrics.add(Name::Collections, "finished", 1);
     Ok(answer)
 }
@@ -52,25 +50,25 @@ impl ShareRequest {
     }
 
     /// The share; a repeated request gets the answer that it got before.
-    fn answer(&self, rows: TaskRows<'_>, task: &Task) -> WriteResult<Vec<u8>, Problem> {
-        match rows.overlap(self.span)? {
-            Overlap::None => self.release(rows, task),
+    fn answer(&self, stored: TaskStore<'_>, task: &Task) -> ChangeResult<Vec<u8>, Problem> {
+        match stored.overlap(self.span)? {
+            Overlap::None => self.release(stored, task),
             Overlap::Partial => Err(task.problem(DapProblemType::BatchOverlap).into()),
             Overlap::Same => {
-                let answer = self.earlier_answer(rows)?;
+                let answer = stored.share_answer(self.span, &self.digest)?;
                 Ok(answer.ok_or_else(|| task.problem(DapProblemType::BatchQueriedTooManyTimes))?)
             }
         }
     }
 
-    fn release(&self, rows: TaskRows<'_>, task: &Task) -> WriteResult<Vec<u8>, Problem> {
+    fn release(&self, stored: TaskStore<'_>, task: &Task) -> ChangeResult<Vec<u8>, Problem> {
         let precision = task.parameters().time_precision;
-        let (batch, _) = rows.total(&task.vdaf, self.span, precision)?;
+        let (batch, _) = stored.total(&task.vdaf, self.span, precision)?;
         self.check(task, &batch).map_err(|kind| task.problem(kind))?;
         let sealed = share::seal(&task.definition, self.interval, batch.sum).map_err(StoreError::broken)?;
         let answer = encode(&AggregateShare::new(sealed));
-        self.keep_answer(rows, &answer)?;
-        rows.forget_sums(self.span)?;
+        stored.keep_share_answer(self.span, &self.digest, &answer)?;
+        stored.forget_sums(self.span)?;
         Ok(answer)
     }
 
@@ -82,18 +80,5 @@ impl ShareRequest {
             return Err(DapProblemType::BatchMismatch);
         }
         Ok(())
-    }
-
-    fn keep_answer(&self, rows: TaskRows<'_>, answer: &[u8]) -> SqlResult<()> {
-        let [task, start, finish] = rows.within(self.span);
-        let statement = "INSERT INTO collected VALUES (?1, ?2, ?3, ?4, ?5)";
-        rows.run(statement, params![task, start, finish, self.digest, answer])
-    }
-
-    fn earlier_answer(&self, rows: TaskRows<'_>) -> SqlResult<Option<Vec<u8>>> {
-        let [task, start, finish] = rows.within(self.span);
-        let statement = "SELECT response FROM collected
-                         WHERE task = ?1 AND start = ?2 AND finish = ?3 AND request = ?4";
-        rows.find(statement, params![task, start, finish, self.digest], |row| row.get(0))
     }
 }

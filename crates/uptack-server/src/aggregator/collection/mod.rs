@@ -14,16 +14,13 @@ use uptack_dap::protocol::{
     Decode, HpkeCiphertext, PartialBatchSelector, TimeInterval, encode,
 };
 
-use crate::aggregator::{
-    metrics::Name,
-    peer::{Call, PeerError},
-    state::{Shared, Task},
-    store::batches::{Batch, Overlap, Span},
-    store::collection_jobs::CollectionJob,
-    store::job_state::JobState,
-};
 use crate::{
-    aggregator::store::{StoreError, TaskRows, WriteResult},
+    aggregator::{
+        peer::{Call, PeerError},
+        state::{Name, Shared},
+        store::{Batch, ChangeResult, CollectionJob, CollectionState, Overlap, Span, StoreError, TaskStore},
+        tasks::Task,
+    },
     base::problem::{Answer, Problem},
     error::{Error, Result},
 };
@@ -31,40 +28,40 @@ use crate::{
 /// Creates a collection job; the identical request again changes nothing.
 pub(crate) async fn create(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, body: &[u8]) -> Answer<()> {
     let span = decode_request(task, body)?;
-    shared.change(task, move |rows, task| insert(rows, task, &id, span)).await?;
+    shared.change(task, move |stored, task| insert(stored, task, &id, span)).await?;
     task.wake.notify_one();
     Ok(())
 }
 
 /// The result, or nothing while it is being made.
 pub(crate) async fn poll(shared: &Shared, task: &Arc<Task>, id: CollectionJobId) -> Answer<Option<Vec<u8>>> {
-    let job = shared.read(task, |rows| CollectionJob::find(rows, &id))?;
+    let job = shared.read(task, |stored| stored.collection_job(&id))?;
     let job = job.ok_or_else(unknown)?;
     match job.state {
-        JobState::Finished => Ok(job.detail),
-        JobState::Failed => Err(failure(task, job.detail.as_deref())),
-        JobState::Deleted => Err(unknown()),
-        JobState::Waiting => {
-            let given_up = shared.change(task, move |rows, task| give_up(rows, task, &id)).await?;
+        CollectionState::Finished => Ok(job.detail),
+        CollectionState::Failed => Err(failure(task, job.detail.as_deref())),
+        CollectionState::Deleted => Err(unknown()),
+        CollectionState::Waiting => {
+            let given_up = shared.change(task, move |stored, task| give_up(stored, task, &id)).await?;
             given_up.map_or(Ok(None), |reports| Err(too_small(task, reports)))
         }
-        JobState::Draining => Ok(None),
+        CollectionState::Draining => Ok(None),
     }
 }
 
 /// Forgets a job. A batch that was being released stays released: it is not handed out again.
 pub(crate) async fn delete(shared: &Shared, task: &Arc<Task>, id: CollectionJobId) -> Answer<()> {
-    Ok(shared.change(task, move |rows, _| forget(rows, &id)).await?)
+    Ok(shared.change(task, move |stored, _| forget(stored, &id)).await?)
 }
 
 /// Moves every job of the task as far as it goes now. Says whether any moved.
 pub(crate) async fn advance(shared: &Shared, task: &Arc<Task>) -> Result<bool> {
-    let jobs = shared.read(task, CollectionJob::unfinished)?;
+    let jobs = shared.read(task, |stored| stored.unfinished_collections())?;
     let mut moved = false;
     for CollectionJob { id, span, state, .. } in jobs {
         moved |= match state {
-            JobState::Draining => release(shared, task, id, span).await?,
-            _ => shared.change(task, move |rows, task| begin(rows, task, &id, span)).await?,
+            CollectionState::Draining => release(shared, task, id, span).await?,
+            _ => shared.change(task, move |stored, task| begin(stored, task, &id, span)).await?,
         };
     }
     Ok(moved)
@@ -80,22 +77,22 @@ fn decode_request(task: &Task, body: &[u8]) -> Answer<Span> {
         .ok_or_else(|| task.problem(DapProblemType::BatchInvalid))
 }
 
-fn insert(rows: TaskRows<'_>, task: &Task, id: &CollectionJobId, span: Span) -> WriteResult<(), Problem> {
-    if let Some(known) = CollectionJob::find(rows, id)? {
-        let repeated = known.span == span && known.state != JobState::Deleted;
+fn insert(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId, span: Span) -> ChangeResult<(), Problem> {
+    if let Some(known) = stored.collection_job(id)? {
+        let repeated = known.span == span && known.state != CollectionState::Deleted;
         return if repeated { Ok(()) } else { Err(other_job().into()) };
     }
-    check_available(rows, task, span)?;
-    CollectionJob::insert_waiting(rows, id, span)?;
+    check_available(stored, task, span)?;
+    stored.insert_collection(id, span)?;
     Ok(())
 }
 
 /// Refuses a batch that can no longer be collected, or has too few reports even with those still pending.
-fn check_available(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<(), Problem> {
-    if let Some(kind) = taken(rows.overlap(span)?) {
+fn check_available(stored: TaskStore<'_>, task: &Task, span: Span) -> ChangeResult<(), Problem> {
+    if let Some(kind) = taken(stored.overlap(span)?) {
         return Err(task.problem(kind).into());
     }
-    let reports = rows.summed_reports(span)? + rows.pending_reports(span)?;
+    let reports = stored.summed_reports(span)? + stored.pending_reports(span)?;
     if reports < task.parameters().min_batch_size {
         return Err(too_small(task, reports).into());
     }
@@ -133,59 +130,59 @@ fn failure(task: &Task, detail: Option<&[u8]>) -> Problem {
 
 /// Ends a waiting job whose batch turned out too small: an error is an answer, and a job that has
 /// been answered must not take the batch from a later one. Says how many reports the batch has then.
-fn give_up(rows: TaskRows<'_>, task: &Task, id: &CollectionJobId) -> WriteResult<Option<u64>, Problem> {
-    let Some(job) = CollectionJob::find_in(rows, id, JobState::Waiting)? else {
+fn give_up(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId) -> ChangeResult<Option<u64>, Problem> {
+    let Some(job) = stored.collection_job_in(id, CollectionState::Waiting)? else {
         return Ok(None);
     };
-    let pending = rows.pending_reports(job.span)?;
-    let sums = rows.summed_reports(job.span)?;
+    let pending = stored.pending_reports(job.span)?;
+    let sums = stored.summed_reports(job.span)?;
     if pending > 0 || sums >= task.parameters().min_batch_size {
         return Ok(None);
     }
-    job.delete(rows)?;
+    stored.delete_collection(&job)?;
     Ok(Some(sums))
 }
 
-fn forget(rows: TaskRows<'_>, id: &CollectionJobId) -> WriteResult<(), Problem> {
-    let job = CollectionJob::find(rows, id)?.ok_or_else(unknown)?;
-    if job.state == JobState::Waiting {
-        job.delete(rows)?;
+fn forget(stored: TaskStore<'_>, id: &CollectionJobId) -> ChangeResult<(), Problem> {
+    let job = stored.collection_job(id)?.ok_or_else(unknown)?;
+    if job.state == CollectionState::Waiting {
+        stored.delete_collection(&job)?;
     } else {
-        job.set_state(rows, JobState::Deleted, None)?;
+        stored.set_collection_state(&job, CollectionState::Deleted, None)?;
     }
     Ok(())
 }
 
 /// Closes the batch for one waiting job, if there is enough in it.
-fn begin(rows: TaskRows<'_>, task: &Task, id: &CollectionJobId, span: Span) -> WriteResult<bool> {
-    let Some(job) = CollectionJob::find_in(rows, id, JobState::Waiting)? else {
+fn begin(stored: TaskStore<'_>, task: &Task, id: &CollectionJobId, span: Span) -> ChangeResult<bool> {
+    let Some(job) = stored.collection_job_in(id, CollectionState::Waiting)? else {
         return Ok(false);
     };
-    if let Some(kind) = taken(rows.overlap(span)?) {
+    if let Some(kind) = taken(stored.overlap(span)?) {
         let uri = kind.type_uri().as_bytes();
-        job.set_state(rows, JobState::Failed, Some(uri))?;
+        stored.set_collection_state(&job, CollectionState::Failed, Some(uri))?;
         return Ok(true);
     }
-    if rows.summed_reports(span)? < task.parameters().min_batch_size {
+    if stored.summed_reports(span)? < task.parameters().min_batch_size {
         return Ok(false);
     }
-    rows.close(span)?;
-    job.set_state(rows, JobState::Draining, None)?;
+    stored.close(span)?;
+    stored.set_collection_state(&job, CollectionState::Draining, None)?;
     Ok(true)
 }
 
 /// Asks the helper for its share once nothing of the batch is pending, and finishes the job.
 async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: Span) -> Result<bool> {
     // While something is pending the driver is still aggregating it, and comes back here.
-    if shared.read(task, |rows| rows.pending_reports(span))? > 0 {
+    if shared.read(task, |stored| stored.pending_reports(span))? > 0 {
         return Ok(false);
     }
-    let Some(drained) = shared.change(task, move |rows, task| drain(rows, task, span)).await? else {
+    let Some(drained) = shared.change(task, move |stored, task| drain(stored, task, span)).await? else {
         return Ok(false);
     };
     let ending = ask_helper(shared, task, drained).await?;
     let state = ending.state;
-    shared.change(task, move |rows, _| ending.store(rows, &id, span)).await?;
+    shared.change(task, move |stored, _| ending.store(stored, &id, span)).await?;
     shared.metrics.add(Name::Collections, state.word(), 1);
     Ok(true)
 }
@@ -193,10 +190,10 @@ async fn release(shared: &Shared, task: &Arc<Task>, id: CollectionJobId, span: S
 /// Asks the helper for its share, which decides how the job ends.
 async fn ask_helper(shared: &Shared, task: &Task, drained: Drained) -> Result<Ending> {
     match drained.share_request()?.send(shared, task).await {
-        Ok(answer) => Ok(Ending { state: JobState::Finished, detail: drained.result(&answer)? }),
+        Ok(answer) => Ok(Ending { state: CollectionState::Finished, detail: drained.result(&answer)? }),
         Err(PeerError::Refused(kind)) => {
             tracing::error!(task = %task.id(), reason = kind.description(), "the helper refuses a batch");
-            Ok(Ending { state: JobState::Failed, detail: kind.type_uri().as_bytes().to_vec() })
+            Ok(Ending { state: CollectionState::Failed, detail: kind.type_uri().as_bytes().to_vec() })
         }
         Err(PeerError::Rejected(text) | PeerError::Passing(_, text)) => {
             shared.metrics.add(Name::PeerFailures, "aggregate-share", 1);
@@ -242,42 +239,42 @@ impl Drained {
 }
 
 /// Makes the leader's share of a batch once nothing of it is pending, or finds the one that was made before.
-fn drain(rows: TaskRows<'_>, task: &Task, span: Span) -> WriteResult<Option<Drained>> {
-    if rows.pending_reports(span)? > 0 {
+fn drain(stored: TaskStore<'_>, task: &Task, span: Span) -> ChangeResult<Option<Drained>> {
+    if stored.pending_reports(span)? > 0 {
         return Ok(None);
     }
     let precision = task.parameters().time_precision;
-    let (batch, covered) = rows.total(&task.vdaf, span, precision)?;
-    let leader_share = match rows.sealed_share(span)? {
+    let (batch, covered) = stored.total(&task.vdaf, span, precision)?;
+    let leader_share = match stored.sealed_share(span)? {
         Some(bytes) => HpkeCiphertext::get_decoded(&bytes).map_err(StoreError::broken)?,
-        None => seal_share(rows, task, span, &batch)?,
+        None => seal_share(stored, task, span, &batch)?,
     };
     Ok(Some(Drained { span, batch, covered, leader_share }))
 }
 
 /// Made and stored in one change: all that a collector can ever see is this share, with the noise drawn for it.
-fn seal_share(rows: TaskRows<'_>, task: &Task, span: Span, batch: &Batch) -> WriteResult<HpkeCiphertext> {
+fn seal_share(stored: TaskStore<'_>, task: &Task, span: Span, batch: &Batch) -> ChangeResult<HpkeCiphertext> {
     let interval = span.interval().map_err(StoreError::broken)?;
     let share = share::seal(&task.definition, interval, batch.sum.clone()).map_err(StoreError::broken)?;
-    rows.keep_sealed_share(span, Some(&encode(&share)))?;
+    stored.keep_sealed_share(span, Some(&encode(&share)))?;
     Ok(share)
 }
 
 /// How a draining job ends: finished, with its result, or failed, with the type of the problem.
 struct Ending {
-    state: JobState,
+    state: CollectionState,
     detail: Vec<u8>,
 }
 
 impl Ending {
-    fn store(&self, rows: TaskRows<'_>, id: &CollectionJobId, span: Span) -> WriteResult<()> {
-        if let Some(job) = CollectionJob::find_in(rows, id, JobState::Draining)? {
-            job.set_state(rows, self.state, Some(&self.detail))?;
+    fn store(&self, stored: TaskStore<'_>, id: &CollectionJobId, span: Span) -> ChangeResult<()> {
+        if let Some(job) = stored.collection_job_in(id, CollectionState::Draining)? {
+            stored.set_collection_state(&job, self.state, Some(&self.detail))?;
         }
         // From now on the result holds the share, or nobody gets it.
-        rows.keep_sealed_share(span, None)?;
-        if self.state == JobState::Finished {
-            rows.forget_sums(span)?;
+        stored.keep_sealed_share(span, None)?;
+        if self.state == CollectionState::Finished {
+            stored.forget_sums(span)?;
         }
         Ok(())
     }

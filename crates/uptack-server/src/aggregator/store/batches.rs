@@ -1,13 +1,13 @@
-//! Sums by window, and the intervals that have been handed out.
+//! Sums of reports by window, and how many reports are still to be added.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use std::collections::BTreeMap;
 use uptack_dap::{
     digest::sha256,
     protocol::{Contribution, Decode, Duration, Interval, ReportId, ReportIdChecksum, Sum, Time, Vdaf, encode},
 };
 
-use crate::aggregator::store::{SqlResult, TaskRows, damaged, read_u64};
+use super::{SqlResult, StoreResult, TaskStore, damaged, read_u64};
 use crate::error::{Error, Result};
 
 /// A sum and what identifies the reports in it.
@@ -19,7 +19,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn empty(vdaf: &Vdaf) -> Self {
+    fn empty(vdaf: &Vdaf) -> Self {
         Self { sum: vdaf.zero(), reports: 0, checksum: ReportIdChecksum::default() }
     }
 
@@ -47,6 +47,12 @@ impl Batch {
     }
 }
 
+fn combine(checksum: &mut ReportIdChecksum, other: &[u8]) {
+    for (left, right) in checksum.as_mut().iter_mut().zip(other) {
+        *left ^= right;
+    }
+}
+
 /// What one aggregation job adds, by window.
 #[derive(Default)]
 pub(crate) struct Additions(BTreeMap<u64, Batch>);
@@ -55,30 +61,22 @@ impl Additions {
     pub(crate) fn add(&mut self, vdaf: &Vdaf, window: u64, id: &ReportId, contribution: &Contribution) {
         self.0.entry(window).or_insert_with(|| Batch::empty(vdaf)).add(id, contribution);
     }
+}
 
-    /// Adds everything to the stored sums.
-    pub(crate) fn store(self, rows: TaskRows<'_>, vdaf: &Vdaf) -> SqlResult<()> {
-        for (window, mut batch) in self.0 {
-            if let Some(stored) = rows.batch(vdaf, window)? {
+impl TaskStore<'_> {
+    /// Adds to the stored sums.
+    pub(crate) fn add_to_sums(self, vdaf: &Vdaf, additions: Additions) -> StoreResult<()> {
+        for (window, mut batch) in additions.0 {
+            if let Some(stored) = self.batch(vdaf, window)? {
                 batch.merge(&stored);
             }
-            rows.store_batch(window, &batch)?;
+            self.store_batch(window, &batch)?;
         }
         Ok(())
     }
-}
 
-/// How an interval relates to those that were handed out before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overlap {
-    None,
-    Same,
-    Partial,
-}
-
-impl TaskRows<'_> {
     /// The sum over an interval, and the shortest span of windows that holds its reports.
-    pub(crate) fn total(self, vdaf: &Vdaf, interval: Span, precision: u64) -> SqlResult<(Batch, Span)> {
+    pub(crate) fn total(self, vdaf: &Vdaf, interval: Span, precision: u64) -> StoreResult<(Batch, Span)> {
         let mut total = Batch::empty(vdaf);
         let mut covered: Option<Span> = None;
         for window in self.windows(interval)? {
@@ -93,85 +91,41 @@ impl TaskRows<'_> {
     }
 
     /// How many reports are in the stored sums of an interval.
-    pub(crate) fn summed_reports(self, interval: Span) -> SqlResult<u64> {
+    pub(crate) fn summed_reports(self, interval: Span) -> StoreResult<u64> {
         self.count_reports("batches", interval)
     }
 
     /// How many reports of an interval are stored but not yet in a sum.
-    pub(crate) fn pending_reports(self, interval: Span) -> SqlResult<u64> {
+    pub(crate) fn pending_reports(self, interval: Span) -> StoreResult<u64> {
         self.count_reports("pending", interval)
     }
 
     /// How many reports there are in all windows, in a sum or not yet.
-    pub(crate) fn held_reports(self) -> SqlResult<u64> {
+    pub(crate) fn held_reports(self) -> StoreResult<u64> {
         let always = Span { start: 0, finish: i64::MAX as u64 };
         Ok(self.summed_reports(always)? + self.pending_reports(always)?)
     }
 
-    /// Changes the number of pending reports of a window.
-    pub(crate) fn change_pending(self, window: u64, by: i64) -> SqlResult<()> {
-        let statement = "INSERT INTO pending VALUES (?1, ?2, ?3)
-                         ON CONFLICT DO UPDATE SET reports = reports + ?3";
-        self.run(statement, [self.task, window as i64, by])
-    }
-
-    /// Whether the window that holds `time` has been handed out, or is about to be.
-    pub(crate) fn is_collected(self, time: u64) -> SqlResult<bool> {
-        self.prepare("SELECT 1 FROM collected WHERE task = ?1 AND start <= ?2 AND finish > ?2 LIMIT 1")?
-            .exists([self.task, time as i64])
-    }
-
-    pub(crate) fn overlap(self, interval: Span) -> SqlResult<Overlap> {
-        let statement = "SELECT start, finish FROM collected
-                         WHERE task = ?1 AND start < ?3 AND finish > ?2 LIMIT 1";
-        let other = self.find(statement, self.within(interval), Span::from_row)?;
-        Ok(match other {
-            None => Overlap::None,
-            Some(other) if other == interval => Overlap::Same,
-            Some(_) => Overlap::Partial,
-        })
-    }
-
-    /// Marks an interval as handed out: from now on it takes no report.
-    pub(crate) fn close(self, interval: Span) -> SqlResult<()> {
-        self.run("INSERT INTO collected VALUES (?1, ?2, ?3, NULL, NULL)", self.within(interval))
-    }
-
-    /// The leader's own sealed share of an interval that is being handed out, if it has been made.
-    pub(crate) fn sealed_share(self, interval: Span) -> SqlResult<Option<Vec<u8>>> {
-        let statement = "SELECT response FROM collected WHERE task = ?1 AND start = ?2 AND finish = ?3";
-        self.get(statement, self.within(interval), |row| row.get(0))
-    }
-
-    /// Keeps the leader's own sealed share of an interval that is being handed out, or forgets it.
-    pub(crate) fn keep_sealed_share(self, interval: Span, share: Option<&[u8]>) -> SqlResult<()> {
-        let [task, start, finish] = self.within(interval);
-        self.run(
-            "UPDATE collected SET response = ?4 WHERE task = ?1 AND start = ?2 AND finish = ?3",
-            params![task, start, finish, share],
-        )
-    }
-
     /// Deletes the sums of an interval.
-    pub(crate) fn forget_sums(self, interval: Span) -> SqlResult<()> {
+    pub(crate) fn forget_sums(self, interval: Span) -> StoreResult<()> {
         for table in ["batches", "pending"] {
             let statement = format!("DELETE FROM {table} WHERE task = ?1 AND start >= ?2 AND start < ?3");
-            self.execute(&statement, self.within(interval))?;
+            self.run(&statement, self.within(interval))?;
         }
         Ok(())
     }
 
     /// `?1`, `?2` and `?3` of a statement about an interval.
-    pub(crate) fn within(self, interval: Span) -> [i64; 3] {
+    pub(super) fn within(self, interval: Span) -> [i64; 3] {
         [self.task, interval.start as i64, interval.finish as i64]
     }
 
-    fn batch(self, vdaf: &Vdaf, window: u64) -> SqlResult<Option<Batch>> {
+    fn batch(self, vdaf: &Vdaf, window: u64) -> StoreResult<Option<Batch>> {
         let statement = "SELECT reports, checksum, share FROM batches WHERE task = ?1 AND start = ?2";
         self.find(statement, [self.task, window as i64], |row| Batch::from_row(vdaf, row))
     }
 
-    fn store_batch(self, window: u64, batch: &Batch) -> SqlResult<()> {
+    fn store_batch(self, window: u64, batch: &Batch) -> StoreResult<()> {
         let (checksum, sum) = (encode(&batch.checksum), batch.sum.to_bytes());
         self.run(
             "INSERT OR REPLACE INTO batches VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -180,21 +134,16 @@ impl TaskRows<'_> {
     }
 
     /// The starts of the windows of an interval that have a sum, in order.
-    fn windows(self, interval: Span) -> SqlResult<Vec<u64>> {
+    fn windows(self, interval: Span) -> StoreResult<Vec<u64>> {
         let statement = "SELECT start FROM batches WHERE task = ?1 AND start >= ?2 AND start < ?3 ORDER BY start";
         self.list(statement, self.within(interval), |row| read_u64(row, 0))
     }
 
-    fn count_reports(self, table: &str, interval: Span) -> SqlResult<u64> {
+    fn count_reports(self, table: &str, interval: Span) -> StoreResult<u64> {
         let statement =
             format!("SELECT coalesce(sum(reports), 0) FROM {table} WHERE task = ?1 AND start >= ?2 AND start < ?3");
         self.get(&statement, self.within(interval), |row| read_u64(row, 0))
     }
-}
-
-/// How many reports of all tasks are stored but not yet in a sum.
-pub(crate) fn all_pending(connection: &Connection) -> SqlResult<u64> {
-    connection.query_row("SELECT coalesce(sum(reports), 0) FROM pending", [], |row| read_u64(row, 0))
 }
 
 /// A stretch of time from `start` up to but not including `finish`, both of which fit SQLite's integers.
@@ -214,7 +163,7 @@ impl Span {
     }
 
     /// From the columns `start` and `finish`.
-    pub(crate) fn from_row(row: &Row<'_>) -> SqlResult<Self> {
+    pub(super) fn from_row(row: &Row<'_>) -> SqlResult<Self> {
         Ok(Self { start: read_u64(row, "start")?, finish: read_u64(row, "finish")? })
     }
 
@@ -223,11 +172,5 @@ impl Span {
         let start = Time::from_seconds_since_epoch(self.start);
         let length = Duration::from_seconds(self.finish - self.start);
         Interval::new(start, length).map_err(|_| Error::environment("an interval does not fit"))
-    }
-}
-
-fn combine(checksum: &mut ReportIdChecksum, other: &[u8]) {
-    for (left, right) in checksum.as_mut().iter_mut().zip(other) {
-        *left ^= right;
     }
 }

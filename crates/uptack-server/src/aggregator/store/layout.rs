@@ -1,8 +1,30 @@
-//! The layout of an aggregator's file.
+//! The files of an aggregator: the layout of its database, and consistent copies of all of them.
 
-use crate::{aggregator::backup::STATE, base::sqlite::Database};
+use std::path::Path;
+use uptack_dap::private;
 
-pub(super) const DATABASE: Database = Database { file: STATE, user: "aggregator", steps: STEPS };
+use crate::{
+    base::{backup, sqlite::Database},
+    error::Result,
+};
+
+/// The file of an aggregator's state, in its folder.
+pub const STATE_FILE: &str = "state.sqlite3";
+
+/// Copies a running aggregator's state and its task files into a new folder, with which another aggregator can be
+/// started. `SECURITY.md` says what restoring a copy breaks.
+pub fn back_up(data: &Path, out: &Path) -> Result<()> {
+    backup::make_folder(out, |folder| copy_into(data, folder))
+}
+
+/// Copies them into a folder that may be part of another backup.
+pub(crate) fn copy_into(data: &Path, folder: &Path) -> Result<()> {
+    private::create_folder(folder)?;
+    backup::copy_database(&data.join(STATE_FILE), &folder.join(STATE_FILE))?;
+    backup::copy_files(&data.join("tasks"), &folder.join("tasks"))
+}
+
+pub(super) const DATABASE: Database = Database { file: STATE_FILE, user: "aggregator", steps: STEPS };
 
 const STEPS: &[&str] = &[
     TABLES,
@@ -91,7 +113,6 @@ mod tests {
     use crate::aggregator::store::Store;
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     use rusqlite::Connection;
-    use std::path::Path;
     use uptack_dap::task::AggregatorRole;
 
     /// Files that were made by a step are in use, so a step is changed only by adding another.
@@ -133,7 +154,7 @@ mod tests {
         let brought = Connection::open(directory.path().join("state.sqlite3")).unwrap();
         let fresh = tempfile::tempdir().unwrap();
         drop(Store::open(fresh.path(), AggregatorRole::Leader, None).unwrap());
-        assert_eq!(columns(&brought), columns(&Connection::open(fresh.path().join(STATE)).unwrap()));
+        assert_eq!(columns(&brought), columns(&Connection::open(fresh.path().join(STATE_FILE)).unwrap()));
         let job: (i64, i64, u32) = brought
             .query_row("SELECT first, last, refusals FROM leader_jobs", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))

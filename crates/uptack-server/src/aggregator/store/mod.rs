@@ -6,8 +6,10 @@
 //! Because there is one writer, closures see each other's effects in one order, and a check made in
 //! a closure still holds when its change is written.
 
-use rusqlite::{Connection, Row, Transaction, TransactionBehavior};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 use std::{
+    convert::Infallible,
+    error::Error as StdError,
     path::Path,
     sync::{
         Mutex,
@@ -19,91 +21,139 @@ use tokio::sync::oneshot;
 use uptack_dap::task::AggregatorRole;
 
 use crate::{
-    base::locks::lock,
+    base::{
+        locks::lock,
+        logging::Throttle,
+        problem::Problem,
+        sqlite::{SqlResult, read_u64},
+    },
     error::{Error, Result},
 };
 
-pub(crate) mod batches;
-pub(crate) mod collection_jobs;
-pub(crate) mod job_state;
-pub(crate) mod jobs;
+mod batches;
+mod collections;
+mod jobs;
 mod layout;
-mod task_rows;
-pub(crate) mod tasks;
+mod reports;
+mod tasks;
 
-pub(crate) use crate::base::sqlite::{SqlResult, read_u64};
+pub(crate) use batches::{Additions, Batch, Span};
+pub(crate) use collections::{CollectionJob, CollectionState, Overlap};
+pub(crate) use jobs::{AnsweredJob, Job};
 use layout::DATABASE;
-pub(crate) use task_rows::TaskRows;
+pub(crate) use layout::copy_into;
+pub use layout::{STATE_FILE, back_up};
+pub(crate) use reports::{ClaimedId, QueuedReport};
 
 /// Changes that may wait for the writer; beyond that, callers wait in turn.
 const QUEUE: usize = 4096;
 /// Most changes in one commit; without a limit, the first of them could wait forever.
 const LARGEST_COMMIT: usize = 1024;
 
-/// What a change gives back. By default it has no refusal of its own.
-pub(crate) type WriteResult<T, E = ()> = std::result::Result<T, StoreError<E>>;
+/// What the store gives back.
+pub(crate) type StoreResult<T> = std::result::Result<T, StoreError>;
 
-/// Failure of a change: its own refusal, or the storage's.
+/// Why the store failed.
 #[derive(Debug)]
-pub(crate) enum StoreError<E> {
-    /// The closure said no; nothing was changed.
-    Refused(E),
-    /// The disk, or the configured size, is full; nothing was changed.
+pub(crate) enum StoreError {
+    /// The disk, or the configured size, is full.
     Full,
-    /// Anything else that SQLite reports; nothing was changed.
-    Broken(String),
+    /// Anything else.
+    Broken(Box<dyn StdError + Send + Sync>),
 }
 
-impl<E> From<&rusqlite::Error> for StoreError<E> {
-    fn from(error: &rusqlite::Error) -> Self {
+impl StoreError {
+    pub(crate) fn broken(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::Broken(cause.into())
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
-            _ => Self::Broken(error.to_string()),
+            _ => Self::broken(error),
         }
     }
 }
 
-impl<E> From<rusqlite::Error> for StoreError<E> {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::from(&error)
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => Self::environment("storage is full"),
+            StoreError::Broken(cause) => Self::Storage(cause),
+        }
     }
 }
 
-impl<E> StoreError<E> {
-    /// A failure that is not the change's own refusal, in words.
-    pub(crate) fn broken(reason: impl ToString) -> Self {
-        Self::Broken(reason.to_string())
-    }
+/// What a change gives back. By default a change cannot refuse.
+pub(crate) type ChangeResult<T, E = Infallible> = std::result::Result<T, ChangeError<E>>;
 
-    /// As an error, with the closure's own refusal in the caller's words.
+/// Why nothing was changed.
+#[derive(Debug)]
+pub(crate) enum ChangeError<E> {
+    /// The change itself said no.
+    Refused(E),
+    /// The store failed.
+    Failed(StoreError),
+}
+
+impl<E> From<StoreError> for ChangeError<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl<E> From<rusqlite::Error> for ChangeError<E> {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<E> ChangeError<E> {
+    /// As an error, with the change's own refusal in the caller's words.
     pub(crate) fn into_error(self, refused: impl FnOnce(E) -> Error) -> Error {
         match self {
             Self::Refused(reason) => refused(reason),
-            Self::Full => Error::environment("storage is full"),
-            Self::Broken(text) => Error::environment(text),
+            Self::Failed(failure) => failure.into(),
         }
     }
 }
 
-impl From<StoreError<()>> for Error {
-    fn from(error: StoreError<()>) -> Self {
-        error.into_error(|()| Self::environment("the change was refused"))
+impl From<ChangeError<Infallible>> for Error {
+    fn from(error: ChangeError<Infallible>) -> Self {
+        error.into_error(|never| match never {})
     }
 }
 
-/// A stored value that does not decode.
-pub(crate) fn damaged(column: usize, name: &str) -> rusqlite::Error {
-    rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Blob)
+impl From<Problem> for ChangeError<Problem> {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
 }
 
-/// The job's id in the first column of a row.
-pub(crate) fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> SqlResult<T> {
-    T::try_from(row.get_ref(0)?.as_blob()?).map_err(|_| damaged(0, "job_id"))
+impl From<ChangeError<Problem>> for Problem {
+    fn from(error: ChangeError<Problem>) -> Self {
+        match error {
+            ChangeError::Refused(problem) => problem,
+            ChangeError::Failed(StoreError::Full) => storage_full(),
+            ChangeError::Failed(failure) => Error::from(failure).into(),
+        }
+    }
+}
+
+fn storage_full() -> Problem {
+    // Every upload meets a full disk; one line per minute says so.
+    static FULL: Throttle = Throttle::per_minute();
+    if let Some(unlogged) = FULL.pass() {
+        tracing::error!(unlogged, "storage is full; refusing changes until there is room");
+    }
+    Problem::busy("The server's storage is full; nothing was stored.", 30)
 }
 
 /// A handle to the file.
 pub(crate) struct Store {
-    writer: Mutex<Option<SyncSender<Job>>>,
+    writer: Mutex<Option<SyncSender<QueuedChange>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     reader: Mutex<Connection>,
     /// Held for as long as the store is open: a second process on the same files would drive the
@@ -111,7 +161,7 @@ pub(crate) struct Store {
     _lock: std::fs::File,
 }
 
-type Job = Box<dyn Change>;
+type QueuedChange = Box<dyn Change>;
 
 impl Store {
     /// Opens or creates the file `state.sqlite3` below `directory`.
@@ -136,30 +186,49 @@ impl Store {
         })
     }
 
-    /// Runs a change and waits until it is durable.
-    pub(crate) async fn write<T, E, F>(&self, change: F) -> WriteResult<T, E>
+    /// Reads what is stored of a task, alongside the writer. Call it where blocking is allowed, or for single rows.
+    pub(crate) fn read_task<T>(&self, task: i64, query: impl FnOnce(TaskStore<'_>) -> StoreResult<T>) -> Result<T> {
+        self.read(|connection| query(TaskStore { connection, task }))
+    }
+
+    /// Changes what is stored of a task, and waits until the change is durable.
+    pub(crate) async fn change_task<T, E, F>(&self, task: i64, change: F) -> ChangeResult<T, E>
     where
         T: Send + 'static,
         E: Send + 'static,
-        F: FnOnce(&Connection) -> WriteResult<T, E> + Send + 'static,
+        F: FnOnce(TaskStore<'_>) -> ChangeResult<T, E> + Send + 'static,
+    {
+        self.write(move |connection| change(TaskStore { connection, task })).await
+    }
+
+    /// Whether the store answers.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.read(|connection| Ok(connection.query_row("SELECT 1 FROM meta", [], |_| Ok(()))?))
+    }
+
+    /// Runs a change and waits until it is durable.
+    async fn write<T, E, F>(&self, change: F) -> ChangeResult<T, E>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+        F: FnOnce(&Connection) -> ChangeResult<T, E> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         self.enqueue(Box::new(Pending { change: Some(change), outcome: None, reply })).await;
-        answer.await.unwrap_or_else(|_| Err(StoreError::broken("the store is closed")))
+        answer.await.unwrap_or_else(|_| Err(StoreError::broken("the store is closed").into()))
     }
 
     /// Hands a change to the writer. If the store is closed, the change is dropped, and its reply with it.
-    async fn enqueue(&self, job: Job) {
+    async fn enqueue(&self, change: QueuedChange) {
         let writer = lock(&self.writer).clone();
         let Some(writer) = writer else { return };
-        if let Err(TrySendError::Full(job)) = writer.try_send(job) {
+        if let Err(TrySendError::Full(change)) = writer.try_send(change) {
             // Rare: thousands of changes are waiting. Block a thread of the blocking pool, not the server.
-            let _ = tokio::task::spawn_blocking(move || writer.send(job)).await;
+            let _ = tokio::task::spawn_blocking(move || writer.send(change)).await;
         }
     }
 
-    /// Reads alongside the writer. Call it where blocking is allowed, or for single rows.
-    pub(crate) fn read<T>(&self, query: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T> {
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         Ok(query(&lock(&self.reader))?)
     }
 
@@ -179,6 +248,71 @@ impl Drop for Store {
     }
 }
 
+/// What is stored of one task, within one change or one read.
+///
+/// What it does is spread over the files of this folder: reports, jobs, batches and collections.
+#[derive(Clone, Copy)]
+pub(crate) struct TaskStore<'a> {
+    connection: &'a Connection,
+    task: i64,
+}
+
+impl<'a> TaskStore<'a> {
+    fn prepare(self, statement: &str) -> SqlResult<CachedStatement<'a>> {
+        self.connection.prepare_cached(statement)
+    }
+
+    /// Reads the one row that a statement always finds.
+    fn get<T>(
+        self,
+        statement: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> StoreResult<T> {
+        Ok(self.prepare(statement)?.query_row(parameters, read)?)
+    }
+
+    /// Reads the first row that a statement finds, if there is one.
+    fn find<T>(
+        self,
+        statement: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> StoreResult<Option<T>> {
+        Ok(self.prepare(statement)?.query_row(parameters, read).optional()?)
+    }
+
+    /// Reads all rows that a statement finds.
+    fn list<T>(
+        self,
+        statement: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> SqlResult<T>,
+    ) -> StoreResult<Vec<T>> {
+        Ok(self.prepare(statement)?.query_map(parameters, read)?.collect::<SqlResult<_>>()?)
+    }
+
+    /// Runs a statement, and says how many rows it changed.
+    fn execute(self, statement: &str, parameters: impl Params) -> StoreResult<usize> {
+        Ok(self.prepare(statement)?.execute(parameters)?)
+    }
+
+    /// Runs a statement.
+    fn run(self, statement: &str, parameters: impl Params) -> StoreResult<()> {
+        self.execute(statement, parameters).map(drop)
+    }
+}
+
+/// A stored value that does not decode.
+fn damaged(column: usize, name: &str) -> rusqlite::Error {
+    rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Blob)
+}
+
+/// The job's id in the first column of a row.
+fn read_job_id<T: for<'a> TryFrom<&'a [u8]>>(row: &Row<'_>) -> SqlResult<T> {
+    T::try_from(row.get_ref(0)?.as_blob()?).map_err(|_| damaged(0, "job_id"))
+}
+
 /// What the writer does with a change: run it in the open transaction, answer after the commit.
 trait Change: Send {
     /// Runs the change, and says whether its effects are to be kept.
@@ -189,31 +323,32 @@ trait Change: Send {
 struct Pending<T, E, F> {
     change: Option<F>,
     /// Nothing until the change has run.
-    outcome: Option<WriteResult<T, E>>,
-    reply: oneshot::Sender<WriteResult<T, E>>,
+    outcome: Option<ChangeResult<T, E>>,
+    reply: oneshot::Sender<ChangeResult<T, E>>,
 }
 
 impl<T, E, F> Change for Pending<T, E, F>
 where
     T: Send,
     E: Send,
-    F: FnOnce(&Connection) -> WriteResult<T, E> + Send,
+    F: FnOnce(&Connection) -> ChangeResult<T, E> + Send,
 {
     fn run(&mut self, connection: &Connection) -> bool {
         let change = self.change.take().expect("a change runs once");
         // A panic in one change must not take the others, or the writer, with it.
         let run = std::panic::AssertUnwindSafe(|| change(connection));
-        let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(StoreError::broken("a change panicked")));
+        let outcome =
+            std::panic::catch_unwind(run).unwrap_or_else(|_| Err(StoreError::broken("a change panicked").into()));
         let kept = outcome.is_ok();
         self.outcome = Some(outcome);
         kept
     }
 
     fn answer(self: Box<Self>, committed: &SqlResult<()>) {
-        let outcome = self.outcome.unwrap_or_else(|| Err(StoreError::broken("the change did not run")));
-        let outcome = match (outcome, committed.as_ref().map_err(StoreError::from)) {
-            (Ok(_) | Err(StoreError::Broken(_)), Err(StoreError::Full)) => Err(StoreError::Full),
-            (Ok(_), Err(failure)) => Err(failure),
+        let outcome = self.outcome.unwrap_or_else(|| Err(StoreError::broken("the change did not run").into()));
+        let outcome = match (outcome, committed.as_ref().map_err(failure_of)) {
+            (Ok(_) | Err(ChangeError::Failed(_)), Err(StoreError::Full)) => Err(StoreError::Full.into()),
+            (Ok(_), Err(failure)) => Err(failure.into()),
             (outcome, _) => outcome,
         };
         // The caller may have gone; the change stays.
@@ -221,8 +356,16 @@ where
     }
 }
 
+/// A failed commit fails every change in it, and SQLite's error cannot be copied.
+fn failure_of(error: &rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full,
+        _ => StoreError::broken(error.to_string()),
+    }
+}
+
 /// Starts the thread that writes; it ends when the sender is dropped.
-fn spawn_writer(connection: Connection) -> Result<(SyncSender<Job>, JoinHandle<()>)> {
+fn spawn_writer(connection: Connection) -> Result<(SyncSender<QueuedChange>, JoinHandle<()>)> {
     let (sender, receiver) = sync_channel(QUEUE);
     let thread = std::thread::Builder::new()
         .name("uptack-store".to_owned())
@@ -230,31 +373,31 @@ fn spawn_writer(connection: Connection) -> Result<(SyncSender<Job>, JoinHandle<(
     Ok((sender, thread))
 }
 
-fn write_until_closed(mut connection: Connection, jobs: &Receiver<Job>) {
-    while let Ok(first) = jobs.recv() {
+fn write_until_closed(mut connection: Connection, changes: &Receiver<QueuedChange>) {
+    while let Ok(first) = changes.recv() {
         let mut group = vec![first];
-        group.extend(jobs.try_iter().take(LARGEST_COMMIT - 1));
+        group.extend(changes.try_iter().take(LARGEST_COMMIT - 1));
         let committed = commit(&mut connection, &mut group);
-        for job in group {
-            job.answer(&committed);
+        for change in group {
+            change.answer(&committed);
         }
     }
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
 /// Runs a group of changes in one transaction. After a failure, the remaining ones do not run.
-fn commit(connection: &mut Connection, group: &mut [Job]) -> SqlResult<()> {
+fn commit(connection: &mut Connection, group: &mut [QueuedChange]) -> SqlResult<()> {
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-    for job in group {
-        run_in_savepoint(&transaction, job.as_mut())?;
+    for change in group {
+        run_in_savepoint(&transaction, change.as_mut())?;
     }
     transaction.commit()
 }
 
-fn run_in_savepoint(transaction: &Transaction<'_>, job: &mut dyn Change) -> SqlResult<()> {
+fn run_in_savepoint(transaction: &Transaction<'_>, change: &mut dyn Change) -> SqlResult<()> {
     let execute = |statement: &str| transaction.prepare_cached(statement)?.execute([]);
     execute("SAVEPOINT change")?;
-    let kept = job.run(transaction);
+    let kept = change.run(transaction);
     // A full disk may already have rolled everything back.
     if transaction.is_autocommit() {
         let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
@@ -291,9 +434,9 @@ fn claim(connection: &Connection, role: AggregatorRole, directory: &Path) -> Res
 mod tests {
     use super::*;
 
-    type Outcome = WriteResult<()>;
+    type Refusable = ChangeResult<(), ()>;
 
-    fn put(key: &'static str) -> impl FnOnce(&Connection) -> Outcome {
+    fn put(key: &'static str) -> impl FnOnce(&Connection) -> Refusable {
         move |connection| {
             connection.execute("INSERT INTO meta(key, value) VALUES (?1, '')", [key])?;
             Ok(())
@@ -301,7 +444,7 @@ mod tests {
     }
 
     fn keys(store: &Store) -> i64 {
-        store.read(|connection| connection.query_row("SELECT count(*) FROM meta", [], |row| row.get(0))).unwrap()
+        store.read(|connection| Ok(connection.query_row("SELECT count(*) FROM meta", [], |row| row.get(0))?)).unwrap()
     }
 
     #[tokio::test]
@@ -309,18 +452,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), AggregatorRole::Leader, None).unwrap();
         let before = keys(&store);
-        let refused = store.write(|connection| -> Outcome {
+        let refused = store.write(|connection| -> Refusable {
             put("half")(connection)?;
-            Err(StoreError::Refused(()))
+            Err(ChangeError::Refused(()))
         });
-        let panicking = store.write(|connection| -> Outcome {
+        let panicking = store.write(|connection| -> Refusable {
             put("other half")(connection)?;
             panic!("deliberate")
         });
         let (good, refused, panicking) = tokio::join!(store.write(put("whole")), refused, panicking);
         good.unwrap();
-        assert!(matches!(refused, Err(StoreError::Refused(()))));
-        assert!(matches!(panicking, Err(StoreError::Broken(_))));
+        assert!(matches!(refused, Err(ChangeError::Refused(()))));
+        assert!(matches!(panicking, Err(ChangeError::Failed(StoreError::Broken(_)))));
         assert_eq!(keys(&store), before + 1);
     }
 
@@ -329,7 +472,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), AggregatorRole::Leader, Some(64 * 4096)).unwrap();
         let fill = |number: i64| {
-            store.write(move |connection| -> Outcome {
+            store.write(move |connection| -> Refusable {
                 connection.execute(
                     "INSERT INTO reports(report, task, report_id, time, content)
                      VALUES (?1, 1, x'', 0, zeroblob(20000))",
@@ -345,10 +488,10 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(failure, StoreError::Full), "{failure:?}");
+        assert!(matches!(failure, ChangeError::Failed(StoreError::Full)), "{failure:?}");
         assert!(stored > 3);
         let deleted = store
-            .write(|connection| -> WriteResult<usize> {
+            .write(|connection| -> ChangeResult<usize> {
                 Ok(connection.execute("DELETE FROM reports WHERE report <= 2", [])?)
             })
             .await;

@@ -1,49 +1,136 @@
-//! Tasks as they are stored.
+//! Tasks, the keys that open their reports, and the time by which both expire.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use uptack_dap::{
-    protocol::TaskId,
+    protocol::{self, HpkePrivateKey, TaskId, encode},
     task::{self, AggregatorTask},
 };
 
-use crate::aggregator::store::{SqlResult, StoreError, TaskRows, WriteResult, read_u64};
+use super::{ChangeError, ChangeResult, SqlResult, Store, StoreError, StoreResult, TaskStore, read_u64};
+use crate::error::Result;
 
-/// Stores a task, or finds the one of this name if its definition is the same. Returns what is stored.
-pub(crate) fn register(
-    connection: &Connection,
-    task: &AggregatorTask,
-) -> WriteResult<(i64, AggregatorTask), &'static str> {
-    match find(connection, &task.parameters.task_id)? {
-        Some((row, Some(text))) => match task::parse_aggregator_task(&text) {
-            Ok(stored) if is_same(&stored, task) => Ok((row, stored)),
-            _ => Err(StoreError::Refused("a task of this name is already served with another definition")),
-        },
-        Some((_, None)) => Err(StoreError::Refused("a task of this name was removed; names are not used twice")),
-        None => Ok((insert(connection, task)?, task.clone())),
+impl Store {
+    /// Stores a task, or finds the one of this name if its definition is the same. Returns the stored one with its
+    /// number.
+    pub(crate) async fn register_task(
+        &self,
+        task: AggregatorTask,
+    ) -> ChangeResult<(i64, AggregatorTask), &'static str> {
+        self.write(move |connection| register(connection, task)).await
+    }
+
+    /// The numbers and definitions of all tasks that have not been removed.
+    pub(crate) fn task_definitions(&self) -> Result<Vec<(i64, Vec<u8>)>> {
+        self.read(|connection| {
+            let mut statement =
+                connection.prepare("SELECT task, definition FROM tasks WHERE definition IS NOT NULL")?;
+            Ok(statement.query_map([], |row| row.try_into())?.collect::<SqlResult<_>>()?)
+        })
+    }
+
+    /// The time up to which expiry had come; nothing in a new store.
+    pub(crate) fn expiry_time(&self) -> Result<Option<u64>> {
+        let text: Option<String> = self.read(|connection| {
+            let statement = "SELECT value FROM meta WHERE key = 'expiry-clock'";
+            Ok(connection.query_row(statement, [], |row| row.get(0)).optional()?)
+        })?;
+        Ok(text.and_then(|text| text.parse().ok()))
+    }
+
+    pub(crate) async fn set_expiry_time(&self, time: u64) -> ChangeResult<()> {
+        self.write(move |connection| {
+            let statement = "INSERT OR REPLACE INTO meta(key, value) VALUES ('expiry-clock', ?1)";
+            connection.execute(statement, [time.to_string()])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// All keys that open reports.
+    pub(crate) fn keys(&self) -> Result<Vec<StoredKey>> {
+        self.read(|connection| {
+            let statement = "SELECT config, private_key, created, retired IS NULL FROM hpke_keys";
+            let mut statement = connection.prepare(statement)?;
+            let keys = statement.query_map([], |row| {
+                Ok(StoredKey {
+                    config: row.get(0)?,
+                    private_key: HpkePrivateKey::new(row.get(1)?),
+                    created: read_u64(row, 2)?,
+                    is_current: row.get(3)?,
+                })
+            })?;
+            Ok(keys.collect::<SqlResult<_>>()?)
+        })
+    }
+
+    /// Makes a new current key and retires the one before.
+    pub(crate) async fn replace_key(&self, now: u64) -> ChangeResult<()> {
+        self.write(move |connection| {
+            let id = free_key_id(connection)?.ok_or_else(|| StoreError::broken("255 keys are in use"))?;
+            connection.execute("UPDATE hpke_keys SET retired = ?1 WHERE retired IS NULL", [now as i64])?;
+            let keypair = protocol::generate_keypair(id);
+            connection.execute(
+                "INSERT INTO hpke_keys(id, config, private_key, created) VALUES (?1, ?2, ?3, ?4)",
+                params![id, encode(keypair.config()), keypair.private_key().as_ref(), now as i64],
+            )?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes keys that were retired before this time.
+    pub(crate) async fn delete_keys_retired_before(&self, time: u64) -> ChangeResult<()> {
+        self.write(move |connection| {
+            connection.execute("DELETE FROM hpke_keys WHERE retired < ?1", [time as i64])?;
+            Ok(())
+        })
+        .await
     }
 }
 
-/// The rows and definitions of all tasks that have not been removed.
-pub(crate) fn definitions(connection: &Connection) -> SqlResult<Vec<(i64, Vec<u8>)>> {
-    connection
-        .prepare("SELECT task, definition FROM tasks WHERE definition IS NOT NULL")?
-        .query_map([], |row| row.try_into())?
-        .collect()
+/// A key under which clients seal shares to this aggregator.
+pub(crate) struct StoredKey {
+    pub(crate) config: Vec<u8>,
+    pub(crate) private_key: HpkePrivateKey,
+    pub(crate) created: u64,
+    /// Not retired.
+    pub(crate) is_current: bool,
 }
 
-/// Deletes all that is kept of a task. Its name stays taken: its reports cannot come back.
-pub(crate) fn remove(rows: TaskRows<'_>) -> WriteResult<()> {
-    for table in TABLES_OF_A_TASK {
-        rows.execute(&format!("DELETE FROM {table} WHERE task = ?1"), [rows.task])?;
+impl TaskStore<'_> {
+    /// The time below which the task takes no more reports; nothing if the task has been removed.
+    pub(crate) fn floor(self) -> StoreResult<Option<u64>> {
+        let statement = "SELECT floor FROM tasks WHERE task = ?1 AND definition IS NOT NULL";
+        self.find(statement, [self.task], |row| read_u64(row, 0))
     }
-    rows.execute("UPDATE tasks SET definition = NULL WHERE task = ?1", [rows.task])?;
-    Ok(())
-}
 
-/// The time below which a task takes no more reports; nothing if the task has been removed.
-pub(crate) fn floor(rows: TaskRows<'_>) -> SqlResult<Option<u64>> {
-    let statement = "SELECT floor FROM tasks WHERE task = ?1 AND definition IS NOT NULL";
-    rows.find(statement, [rows.task], |row| read_u64(row, 0))
+    /// Deletes everything that is kept of the task. Its name stays taken: its reports cannot come back.
+    pub(crate) fn remove(self) -> StoreResult<()> {
+        for table in TABLES_OF_A_TASK {
+            self.run(&format!("DELETE FROM {table} WHERE task = ?1"), [self.task])?;
+        }
+        self.run("UPDATE tasks SET definition = NULL WHERE task = ?1", [self.task])
+    }
+
+    /// Takes no more reports from before `floor`, and deletes what recognized them, with the jobs and sums of their
+    /// windows. Stored reports and open jobs are not touched; they end with the helper's refusal.
+    ///
+    /// The floor rises first: reports that were forgotten can then never be taken again, even if the clock is set back.
+    pub(crate) fn forget_before(self, floor: u64, time_precision: u64) -> StoreResult<()> {
+        let last_window = floor.saturating_sub(time_precision);
+        let (floor, last_window) = ([self.task, floor as i64], [self.task, last_window as i64]);
+        self.run("UPDATE tasks SET floor = max(floor, ?2) WHERE task = ?1", floor)?;
+        self.run("DELETE FROM report_ids WHERE task = ?1 AND time < ?2", floor)?;
+        self.run("DELETE FROM helper_jobs WHERE task = ?1 AND created < ?2", last_window)?;
+        self.run("DELETE FROM pending WHERE task = ?1 AND start <= ?2 AND reports = 0", last_window)?;
+        self.run(
+            "DELETE FROM batches WHERE task = ?1 AND start <= ?2 AND NOT EXISTS
+             (SELECT 1 FROM collection_jobs
+              WHERE task = ?1 AND state IN ('waiting', 'draining')
+              AND batches.start >= collection_jobs.start AND batches.start < finish)",
+            last_window,
+        )
+    }
 }
 
 const TABLES_OF_A_TASK: [&str; 9] = [
@@ -58,15 +145,24 @@ const TABLES_OF_A_TASK: [&str; 9] = [
     "collection_jobs",
 ];
 
-/// A task's row, and its definition unless it has been removed.
-type StoredTask = (i64, Option<Vec<u8>>);
+fn register(connection: &Connection, task: AggregatorTask) -> ChangeResult<(i64, AggregatorTask), &'static str> {
+    match find_task(connection, &task.parameters.task_id)? {
+        Some((number, Some(text))) => match task::parse_aggregator_task(&text) {
+            Ok(stored) if is_same(&stored, &task) => Ok((number, stored)),
+            _ => Err(ChangeError::Refused("a task of this name is already served with another definition")),
+        },
+        Some((_, None)) => Err(ChangeError::Refused("a task of this name was removed; names are not used twice")),
+        None => Ok((insert_task(connection, &task)?, task)),
+    }
+}
 
-fn find(connection: &Connection, id: &TaskId) -> SqlResult<Option<StoredTask>> {
+/// A task's number, and its definition unless it has been removed.
+fn find_task(connection: &Connection, id: &TaskId) -> SqlResult<Option<(i64, Option<Vec<u8>>)>> {
     let statement = "SELECT task, definition FROM tasks WHERE task_id = ?1";
     connection.query_row(statement, [id.as_ref()], |row| row.try_into()).optional()
 }
 
-fn insert(connection: &Connection, task: &AggregatorTask) -> SqlResult<i64> {
+fn insert_task(connection: &Connection, task: &AggregatorTask) -> SqlResult<i64> {
     let id = task.parameters.task_id.as_ref();
     connection.execute("INSERT INTO tasks(task_id, definition) VALUES (?1, ?2)", params![id, to_json(task)])?;
     Ok(connection.last_insert_rowid())
@@ -76,13 +172,12 @@ fn to_json(task: &AggregatorTask) -> Vec<u8> {
     serde_json::to_vec(task).expect("task definitions are plain data")
 }
 
-/// Whether two tasks have the same definition. What is derived from the pair's secret is not compared: a task keeps its
-/// first keys when the secret is replaced.
+/// Whether two tasks have the same definition. Keys and tokens derived from the pair's secret are not compared: a task
+/// keeps its first ones when the secret is replaced.
 fn is_same(stored: &AggregatorTask, asked: &AggregatorTask) -> bool {
     to_json(&without_derived(stored)) == to_json(&without_derived(asked))
 }
 
-/// The task without what is derived from the pair's secret.
 fn without_derived(task: &AggregatorTask) -> AggregatorTask {
     let mut task = task.clone();
     if task.card_signature.is_some() {
@@ -90,4 +185,13 @@ fn without_derived(task: &AggregatorTask) -> AggregatorTask {
         (task.aggregator_token, task.aggregator_token_hash) = (None, None);
     }
     task
+}
+
+/// The first free id after the newest, so that an id is used again as late as possible.
+fn free_key_id(connection: &Connection) -> SqlResult<Option<u8>> {
+    let mut statement = connection.prepare("SELECT id FROM hpke_keys ORDER BY created, id")?;
+    let used: Vec<u8> = statement.query_map([], |row| row.get(0))?.collect::<SqlResult<_>>()?;
+    let newest = used.last().copied().unwrap_or(0);
+    let mut following = (1..=u8::MAX).map(|step| newest.wrapping_add(step));
+    Ok(following.find(|id| !used.contains(id)))
 }

@@ -5,7 +5,6 @@
 //! stays sealed.
 
 use axum::http::HeaderMap;
-use rusqlite::params;
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
@@ -15,12 +14,11 @@ use std::{
 use uptack::card::{Card, Enrolment};
 use uptack_dap::{
     credential::{self, Credential},
-    protocol::{ReportId, TaskId},
+    protocol::TaskId,
     signed::PublicKey,
     task::{AggregatorRole, AggregatorTask},
 };
 
-use crate::aggregator::store::{SqlResult, TaskRows};
 use crate::{
     base::{
         locks::{read, write},
@@ -114,13 +112,4 @@ pub(crate) fn shown(headers: &HeaderMap) -> Option<Credential> {
 pub(crate) fn is_required(task: &AggregatorTask) -> bool {
     let card = task.card.as_deref().and_then(|text| Card::from_json(text).ok());
     card.is_some_and(|card| card.enrolment == Some(Enrolment::Required))
-}
-
-/// Uses up an owner's one report in a task for this report; false if another report has used it.
-pub(crate) fn spend(rows: TaskRows<'_>, owner: &PublicKey, report: &ReportId) -> SqlResult<bool> {
-    let key = owner.as_bytes();
-    rows.execute("INSERT OR IGNORE INTO enrolled VALUES (?1, ?2, ?3)", params![rows.task, key, report.as_ref()])?;
-    let statement = "SELECT report_id FROM enrolled WHERE task = ?1 AND credential = ?2";
-    let used: Vec<u8> = rows.get(statement, params![rows.task, key], |row| row.get(0))?;
-    Ok(used == report.as_ref())
 }

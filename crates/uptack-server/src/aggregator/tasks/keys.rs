@@ -4,12 +4,11 @@
 //! reports for as long as reports that were sealed under it may be on their way, so that no
 //! acknowledged report becomes unreadable; then it is deleted.
 
-use rusqlite::{Connection, params};
 use std::collections::HashMap;
-use uptack_dap::protocol::{self, Decode, HpkeConfig, HpkeConfigId, HpkeKeypair, HpkePrivateKey, encode};
+use uptack_dap::protocol::{Decode, HpkeConfig, HpkeConfigId, HpkeKeypair};
 
 use crate::{
-    aggregator::store::{SqlResult, Store, StoreError, WriteResult},
+    aggregator::store::Store,
     error::{Error, Result},
 };
 
@@ -32,16 +31,13 @@ impl Keys {
 
     /// Makes a new current key and retires the one before.
     pub(crate) async fn rotate(store: &Store, now: u64) -> Result<Self> {
-        store.write(move |connection| insert_key(connection, now)).await?;
+        store.replace_key(now).await?;
         Self::read(store)?.ok_or_else(|| Error::environment("the new key was not stored"))
     }
 
     /// Deletes keys that were retired before `before`.
     pub(crate) async fn purge(store: &Store, before: u64) -> Result<Self> {
-        let purge = move |connection: &Connection| -> WriteResult<usize> {
-            Ok(connection.execute("DELETE FROM hpke_keys WHERE retired < ?1", [before as i64])?)
-        };
-        store.write(purge).await?;
+        store.delete_keys_retired_before(before).await?;
         Self::read(store)?.ok_or_else(|| Error::environment("no key is left"))
     }
 
@@ -60,61 +56,17 @@ impl Keys {
     fn read(store: &Store) -> Result<Option<Self>> {
         let mut by_id = HashMap::new();
         let mut current = None;
-        for row in store.read(stored_keys)? {
+        for key in store.keys()? {
             let config =
-                HpkeConfig::get_decoded(&row.config).map_err(|_| Error::environment("a stored key is damaged"))?;
-            if row.is_current {
-                current = Some((config.clone(), row.created as u64));
+                HpkeConfig::get_decoded(&key.config).map_err(|_| Error::environment("a stored key is damaged"))?;
+            if key.is_current {
+                current = Some((config.clone(), key.created));
             }
             let id = u8::from(*config.id());
-            by_id.insert(id, HpkeKeypair::new(config, row.private_key));
+            by_id.insert(id, HpkeKeypair::new(config, key.private_key));
         }
         Ok(current.map(|(current, created)| Self { current, created, by_id }))
     }
-}
-
-struct StoredKey {
-    config: Vec<u8>,
-    private_key: HpkePrivateKey,
-    created: i64,
-    /// Not retired.
-    is_current: bool,
-}
-
-fn stored_keys(connection: &Connection) -> SqlResult<Vec<StoredKey>> {
-    connection
-        .prepare("SELECT config, private_key, created, retired IS NULL FROM hpke_keys")?
-        .query_map([], |row| {
-            Ok(StoredKey {
-                config: row.get(0)?,
-                private_key: HpkePrivateKey::new(row.get(1)?),
-                created: row.get(2)?,
-                is_current: row.get(3)?,
-            })
-        })?
-        .collect()
-}
-
-fn insert_key(connection: &Connection, now: u64) -> WriteResult<()> {
-    let id = free_id(connection)?.ok_or_else(|| StoreError::broken("255 keys are in use"))?;
-    connection.execute("UPDATE hpke_keys SET retired = ?1 WHERE retired IS NULL", [now as i64])?;
-    let keypair = protocol::generate_keypair(id);
-    connection.execute(
-        "INSERT INTO hpke_keys(id, config, private_key, created) VALUES (?1, ?2, ?3, ?4)",
-        params![id, encode(keypair.config()), keypair.private_key().as_ref(), now as i64],
-    )?;
-    Ok(())
-}
-
-/// The first free id after the newest, so that an id is used again as late as possible.
-fn free_id(connection: &Connection) -> SqlResult<Option<u8>> {
-    let used: Vec<u8> = connection
-        .prepare("SELECT id FROM hpke_keys ORDER BY created, id")?
-        .query_map([], |row| row.get(0))?
-        .collect::<SqlResult<_>>()?;
-    let newest = used.last().copied().unwrap_or(0);
-    let mut following = (1..=u8::MAX).map(|step| newest.wrapping_add(step));
-    Ok(following.find(|id| !used.contains(id)))
 }
 
 #[cfg(test)]

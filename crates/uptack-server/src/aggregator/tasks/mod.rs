@@ -6,3 +6,63 @@ pub(crate) mod enrolment;
 pub(crate) mod failures;
 pub(crate) mod keys;
 pub(crate) mod pair_secret;
+
+use tokio::sync::{Notify, watch};
+use uptack_dap::{
+    protocol::{DapProblemType, TaskId, Vdaf},
+    task::{AggregatorTask, TaskParameters},
+};
+
+use crate::{
+    aggregator::store::{ChangeResult, TaskStore},
+    base::problem::Problem,
+    error::Result,
+};
+use failures::Failures;
+
+/// A task that is being served.
+pub(crate) struct Task {
+    /// Its number in the store.
+    pub(crate) number: i64,
+    pub(crate) definition: AggregatorTask,
+    /// Whether its card requires a credential with every report.
+    pub(crate) needs_credential: bool,
+    pub(crate) vdaf: Vdaf,
+    /// Tells the task's driver that there may be work.
+    pub(crate) wake: Notify,
+    /// Becomes true once, when the task is removed.
+    pub(crate) removed: watch::Sender<bool>,
+    /// Leader: what failed at the helper, and what did not.
+    pub(crate) failures: Failures,
+}
+
+impl Task {
+    pub(crate) fn new(number: i64, definition: AggregatorTask, failures: Failures) -> Result<Self> {
+        Ok(Self {
+            number,
+            needs_credential: enrolment::is_required(&definition),
+            vdaf: Vdaf::new(&definition.parameters.vdaf)?,
+            definition,
+            wake: Notify::new(),
+            removed: watch::Sender::new(false),
+            failures,
+        })
+    }
+
+    pub(crate) fn id(&self) -> &TaskId {
+        &self.definition.parameters.task_id
+    }
+
+    pub(crate) fn parameters(&self) -> &TaskParameters {
+        &self.definition.parameters
+    }
+
+    pub(crate) fn problem(&self, kind: DapProblemType) -> Problem {
+        Problem::dap(kind, self.id())
+    }
+
+    /// The time below which no more reports are taken; refused if the task has been removed.
+    pub(crate) fn floor(&self, stored: TaskStore<'_>) -> ChangeResult<u64, Problem> {
+        stored.floor()?.ok_or_else(|| self.problem(DapProblemType::UnrecognizedTask).into())
+    }
+}

@@ -32,8 +32,8 @@ pub fn back_up(data: &Path, out: &Path) -> Result<()> {
 fn copy_pair(data: &Path, folder: &Path) -> Result<()> {
     for role in [AggregatorRole::Leader, AggregatorRole::Helper] {
         let part = data.join(role.to_string());
-        if part.join(aggregator::backup::STATE).exists() {
-            aggregator::backup::copy_into(&part, &folder.join(role.to_string()))?;
+        if part.join(aggregator::STATE_FILE).exists() {
+            aggregator::copy_into(&part, &folder.join(role.to_string()))?;
         }
     }
     Ok(())

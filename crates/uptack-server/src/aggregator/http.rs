@@ -1,41 +1,35 @@
 //! The HTTP interface: DAP-09's resources, and those for operators.
 
-mod extract;
-
 use axum::{
     Router,
     body::Body,
-    extract::{Path, Query, Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    extract::{FromRequest, FromRequestParts, Path, Query, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post, put},
 };
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::Arc;
+use std::{convert::Infallible, str::FromStr, sync::Arc};
 use uptack_dap::{
     protocol::{
         AggregateShare, AggregateShareReq, AggregationJobContinueReq, AggregationJobId, AggregationJobInitializeReq,
-        AggregationJobResp, Collection, CollectionJobId, CollectionReq, DapProblemType, HpkeConfigList, Report,
+        AggregationJobResp, Collection, CollectionJobId, CollectionReq, DapProblemType, HpkeConfigList, Report, TaskId,
         TimeInterval, encode,
     },
     task::AggregatorRole,
+    token::TokenHash,
 };
 
-use crate::aggregator::{
-    aggregation::helper,
-    collection,
-    collection::aggregate_share,
-    http::extract::{Caller, Job, Message, Operator, authorize, check_media_type, find_task, parse_task_id},
-    metrics::Name,
-    problem, reports,
-    state::Shared,
-    store::batches,
-    tasks::enrolment,
-};
 use crate::{
-    aggregator::tasks::definition::Definition,
+    aggregator::{
+        aggregation::helper,
+        collection::{self, aggregate_share},
+        reports,
+        state::{Name, Shared},
+        tasks::{Task, definition::Definition, enrolment},
+    },
     base::{
         http::{self, METRICS_TYPE, document, json_document},
         metrics::Gauge,
@@ -168,7 +162,7 @@ async fn aggregate_share(State(shared): Server, Path(task): Path<String>, messag
 }
 
 async fn health(State(shared): Server) -> Reply {
-    shared.store.read(|connection| connection.query_row("SELECT 1 FROM meta", [], |_| Ok(())))?;
+    shared.store.check()?;
     let health = json!({
         "status": "ok",
         "role": shared.config.role,
@@ -180,7 +174,7 @@ async fn health(State(shared): Server) -> Reply {
 }
 
 async fn metrics(State(shared): Server) -> Reply {
-    let pending = shared.store.read(batches::all_pending)?;
+    let pending = shared.store.pending_reports()?;
     let text = shared.metrics.render(&[
         Gauge::single("uptack_pending_reports", "Reports stored and not yet aggregated.", pending),
         Gauge::single("uptack_tasks", "Tasks served.", shared.tasks().len() as u64),
@@ -211,9 +205,131 @@ async fn remove_task(Path(task): Path<String>, Operator(shared): Operator) -> Re
     if shared.remove_task(&id).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
-        Err(problem::dap(DapProblemType::UnrecognizedTask, &id))
+        Err(Problem::dap(DapProblemType::UnrecognizedTask, &id))
     }
 }
 
 /// Largest body of a request that is not an upload or a job.
 const SMALL: usize = 1024 * 1024;
+
+/// A job that a request names, if the request carries the token of the party whose jobs these are.
+struct Job<T> {
+    shared: Arc<Shared>,
+    task: Arc<Task>,
+    id: T,
+}
+
+impl<T: JobId> FromRequestParts<Arc<Shared>> for Job<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Response> {
+        let path = Path::<(String, String)>::from_request_parts(parts, shared).await;
+        let Path((task, job)) = path.map_err(IntoResponse::into_response)?;
+        Self::find(shared, &task, &job, &parts.headers).map_err(IntoResponse::into_response)
+    }
+}
+
+impl<T: JobId> Job<T> {
+    fn find(shared: &Arc<Shared>, task: &str, job: &str, headers: &HeaderMap) -> Answer<Self> {
+        let task = find_task(shared, task)?;
+        authorize(&task, T::CALLER, headers)?;
+        let id = job
+            .parse()
+            .map_err(|_| Problem::bad_request("The job in the path is not 16 bytes of unpadded base64url."))?;
+        Ok(Self { shared: Arc::clone(shared), task, id })
+    }
+}
+
+/// The name of a job, which says whose it is.
+trait JobId: FromStr + Send {
+    const CALLER: Caller;
+}
+
+impl JobId for CollectionJobId {
+    const CALLER: Caller = Caller::Collector;
+}
+
+impl JobId for AggregationJobId {
+    const CALLER: Caller = Caller::Leader;
+}
+
+/// Whose token a request must carry.
+#[derive(Clone, Copy)]
+enum Caller {
+    Collector,
+    Leader,
+}
+
+/// The state, for a request that carries the operator's token.
+struct Operator(Arc<Shared>);
+
+impl FromRequestParts<Arc<Shared>> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Answer<Self> {
+        let expected = shared.config.admin_token.as_ref().map(|token| token.hash());
+        if carries(&parts.headers, expected.as_ref()) {
+            return Ok(Self(Arc::clone(shared)));
+        }
+        Err(Problem::forbidden("The request's authorization is not valid."))
+    }
+}
+
+/// A message of the protocol, not yet read.
+struct Message {
+    headers: HeaderMap,
+    body: Body,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Message {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
+        let (parts, body) = request.into_parts();
+        Ok(Self { headers: parts.headers, body })
+    }
+}
+
+impl Message {
+    /// Reads a message of the expected type, within limits of size and time.
+    async fn read(self, shared: &Shared, media_type: &'static str, limit: usize) -> Answer<Vec<u8>> {
+        check_media_type(&self.headers, media_type)?;
+        http::read_body(self.body, limit, shared.config.request_timeout).await
+    }
+}
+
+/// The task that a path names.
+fn find_task(shared: &Shared, text: &str) -> Answer<Arc<Task>> {
+    shared.task(&parse_task_id(text)?)
+}
+
+fn parse_task_id(text: &str) -> Answer<TaskId> {
+    text.parse().map_err(|_| Problem::bad_request("The task in the path is not 32 bytes of unpadded base64url."))
+}
+
+fn check_media_type(headers: &HeaderMap, expected: &'static str) -> Answer<()> {
+    if headers.get(header::CONTENT_TYPE).is_some_and(|value| value == expected) {
+        return Ok(());
+    }
+    Err(Problem::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("The Content-Type must be {expected}.")))
+}
+
+fn authorize(task: &Task, caller: Caller, headers: &HeaderMap) -> Answer<()> {
+    let expected = match caller {
+        Caller::Collector => &task.definition.collector_token_hash,
+        Caller::Leader => &task.definition.aggregator_token_hash,
+    };
+    if carries(headers, expected.as_ref()) { Ok(()) } else { Err(task.problem(DapProblemType::UnauthorizedRequest)) }
+}
+
+fn carries(headers: &HeaderMap, expected: Option<&TokenHash>) -> bool {
+    expected.zip(token(headers)).is_some_and(|(hash, token)| hash.matches(token))
+}
+
+/// The token of a request, in either of the headers that DAP deployments use.
+fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return http::bearer(headers);
+    }
+    headers.get("dap-auth-token").map(|value| value.as_bytes())
+}
