@@ -6,7 +6,7 @@ use uptack::estimate::{Confidence, IntervalKind};
 use uptack::plan::{Noise, Trust};
 pub(crate) use uptack::quantity::{count, range, seconds};
 use uptack_dap::address::Origin;
-use uptack_document::{Bound, TrustWanted, Trusted};
+use uptack_document::{LinkedLimit, TrustWanted};
 use url::{Host, Url};
 
 /// How sure intervals are, and how they are made.
@@ -101,7 +101,7 @@ pub(crate) struct TrustArguments {
     trust: Option<TrustArgument>,
     /// The largest ε of all answers of an owner, or `none`; by default 8 if the aggregators add noise, else none
     #[arg(long, value_name = "X|none")]
-    linked_epsilon: Option<Bound>,
+    linked_epsilon: Option<LinkedLimit>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -149,11 +149,6 @@ impl TrustArguments {
             trust: self.trust.map(Trust::from),
             linked: self.linked_epsilon,
         }
-    }
-
-    /// Completes what was asked for; noise and trust are the usual ones if neither was given.
-    pub(crate) fn complete(&self, usual: (Noise, Trust)) -> Trusted {
-        self.wanted().complete(usual)
     }
 }
 

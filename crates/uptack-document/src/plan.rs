@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::{Value, json};
 use uptack::plan::{Choice, Plan, Request, Rule, Solved, Trust, Unknown, errors_by_family};
 use uptack::simulate::Progress;
-use uptack_chart::{Errors, PlanCharts, Sheet};
+use uptack_chart::{Chart, Errors, PlanCharts, Sheet};
 
 use crate::privacy::views_json;
 
@@ -78,9 +78,16 @@ fn choice_json(choice: &Choice, minimum_batch: u64) -> Value {
 ///
 /// `progress` counts the points, of which there are [`sheet_points`]; if it is stopped, the remaining ones are left out.
 pub fn plan_sheet(request: &Request, plan: &Plan, progress: &Progress) -> Sheet {
-    let charts = PlanCharts::around(request, plan);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
     let title = "The error of each family of mechanisms".to_owned();
-    Sheet { title, charts: charts.draw(&sketches(&charts.requests(), progress)) }
+    Sheet { title, charts: plan_charts(request, plan, cores, progress) }
+}
+
+/// The charts of [`plan_sheet`] one by one, computed on this many threads: against ε, against the owners and, with noise,
+/// against the linked ε.
+pub fn plan_charts(request: &Request, plan: &Plan, threads: usize, progress: &Progress) -> Vec<Chart> {
+    let charts = PlanCharts::around(request, plan);
+    charts.draw(&sketches(&charts.requests(), threads, progress))
 }
 
 /// How many points a plan's charts have, each of which is a small plan.
@@ -88,8 +95,8 @@ pub fn sheet_points(request: &Request, plan: &Plan) -> u64 {
     PlanCharts::around(request, plan).requests().len() as u64
 }
 
-/// The errors at every point, computed on all cores; none where no family meets the constraints.
-fn sketches(requests: &[&Request], progress: &Progress) -> Vec<Errors> {
+/// The errors at every point; none where no family meets the constraints.
+fn sketches(requests: &[&Request], threads: usize, progress: &Progress) -> Vec<Errors> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![Errors::new(); requests.len()]);
     let worker = || {
@@ -101,16 +108,10 @@ fn sketches(requests: &[&Request], progress: &Progress) -> Vec<Errors> {
             progress.advance();
         }
     };
-    on_all_cores(requests.len(), worker);
-    found.into_inner().expect("no worker panics with the lock")
-}
-
-/// Runs the worker on every core, but not more often than there is work.
-fn on_all_cores(most: usize, worker: impl Fn() + Sync) {
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(most);
     thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(&worker);
+        for _ in 0..threads.min(requests.len()) {
+            scope.spawn(worker);
         }
     });
+    found.into_inner().expect("no worker panics with the lock")
 }

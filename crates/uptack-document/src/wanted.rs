@@ -1,4 +1,5 @@
-//! What is wanted of a plan; what is left out is filled in.
+//! A request to the planner of which only some parts are given. Defaults are filled in and contradictions found here, for
+//! the command line, the desk's pages and Python alike.
 
 use std::str::FromStr;
 
@@ -10,6 +11,8 @@ use uptack::{Error, Fraction};
 /// What may be asked of a plan. Whichever of error, ε and owners is left out is solved for; with all three the plan is checked.
 #[derive(Clone, Debug)]
 pub struct Wanted {
+    /// What the plan is for, which decides the defaults.
+    pub purpose: Purpose,
     /// How many owners will answer.
     pub owners: Option<u64>,
     /// Roughly how many of them would say yes: at least and at most.
@@ -34,12 +37,64 @@ pub struct Wanted {
     pub error: Option<f64>,
     /// What to solve for; by default what is left out.
     pub solve: Option<Unknown>,
-    /// How answers are written; by default any way if one answer's ε is bounded, else one answer.
+    /// How answers are written.
     pub form: Option<Form>,
     /// Whether the paper's objective is minimized instead of the error.
     pub paper_objective: bool,
     /// Only this family, by its name.
     pub family: Option<String>,
+}
+
+/// What a plan is for. It decides what a request means that does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Comparing mechanisms, as `uptack plan` and Python do. The owners' coins are trusted alone; if one answer's ε is
+    /// bounded, answers may be written any way; a bound on answers is enough, without an ε of what is published.
+    Comparing,
+    /// Opening a query at a desk. The aggregators add noise and one honest aggregator is enough; there is one answer, and
+    /// always an ε of what is published.
+    Asking,
+}
+
+impl Purpose {
+    fn noise_and_trust(self) -> (Noise, Trust) {
+        match self {
+            Self::Comparing => (Noise::None, Trust::Owners),
+            Self::Asking => (Noise::Aggregators, Trust::OneAggregator),
+        }
+    }
+}
+
+/// Whether the aggregators add noise, whose honesty ε rests on and what all answers may give away. What is left out follows
+/// from the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrustWanted {
+    /// Whether the aggregators add noise to the published count.
+    pub noise: Option<Noise>,
+    /// Whose honesty the ε of the published count rests on.
+    pub trust: Option<Trust>,
+    /// The largest ε of all answers of an owner; by default the usual one if the aggregators add noise, else none.
+    pub linked: Option<LinkedLimit>,
+}
+
+/// A limit on the ε of all answers of an owner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LinkedLimit {
+    /// The largest ε allowed.
+    AtMost(f64),
+    /// Any ε is allowed.
+    None,
+}
+
+impl FromStr for LinkedLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            number => number.parse().map(Self::AtMost).map_err(|_| "give a number, or none".to_owned()),
+        }
+    }
 }
 
 /// Why there is no plan.
@@ -53,8 +108,32 @@ pub enum PlanError {
     BadError,
     /// A minimum batch without the owners it is part of.
     BatchWithoutOwners,
+    /// The value of a field is out of range.
+    OutOfRange {
+        /// The field of [`Wanted`].
+        field: &'static str,
+        /// What is wrong with its value.
+        error: Error,
+    },
     /// The planner refuses.
     Refused(Error),
+}
+
+impl PlanError {
+    /// The field of [`Wanted`] that has to change; none if it may be any of them.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::TooLittle => Some("owners"),
+            Self::NoError | Self::BadError => Some("error"),
+            Self::BatchWithoutOwners => Some("minimum_batch"),
+            Self::OutOfRange { field, .. } => Some(field),
+            Self::Refused(_) => None,
+        }
+    }
+
+    fn out_of_range(field: &'static str) -> impl Fn(Error) -> Self {
+        move |error| Self::OutOfRange { field, error }
+    }
 }
 
 impl From<Error> for PlanError {
@@ -63,10 +142,37 @@ impl From<Error> for PlanError {
     }
 }
 
+/// A complete request to the planner, with what it leaves open.
+#[derive(Clone, Debug)]
+pub struct Solvable {
+    /// The request; what is to be solved for has a value to begin the search with.
+    pub request: Request,
+    /// What to solve for.
+    pub unknown: Unknown,
+    /// The largest standard deviation that is accepted.
+    pub error: Option<f64>,
+}
+
+impl Solvable {
+    /// Plans, counting the progress up to [`plan::PROGRESS`]. An error that was given and cannot be attained is refused.
+    pub fn solve(&self, progress: &Progress) -> Result<Solved, Error> {
+        plan::solve(&self.request, self.unknown, self.error, progress)
+    }
+
+    /// The request with what it leaves open filled in. It is planned only if something is open, or an error has to be kept.
+    pub fn solved_request(&self, progress: &Progress) -> Result<Request, Error> {
+        if self.unknown == Unknown::Error && self.error.is_none() {
+            return Ok(self.request.clone());
+        }
+        Ok(self.solve(progress)?.request)
+    }
+}
+
 impl Wanted {
     /// A plan for this many yes-owners, at least and at most; everything else is left out.
-    pub fn new(yes: (u64, u64)) -> Self {
+    pub fn new(purpose: Purpose, yes: (u64, u64)) -> Self {
         Self {
+            purpose,
             owners: None,
             yes,
             over: Over::Worst,
@@ -87,50 +193,42 @@ impl Wanted {
 
     /// Plans, counting the progress up to [`plan::PROGRESS`].
     pub fn plan(&self, progress: &Progress) -> Result<Solved, PlanError> {
-        let request = self.request()?;
-        let unknown = self.unknown()?.unwrap_or(Unknown::Error);
+        Ok(self.complete()?.solve(progress)?)
+    }
+
+    /// Fills in what is left out.
+    pub fn complete(&self) -> Result<Solvable, PlanError> {
+        let (request, unknown) = (self.request()?, self.unknown()?);
         if unknown != Unknown::Error && self.error.is_none() {
             return Err(PlanError::NoError);
         }
-        Ok(plan::solve(&request, unknown, self.error, progress)?)
+        Ok(Solvable { request, unknown, error: self.error })
     }
 
-    fn trusted(&self) -> Trusted {
-        self.trust.complete((Noise::None, Trust::Owners))
-    }
-
-    /// Whether local bounds are all that is asked for: noise needs the ε of what is published.
-    fn bounded_locally(&self) -> bool {
-        let Trusted { noise, linked_given, .. } = self.trusted();
-        noise == Noise::None && (self.answer_epsilon.is_some() || linked_given)
-    }
-
-    /// What is left out; none if all three are given.
-    fn unknown(&self) -> Result<Option<Unknown>, PlanError> {
+    /// What to solve for: what is left out, or the error if nothing is.
+    pub fn unknown(&self) -> Result<Unknown, PlanError> {
         if let Some(unknown) = self.solve {
-            return Ok(Some(unknown));
+            return Ok(unknown);
         }
-        Ok(match (self.owners, self.epsilon, self.error) {
-            (Some(_), Some(_), None) => Some(Unknown::Error),
-            (Some(_), None, None) if self.bounded_locally() => Some(Unknown::Error),
-            (Some(_), Some(_), Some(_)) => None,
-            (Some(_), None, Some(_)) => Some(Unknown::Epsilon),
-            (None, Some(_), Some(_)) => Some(Unknown::Owners),
-            _ => return Err(PlanError::TooLittle),
-        })
+        match (self.owners, self.epsilon, self.error) {
+            (Some(_), Some(_), _) => Ok(Unknown::Error),
+            (Some(_), None, None) if self.is_bounded_locally() => Ok(Unknown::Error),
+            (Some(_), None, Some(_)) => Ok(Unknown::Epsilon),
+            (None, Some(_), Some(_)) => Ok(Unknown::Owners),
+            _ => Err(PlanError::TooLittle),
+        }
     }
 
     fn request(&self) -> Result<Request, PlanError> {
         let objective = self.objective()?;
-        let Trusted { noise, trust, linked, .. } = self.trusted();
         if self.error.is_some_and(|error| !is_positive(error)) {
             return Err(PlanError::BadError);
         }
-        let owners = self.planned_owners()?;
+        let (owners, (noise, trust)) = (self.planned_owners()?, self.noise_and_trust());
         Ok(Request {
-            release: self.release(linked)?,
+            release: self.release()?,
             answer_epsilon: self.answer_epsilon,
-            linked_epsilon: linked,
+            linked_epsilon: self.linked_epsilon(),
             noise,
             trust,
             participation: self.participation.as_ref().map(Fraction::to_f64),
@@ -148,8 +246,37 @@ impl Wanted {
         Prior { low, high, over: self.over }
     }
 
+    fn noise_and_trust(&self) -> (Noise, Trust) {
+        let usual = self.purpose.noise_and_trust();
+        match (self.trust.noise, self.trust.trust) {
+            (None, None) => usual,
+            (Some(Noise::None), None) => (Noise::None, Trust::Owners),
+            (Some(noise), None) => (noise, Trust::OneAggregator),
+            (None, Some(Trust::OneAggregator)) => (Noise::Aggregators, Trust::OneAggregator),
+            (None, Some(Trust::Owners)) => (usual.0, Trust::Owners),
+            (Some(noise), Some(trust)) => (noise, trust),
+        }
+    }
+
+    fn linked_epsilon(&self) -> Option<f64> {
+        match self.trust.linked {
+            Some(LinkedLimit::AtMost(most)) => Some(most),
+            Some(LinkedLimit::None) => None,
+            None => (self.noise_and_trust().0 != Noise::None).then_some(USUAL_LINKED_EPSILON),
+        }
+    }
+
+    /// Whether bounds on answers are all that is asked for: noise needs the ε of what is published.
+    fn is_bounded_locally(&self) -> bool {
+        let is_bounded = self.answer_epsilon.is_some() || matches!(self.trust.linked, Some(LinkedLimit::AtMost(_)));
+        self.purpose == Purpose::Comparing && self.noise_and_trust().0 == Noise::None && is_bounded
+    }
+
     fn usual_form(&self) -> Form {
-        if self.answer_epsilon.is_some() { Form::Any } else { Form::One }
+        match (self.purpose, self.answer_epsilon) {
+            (Purpose::Comparing, Some(_)) => Form::Any,
+            _ => Form::One,
+        }
     }
 
     fn objective(&self) -> Result<Objective, PlanError> {
@@ -169,91 +296,24 @@ impl Wanted {
         }
     }
 
-    fn release(&self, linked: Option<f64>) -> Result<Option<(Epsilon, Delta)>, PlanError> {
-        let Some(epsilon) = self.epsilon.or(self.usual_epsilon(linked)) else { return Ok(None) };
-        Ok(Some((Epsilon::new(epsilon)?, Delta::new(self.delta)?)))
+    fn release(&self) -> Result<Option<(Epsilon, Delta)>, PlanError> {
+        let Some(epsilon) = self.epsilon.or(self.usual_epsilon()) else { return Ok(None) };
+        let epsilon = Epsilon::new(epsilon).map_err(PlanError::out_of_range("epsilon"))?;
+        Ok(Some((epsilon, Delta::new(self.delta).map_err(PlanError::out_of_range("delta"))?)))
     }
 
-    /// The ε of what is published if none is given; none if local bounds are all that is asked for.
-    fn usual_epsilon(&self, linked: Option<f64>) -> Option<f64> {
+    /// The ε of what is published if none is given; none if bounds on answers are all that is asked for.
+    fn usual_epsilon(&self) -> Option<f64> {
         // Several answers cancel each other's noise in the tallies: these must not give away more than one answer may.
-        let unbounded_tallies = linked.is_none() && self.form != Some(Form::One);
-        if unbounded_tallies && self.answer_epsilon.is_some() {
+        let may_be_several = self.purpose == Purpose::Comparing && self.form != Some(Form::One);
+        if may_be_several && self.linked_epsilon().is_none() && self.answer_epsilon.is_some() {
             return self.answer_epsilon;
         }
-        let wants_release = matches!(self.unknown(), Ok(Some(Unknown::Epsilon))) || !self.bounded_locally();
+        let wants_release = matches!(self.unknown(), Ok(Unknown::Epsilon)) || !self.is_bounded_locally();
         wants_release.then_some(1.0)
     }
 }
 
 fn is_positive(number: f64) -> bool {
     number.is_finite() && number > 0.0
-}
-
-/// What may be given; what is left out follows from the rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TrustWanted {
-    /// Whether the aggregators add noise to the published count.
-    pub noise: Option<Noise>,
-    /// Whose honesty the ε of the published count rests on.
-    pub trust: Option<Trust>,
-    /// The largest ε of all answers of an owner.
-    pub linked: Option<Bound>,
-}
-
-/// A bound, or none.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
-    /// The largest number allowed.
-    AtMost(f64),
-    /// Anything is allowed.
-    None,
-}
-
-impl FromStr for Bound {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(Self::None),
-            number => number.parse().map(Self::AtMost).map_err(|_| "give a number, or none".to_owned()),
-        }
-    }
-}
-
-/// What was given, completed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Trusted {
-    /// Whether the aggregators add noise.
-    pub noise: Noise,
-    /// Whose honesty ε rests on.
-    pub trust: Trust,
-    /// The bound on the linked ε.
-    pub linked: Option<f64>,
-    /// Whether that bound was asked for, rather than being the usual one.
-    pub linked_given: bool,
-}
-
-impl TrustWanted {
-    /// Completes what was given; noise and trust are the usual ones if neither was.
-    pub fn complete(&self, usual: (Noise, Trust)) -> Trusted {
-        let (noise, trust) = self.noise_and_trust(usual);
-        let linked = match self.linked {
-            Some(Bound::AtMost(most)) => Some(most),
-            Some(Bound::None) => None,
-            None => (noise != Noise::None).then_some(USUAL_LINKED_EPSILON),
-        };
-        Trusted { noise, trust, linked, linked_given: matches!(self.linked, Some(Bound::AtMost(_))) }
-    }
-
-    fn noise_and_trust(&self, usual: (Noise, Trust)) -> (Noise, Trust) {
-        match (self.noise, self.trust) {
-            (None, None) => usual,
-            (Some(Noise::None), None) => (Noise::None, Trust::Owners),
-            (Some(noise), None) => (noise, Trust::OneAggregator),
-            (None, Some(Trust::OneAggregator)) => (Noise::Aggregators, Trust::OneAggregator),
-            (None, Some(Trust::Owners)) => (usual.0, Trust::Owners),
-            (Some(noise), Some(trust)) => (noise, trust),
-        }
-    }
 }

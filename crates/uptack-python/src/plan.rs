@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use uptack::Fraction;
 use uptack::card::Card;
 use uptack::plan::{self, Form, Noise, Over, Solved, Trust, Unknown};
-use uptack_document::{Bound as LinkedBound, PlanError, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
+use uptack_document::{LinkedLimit, PlanError, Purpose, TrustWanted, Wanted, plan_json, plan_sheet, sheet_points};
 
 use crate::channel::PyChannel;
 use crate::failure::{Failure, Result, internal, to_text};
@@ -28,7 +28,7 @@ impl From<PlanError> for Failure {
             PlanError::BadError => Self::request("error: it must be a positive number").with_hint(ERROR),
             PlanError::BatchWithoutOwners => Self::request("minimum_batch needs owners")
                 .with_hint("where owners are solved for, the minimum batch is all of them"),
-            PlanError::Refused(error) => error.into(),
+            PlanError::OutOfRange { error, .. } | PlanError::Refused(error) => error.into(),
         }
     }
 }
@@ -96,14 +96,14 @@ pub(crate) fn make_plan(
         form: optional_word("form", form, FORMS)?,
         paper_objective: word("objective", objective, OBJECTIVES)?,
         family,
-        ..Wanted::new(yes)
+        ..Wanted::new(Purpose::Comparing, yes)
     };
     let outcome = counted(py, progress, plan::PROGRESS, move |progress| wanted.plan(progress))?;
     Ok(PyPlan { outcome: Arc::new(outcome) })
 }
 
 fn read_trust(noise: Option<&str>, trust: Option<&str>, linked_epsilon: Option<&str>) -> Result<TrustWanted> {
-    let linked = linked_epsilon.map(|text| text.parse::<LinkedBound>()).transpose();
+    let linked = linked_epsilon.map(|text| text.parse::<LinkedLimit>()).transpose();
     Ok(TrustWanted {
         noise: optional_word("noise", noise, NOISES)?,
         trust: optional_word("trust", trust, TRUSTS)?,

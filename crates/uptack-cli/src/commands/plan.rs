@@ -7,7 +7,7 @@ use uptack::Fraction;
 use uptack::card::Card;
 use uptack::plan::{self, Form, Over, Solved, Unknown};
 use uptack_chart::Sheet;
-use uptack_document::{PlanError, Wanted, plan_json, plan_sheet, sheet_points};
+use uptack_document::{PlanError, Purpose, Wanted, plan_json, plan_sheet, sheet_points};
 
 use super::privacy::views_table;
 use crate::arguments::{TrustArguments, count, fraction, range};
@@ -189,13 +189,13 @@ impl Arguments {
             form: self.form.map(Form::from),
             paper_objective: matches!(self.objective, ObjectiveArgument::Paper),
             family: self.mechanism.clone(),
-            ..Wanted::new(self.yes)
+            ..Wanted::new(Purpose::Comparing, self.yes)
         }
     }
 }
 
 /// Why there is no plan, in the words of the options.
-fn refused(error: PlanError) -> Failure {
+pub(crate) fn refused(error: PlanError) -> Failure {
     const ERROR: &str = "it is the largest standard deviation of the estimate, as in --error 8";
     match error {
         PlanError::TooLittle => Failure::request("too little is known to plan")
@@ -204,7 +204,7 @@ fn refused(error: PlanError) -> Failure {
         PlanError::BadError => Failure::request("--error: it must be a positive number").with_hint(ERROR),
         PlanError::BatchWithoutOwners => Failure::request("a minimum batch needs --owners")
             .with_hint("where owners are solved for, the minimum batch is all of them"),
-        PlanError::Refused(error) => error.into(),
+        PlanError::OutOfRange { error, .. } | PlanError::Refused(error) => error.into(),
     }
 }
 

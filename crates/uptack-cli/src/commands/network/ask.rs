@@ -6,11 +6,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use uptack::Fraction;
 use uptack::card::{Card, Enrolment, plan_whole, whole_progress};
-use uptack::plan::{Noise, Over, Prior, Request, Trust};
-use uptack::privacy::{Delta, Epsilon};
+use uptack::plan::Request;
 use uptack::simulate::Progress;
 use uptack_dap::desk_client::{Client, Opened, OpenedQuery, Schedule};
-use uptack_document::Trusted;
+use uptack_document::{Purpose, Wanted};
 use uptack_owner::question::{Question, Unaskable};
 use uptack_owner::schedule::LEAST_WINDOW;
 use uptack_owner::typing::Declared;
@@ -18,6 +17,7 @@ use url::{Url, form_urlencoded};
 
 use super::{DeskArguments, block_on};
 use crate::arguments::{TrustArguments, address, count, fraction, range, seconds};
+use crate::commands::plan::refused;
 use crate::failure::{Failure, Result, ResultExt};
 use crate::input::read_small_file;
 use crate::output::{check_card_path, print_result, readable, readable_up, write_card};
@@ -201,22 +201,17 @@ impl Arguments {
     }
 
     fn request(&self) -> Result<Request> {
-        let Trusted { noise, trust, linked, .. } = self.trust.complete((Noise::Aggregators, Trust::OneAggregator));
-        Ok(Request {
-            release: Some((Epsilon::new(self.epsilon)?, Delta::new(self.delta)?)),
+        let wanted = Wanted {
+            owners: Some(self.owners),
+            epsilon: Some(self.epsilon),
+            delta: self.delta,
             answer_epsilon: self.trust.answer_epsilon,
-            linked_epsilon: linked,
-            noise,
-            trust,
+            trust: self.trust.wanted(),
             honest: self.honest.clone(),
-            minimum_batch: self.minimum_batch.unwrap_or(self.owners),
-            ..Request::new(self.owners, self.prior())
-        })
-    }
-
-    fn prior(&self) -> Prior {
-        let (low, high) = self.yes;
-        Prior { low, high, over: Over::Worst }
+            minimum_batch: self.minimum_batch,
+            ..Wanted::new(Purpose::Asking, self.yes)
+        };
+        Ok(wanted.complete().map_err(refused)?.request)
     }
 
     /// Has the desk sign the card and open it, and writes the signed card.

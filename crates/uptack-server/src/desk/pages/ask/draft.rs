@@ -2,18 +2,18 @@
 
 use uptack::{
     card::{Card, plan_whole},
-    plan,
     quantity::{count, seconds},
     simulate::Progress,
 };
+use uptack_document::Solvable;
 use uptack_owner::{question::Question, schedule::LEAST_WINDOW, typing::Declared};
 
-use super::wanted::{Fault, FieldResult, Wanted};
+use super::plan::{self, FieldFault, FieldResult};
 use crate::desk::pages::guard::Fields;
 
 /// A question that owners can answer, with what the planner is asked and when answers are taken.
 pub(super) struct Draft {
-    wanted: Wanted,
+    wanted: Solvable,
     question: Question,
     pub(super) words: String,
     window: Window,
@@ -40,7 +40,7 @@ impl Window {
 
 impl Draft {
     pub(super) fn read(fields: &Fields) -> FieldResult<Self> {
-        let wanted = Wanted::read(fields)?;
+        let wanted = plan::read(fields)?;
         let words = required(fields, "question", "say in words what people are asked")?.to_owned();
         let (question, window) = (question(fields)?, window(fields)?);
         let queries = counted_queries(&question, window)?;
@@ -50,20 +50,12 @@ impl Draft {
     /// The card as the desk is asked to open it, planned so that everything it asks together keeps within the request.
     pub(super) fn card(&self) -> Result<Card, uptack::Error> {
         let progress = Progress::default();
-        let request = self.solved_request(&progress)?;
+        // Both the error and what is solved for are about one question; as a whole the card then keeps within the request.
+        let request = self.wanted.solved_request(&progress)?;
         let drafted = |card| self.question.on(card, &self.words, self.window.series());
         let card = plan_whole(&request, self.queries, drafted, &progress)?;
         // The desk fills in the series with its times.
         Ok(Card { series: None, ..card })
-    }
-
-    /// The request with what it leaves open, if the error that is given can be had. Both are about one question; as a whole
-    /// the card then keeps within the request.
-    fn solved_request(&self, progress: &Progress) -> Result<plan::Request, uptack::Error> {
-        if self.wanted.is_solved() {
-            return Ok(self.wanted.request.clone());
-        }
-        Ok(self.wanted.solve(progress)?.request)
     }
 
     /// When answers are taken, as a request to open the card states it.
@@ -78,19 +70,19 @@ impl Draft {
 /// How many queries can differ for one owner.
 fn counted_queries(question: &Question, window: Window) -> FieldResult<u64> {
     let times = window.series().map_or(1, |(_, times)| times);
-    let counted = question.counted_queries(times).map_err(Fault::at("values"))?;
-    counted.ok_or_else(|| Fault::of("times", "a series has at least one window, and an end"))
+    let counted = question.counted_queries(times).map_err(FieldFault::at("values"))?;
+    counted.ok_or_else(|| FieldFault::of("times", "a series has at least one window, and an end"))
 }
 
 fn required<'a>(fields: &'a Fields, name: &'static str, words: &str) -> FieldResult<&'a str> {
-    fields.given(name).ok_or_else(|| Fault::of(name, words))
+    fields.given(name).ok_or_else(|| FieldFault::of(name, words))
 }
 
 fn question(fields: &Fields) -> FieldResult<Question> {
     match fields.get("who") {
         "" | "devices" => question_of_devices(fields),
         "people" => question_of_people(fields),
-        _ => Err(Fault::of("who", "devices answer, or people do")),
+        _ => Err(FieldFault::of("who", "devices answer, or people do")),
     }
 }
 
@@ -98,7 +90,10 @@ fn question(fields: &Fields) -> FieldResult<Question> {
 fn question_of_people(fields: &Fields) -> FieldResult<Question> {
     for name in ["predicate", "each", "values", "most_yes"] {
         if fields.given(name).is_some() {
-            return Err(Fault::of(name, "people answer the question itself; leave this empty, or let devices answer"));
+            return Err(FieldFault::of(
+                name,
+                "people answer the question itself; leave this empty, or let devices answer",
+            ));
         }
     }
     Ok(Question::of_people())
@@ -110,25 +105,25 @@ fn question_of_devices(fields: &Fields) -> FieldResult<Question> {
     }
     let words = "say what a yes is, as in station == \"7\", name an attribute for a ballot, or let people answer";
     let predicate = required(fields, "predicate", words)?;
-    Question::single(predicate, &Declared::default()).map_err(Fault::at("predicate"))
+    Question::single(predicate, &Declared::default()).map_err(FieldFault::at("predicate"))
 }
 
 /// One question for each value of an attribute.
 fn ballot(fields: &Fields, attribute: &str) -> FieldResult<Question> {
     let values = values(fields)?;
     let most_yes = match fields.given("most_yes") {
-        Some(text) => count(text).map_err(Fault::at("most_yes"))?,
+        Some(text) => count(text).map_err(FieldFault::at("most_yes"))?,
         None => 1,
     };
     Question::each(attribute, values, fields.given("predicate"), most_yes, &Declared::default())
-        .map_err(Fault::at("values"))
+        .map_err(FieldFault::at("values"))
 }
 
 fn values(fields: &Fields) -> FieldResult<Vec<String>> {
     let written = fields.get("values").split([',', '\n']).map(str::trim);
     let values: Vec<String> = written.filter(|value| !value.is_empty()).map(str::to_owned).collect();
     if values.is_empty() {
-        return Err(Fault::of("values", "a ballot needs values, one per line or with commas between them"));
+        return Err(FieldFault::of("values", "a ballot needs values, one per line or with commas between them"));
     }
     Ok(values)
 }
@@ -136,7 +131,7 @@ fn values(fields: &Fields) -> FieldResult<Vec<String>> {
 fn window(fields: &Fields) -> FieldResult<Window> {
     match fields.given("times") {
         Some(times) if times != "1" => {
-            let times = count(times).map_err(Fault::at("times"))?;
+            let times = count(times).map_err(FieldFault::at("times"))?;
             Ok(Window::Series { every: window_seconds(fields)?, times })
         }
         _ => Ok(Window::Once(window_seconds(fields)?)),
@@ -145,10 +140,10 @@ fn window(fields: &Fields) -> FieldResult<Window> {
 
 fn window_seconds(fields: &Fields) -> FieldResult<u64> {
     let text = required(fields, "closes", "say how long, as in 10m")?;
-    let span = seconds(text).map_err(Fault::at("closes"))?;
+    let span = seconds(text).map_err(FieldFault::at("closes"))?;
     if span < LEAST_WINDOW {
         let words = format!("within {span} s nobody could answer; the shortest is {LEAST_WINDOW} s");
-        return Err(Fault::of("closes", words));
+        return Err(FieldFault::of("closes", words));
     }
     Ok(span)
 }
@@ -159,7 +154,7 @@ mod tests {
 
     const PLAN: &str = "owners=500&yes=50&epsilon=1";
 
-    fn read(rest: &str) -> Result<Draft, Fault> {
+    fn read(rest: &str) -> FieldResult<Draft> {
         let fields = Fields::parse(format!("{PLAN}&{rest}").as_bytes());
         Draft::read(&fields)
     }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::wanted::Fault;
+use super::plan::FieldFault;
 use crate::desk::pages::guard::Fields;
 
 /// Every field: first what the planner is asked, then the question.
@@ -89,7 +89,7 @@ const TRUST: [(&str, &str); 3] = [
 const WHO: [(&str, &str); 2] =
     [("devices", "Devices, by what they know of their owners"), ("people", "People, on a page or in a terminal")];
 
-pub(super) fn page(fields: &Fields, fault: Option<&Fault>, plan: &Markup) -> Markup {
+pub(super) fn page(fields: &Fields, fault: Option<&FieldFault>, plan: &Markup) -> Markup {
     html! {
         h1 { "Ask" }
         p.lead { "Plan first: leave out owners, ε or the error, and it is solved for." }
@@ -109,7 +109,7 @@ pub(super) fn page(fields: &Fields, fault: Option<&Fault>, plan: &Markup) -> Mar
 }
 
 /// What is wrong, with a link to the field.
-pub(super) fn fault_words(fault: &Fault) -> Markup {
+pub(super) fn fault_words(fault: &FieldFault) -> Markup {
     html! { a href=(format!("#{}", fault.field)) { (label(fault.field)) } ": " (fault.words) }
 }
 

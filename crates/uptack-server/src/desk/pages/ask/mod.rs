@@ -4,7 +4,6 @@ mod draft;
 mod form;
 mod plan;
 mod plan_view;
-mod wanted;
 
 use axum::{
     extract::State,
@@ -29,8 +28,7 @@ use crate::{
     desk::{opening, store::openings},
 };
 use draft::Draft;
-use plan::Planned;
-use wanted::{Fault, Wanted};
+use plan::{FieldFault, Planned};
 
 pub(super) use plan::Plans;
 
@@ -58,7 +56,7 @@ pub(super) async fn fragment(State(pages): Site, visitor: Result<Visitor, Refusa
 
 /// One of the plan's charts.
 pub(super) async fn chart(State(pages): Site, _visitor: Visitor, fields: Fields) -> Page {
-    let wanted = Wanted::read(&fields).map_err(|fault| Refusal::input(fault.words))?;
+    let wanted = plan::read(&fields).map_err(|fault| Refusal::input(fault.words))?;
     let number: usize = fields.get("chart").parse().unwrap_or(0);
     let Found::Done(charts) = pages.charts(wanted, LONG_PATIENCE).await else { return Err(busy()) };
     match charts.get(number) {
@@ -126,7 +124,7 @@ pub(super) async fn open(State(pages): Site, Form { visitor, fields }: Form) -> 
 }
 
 impl Pages {
-    async fn ask_page(&self, visitor: &Visitor, fields: &Fields, fault: Option<&Fault>) -> Response {
+    async fn ask_page(&self, visitor: &Visitor, fields: &Fields, fault: Option<&FieldFault>) -> Response {
         let (_, plan) = self.plan_panel(fields, PATIENCE).await;
         frame::page("Ask", Tab::Ask, visitor, form::page(fields, fault, &plan))
     }
@@ -141,7 +139,7 @@ impl Pages {
         if fields.given("error").is_none() {
             return Ok(());
         }
-        let wanted = Wanted::read(fields).map_err(|fault| Refusal::input(fault.words))?;
+        let wanted = plan::read(fields).map_err(|fault| Refusal::input(fault.words))?;
         let Found::Done(planned) = self.plan(wanted, LONG_PATIENCE).await else { return Err(busy()) };
         match planned.as_ref() {
             Planned::Impossible(words) => Err(Refusal::input(words)),
@@ -157,7 +155,7 @@ impl Pages {
 
     /// The plan of a form as it is, or what is missing for one.
     async fn plan_panel(&self, fields: &Fields, patience: Duration) -> (StatusCode, Markup) {
-        let wanted = match Wanted::read(fields) {
+        let wanted = match plan::read(fields) {
             Ok(wanted) => wanted,
             Err(fault) => return (StatusCode::OK, plan_view::fault(&fault)),
         };

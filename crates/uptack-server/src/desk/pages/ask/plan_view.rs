@@ -6,14 +6,17 @@ use uptack::{
     plan::{Solved, Trust, Unknown},
 };
 
-use super::{form, plan::Planned, wanted::Fault};
+use super::{
+    form,
+    plan::{FieldFault, Planned},
+};
 use crate::desk::pages::{
     frame::{scrolling_table, table_head},
     guard::Fields,
     questions::best_guess,
 };
 
-pub(super) fn fault(fault: &Fault) -> Markup {
+pub(super) fn fault(fault: &FieldFault) -> Markup {
     html! {
         h2 { "The plan" }
         p.fault { (form::fault_words(fault)) }
