@@ -1,5 +1,5 @@
-//! See `uptack_server::fuzzing::ciphertexts`.
+//! See `uptack_dap::protocol::fuzzing::ciphertexts`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::ciphertexts(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_dap::protocol::fuzzing::ciphertexts(data));

@@ -1,5 +1,5 @@
-//! See `uptack_server::fuzzing::messages`.
+//! See `uptack_dap::protocol::fuzzing::messages`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::messages(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_dap::protocol::fuzzing::messages(data));

@@ -1,5 +1,5 @@
-//! See `uptack_server::fuzzing::shares`.
+//! See `uptack_dap::protocol::fuzzing::shares`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_server::fuzzing::shares(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| uptack_dap::protocol::fuzzing::shares(data));

@@ -7,6 +7,9 @@ use super::{
     Collection, CollectionReq, HpkeConfigList, Report, TaskId, TimeInterval,
 };
 
+/// A header that carries a token in some deployments, instead of `Authorization`.
+pub const TOKEN_HEADER: &str = "dap-auth-token";
+
 /// One request that the protocol defines.
 #[derive(Debug, Clone, Copy)]
 pub struct Endpoint {

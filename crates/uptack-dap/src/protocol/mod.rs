@@ -12,6 +12,8 @@
 mod aggregation;
 mod collection;
 mod endpoint;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hpke;
 mod problem;
 mod upload;
@@ -21,7 +23,7 @@ pub use aggregation::{
     AggregationAnswer, AggregationRequest, HelperResult, ReportError, RequestedAggregation, RequestedReport,
 };
 pub use collection::{AggregateShareAnswer, AggregateShareRequest, BatchChecksum, CollectionAnswer, CollectionRequest};
-pub use endpoint::{Endpoint, KeysQuery};
+pub use endpoint::{Endpoint, KeysQuery, TOKEN_HEADER};
 pub use hpke::{
     HpkeKeypair, HpkePrivateKey, OpenError, SealedShare, generate_keypair, is_hpke_config_supported, keys_from_bytes,
     keys_to_bytes, open_aggregate_share, open_input_share, open_sum, seal_aggregate_share, seal_input_share, seal_sum,
