@@ -22,7 +22,7 @@ pub(crate) fn check(text: &str) {
 }
 
 fn check_promises(card: &Card) {
-    let _ = (card.window(), card.predicates(), card.trust());
+    let _ = (card.window(), card.asked().predicates(), card.trust());
     let _ = (card.claims.worst_answer(), card.claims.whole_linked(), card.claims.whole_release());
     if let Ok(channel) = card.checked_channel() {
         assert_eq!(channel, card.mechanism.channel());

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use uptack::{
-    card::{Card, CardSeries, Enrolment, Operators, Timestamp},
+    card::{Card, CardQuestion, CardSeries, Enrolment, Operators, Timestamp},
     privacy::{self, WorkLimit, composition::Charge},
 };
 use uptack_dap::{
@@ -210,7 +210,10 @@ impl Checker {
         let parameters = card_task::parameters(card).map_err(refusal)?;
         let window = card.window().map_err(refusal)?;
         let asked = self.asked(card)?;
-        let most_yes = card.ballot.as_ref().map_or(1, |ballot| ballot.most_yes.min(asked.questions() as u64) as usize);
+        let most_yes = match card.asked() {
+            CardQuestion::Person(_) | CardQuestion::Predicate(_) => 1,
+            CardQuestion::Ballot(ballot) => ballot.most_yes.min(asked.questions() as u64) as usize,
+        };
         let names = card_task::names(card).map_err(refusal)?;
         self.check_trust(card, &parameters)?;
         self.check_limits(card)?;
@@ -220,14 +223,12 @@ impl Checker {
 
     /// Whom the card asks: the person if there is nothing to evaluate.
     fn asked(&self, card: &Card) -> Result<Asked, Refusal> {
-        if !card.asks_person() {
-            return self.predicates(card).map(Asked::Device);
-        }
-        match &card.question {
-            Some(question) if !question.trim().is_empty() && card.attributes.is_empty() => {
-                Ok(Asked::Person(question.clone()))
+        match card.asked() {
+            CardQuestion::Predicate(_) | CardQuestion::Ballot(_) => self.predicates(card).map(Asked::Device),
+            CardQuestion::Person(Some(question)) if !question.trim().is_empty() && card.attributes.is_empty() => {
+                Ok(Asked::Person(question.to_owned()))
             }
-            _ => Err(Refusal(
+            CardQuestion::Person(_) => Err(Refusal(
                 "the card has neither a predicate nor, for a person, a question and nothing else".to_owned(),
             )),
         }
@@ -235,7 +236,7 @@ impl Checker {
 
     /// The predicates, if they read what the policy allows and the card says.
     fn predicates(&self, card: &Card) -> Result<Vec<Predicate>, Refusal> {
-        let texts = card.predicates();
+        let texts = card.asked().predicates();
         if texts.is_empty() || texts.len() > MOST_QUESTIONS {
             return Err(Refusal(format!(
                 "the card asks {} questions; 1 to {MOST_QUESTIONS} are answered",

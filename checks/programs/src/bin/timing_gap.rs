@@ -21,7 +21,7 @@ use tokio::{
 };
 use uptack::{
     Mechanism, OsCoins, Sampler, Truth,
-    card::{Aggregators, BallotQuery, Card, CardBallot, Enrolment, Operators, Timestamp},
+    card::{Aggregators, BallotQuery, Card, CardBallot, CardQuestion, Enrolment, Operators, Timestamp},
     plan::{Prior, Request, plan},
     privacy::{Delta, Epsilon, WorkLimit},
 };
@@ -244,7 +244,8 @@ impl Stage {
 /// The order that shows the truth: keys, evaluation, sealing and sending without a pause.
 async fn control(signed: &SignedCard, attributes: &Attributes) -> Result<()> {
     let card = card_task::read(&signed.card)?;
-    let predicates = card.predicates().into_iter().map(Predicate::parse).collect::<std::result::Result<Vec<_>, _>>()?;
+    let predicates =
+        card.asked().predicates().into_iter().map(Predicate::parse).collect::<std::result::Result<Vec<_>, _>>()?;
     let channel = card.checked_channel()?;
     let sampler = Sampler::new(&channel);
     let writer = Writer::new(card_task::parameters(&card)?)?;
@@ -253,9 +254,9 @@ async fn control(signed: &SignedCard, attributes: &Attributes) -> Result<()> {
     let truths: Vec<bool> = predicates.iter().map(|predicate| predicate.is_true_of(&subject, u64::MAX)).collect();
     let draw = |truth: &bool| sampler.draw(Truth::from_bool(*truth), &mut OsCoins);
     let cells = truths.iter().map(draw).collect::<std::result::Result<Vec<usize>, _>>()?;
-    let measurement = match card.ballot {
-        Some(_) => ballot::measurement(&cells.iter().map(|cell| Some(*cell == 0)).collect::<Vec<_>>()),
-        None => Measurement::Cell(cells[0]),
+    let measurement = match card.asked() {
+        CardQuestion::Ballot(_) => ballot::measurement(&cells.iter().map(|cell| Some(*cell == 0)).collect::<Vec<_>>()),
+        CardQuestion::Person(_) | CardQuestion::Predicate(_) => Measurement::Cell(cells[0]),
     };
     let sealed = writer.seal(&measurement, card.window()?.0).await?;
     writer.send(&sealed).await?;

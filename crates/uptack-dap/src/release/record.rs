@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uptack::{
     Channel, Output, Probability, Tally,
-    card::{Card, Timestamp},
+    card::{Card, CardQuestion, Timestamp},
     estimate::{Confidence, Estimator, IntervalKind},
 };
 
@@ -146,15 +146,15 @@ fn tallies(card: &Card, reports: u64, counts: &[u64], sums: Option<&[i64]>) -> R
 
 /// The names of a ballot's questions; a single question has none.
 fn question_names(card: &Card) -> Vec<Option<String>> {
-    match &card.ballot {
-        None => vec![None],
-        Some(ballot) => ballot.queries.iter().map(|query| Some(query.name.clone())).collect(),
+    match card.asked() {
+        CardQuestion::Person(_) | CardQuestion::Predicate(_) => vec![None],
+        CardQuestion::Ballot(ballot) => ballot.queries.iter().map(|query| Some(query.name.clone())).collect(),
     }
 }
 
 fn exact_tallies(card: &Card, counts: &[u64], reports: u64) -> Result<Tallies> {
     let channel = card.checked_channel()?;
-    let Some(asked) = &card.ballot else {
+    let CardQuestion::Ballot(asked) = card.asked() else {
         return Ok((Some(Tally::from_cells(&channel, &possible(&channel, counts))?), None));
     };
     let outputs = ballot::outputs(counts, reports)?;

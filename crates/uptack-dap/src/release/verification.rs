@@ -11,7 +11,7 @@ use std::{
 };
 use uptack::{
     NoiseLaw, Output, Tally,
-    card::{Card, Check, Timestamp},
+    card::{Card, CardQuestion, Check, Timestamp},
     estimate::{Confidence, IntervalKind},
     privacy::WorkLimit,
     simulate::Progress,
@@ -150,7 +150,7 @@ impl Verifier<'_> {
 
     fn verify_record(&self, record: &Record, progress: &Arc<Progress>) -> Result<Vec<Check>> {
         let card = Card::from_json(&record.card)?;
-        let questions = card.ballot.as_ref().map_or(1, |ballot| ballot.queries.len());
+        let questions = card.asked().answers();
         if questions > MOST_QUESTIONS {
             return Err(Error::input(format!(
                 "{questions} questions on one ballot; at most {MOST_QUESTIONS} are verified"
@@ -191,7 +191,7 @@ fn report_count(record: &Record, card: &Card) -> Check {
     if let (Some(noise), Some(sums)) = (card.mechanism.noise(), &record.sums) {
         return explained_by_noise(noise, record.reports, sums);
     }
-    if card.ballot.is_none() {
+    if !matches!(card.asked(), CardQuestion::Ballot(_)) {
         let sum = record.counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         return Check::equal("reports", record.reports, sum);
     }

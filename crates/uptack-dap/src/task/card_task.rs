@@ -4,7 +4,7 @@
 //! owner and each aggregator compute the task for themselves: a desk that showed two owners different cards would send
 //! them to different tasks, and nobody could be given a smaller minimum batch than the card's.
 
-use uptack::card::Card;
+use uptack::card::{Card, CardQuestion};
 
 use crate::{
     address, ballot,
@@ -67,11 +67,10 @@ pub fn parameters(card: &Card) -> Result<TaskParameters> {
         Ok::<_, Error>(url)
     };
     let channel = card.checked_channel().map_err(fault)?;
-    let questions = card.ballot.as_ref().map(|ballot| ballot.queries.len());
-    let vdaf = match (questions, channel.noise()) {
-        (None, _) => VdafKind::for_channel(&channel),
-        (Some(questions), None) => ballot::kind(questions),
-        (Some(questions), Some(_)) => ballot::noisy_kind(questions),
+    let vdaf = match (card.asked(), channel.noise()) {
+        (CardQuestion::Person(_) | CardQuestion::Predicate(_), _) => VdafKind::for_channel(&channel),
+        (CardQuestion::Ballot(asked), None) => ballot::kind(asked.queries.len()),
+        (CardQuestion::Ballot(asked), Some(_)) => ballot::noisy_kind(asked.queries.len()),
     };
     let leader = address("leader", &aggregators.leader)?;
     let helper = address("helper", &aggregators.helper)?;

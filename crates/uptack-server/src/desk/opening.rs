@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use uptack::{
-    card::{Card, CardSeries, Enrolment, Timestamp},
+    card::{Card, CardQuestion, CardSeries, Enrolment, Timestamp},
     privacy::WorkLimit,
 };
 use uptack_dap::{
@@ -214,8 +214,9 @@ fn check_not_filled_in(card: &Card) -> Result<()> {
 
 /// Refuses a card that gives neither devices nor people something to answer.
 fn check_question(card: &Card) -> Result<()> {
-    let has_question = card.question.as_ref().is_some_and(|question| !question.trim().is_empty());
-    if card.asks_person() && (!has_question || !card.attributes.is_empty()) {
+    let CardQuestion::Person(question) = card.asked() else { return Ok(()) };
+    let has_question = question.is_some_and(|question| !question.trim().is_empty());
+    if !has_question || !card.attributes.is_empty() {
         return Err(Error::input(
             "card: there is no predicate for owners to evaluate; a card that asks people has a question in words and \
              reads no attributes",
@@ -226,7 +227,7 @@ fn check_question(card: &Card) -> Result<()> {
 
 fn check_predicates(card: &Card) -> Result<()> {
     let has_bad_length = |text: &&str| text.is_empty() || text.len() > LONGEST_PREDICATE;
-    match card.predicates().iter().position(has_bad_length) {
+    match card.asked().predicates().iter().position(has_bad_length) {
         Some(index) => {
             let number = index + 1;
             Err(Error::input(format!("card: predicate {number} is not from 1 to {LONGEST_PREDICATE} bytes long")))

@@ -2,9 +2,86 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Timestamp;
 use super::stated::decimal;
+use super::{Card, Timestamp};
 use crate::error::{Error, Result};
+use crate::privacy::composition::Ballot;
+
+/// What a card asks: [`Card::asked`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardQuestion<'a> {
+    /// A question for a person, in words if the card has any. There is nothing that a device could evaluate.
+    Person(Option<&'a str>),
+    /// A predicate that a device evaluates on its owner's attributes.
+    Predicate(&'a str),
+    /// Many predicates, all answered in one report.
+    Ballot(&'a CardBallot),
+}
+
+impl<'a> CardQuestion<'a> {
+    /// The predicates, in the order of the report; there are none if a person is asked.
+    pub fn predicates(self) -> Vec<&'a str> {
+        match self {
+            Self::Person(_) => Vec::new(),
+            Self::Predicate(predicate) => vec![predicate],
+            Self::Ballot(ballot) => ballot.queries.iter().map(|query| query.predicate.as_str()).collect(),
+        }
+    }
+
+    /// How many answers one report holds.
+    pub fn answers(self) -> usize {
+        match self {
+            Self::Person(_) | Self::Predicate(_) => 1,
+            Self::Ballot(ballot) => ballot.queries.len(),
+        }
+    }
+
+    /// How many of the answers can differ between two truths of one owner.
+    fn changing_queries(self) -> Result<u64> {
+        match self {
+            Self::Person(_) | Self::Predicate(_) => Ok(1),
+            Self::Ballot(CardBallot { most_yes, queries }) => {
+                Ok(Ballot::new(queries.len() as u64, *most_yes)?.changing_queries())
+            }
+        }
+    }
+}
+
+impl Card {
+    /// What the card asks.
+    ///
+    /// A card that states both a predicate and a ballot is read as a ballot; it is refused when it is verified.
+    pub fn asked(&self) -> CardQuestion<'_> {
+        match (&self.ballot, &self.predicate) {
+            (Some(ballot), _) => CardQuestion::Ballot(ballot),
+            (None, Some(predicate)) => CardQuestion::Predicate(predicate),
+            (None, None) => CardQuestion::Person(self.question.as_deref()),
+        }
+    }
+
+    /// Whether the question is for a person.
+    pub fn asks_person(&self) -> bool {
+        matches!(self.asked(), CardQuestion::Person(_))
+    }
+
+    /// How many queries of this card can differ for one owner, including repetitions.
+    pub fn counted_queries(&self) -> Result<u64> {
+        let times = self.series.as_ref().map_or(1, |series| series.times);
+        match self.asked().changing_queries()?.checked_mul(times) {
+            Some(queries) if queries > 0 => Ok(queries),
+            _ => Err(Error::card("the card's series is empty or without end")),
+        }
+    }
+
+    /// The card that stands for its whole series: without what the cards of the series differ in.
+    pub fn without_number(&self) -> Self {
+        let mut card = Self { opens: None, closes: None, ..self.clone() };
+        if let Some(series) = &mut card.series {
+            series.number = None;
+        }
+        card
+    }
+}
 
 /// Many questions on one card, all answered in one report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

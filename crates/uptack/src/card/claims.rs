@@ -1,11 +1,10 @@
-//! What a card promises, and how that is checked.
+//! The claims of a card.
 
 use serde::{Deserialize, Serialize};
 
 use super::stated::{Claim, Stated, decimal};
 use crate::channel::Channel;
-use crate::display::separated;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::privacy::{self, Delta, Guarantee, Repeated, Target, Views, WorkLimit};
 
 /// The claims of a card: each an ε, rounded up, or `none`.
@@ -94,22 +93,6 @@ impl Claims {
     pub fn whole_release(&self) -> Option<f64> {
         self.whole.as_ref().map_or(&self.release, |whole| &whole.release).epsilon()
     }
-
-    /// Refuses a claim that is better than what was found.
-    pub(super) fn check(&self, found: &Self) -> Result<()> {
-        let one = std::slice::from_ref;
-        check_claims("the answers alone", &self.answers, &found.answers)?;
-        check_claims("the linked answers", one(&self.linked), one(&found.linked))?;
-        check_one_aggregator("one honest aggregator", &self.one_aggregator, &found.one_aggregator)?;
-        check_claims("the release", one(&self.release), one(&found.release))?;
-        check_claims("an answer with the release", &self.answers_with_release, &found.answers_with_release)?;
-        match (&self.whole, &found.whole) {
-            (None, None) => Ok(()),
-            (Some(claimed), Some(found)) if claimed.queries == found.queries => claimed.check(found),
-            _ => Err(Error::card("the card's claims for the whole are not about what it asks")
-                .with_hint("a ballot or a series states what all its queries together give away, other cards do not")),
-        }
-    }
 }
 
 impl WholeClaims {
@@ -120,14 +103,6 @@ impl WholeClaims {
             one_aggregator: one_aggregator(channel, repeated.times),
             release: Claim::at_most(repeated.release.map(|value| value.upper())),
         }
-    }
-
-    fn check(&self, found: &Self) -> Result<()> {
-        let one = std::slice::from_ref;
-        check_claims("all linked answers together", one(&self.linked), one(&found.linked))?;
-        let view = "one honest aggregator, all sums together";
-        check_one_aggregator(view, &self.one_aggregator, &found.one_aggregator)?;
-        check_claims("all releases together", one(&self.release), one(&found.release))
     }
 }
 
@@ -148,33 +123,6 @@ pub(super) fn whole(
 
 fn worst(claims: &[Claim]) -> Option<f64> {
     claims.iter().map(Claim::epsilon).try_fold(0.0, |worst, epsilon| Some(f64::max(worst, epsilon?)))
-}
-
-/// A claim must be stated if and only if the aggregators add noise.
-fn check_one_aggregator(view: &str, claimed: &Option<Claim>, found: &Option<Claim>) -> Result<()> {
-    match (claimed, found) {
-        (None, Some(found)) => Err(Error::card(format!("the card claims nothing for {view}; it is {found}"))
-            .with_hint("where aggregators add noise, a card says what one honest one of them hides")),
-        (Some(claimed), None) => {
-            Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it adds no noise"))
-                .with_hint("the claim is better than the truth; do not answer such a card"))
-        }
-        (claimed, found) => check_claims(view, claimed.as_slice(), found.as_slice()),
-    }
-}
-
-fn check_claims(view: &str, claimed: &[Claim], found: &[Claim]) -> Result<()> {
-    let better = |(claimed, found): (&Claim, &Claim)| claimed.is_below(found);
-    if claimed.len() == found.len() && !claimed.iter().zip(found).any(better) {
-        return Ok(());
-    }
-    let [claimed, found] = [claimed, found].map(listed);
-    Err(Error::card(format!("the card claims an epsilon of {claimed} for {view}; it is {found}"))
-        .with_hint("the claim is better than the truth; do not answer such a card"))
-}
-
-fn listed(claims: &[Claim]) -> String {
-    separated(claims, ", ")
 }
 
 /// What one honest aggregator hides if it adds noise to the sums of this many queries; `None` without noise.

@@ -8,7 +8,7 @@ mod timestamp;
 mod trust;
 mod whole_plan;
 
-pub use asked::{BallotQuery, CardBallot, CardSeries};
+pub use asked::{BallotQuery, CardBallot, CardQuestion, CardSeries};
 pub use claims::{Claims, WholeClaims};
 pub use recomputation::{Check, Verdict};
 pub use stated::{Claim, Stated};
@@ -27,7 +27,6 @@ use crate::fraction::Fraction;
 use crate::mechanism::Mechanism;
 use crate::noise::NoiseLaw;
 use crate::plan::{Choice, Plan, Request};
-use crate::privacy::composition::Ballot;
 use crate::privacy::{self, Delta, Target, Views, WorkLimit};
 use crate::probability::Probability;
 use crate::simulate::Progress;
@@ -248,41 +247,6 @@ impl Card {
             }
             _ => Ok((opens, closes)),
         }
-    }
-
-    /// The predicates, in the order of the report; there are none if a person is asked.
-    pub fn predicates(&self) -> Vec<&str> {
-        match &self.ballot {
-            Some(ballot) => ballot.queries.iter().map(|query| query.predicate.as_str()).collect(),
-            None => self.predicate.as_deref().into_iter().collect(),
-        }
-    }
-
-    /// Whether the question is for a person: there is nothing on the card that a device could evaluate.
-    pub fn asks_person(&self) -> bool {
-        self.predicate.is_none() && self.ballot.is_none()
-    }
-
-    /// How many queries of this card can differ for one owner, including repetitions.
-    pub fn counted_queries(&self) -> Result<u64> {
-        let times = self.series.as_ref().map_or(1, |series| series.times);
-        let changing = match &self.ballot {
-            Some(ballot) => Ballot::new(ballot.queries.len() as u64, ballot.most_yes)?.changing_queries(),
-            None => 1,
-        };
-        match changing.checked_mul(times) {
-            Some(queries) if queries > 0 => Ok(queries),
-            _ => Err(Error::card("the card's series is empty or without end")),
-        }
-    }
-
-    /// The card that stands for its whole series: without what the cards of the series differ in.
-    pub fn without_number(&self) -> Self {
-        let mut card = Self { opens: None, closes: None, ..self.clone() };
-        if let Some(series) = &mut card.series {
-            series.number = None;
-        }
-        card
     }
 
     /// States the claims that hold for the card as it is now, including its ballot and series.

@@ -78,6 +78,11 @@ impl Check {
         matches!(self.verdict, Verdict::Equal | Verdict::RoundedUp | Verdict::NotStated)
     }
 
+    /// Whether it is not what was found, or better than the truth.
+    pub fn is_wrong(&self) -> bool {
+        self.verdict == Verdict::Wrong
+    }
+
     /// The same check, with the whole that it is a part of named before it.
     #[must_use]
     pub fn within(self, whole: &str) -> Self {
@@ -211,38 +216,126 @@ impl Card {
 }
 
 impl Claims {
+    /// Refuses claims of which one is better than what was found: the first difference that matters.
+    pub(super) fn check(&self, found: &Self) -> Result<()> {
+        let is_wrong = |comparison: &ClaimComparison<'_>| comparison.checks().iter().any(Check::is_wrong);
+        self.comparisons(found)
+            .iter()
+            .find(|comparison| is_wrong(comparison))
+            .map_or(Ok(()), |wrong| Err(wrong.error()))
+    }
+
     fn compared_with(&self, found: &Self) -> Vec<Check> {
-        let mut checks = each("claims.answers", &self.answers, &found.answers);
-        checks.push(Check::claim("claims.linked", &self.linked, &found.linked));
-        checks.extend(if_noise("claims.one_aggregator", &self.one_aggregator, &found.one_aggregator));
-        checks.push(Check::claim("claims.release", &self.release, &found.release));
-        checks.extend(each("claims.answers_with_release", &self.answers_with_release, &found.answers_with_release));
-        checks.extend(whole_checks(self.whole.as_ref(), found.whole.as_ref()));
-        checks
+        self.comparisons(found).iter().flat_map(ClaimComparison::checks).collect()
+    }
+
+    /// Every claim next to what was found, in the order of the card.
+    fn comparisons<'a>(&'a self, found: &'a Self) -> Vec<ClaimComparison<'a>> {
+        use ClaimPair::{Each, IfNoise, One};
+        let of = ClaimComparison::new;
+        let one_aggregator = IfNoise(self.one_aggregator.as_ref(), found.one_aggregator.as_ref());
+        let with_release = Each(&self.answers_with_release, &found.answers_with_release);
+        let mut all = vec![
+            of("claims.answers", "the answers alone", Each(&self.answers, &found.answers)),
+            of("claims.linked", "the linked answers", One(&self.linked, &found.linked)),
+            of("claims.one_aggregator", "one honest aggregator", one_aggregator),
+            of("claims.release", "the release", One(&self.release, &found.release)),
+            of("claims.answers_with_release", "an answer with the release", with_release),
+        ];
+        all.push(of(
+            "claims.whole.queries",
+            "the whole",
+            ClaimPair::Queries(self.whole.as_ref(), found.whole.as_ref()),
+        ));
+        if let (Some(stated), Some(found)) = (&self.whole, &found.whole) {
+            all.extend(stated.comparisons(found));
+        }
+        all
     }
 }
 
 impl WholeClaims {
-    fn compared_with(&self, found: &Self) -> Vec<Check> {
-        let mut checks = vec![
-            Check::equal("claims.whole.queries", self.queries, found.queries),
-            Check::claim("claims.whole.linked", &self.linked, &found.linked),
-        ];
-        checks.extend(if_noise("claims.whole.one_aggregator", &self.one_aggregator, &found.one_aggregator));
-        checks.push(Check::claim("claims.whole.release", &self.release, &found.release));
-        checks
+    fn comparisons<'a>(&'a self, found: &'a Self) -> [ClaimComparison<'a>; 3] {
+        use ClaimPair::{IfNoise, One};
+        let of = ClaimComparison::new;
+        let one_aggregator = IfNoise(self.one_aggregator.as_ref(), found.one_aggregator.as_ref());
+        [
+            of("claims.whole.linked", "all linked answers together", One(&self.linked, &found.linked)),
+            of("claims.whole.one_aggregator", "one honest aggregator, all sums together", one_aggregator),
+            of("claims.whole.release", "all releases together", One(&self.release, &found.release)),
+        ]
     }
 }
 
-/// Checks the claims for all queries together, which a card of one query does not have.
-fn whole_checks(stated: Option<&WholeClaims>, found: Option<&WholeClaims>) -> Vec<Check> {
-    match (stated, found) {
-        (None, None) => Vec::new(),
-        (Some(stated), Some(found)) => stated.compared_with(found),
-        (stated, found) => {
-            let queries = |whole: Option<&WholeClaims>| whole.map_or(1, |whole| whole.queries);
-            vec![Check::equal("claims.whole.queries", queries(stated), queries(found))]
+/// What a card claims of one view, next to what was found.
+struct ClaimComparison<'a> {
+    /// The field of the card.
+    field: &'static str,
+    /// The view in words.
+    view: &'static str,
+    claims: ClaimPair<'a>,
+}
+
+/// Claims as they are stated, and as they were found.
+enum ClaimPair<'a> {
+    /// One claim.
+    One(&'a Claim, &'a Claim),
+    /// One claim for each answer.
+    Each(&'a [Claim], &'a [Claim]),
+    /// A claim that is stated if and only if the aggregators add noise.
+    IfNoise(Option<&'a Claim>, Option<&'a Claim>),
+    /// How many queries the claims for the whole are about. Other claims than those of a ballot or a series have no whole.
+    Queries(Option<&'a WholeClaims>, Option<&'a WholeClaims>),
+}
+
+impl<'a> ClaimComparison<'a> {
+    fn new(field: &'static str, view: &'static str, claims: ClaimPair<'a>) -> Self {
+        Self { field, view, claims }
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        match self.claims {
+            ClaimPair::One(stated, found) => vec![Check::claim(self.field, stated, found)],
+            ClaimPair::Each(stated, found) => each(self.field, stated, found),
+            ClaimPair::IfNoise(stated, found) => if_noise(self.field, stated, found).into_iter().collect(),
+            ClaimPair::Queries(stated, found) => whole_queries(self.field, stated, found).into_iter().collect(),
         }
+    }
+
+    /// The error for claims that are not true.
+    fn error(&self) -> Error {
+        let view = self.view;
+        let too_good = |claimed: String, truth: String| {
+            Error::card(format!("the card claims an epsilon of {claimed} for {view}; it {truth}"))
+                .with_hint("the claim is better than the truth; do not answer such a card")
+        };
+        match self.claims {
+            ClaimPair::One(stated, found) | ClaimPair::IfNoise(Some(stated), Some(found)) => {
+                too_good(stated.to_string(), format!("is {found}"))
+            }
+            ClaimPair::Each(stated, found) => {
+                too_good(separated(stated, ", "), format!("is {}", separated(found, ", ")))
+            }
+            ClaimPair::IfNoise(Some(stated), None) => too_good(stated.to_string(), "adds no noise".to_owned()),
+            ClaimPair::IfNoise(None, found) => {
+                let found = found.map_or_else(String::new, Claim::to_string);
+                Error::card(format!("the card claims nothing for {view}; it is {found}"))
+                    .with_hint("where aggregators add noise, a card says what one honest one of them hides")
+            }
+            ClaimPair::Queries(..) => Error::card("the card's claims for the whole are not about what it asks")
+                .with_hint("a ballot or a series states what all its queries together give away, other cards do not"),
+        }
+    }
+}
+
+/// Checks how many queries the claims for the whole are about; a card of one query has no such claims.
+fn whole_queries(what: &str, stated: Option<&WholeClaims>, found: Option<&WholeClaims>) -> Option<Check> {
+    let queries = |whole: Option<&WholeClaims>| whole.map_or(1, |whole| whole.queries);
+    let check = Check::equal(what, queries(stated), queries(found));
+    match (stated, found) {
+        (None, None) => None,
+        (Some(_), Some(_)) => Some(check),
+        _ => Some(Check { verdict: Verdict::Wrong, ..check }),
     }
 }
 
@@ -271,7 +364,7 @@ fn noise_check(stated: Option<&NoiseLaw>, found: Option<&NoiseLaw>) -> Option<Ch
 }
 
 /// Checks a claim that is stated if and only if aggregators add noise.
-fn if_noise(what: &str, stated: &Option<Claim>, found: &Option<Claim>) -> Option<Check> {
+fn if_noise(what: &str, stated: Option<&Claim>, found: Option<&Claim>) -> Option<Check> {
     match (stated, found) {
         (None, None) => None,
         (Some(stated), Some(found)) => Some(Check::claim(what, stated, found)),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::card::Timestamp;
+use uptack::card::{CardQuestion, Timestamp};
 use uptack::display;
 use uptack::estimate::{Confidence, Estimator, IntervalKind};
 use uptack_dap::clock::Clock;
@@ -75,7 +75,7 @@ fn estimates(record: &str) -> Result<(Vec<Estimated>, bool)> {
     // All intervals of a ballot hold at once, as in its result.
     let confidence = shared_confidence(&observed, Confidence::new(CONFIDENCE)?)?;
     let estimates = observed.into_iter().map(|question| Estimated::new(question, &estimator, confidence)).collect();
-    Ok((estimates, opened.card.ballot.is_some()))
+    Ok((estimates, matches!(opened.card.asked(), CardQuestion::Ballot(_))))
 }
 
 impl Estimated {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use uptack::card::{Card, Check, Trust, Verdict};
+use uptack::card::{Card, CardQuestion, Check, Trust, Verdict};
 use uptack::estimate::{Estimate, Estimator, Interval};
 use uptack::privacy::WorkLimit;
 use uptack::{Channel, display};
@@ -74,9 +74,9 @@ pub(crate) fn run_result(arguments: &ResultArguments, json: bool) -> Result<()> 
     if let Some(path) = &arguments.out {
         released.write(path, arguments.intervals)?;
     }
-    match &released.card.ballot {
-        None => arguments.single(json, &released),
-        Some(_) => arguments.ballot(json, &released),
+    match released.card.asked() {
+        CardQuestion::Person(_) | CardQuestion::Predicate(_) => arguments.single(json, &released),
+        CardQuestion::Ballot(_) => arguments.ballot(json, &released),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use uptack::{
-    card::{Card, CardBallot, Enrolment, Model, Operators, Timestamp, Trust},
+    card::{Card, CardBallot, CardQuestion, Enrolment, Model, Operators, Timestamp, Trust},
     display::{self, Rounding, grouped},
 };
 
@@ -105,9 +105,11 @@ fn schedule(card: &Card) -> Markup {
 
 fn predicates(card: &Card) -> Markup {
     html! {
-        @if card.asks_person() { dt { "Who answers" } dd { "People, on a page or in a terminal" } }
-        @if let Some(predicate) = &card.predicate { dt { "A yes is" } dd { code { (predicate) } } }
-        @if let Some(ballot) = &card.ballot { dt { "Ballot" } dd { (ballot_questions(ballot)) } }
+        @match card.asked() {
+            CardQuestion::Person(_) => { dt { "Who answers" } dd { "People, on a page or in a terminal" } }
+            CardQuestion::Predicate(predicate) => { dt { "A yes is" } dd { code { (predicate) } } }
+            CardQuestion::Ballot(ballot) => { dt { "Ballot" } dd { (ballot_questions(ballot)) } }
+        }
     }
 }
 

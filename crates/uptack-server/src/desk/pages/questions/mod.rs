@@ -13,7 +13,8 @@ use axum::{
 };
 use maud::{Markup, html};
 use std::sync::Arc;
-use uptack::{card::Card, display};
+use uptack::card::{Card, CardQuestion};
+use uptack::display;
 
 use super::{
     HOME, Page, Pages, Site,
@@ -212,7 +213,7 @@ fn kind(card: &Card) -> Markup {
         @if let Some(series) = &card.series {
             span { "series " (series.number.unwrap_or(1)) " of " (series.times) }
         }
-        @if let Some(ballot) = &card.ballot { span { "ballot of " (ballot.queries.len()) } }
+        @if let CardQuestion::Ballot(ballot) = card.asked() { span { "ballot of " (ballot.queries.len()) } }
     }
 }
 
