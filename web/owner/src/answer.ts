@@ -1,14 +1,12 @@
 // From a link to a report that arrived. The order is what protects the person: verify, draw the moments, fetch keys; then
 // show the question; then charge, toss, seal and store; then, at a moment drawn before, send the stored bytes.
 
-import { draw } from "./coins.js";
-import { checkCredential, credentialFor, HEADER } from "./credential.js";
 import { checkBudget, type Entry, type Ledger, type State } from "./ledger.js";
 import type { Link } from "./link.js";
 import type { Policy } from "./policy.js";
+import { draw, drawMoments, nextMoment, pause } from "./random.js";
 import { Refusal } from "./refusal.js";
-import { PLAIN_REQUEST, writerFor, type Writer } from "./report.js";
-import { drawMoments, nextMoment, pause } from "./schedule.js";
+import { checkCredential, credentialFor, HEADER, PLAIN_REQUEST, writerFor, type Writer } from "./report.js";
 import { checkPolicy, checkTime, verifyCard, type SignedCard, type VerifiedCard } from "./verify.js";
 
 /** The time of day in whole seconds. */

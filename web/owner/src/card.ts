@@ -1,7 +1,7 @@
 // A query card, read strictly: every field known, every number in its one form, the whole in its one byte form.
 
 import { canonical, type Json } from "./canonical.js";
-import { isAtMost, ONE, plainText, ratio, readDecimal, readRational, type Rational } from "./rational.js";
+import { isAtMost, ONE, plainText, ratio, readDecimal, readRational, type Rational } from "./exact.js";
 import { Refusal } from "./refusal.js";
 
 /** Probabilities are integers over this. */

@@ -2,8 +2,7 @@
 // to everybody but one honest aggregator. Counted in units of 10^−12.
 
 import { WHOLE, type Card, type Channel, type Claim } from "./card.js";
-import { BITS, exponential, inverseExponential } from "./exponential.js";
-import { isAtMost, ratio, type Rational } from "./rational.js";
+import { BITS, exponential, inverseExponential, isAtMost, ratio, type Rational } from "./exact.js";
 import { Refusal } from "./refusal.js";
 
 /** Units of one: claims are whole multiples of 10^−12. */

@@ -1,8 +1,7 @@
 // What this browser has answered and paid, in IndexedDB. Its transactions hold across tabs: whatever two tabs do at the same
 // time, a question is charged once and one report is stored.
 
-import type { Price } from "./claims.js";
-import { unitsText } from "./claims.js";
+import { unitsText, type Price } from "./claims.js";
 import { allows, type Limits } from "./policy.js";
 import { Refusal } from "./refusal.js";
 

@@ -2,7 +2,7 @@
 // probability is rounded to a multiple of 2^−64, once.
 
 import { WHOLE, type Cell, type Channel } from "./card.js";
-import { complement, isAtMost, ONE, plainText, plus, readRational, times, type Rational } from "./rational.js";
+import { complement, isAtMost, ONE, plainText, plus, readRational, times, type Rational } from "./exact.js";
 
 /** Half to even. */
 function rounded({ numerator, denominator }: Rational): bigint {

@@ -1,7 +1,7 @@
 // What a person allows.
 
 import { UNITS, unitsText } from "./claims.js";
-import { readDecimal } from "./rational.js";
+import { readDecimal } from "./exact.js";
 
 /** The largest ε, in units of 10^−12. */
 export type Limit = bigint | "unlimited";

@@ -1,10 +1,9 @@
 // A card against everything that a person's browser can check by itself, before any coin is tossed.
 
-import { isSamePlace, isTrial, readAddress } from "./addresses.js";
 import { fromBase64Url, nameOf } from "./canonical.js";
 import { chargeText, readCard, WHOLE, type Card, type Channel } from "./card.js";
 import { checkClaims, unitsText, type Price } from "./claims.js";
-import { keyBytes } from "./link.js";
+import { isSamePlace, isTrial, keyBytes, readAddress } from "./link.js";
 import { channelOfText, isSameChannel } from "./mechanism.js";
 import { allows, limitText, type Policy } from "./policy.js";
 import { Refusal } from "./refusal.js";

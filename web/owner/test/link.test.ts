@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isSamePlace, readAddress } from "../src/addresses.js";
 import { fromBase64Url, toBase64Url } from "../src/canonical.js";
-import { checkCredential, credentialFor } from "../src/credential.js";
-import { readLink } from "../src/link.js";
+import { isSamePlace, readAddress, readLink } from "../src/link.js";
+import { checkCredential, credentialFor } from "../src/report.js";
 
 const NAME = toBase64Url(new Uint8Array(32).fill(3));
 const KEY = `ed25519:${NAME}`;

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { canonical, fromBase64Url, toBase64Url } from "../src/canonical.js";
-import { linkedUnits, oneAggregatorUnits, smallestThat, unitsText } from "../src/claims.js";
 import { WHOLE } from "../src/card.js";
-import { BITS, exponential, inverseExponential } from "../src/exponential.js";
+import { linkedUnits, oneAggregatorUnits, smallestThat, unitsText } from "../src/claims.js";
+import { BITS, exponential, inverseExponential, plainText, ratio, readRational } from "../src/exact.js";
 import { channelOfText } from "../src/mechanism.js";
 import { readLimit } from "../src/policy.js";
-import { plainText, ratio, readRational } from "../src/rational.js";
 import { chunkLength } from "../src/report.js";
 
 test("numbers have one text", () => {

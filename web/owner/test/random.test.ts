@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { WHOLE } from "../src/card.js";
-import { draw, uniform, type Randomness } from "../src/coins.js";
 import { channelOfText } from "../src/mechanism.js";
-import { drawMoments, FIXED_DELAY, nextMoment, pause } from "../src/schedule.js";
+import { draw, drawMoments, FIXED_DELAY, nextMoment, pause, uniform, type Randomness } from "../src/random.js";
 
 /** Coins of a test, and how many bytes were read. */
 function coins(...values: bigint[]): { randomness: Randomness; read: () => number } {
