@@ -15,14 +15,14 @@ const [binary, flag, screenshots] = process.argv.slice(2);
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const BROWSERS = 30;
 const OWNERS = 300;
-/** In seconds; long enough for a machine that others use, too. */
+/** In seconds; long enough for a busy machine. */
 const OPEN_FOR = 120;
 const run = promisify(execFile);
 const step = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0)} s: ${text}`);
 const began = Date.now();
 const from = (name) => new URL(name, import.meta.url);
 
-/** A card whose coins always tell the truth and to which nobody adds noise: its sums are exact. Only tests ask like this. */
+/** A card without randomness and noise, whose sums are exact. Only tests ask like this. */
 function exactCard(planned) {
   const { series: _series, ...card } = planned;
   const whole = (1n << 64n).toString();
@@ -60,7 +60,7 @@ function linkTo(servers, desk, key, query) {
   return `${servers.page.origin}/#${new URLSearchParams({ desk, key, query })}`;
 }
 
-/** A context of its own, in which anything that should not happen is noted. */
+/** A separate browser context that records anything that should not happen. */
 async function newPerson(browser, servers, options = {}) {
   const context = await browser.newContext(options);
   const person = { context, requests: [], faults: [] };
@@ -76,7 +76,7 @@ async function newPerson(browser, servers, options = {}) {
 
 const visible = (page, id) => page.locator(`#${id}`).waitFor({ state: "visible", timeout: 60_000 });
 
-/** Fills in the person's limits and saves them. What was saved is in place when this returns. */
+/** Fills in the limits and waits until they are saved. */
 async function saveLimits(page, fields) {
   for (const [name, value] of Object.entries(fields)) await page.locator(`[name=${name}]`).fill(value);
   await page.evaluate(() => { document.getElementById("saved").textContent = ""; });
@@ -84,7 +84,7 @@ async function saveLimits(page, fields) {
   await page.locator("#saved:has-text('Saved')").waitFor();
 }
 
-/** Opens the link, allows what this check takes, and accepts both aggregators. */
+/** Opens the link, lifts the limits, and accepts both aggregators. */
 async function openLink(person, link, within) {
   const page = await person.context.newPage();
   await page.goto(link);
@@ -105,7 +105,7 @@ async function outcome(page) {
 
 const uploads = (person) => person.requests.filter((request) => request.startsWith("PUT")).length;
 
-/** One browser among many; the first ones are disturbed in ways that must change nothing. */
+/** One browser among many; the first ones are disturbed in ways that must not matter. */
 async function answer(browser, servers, link, index, yes) {
   const person = await newPerson(browser, servers);
   const button = yes ? "#yes" : "#no";
@@ -125,7 +125,7 @@ async function answer(browser, servers, link, index, yes) {
     await page.locator(button).click();
     await visible(page, "waiting");
     await page.close();
-    assert.equal(uploads(person), 0, "nothing is sent before its moment");
+    assert.equal(uploads(person), 0, "nothing is sent before its time");
     page = await person.context.newPage();
     await page.goto(link);
   } else {
@@ -139,7 +139,7 @@ async function answer(browser, servers, link, index, yes) {
   await person.context.close();
 }
 
-/** Some at a time: a page takes a processor for a moment. */
+/** A few at a time, because a page keeps a processor busy. */
 async function all(items, work, atOnce = 5) {
   const left = [...items];
   await Promise.all(Array.from({ length: atOnce }, async () => {
@@ -164,7 +164,7 @@ async function answerInTerminals(servers, query) {
   return rows.filter((row) => row.endsWith("true")).length + 1;
 }
 
-/** What browsers send for either button, at once and late. */
+/** Compares what browsers send for either button, at once and late. */
 async function compareTraffic(browser, servers, card) {
   const { link } = await open(servers, { ...card, question: "Does the button show?" }, OPEN_FOR);
   const seen = [];
@@ -185,7 +185,7 @@ async function compareTraffic(browser, servers, card) {
   step(`yes and no, at once and late: ${requests.length} requests, ${bytes.join(" + ")} bytes to desk, leader and helper each time`);
 }
 
-/** Every falsified card of the shared vectors, by the page itself. */
+/** Shows every falsified card of the shared vectors to the page. */
 async function refuseFalsified(browser, servers) {
   const { key, now, rows } = JSON.parse(readFileSync(from("../../../vectors/cards.json"), "utf8"));
   const context = await browser.newContext();
@@ -228,7 +228,7 @@ async function refuseFalsified(browser, servers) {
   step(`${rows.length} cards judged as the library judges them`);
 }
 
-/** A limit for one question, and a budget that does not cover one more. */
+/** Checks the limit for one question, and a budget too small for another one. */
 async function refuseSpent(page, shown, { name, query }) {
   await page.locator("#settings > summary").click();
   await saveLimits(page, { aggregators: "https://leader.example\nhttps://helper.example", cardLinked: "1" });
@@ -237,13 +237,13 @@ async function refuseSpent(page, shown, { name, query }) {
   assert.match(await shown(name, query), /budget is spent/);
 }
 
-/** Where enrolment is required, a link with a credential of one's own is good for one answer, and others for none. */
+/** Where enrolment is required, a personal link is good for one answer, and a link without a credential for none. */
 async function answerEnrolled(browser, servers, card) {
   const { link } = await open(servers, { ...card, question: "Are you enrolled?" }, 60, servers.enrolling);
   const secret = readFileSync(servers.path("secrets.csv"), "utf8").split("\n")[1].split(",")[1];
   const ann = await newPerson(browser, servers);
   const page = await openLink(ann, `${link}&credential=${encodeURIComponent(secret)}`, 1);
-  assert.ok(!page.url().includes("secret"), "the secret is out of sight");
+  assert.ok(!page.url().includes("secret"), "the secret is removed from the address");
   await page.locator("#yes").click();
   assert.equal(await outcome(page), "sent");
   assert.deepEqual(ann.faults, []);
@@ -268,7 +268,7 @@ async function answerEnrolled(browser, servers, card) {
   step("an enrolled person answered once, a stranger not at all");
 }
 
-/** A question as analysts ask it, by the link that they are given and the limits that people begin with. */
+/** Opens a question as an analyst asks it, with the printed link and the default limits. */
 async function showPlanned(browser, servers) {
   const question = ["--question", "Did you sleep well last night?", "--people", "--page", `${servers.page.origin}/`];
   const size = ["--owners", "5000", "--yes", "2500", "--epsilon", "0.5", "--closes", "10m", "--json"];
@@ -283,8 +283,8 @@ async function showPlanned(browser, servers) {
     await page.locator("#accept").click();
     await visible(page, "question");
     // e^0.5/(1 + e^0.5) is 0.6225.
-    assert.match(await page.locator("#learns").textContent(), /one of the two aggregators is honest.*at most 63 of 100 times/);
-    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "nothing sticks out");
+    assert.match(await page.locator("#learns").textContent(), /one of the two aggregators is honest.*at most 63 %/);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "nothing overflows");
     if (flag === "--screenshots" && (width === 1280) === (colorScheme === "light")) {
       mkdirSync(screenshots, { recursive: true });
       await page.screenshot({ path: `${screenshots}/person-${width}-${colorScheme}.png`, fullPage: true });
@@ -292,7 +292,7 @@ async function showPlanned(browser, servers) {
     assert.deepEqual(person.faults, []);
     await person.context.close();
   }
-  step("a planned question shows what it gives away, in light and dark, at 1280 and 400 pixels");
+  step("a planned question shows how much it reveals, in light and dark, at 1280 and 400 pixels");
 }
 
 assert.ok(binary && existsSync(binary), "the first argument is the path of uptack");

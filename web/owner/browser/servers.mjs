@@ -1,4 +1,4 @@
-// The servers of a check: a desk, two aggregators and whoever serves the page, each in its own process or port.
+// The servers of the check: two desks, two aggregators and a server for the page, each in its own process or on its own port.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
@@ -10,7 +10,7 @@ const TYPES = { html: "text/html; charset=utf-8", js: "text/javascript", css: "t
 
 const listen = (server) => new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server.address().port)));
 
-/** Passes bytes on and counts those that come from browsers, not those of programs. */
+/** Forwards bytes and counts those sent by browsers, not those of programs. */
 async function meter(target) {
   const counted = { bytes: 0 };
   const server = createServer((client) => {
@@ -26,7 +26,7 @@ async function meter(target) {
   return { port: await listen(server), counted, close: () => server.close() };
 }
 
-/** Starts `uptack` and waits for what it prints once it takes requests. */
+/** Starts `uptack` and waits for the JSON that it prints when it is ready. */
 function start(binary, args, processes) {
   const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"] });
   processes.push(child);
@@ -38,14 +38,14 @@ function start(binary, args, processes) {
       try {
         resolve(JSON.parse(told));
       } catch {
-        // There is more to come.
+        // The JSON is not complete yet.
       }
     });
     child.on("exit", (code) => reject(new Error(`uptack ${args[0]} ended with ${code}: ${logged.slice(-2000)}`)));
   });
 }
 
-/** A free port: bound for a moment, so that the addresses on cards are known before their servers run. */
+/** A free port, bound briefly, so that the addresses on cards are known before their servers run. */
 async function freePort() {
   const server = createServer();
   const port = await listen(server);
@@ -65,7 +65,7 @@ async function servePage(folder) {
   return { origin: `http://127.0.0.1:${await listen(server)}`, close: () => server.close() };
 }
 
-/** Everything that a question needs; `close` ends it. */
+/** Starts all the servers that a question needs; `close` stops them. */
 export async function startServers(binary, pageFolder) {
   const folder = mkdtempSync(join(tmpdir(), "uptack-person-"));
   const processes = [];

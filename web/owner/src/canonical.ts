@@ -1,17 +1,17 @@
-// The one byte form of a card (RFC 8785 for values without numbers), its name, and base64url.
+// The canonical form of a card (RFC 8785 for values without numbers), its hash, and base64url.
 
 export type Json = string | Json[] | { [key: string]: Json };
 
-/** Sorted keys, no blanks, the shortest escapes. */
+/** JSON with sorted keys, no whitespace and the shortest escapes. */
 export function canonical(value: Json): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  // The default order of texts is that of their UTF-16 units, which is what the RFC asks for.
+  // Strings sort by their UTF-16 code units by default, as the RFC requires.
   const field = (key: string): string => `${JSON.stringify(key)}:${canonical(value[key]!)}`;
   return `{${Object.keys(value).sort().map(field).join(",")}}`;
 }
 
-/** The name of a text: the SHA-256 of its bytes. */
+/** The name of a text: the SHA-256 of its UTF-8 bytes. */
 export async function nameOf(text: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return toBase64Url(new Uint8Array(digest));
@@ -22,7 +22,7 @@ export function toBase64Url(bytes: Uint8Array): string {
   return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The bytes of unpadded base64url; nothing if it is written in any other way. */
+/** Decodes unpadded base64url; `undefined` if the text has any other form. */
 export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) return undefined;
   const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));

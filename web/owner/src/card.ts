@@ -1,10 +1,10 @@
-// A query card, read strictly: every field known, every number in its one form, the whole in its one byte form.
+// The strict parser of query cards: every field is known, every number and the card itself are in canonical form.
 
 import { canonical, type Json } from "./canonical.js";
-import { isAtMost, ONE, plainText, ratio, readDecimal, readRational, type Rational } from "./exact.js";
+import { isAtMost, ONE, plainText, ratio, type Rational, readDecimal, readRational } from "./exact.js";
 import { Refusal } from "./refusal.js";
 
-/** Probabilities are integers over this. */
+/** Probabilities are integers over this number. */
 export const WHOLE = 1n << 64n;
 
 export interface Cell {
@@ -16,11 +16,11 @@ export interface Cell {
 export interface Channel {
   readonly answers: readonly (readonly string[])[];
   readonly cells: readonly Cell[];
-  /** The scale of what each aggregator adds; nothing where they add nothing. */
+  /** The scale of the noise that each aggregator adds; `undefined` if they add none. */
   readonly noise: Rational | undefined;
 }
 
-/** An ε as it is stated; nothing where nothing is promised. */
+/** An ε as the card states it; `undefined` if the card promises nothing. */
 export interface Claim {
   readonly text: string;
   readonly epsilon: Rational | undefined;
@@ -63,17 +63,17 @@ function malformed(where: string, expected: string): Refusal {
   return new Refusal("form", `This is not a card of this version: ${where} is not ${expected}.`);
 }
 
-/** An object with exactly these fields; those that end in `?` may be missing. */
+/** An object with exactly these fields; those whose name ends in `?` are optional. */
 function fieldsOf(value: Json | undefined, where: string, names: string): Fields {
   if (typeof value !== "object" || Array.isArray(value)) throw malformed(where, "an object");
   const known = names.split(" ").map((name) => ({ name: name.replace("?", ""), optional: name.endsWith("?") }));
   for (const key of Object.keys(value)) {
     if (!known.some(({ name }) => name === key)) {
-      throw new Refusal("form", `The card has a field “${key}” that nobody could check (in ${where}).`);
+      throw new Refusal("form", `The card has an unknown field “${key}” in ${where}, which cannot be checked.`);
     }
   }
   for (const { name, optional } of known) {
-    if (!optional && !(name in value)) throw new Refusal("form", `The card does not say ${where}.${name}.`);
+    if (!optional && !(name in value)) throw new Refusal("form", `The card lacks the field ${where}.${name}.`);
   }
   return value;
 }
@@ -105,7 +105,7 @@ function wholeNumber(value: Json | undefined, where: string, below = WHOLE): big
   return BigInt(text);
 }
 
-/** A decimal of at least zero, whose digits are kept as they are. */
+/** A decimal of at least zero. */
 function stated(value: Json | undefined, where: string): Rational {
   const number = readDecimal(textOf(value, where));
   if (!number) throw malformed(where, "a number");
@@ -120,17 +120,17 @@ function claimOf(value: Json | undefined, where: string): Claim {
 function fractionOf(value: Json | undefined, where: string): Rational {
   const text = textOf(value, where);
   const number = readRational(text);
-  if (!number || plainText(number) !== text || !isAtMost(number, ONE)) throw malformed(where, "a share in its one form");
+  if (!number || plainText(number) !== text || !isAtMost(number, ONE)) throw malformed(where, "a share in canonical form");
   return number;
 }
 
-/** A moment in seconds since the epoch, written `2026-11-15T08:30:00Z` and in no other way. */
-export function momentOf(value: Json | undefined, where: string): number {
+/** A time in seconds since the epoch, in the form `2026-11-15T08:30:00Z` only. */
+export function timeOf(value: Json | undefined, where: string): number {
   const text = textOf(value, where);
   const seconds = /^(?:19[7-9]|[2-9]\d\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(text) ? Date.parse(text) / 1000 : Number.NaN;
-  // What is out of range, such as the 30th of February, does not come back as it was.
+  // A date out of range, such as the 30th of February, is not printed as it was written.
   const again = Number.isInteger(seconds) ? new Date(seconds * 1000).toISOString().replace(".000Z", "Z") : "";
-  if (again !== text) throw malformed(where, "a moment such as 2026-11-15T08:30:00Z");
+  if (again !== text) throw malformed(where, "a time such as 2026-11-15T08:30:00Z");
   return seconds;
 }
 
@@ -139,7 +139,7 @@ function scaleOf(value: Json | undefined, where: string): Rational {
   const scale = readRational(text);
   const within = scale && isAtMost(ratio(1n, 100n), scale) && isAtMost(scale, ratio(1_000_000_000n, 1n));
   if (!within || plainText(scale) !== text || scale.numerator >= WHOLE || scale.denominator >= WHOLE) {
-    throw malformed(where, "a scale from 0.01 to 1000000000 in its one form");
+    throw malformed(where, "a scale from 0.01 to 1000000000 in canonical form");
   }
   return scale;
 }
@@ -176,7 +176,7 @@ function seriesOf(value: Json): Series {
   return {
     times: wholeNumber(fields["times"], "series.times"),
     number: wholeNumber(fields["number"], "series.number"),
-    starts: momentOf(fields["starts"], "series.starts"),
+    starts: timeOf(fields["starts"], "series.starts"),
     every: wholeNumber(fields["every"], "series.every"),
   };
 }
@@ -186,22 +186,22 @@ const FIELDS =
   "version question? predicate? ballot? series? attributes? mechanism owners minimum_batch honest neighbouring opens? " +
   "closes? operators? enrolment? signer? channel claims predicted aggregators?";
 
-/** Values of a card are texts, lists and objects; anything else could be written in two ways. */
+/** Values of a card are strings, lists and objects; anything else could be written in two ways. */
 function isJson(value: unknown): value is Json {
   if (typeof value === "string") return isWellFormed(value);
   if (typeof value !== "object" || value === null) return false;
   return (Array.isArray(value) ? value : Object.entries(value).flat()).every(isJson);
 }
 
-/** Half of a surrogate pair has no UTF-8. */
+/** Whether a string has no unpaired surrogate, which UTF-8 cannot encode. */
 function isWellFormed(text: string): boolean {
   return !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
 }
 
-/** Larger cards than any desk serves. */
+/** More characters than any card that a desk serves. */
 const LARGEST = 4 * 1024 * 1024;
 
-/** Reads the canonical text of a card. */
+/** Parses the canonical text of a card. */
 export function readCard(text: string): Card {
   let value: unknown;
   try {
@@ -209,20 +209,20 @@ export function readCard(text: string): Card {
   } catch {
     value = undefined;
   }
-  if (!isJson(value)) throw new Refusal("form", "What the desk calls a card is not one.");
+  if (!isJson(value)) throw new Refusal("form", "The desk did not send a valid card.");
   if (canonical(value) !== text) {
-    throw new Refusal("canonical", "The card is not written in its one form, so that its name could stand for another one.");
+    throw new Refusal("canonical", "The card is not in canonical form, so its name could refer to a different card.");
   }
   const fields = fieldsOf(value, "card", FIELDS);
   if (fields["version"] !== "1") throw malformed("version", "1");
-  if (fields["neighbouring"] !== NEIGHBOURING) throw malformed("neighbouring", "what this version compares");
+  if (fields["neighbouring"] !== NEIGHBOURING) throw malformed("neighbouring", "the relation of this version");
   wholeNumber(fields["owners"], "owners");
   const predicted = fieldsOf(fields["predicted"], "predicted", "yes_low yes_high sd");
   wholeNumber(predicted["yes_low"], "predicted.yes_low");
   wholeNumber(predicted["yes_high"], "predicted.yes_high");
   stated(predicted["sd"], "predicted.sd");
   const attributes = optional(fields["attributes"], (list) => listOf(list, "attributes", textOf));
-  if (attributes?.length === 0) throw malformed("attributes", "left out where there are none");
+  if (attributes?.length === 0) throw malformed("attributes", "a list of at least one");
   const addresses = optional(fields["aggregators"], (value) => fieldsOf(value, "aggregators", "leader helper"));
   return {
     text,
@@ -235,8 +235,8 @@ export function readCard(text: string): Card {
     honest: fractionOf(fields["honest"], "honest"),
     ...claimsOf(fields["claims"]),
     series: optional(fields["series"], seriesOf),
-    opens: optional(fields["opens"], (value) => momentOf(value, "opens")),
-    closes: optional(fields["closes"], (value) => momentOf(value, "closes")),
+    opens: optional(fields["opens"], (value) => timeOf(value, "opens")),
+    closes: optional(fields["closes"], (value) => timeOf(value, "closes")),
     operators: optional(fields["operators"], (value) => oneOf(value, "operators", ["one", "two"])),
     enrolment: optional(fields["enrolment"], (value) => oneOf(value, "enrolment", ["none", "required"])),
     signer: optional(fields["signer"], (value) => textOf(value, "signer")),
@@ -273,7 +273,7 @@ function wholeOf(value: Json): NonNullable<Card["whole"]> {
   };
 }
 
-/** The text whose hash names what is charged: the card without what the cards of a series differ in. */
+/** The text whose hash names the charge: the card without the fields in which the cards of a series differ. */
 export function chargeText(card: Card): string {
   if (!card.series) return card.text;
   const { opens: _opens, closes: _closes, series, ...rest } = card.fields as Fields & { series: Fields };

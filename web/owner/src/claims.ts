@@ -1,14 +1,14 @@
-// What a card gives away, computed from its integers and rounded up: to everybody who sees the answer itself (linked), and
-// to everybody but one honest aggregator. Counted in units of 10^−12.
+// How much a card reveals, computed from its integers and rounded up, in units of 10^−12: to somebody who sees the answer itself
+// (linked), and to everybody except one honest aggregator.
 
-import { WHOLE, type Card, type Channel, type Claim } from "./card.js";
+import { type Card, type Channel, type Claim, WHOLE } from "./card.js";
 import { BITS, exponential, inverseExponential, isAtMost, ratio, type Rational } from "./exact.js";
 import { Refusal } from "./refusal.js";
 
-/** Units of one: claims are whole multiples of 10^−12. */
+/** The number of units in 1: claims are whole multiples of 10^−12. */
 export const UNITS = 1_000_000_000_000n;
 
-/** What a card costs, in units; nothing where there is no guarantee. */
+/** The cost of a card, in units; `undefined` where there is no guarantee. */
 export interface Price {
   /** If nobody else is honest. */
   readonly linked: bigint | undefined;
@@ -16,13 +16,13 @@ export interface Price {
   readonly oneAggregator: bigint | undefined;
 }
 
-/** The two probabilities of something that can be seen. */
+/** The probabilities of one observation for both truths. */
 interface Likelihood {
   readonly yes: bigint;
   readonly no: bigint;
 }
 
-/** The smallest number for which a test holds that holds from some number on; `guess` is near it. */
+/** The smallest number of at least zero for which a monotone test holds; `guess` should be close to it. */
 export function smallestThat(holds: (units: bigint) => boolean, guess: bigint): bigint {
   let [below, above, step] = [guess - 1n, guess, 1n];
   while (below >= 0n && holds(below)) [above, below, step] = [below, below - step, 2n * step];
@@ -46,8 +46,8 @@ function logarithm(large: bigint, small: bigint): bigint {
   return large === small ? 0n : smallestThat(holds, guessed(Math.log1p(Number(large - small) / Number(small))));
 }
 
-/** The likelihood that says most; nothing where something shows the truth for certain. */
-function worst(seen: readonly Likelihood[]): { large: bigint; small: bigint } | undefined {
+/** The largest likelihood ratio; `undefined` if some observation determines the truth. */
+function largestRatio(seen: readonly Likelihood[]): { large: bigint; small: bigint } | undefined {
   let [large, small] = [1n, 1n];
   for (const { yes, no } of seen.filter(({ yes, no }) => yes + no > 0n)) {
     const [more, less] = yes > no ? [yes, no] : [no, yes];
@@ -65,21 +65,21 @@ function answerLikelihoods(channel: Channel, answer: number): Likelihood[] {
   });
 }
 
-/** ε of all that an owner writes, in units. */
+/** ε of everything that an owner writes, in units. */
 export function linkedUnits(channel: Channel): bigint | undefined {
-  const found = worst(channel.cells);
+  const found = largestRatio(channel.cells);
   return found && logarithm(found.large, found.small);
 }
 
 /**
- * ε of the published sum if one aggregator is honest, in units: the smallest that bounds both constant ratios of the laws
+ * ε of the published sum if one aggregator is honest, in units: the smallest bound on both constant ratios of the laws
  * of one bit plus one draw of noise (docs/accounting.md, section 6).
  */
 export function oneAggregatorUnits(yes: bigint, no: bigint, scale: Rational): bigint {
   const [high, low] = yes > no ? [yes, no] : [no, yes];
   if (high === low) return 0n;
   if (high === WHOLE && low === 0n) {
-    // The bit itself is told: ε = 1/scale.
+    // The bit is the truth itself: ε = 1/scale.
     return (UNITS * scale.denominator + scale.numerator - 1n) / scale.numerator;
   }
   const decay = inverseExponential({ numerator: scale.denominator, denominator: scale.numerator });
@@ -95,7 +95,7 @@ export function oneAggregatorUnits(yes: bigint, no: bigint, scale: Rational): bi
   return smallestThat(holds, guessed(approximate(high, low, Number(scale.numerator) / Number(scale.denominator))));
 }
 
-/** The closed form in doubles: a first guess, and nothing else. */
+/** The closed form in floating point, used only as a first guess. */
 function approximate(high: bigint, low: bigint, scale: number): number {
   const [p, q, one] = [Number(high), Number(low), Number(WHOLE)];
   const [a, difference] = [Math.exp(-1 / scale), (Number(high - low) / one) * -Math.expm1(-1 / scale)];
@@ -104,30 +104,30 @@ function approximate(high: bigint, low: bigint, scale: number): number {
   return Math.log1p(Math.max(raised, lowered));
 }
 
-/** How many queries of a card count: the windows of its series. */
+/** The number of queries that a card is charged for: the windows of its series. */
 function countedQueries(card: Card): bigint {
   return card.series ? card.series.times : 1n;
 }
 
 function tooGood(view: string, claim: Claim, truth: string): Refusal {
-  const message = `The card promises ε = ${claim.text} ${view}, which is better than the truth (${truth}).`;
+  const message = `The card promises ε = ${claim.text} ${view}, but the truth is worse (${truth}).`;
   return new Refusal("claim", `${message} Do not answer such a card.`);
 }
 
-/** Units as a decimal. */
+/** Formats units as a decimal. */
 export function unitsText(units: bigint): string {
   const digits = units.toString().padStart(13, "0");
   const behind = digits.slice(-12).replace(/0+$/, "");
   return behind === "" ? digits.slice(0, -12) : `${digits.slice(0, -12)}.${behind}`;
 }
 
-/** A claim about seen outputs of so many queries: e^(claim/queries) is at least the worst ratio. */
+/** Checks a claim about the outputs of a number of queries: e^(claim/queries) must be at least the largest ratio. */
 function checkLocal(view: string, claim: Claim, seen: readonly Likelihood[], queries: bigint): void {
   if (!claim.epsilon) return;
-  const found = worst(seen);
+  const found = largestRatio(seen);
   if (!found) throw tooGood(view, claim, "there is no guarantee");
   const { numerator, denominator } = claim.epsilon;
-  // Beyond e^200 every ratio of integers over 2^64 is covered.
+  // No ratio of integers up to 2^64 exceeds e^200.
   if (isAtMost(ratio(200n, 1n), ratio(numerator, denominator * queries))) return;
   const growth = exponential(ratio(numerator, denominator * queries)).lower;
   if (growth * found.small < found.large << BITS) {
@@ -136,8 +136,8 @@ function checkLocal(view: string, claim: Claim, seen: readonly Likelihood[], que
 }
 
 /**
- * A claim at δ about an answer seen together with the counts: it gives away at least as much as the answer alone, so that it is
- * false if already the answer's hockey-stick divergence is above δ. More is not checked here.
+ * Checks a claim at δ about an answer seen together with the counts. They reveal at least as much as the answer alone, so the
+ * claim is false if the answer's hockey-stick divergence already exceeds δ. No more than that is checked here.
  */
 function checkWithCounts(claim: Claim, seen: readonly Likelihood[], delta: Rational): void {
   if (!claim.epsilon || isAtMost(ratio(200n, 1n), claim.epsilon)) return;
@@ -146,23 +146,23 @@ function checkWithCounts(claim: Claim, seen: readonly Likelihood[], delta: Ratio
     seen.map((one) => (one[law] << BITS) - growth * one[other]).reduce((sum, part) => (part > 0n ? sum + part : sum), 0n);
   for (const found of [beyond("yes", "no"), beyond("no", "yes")]) {
     if (found * delta.denominator > (delta.numerator * WHOLE) << BITS) {
-      throw tooGood("to whoever sees the answer and the counts", claim, "the answer alone gives away more");
+      throw tooGood("to somebody who sees the answer and the counts", claim, "the answer alone reveals more");
     }
   }
 }
 
 function checkOneAggregator(view: string, claim: Claim | undefined, found: bigint | undefined): void {
   if (found === undefined) {
-    if (claim) throw new Refusal("claim", `The card promises something ${view}, but its aggregators add no noise.`);
+    if (claim) throw new Refusal("claim", `The card makes a promise ${view}, but its aggregators add no noise.`);
     return;
   }
-  if (!claim) throw new Refusal("claim", `The card promises nothing ${view}, though its aggregators add noise.`);
+  if (!claim) throw new Refusal("claim", `The card makes no promise ${view}, although its aggregators add noise.`);
   if (claim.epsilon && !isAtMost(ratio(found, UNITS), claim.epsilon)) {
     throw tooGood(view, claim, `ε = ${unitsText(found)}, rounded up`);
   }
 }
 
-/** Recomputes what can be recomputed in a moment, and says what the card costs. */
+/** Recomputes the claims that take little time, and returns the cost of the card. */
 export function checkClaims(card: Card): Price {
   const { channel } = card;
   if (card.answers.length !== channel.answers.length || card.answersWithRelease.length !== channel.answers.length) {
@@ -171,11 +171,11 @@ export function checkClaims(card: Card): Price {
   const queries = countedQueries(card);
   if (queries === 0n) throw new Refusal("claim", "The card belongs to a series of no questions.");
   if ((queries > 1n) !== (card.whole !== undefined) || (card.whole && card.whole.queries !== queries)) {
-    throw new Refusal("claim", "The card does not say what all questions of its series give away together.");
+    throw new Refusal("claim", "The card does not say how much all questions of its series together reveal.");
   }
   channel.answers.forEach((_, answer) => {
     const seen = answerLikelihoods(channel, answer);
-    checkLocal("to whoever sees the answer", card.answers[answer]!, seen, 1n);
+    checkLocal("to somebody who sees the answer", card.answers[answer]!, seen, 1n);
     checkWithCounts(card.answersWithRelease[answer]!, seen, card.delta);
   });
   checkLocal("if nobody else is honest", card.linked, channel.cells, 1n);
@@ -188,7 +188,7 @@ export function checkClaims(card: Card): Price {
   }
   const linked = linkedUnits(channel);
   const all = (units: bigint | undefined): bigint | undefined => (units === undefined ? undefined : units * queries);
-  // Without noise, whoever knows everybody else's answers learns this one from the counts.
+  // Without noise, somebody who knows everybody else's answers learns this one from the counts.
   return { linked: all(linked), oneAggregator: all(once ?? linked) };
 }
 

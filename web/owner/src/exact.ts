@@ -1,6 +1,6 @@
-// Exact numbers of at least zero. A double never decides anything here.
+// Exact arithmetic with rationals of at least zero, and enclosures of their exponentials. Nothing here depends on floating point.
 
-/** A number in lowest terms. */
+/** A rational number in lowest terms. */
 export interface Rational {
   readonly numerator: bigint;
   readonly denominator: bigint;
@@ -31,16 +31,16 @@ export function plus(left: Rational, right: Rational): Rational {
   return ratio(sum, left.denominator * right.denominator);
 }
 
-/** 1 − a number of at most one. */
+/** One minus a number of at most one. */
 export function complement(part: Rational): Rational {
   return { numerator: part.denominator - part.numerator, denominator: part.denominator };
 }
 
-/** Longer than any honest number, so that a hostile one costs nothing. */
+/** Longer than any legitimate number; longer texts are rejected without work. */
 const LONGEST_TEXT = 256;
 const LARGEST_EXPONENT = 400;
 
-/** Reads `0.05`, `5e-2`, `1/20` or `1/2^64`; nothing if it is none of them. */
+/** Parses `0.05`, `5e-2`, `1/20` or `1/2^64`; `undefined` for any other form. */
 export function readRational(text: string): Rational | undefined {
   if (text.length > LONGEST_TEXT) return undefined;
   const fraction = /^(\d+)\/(?:2\^(\d{1,4})|(\d+))$/.exec(text);
@@ -51,7 +51,7 @@ export function readRational(text: string): Rational | undefined {
   return readDecimal(text);
 }
 
-/** Reads decimal digits, with a point and an exponent if need be. */
+/** Parses decimal digits with an optional point and exponent. */
 export function readDecimal(text: string): Rational | undefined {
   if (text.length > LONGEST_TEXT) return undefined;
   const parts = /^(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,9}))?$/.exec(text);
@@ -63,14 +63,14 @@ export function readDecimal(text: string): Rational | undefined {
   return exponent < 0 ? ratio(digits, 10n ** BigInt(-exponent)) : ratio(digits * 10n ** BigInt(exponent), 1n);
 }
 
-/** How often a prime divides, and what is left. */
+/** The power of a prime in a number, and the remaining factor. */
 function divided(number: bigint, prime: bigint): [number, bigint] {
   let power = 0;
   while (number % prime === 0n) [number, power] = [number / prime, power + 1];
   return [power, number];
 }
 
-/** The one text of a number on a card: a decimal where it ends, else a ratio. */
+/** The canonical text of a number on a card: a decimal if it terminates, otherwise a ratio. */
 export function plainText({ numerator, denominator }: Rational): string {
   const [twos, withoutTwos] = divided(denominator, 2n);
   const [fives, rest] = divided(withoutTwos, 5n);
@@ -89,10 +89,10 @@ export function plainText({ numerator, denominator }: Rational): string {
   return places === 0 ? whole : `${whole}.${part}`;
 }
 
-// e^x of a rational, between two integers over 2^320: no platform's `exp` is involved, so that everybody finds the same
-// last digit. The method is that of the library's `certified/exponential`.
+// e^x of a rational, enclosed by two integers over 2^320. It does not use the platform's `exp`, so everybody gets the same last
+// digit. The method is that of the library's `certified/exponential`.
 
-/** Bits behind the point. */
+/** Bits after the binary point. */
 export const BITS = 320n;
 
 /** Two numbers over 2^320 between which e^x lies. */
@@ -101,9 +101,9 @@ export interface Enclosure {
   readonly upper: bigint;
 }
 
-/** e^x for x of at least zero and at most some hundred. */
+/** e^x for x from zero to a few hundred. */
 export function exponential(x: Rational): Enclosure {
-  // Halve until the series converges fast, and square as often.
+  // Halve the argument until the series converges fast, and square the result as often.
   const whole = x.numerator / x.denominator;
   const halvings = BigInt((whole === 0n ? 0 : whole.toString(2).length) + 4);
   const scaled = (x.numerator << BITS) / (x.denominator << halvings);
@@ -117,7 +117,7 @@ export function exponential(x: Rational): Enclosure {
   return { lower, upper };
 }
 
-/** e^−x likewise. */
+/** e^−x for the same x. */
 export function inverseExponential(x: Rational): Enclosure {
   const { lower, upper } = exponential(x);
   const one = 1n << (2n * BITS);
@@ -134,6 +134,6 @@ function series(x: bigint): Enclosure {
     term = ((term * x) >> BITS) / terms;
     sum += term;
   }
-  // Each rounding loses at most two units of a term; what follows the last term is less than one.
+  // Each rounding loses at most two units of a term; the terms after the last sum to less than one unit.
   return { lower: sum, upper: sum + 3n * terms + 2n };
 }

@@ -1,4 +1,4 @@
-// The package: what the page is made of, for other pages.
+// The public interface of the package.
 
 export { answer, answerQuestion, deliver, fetchCard, openQuestion, type OpenQuestion } from "./answer.js";
 export { readLimit, DEFAULT_POLICY, type Limit, type Limits, type Policy } from "./policy.js";

@@ -1,7 +1,7 @@
-// What this browser has answered and paid, in IndexedDB. Its transactions hold across tabs: whatever two tabs do at the same
-// time, a question is charged once and one report is stored.
+// The ledger of this browser's answers and charges, in IndexedDB. Transactions are serialized across tabs: even if two tabs act at
+// the same time, a question is charged once and one report is stored.
 
-import { unitsText, type Price } from "./claims.js";
+import { type Price, unitsText } from "./claims.js";
 import { allows, type Limits } from "./policy.js";
 import { Refusal } from "./refusal.js";
 
@@ -26,7 +26,7 @@ interface Charge extends Price {
   readonly charge: string;
 }
 
-/** What was spent, in units; nothing where something was answered without any guarantee. */
+/** The amounts spent, in units; `undefined` if a card without a guarantee was answered. */
 export type Spent = Price;
 
 const STORES = { entries: "query", charges: "charge", openings: "query", settings: "name" } as const;
@@ -50,16 +50,16 @@ export class Ledger {
     try {
       return new Ledger(await result(request));
     } catch {
-      throw new Refusal("browser", "This browser keeps nothing for this page, so that nobody could stop you from paying twice.");
+      throw new Refusal("browser", "This browser stores no data for this page, so your budget could not be tracked.");
     }
   }
 
-  /** Runs a transaction; nothing of it stays if `work` fails, and all of it is on the disk when it ends. */
+  /** Runs a transaction: it is rolled back if `work` fails, and durable when it ends. */
   private async change<T>(stores: Store[], work: (transaction: IDBTransaction) => Promise<T>): Promise<T> {
     const transaction = this.database.transaction(stores, "readwrite", { durability: "strict" });
     const ended = new Promise<void>((resolve, reject) => {
       transaction.oncomplete = () => resolve();
-      transaction.onabort = () => reject(transaction.error ?? new Refusal("browser", "This browser could not note it down."));
+      transaction.onabort = () => reject(transaction.error ?? new Refusal("browser", "This browser could not save the charge."));
     });
     try {
       const outcome = await work(transaction);
@@ -92,13 +92,13 @@ export class Ledger {
     return sum(await result(this.database.transaction("charges").objectStore("charges").getAll()));
   }
 
-  /** Whether what a card costs is paid already, as a later question of a series is. */
+  /** Whether a charge has been paid, as it has for later questions of a series. */
   async isPaid(charge: string): Promise<boolean> {
     return (await this.read("charges", charge)) !== undefined;
   }
 
-  /** The moments that were drawn when the question was first opened here, or these. */
-  moments(query: string, draw: () => number[]): Promise<number[]> {
+  /** The times for sending that were picked when the question was first opened here; picks them if there are none. */
+  sendTimes(query: string, draw: () => number[]): Promise<number[]> {
     return this.change(["openings"], async (transaction) => {
       const openings = transaction.objectStore("openings");
       const known: { moments: number[] } | undefined = await result(openings.get(query));
@@ -109,21 +109,21 @@ export class Ledger {
     });
   }
 
-  /** Pays for a question and notes when its report is sent, once. What was paid before a coin was tossed stays as it is. */
+  /** Charges for a question once, and records when its report will be sent. */
   charge(entry: Omit<Entry, "state">, price: Price, lifetime: Limits): Promise<Entry> {
     return this.change(["entries", "charges"], async (transaction) => {
       const [entries, charges] = [transaction.objectStore("entries"), transaction.objectStore("charges")];
       const all: Entry[] = await result(entries.getAll());
       const known = all.find(({ query }) => query === entry.query);
       if (known?.state === "charged") {
-        // It is paid, and no report was stored: the moment is that of the click now.
+        // It is paid, but no report was stored: use the time of the new click.
         const again: Entry = { ...known, sendAt: entry.sendAt };
         entries.put(again);
         return again;
       }
-      if (known) throw new Refusal("answered", "This browser has answered this question. A question is answered once.");
+      if (known) throw new Refusal("answered", "You have already answered this question in this browser. A question can be answered only once.");
       if (all.some(({ charge, number }) => charge === entry.charge && number === entry.number)) {
-        throw new Refusal("answered", "This browser has answered this question of the series on another card.");
+        throw new Refusal("answered", "You have already answered this question of the series, on another card.");
       }
       const paid: Charge[] = await result(charges.getAll());
       if (!paid.some(({ charge }) => charge === entry.charge)) {
@@ -136,7 +136,7 @@ export class Ledger {
     });
   }
 
-  /** Keeps a report, unless there is one: then that one is sent. */
+  /** Stores a report, unless there is already one, which is sent instead. */
   store(query: string, report: Uint8Array<ArrayBuffer>, credential: string | undefined): Promise<void> {
     return this.change(["entries"], async (transaction) => {
       const entries = transaction.objectStore("entries");
@@ -145,7 +145,7 @@ export class Ledger {
     });
   }
 
-  /** Notes what became of a report, and forgets its bytes. */
+  /** Records the final state of a report, and deletes its bytes. */
   settle(query: string, state: "sent" | "lost" | "expired"): Promise<void> {
     return this.change(["entries"], async (transaction) => {
       const entries = transaction.objectStore("entries");
@@ -169,24 +169,24 @@ export class Ledger {
 
 function sum(charges: readonly Price[]): Spent {
   const total = (view: keyof Price): bigint | undefined =>
-    charges.reduce<bigint | undefined>((all, charge) => together(all, charge[view]), 0n);
+    charges.reduce<bigint | undefined>((all, charge) => addCosts(all, charge[view]), 0n);
   return { linked: total("linked"), oneAggregator: total("oneAggregator") };
 }
 
-/** Two of them together; nothing if there is none of one. */
-export function together(one: bigint | undefined, other: bigint | undefined): bigint | undefined {
+/** The sum of two costs; `undefined` if one of them is. */
+export function addCosts(one: bigint | undefined, other: bigint | undefined): bigint | undefined {
   return one === undefined || other === undefined ? undefined : one + other;
 }
 
-/** Refuses what all questions together would give away beyond the person's limit. */
+/** Refuses a question with which all questions together would reveal more than the person's limit. */
 export function checkBudget(spent: Spent, price: Price, lifetime: Limits): void {
   for (const view of ["linked", "oneAggregator"] as const) {
     const [cost, limit] = [price[view], lifetime[view]];
-    if (limit !== "unlimited" && !allows(limit, together(spent[view], cost))) {
+    if (limit !== "unlimited" && !allows(limit, addCosts(spent[view], cost))) {
       const left = limit - (spent[view] ?? limit);
       const who = view === "linked" ? "if nobody else is honest" : "if one aggregator is honest";
       const costs = cost === undefined ? "has no guarantee" : `costs ε = ${unitsText(cost)}`;
-      throw new Refusal("budget", `Your budget is spent: the question ${costs} ${who}, and ${unitsText(left > 0n ? left : 0n)} is left.`);
+      throw new Refusal("budget", `Your budget is spent: the question ${costs} ${who}, and only ${unitsText(left > 0n ? left : 0n)} is left.`);
     }
   }
 }

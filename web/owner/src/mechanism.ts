@@ -1,10 +1,10 @@
-// A mechanism's text and the integers that it stands for, for mechanisms of one answer. Parameters stay exact until a
-// probability is rounded to a multiple of 2^−64, once.
+// From a mechanism's text to its channel, for mechanisms with one answer. Parameters stay exact until each probability is rounded
+// once, to a multiple of 2^−64.
 
-import { WHOLE, type Cell, type Channel } from "./card.js";
-import { complement, isAtMost, ONE, plainText, plus, readRational, times, type Rational } from "./exact.js";
+import { type Cell, type Channel, WHOLE } from "./card.js";
+import { complement, isAtMost, ONE, plainText, plus, type Rational, readRational, times } from "./exact.js";
 
-/** Half to even. */
+/** Rounds half to even. */
 function rounded({ numerator, denominator }: Rational): bigint {
   const [floor, rest] = [(numerator * WHOLE) / denominator, (numerator * WHOLE) % denominator];
   const isUp = 2n * rest > denominator || (2n * rest === denominator && floor % 2n === 1n);
@@ -13,7 +13,7 @@ function rounded({ numerator, denominator }: Rational): bigint {
 
 type Law = [one: bigint, zero: bigint, bottom: bigint];
 
-/** Taking part with one probability and saying `1` with another, the rest of it saying `0`. */
+/** The law that takes part with probability `part` and answers `1` with probability `one`, otherwise `0`. */
 function takingPart(part: bigint, one: bigint): Law {
   return [one, part > one ? part - one : 0n, WHOLE - part];
 }
@@ -26,7 +26,7 @@ const threeOutputs = (yes: Law, no: Law): Cell[] => cells(["1", "0", "⊥"], yes
 
 interface Family {
   readonly keys: readonly string[];
-  /** The cells; nothing where the parameters do not fit together. */
+  /** The cells; `undefined` if the parameters are inconsistent. */
   cells(values: readonly Rational[]): Cell[] | undefined;
 }
 
@@ -59,10 +59,10 @@ const FAMILIES: { readonly [name: string]: Family } = {
   "deniable-sampling": {
     keys: ["sy", "sn", "p1", "p2"],
     cells([yes, no, truthful, forced]) {
-      const says = complement(times(complement(truthful!), complement(forced!)));
-      const lies = times(complement(truthful!), forced!);
+      const oneIfYes = complement(times(complement(truthful!), complement(forced!)));
+      const oneIfNo = times(complement(truthful!), forced!);
       const law = (part: Rational, one: Rational): Law => takingPart(rounded(part), rounded(times(part, one)));
-      return threeOutputs(law(yes!, says), law(no!, lies));
+      return threeOutputs(law(yes!, oneIfYes), law(no!, oneIfNo));
     },
   },
   tuned: {
@@ -76,13 +76,13 @@ const FAMILIES: { readonly [name: string]: Family } = {
   },
 };
 
-/** A number between 0 and 1 in its one form. */
+/** A number between 0 and 1 in canonical form. */
 function readShare(text: string): Rational | undefined {
   const value = readRational(text);
   return value && plainText(value) === text && isAtMost(value, ONE) ? value : undefined;
 }
 
-/** The channel of a mechanism's text in its one form; nothing if this program does not know it. */
+/** The channel of a mechanism's canonical text; `undefined` if the mechanism is unknown. */
 export function channelOfText(text: string): Channel | undefined {
   const parts = /^([a-z-]+)\(([^()]*)\)(?: \+ laplace\(scale=([^()]*)\))?$/.exec(text);
   const family = parts && Object.hasOwn(FAMILIES, parts[1]!) ? FAMILIES[parts[1]!] : undefined;
@@ -96,7 +96,7 @@ export function channelOfText(text: string): Channel | undefined {
   return { answers: [found.map((cell) => cell.outputs[0]!)], cells: found, noise };
 }
 
-/** Whether two channels are the same integers in the same order. */
+/** Whether two channels have the same integers in the same order. */
 export function isSameChannel(one: Channel, other: Channel): boolean {
   const text = (channel: Channel): string =>
     JSON.stringify([

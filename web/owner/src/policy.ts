@@ -1,9 +1,9 @@
-// What a person allows.
+// The person's limits.
 
 import { UNITS, unitsText } from "./claims.js";
 import { readDecimal } from "./exact.js";
 
-/** The largest ε, in units of 10^−12. */
+/** The largest allowed ε, in units of 10^−12. */
 export type Limit = bigint | "unlimited";
 
 /** A limit for each view. */
@@ -14,21 +14,21 @@ export interface Limits {
   readonly oneAggregator: Limit;
 }
 
-/** Whether an ε is within a limit; no guarantee is within none but the unlimited one. */
+/** Whether an ε is within a limit. `undefined`, no guarantee, is within `unlimited` only. */
 export function allows(limit: Limit, units: bigint | undefined): boolean {
   return limit === "unlimited" || (units !== undefined && units <= limit);
 }
 
 export interface Policy {
-  /** What one card may give away. */
+  /** The most that one card may reveal. */
   readonly card: Limits;
-  /** What all cards together may give away. */
+  /** The most that all cards together may reveal. */
   readonly lifetime: Limits;
-  /** The origins of aggregators that reports may go to. */
+  /** The origins of accepted aggregators. */
   readonly aggregators: readonly string[];
-  /** Whether both aggregators may be in one hand; whoever runs them then sees the answer. */
+  /** Whether one operator may run both aggregators; that operator can see the answer. */
   readonly oneOperator: boolean;
-  /** The longest time between two moments at which a report may be sent, in seconds. */
+  /** The longest time between two times at which a report may be sent, in seconds. */
   readonly within: number;
 }
 
@@ -40,7 +40,7 @@ export const DEFAULT_POLICY: Policy = {
   within: 300,
 };
 
-/** A limit as a person writes it; nothing if it is not a number. */
+/** Parses a limit as a person writes it; `undefined` if it is not a number. */
 export function readLimit(text: string): Limit | undefined {
   if (text.trim() === "unlimited") return "unlimited";
   const number = readDecimal(text.trim());

@@ -1,6 +1,6 @@
-// Why a card is not answered. Nothing was tossed or spent.
+// The reasons for which a card is not answered.
 
-/** What is wrong with a card, for programs; the message is for people. */
+/** The kind of problem, for programs; the message is for people. */
 export type Fault =
   | "form"
   | "canonical"

@@ -1,4 +1,5 @@
-// A report from a cell: two shares, each sealed for one aggregator, by @divviup/dap.
+// Reports: a cell as two shares, each sealed for one aggregator by @divviup/dap; and the credential that an enrolled person sends
+// along.
 
 import { Task } from "@divviup/dap";
 import { fromBase64Url, toBase64Url } from "./canonical.js";
@@ -7,10 +8,10 @@ import { keyBytes } from "./link.js";
 import { Refusal } from "./refusal.js";
 import type { VerifiedCard } from "./verify.js";
 
-/** What is summed: one bit where aggregators add noise, else the cells one-hot. */
+/** The sum that aggregators compute: one bit if they add noise, otherwise the cells as a one-hot vector. */
 export type Sum = { readonly kind: "bits" | "histogram"; readonly length: number; readonly chunkLength: number };
 
-/** How many cells one call of the proof's gadget covers: what makes the proof shortest, longer chunks losing ties. */
+/** The number of cells per call of the proof's gadget that makes the proof shortest; the shorter chunk wins ties. */
 export function chunkLength(length: number): number {
   let best = { chunk: 1, proof: Number.POSITIVE_INFINITY };
   for (let log = Math.floor(Math.log2(length + 1)); log >= 1; log--) {
@@ -28,7 +29,7 @@ export function sumOf({ channel }: Pick<VerifiedCard, "channel">): Sum {
   return { kind: channel.noise ? "bits" : "histogram", length, chunkLength: chunkLength(length) };
 }
 
-/** Nothing is sent along, nothing is cached, and nobody is sent elsewhere. */
+/** Without cookies, cache, redirects or referrer. */
 export const PLAIN_REQUEST: RequestInit = {
   credentials: "omit",
   cache: "no-store",
@@ -36,11 +37,11 @@ export const PLAIN_REQUEST: RequestInit = {
   referrerPolicy: "no-referrer",
 };
 
-/** Makes reports for one card; holds the aggregators' keys. */
+/** Makes reports for one card, with the aggregators' keys. */
 export interface Writer {
   /** Fetches both keys. */
   fetchKeys(): Promise<void>;
-  /** The bytes of a report; sends nothing. */
+  /** Makes the bytes of a report. Sends nothing. */
   seal(cell: number): Promise<Uint8Array<ArrayBuffer>>;
 }
 
@@ -63,11 +64,11 @@ export function writerFor(card: VerifiedCard): Writer {
   }
   const task = new Task({ ...common, type: "sumVec", bits: 1 });
   task.fetch = plain;
-  return writer(task, (cell) => task.generateReport([saysOne(card.channel.cells[cell]!)], window));
+  return writer(task, (cell) => task.generateReport([countsAsOne(card.channel.cells[cell]!)], window));
 }
 
-/** Whether a cell counts in the published sum, without a branch on it. */
-function saysOne(cell: Cell): number {
+/** Whether a cell counts in the published sum, as 1 or 0, without a branch. */
+function countsAsOne(cell: Cell): number {
   return Number(cell.outputs[0] === "1");
 }
 
@@ -79,7 +80,7 @@ function writer(task: { fetchKeyConfiguration(): Promise<void> }, report: (cell:
       try {
         await task.fetchKeyConfiguration();
       } catch {
-        throw new Refusal("network", "An aggregator cannot be reached, or does not let this page in. Try again later.");
+        throw new Refusal("network", "An aggregator cannot be reached, or does not allow this page. Try again later.");
       }
     },
     async seal(cell) {
@@ -88,15 +89,15 @@ function writer(task: { fetchKeyConfiguration(): Promise<void> }, report: (cell:
   };
 }
 
-// What an enrolled person shows with a report: a key, and a signature over this task and these bytes.
+// A credential is a public key and a signature over one task and the bytes of one report.
 
 export const HEADER = "uptack-credential";
 const SCHEME = "ed25519-secret:";
 const DOMAIN = new TextEncoder().encode("uptack: one report of an enrolled owner, version 1");
-/** What stands before the 32 bytes of an Ed25519 secret in PKCS #8 (RFC 8410). */
+/** The PKCS #8 bytes before the 32 bytes of an Ed25519 secret (RFC 8410). */
 const PKCS8 = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
-/** The header for one report of one task. */
+/** The value of the header for one report of one task. */
 export async function credentialFor(secret: string, query: string, report: Uint8Array<ArrayBuffer>): Promise<string> {
   const bytes = keyBytes(secret, SCHEME);
   if (!bytes) throw new Refusal("enrolment", "The link's credential is not the secret of an enrolled person.");
@@ -109,10 +110,10 @@ export async function credentialFor(secret: string, query: string, report: Uint8
   return `ed25519:${x}.${toBase64Url(new Uint8Array(signature))}`;
 }
 
-/** Refuses a text that is not such a secret, without quoting it. */
+/** Refuses a text that is not a secret of this form, without quoting it. */
 export function checkCredential(secret: string | undefined): void {
   if (secret === undefined) {
-    throw new Refusal("enrolment", "Only enrolled people may answer, and your link has no credential. Ask for one of your own.");
+    throw new Refusal("enrolment", "Only enrolled people may answer, and your link has no credential. Ask for your own link.");
   }
   if (!keyBytes(secret, SCHEME)) throw new Refusal("enrolment", "The link's credential is not the secret of an enrolled person.");
 }

@@ -1,9 +1,9 @@
-// A card against everything that a person's browser can check by itself, before any coin is tossed.
+// Checks a card in every way that a person's browser can by itself, before the answer is randomized.
 
 import { fromBase64Url, nameOf } from "./canonical.js";
-import { chargeText, readCard, WHOLE, type Card, type Channel } from "./card.js";
-import { checkClaims, unitsText, type Price } from "./claims.js";
-import { isSamePlace, isTrial, keyBytes, readAddress } from "./link.js";
+import { type Card, type Channel, chargeText, readCard, WHOLE } from "./card.js";
+import { checkClaims, type Price, unitsText } from "./claims.js";
+import { isSameOperator, isTrial, keyBytes, readAddress } from "./link.js";
 import { channelOfText, isSameChannel } from "./mechanism.js";
 import { allows, limitText, type Policy } from "./policy.js";
 import { Refusal } from "./refusal.js";
@@ -15,16 +15,16 @@ export interface SignedCard {
   readonly signature: string;
 }
 
-/** Whose card is expected, and which. */
+/** The desk's key and the query's name that the card must have. */
 export interface Expected {
   readonly key: string;
   readonly query: string;
 }
 
-/** A card that holds what it promises and that the person's policy allows. */
+/** A card whose promises hold. */
 export interface VerifiedCard {
   readonly query: string;
-  /** What is paid for once, however many questions a series has. */
+  /** The name of the charge, which is the same for all questions of a series. */
   readonly charge: string;
   readonly number: bigint;
   readonly question: string;
@@ -41,14 +41,14 @@ export interface VerifiedCard {
   readonly repetitions: bigint;
 }
 
-/** The card's own promises, without the person's policy. */
+/** Checks the card's own promises, without the person's policy. */
 export async function verifyCard(signed: SignedCard, expected: Expected): Promise<VerifiedCard> {
   const card = readCard(signed.card);
   if (signed.query !== expected.query || (await nameOf(signed.card)) !== expected.query) {
-    throw new Refusal("name", "The desk sent another card than the one that your link names.");
+    throw new Refusal("name", "The desk sent another card than the one in your link.");
   }
   if (card.signer !== expected.key) {
-    throw new Refusal("signer", "The card is signed by somebody else than the desk that your link names.");
+    throw new Refusal("signer", "The card is not signed by the desk in your link.");
   }
   await checkSignature(signed, expected.key);
   const question = readQuestion(card);
@@ -74,12 +74,12 @@ export async function verifyCard(signed: SignedCard, expected: Expected): Promis
   };
 }
 
-/** What the person allows. `linked` and `one aggregator` are limits of what everything on the card gives away. */
+/** Checks the person's limits. They apply to everything on the card together. */
 export function checkPolicy(card: VerifiedCard, policy: Policy): void {
   if (card.isOneOperator && !policy.oneOperator) {
     throw new Refusal(
       "aggregators",
-      "One operator runs both aggregators of this question, and could see your answer. Your settings refuse that.",
+      "One operator runs both aggregators of this question, and could see your answer. Your settings do not allow that.",
     );
   }
   for (const [whose, url] of [["leader", card.leader], ["helper", card.helper]] as const) {
@@ -92,7 +92,7 @@ export function checkPolicy(card: VerifiedCard, policy: Policy): void {
     if (!allows(limit, cost)) {
       const who = view === "linked" ? "if nobody else is honest" : "if one aggregator is honest";
       const gives = cost === undefined ? "no guarantee" : `ε = ${unitsText(cost)}`;
-      throw new Refusal("limit", `The card gives ${gives} ${who}; your limit for one question is ${limitText(limit)}.`);
+      throw new Refusal("limit", `The card has ${gives} ${who}; your limit for one question is ${limitText(limit)}.`);
     }
   }
 }
@@ -111,27 +111,27 @@ async function checkSignature(signed: SignedCard, key: string): Promise<void> {
     verifier = await crypto.subtle.importKey("raw", bytes, { name: "Ed25519" }, false, ["verify"]);
   } catch (error) {
     if (!(error instanceof DOMException) || error.name !== "NotSupportedError") {
-      throw new Refusal("signature", "The desk's key is not one.");
+      throw new Refusal("signature", "The desk's key is not valid.");
     }
     throw new Refusal("browser", "This browser cannot check Ed25519 signatures. Use a newer one; nothing was answered.");
   }
   const message = new TextEncoder().encode(signed.card);
   if (!(await crypto.subtle.verify({ name: "Ed25519" }, verifier, signature, message))) {
-    throw new Refusal("signature", "The card's signature is not the desk's: somebody has changed the card.");
+    throw new Refusal("signature", "The card's signature is wrong: somebody has changed the card.");
   }
 }
 
 function readQuestion(card: Card): string {
   if (!card.asksPerson) {
-    throw new Refusal("question", "The card asks what a device knows, not what a person says. This page cannot answer it.");
+    throw new Refusal("question", "The card is for devices, not for people. This page cannot answer it.");
   }
   if (card.question === undefined || card.question.trim() === "") {
-    throw new Refusal("question", "The card asks nothing in words.");
+    throw new Refusal("question", "The card contains no question.");
   }
   return card.question;
 }
 
-/** The window of a card is a multiple of its length, and in a series that of its number. */
+/** The window of a card. It starts at a multiple of its length and, in a series, matches the card's number. */
 function readWindow(card: Card): [number, number] {
   const { opens, closes, series } = card;
   if (opens === undefined || closes === undefined || opens >= closes) {
@@ -143,7 +143,7 @@ function readWindow(card: Card): [number, number] {
     const starts = BigInt(series.starts) + before * series.every;
     const fits = before >= 0n && series.number <= series.times && series.every > 0n;
     if (!fits || starts !== BigInt(opens) || starts + series.every !== BigInt(closes)) {
-      throw new Refusal("window", "The card's window is not the one of its number in the series.");
+      throw new Refusal("window", "The card's window does not match its number in the series.");
     }
   }
   return [opens, closes];
@@ -157,21 +157,21 @@ function checkMechanism(card: Card): void {
     }
   }
   const meant = channelOfText(card.mechanism);
-  if (!meant) throw new Refusal("mechanism", "The card uses a mechanism that this page does not know and so cannot check.");
+  if (!meant) throw new Refusal("mechanism", "The card uses a mechanism that this page does not know and therefore cannot check.");
   if (!isSameChannel(channel, meant)) {
-    throw new Refusal("mechanism", "The card's probabilities are not those of its mechanism: one of them was changed.");
+    throw new Refusal("mechanism", "The card's probabilities do not match its mechanism: somebody has changed one of them.");
   }
-  // Claims are for this many owners: none are for none.
+  // Claims are certified for this many owners; without any owner they mean nothing.
   const owners = (card.honest.numerator * card.minimumBatch) / card.honest.denominator;
-  if (owners < 1n) throw new Refusal("claim", "The card's promises count on nobody.");
+  if (owners < 1n) throw new Refusal("claim", "The card's promises are for zero owners.");
 }
 
 function readAggregators(card: Card): [URL, URL] {
-  if (!card.aggregators) throw new Refusal("aggregators", "The card does not say who adds up the answers.");
+  if (!card.aggregators) throw new Refusal("aggregators", "The card does not name its aggregators.");
   const leader = readAddress(card.aggregators.leader, "leader");
   const helper = readAddress(card.aggregators.helper, "helper");
-  if (isSamePlace(leader, helper)) {
-    throw new Refusal("aggregators", `Both aggregators are at ${leader.host}, so that they are one, and could see your answer.`);
+  if (isSameOperator(leader, helper)) {
+    throw new Refusal("aggregators", `Both aggregators are at ${leader.host}, so one operator runs both and could see your answer.`);
   }
   return [leader, helper];
 }

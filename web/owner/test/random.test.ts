@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { WHOLE } from "../src/card.js";
 import { channelOfText } from "../src/mechanism.js";
-import { draw, drawMoments, FIXED_DELAY, nextMoment, pause, uniform, type Randomness } from "../src/random.js";
+import { draw, drawSendTimes, FIXED_DELAY, nextSendTime, pause, type Randomness, uniform } from "../src/random.js";
 
 /** Coins of a test, and how many bytes were read. */
 function coins(...values: bigint[]): { randomness: Randomness; read: () => number } {
@@ -84,21 +84,21 @@ test("uniform numbers reach both ends and nothing else", () => {
   assert.equal(uniform(2, coins(WHOLE - 1n, 5n).randomness), 2);
 });
 
-test("moments are drawn before the person answers, and the click only passes some of them", () => {
+test("times for sending are picked before the person answers, and the click only skips some of them", () => {
   for (let seed = 0n; seed < 200n; seed++) {
-    const moments = drawMoments(1000, 2000, 120, seeded(seed));
-    assert.ok(moments[0]! >= 1000 + FIXED_DELAY && moments.at(-1)! <= 1900);
-    moments.slice(1).forEach((moment, index) => {
-      const gap = moment - moments[index]!;
+    const times = drawSendTimes(1000, 2000, 120, seeded(seed));
+    assert.ok(times[0]! >= 1000 + FIXED_DELAY && times.at(-1)! <= 1900);
+    times.slice(1).forEach((time, index) => {
+      const gap = time - times[index]!;
       assert.ok(gap >= FIXED_DELAY && gap <= FIXED_DELAY + 120);
     });
     for (const click of [1000, 1040, 1500]) {
-      const chosen = nextMoment(moments, click);
-      assert.ok(chosen === undefined || (moments.includes(chosen) && chosen >= click + FIXED_DELAY));
+      const chosen = nextSendTime(times, click);
+      assert.ok(chosen === undefined || (times.includes(chosen) && chosen >= click + FIXED_DELAY));
     }
   }
-  assert.deepEqual(drawMoments(1000, 1003, 60, seeded(1n)), []);
-  assert.equal(nextMoment([1010], 1008), undefined);
+  assert.deepEqual(drawSendTimes(1000, 1003, 60, seeded(1n)), []);
+  assert.equal(nextSendTime([1010], 1008), undefined);
 });
 
 test("a pause is what a server asks for, within an hour", () => {

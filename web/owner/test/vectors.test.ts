@@ -8,7 +8,7 @@ import { channelOfText } from "../src/mechanism.js";
 import { DEFAULT_POLICY, type Policy } from "../src/policy.js";
 import { Refusal } from "../src/refusal.js";
 import { sumOf } from "../src/report.js";
-import { checkPolicy, checkTime, verifyCard, type SignedCard } from "../src/verify.js";
+import { checkPolicy, checkTime, type SignedCard, verifyCard } from "../src/verify.js";
 
 const read = (name: string) => JSON.parse(readFileSync(new URL(`../../../vectors/${name}`, import.meta.url), "utf8"));
 

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UNITS } from "../src/claims.js";
-import { epsilonText, guesses } from "../src/page/words.js";
+import { epsilonText, guessText } from "../src/page/words.js";
 
 test("odds are rounded against the card", () => {
-  assert.match(guesses(0n), /at most 50 of 100/);
+  assert.match(guessText(0n), /at most 50 %, up from 50 %/);
   // e/(1 + e) is 0.7311.
-  assert.match(guesses(UNITS), /at most 74 of 100 times where it was 50/);
+  assert.match(guessText(UNITS), /at most 74 %, up from 50 %/);
   // e^8/(1 + e^8) is 0.99966.
-  assert.match(guesses(8n * UNITS), /at most 9997 of 10000/);
-  assert.match(guesses(40n * UNITS), /all but certain/);
-  assert.match(guesses(undefined), /can know/);
+  assert.match(guessText(8n * UNITS), /at most 99\.97 %/);
+  assert.match(guessText(40n * UNITS), /almost certain/);
+  assert.match(guessText(undefined), /can know/);
 });
 
 test("an epsilon is shown with a few digits, rounded up", () => {

@@ -1,29 +1,29 @@
-// The page: from a link to an answer that arrived. Each step is in the package; here it is shown.
+// The page: it shows each step from a link to a delivered answer. The steps themselves are in the package.
 
 import { answerQuestion, clock, deliver, fetchCard, openQuestion, type OpenQuestion } from "../answer.js";
-import { Ledger, together, type Entry, type State } from "../ledger.js";
-import { readLink, type Link } from "../link.js";
+import { type Entry, Ledger, type State, addCosts } from "../ledger.js";
+import { type Link, readLink } from "../link.js";
 import { limitText, type Policy } from "../policy.js";
 import { Refusal } from "../refusal.js";
-import { verifyCard, type SignedCard } from "../verify.js";
+import { type SignedCard, verifyCard } from "../verify.js";
 import { offerSettings, readPolicy, writePolicy } from "./settings.js";
 import { element, list, make, say, show, showProgress } from "./view.js";
-import { epsilonText, momentText, whatCoinsDo, whatWasChecked, whoLearnsWhat } from "./words.js";
+import { epsilonText, timeText, protectionText, whatWasChecked, whoLearnsWhat } from "./words.js";
 
-/** Shows why nothing is answered. What is not a refusal is a mistake of this page, and says nothing about the person. */
+/** Shows why the question is not answered. Any other error is a bug in this page; its message, which could reveal something, is not shown. */
 function refuse(error: unknown, isCharged = false): void {
-  const spent = isCharged ? "What it costs is taken from your budget; open the link again to answer." : "Nothing was taken from your budget.";
+  const spent = isCharged ? "The cost was charged to your budget; open the link again to answer." : "Nothing was charged to your budget.";
   say("consequence", `No answer was sent. ${spent}`);
   if (!(error instanceof Refusal)) console.error(error);
-  say("reason", error instanceof Refusal ? error.message : "This page has failed.");
+  say("reason", error instanceof Refusal ? error.message : "This page has an internal error.");
   element("refused").dataset["fault"] = error instanceof Refusal ? error.fault : "page";
   show("refused");
 }
 
-/** Settings name that holds a link's secret, so that it need not stay in the address. */
+/** The name of the setting that holds a link's secret, so that it need not stay in the address. */
 const secretOf = (query: string): string => `credential: ${query}`;
 
-/** The link in the address. A secret in it is kept and taken out of sight. */
+/** Reads the link in the address. Stores a secret in it and removes it from the address. */
 async function takeLink(ledger: Ledger): Promise<Link | undefined> {
   const link = readLink(location.hash);
   if (!link) return undefined;
@@ -39,14 +39,14 @@ async function takeLink(ledger: Ledger): Promise<Link | undefined> {
 
 function checkPlace(link: Link): void {
   if (link.desk.origin === location.origin) {
-    throw new Refusal("browser", "The desk itself serves this page. Such a page cannot check the desk: open it somewhere else.");
+    throw new Refusal("browser", "This page was served by the desk, so it cannot be trusted to check the desk. Open it from another address.");
   }
   if (window.top !== window.self) {
-    throw new Refusal("browser", "Another page shows this one within itself, and could have you click what you do not mean.");
+    throw new Refusal("browser", "This page is embedded in another page, which could trick you into clicking a button.");
   }
 }
 
-/** Whether a run is still the one to be shown: limits that are saved or another link begin a new one. */
+/** Whether a run is still current: saving limits or opening another link starts a new one. */
 type IsCurrent = () => boolean;
 
 async function run(ledger: Ledger, isCurrent: IsCurrent): Promise<void> {
@@ -57,7 +57,7 @@ async function run(ledger: Ledger, isCurrent: IsCurrent): Promise<void> {
   const known = await ledger.entry(link.query);
   if (known && known.state !== "charged") return await showEntry(known, ledger);
   if (!isCurrent()) return;
-  showProgress("Fetching the question and checking it …");
+  showProgress("Fetching and checking the question …");
   const signed = await fetchCard(link);
   try {
     const question = await openQuestion(link, signed, policy, ledger);
@@ -68,7 +68,7 @@ async function run(ledger: Ledger, isCurrent: IsCurrent): Promise<void> {
   }
 }
 
-/** Asks once whether to trust aggregators that are new; whoever said no is not asked again. */
+/** Asks once whether to trust new aggregators; does not ask again after a no. */
 async function offerAggregators(
   link: Link,
   signed: SignedCard,
@@ -97,7 +97,7 @@ async function offerAggregators(
 async function showBudget(question: OpenQuestion, policy: Policy, ledger: Ledger): Promise<void> {
   const [spent, isPaid] = [await ledger.spent(), await ledger.isPaid(question.card.charge)];
   const rows = (["oneAggregator", "linked"] as const).map((view) => {
-    const after = together(spent[view], isPaid ? 0n : question.card.price[view]);
+    const after = addCosts(spent[view], isPaid ? 0n : question.card.price[view]);
     const [row, bar] = [make("div", "", "budget"), document.createElement("progress")];
     const name = view === "linked" ? "If nobody else is honest" : "If one aggregator is honest";
     const limit = policy.lifetime[view];
@@ -113,14 +113,14 @@ async function showBudget(question: OpenQuestion, policy: Policy, ledger: Ledger
 function showQuestion(question: OpenQuestion, policy: Policy, ledger: Ledger): void {
   const { card } = question;
   say("asked", card.question);
-  say("until", `Open until ${momentText(card.closes)}.`);
+  say("until", `Open until ${timeText(card.closes)}.`);
   const entries = whoLearnsWhat(card).map(({ who, what }) => {
     const entry = document.createElement("div");
     entry.append(make("dt", who), make("dd", what));
     return entry;
   });
   element("learns").replaceChildren(...entries);
-  say("coins", whatCoinsDo(card));
+  say("coins", protectionText(card));
   list("checked", whatWasChecked(card));
   void showBudget(question, policy, ledger);
   const buttons = [element<HTMLButtonElement>("yes"), element<HTMLButtonElement>("no")];
@@ -144,17 +144,17 @@ function showQuestion(question: OpenQuestion, policy: Policy, ledger: Ledger): v
 
 const OUTCOMES: { readonly [state in State]: readonly [string, string] } = {
   charged: ["Nothing was sent", "Open the link again to answer."],
-  stored: ["Your answer is sealed", "It is sent later."],
-  sent: ["Your answer has arrived", "This browser keeps no trace of what it was. A question is answered once."],
-  lost: ["The leader refused your answer", "It is not counted. What it cost stays spent, because somebody may have seen it."],
-  expired: ["The question closed before your answer was sent", "It is not counted. What it cost stays spent."],
+  stored: ["Your answer is sealed", "It will be sent later."],
+  sent: ["Your answer has arrived", "This browser has kept no trace of what it was. A question can be answered only once."],
+  lost: ["The leader refused your answer", "It is not counted. Its cost stays charged, because somebody may have seen it."],
+  expired: ["The question closed before your answer was sent", "It is not counted. Its cost stays charged."],
 };
 
-/** A question that was answered here: waits for its moment, in whichever tab, and tells what became of it. */
+/** Shows a question that was answered here: waits until its report is sent, in any tab, and shows the result. */
 async function showEntry(entry: Entry, ledger: Ledger): Promise<void> {
   if (entry.state === "stored") {
-    say("moment", entry.sendAt > clock() ? momentText(entry.sendAt) : "now");
-    say("deadline", momentText(entry.closes));
+    say("moment", entry.sendAt > clock() ? timeText(entry.sendAt) : "now");
+    say("deadline", timeText(entry.closes));
     show("waiting");
   }
   const state = entry.state === "stored" ? await deliver(entry.query, ledger) : entry.state;

@@ -1,7 +1,7 @@
-// The person's limits: kept in this browser, changed in a form.
+// The form for the person's limits, which are stored in this browser.
 
 import type { Ledger } from "../ledger.js";
-import { DEFAULT_POLICY, limitText, readLimit, type Limit, type Policy } from "../policy.js";
+import { DEFAULT_POLICY, type Limit, limitText, type Policy, readLimit } from "../policy.js";
 import { element, say } from "./view.js";
 
 export async function readPolicy(ledger: Ledger): Promise<Policy> {
@@ -24,7 +24,7 @@ function fill(policy: Policy): void {
   field("within").value = policy.within.toString();
 }
 
-/** The form's policy; the name of the field that is wrong if one is. */
+/** The form's policy, or the name of an invalid field. */
 function read(): Policy | string {
   const limit = (name: string): Limit => readLimit(field(name).value) ?? -1n;
   const names = ["cardLinked", "cardOneAggregator", "lifetimeLinked", "lifetimeOneAggregator"];
@@ -46,7 +46,7 @@ function read(): Policy | string {
   }
 }
 
-/** Shows the form; `changed` is called when other limits are saved. */
+/** Shows the form; calls `changed` when limits are saved. */
 export function offerSettings(ledger: Ledger, policy: Policy, changed: () => void): void {
   element("settings").hidden = false;
   fill(policy);
@@ -54,7 +54,7 @@ export function offerSettings(ledger: Ledger, policy: Policy, changed: () => voi
     event.preventDefault();
     const policy = read();
     if (typeof policy === "string") {
-      say("saved", "This is not a number, or not an address.");
+      say("saved", "This is not a valid number or address.");
       field(policy).focus();
       return;
     }

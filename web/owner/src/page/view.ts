@@ -1,4 +1,4 @@
-// The page's elements. Whatever comes from a desk is set as text and never as markup.
+// Access to the page's elements. Content from a desk is always set as text, never as markup.
 
 export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   return document.getElementById(id) as T;
@@ -11,13 +11,13 @@ export function say(id: string, text: string): void {
 const SECTIONS = ["start", "refused", "unlisted", "question", "waiting", "done"] as const;
 export type Section = (typeof SECTIONS)[number];
 
-/** Shows what is being done, and nothing else. */
+/** Shows a progress message and hides all sections. */
 export function showProgress(text: string): void {
   for (const name of SECTIONS) element(name).hidden = true;
   say("status", text);
 }
 
-/** Shows one section and hides the others; its heading gets the focus, so that screen readers go there. */
+/** Shows one section and hides the others; focuses its heading for screen readers. */
 export function show(section: Section): void {
   say("status", "");
   for (const name of SECTIONS) element(name).hidden = name !== section;
